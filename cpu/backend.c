@@ -1,0 +1,34 @@
+/* What all backends share: batches. */
+#include "cpu/backend.h"
+
+#include <stdlib.h>
+
+struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity)
+{
+  const size_t a_point = sizeof(int64_t) + sizeof(double) + sizeof(struct hk_event) + sizeof(uint32_t) + sizeof(float) + 1;
+  struct hk_batch *batch = calloc(1, sizeof *batch);
+  if (!batch)
+    return NULL;
+  batch->time = b->ops->alloc(b, capacity * a_point);
+  if (!batch->time) {
+    free(batch);
+    return NULL;
+  }
+  /* widest elements first, so that every column is aligned */
+  batch->value = (double *)(batch->time + capacity);
+  batch->event = (struct hk_event *)(batch->value + capacity);
+  batch->slot = (uint32_t *)(batch->event + capacity);
+  batch->score = (float *)(batch->slot + capacity);
+  batch->state = (uint8_t *)(batch->score + capacity);
+  batch->capacity = capacity;
+  batch->backend = b;
+  return batch;
+}
+
+void hk_batch_free(struct hk_batch *batch)
+{
+  if (!batch)
+    return;
+  batch->backend->ops->free(batch->backend, batch->time);
+  free(batch);
+}

@@ -1,0 +1,307 @@
+/* Parsing, presets, defaults and limits of detectors. One table names the keys; everything else follows from it. */
+#include "cpu/detector.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum key {
+  KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_REORTHOGONALISE, /* one of a few words */
+  KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
+  KEY_BASELINE, /* whole numbers */
+  KEY_INTERVAL, KEY_SILENT, /* durations */
+  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_FALSE_ALARMS, /* reals */
+  KEYS,
+};
+
+enum preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Words of a key; the index is the value. */
+static const char *const words[][4] = {
+  [KEY_ALGORITHM] = { "ika", "svd" },
+  [KEY_PRESENT] = { "ritz", "power" },
+  [KEY_OPERATOR] = { "hankel", "gram" },
+  [KEY_SCALE] = { "baseline", "none", "window" },
+  [KEY_FILL] = { "hold", "linear" },
+  [KEY_PRESET] = { "default", "paper", "precise" },
+  [KEY_REORTHOGONALISE] = { "no", "yes" },
+};
+
+/* Name and range of each key; where max is 0 the key is no number. */
+static const struct {
+  const char *name;
+  double min, max;
+} keys[KEYS] = {
+  [KEY_ALGORITHM] = { "algorithm", 0, 0 },
+  [KEY_PRESENT] = { "present", 0, 0 },
+  [KEY_OPERATOR] = { "operator", 0, 0 },
+  [KEY_SCALE] = { "scale", 0, 0 },
+  [KEY_FILL] = { "fill", 0, 0 },
+  [KEY_PRESET] = { "preset", 0, 0 },
+  [KEY_REORTHOGONALISE] = { "reorthogonalise", 0, 0 },
+  [KEY_WINDOW] = { "window", HK_WINDOW_MIN, HK_WINDOW_MAX },
+  [KEY_GAP] = { "gap", 1, HK_GAP_MAX },
+  [KEY_RANK] = { "rank", 1, HK_RANK_MAX },
+  [KEY_KRYLOV] = { "krylov", 2, HK_KRYLOV_MAX },
+  [KEY_PRODUCTS] = { "products", 1, HK_PRODUCTS_MAX },
+  [KEY_STRIDE] = { "stride", 1, HK_STRIDE_MAX },
+  [KEY_MAX_FILL] = { "max_fill", 0, HK_FILL_MAX },
+  [KEY_HOLD] = { "hold", 1, 1000000 },
+  [KEY_COOLDOWN] = { "cooldown", 0, HK_SPAN_MAX },
+  [KEY_BASELINE] = { "baseline", 1, 1000 },
+  [KEY_INTERVAL] = { "interval", 0, 0 },
+  [KEY_SILENT] = { "silent", 0, 0 },
+  [KEY_ALERT] = { "alert", 0, 1 },
+  [KEY_MIN_SCORE] = { "min_score", 0, 1 },
+  [KEY_CLEAR] = { "clear", 0, 1 },
+  [KEY_SIGNAL] = { "signal", 0, 1000 },
+  [KEY_FALSE_ALARMS] = { "false_alarms", 0, 100000 },
+};
+
+static int fail(char *error, size_t size, const char *format, const char *key, const char *value, const char *allowed)
+{
+  if (size > 0)
+    snprintf(error, size, format, key, value, allowed);
+  return -EINVAL;
+}
+
+static int set_word(uint8_t *field, enum key key, const char *value, char *error, size_t size)
+{
+  char allowed[64] = "";
+  for (size_t i = 0; i < COUNT(words[key]) && words[key][i]; i++) {
+    if (strcmp(value, words[key][i]) == 0) {
+      *field = (uint8_t)i;
+      return 0;
+    }
+    snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", i ? ", " : "", words[key][i]);
+  }
+  return fail(error, size, "%s = %s: not one of %s", keys[key].name, value, allowed);
+}
+
+static int set_number(double *out, enum key key, const char *value, bool whole, char *error, size_t size)
+{
+  char *end, allowed[80];
+  errno = 0;
+  const double number = strtod(value, &end);
+  const bool good = end != value && *end == 0 && errno == 0 && number >= keys[key].min && number <= keys[key].max &&
+                    (!whole || number == floor(number));
+  if (good) {
+    *out = number;
+    return 0;
+  }
+  snprintf(allowed, sizeof allowed, "%s from %.10g to %.10g", whole ? "a whole number" : "a number", keys[key].min, keys[key].max);
+  return fail(error, size, "%s = %s: not %s", keys[key].name, value, allowed);
+}
+
+int hk_duration_parse(const char *text, int64_t *ns)
+{
+  static const struct {
+    const char *unit;
+    double ns;
+  } units[] = { { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 } };
+  char *end;
+  errno = 0;
+  const double number = strtod(text, &end);
+  if (end == text || errno != 0)
+    return -EINVAL;
+  while (*end == ' ')
+    end++;
+  for (size_t i = 0; i < COUNT(units); i++) {
+    if (strcmp(end, units[i].unit) == 0) {
+      const double total = number * units[i].ns;
+      if (!(total >= 1 && total <= 9e18))
+        return -EINVAL;
+      *ns = (int64_t)llround(total);
+      return 0;
+    }
+  }
+  return -EINVAL;
+}
+
+static int set_duration(int64_t *out, enum key key, const char *value, const char *word, int64_t word_means, char *error, size_t size)
+{
+  if (strcmp(value, "auto") == 0) {
+    *out = 0;
+    return 0;
+  }
+  if (word && strcmp(value, word) == 0) {
+    *out = word_means;
+    return 0;
+  }
+  if (hk_duration_parse(value, out) == 0)
+    return 0;
+  return fail(error, size, "%s = %s: not %s", keys[key].name, value, word ? "auto, off, or a duration such as 250ms or 5m" : "auto or a duration such as 250ms or 5m");
+}
+
+static int set_alert(struct hk_detector *d, const char *value, char *error, size_t size)
+{
+  double threshold;
+  if (strcmp(value, "adaptive") == 0) {
+    d->alert = HK_ALERT_ADAPTIVE;
+  } else if (strcmp(value, "off") == 0) {
+    d->alert = HK_ALERT_OFF;
+  } else if (set_number(&threshold, KEY_ALERT, value, false, error, size) == 0 && threshold > 0) {
+    d->alert = HK_ALERT_FIXED;
+    d->threshold = (float)threshold;
+  } else {
+    return fail(error, size, "%s = %s: not %s", keys[KEY_ALERT].name, value, "adaptive, off, or a score over 0 and at most 1");
+  }
+  return 0;
+}
+
+/* The preset is kept in `unused` of a draft until finish. */
+int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size)
+{
+  struct hk_detector *d = &draft->detector;
+  uint8_t *const word_field[] = {
+    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
+    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &d->unused, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+  };
+  uint32_t *const whole_field[KEYS] = {
+    [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
+    [KEY_PRODUCTS] = &d->products, [KEY_STRIDE] = &d->stride, [KEY_MAX_FILL] = &d->max_fill, [KEY_HOLD] = &d->hold,
+    [KEY_COOLDOWN] = &d->cooldown, [KEY_BASELINE] = &d->baseline,
+  };
+  float *const real_field[KEYS] = {
+    [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_FALSE_ALARMS] = &d->false_alarms,
+  };
+  enum key k = 0;
+  while (k < KEYS && strcmp(key, keys[k].name) != 0)
+    k++;
+  if (k == KEYS)
+    return fail(error, size, "%s: no such key of a detector%s%s", key, "", "");
+  if (draft->given & 1u << k)
+    return fail(error, size, "%s: given twice%s%s", key, "", "");
+  int status;
+  double number = 0;
+  if (k <= KEY_REORTHOGONALISE)
+    status = set_word(word_field[k], k, value, error, size);
+  else if (whole_field[k])
+    status = set_number(&number, k, value, true, error, size);
+  else if (k == KEY_INTERVAL)
+    status = set_duration(&d->interval, k, value, NULL, 0, error, size);
+  else if (k == KEY_SILENT)
+    status = set_duration(&d->silent, k, value, "off", -1, error, size);
+  else if (k == KEY_ALERT)
+    status = set_alert(d, value, error, size);
+  else
+    status = set_number(&number, k, value, false, error, size);
+  if (status < 0)
+    return status;
+  if (whole_field[k])
+    *whole_field[k] = (uint32_t)number;
+  if (real_field[k]) {
+    if (number <= 0 && k != KEY_SIGNAL && k != KEY_MIN_SCORE)
+      return fail(error, size, "%s = %s: must be over 0%s", key, value, "");
+    *real_field[k] = (float)number;
+  }
+  draft->given |= 1u << k;
+  return 0;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+  return a < b ? a : b;
+}
+
+int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector d = draft->detector;
+  const enum preset preset = d.unused;
+  const bool paper = preset == PRESET_PAPER, precise = preset == PRESET_PRECISE;
+  d.unused = 0;
+#define DEFAULT(key, field, value)       \
+  do {                                   \
+    if (!(draft->given & 1u << (key)))   \
+      d.field = (value);                 \
+  } while (0)
+  DEFAULT(KEY_ALGORITHM, algorithm, HK_ALGORITHM_IKA);
+  DEFAULT(KEY_PRESENT, present, paper ? HK_PRESENT_POWER : HK_PRESENT_RITZ);
+  DEFAULT(KEY_OPERATOR, operator_, HK_OPERATOR_HANKEL);
+  DEFAULT(KEY_SCALE, scale, paper ? HK_SCALE_NONE : HK_SCALE_BASELINE);
+  DEFAULT(KEY_FILL, fill, HK_FILL_HOLD);
+  DEFAULT(KEY_REORTHOGONALISE, reorthogonalise, !paper);
+  DEFAULT(KEY_WINDOW, window, 96);
+  DEFAULT(KEY_GAP, gap, paper ? 2 * d.window + 7 : d.window);
+  DEFAULT(KEY_RANK, rank, smaller(3, d.window - 1));
+  const uint32_t steps = paper ? (d.rank == 1 ? 2 : 2 * d.rank - d.rank % 2) : precise ? 16 : 4 * d.rank - 2;
+  DEFAULT(KEY_KRYLOV, krylov, smaller(smaller(steps > d.rank ? steps : d.rank + 1, HK_KRYLOV_MAX), d.window));
+  DEFAULT(KEY_PRODUCTS, products, precise ? 8 : 6);
+  DEFAULT(KEY_STRIDE, stride, 1);
+  DEFAULT(KEY_MAX_FILL, max_fill, 3);
+  DEFAULT(KEY_INTERVAL, interval, 0);
+  DEFAULT(KEY_SILENT, silent, 0);
+  DEFAULT(KEY_ALERT, alert, HK_ALERT_ADAPTIVE);
+  DEFAULT(KEY_HOLD, hold, 1);
+  DEFAULT(KEY_COOLDOWN, cooldown, d.window);
+  DEFAULT(KEY_BASELINE, baseline, 4);
+  DEFAULT(KEY_MIN_SCORE, min_score, 0.1f);
+  DEFAULT(KEY_CLEAR, clear, 0.7f);
+  DEFAULT(KEY_SIGNAL, signal, 2);
+  DEFAULT(KEY_FALSE_ALARMS, false_alarms, 50);
+#undef DEFAULT
+  const uint32_t span = hk_detector_span(&d);
+  char value[40], allowed[80];
+  if (d.rank > d.window - 1) {
+    snprintf(value, sizeof value, "%u", d.rank);
+    snprintf(allowed, sizeof allowed, "below the window, %u", d.window);
+    return fail(error, size, "%s = %s: must be %s", "rank", value, allowed);
+  }
+  if (d.krylov <= d.rank || d.krylov > d.window) {
+    snprintf(value, sizeof value, "%u", d.krylov);
+    snprintf(allowed, sizeof allowed, "from rank + 1 (%u) to %u", d.rank + 1, smaller(HK_KRYLOV_MAX, d.window));
+    return fail(error, size, "%s = %s: must be %s", "krylov", value, allowed);
+  }
+  if (d.products % 2 && (d.present == HK_PRESENT_POWER || d.operator_ == HK_OPERATOR_GRAM)) {
+    snprintf(value, sizeof value, "%u", d.products);
+    return fail(error, size, "%s = %s: must be even for %s", "products", value, "present = power and operator = gram");
+  }
+  if (d.cooldown > span) {
+    snprintf(value, sizeof value, "%u", d.cooldown);
+    snprintf(allowed, sizeof allowed, "at most one span, %u samples", span);
+    return fail(error, size, "%s = %s: must be %s", "cooldown", value, allowed);
+  }
+  *out = d;
+  return 0;
+}
+
+static char *trim(char *s)
+{
+  while (*s == ' ' || *s == '\t')
+    s++;
+  char *end = s + strlen(s);
+  while (end > s && (end[-1] == ' ' || end[-1] == '\t'))
+    *--end = 0;
+  return s;
+}
+
+int hk_detector_parse(const char *text, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector_draft draft = HK_DETECTOR_DRAFT_NULL;
+  char copy[1024], *rest = copy, *item;
+  if (strlen(text) >= sizeof copy)
+    return fail(error, size, "%s: longer than %s bytes%s", "detector", "1023", "");
+  strcpy(copy, text);
+  if (*trim(copy) == 0)
+    return hk_detector_finish(&draft, out, error, size);
+  while ((item = strsep(&rest, ","))) {
+    char *equals = strchr(item, '=');
+    if (!equals)
+      return fail(error, size, "%s: not %s%s", trim(item), "key=value", "");
+    *equals = 0;
+    const int status = hk_detector_set(&draft, trim(item), trim(equals + 1), error, size);
+    if (status < 0)
+      return status;
+  }
+  return hk_detector_finish(&draft, out, error, size);
+}
+
+const char *hk_algorithm_name(uint8_t algorithm)
+{
+  return algorithm < 2 ? words[KEY_ALGORITHM][algorithm] : "?";
+}

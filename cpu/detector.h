@@ -1,0 +1,96 @@
+/* Detector: the parameters of change-point detection for a set of sensors, their defaults and their limits.
+ *
+ * A detector is written the same everywhere: keys of a `[detector NAME]` section of the configuration, or
+ * "window=96,rank=3,..." after --detector. Keys may come in any order; a preset is a starting point and every key that
+ * is given overrides it. hankeld.conf(5) documents each key.
+ *
+ * The struct is plain data: copied by value, shared read-only between threads and with the device. */
+#ifndef HK_DETECTOR_H
+#define HK_DETECTOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Limits of the parameters: what every backend must be able to score. */
+#define HK_WINDOW_MIN 4
+#define HK_WINDOW_MAX 1024
+#define HK_GAP_MAX 4096
+#define HK_KRYLOV_MAX 20
+#define HK_PRODUCTS_MAX 40
+#define HK_RANK_MAX 19 /* krylov is at least rank + 1 */
+#define HK_STRIDE_MAX 65536
+#define HK_FILL_MAX 64
+/* Longest span, 2w - 1 + g samples. */
+#define HK_SPAN_MAX (2 * HK_WINDOW_MAX - 1 + HK_GAP_MAX)
+
+enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD };
+enum hk_present { HK_PRESENT_RITZ, HK_PRESENT_POWER };
+enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
+enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
+enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
+enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
+
+struct hk_detector {
+  uint8_t algorithm;       /* enum hk_algorithm */
+  uint8_t present;         /* enum hk_present: how mu, the present's direction, is found */
+  uint8_t operator_;       /* enum hk_operator: Lanczos on H (one product a step) or on H H^T (two) */
+  uint8_t scale;           /* enum hk_scale: what centres a span */
+  uint8_t fill;            /* enum hk_fill: how missing samples are made up */
+  uint8_t alert;           /* enum hk_alert_mode */
+  uint8_t reorthogonalise; /* 1: full re-orthogonalisation in every Lanczos step; 0 in preset paper */
+  uint8_t unused;
+  uint32_t window;   /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
+  uint32_t gap;      /* g, samples; 1..HK_GAP_MAX */
+  uint32_t rank;     /* r; 1..HK_RANK_MAX and at most w - 1 */
+  uint32_t krylov;   /* k, Lanczos steps on the past; rank + 1..min(HK_KRYLOV_MAX, w) */
+  uint32_t products; /* Hankel products spent on mu; 1..HK_PRODUCTS_MAX; power and gram need an even number */
+  uint32_t stride;   /* a score every so many samples; 1..HK_STRIDE_MAX */
+  uint32_t max_fill; /* longest hole that is filled, samples; 0..HK_FILL_MAX */
+  uint32_t hold;     /* consecutive scores over the threshold before an alert is raised; >= 1 */
+  uint32_t cooldown; /* samples after an alert is cleared in which none is raised; 0..span */
+  uint32_t baseline; /* time constant of the slow baseline, spans; 1..1000 */
+  int64_t interval;  /* expected spacing of samples, ns; 0 = learned from the data */
+  int64_t silent;    /* a sensor with no point for so long, ns on the arrival clock, is stale; 0 = ten intervals, at
+                        least ten seconds; -1 = never */
+  float threshold;   /* fixed alert: the score that raises; in (0, 1] */
+  float min_score;   /* no alert below this score, whatever was learned; in [0, 1] */
+  float clear;       /* an alert is cleared below threshold * clear; in (0, 1] */
+  float signal;      /* no alert unless the leading direction holds this many times the share of the present's energy
+                        that it would hold in white noise; >= 0, 0 = off */
+  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in (0, 100000] */
+};
+
+/* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
+struct hk_detector_draft {
+  struct hk_detector detector;
+  uint32_t given; /* bit i: key i of the table in detector.c was given */
+};
+#define HK_DETECTOR_DRAFT_NULL { { 0 }, 0 }
+
+/* Number of samples that one score reads: 2w - 1 + g. */
+static inline uint32_t hk_detector_span(const struct hk_detector *d) { return 2 * d->window - 1 + d->gap; }
+
+/* Sets one key. Returns 0, or -EINVAL with a message in error (it names the key, the value and what is allowed). */
+int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size);
+
+/* Fills in preset and defaults and checks how the keys fit together. Returns 0 or -EINVAL with a message. */
+int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size);
+
+/* Parses "key=value,key=value" (blanks around tokens allowed; "" gives the default detector). As hk_detector_finish. */
+int hk_detector_parse(const char *text, struct hk_detector *out, char *error, size_t size);
+
+/* Names for messages and reports; "?" when out of range. */
+const char *hk_algorithm_name(uint8_t algorithm);
+
+/* Parses a duration such as "250ms", "5m", "1h", "90" (seconds); units ns us ms s m h d. Returns 0 or -EINVAL. The result
+ * is in ns and at least 1. */
+int hk_duration_parse(const char *text, int64_t *ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
