@@ -1,0 +1,42 @@
+# Shared by the scripts: where we are, what is installed, how it is built. Sourced by bash, not run.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LC_ALL=C.UTF-8
+
+build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenblas-dev liblapacke-dev libinih-dev libck-dev
+  libxxhash-dev libsystemd-dev scdoc)
+# cmocka for unit tests; clang for the second compiler and the fuzzers; the rest are clients and tools that the tests drive.
+test_packages=(libcmocka-dev clang libclang-rt-14-dev netcat-openbsd socat collectd-core systemd mandoc iproute2)
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Installs what is missing of the packages named, with apt where there is one.
+install_packages() {
+  local missing=() package as_root=()
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  if ! command -v apt-get >/dev/null; then
+    echo "These Debian packages, or their like, are needed: ${missing[*]}" >&2
+    return
+  fi
+  [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+  say "installing with apt: ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
+build() {
+  local dir=$1
+  shift
+  # the CUDA compiler often stands outside PATH
+  if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then PATH=$PATH:/usr/local/cuda/bin; fi
+  if [ ! -f "$dir/build.ninja" ]; then
+    meson setup "$dir" "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; return 1; }
+    rm -f "$dir.log"
+  fi
+  ninja -C "$dir" --quiet
+}
