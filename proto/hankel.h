@@ -1,0 +1,202 @@
+/* libhankel: client of hankeld.
+ *
+ *   struct hankel_options options = HANKEL_OPTIONS_DEFAULT;
+ *   hankel *h = hankel_open(&options);
+ *   int sensor = hankel_sensor(h, "machine temperature");
+ *   hankel_send(h, (uint32_t)sensor, time_ns, value); ...        buffered
+ *   hankel_sync(h, 5000);                                        all of them taken over by the daemon
+ *   hankel_close(h);
+ *
+ * Blocking use: hankel_wait, hankel_flush, hankel_sync and hankel_status wait, at most as long as they are told.
+ * Non-blocking use: poll hankel_fd for hankel_events, at most for hankel_timeout, then call hankel_step(h, 0). All that
+ * arrives comes out through the callbacks, which are called from within hankel_step and the waiting calls only.
+ *
+ * When the connection breaks the library connects again with growing pauses, registers all sensors and subscribes again,
+ * and tells through `disconnected` how many points may not have arrived. Memory is bounded: points that cannot be sent
+ * stay in a buffer of fixed size, and hankel_send says -EAGAIN when it is full.
+ *
+ * Errors: 0 (or a count) is good, negative is an errno, and hankel_error says in words what was wrong.
+ * Thread: one handle, one thread; different handles are independent. Callbacks must not close the handle.
+ * The protocol itself is described in PROTOCOL.md. */
+#ifndef HANKEL_H
+#define HANKEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a result says of its point. */
+enum hankel_state {
+  HANKEL_WARMING = 0, /* the window is not full yet */
+  HANKEL_OK = 1,
+  HANKEL_GAP = 2,      /* too much of the span was filled in: no alert comes of it */
+  HANKEL_LATE = 3,     /* not after the sensor's last point: changed nothing */
+  HANKEL_REJECTED = 4, /* not finite or out of range: changed nothing */
+};
+
+enum hankel_event_kind {
+  HANKEL_RAISED = 1,
+  HANKEL_CORRECTED = 2, /* the instant of a raised alert is known better now */
+  HANKEL_CLEARED = 3,
+  HANKEL_STALE = 4, /* notices: a sensor has gone silent, or is back */
+  HANKEL_BACK = 5,
+};
+
+/* What to subscribe to; add them up. */
+enum hankel_what {
+  HANKEL_SCORES = 1,   /* results with a score */
+  HANKEL_UNSCORED = 2, /* results without one */
+  HANKEL_EVENTS = 4,
+  HANKEL_NOTICES = 8,
+  HANKEL_VALUES = 16, /* the points' values along with the results */
+};
+
+/* Why the server refused a name. */
+enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3 };
+
+/* Codes of error frames; PROTOCOL.md has the table. */
+enum hankel_error_code {
+  HANKEL_BAD_MAGIC = 1,
+  HANKEL_BAD_VERSION = 2,
+  HANKEL_TOO_LONG = 3,
+  HANKEL_BAD_CHECKSUM = 4,
+  HANKEL_BAD_TYPE = 5,
+  HANKEL_BAD_PAYLOAD = 6,
+  HANKEL_OUT_OF_ORDER = 7,
+  HANKEL_UNKNOWN_HANDLE = 8,
+  HANKEL_BAD_SUBSCRIPTION = 9,
+  HANKEL_LIMIT = 10,
+  HANKEL_TIMEOUT = 11,
+  HANKEL_TOO_SLOW = 12,
+  HANKEL_SHUTTING_DOWN = 13,
+  HANKEL_INTERNAL = 14,
+};
+
+typedef struct hankel hankel;
+
+/* A batch of results, as columns of n. Valid during the callback. A name is good until the connection ends. */
+struct hankel_scores {
+  uint32_t n;
+  const char *const *name; /* of the sensor, ends with 0 */
+  const int64_t *time;     /* ns */
+  const double *value;     /* NULL unless subscribed with HANKEL_VALUES */
+  const float *score;      /* NaN: none was due */
+  const uint8_t *state;    /* enum hankel_state */
+};
+
+struct hankel_event {
+  const char *name;
+  uint32_t number; /* with the name the event's id, `name:number`; 0 for a notice */
+  uint8_t kind;    /* enum hankel_event_kind */
+  int64_t time;    /* ns: of the point; for a notice, of the sensor's last point */
+  int64_t from;    /* ns: start of the interval that the alert was raised on */
+  int64_t instant; /* ns: estimate of when the change took place */
+  float score;     /* raised: the score; corrected, cleared: the highest since */
+  double before;   /* levels before and after the change */
+  double after;
+};
+
+/* Any may be NULL. arg: as given in the options. */
+struct hankel_callbacks {
+  void (*scores)(void *arg, const struct hankel_scores *scores);
+  void (*event)(void *arg, const struct hankel_event *event);
+  /* This subscriber read too slowly: so many were left out here. */
+  void (*gap)(void *arg, uint64_t results, uint64_t events);
+  void (*connected)(void *arg, const char *server);
+  /* The connection ended. in_doubt: points handed over since the daemon last confirmed; some may not have arrived. */
+  void (*disconnected)(void *arg, uint64_t in_doubt, const char *reason);
+  /* The server refused a sensor (enum hankel_refusal): its points are dropped here and counted. */
+  void (*refused)(void *arg, const char *name, int refusal);
+  /* An error frame that did not end the connection (enum hankel_error_code). */
+  void (*error)(void *arg, int code, const char *message);
+};
+
+struct hankel_options {
+  const char *address; /* HOST:PORT, [V6]:PORT or PORT of a binary listener over TCP */
+  const char *udp;     /* the same, over UDP: points then go as datagrams. NULL: over TCP */
+  const char *client;  /* name of this program for the daemon's log */
+  uint32_t buffer;     /* points that wait to be sent, at most; 1024..1048576 */
+  int once;            /* 1: do not connect again when the connection breaks */
+  struct hankel_callbacks callbacks;
+  void *arg;
+};
+#define HANKEL_OPTIONS_DEFAULT                                                                                                   \
+  {                                                                                                                              \
+    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, { 0 }, NULL                                                                   \
+  }
+
+/* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
+ * there is no memory; any other fault shows in the first call that waits or steps. */
+hankel *hankel_open(const struct hankel_options *options);
+
+/* Closes at once; what was not flushed is lost. NULL is fine. */
+void hankel_close(hankel *h);
+
+/* The last fault in words, "" when there was none. Valid until the next call. */
+const char *hankel_error(const hankel *h);
+
+/* 1 while connected and greeted. */
+int hankel_connected(const hankel *h);
+
+/* For poll loops: the descriptor (-1 while there is none; it changes on reconnection), the poll events wanted (POLLIN,
+ * POLLOUT), and ms until hankel_step must be called even if nothing happens (-1: never). */
+int hankel_fd(const hankel *h);
+short hankel_events(const hankel *h);
+int hankel_timeout(const hankel *h);
+
+/* Waits for the network up to timeout ms (0: not at all, -1: until something happens), then reads, writes and calls back. 0,
+ * or a negative errno: with `once`, the connection is over; else only when there is no memory. */
+int hankel_step(hankel *h, int timeout);
+
+/* Waits until connected. 0, -ETIMEDOUT, or why it cannot be. */
+int hankel_wait(hankel *h, int timeout);
+
+/* Number of a sensor, >= 0, the same for the life of the handle; a new name is registered with the next points. -EINVAL: not a
+ * valid name (1 to 512 bytes of UTF-8, no control characters); -ENOMEM. */
+int hankel_sensor(hankel *h, const char *name);
+
+/* Puts points into the buffer; it is sent when full, on hankel_flush, and on hankel_step. -EAGAIN: the buffer is full
+ * (nothing was taken): hankel_flush or hankel_step, then again. -EINVAL: no such sensor. time: ns since 1970. Columns: takes as
+ * many as fit and returns how many. */
+int hankel_send(hankel *h, uint32_t sensor, int64_t time, double value);
+int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const int64_t *time, const double *value);
+
+/* Waits until the buffer is empty and the socket has taken all. 0, -ETIMEDOUT, or the connection's fault. */
+int hankel_flush(hankel *h, int timeout);
+
+/* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived). */
+int hankel_sync(hankel *h, int timeout);
+
+/* Subscribes to sensors that match the glob (`*` and `?`; "" = all), replacing an earlier subscription; what = 0 ends it. Kept
+ * over reconnections. what: enum hankel_what, added up. 0 or -EINVAL. */
+int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what);
+
+/* The daemon's counters as JSON text; *text is the caller's to free(). 0, -ETIMEDOUT, ... */
+int hankel_status(hankel *h, char **text, int timeout);
+
+/* Says goodbye: waits until the daemon has scored all that was sent and the subscription has received what it is owed. The
+ * handle can only be closed afterwards. 0, -ETIMEDOUT, ... */
+int hankel_finish(hankel *h, int timeout);
+
+struct hankel_counters {
+  uint64_t points;      /* handed to the socket */
+  uint64_t datagrams;   /* of them over UDP, in so many datagrams */
+  uint64_t refused;     /* points dropped because the server refused their sensor */
+  uint64_t unsent;      /* datagrams that the own system would not take; the daemon counts them as lost */
+  uint64_t reconnected; /* times connected again */
+};
+void hankel_count(const hankel *h, struct hankel_counters *out);
+
+/* Names for messages; "?" when out of range. */
+const char *hankel_state_name(int state);
+const char *hankel_event_name(int kind);
+const char *hankel_error_name(int code);
+const char *hankel_refusal_name(int refusal);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
