@@ -1,0 +1,265 @@
+/* Detectors: keys, defaults, presets, ranges, and messages that name the key, the value and what is allowed. */
+#include "cpu/detector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hk_detector parsed(const char *text)
+{
+  struct hk_detector d;
+  char error[256] = "";
+  if (hk_detector_parse(text, &d, error, sizeof error) != 0)
+    fail_msg("\"%s\" was refused: %s", text, error);
+  return d;
+}
+
+/* Refused, and every word of `says` (divided by |) stands in the message. */
+static void refused(const char *text, const char *says)
+{
+  struct hk_detector d;
+  char error[256] = "", words[256], *rest = words, *word;
+  if (hk_detector_parse(text, &d, error, sizeof error) == 0)
+    fail_msg("\"%s\" was taken", text);
+  snprintf(words, sizeof words, "%s", says);
+  while ((word = strsep(&rest, "|")))
+    if (!strstr(error, word))
+      fail_msg("\"%s\": the message lacks \"%s\": %s", text, word, error);
+}
+
+static void default_detector(void **state)
+{
+  (void)state;
+  const struct hk_detector d = parsed("");
+  assert_int_equal(d.algorithm, HK_ALGORITHM_IKA);
+  assert_int_equal(d.present, HK_PRESENT_RITZ);
+  assert_int_equal(d.operator_, HK_OPERATOR_HANKEL);
+  assert_int_equal(d.scale, HK_SCALE_BASELINE);
+  assert_int_equal(d.fill, HK_FILL_HOLD);
+  assert_int_equal(d.alert, HK_ALERT_ADAPTIVE);
+  assert_int_equal(d.reorthogonalise, 1);
+  assert_int_equal(d.unused, 0);
+  assert_int_equal(d.window, 96);
+  assert_int_equal(d.gap, 96);
+  assert_int_equal(d.rank, 3);
+  assert_int_equal(d.krylov, 10);
+  assert_int_equal(d.products, 6);
+  assert_int_equal(d.stride, 1);
+  assert_int_equal(d.max_fill, 3);
+  assert_int_equal(d.interval, 0);
+  assert_int_equal(d.silent, 0);
+  assert_int_equal(hk_detector_span(&d), 2 * 96 - 1 + 96);
+}
+
+static void defaults_follow_other_keys(void **state)
+{
+  (void)state;
+  assert_int_equal(parsed("window=48").gap, 48);
+  assert_int_equal(parsed("window=48,gap=7").gap, 7);
+  /* krylov = min(4r - 2, 20, w), and always over the rank */
+  static const struct {
+    const char *text;
+    uint32_t krylov;
+  } cases[] = {
+    { "rank=1", 2 },   { "rank=2", 6 },          { "rank=4", 14 },         { "rank=5", 18 },  { "rank=6", 20 },
+    { "rank=19", 20 }, { "window=8,rank=3", 8 }, { "window=4,rank=3", 4 }, { "window=4", 4 }, { "window=5,rank=2", 5 }
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(parsed(cases[i].text).krylov, cases[i].krylov);
+}
+
+static void presets(void **state)
+{
+  (void)state;
+  /* krylov of the paper: 2r for even r, 2r - 1 for odd, and over the rank */
+  static const uint32_t krylov[] = { 0, 2, 4, 5, 8, 9, 12, 13, 16, 17, 20 };
+  for (uint32_t r = 1; r <= 10; r++) {
+    char text[64];
+    snprintf(text, sizeof text, "preset=paper,rank=%u", r);
+    assert_int_equal(parsed(text).krylov, krylov[r]);
+  }
+  const struct hk_detector paper = parsed("preset=paper,window=50");
+  assert_int_equal(paper.present, HK_PRESENT_POWER);
+  assert_int_equal(paper.operator_, HK_OPERATOR_HANKEL);
+  assert_int_equal(paper.scale, HK_SCALE_NONE);
+  assert_int_equal(paper.reorthogonalise, 0);
+  assert_int_equal(paper.gap, 2 * 50 + 7);
+  const struct hk_detector precise = parsed("preset=precise");
+  assert_int_equal(precise.products, 8);
+  assert_int_equal(precise.krylov, 16);
+  assert_int_equal(precise.reorthogonalise, 1);
+  /* a key that is given overrides the preset, before it or after it */
+  assert_int_equal(parsed("gap=9,preset=paper").gap, 9);
+  assert_int_equal(parsed("preset=paper,gap=9").gap, 9);
+  assert_int_equal(parsed("preset=default,krylov=7").krylov, 7);
+  assert_int_equal(parsed("preset=paper,reorthogonalise=yes").reorthogonalise, 1);
+}
+
+static void order_and_blanks(void **state)
+{
+  (void)state;
+  const struct hk_detector a = parsed("window=20,rank=2,krylov=5,alert=0.75"),
+                           b = parsed("  alert = 0.75 ,\tkrylov= 5,rank =2, window=20 ");
+  assert_memory_equal(&a, &b, sizeof a);
+  assert_int_equal(a.alert, HK_ALERT_FIXED);
+  assert_true(a.threshold == 0.75f);
+  const struct hk_detector plain = parsed(""), blank = parsed("   ");
+  assert_memory_equal(&plain, &blank, sizeof plain);
+}
+
+static void whole_ranges(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *key;
+    long min, max;
+    const char *with; /* other keys that make both ends fit */
+  } keys[] = {
+    { "window", HK_WINDOW_MIN, HK_WINDOW_MAX, "" },
+    { "gap", 1, HK_GAP_MAX, "" },
+    { "rank", 1, HK_RANK_MAX, "" },
+    { "krylov", 2, HK_KRYLOV_MAX, ",rank=1" },
+    { "products", 1, HK_PRODUCTS_MAX, "" },
+    { "stride", 1, HK_STRIDE_MAX, "" },
+    { "max_fill", 0, HK_FILL_MAX, "" },
+    { "cooldown", 0, 287, "" },
+    { "baseline", 1, 1000, "" },
+  };
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    char text[96], says[96];
+    snprintf(says, sizeof says, "%s", keys[i].key);
+    const long good[] = { keys[i].min, keys[i].max }, bad[] = { keys[i].min - 1, keys[i].max + 1, -5, 4294967296 + keys[i].min };
+    for (size_t j = 0; j < 2; j++) {
+      snprintf(text, sizeof text, "%s=%ld%s", keys[i].key, good[j], keys[i].with);
+      (void)parsed(text);
+    }
+    for (size_t j = 0; j < 4; j++) {
+      snprintf(text, sizeof text, "%s=%ld%s", keys[i].key, bad[j], keys[i].with);
+      refused(text, says);
+    }
+    static const char *const odd[] = { "", "x", "7x", "7.5", "nan", "inf", "1e400", "0x1p70" };
+    for (size_t j = 0; j < sizeof odd / sizeof *odd; j++) {
+      snprintf(text, sizeof text, "%s=%s%s", keys[i].key, odd[j], keys[i].with);
+      refused(text, says);
+    }
+  }
+}
+
+static void real_ranges(void **state)
+{
+  (void)state;
+  static const char *const good[] = { "alert=1",     "alert=0.001",        "alert=adaptive",
+                                      "alert=off",   "min_score=0",        "min_score=1",
+                                      "clear=1",     "clear=0.01",         "signal=0",
+                                      "signal=1000", "false_alarms=100000" };
+  static const char *const bad[] = { "alert=0",       "alert=1.01",  "alert=-1",       "alert=nan",       "alert=on",
+                                     "min_score=-.1", "min_score=2", "clear=0",        "clear=1.5",       "signal=-1",
+                                     "signal=1001",   "signal=nan",  "false_alarms=0", "false_alarms=1e9" };
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    (void)parsed(good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char key[32];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(bad[i], "="), bad[i]);
+    refused(bad[i], key);
+  }
+}
+
+static void messages(void **state)
+{
+  (void)state;
+  refused("window=3", "window|3|4|1024");
+  refused("algorithm=fft", "algorithm|fft|ika|svd");
+  refused("present=lanczos", "present|lanczos|ritz|power");
+  refused("operator=toeplitz", "operator|toeplitz|hankel|gram");
+  refused("scale=all", "scale|all|baseline|none|window");
+  refused("fill=zero", "fill|zero|hold|linear");
+  refused("preset=fast", "preset|fast|default|paper|precise");
+  refused("windw=96", "windw|no such key");
+  refused("Window=96", "Window");
+  refused("window=96,window=97", "window|twice");
+  refused("window", "window|key=value");
+  refused("window=96,", "key=value");
+  refused("interval=5parsecs", "interval|5parsecs|auto");
+  refused("silent=often", "silent|often|off");
+  refused("alert=2", "alert|2|adaptive");
+  refused("rank=5,krylov=5", "krylov|5|6|20"); /* k = r would give a score of 0 always */
+  refused("window=8,rank=8", "rank|8");
+  refused("window=6,krylov=7", "krylov|7|6");
+  refused("present=power,products=5", "products|5|even");
+  refused("operator=gram,products=7", "products|7|even");
+  refused("window=10,gap=1,cooldown=21", "cooldown|21|20");
+  (void)parsed("window=10,gap=1,cooldown=20");
+  char longer[1100];
+  memset(longer, ' ', sizeof longer - 1);
+  longer[sizeof longer - 1] = 0;
+  refused(longer, "longer");
+  /* a message is cut to the space given and always ends */
+  struct hk_detector d;
+  char tiny[8];
+  memset(tiny, 'x', sizeof tiny);
+  assert_int_not_equal(hk_detector_parse("window=3", &d, tiny, sizeof tiny), 0);
+  assert_non_null(memchr(tiny, 0, sizeof tiny));
+  assert_int_not_equal(hk_detector_parse("window=3", &d, NULL, 0), 0);
+}
+
+static void refused_leaves_the_result(void **state)
+{
+  (void)state;
+  struct hk_detector d, before;
+  memset(&d, 0x5a, sizeof d);
+  before = d;
+  char error[128];
+  assert_int_not_equal(hk_detector_parse("window=20,rank=30", &d, error, sizeof error), 0);
+  assert_memory_equal(&d, &before, sizeof d);
+}
+
+static void durations(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text;
+    int64_t ns;
+  } good[] = {
+    { "1ns", 1 },           { "250ms", 250000000 },  { "3us", 3000 },           { "5m", 300000000000 },  { "90", 90000000000 },
+    { "1.5s", 1500000000 }, { "1h", 3600000000000 }, { "2d", 172800000000000 }, { "5 m", 300000000000 }, { "0.5us", 500 }
+  };
+  static const char *const bad[] = { "", "s", "5x", "-1s", "0", "0.2ns", "nan", "inf", "1e400s", "300y", "1e11", "5mm" };
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    int64_t ns = 0;
+    assert_int_equal(hk_duration_parse(good[i].text, &ns), 0);
+    assert_int_equal(ns, good[i].ns);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    int64_t ns = 77;
+    if (hk_duration_parse(bad[i], &ns) == 0)
+      fail_msg("duration \"%s\" was taken as %lld ns", bad[i], (long long)ns);
+    assert_int_equal(ns, 77);
+  }
+  assert_int_equal(parsed("interval=auto").interval, 0);
+  assert_int_equal(parsed("interval=250ms").interval, 250000000);
+  assert_int_equal(parsed("silent=off").silent, -1);
+  assert_int_equal(parsed("silent=90").silent, 90000000000);
+}
+
+static void names(void **state)
+{
+  (void)state;
+  assert_string_equal(hk_algorithm_name(HK_ALGORITHM_IKA), "ika");
+  assert_string_equal(hk_algorithm_name(HK_ALGORITHM_SVD), "svd");
+  assert_string_equal(hk_algorithm_name(200), "?");
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(default_detector), cmocka_unit_test(defaults_follow_other_keys),
+    cmocka_unit_test(presets),          cmocka_unit_test(order_and_blanks),
+    cmocka_unit_test(whole_ranges),     cmocka_unit_test(real_ranges),
+    cmocka_unit_test(messages),         cmocka_unit_test(refused_leaves_the_result),
+    cmocka_unit_test(durations),        cmocka_unit_test(names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
