@@ -80,8 +80,9 @@ struct hk_inbox {
   uint32_t max_length; /* longest payload taken */
 };
 
-/* Room for at least one byte (usually much more) at the end, valid until the next call on the inbox. NULL: no memory. Views of
- * frames end here. Holds at most one longest frame and as much again. */
+/* Room for *size bytes at the end, valid until the next call on the inbox. Views of frames end here. NULL: no memory. *size 0:
+ * full of whole frames that were not taken (never when hk_inbox_next was called until HK_FRAME_PART). An inbox grows to twice the
+ * longest frame. */
 uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size);
 void hk_inbox_wrote(struct hk_inbox *in, size_t n); /* n bytes were put into the space */
 /* The next frame, as hk_frame_read. */

@@ -1,0 +1,312 @@
+/* Payloads of the binary protocol, but for POINTS and SCORES (columns.c). See message.h. */
+#include "proto/message.h"
+
+#include <errno.h>
+
+static int verdict(const struct hk_reader *r)
+{
+  return hk_reader_done(r) ? 0 : HANKEL_BAD_PAYLOAD;
+}
+
+static void put_string(struct hk_writer *w, struct hk_string s)
+{
+  hk_put_u16(w, (uint16_t)s.length);
+  hk_put(w, s.data, s.length);
+}
+
+static struct hk_string get_string(struct hk_reader *r)
+{
+  const uint16_t length = hk_get_u16(r);
+  const uint8_t *data = hk_take(r, length);
+  return data ? (struct hk_string){ (const char *)data, length } : (struct hk_string){ "", 0 };
+}
+
+/* A text for people or logs: no longer than most, and valid by the rule of name.h. */
+static bool text_valid(struct hk_string s, size_t most)
+{
+  return s.length <= most && hk_name_piece_valid(s.data, s.length, NULL);
+}
+
+int hk_hello_write(struct hk_writer *w, uint32_t tag, struct hk_string client)
+{
+  if (client.length > HK_CLIENT_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_HELLO, tag);
+  put_string(w, client);
+  return hk_frame_end(w, place);
+}
+
+int hk_hello_read(const struct hk_frame *f, struct hk_string *client)
+{
+  struct hk_reader r = hk_reader(f);
+  *client = get_string(&r);
+  return text_valid(*client, HK_CLIENT_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+}
+
+int hk_welcome_write(struct hk_writer *w, uint32_t tag, const struct hk_welcome *m)
+{
+  if (m->server.length > HK_CLIENT_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_WELCOME, tag);
+  hk_put_u64(w, m->feed);
+  hk_put_u32(w, m->max_frame);
+  put_string(w, m->server);
+  return hk_frame_end(w, place);
+}
+
+int hk_welcome_read(const struct hk_frame *f, struct hk_welcome *m)
+{
+  struct hk_reader r = hk_reader(f);
+  m->feed = hk_get_u64(&r);
+  m->max_frame = hk_get_u32(&r);
+  m->server = get_string(&r);
+  return text_valid(m->server, HK_CLIENT_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+}
+
+int hk_register_write(struct hk_writer *w, uint32_t tag, uint32_t n, const struct hk_string *names)
+{
+  if (n < 1 || n > HK_REGISTER_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_REGISTER, tag);
+  hk_put_u32(w, n);
+  for (uint32_t i = 0; i < n; i++) {
+    if (names[i].length > UINT16_MAX)
+      w->full = true; /* takes the frame back below */
+    else
+      put_string(w, names[i]);
+  }
+  return hk_frame_end(w, place);
+}
+
+int hk_register_read(const struct hk_frame *f, struct hk_list *names)
+{
+  struct hk_reader r = hk_reader(f);
+  names->n = hk_get_u32(&r);
+  names->reader = r;
+  if (names->n < 1 || names->n > HK_REGISTER_MAX)
+    return HANKEL_BAD_PAYLOAD;
+  for (uint32_t i = 0; i < names->n; i++)
+    get_string(&r);
+  return verdict(&r);
+}
+
+struct hk_string hk_name_next(struct hk_list *names)
+{
+  return get_string(&names->reader);
+}
+
+int hk_registered_write(struct hk_writer *w, uint32_t tag, uint32_t n, const uint32_t *handles, const uint32_t *reasons)
+{
+  const size_t place = hk_frame_begin(w, HK_REGISTERED, tag);
+  hk_put_u32(w, n);
+  for (uint32_t i = 0; i < n; i++) {
+    hk_put_u32(w, handles[i]);
+    hk_put_u32(w, reasons[i]);
+  }
+  return hk_frame_end(w, place);
+}
+
+int hk_registered_read(const struct hk_frame *f, struct hk_list *list)
+{
+  struct hk_reader r = hk_reader(f);
+  list->n = hk_get_u32(&r);
+  list->reader = r;
+  return list->n <= HK_REGISTER_MAX && !r.bad && r.size == 8 * (size_t)list->n ? 0 : HANKEL_BAD_PAYLOAD;
+}
+
+void hk_registered_next(struct hk_list *list, uint32_t *handle, uint32_t *reason)
+{
+  *handle = hk_get_u32(&list->reader);
+  *reason = hk_get_u32(&list->reader);
+}
+
+int hk_subscribe_write(struct hk_writer *w, uint32_t tag, const struct hk_subscription *m)
+{
+  if (m->glob.length > HK_GLOB_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_SUBSCRIBE, tag);
+  hk_put_u32(w, m->what);
+  hk_put_f32(w, m->min_score);
+  put_string(w, m->glob);
+  return hk_frame_end(w, place);
+}
+
+int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
+{
+  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  struct hk_reader r = hk_reader(f);
+  m->what = hk_get_u32(&r);
+  m->min_score = hk_get_f32(&r);
+  m->glob = get_string(&r);
+  if (!hk_reader_done(&r))
+    return HANKEL_BAD_PAYLOAD;
+  const bool good = !(m->what & ~(shown | HANKEL_VALUES)) && (m->what & shown) && m->min_score >= 0 && m->min_score <= 1 &&
+                    text_valid(m->glob, HK_GLOB_MAX);
+  return good ? 0 : HANKEL_BAD_SUBSCRIPTION;
+}
+
+int hk_empty_write(struct hk_writer *w, uint8_t type, uint32_t tag)
+{
+  return hk_frame_end(w, hk_frame_begin(w, type, tag));
+}
+int hk_empty_read(const struct hk_frame *f)
+{
+  return f->length == 0 ? 0 : HANKEL_BAD_PAYLOAD;
+}
+
+int hk_ping_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t token)
+{
+  const size_t place = hk_frame_begin(w, type, tag);
+  hk_put_u64(w, token);
+  return hk_frame_end(w, place);
+}
+
+int hk_ping_read(const struct hk_frame *f, uint64_t *token)
+{
+  struct hk_reader r = hk_reader(f);
+  *token = hk_get_u64(&r);
+  return verdict(&r);
+}
+
+static int two_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t a, uint64_t b)
+{
+  const size_t place = hk_frame_begin(w, type, tag);
+  hk_put_u64(w, a);
+  hk_put_u64(w, b);
+  return hk_frame_end(w, place);
+}
+
+static int two_read(const struct hk_frame *f, uint64_t *a, uint64_t *b)
+{
+  struct hk_reader r = hk_reader(f);
+  *a = hk_get_u64(&r);
+  *b = hk_get_u64(&r);
+  return verdict(&r);
+}
+
+int hk_bye_write(struct hk_writer *w, uint32_t tag, uint64_t datagrams, uint64_t points)
+{
+  return two_write(w, HK_BYE, tag, datagrams, points);
+}
+int hk_bye_read(const struct hk_frame *f, uint64_t *datagrams, uint64_t *points)
+{
+  return two_read(f, datagrams, points);
+}
+int hk_gap_write(struct hk_writer *w, uint64_t results, uint64_t events)
+{
+  return two_write(w, HK_GAP, 0, results, events);
+}
+int hk_gap_read(const struct hk_frame *f, uint64_t *results, uint64_t *events)
+{
+  return two_read(f, results, events);
+}
+
+int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json)
+{
+  const size_t place = hk_frame_begin(w, HK_REPORT, tag);
+  hk_put(w, json.data, json.length);
+  return hk_frame_end(w, place);
+}
+
+int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, const struct hk_string *names)
+{
+  const size_t place = hk_frame_begin(w, HK_NAMES, 0);
+  hk_put_u32(w, n);
+  for (uint32_t i = 0; i < n; i++) {
+    if (names[i].length > HK_NAME_MAX)
+      w->full = true; /* takes the frame back below */
+    hk_put_u32(w, handles[i]);
+    put_string(w, names[i]);
+  }
+  return hk_frame_end(w, place);
+}
+
+int hk_names_read(const struct hk_frame *f, struct hk_list *list)
+{
+  struct hk_reader r = hk_reader(f);
+  list->n = hk_get_u32(&r);
+  list->reader = r;
+  for (uint32_t i = 0; i < list->n && !r.bad; i++) {
+    (void)hk_get_u32(&r);
+    const struct hk_string name = get_string(&r);
+    r.bad |= !hk_name_valid(name.data, name.length);
+  }
+  return verdict(&r);
+}
+
+void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name)
+{
+  *handle = hk_get_u32(&list->reader);
+  *name = get_string(&list->reader);
+}
+
+int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events)
+{
+  static const uint8_t zeros[3];
+  const size_t place = hk_frame_begin(w, HK_EVENTS, 0);
+  hk_put_u32(w, n);
+  hk_put_u32(w, 0);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_event_message *e = &events[i];
+    hk_put_u32(w, e->handle);
+    hk_put_u32(w, e->number);
+    hk_put_u8(w, e->kind);
+    hk_put(w, zeros, sizeof zeros);
+    hk_put_f32(w, e->score);
+    hk_put_i64(w, e->time);
+    hk_put_i64(w, e->from);
+    hk_put_i64(w, e->instant);
+    hk_put_f64(w, e->before);
+    hk_put_f64(w, e->after);
+  }
+  return hk_frame_end(w, place);
+}
+
+int hk_events_read(const struct hk_frame *f, struct hk_list *list)
+{
+  struct hk_reader r = hk_reader(f);
+  list->n = hk_get_u32(&r);
+  (void)hk_get_u32(&r);
+  list->reader = r;
+  return !r.bad && r.size == HK_EVENT_BYTES * (size_t)list->n ? 0 : HANKEL_BAD_PAYLOAD;
+}
+
+void hk_event_next(struct hk_list *list, struct hk_event_message *event)
+{
+  struct hk_reader *r = &list->reader;
+  event->handle = hk_get_u32(r);
+  event->number = hk_get_u32(r);
+  event->kind = hk_get_u8(r);
+  (void)hk_take(r, 3);
+  event->score = hk_get_f32(r);
+  event->time = hk_get_i64(r);
+  event->from = hk_get_i64(r);
+  event->instant = hk_get_i64(r);
+  event->before = hk_get_f64(r);
+  event->after = hk_get_f64(r);
+}
+
+bool hk_error_closes(uint16_t code)
+{
+  return code != HANKEL_UNKNOWN_HANDLE && code != HANKEL_BAD_SUBSCRIPTION && code != HANKEL_INTERNAL;
+}
+
+int hk_error_write(struct hk_writer *w, uint32_t tag, uint16_t code, uint8_t type, struct hk_string message)
+{
+  const size_t most = 1024, place = hk_frame_begin(w, HK_ERROR, tag);
+  hk_put_u16(w, code);
+  hk_put_u8(w, type);
+  hk_put_u8(w, hk_error_closes(code));
+  put_string(w, (struct hk_string){ message.data, message.length < most ? message.length : most });
+  return hk_frame_end(w, place);
+}
+
+int hk_error_read(const struct hk_frame *f, struct hk_error_message *m)
+{
+  struct hk_reader r = hk_reader(f);
+  m->code = hk_get_u16(&r);
+  m->type = hk_get_u8(&r);
+  m->closing = hk_get_u8(&r) != 0;
+  m->message = get_string(&r);
+  return verdict(&r);
+}

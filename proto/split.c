@@ -1,0 +1,80 @@
+/* Lines out of a stream of bytes. See line.h. */
+#include "proto/line.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Keeps bytes of a line whose end has not come. They fit into max_line. False: no memory. */
+static bool hold(struct hk_splitter *s, const char *data, size_t size)
+{
+  if (s->capacity < s->n_held + size) {
+    size_t capacity = s->capacity ? s->capacity : 256;
+    while (capacity < s->n_held + size)
+      capacity *= 2;
+    char *held = realloc(s->held, capacity);
+    if (!held)
+      return false;
+    s->held = held;
+    s->capacity = capacity;
+  }
+  memcpy(s->held + s->n_held, data, size);
+  s->n_held += size;
+  return true;
+}
+
+/* Drops the line; `ended`: its LF has been seen. */
+static int drop(struct hk_splitter *s, bool ended, int status)
+{
+  s->n_held = 0;
+  s->skipping = !ended;
+  s->line++;
+  return status;
+}
+
+int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_t *used, const char **line, size_t *length)
+{
+  while (*used < size) {
+    const char *begin = data + *used, *lf = memchr(begin, '\n', size - *used);
+    const size_t piece = lf ? (size_t)(lf - begin) : size - *used;
+    *used += piece + (lf != NULL);
+    if (s->skipping) {
+      s->skipping = !lf;
+      continue;
+    }
+    if (s->n_held + piece > s->max_line)
+      return drop(s, lf != NULL, HK_LINE_TOO_LONG);
+    if (lf && s->n_held == 0) {
+      *line = begin;
+      *length = piece;
+      s->line++;
+      return HK_LINE_WHOLE;
+    }
+    if (piece > 0 && !hold(s, begin, piece))
+      return drop(s, lf != NULL, HK_LINE_MEMORY);
+    if (lf) {
+      *line = s->held;
+      *length = s->n_held;
+      s->n_held = 0;
+      s->line++;
+      return HK_LINE_WHOLE;
+    }
+  }
+  return HK_LINE_NONE;
+}
+
+int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length)
+{
+  const bool some = s->n_held > 0;
+  *line = s->held;
+  *length = s->n_held;
+  s->n_held = 0;
+  s->skipping = false;
+  s->line += some;
+  return some ? HK_LINE_WHOLE : HK_LINE_NONE;
+}
+
+void hk_splitter_free(struct hk_splitter *s)
+{
+  free(s->held);
+  *s = (struct hk_splitter){ .max_line = s->max_line };
+}
