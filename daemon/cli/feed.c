@@ -1,0 +1,291 @@
+/* hankel feed: sends a recording, or what comes in on standard input, to the daemon.
+ *
+ * Points go into the client library's buffer; when it is full, or when the input makes us wait, the buffer is sent. At the
+ * end the daemon has to confirm that it has taken over every point, else the exit code is 1. When the connection breaks
+ * the library connects again; what may have been lost is told, and makes the exit code 1. */
+#include "daemon/cli/input.h"
+#include "daemon/cli/link.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE 200    /* ms: how long one waiting call to the library lasts */
+#define MOST_TOLD 10 /* messages of the daemon that are shown */
+
+static const char help_text[] =
+    "usage: hankel feed [OPTION...] FILE.csv|-\n\n"
+    "Sends a recording, or what comes in on standard input, to the daemon. Each value column is a sensor.\n"
+    "Ends with 0 when the daemon has taken over every point.\n\n"
+    "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
+    "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
+    "  --fast             as fast as the daemon takes them: the default\n\n"
+    "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
+    "examples:\n"
+    "  hankel feed machine.csv\n"
+    "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
+    "  my-logger | hankel feed --to 10.0.0.5:7410 -  points are sent as they come\n";
+
+struct feed {
+  char **argv;
+  hankel *h;
+  struct hk_csv *csv;
+  uint32_t *sensor; /* the library's number of each sensor of the file */
+  struct hk_progress progress;
+  uint64_t points, in_doubt, errors, told;
+  double rate; /* points a second, or times real time; 0 = as fast as it goes */
+  bool real_time;
+  int64_t lost;    /* ns, hk_now: since when there is no connection; 0 = there is one */
+  int64_t started; /* ns, hk_now: when the first point was sent */
+  int64_t first;   /* ns: its time */
+};
+
+static bool tell(struct feed *feed)
+{
+  hk_progress_end(&feed->progress);
+  if (feed->told == MOST_TOLD)
+    hk_failed(feed->argv, "more of these are not shown");
+  return feed->told++ < MOST_TOLD;
+}
+
+static void on_connected(void *arg, const char *server)
+{
+  struct feed *feed = arg;
+  (void)server;
+  if (feed->lost && tell(feed))
+    hk_failed(feed->argv, "connected again");
+  feed->lost = 0;
+}
+
+static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
+{
+  struct feed *feed = arg;
+  feed->in_doubt += in_doubt;
+  if (!feed->lost) {
+    feed->lost = hk_now();
+    if (tell(feed))
+      hk_failed(feed->argv, "the connection is lost: %s; %" PRIu64 " points may not have arrived; trying again", reason,
+                in_doubt);
+  }
+}
+
+static void on_refused(void *arg, const char *name, int refusal)
+{
+  struct feed *feed = arg;
+  if (tell(feed))
+    hk_failed(feed->argv, "the daemon refuses sensor %s: %s", name, hankel_refusal_name(refusal));
+}
+
+static void on_error(void *arg, int code, const char *message)
+{
+  struct feed *feed = arg;
+  feed->errors++;
+  if (tell(feed))
+    hk_failed(feed->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
+}
+
+/* 0, or an exit code when the daemon has been away for too long. `status` is what the library said. */
+static int still_there(struct feed *feed, int status)
+{
+  if (status < 0 && status != -ETIMEDOUT && status != -EAGAIN && !feed->lost && hankel_connected(feed->h))
+    return hk_failed(feed->argv, "%s", hankel_error(feed->h));
+  if (feed->lost && hk_now() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+    return hk_failed(feed->argv, "the daemon did not come back: %s", hankel_error(feed->h));
+  return 0;
+}
+
+/* Sends what is buffered; with `confirm`, until the daemon has taken over all of it. 0 or an exit code. */
+static int flush(struct feed *feed, bool confirm)
+{
+  for (;;) {
+    const int status = confirm ? hankel_sync(feed->h, SLICE) : hankel_flush(feed->h, SLICE);
+    if (status == 0)
+      return 0;
+    const int code = still_there(feed, status);
+    if (code != 0)
+      return code;
+    if (feed->lost)
+      poll(NULL, 0, 10); /* the library may return at once while it waits to try again */
+  }
+}
+
+/* Waits until the input has something for us, and serves the connection meanwhile. 0 or an exit code. */
+static int wait_for_input(struct feed *feed)
+{
+  int code = flush(feed, false);
+  while (code == 0) {
+    const int timeout = hankel_timeout(feed->h);
+    struct pollfd polled[] = { { hk_csv_fd(feed->csv), POLLIN, 0 }, { hankel_fd(feed->h), hankel_events(feed->h), 0 } };
+    if (poll(polled, 2, timeout) < 0 && errno != EINTR)
+      return hk_failed(feed->argv, "poll: %s", strerror(errno));
+    code = still_there(feed, hankel_step(feed->h, 0));
+    if (polled[0].revents)
+      break;
+  }
+  return code;
+}
+
+/* Waits until a point of time `time` is due. 0 or an exit code. */
+static int pace(struct feed *feed, int64_t time)
+{
+  const double after = feed->real_time ? (double)(time - feed->first) : (double)feed->points * 1e9;
+  const double due = (double)feed->started + after / feed->rate;
+  int code = 0;
+  for (double left; code == 0 && (left = due - (double)hk_now()) > 0;) {
+    code = flush(feed, false);
+    if (code == 0 && (left = due - (double)hk_now()) >= 1e6)
+      code = still_there(feed, hankel_step(feed->h, left > SLICE * 1e6 ? SLICE : (int)(left / 1e6)));
+    else if (code == 0)
+      poll(NULL, 0, 1);
+  }
+  return code;
+}
+
+static int send_point(struct feed *feed, uint32_t sensor, int64_t time, double value)
+{
+  for (;;) {
+    const int status = hankel_send(feed->h, sensor, time, value);
+    if (status == 0) {
+      feed->points++;
+      return 0;
+    }
+    if (status != -EAGAIN)
+      return hk_failed(feed->argv, "%s", hankel_error(feed->h));
+    const int code = still_there(feed, hankel_step(feed->h, SLICE));
+    if (code != 0)
+      return code;
+  }
+}
+
+/* Sends everything. 0 or an exit code. */
+static int run(struct feed *feed)
+{
+  struct hk_csv_row row;
+  char error[512];
+  int status, code = 0;
+  while (code == 0) {
+    if (!hk_csv_ready(feed->csv))
+      code = wait_for_input(feed);
+    if (code != 0 || (status = hk_csv_next(feed->csv, &row, error, sizeof error)) <= 0)
+      break;
+    if (feed->points == 0) {
+      feed->started = hk_now();
+      feed->first = row.time;
+    }
+    for (uint32_t i = 0; i < row.n && code == 0; i++) {
+      if (feed->rate > 0)
+        code = pace(feed, row.time);
+      if (code == 0)
+        code = send_point(feed, feed->sensor[row.sensor[i]], row.time, row.value[i]);
+    }
+    hk_progress_show(&feed->progress, hk_csv_progress(feed->csv), feed->points);
+  }
+  if (code == 0)
+    code = flush(feed, true);
+  hk_progress_end(&feed->progress);
+  if (code == 0 && status < 0)
+    code = hk_failed(feed->argv, "%s", error);
+  return code;
+}
+
+static int summary(const struct feed *feed, int code)
+{
+  const double seconds = (double)(hk_now() - feed->started) / 1e9;
+  struct hankel_counters counters;
+  hankel_count(feed->h, &counters);
+  if (feed->points > 0)
+    printf("%" PRIu64 " points of %u sensor%s in %.3f s: %.0f points a second\n", feed->points, hk_csv_sensors(feed->csv),
+           hk_csv_sensors(feed->csv) > 1 ? "s" : "", seconds, (double)feed->points / seconds);
+  else
+    puts("no points");
+  if (code == 0 && feed->in_doubt > 0)
+    code = hk_failed(feed->argv, "%" PRIu64 " points may not have arrived", feed->in_doubt);
+  if (code == 0 && counters.refused > 0)
+    code = hk_failed(feed->argv, "%" PRIu64 " points were not taken: the daemon refused their sensors", counters.refused);
+  if (code == 0 && feed->errors > 0)
+    code = HK_EXIT_FAILED;
+  return hk_finish_output(feed->argv, code);
+}
+
+static int feed_file(struct feed *feed, const char *address)
+{
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
+  link.callbacks = (struct hankel_callbacks){
+    .connected = on_connected, .disconnected = on_disconnected, .refused = on_refused, .error = on_error
+  };
+  link.arg = feed;
+  feed->h = hk_link_open(feed->argv, address, &link);
+  if (!feed->h)
+    return HK_EXIT_FAILED;
+  const uint32_t n = hk_csv_sensors(feed->csv);
+  feed->sensor = calloc(n, sizeof *feed->sensor);
+  for (uint32_t i = 0; i < n; i++) {
+    const int number = feed->sensor ? hankel_sensor(feed->h, hk_csv_sensor(feed->csv, i)) : -ENOMEM;
+    if (number < 0)
+      return hk_failed(feed->argv, "sensor %s: %s", hk_csv_sensor(feed->csv, i),
+                       number == -EINVAL ? "the name is too long or not valid UTF-8" : strerror(-number));
+    feed->sensor[i] = (uint32_t)number;
+  }
+  feed->progress = hk_progress_start(false);
+  return summary(feed, run(feed));
+}
+
+/* "100" is points a second, "60x" is times real time. 0 or HK_EXIT_USAGE. */
+static int parse_rate(struct feed *feed, const char *text)
+{
+  char number[64];
+  const size_t length = strlen(text);
+  snprintf(number, sizeof number, "%s", text);
+  feed->real_time = length > 1 && length < sizeof number && text[length - 1] == 'x';
+  if (feed->real_time)
+    number[length - 1] = 0;
+  return hk_option_real(feed->argv, "--rate", number, 1e-6, 1e12, &feed->rate);
+}
+
+int hk_command_feed(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "to", required_argument, NULL, 't' },   HK_INPUT_OPTIONS,
+    { "rate", required_argument, NULL, 'r' }, { "fast", no_argument, NULL, 'f' },
+    { "help", no_argument, NULL, 'h' },       { 0 },
+  };
+  const char *address = HK_LINK_ADDRESS;
+  struct hk_input input = { 0 };
+  struct feed feed = { .argv = argv };
+  bool fast = false;
+  int option, code = 0;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    switch (option) {
+    case 't':
+      address = optarg;
+      break;
+    case 'r':
+      code = parse_rate(&feed, optarg);
+      break;
+    case 'f':
+      fast = true;
+      break;
+    case HK_OPTION_HELP:
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    default:
+      code = hk_input_option(&input, argv, option, optarg);
+    }
+    if (code != 0)
+      return code;
+  }
+  if (fast && feed.rate > 0)
+    return hk_usage(argv, "--rate and --fast exclude each other");
+  code = hk_input_open(&input, argc, argv, &feed.csv);
+  if (code == 0)
+    code = feed_file(&feed, address);
+  hankel_close(feed.h);
+  free(feed.sensor);
+  hk_csv_close(feed.csv);
+  return code;
+}

@@ -1,0 +1,226 @@
+/* Results and events as text for people, JSON lines and CSV. */
+#include "daemon/cli/format.h"
+#include "daemon/cli/timestamp.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *state_name(uint8_t state)
+{
+  static const char *const names[] = { "warming", "ok", "gap", "late", "rejected" };
+  return state < sizeof names / sizeof *names ? names[state] : "?";
+}
+
+static const char *event_name(uint8_t kind)
+{
+  static const char *const names[] = { "?", "raised", "corrected", "cleared", "stale", "back" };
+  return kind < sizeof names / sizeof *names ? names[kind] : "?";
+}
+
+static bool is_notice(uint8_t kind)
+{
+  return kind > 3;
+}
+
+void hk_number_text(double value, char *out)
+{
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (!isfinite(value) || strtod(out, NULL) == value)
+      return;
+  }
+}
+
+/* Length of the UTF-8 sequence at p (Unicode 15, table 3-7); 0 when there is none. */
+static int utf8_length(const unsigned char *p)
+{
+  const int n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+  for (int i = 1; i < n; i++)
+    if ((p[i] & 0xc0) != 0x80)
+      return 0;
+  const bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+  const bool outside = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
+  return overlong || outside ? 0 : n;
+}
+
+void hk_print_json_string(FILE *out, const char *text)
+{
+  fputc('"', out);
+  for (const unsigned char *p = (const unsigned char *)text; *p;) {
+    const int n = utf8_length(p);
+    if (n == 0)
+      fputs("\\ufffd", out);
+    else if (*p < 0x20 || *p == 0x7f)
+      fprintf(out, "\\u%04x", *p);
+    else if (*p == '"' || *p == '\\')
+      fprintf(out, "\\%c", *p);
+    else
+      fwrite(p, 1, (size_t)n, out);
+    p += n ? n : 1;
+  }
+  fputc('"', out);
+}
+
+/* A CSV cell, quoted where it has to be. */
+static void print_cell(FILE *out, const char *text)
+{
+  if (!strpbrk(text, ",;\"\r\n") && *text != '#' && *text != ' ') {
+    fputs(text, out);
+    return;
+  }
+  fputc('"', out);
+  for (; *text; text++) {
+    if (*text == '"')
+      fputc('"', out);
+    fputc(*text, out);
+  }
+  fputc('"', out);
+}
+
+/* A name for a terminal: control characters become `?`. */
+static void print_safe(FILE *out, const char *text)
+{
+  for (; *text; text++)
+    fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+}
+
+static void print_json_number(FILE *out, const char *key, double value, const char *text)
+{
+  fprintf(out, ",\"%s\":%s", key, isfinite(value) ? text : "null");
+}
+
+static void print_json_real(FILE *out, const char *key, double value)
+{
+  char text[32];
+  hk_number_text(value, text);
+  print_json_number(out, key, value, text);
+}
+
+static void print_json_score(FILE *out, float score)
+{
+  char text[32];
+  snprintf(text, sizeof text, "%.9g", (double)score);
+  print_json_number(out, "score", (double)score, text);
+}
+
+void hk_print_header(FILE *out, enum hk_format format, bool has_value)
+{
+  if (format == HK_FORMAT_CSV)
+    fputs(has_value ? "sensor,time,value,score,state\n" : "sensor,time,score,state\n", out);
+}
+
+void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result)
+{
+  const double score = (double)result->score;
+  char text[HK_TIMESTAMP_SIZE];
+  switch (format) {
+  case HK_FORMAT_CSV:
+    print_cell(out, result->sensor);
+    fprintf(out, ",%" PRId64 ",", result->time);
+    if (result->has_value) {
+      hk_number_text(result->value, text);
+      fprintf(out, "%s,", text);
+    }
+    if (!isnan(score))
+      fprintf(out, "%.9g", score);
+    fprintf(out, ",%s\n", state_name(result->state));
+    break;
+  case HK_FORMAT_JSONL:
+    fputs("{\"sensor\":", out);
+    hk_print_json_string(out, result->sensor);
+    fprintf(out, ",\"time\":%" PRId64, result->time);
+    if (result->has_value)
+      print_json_real(out, "value", result->value);
+    print_json_score(out, result->score);
+    fprintf(out, ",\"state\":\"%s\"}\n", state_name(result->state));
+    break;
+  case HK_FORMAT_TEXT:
+    hk_timestamp_format(result->time, text);
+    fprintf(out, "%-19s  ", text);
+    if (isnan(score))
+      fputs("     -", out);
+    else
+      fprintf(out, "%6.4f", score);
+    fprintf(out, "  %-8s  ", state_name(result->state));
+    if (result->has_value) {
+      hk_number_text(result->value, text);
+      fprintf(out, "%12s  ", text);
+    }
+    print_safe(out, result->sensor);
+    fputc('\n', out);
+    break;
+  }
+}
+
+/* `#event,id,sensor,kind,time,instant,score,before,after`; a notice is `#notice,sensor,kind,time`. */
+static void print_event_csv(FILE *out, const struct hk_shown_event *event)
+{
+  char id[1024], before[32], after[32];
+  if (is_notice(event->kind)) {
+    fputs("#notice,", out);
+    print_cell(out, event->sensor);
+    fprintf(out, ",%s,%" PRId64 "\n", event_name(event->kind), event->time);
+    return;
+  }
+  snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
+  hk_number_text(event->before, before);
+  hk_number_text(event->after, after);
+  fputs("#event,", out);
+  print_cell(out, id);
+  fputc(',', out);
+  print_cell(out, event->sensor);
+  fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s\n", event_name(event->kind), event->time, event->instant,
+          (double)event->score, before, after);
+}
+
+static void print_event_json(FILE *out, const struct hk_shown_event *event)
+{
+  char id[1024];
+  if (is_notice(event->kind)) {
+    fprintf(out, "{\"notice\":\"%s\",\"sensor\":", event_name(event->kind));
+    hk_print_json_string(out, event->sensor);
+    fprintf(out, ",\"time\":%" PRId64 "}\n", event->time);
+    return;
+  }
+  snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
+  fprintf(out, "{\"event\":\"%s\",\"id\":", event_name(event->kind));
+  hk_print_json_string(out, id);
+  fputs(",\"sensor\":", out);
+  hk_print_json_string(out, event->sensor);
+  fprintf(out, ",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64, event->time, event->from, event->instant);
+  print_json_score(out, event->score);
+  print_json_real(out, "before", event->before);
+  print_json_real(out, "after", event->after);
+  fputs("}\n", out);
+}
+
+static void print_event_text(FILE *out, const struct hk_shown_event *event)
+{
+  char time[HK_TIMESTAMP_SIZE], instant[HK_TIMESTAMP_SIZE];
+  hk_timestamp_format(event->time, time);
+  if (is_notice(event->kind)) {
+    fprintf(out, "%-19s  %s  ", time, event->kind == 4 ? "NO MORE POINTS from" : "POINTS AGAIN from");
+    print_safe(out, event->sensor);
+    fputc('\n', out);
+    return;
+  }
+  hk_timestamp_format(event->instant, instant);
+  fprintf(out, "%-19s  %6.4f  %-9s ", time, (double)event->score,
+          event->kind == 1   ? "RAISED"
+          : event->kind == 2 ? "CORRECTED"
+                             : "CLEARED");
+  print_safe(out, event->sensor);
+  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g -> %.6g\n", event->number, instant, event->before, event->after);
+}
+
+void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event)
+{
+  if (format == HK_FORMAT_CSV)
+    print_event_csv(out, event);
+  else if (format == HK_FORMAT_JSONL)
+    print_event_json(out, event);
+  else
+    print_event_text(out, event);
+}

@@ -1,0 +1,43 @@
+/* How results and events are printed, by `replay` and `tail` alike. Everything goes to a stdio stream; the caller looks at
+ * ferror once in a while. Thread: the stream's. */
+#ifndef HK_FORMAT_H
+#define HK_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum hk_format { HK_FORMAT_TEXT, HK_FORMAT_JSONL, HK_FORMAT_CSV };
+
+/* A result, ready to print. */
+struct hk_shown_result {
+  const char *sensor;
+  int64_t time;
+  bool has_value;
+  double value;
+  float score;   /* NaN: none */
+  uint8_t state; /* 0..4: warming ok gap late rejected */
+};
+
+/* An event (kind 1..3: raised, corrected, cleared) or a notice (4, 5: stale, back), ready to print. */
+struct hk_shown_event {
+  const char *sensor;
+  uint32_t number;
+  uint8_t kind;
+  int64_t time, from, instant;
+  float score;
+  double before, after;
+};
+
+/* First line of CSV: sensor,time[,value],score,state. Nothing for the other formats. */
+void hk_print_header(FILE *out, enum hk_format format, bool has_value);
+void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result);
+void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event);
+
+/* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
+void hk_print_json_string(FILE *out, const char *text);
+
+/* The shortest decimal number that reads back as value; "nan", "inf", "-inf". out: 32 bytes. */
+void hk_number_text(double value, char *out);
+
+#endif

@@ -1,0 +1,15 @@
+/* Connecting to the daemon, for the commands that talk to it. */
+#ifndef HK_LINK_H
+#define HK_LINK_H
+
+#include "proto/hankel.h"
+
+#define HK_LINK_ADDRESS "127.0.0.1:7410"
+#define HK_LINK_WAIT 5000      /* ms: for the first connection, and for a reply */
+#define HK_LINK_PATIENCE 10000 /* ms: for a daemon that went away to come back */
+
+/* Opens a handle and waits until it is connected. Callbacks and arg go into *options; address and client are filled in. NULL
+ * after a message. */
+hankel *hk_link_open(char **argv, const char *address, struct hankel_options *options);
+
+#endif

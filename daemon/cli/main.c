@@ -1,0 +1,53 @@
+/* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
+#include "daemon/cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *what;
+} commands[] = {
+  { "feed", hk_command_feed, "send a recording, or what comes in on standard input, to the daemon" },
+  { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
+  { "replay", hk_command_replay, "score a recording here, with no daemon" },
+  { "status", hk_command_status, "show the daemon's counters" },
+  { "bench", hk_command_bench, "measure how fast this machine scores" },
+};
+
+static void help(FILE *out)
+{
+  fputs("usage: hankel COMMAND [OPTION...] [FILE]\n\n"
+        "Finds change points in many sensors at once, with the daemon hankeld or alone.\n\n",
+        out);
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    fprintf(out, "  %-8s%s\n", commands[i].name, commands[i].what);
+  fputs("\nexamples:\n"
+        "  hankel replay machine.csv                score every point of a CSV file\n"
+        "  hankel feed machine.csv                  send it to the daemon on this machine\n"
+        "  hankel tail --events                     show alerts as they are raised\n"
+        "\n`hankel COMMAND --help` says more, and so does the manual: man hankel.\n",
+        out);
+}
+
+int main(int argc, char **argv)
+{
+  const char *name = argc > 1 ? argv[1] : "";
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (strcmp(name, commands[i].name) == 0)
+      return commands[i].run(argc - 1, argv + 1);
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+    help(stdout);
+    return HK_EXIT_DONE;
+  }
+  if (strcmp(name, "--version") == 0) {
+    puts("hankel " HANKELD_VERSION);
+    return HK_EXIT_DONE;
+  }
+  if (*name)
+    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, bench; see hankel --help)\n", name);
+  else
+    help(stderr);
+  return HK_EXIT_USAGE;
+}

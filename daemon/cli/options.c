@@ -1,0 +1,86 @@
+/* Reading options and refusing wrong usage, for every subcommand alike. */
+#include "daemon/cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int hk_usage(char **argv, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "hankel %s: ", argv[0]);
+  vfprintf(stderr, format, arguments);
+  fprintf(stderr, " (see hankel %s --help)\n", argv[0]);
+  va_end(arguments);
+  return HK_EXIT_USAGE;
+}
+
+int hk_failed(char **argv, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "hankel %s: ", argv[0]);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  return HK_EXIT_FAILED;
+}
+
+int hk_option_next(int argc, char **argv, const struct option *options)
+{
+  opterr = 0;
+  const int at = optind, option = getopt_long(argc, argv, ":h", options, NULL);
+  if (option == ':') {
+    hk_usage(argv, "%s needs a value", argv[optind - 1]);
+    return HK_OPTION_WRONG;
+  }
+  if (option == '?') { /* the word at fault is the one before optind, or, within a word of short options, the one at it */
+    hk_usage(argv, "%s: no such option, or not a clear one", argv[optind > at ? optind - 1 : at]);
+    return HK_OPTION_WRONG;
+  }
+  return option;
+}
+
+int hk_option_whole(char **argv, const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+  char *end;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  if (end == text || *end || errno || *text == '-' || *out < min || *out > max)
+    return hk_usage(argv, "%s %s: want a whole number from %llu to %llu", option, text, (unsigned long long)min,
+                    (unsigned long long)max);
+  return 0;
+}
+
+int hk_option_real(char **argv, const char *option, const char *text, double min, double max, double *out)
+{
+  char *end;
+  *out = strtod(text, &end);
+  if (end == text || *end || !(*out >= min && *out <= max))
+    return hk_usage(argv, "%s %s: want a number from %g to %g", option, text, min, max);
+  return 0;
+}
+
+int hk_option_word(char **argv, const char *option, const char *text, const char *const *words, int *out)
+{
+  char allowed[128] = "";
+  for (int i = 0; words[i]; i++) {
+    if (strcmp(text, words[i]) == 0) {
+      *out = i;
+      return 0;
+    }
+    snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s", i ? ", " : "", words[i]);
+  }
+  return hk_usage(argv, "%s %s: want one of %s", option, text, allowed);
+}
+
+int hk_finish_output(char **argv, int code)
+{
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return code;
+  return hk_failed(argv, "cannot write the output: %s", strerror(errno));
+}

@@ -1,0 +1,241 @@
+/* hankel replay: the engine with no daemon. Points are read into batches, several of which are in flight; results are
+ * printed in the order of the points. What is printed does not depend on how the points were cut into batches.
+ *
+ * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
+ * that case everything is scored and printed first, so that a live pipe is followed point by point. */
+#include "daemon/cli/engine.h"
+#include "daemon/cli/format.h"
+#include "daemon/cli/input.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/progress.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN_FLIGHT 8
+#define BATCH_MAX 16384
+
+static const char help_text[] =
+    "usage: hankel replay [OPTION...] FILE.csv|-\n\n"
+    "Scores a recording with no daemon. For every point it prints sensor,time,value,score,state and,\n"
+    "behind the point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n\n"
+    "  --backend NAME     auto (default), cpu, cuda or reference\n"
+    "  --detector KEYS    parameters, such as window=96,rank=3 (man hankeld.conf lists them)\n"
+    "  --format NAME      csv (default) or jsonl\n" HK_INPUT_HELP "\n"
+    "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
+    "examples:\n"
+    "  hankel replay machine.csv > scores.csv\n"
+    "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"
+    "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
+
+struct replay {
+  char **argv;
+  struct hk_csv *csv;
+  struct hk_backend *backend;
+  struct hk_batch *batches[IN_FLIGHT]; /* all of them */
+  struct hk_batch *free[IN_FLIGHT];    /* those neither in flight nor being filled */
+  struct hk_batch *filling;
+  uint32_t n_free, in_flight;
+  uint8_t *in_batch; /* points of each sensor in the batch being filled */
+  enum hk_format format;
+  uint64_t points;
+};
+
+static void print_batch(const struct replay *replay, const struct hk_batch *batch)
+{
+  const struct hk_event *event = batch->event, *last = event + batch->n_events;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    const struct hk_shown_result result = {
+      hk_csv_sensor(replay->csv, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
+    };
+    hk_print_result(stdout, replay->format, &result);
+    for (; event < last && event->index == i; event++) {
+      const struct hk_shown_event shown = { hk_csv_sensor(replay->csv, event->slot),
+                                            event->number,
+                                            event->kind,
+                                            event->time,
+                                            event->from,
+                                            event->instant,
+                                            event->score,
+                                            event->before,
+                                            event->after };
+      hk_print_event(stdout, replay->format, &shown);
+    }
+  }
+}
+
+/* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
+static int take_back(struct replay *replay)
+{
+  replay->backend->ops->wait(replay->backend);
+  struct hk_batch *batch = replay->backend->ops->reap(replay->backend);
+  if (!batch)
+    return hk_failed(replay->argv, "the %s backend lost a batch", replay->backend->ops->name);
+  replay->in_flight--;
+  if (batch->status < 0)
+    return hk_failed(replay->argv, "the %s backend failed: %s", replay->backend->ops->name, strerror(-batch->status));
+  print_batch(replay, batch);
+  replay->free[replay->n_free++] = batch;
+  return ferror(stdout) ? hk_failed(replay->argv, "cannot write the output: %s", strerror(errno)) : 0;
+}
+
+/* Hands the batch being filled over, if there is anything in it. 0 or an exit code. */
+static int hand_over(struct replay *replay)
+{
+  struct hk_batch *batch = replay->filling;
+  if (!batch || batch->n == 0)
+    return 0;
+  for (uint32_t i = 0; i < batch->n; i++)
+    replay->in_batch[batch->slot[i]] = 0;
+  const int status = replay->backend->ops->submit(replay->backend, batch);
+  if (status != 0)
+    return hk_failed(replay->argv, "the %s backend refused a batch: %s", replay->backend->ops->name,
+                     status < 0 ? strerror(-status) : "no place");
+  replay->points += batch->n;
+  replay->filling = NULL;
+  replay->in_flight++;
+  return 0;
+}
+
+/* Hands over and prints everything. 0 or an exit code. */
+static int catch_up(struct replay *replay)
+{
+  int code = hand_over(replay);
+  while (code == 0 && replay->in_flight > 0)
+    code = take_back(replay);
+  return code;
+}
+
+static int put(struct replay *replay, uint32_t slot, int64_t time, double value)
+{
+  int code = 0;
+  if (replay->filling && (replay->filling->n == replay->filling->capacity || replay->in_batch[slot] == HK_BATCH_PER_SENSOR))
+    code = hand_over(replay);
+  if (code == 0 && !replay->filling && replay->n_free == 0)
+    code = take_back(replay);
+  if (code != 0)
+    return code;
+  if (!replay->filling) {
+    replay->filling = replay->free[--replay->n_free];
+    replay->filling->n = 0;
+  }
+  struct hk_batch *batch = replay->filling;
+  batch->slot[batch->n] = slot;
+  batch->time[batch->n] = time;
+  batch->value[batch->n++] = value;
+  replay->in_batch[slot]++;
+  return 0;
+}
+
+static int run(struct replay *replay)
+{
+  struct hk_csv_row row;
+  char error[512];
+  int status, code = 0;
+  struct hk_progress progress = hk_progress_start(true);
+  hk_print_header(stdout, replay->format, true);
+  while (code == 0 && (status = hk_csv_next(replay->csv, &row, error, sizeof error)) == 1) {
+    for (uint32_t i = 0; i < row.n && code == 0; i++)
+      code = put(replay, row.sensor[i], row.time, row.value[i]);
+    if (code == 0 && !hk_csv_ready(replay->csv)) {
+      code = catch_up(replay);
+      fflush(stdout);
+    }
+    hk_progress_show(&progress, hk_csv_progress(replay->csv), replay->points);
+  }
+  if (code == 0)
+    code = catch_up(replay); /* what stands before a bad line is still worth having */
+  hk_progress_end(&progress);
+  if (code == 0 && status < 0)
+    code = hk_failed(replay->argv, "%s", error);
+  return hk_finish_output(replay->argv, code);
+}
+
+/* Opens the backend with one slot for each sensor, and makes the batches. 0 or an exit code. */
+static int start(struct replay *replay, int engine, const struct hk_detector *detector)
+{
+  const uint32_t sensors = hk_csv_sensors(replay->csv);
+  const struct hk_backend_config config = {
+    .detectors = detector, .n_detectors = 1, .max_sensors = sensors, .in_flight = IN_FLIGHT
+  };
+  const uint32_t capacity = sensors < BATCH_MAX / HK_BATCH_PER_SENSOR ? sensors * HK_BATCH_PER_SENSOR : BATCH_MAX;
+  char error[512];
+  if (hk_engine_open(&replay->backend, engine, &config, error, sizeof error) < 0)
+    return hk_failed(replay->argv, "%s", error);
+  for (uint32_t i = 0; i < sensors; i++) {
+    const char *name = hk_csv_sensor(replay->csv, i);
+    if (replay->backend->ops->add(replay->backend, i, 0, hk_seed(name, strlen(name))) != 0)
+      return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", sensors,
+                       (unsigned long long)replay->backend->ops->need(replay->backend, 0, sensors));
+  }
+  replay->in_batch = calloc(sensors, 1);
+  for (uint32_t i = 0; i < IN_FLIGHT; i++) {
+    replay->batches[i] = hk_batch_new(replay->backend, capacity);
+    if (!replay->batches[i] || !replay->in_batch)
+      return hk_failed(replay->argv, "out of memory");
+    replay->free[replay->n_free++] = replay->batches[i];
+  }
+  return 0;
+}
+
+static void stop(struct replay *replay)
+{
+  if (replay->backend) {
+    while (replay->in_flight > 0) {
+      replay->backend->ops->wait(replay->backend);
+      replay->in_flight = replay->backend->ops->reap(replay->backend) ? replay->in_flight - 1 : 0;
+    }
+    for (uint32_t i = 0; i < IN_FLIGHT; i++)
+      hk_batch_free(replay->batches[i]);
+    replay->backend->ops->close(replay->backend);
+  }
+  free(replay->in_batch);
+  hk_csv_close(replay->csv);
+}
+
+int hk_command_replay(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
+    { "format", required_argument, NULL, 'f' },  HK_INPUT_OPTIONS,
+    { "help", no_argument, NULL, 'h' },          { 0 },
+  };
+  static const char *const formats[] = { "csv", "jsonl", NULL };
+  struct hk_input input = { 0 };
+  struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
+  const char *keys = "";
+  struct hk_detector detector;
+  char error[512];
+  int option, format, engine = 0, code = 0;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    switch (option) {
+    case 'b':
+      code = hk_option_word(argv, "--backend", optarg, hk_engine_names, &engine);
+      break;
+    case 'd':
+      keys = optarg;
+      break;
+    case 'f':
+      if ((code = hk_option_word(argv, "--format", optarg, formats, &format)) == 0)
+        replay.format = format == 0 ? HK_FORMAT_CSV : HK_FORMAT_JSONL;
+      break;
+    case HK_OPTION_HELP:
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    default:
+      code = hk_input_option(&input, argv, option, optarg);
+    }
+    if (code != 0)
+      return code;
+  }
+  if (hk_detector_parse(keys, &detector, error, sizeof error) < 0)
+    return hk_usage(argv, "--detector: %s", error);
+  code = hk_input_open(&input, argc, argv, &replay.csv);
+  if (code == 0)
+    code = start(&replay, engine, &detector);
+  if (code == 0)
+    code = run(&replay);
+  stop(&replay);
+  return code;
+}

@@ -1,0 +1,187 @@
+/* hankel tail: shows results and events as the daemon publishes them, until it is interrupted.
+ *
+ * When the connection breaks the library connects again and subscribes again; after HK_LINK_PATIENCE without a daemon the
+ * command gives up with exit code 1. SIGINT ends it with 0: it is taken through a signalfd, so that what was begun is
+ * printed whole. */
+#include "daemon/cli/format.h"
+#include "daemon/cli/link.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const char help_text[] =
+    "usage: hankel tail [OPTION...]\n\n"
+    "Shows scores and events as the daemon publishes them, until interrupted.\n\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
+    "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
+    "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
+    "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
+    "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n\n"
+    "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
+    "examples:\n"
+    "  hankel tail --events\n"
+    "  hankel tail --match 'plant1*' --min-score 0.5 --format jsonl\n";
+
+struct tail {
+  char **argv;
+  enum hk_format format;
+  int64_t lost; /* ns, hk_now: since when there is no connection; 0 = there is one */
+};
+
+static void on_scores(void *arg, const struct hankel_scores *scores)
+{
+  const struct tail *tail = arg;
+  for (uint32_t i = 0; i < scores->n; i++) {
+    const struct hk_shown_result result = { scores->name[i], scores->time[i], false, 0, scores->score[i], scores->state[i] };
+    hk_print_result(stdout, tail->format, &result);
+  }
+}
+
+static void on_event(void *arg, const struct hankel_event *event)
+{
+  const struct tail *tail = arg;
+  const struct hk_shown_event shown = { event->name,    event->number, event->kind,   event->time, event->from,
+                                        event->instant, event->score,  event->before, event->after };
+  hk_print_event(stdout, tail->format, &shown);
+}
+
+static void on_gap(void *arg, uint64_t results, uint64_t events)
+{
+  const struct tail *tail = arg;
+  if (tail->format == HK_FORMAT_JSONL)
+    printf("{\"gap\":{\"results\":%" PRIu64 ",\"events\":%" PRIu64 "}}\n", results, events);
+  else if (tail->format == HK_FORMAT_CSV)
+    printf("#gap,%" PRIu64 ",%" PRIu64 "\n", results, events);
+  hk_failed(tail->argv, "read too slowly: %" PRIu64 " results and %" PRIu64 " events are missing here", results, events);
+}
+
+static void on_connected(void *arg, const char *server)
+{
+  struct tail *tail = arg;
+  (void)server;
+  if (tail->lost)
+    hk_failed(tail->argv, "connected again");
+  tail->lost = 0;
+}
+
+static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
+{
+  struct tail *tail = arg;
+  (void)in_doubt;
+  if (!tail->lost) {
+    tail->lost = hk_now();
+    hk_failed(tail->argv, "the connection is lost: %s; trying again", reason);
+  }
+}
+
+static void on_error(void *arg, int code, const char *message)
+{
+  const struct tail *tail = arg;
+  hk_failed(tail->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
+}
+
+/* Until SIGINT comes on `interrupt` or something fails; the exit code. */
+static int follow(hankel *h, struct tail *tail, int interrupt)
+{
+  for (;;) {
+    const int timeout = hankel_timeout(h), slice = timeout < 0 || timeout > 500 ? 500 : timeout;
+    struct pollfd polled[] = { { interrupt, POLLIN, 0 }, { hankel_fd(h), hankel_events(h), 0 } };
+    if (poll(polled, 2, slice) < 0 && errno != EINTR)
+      return hk_failed(tail->argv, "poll: %s", strerror(errno));
+    if (polled[0].revents)
+      return HK_EXIT_DONE;
+    const int status = hankel_step(h, 0);
+    if (status < 0)
+      return hk_failed(tail->argv, "%s", hankel_error(h));
+    if (fflush(stdout) != 0)
+      return HK_EXIT_FAILED; /* hk_finish_output says why */
+    if (tail->lost && hk_now() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+      return hk_failed(tail->argv, "the daemon did not come back");
+  }
+}
+
+int hk_command_tail(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "from", required_argument, NULL, 'f' },
+    { "match", required_argument, NULL, 'm' },
+    { "min-score", required_argument, NULL, 's' },
+    { "events", no_argument, NULL, 'e' },
+    { "format", required_argument, NULL, 'o' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+  };
+  static const char *const formats[] = { "text", "jsonl", "csv", NULL };
+  struct tail tail = { .argv = argv, .format = HK_FORMAT_TEXT };
+  uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  const char *address = HK_LINK_ADDRESS, *match = "";
+  double min_score = 0;
+  int option, format = 0, code = 0;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    switch (option) {
+    case 'f':
+      address = optarg;
+      break;
+    case 'm':
+      match = optarg;
+      break;
+    case 's':
+      code = hk_option_real(argv, "--min-score", optarg, 0, 1, &min_score);
+      what &= ~(uint32_t)HANKEL_UNSCORED;
+      break;
+    case 'e':
+      what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
+      break;
+    case 'o':
+      code = hk_option_word(argv, "--format", optarg, formats, &format);
+      tail.format = (enum hk_format)format;
+      break;
+    case HK_OPTION_HELP:
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    default:
+      code = HK_EXIT_USAGE;
+    }
+    if (code != 0)
+      return code;
+  }
+  if (optind != argc)
+    return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
+  link.callbacks = (struct hankel_callbacks){ .scores = on_scores,
+                                              .event = on_event,
+                                              .gap = on_gap,
+                                              .connected = on_connected,
+                                              .disconnected = on_disconnected,
+                                              .error = on_error };
+  link.arg = &tail;
+  hankel *h = hk_link_open(argv, address, &link);
+  if (!h)
+    return HK_EXIT_FAILED;
+  sigset_t interrupts;
+  sigemptyset(&interrupts);
+  sigaddset(&interrupts, SIGINT);
+  const int interrupt = signalfd(-1, &interrupts, SFD_CLOEXEC);
+  if (interrupt < 0 || sigprocmask(SIG_BLOCK, &interrupts, NULL) < 0) {
+    code = hk_failed(argv, "cannot take signals: %s", strerror(errno));
+  } else if (hankel_subscribe(h, match, (float)min_score, what) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
+    code = hk_failed(argv, "cannot subscribe: %s", hankel_error(h));
+  } else {
+    fprintf(stderr, "hankel tail: subscribed at %s\n", address);
+    if (what & HANKEL_SCORES)
+      hk_print_header(stdout, tail.format, false);
+    code = follow(h, &tail, interrupt);
+  }
+  if (interrupt >= 0)
+    close(interrupt);
+  hankel_close(h);
+  return hk_finish_output(argv, code);
+}

@@ -1,0 +1,161 @@
+/* Times as text. Dates are checked by going back: a date that timegm would normalise (30 February) is refused. */
+#include "daemon/cli/timestamp.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS 1000000000
+
+bool hk_timestamp_is_date(const char *text)
+{
+  return strnlen(text, 8) == 8 && text[4] == '-' && text[7] == '-';
+}
+
+/* Takes exactly n digits. */
+static bool take(const char **p, int n, int *out)
+{
+  *out = 0;
+  for (int i = 0; i < n; i++, (*p)++) {
+    if (!isdigit((unsigned char)**p))
+      return false;
+    *out = 10 * *out + (**p - '0');
+  }
+  return true;
+}
+
+/* Takes a fraction's digits; those past the ninth are read and cut off. */
+static bool take_fraction(const char **p, int *ns)
+{
+  int scale = NS / 10;
+  *ns = 0;
+  if (!isdigit((unsigned char)**p))
+    return false;
+  for (; isdigit((unsigned char)**p); (*p)++, scale /= 10)
+    *ns += (**p - '0') * scale;
+  return true;
+}
+
+/* Takes nothing, Z, +hh, +hhmm or +hh:mm; seconds east of UTC. */
+static bool take_offset(const char **p, int *seconds)
+{
+  int hours, minutes = 0;
+  *seconds = 0;
+  if (**p == 'Z' || **p == 'z') {
+    (*p)++;
+    return true;
+  }
+  if (**p != '+' && **p != '-')
+    return true;
+  const int sign = *(*p)++ == '-' ? -1 : 1;
+  if (!take(p, 2, &hours))
+    return false;
+  if (**p == ':')
+    (*p)++;
+  if (**p && !take(p, 2, &minutes))
+    return false;
+  *seconds = sign * (hours * 3600 + minutes * 60);
+  return hours <= 23 && minutes <= 59;
+}
+
+int hk_timestamp_parse_date(const char *text, int64_t *ns)
+{
+  struct tm tm = { 0 };
+  int year, month, fraction = 0, offset = 0;
+  const char *p = text;
+  if (!take(&p, 4, &year) || *p++ != '-' || !take(&p, 2, &month) || *p++ != '-' || !take(&p, 2, &tm.tm_mday))
+    return -EINVAL;
+  if (*p == 'T' || *p == 't' || *p == ' ') {
+    p++;
+    if (!take(&p, 2, &tm.tm_hour) || *p++ != ':' || !take(&p, 2, &tm.tm_min))
+      return -EINVAL;
+    if (*p == ':') {
+      p++;
+      if (!take(&p, 2, &tm.tm_sec))
+        return -EINVAL;
+      if (*p == '.' || *p == ',') {
+        p++;
+        if (!take_fraction(&p, &fraction))
+          return -EINVAL;
+      }
+    }
+    while (*p == ' ')
+      p++;
+    if (!take_offset(&p, &offset))
+      return -EINVAL;
+  }
+  if (*p || year < 1678 || year > 2261 || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+    return -EINVAL;
+  tm.tm_year = year - 1900;
+  tm.tm_mon = month - 1;
+  const int second = tm.tm_sec, day = tm.tm_mday;
+  tm.tm_sec = 0; /* a leap second is the second after */
+  const time_t minute = timegm(&tm);
+  if (tm.tm_mon != month - 1 || tm.tm_mday != day)
+    return -EINVAL;
+  *ns = ((int64_t)minute + second - offset) * NS + fraction;
+  return 0;
+}
+
+int64_t hk_timestamp_guess_unit(const char *text)
+{
+  const double size = fabs(strtod(text, NULL));
+  return size < 1e11 ? NS : size < 1e14 ? 1000000 : size < 1e17 ? 1000 : 1;
+}
+
+int hk_timestamp_parse_epoch(const char *text, int64_t unit, int64_t *ns)
+{
+  const char *p = text;
+  const bool minus = *p == '-';
+  if (*p == '-' || *p == '+')
+    p++;
+  if (!isdigit((unsigned char)*p))
+    return -EINVAL;
+  int64_t whole = 0, part = 0, scale = unit;
+  bool over = false;
+  for (; isdigit((unsigned char)*p); p++)
+    over = over || __builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *p - '0', &whole);
+  if (*p == '.')
+    for (p++; isdigit((unsigned char)*p); p++) {
+      scale /= 10;
+      part += (*p - '0') * scale;
+    }
+  if (*p == 'e' || *p == 'E') { /* rare, as some programs write large numbers: exact as far as long double goes */
+    char *end;
+    const long double number = strtold(text, &end) * (long double)unit;
+    if (*end)
+      return -EINVAL;
+    if (!(fabsl(number) < 9.2e18L))
+      return -ERANGE;
+    *ns = (int64_t)llroundl(number);
+    return 0;
+  }
+  if (*p)
+    return -EINVAL;
+  if (over || __builtin_mul_overflow(whole, unit, &whole) || __builtin_add_overflow(whole, part, &whole))
+    return -ERANGE;
+  *ns = minus ? -whole : whole;
+  return 0;
+}
+
+void hk_timestamp_format(int64_t ns, char *out)
+{
+  struct tm tm;
+  int64_t seconds = ns / NS, rest = ns % NS;
+  if (rest < 0) {
+    rest += NS;
+    seconds--;
+  }
+  const time_t time = (time_t)seconds;
+  gmtime_r(&time, &tm);
+  size_t used = strftime(out, HK_TIMESTAMP_SIZE, "%Y-%m-%d %H:%M:%S", &tm);
+  if (rest > 0) {
+    used += (size_t)snprintf(out + used, HK_TIMESTAMP_SIZE - used, ".%09d", (int)rest);
+    for (int i = 0; i < 2 && strcmp(out + used - 3, "000") == 0; i++)
+      out[used -= 3] = 0;
+  }
+}
