@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Whole recordings: `hankel replay` against the columns that the independent model (model.py) expects.
+
+    test_recordings.py HANKEL BACKEND
+
+States and alerts must be the same for every point; scores within the backend's tolerance. TAP on standard output.
+"""
+import glob
+import math
+import os
+import subprocess
+import sys
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
+
+# Largest difference of a score; share of the scores that may differ by more than a millionth. The model's columns have 7 digits.
+# float32 scores depend on rounding where singular values lie close together, and the feedback vector carries that on a few ticks.
+TOLERANCE = {'reference': (1e-6, 0.0), 'cpu': (5e-3, 0.02), 'cuda': (5e-3, 0.02)}
+
+
+def columns(lines):
+    """[(score or None, state)], [(index of the point, kind, number)]"""
+    rows, events = [], []
+    for line in lines:
+        cells = line.rstrip('\n').split(',')
+        if cells[0] == '#event':
+            kind, number = (cells[3], cells[1].rpartition(':')[2]) if len(cells) > 4 else cells[1:3]
+            if kind != 'corrected':
+                events.append((len(rows) - 1, kind, int(number)))
+        elif not line.startswith('#'):
+            rows.append((float(cells[-2]) if cells[-2] else None, cells[-1]))
+    return rows, events
+
+
+def check(hankel, backend, path):
+    """None, or what is wrong."""
+    with open(path) as f:
+        recording, detector = (next(f)[2:].strip() for _ in range(2))
+        next(f)
+        want, want_events = columns(f)
+    run = subprocess.run([hankel, 'replay', '--backend', backend, '--detector', detector, os.path.join(DATA, recording)],
+                         capture_output=True, text=True, timeout=120)
+    if run.returncode != 0:
+        return f'exit code {run.returncode}: {run.stderr.strip()}'
+    got, got_events = columns(run.stdout.splitlines()[1:])
+    if len(got) != len(want):
+        return f'{len(got)} points came out, {len(want)} went in'
+    largest, over = 0.0, 0
+    most, share = TOLERANCE[backend]
+    for i, ((a, state_a), (b, state_b)) in enumerate(zip(got, want)):
+        if state_a != state_b or (a is None) != (b is None):
+            return f'point {i}: score {a}, {state_a}; the model says {b}, {state_b}'
+        if a is not None:
+            if not abs(a - b) <= most + 1e-7:
+                return f'point {i}: score {a}; the model says {b}'
+            largest = max(largest, abs(a - b))
+            over += abs(a - b) > 1e-6 + 1e-7
+    if over > math.ceil(share * len(want)):
+        return f'{over} of {len(want)} scores differ by more than 1e-6'
+    if got_events != want_events:
+        first = next((i for i, (a, b) in enumerate(zip(got_events, want_events)) if a != b), min(len(got_events), len(want_events)))
+        return f'alert {first}: {got_events[first:first + 1]}; the model says {want_events[first:first + 1]}'
+    print(f'# {recording}: {len(want)} points, {len(want_events)} events, scores within {largest:.2g}, {over} over 1e-6')
+    return None
+
+
+def main():
+    hankel, backend = sys.argv[1:]
+    paths = sorted(glob.glob(os.path.join(DATA, 'expected_*.csv')))
+    print(f'1..{len(paths)}')
+    failed = not paths
+    for number, path in enumerate(paths, 1):
+        wrong = check(hankel, backend, path)
+        failed |= wrong is not None
+        print(f'{"not " if wrong else ""}ok {number} {os.path.basename(path)}')
+        if wrong:
+            print(f'# {wrong}')
+    sys.exit(failed)
+
+
+if __name__ == '__main__':
+    main()

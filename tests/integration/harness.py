@@ -1,0 +1,344 @@
+"""Harness of the integration tests: a daemon on ports of its own, and small clients written from PROTOCOL.md alone.
+
+    class Test(harness.Case):
+        def test_it(self):
+            daemon = self.daemon('[detector all]\\nmatch = *\\nwindow = 8\\n')
+            with daemon.client() as c: ...
+
+The programs come from the environment, HANKELD and HANKEL (default: build/ at the root). Standard library only.
+"""
+import contextlib
+import csv
+import json
+import os
+import random
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import zlib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.path.join(ROOT, 'tests', 'data')
+HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
+HANKEL = os.path.abspath(os.environ.get('HANKEL', os.path.join(ROOT, 'build', 'hankel')))
+SECOND = 10**9
+START = 1_600_000_000 * SECOND
+STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
+KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
+WAIT = 20  # seconds that anything may take before a test fails
+
+HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
+WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
+NAMES, SCORES, EVENTS, GAP, ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
+SCORED, UNSCORED, ALERTS, NOTICES, VALUES = 1, 2, 4, 8, 16
+
+
+def until(condition, what, wait=WAIT):
+    """Polls until the condition gives something true, and returns it."""
+    end = time.monotonic() + wait
+    while True:
+        got = condition()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise AssertionError(f'waited {wait} s for {what}')
+        time.sleep(0.01)
+
+
+def frame(kind, payload=b'', tag=0, version=1, magic=b'HK'):
+    head = struct.pack('<2sBBII', magic, version, kind, len(payload), tag)
+    return head + struct.pack('<I', zlib.crc32(payload, zlib.crc32(head))) + payload
+
+
+def text(s):
+    data = s if isinstance(s, bytes) else s.encode()
+    return struct.pack('<H', len(data)) + data
+
+
+def points(handles, times, values, feed=0, sequence=0, before=0):
+    """A POINTS frame with a time for each point and float64 values."""
+    n = len(handles)
+    return frame(POINTS, struct.pack(f'<QQQIBBH{n}q{n}d{n}I', feed, sequence, before, n, 0, 0, 0, *times, *values, *handles))
+
+
+class Reader:
+    """Takes strings, numbers and columns off a payload."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, form):
+        got = struct.unpack_from('<' + form, self.data, self.at)
+        self.at += struct.calcsize('<' + form)
+        return got
+
+    def one(self, form):
+        return self.take(form)[0]
+
+    def string(self):
+        length = self.one('H')
+        self.at += length
+        return self.data[self.at - length:self.at].decode()
+
+
+class Closed(Exception):
+    """The daemon closed the connection; `error` is the (code, message) that came before, or None."""
+
+    def __init__(self, error):
+        super().__init__(f'closed by the daemon: {error}')
+        self.error = error
+
+
+class Client:
+    """A connection that speaks the binary protocol. Frames that come in between replies are kept: results, events, gaps, errors."""
+
+    def __init__(self, port, hello=True):
+        self.socket = socket.create_connection(('127.0.0.1', port), WAIT)
+        self.pending, self.tag = bytearray(), 0
+        self.names, self.results, self.events, self.gaps, self.errors = {}, [], [], [], []
+        if hello:
+            r = self.request(HELLO, text('test'), WELCOME)
+            self.feed, self.max_frame = r.take('QI')
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def receive(self):
+        """Next frame: type, tag, payload."""
+        while True:
+            if len(self.pending) >= 16:
+                length = struct.unpack_from('<I', self.pending, 4)[0]
+                if len(self.pending) >= 16 + length:
+                    data = bytes(self.pending[:16 + length])
+                    del self.pending[:16 + length]
+                    magic, version, kind, _, tag, check = struct.unpack_from('<2sBBIII', data)
+                    assert (magic, version) == (b'HK', 1), data[:16]
+                    assert check == zlib.crc32(data[16:], zlib.crc32(data[:12])), 'bad checksum from the daemon'
+                    return kind, tag, data[16:]
+            try:
+                got = self.socket.recv(1 << 20)
+            except ConnectionResetError:
+                got = b''
+            if not got:
+                raise Closed(self.errors[-1] if self.errors else None)
+            self.pending += got
+
+    def keep(self, kind, payload):
+        r = Reader(payload)
+        if kind == NAMES:
+            for _ in range(r.one('I')):
+                handle = r.one('I')
+                self.names[handle] = r.string()
+        elif kind == SCORES:
+            n, columns = r.take('II')
+            times = r.take(f'{n}q')
+            values = r.take(f'{n}d') if columns & 1 else [None] * n
+            rows = zip(r.take(f'{n}I'), times, values, r.take(f'{n}f'), r.take(f'{n}B'))
+            self.results += [(self.names[h], t, v, None if z != z else z, STATES[s]) for h, t, v, z, s in rows]
+        elif kind == EVENTS:
+            for _ in range(r.take('II')[0]):
+                handle, number, what, _, _, _, score, at, begin, instant, before, after = r.take('IIBBBBfqqqdd')
+                self.events.append((self.names[handle], number, KINDS[what], at, begin, instant, score, before, after))
+        elif kind == GAP:
+            self.gaps.append(r.take('QQ'))
+        elif kind == ERROR:
+            code, about, closing = r.take('HBB')
+            self.errors.append((code, r.string()))
+        else:
+            raise AssertionError(f'unexpected frame {kind:#x}')
+
+    def request(self, kind, payload, reply):
+        self.tag += 1
+        self.send(frame(kind, payload, self.tag))
+        while True:
+            got, tag, data = self.receive()
+            if got == reply and tag == self.tag:
+                return Reader(data)
+            self.keep(got, data)
+
+    def register(self, *names):
+        """Handles; None for a name that was refused."""
+        r = self.request(REGISTER, struct.pack('<I', len(names)) + b''.join(map(text, names)), REGISTERED)
+        pairs = [r.take('II') for _ in range(r.one('I'))]
+        return [None if reason else handle for handle, reason in pairs]
+
+    def subscribe(self, what=SCORED | UNSCORED | ALERTS | VALUES, glob='', least=0.0):
+        self.request(SUBSCRIBE, struct.pack('<If', what, least) + text(glob), DONE)
+
+    def ping(self):
+        assert self.request(PING, struct.pack('<Q', 77), PONG).one('Q') == 77
+
+    def status(self):
+        return json.loads(self.request(STATUS, b'', REPORT).data)
+
+    def bye(self, datagrams=0, n=0):
+        """Says farewell; everything owed has been kept when this returns."""
+        self.request(BYE, struct.pack('<QQ', datagrams, n), FAREWELL)
+
+    def wait_results(self, n, wait=WAIT):
+        end = time.monotonic() + wait
+        while len(self.results) < n:
+            self.socket.settimeout(max(0.01, end - time.monotonic()))
+            try:
+                kind, _, payload = self.receive()
+            except TimeoutError:
+                raise AssertionError(f'{len(self.results)} of {n} results came within {wait} s') from None
+            self.keep(kind, payload)
+        self.socket.settimeout(WAIT)
+        return self.results
+
+    def drain(self, quiet=0.3):
+        """Takes what comes until nothing has for a while."""
+        self.socket.settimeout(quiet)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                kind, _, payload = self.receive()
+                self.keep(kind, payload)
+        self.socket.settimeout(WAIT)
+
+
+LISTENERS = """
+[listen binary]
+protocol = binary
+address = 127.0.0.1:0
+[listen binary-udp]
+protocol = binary
+transport = udp
+address = 127.0.0.1:0
+[listen line]
+protocol = line
+address = 127.0.0.1:0
+[listen line-udp]
+protocol = line
+transport = udp
+address = 127.0.0.1:0
+[listen text]
+protocol = text
+address = 127.0.0.1:0
+"""
+
+
+class Daemon:
+    """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
+
+    def __init__(self, detectors, keys='backend = cpu\nthreads = 2\n', listeners=LISTENERS, limits=None):
+        self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
+        path = os.path.join(self.directory.name, 'hankeld.conf')
+        with open(path, 'w') as f:
+            f.write(f'[daemon]\n{keys}{listeners}{detectors}')
+        self.log, self.port, self.ready = [], {}, threading.Event()
+        self.process = subprocess.Popen([HANKELD, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        errors='replace', preexec_fn=limits)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        if not self.ready.wait(WAIT) or self.process.poll() is not None:
+            self.process.kill()
+            raise AssertionError('the daemon did not get ready:\n' + '\n'.join(self.log))
+
+    def _read(self):
+        for line in self.process.stderr:
+            line = line.rstrip('\n')
+            self.log.append(line)
+            found = re.match(r'listening (\w+) (\w+) \S+:(\d+)$', line)
+            if found:
+                self.port[f'{found[1]} {found[2]}'] = int(found[3])
+            if line == 'ready':
+                self.ready.set()
+        self.ready.set()
+
+    def client(self, **how):
+        return Client(self.port['binary tcp'], **how)
+
+    def connect(self, listener):
+        s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
+        s.settimeout(WAIT)
+        s.connect(('127.0.0.1', self.port[listener]))
+        return s
+
+    def status(self):
+        with self.client() as c:
+            return c.status()
+
+    def rss(self):
+        """Resident memory now, bytes."""
+        with open(f'/proc/{self.process.pid}/statm') as f:
+            return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+    def stop(self):
+        """SIGTERM; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(WAIT)
+        self.reader.join(WAIT)
+        return code
+
+    def clean(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(WAIT)
+        self.process.stderr.close()
+        self.directory.cleanup()
+
+
+class Case(unittest.TestCase):
+    def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', **how):
+        """A daemon that is cleaned up after the test; its log is shown when the test failed."""
+        d = Daemon(detectors, **how)
+        self.addCleanup(d.clean)
+        self.addCleanup(lambda: self.assertIn(d.process.poll(), (None, 0), 'the daemon died:\n' + '\n'.join(d.log[-30:])))
+        return d
+
+    def balanced(self, status):
+        """in = scored + unscored + late + rejected + dropped + pending."""
+        p = status['points']
+        self.assertEqual(p['in'], sum(v for k, v in p.items() if k != 'in'), p)
+        return p
+
+
+def replay(recording, detector='', backend='cpu', *options):
+    """Rows (sensor, time, score, state) and event rows of hankel replay."""
+    out = subprocess.run([HANKEL, 'replay', '--backend', backend, '--detector', detector, *options, recording], check=True,
+                         capture_output=True, text=True, timeout=120).stdout
+    rows, events = [], []
+    for cells in csv.reader(out.splitlines()[1:]):
+        if cells[0] == '#event':
+            events.append(cells[1:])
+        else:
+            rows.append((cells[0], int(cells[1]), single(cells[3]) if cells[3] else None, cells[4], float(cells[2])))
+    return rows, events
+
+
+def single(number):
+    """The nearest float32."""
+    return struct.unpack('<f', struct.pack('<f', float(number)))[0]
+
+
+def section(name, match, detector):
+    """A [detector] section from the form with commas."""
+    return f'[detector {name}]\nmatch = {match}\n' + detector.replace(',', '\n') + '\n'
+
+
+def cut(rng, n, most):
+    """Cuts 0..n into random pieces of 1..most."""
+    at = 0
+    while at < n:
+        end = min(n, at + rng.randint(1, most))
+        yield at, end
+        at = end
