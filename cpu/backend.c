@@ -5,7 +5,8 @@
 
 struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity)
 {
-  const size_t a_point = sizeof(int64_t) + sizeof(double) + sizeof(struct hk_event) + sizeof(uint32_t) + sizeof(float) + 1;
+  const size_t a_point = sizeof(int64_t) + sizeof(double) + sizeof(struct hk_event) + HK_BATCH_WORK + sizeof(uint32_t) +
+                         sizeof(float) + 1;
   struct hk_batch *batch = calloc(1, sizeof *batch);
   if (!batch)
     return NULL;
@@ -17,7 +18,8 @@ struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity)
   /* widest elements first, so that every column is aligned */
   batch->value = (double *)(batch->time + capacity);
   batch->event = (struct hk_event *)(batch->value + capacity);
-  batch->slot = (uint32_t *)(batch->event + capacity);
+  batch->work = batch->event + capacity;
+  batch->slot = (uint32_t *)((char *)batch->work + (size_t)capacity * HK_BATCH_WORK);
   batch->score = (float *)(batch->slot + capacity);
   batch->state = (uint8_t *)(batch->score + capacity);
   batch->capacity = capacity;

@@ -39,8 +39,13 @@ enum hk_refusal {
 
 enum hk_batch_kind {
   HK_BATCH_POINTS,
-  HK_BATCH_SWEEP, /* no points: looks for silent sensors at `arrival`; events come back as notices */
+  /* No points: looks for silent sensors at `arrival`; events come back as notices, as many as there is room for (the next
+   * sweep goes on where this one stopped). While it is in flight it names every slot. */
+  HK_BATCH_SWEEP,
 };
+
+/* Bytes a point of the work column. */
+#define HK_BATCH_WORK 24
 
 /* A batch: columns of n points and, once reaped, their results. Made by hk_batch_new; the caller owns it except between
  * submit and reap, when the backend does. */
@@ -57,6 +62,7 @@ struct hk_batch {
   float *score;            /* out: z in [0,1], NaN where none was due */
   uint8_t *state;          /* out: enum hk_state */
   struct hk_event *event;  /* out: n_events <= capacity, in order of index */
+  void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own */
   int status;              /* out: 0, or a negative errno: the device failed and nothing else here is valid */
   void *owner;             /* the caller's; the backend does not look at it */
   struct hk_batch *next;   /* for whoever owns the batch at the time */

@@ -11,6 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Functions written once for host (C) and device (CUDA). */
+#ifdef __CUDACC__
+#define HK_INLINE static __host__ __device__ inline
+#else
+#define HK_INLINE static inline
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -72,7 +79,7 @@ struct hk_detector_draft {
 #define HK_DETECTOR_DRAFT_NULL { { 0 }, 0 }
 
 /* Number of samples that one score reads: 2w - 1 + g. */
-static inline uint32_t hk_detector_span(const struct hk_detector *d) { return 2 * d->window - 1 + d->gap; }
+HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d) { return 2 * d->window - 1 + d->gap; }
 
 /* Sets one key. Returns 0, or -EINVAL with a message in error (it names the key, the value and what is allowed). */
 int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size);

@@ -30,12 +30,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __CUDACC__
-#define HK_INLINE static __host__ __device__ inline
-#else
-#define HK_INLINE static inline
-#endif
-
 #ifndef HK_REAL
 #define HK_REAL float
 #define HK_REAL_BITS uint32_t

@@ -1,0 +1,140 @@
+/* The road of a batch through a backend on the host: see engine.h. What can go wrong does so in submit (a bad batch, no place)
+ * or in add (no memory); a batch that was taken always comes back with status 0. */
+#include "cpu/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static_assert(sizeof(struct hk_chain) + 2 * sizeof(uint32_t) <= HK_BATCH_WORK, "the work column holds the chains");
+
+/* Pieces of a batch of points are its sensors; a sweep is one piece. */
+static void run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t from, uint32_t to)
+{
+  struct hk_engine *e = owner;
+  if (job->batch->kind == HK_BATCH_SWEEP)
+    hk_sensors_sweep(&e->sensors, job->batch);
+  else
+    e->kind->run(e->worker[worker], e->sensors.detectors, job->batch, job->chains.chain + from, job->chains.next,
+                 to < job->chains.n ? to - from : job->chains.n - from);
+}
+
+static void finish(void *owner, const struct hk_job *job)
+{
+  (void)owner;
+  struct hk_batch *batch = job->batch;
+  if (batch->kind == HK_BATCH_SWEEP)
+    return;
+  batch->n_events = 0;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    if (job->chains.next[i] == HK_CHAIN_EVENT)
+      batch->event[batch->n_events++] = batch->event[i];
+  }
+}
+
+int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
+                   const struct hk_backend_config *config, uint32_t threads, char *error, size_t size)
+{
+  struct hk_engine *e = calloc(1, sizeof *e);
+  if (!e) {
+    snprintf(error, size, "no memory for a backend");
+    return -ENOMEM;
+  }
+  e->backend.ops = ops;
+  e->kind = kind;
+  e->threads = threads;
+  int status = hk_sensors_open(&e->sensors, config, kind->sample_size, error, size);
+  e->worker = calloc(threads, sizeof *e->worker);
+  if (status == 0 && !e->worker) {
+    snprintf(error, size, "no memory for %u threads", threads);
+    status = -ENOMEM;
+  }
+  for (uint32_t i = 0; i < threads && status == 0; i++) {
+    status = kind->worker_new(&e->worker[i], e->sensors.detectors, e->sensors.n_detectors);
+    if (status < 0)
+      snprintf(error, size, "no memory for the work space of thread %u of %u", i + 1, threads);
+  }
+  const struct hk_queue_work work = { e, run, finish };
+  if (status == 0)
+    status = hk_queue_open(&e->queue, &work, threads, config->in_flight, config->ready, config->ready_arg, error, size);
+  if (status < 0) {
+    hk_engine_close(&e->backend);
+    return status;
+  }
+  *out = &e->backend;
+  return 0;
+}
+
+void hk_engine_close(struct hk_backend *b)
+{
+  struct hk_engine *e = (struct hk_engine *)b;
+  hk_queue_close(e->queue);
+  for (uint32_t i = 0; e->worker && i < e->threads; i++)
+    e->kind->worker_free(e->worker[i]);
+  free(e->worker);
+  hk_sensors_close(&e->sensors);
+  free(e);
+}
+
+uint64_t hk_engine_need(const struct hk_backend *b, uint32_t detector, uint64_t sensors)
+{
+  return hk_sensors_need(&((const struct hk_engine *)b)->sensors, detector, sensors);
+}
+
+int hk_engine_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
+{
+  struct hk_engine *e = (struct hk_engine *)b;
+  struct hk_sensor *sensor;
+  const int status = hk_sensors_add(&e->sensors, slot, detector, seed, &sensor);
+  if (status != 0)
+    return status;
+  e->kind->reset(sensor, hk_sensor_detector(&e->sensors, sensor));
+  hk_sensors_show(&e->sensors, sensor);
+  return 0;
+}
+
+void hk_engine_remove(struct hk_backend *b, uint32_t slot)
+{
+  hk_sensors_remove(&((struct hk_engine *)b)->sensors, slot);
+}
+
+int hk_engine_submit(struct hk_backend *b, struct hk_batch *batch)
+{
+  struct hk_engine *e = (struct hk_engine *)b;
+  if (hk_queue_full(e->queue))
+    return HK_AGAIN;
+  struct hk_job job = { .batch = batch };
+  if (batch->kind == HK_BATCH_POINTS) {
+    const int status = hk_sensors_chains(&e->sensors, batch, &job.chains);
+    if (status < 0)
+      return status;
+  }
+  job.pieces = job.chains.n ? job.chains.n : 1; /* a sweep, or no points at all, passes through the queue like the others */
+  batch->status = 0;
+  batch->n_events = 0;
+  hk_queue_submit(e->queue, &job);
+  return 0;
+}
+
+struct hk_batch *hk_engine_reap(struct hk_backend *b)
+{
+  return hk_queue_reap(((struct hk_engine *)b)->queue);
+}
+
+void hk_engine_wait(struct hk_backend *b)
+{
+  hk_queue_wait(((struct hk_engine *)b)->queue);
+}
+
+void *hk_engine_alloc(struct hk_backend *b, size_t bytes)
+{
+  (void)b;
+  return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+void hk_engine_free(struct hk_backend *b, void *memory)
+{
+  (void)b;
+  free(memory);
+}

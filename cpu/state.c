@@ -1,0 +1,176 @@
+/* States as bytes: see state.h. The checksum finds damage; the checks after it keep a made-up state from harming anything
+ * but its sensor's scores. */
+#include "cpu/state.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stddef.h>
+#include <xxhash.h>
+
+#define VERSION 1
+#define HEADER 16
+#define CHECKSUM 8
+
+struct field {
+  size_t offset, size; /* in the struct; 1, 4 or 8 bytes */
+};
+
+#define FIELD(type, name)                                                                                                        \
+  {                                                                                                                              \
+    offsetof(struct type, name), sizeof(((struct type *)0)->name)                                                                \
+  }
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct field window_fields[] = {
+  FIELD(hk_window, reference), FIELD(hk_window, mean),   FIELD(hk_window, variance), FIELD(hk_window, last_time),
+  FIELD(hk_window, interval),  FIELD(hk_window, seen),   FIELD(hk_window, seed),     FIELD(hk_window, count),
+  FIELD(hk_window, head),      FIELD(hk_window, filled), FIELD(hk_window, spacings), FIELD(hk_window, age),
+  FIELD(hk_window, due),       FIELD(hk_window, rebase), FIELD(hk_window, held),     FIELD(hk_window, started),
+  FIELD(hk_window, stale),
+};
+
+static const struct field alert_fields[] = {
+  FIELD(hk_alert, from),   FIELD(hk_alert, instant), FIELD(hk_alert, before), FIELD(hk_alert, after),  FIELD(hk_alert, peak),
+  FIELD(hk_alert, number), FIELD(hk_alert, over),    FIELD(hk_alert, quiet),  FIELD(hk_alert, raised),
+};
+
+/* Copies a number of 1, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
+static void copy_number(void *to, const void *from, size_t size)
+{
+  if (size == 8) {
+    uint64_t number;
+    memcpy(&number, from, 8);
+    number = htole64(number);
+    memcpy(to, &number, 8);
+  } else if (size == 4) {
+    uint32_t number;
+    memcpy(&number, from, 4);
+    number = htole32(number);
+    memcpy(to, &number, 4);
+  } else {
+    memcpy(to, from, size);
+  }
+}
+
+static uint8_t *put(uint8_t *out, const void *number, size_t size)
+{
+  copy_number(out, number, size);
+  return out + size;
+}
+
+static const uint8_t *take(const uint8_t *in, void *number, size_t size)
+{
+  copy_number(number, in, size);
+  return in + size;
+}
+
+static uint8_t *put_fields(uint8_t *out, const void *from, const struct field *field, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    out = put(out, (const uint8_t *)from + field[i].offset, field[i].size);
+  return out;
+}
+
+static const uint8_t *take_fields(const uint8_t *in, void *to, const struct field *field, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    in = take(in, (uint8_t *)to + field[i].offset, field[i].size);
+  return in;
+}
+
+static size_t fields_size(void)
+{
+  size_t size = 0;
+  for (size_t i = 0; i < COUNT(window_fields); i++)
+    size += window_fields[i].size;
+  for (size_t i = 0; i < COUNT(alert_fields); i++)
+    size += alert_fields[i].size;
+  return size;
+}
+
+static void header_write(uint8_t *out, const struct hk_detector *d)
+{
+  memcpy(out, "HKSS\1\0\0\0", 8);
+  static_assert(VERSION == 1, "the version is written above");
+  put(put(out + 8, &d->window, 4), &d->gap, 4);
+}
+
+size_t hk_state_size(const struct hk_detector *d, uint32_t count)
+{
+  return HEADER + fields_size() + ((size_t)count + d->window) * sizeof(float) + CHECKSUM;
+}
+
+void hk_state_write(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
+                    const float *ring, const float *feedback)
+{
+  const uint32_t span = hk_detector_span(d);
+  uint8_t *at = out;
+  header_write(at, d);
+  at = put_fields(at + HEADER, window, window_fields, COUNT(window_fields));
+  at = put_fields(at, alert, alert_fields, COUNT(alert_fields));
+  for (uint32_t i = 0, from = window->count == span ? window->head : 0; i < window->count; i++) {
+    at = put(at, &ring[from], sizeof *ring);
+    from = from + 1 == span ? 0 : from + 1;
+  }
+  for (uint32_t i = 0; i < d->window; i++)
+    at = put(at, &feedback[i], sizeof *feedback);
+  const uint64_t checksum = XXH64(out, (size_t)(at - (uint8_t *)out), 0);
+  put(at, &checksum, sizeof checksum);
+}
+
+/* Whether a window's numbers are ones that hk_window_take can leave behind. */
+static bool window_sound(const struct hk_window *w, const struct hk_detector *d)
+{
+  const uint32_t span = hk_detector_span(d);
+  return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
+         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->count <= span && w->filled <= w->count &&
+         w->age <= d->baseline * span && w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
+}
+
+static bool all_finite(const float *x, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (!isfinite(x[i]))
+      return false;
+  }
+  return true;
+}
+
+int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
+                  float *ring, float *feedback)
+{
+  const uint32_t span = hk_detector_span(d);
+  const uint8_t *at = state;
+  uint8_t header[HEADER];
+  struct hk_window w = { 0 };
+  struct hk_alert a = { 0 };
+  header_write(header, d);
+  if (size < hk_state_size(d, 0) || memcmp(at, header, HEADER) != 0)
+    return -EINVAL;
+  at = take_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
+  at = take_fields(at, &a, alert_fields, COUNT(alert_fields));
+  if (w.count > span || size != hk_state_size(d, w.count))
+    return -EINVAL;
+  uint64_t checksum;
+  take((const uint8_t *)state + size - CHECKSUM, &checksum, sizeof checksum);
+  if (checksum != XXH64(state, size - CHECKSUM, 0) || !window_sound(&w, d) || a.raised > 1)
+    return -EINVAL;
+  float numbers[HK_SPAN_MAX + HK_WINDOW_MAX];
+  const size_t n = w.count + d->window;
+  uint32_t filled = 0;
+  double norm = 0;
+  for (size_t i = 0; i < n; i++) {
+    at = take(at, &numbers[i], sizeof *numbers);
+    filled += i < w.count && hk_sample_filled(numbers[i]);
+    norm += i < w.count ? 0 : (double)numbers[i] * (double)numbers[i];
+  }
+  if (!all_finite(numbers, n) || filled != w.filled || fabs(norm - 1) > 1e-3)
+    return -EINVAL;
+  w.head = w.count == span ? 0 : w.count; /* the oldest stands first */
+  memcpy(ring, numbers, w.count * sizeof *ring);
+  memcpy(feedback, numbers + w.count, d->window * sizeof *feedback);
+  *window = w;
+  *alert = a;
+  return 0;
+}

@@ -1,0 +1,25 @@
+/* The CUDA backend: see cpu/backend.h for what it promises. Scores on one GPU; needs compute capability 8.0 or newer.
+ *
+ * Built without nvcc, hk_cuda_open always answers -ENODEV and says so: callers need no #ifdef. */
+#ifndef HK_CUDA_H
+#define HK_CUDA_H
+
+#include "cpu/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Opens the backend on the first GPU (CUDA_VISIBLE_DEVICES picks another). 0 and *out, or a negative errno with a message:
+ * -ENODEV no usable GPU or driver, -ENOMEM no room on the device (the message has the figures), -EINVAL, -EIO. */
+int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
+
+/* The latest failure of the device in words, for the log: set when a batch came back with a status, or when add answered
+ * HK_FULL or an error. "" when nothing has failed. b: a backend opened by hk_cuda_open; the text is valid until the next call
+ * of it. Thread: the shard's. */
+const char *hk_cuda_failure(struct hk_backend *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
