@@ -291,6 +291,18 @@ static void backend_remove(struct hk_backend *b, uint32_t slot)
     snprintf(c->failure, sizeof c->failure, "CUDA, removing the sensor of slot %u: %s", slot, cudaGetErrorString(failed));
 }
 
+static int64_t backend_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
+{
+  struct cuda_backend *c = from(b);
+  return hk_records_export(&c->records, slot, state, size, c->failure, sizeof c->failure);
+}
+
+static int backend_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
+{
+  struct cuda_backend *c = from(b);
+  return hk_records_import(&c->records, slot, state, size, c->failure, sizeof c->failure);
+}
+
 static void *backend_alloc(struct hk_backend *b, size_t bytes)
 {
   struct cuda_backend *c = from(b);
@@ -319,6 +331,8 @@ static const struct hk_backend_ops operations = {
   .submit = backend_submit,
   .reap = backend_reap,
   .wait = backend_wait,
+  .export_ = backend_export,
+  .import_ = backend_import,
   .alloc = backend_alloc,
   .free = backend_free,
   .close = backend_close,

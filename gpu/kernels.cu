@@ -66,7 +66,7 @@ __global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scrat
   for (uint32_t t = blockIdx.x; t < n; t += gridDim.x) {
     const struct hk_cuda_task task = tasks[t];
     struct hk_cuda_record *const record = task.record;
-    float *const feedback = (float *)(record + 1), *const ring = feedback + room.padded;
+    float *const feedback = hk_cuda_feedback(record), *const ring = hk_cuda_ring(record, &d);
     if (threadIdx.x == 0 && task.fresh) {
       memset(record, 0, sizeof *record);
       record->window.seed = task.seed;
@@ -83,7 +83,7 @@ __global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scrat
       }
       __syncthreads();
       if (anew)
-        hk_random_vector(&room, task.seed, 0, feedback);
+        hk_random_vector(&room, record->window.seed, 0, feedback);
       struct hk_result result = { NAN, NAN };
       if (step.score)
         result = hk_block_score(&room, &d, &record->window, ring, feedback);

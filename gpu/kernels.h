@@ -36,6 +36,16 @@ HK_INLINE uint64_t hk_cuda_record_bytes(const struct hk_detector *d)
   return (sizeof(struct hk_cuda_record) + floats * sizeof(float) + 15) & ~(uint64_t)15;
 }
 
+HK_INLINE float *hk_cuda_feedback(struct hk_cuda_record *record)
+{
+  return (float *)(record + 1);
+}
+
+HK_INLINE float *hk_cuda_ring(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  return hk_cuda_feedback(record) + hk_cuda_padded(d->window);
+}
+
 /* The points of one sensor in a batch. */
 struct hk_cuda_task {
   struct hk_cuda_record *record; /* on the device */

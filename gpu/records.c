@@ -6,6 +6,7 @@
  * Failure modes: no room on the device or under the limit is HK_FULL and changes nothing; a bad batch is -EINVAL and changes
  * nothing that matters. */
 #include "gpu/records.h"
+#include "cpu/state.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -165,6 +166,85 @@ int hk_records_remove(struct hk_records *r, uint32_t slot)
 struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot)
 {
   return slot < r->max && r->slots[slot].record ? &r->slots[slot] : NULL;
+}
+
+/* Copies a record from or to the device, behind what is in flight. */
+static int record_copy(struct hk_records *r, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, char *error,
+                       size_t size)
+{
+  cudaError_t failed = cudaMemcpyAsync(to, from, bytes, kind, r->stream);
+  if (!failed)
+    failed = cudaStreamSynchronize(r->stream);
+  if (!failed)
+    return 0;
+  snprintf(error, size, "CUDA, copying a sensor's state: %s", cudaGetErrorString(failed));
+  return -EIO;
+}
+
+/* A record on the host, as on the device: 0 and *out (the caller frees it), or a negative errno. */
+static int record_fetch(struct hk_records *r, const struct hk_cuda_slot *entry, struct hk_cuda_record **out, char *error,
+                        size_t size)
+{
+  const struct hk_detector *d = &r->detectors[entry->detector];
+  struct hk_cuda_record *record = calloc(1, hk_cuda_record_bytes(d));
+  if (!record)
+    return -ENOMEM;
+  int status = 0;
+  if (!entry->fresh)
+    status = record_copy(r, record, entry->record, hk_cuda_record_bytes(d), cudaMemcpyDeviceToHost, error, size);
+  else
+    record->window.seed = entry->seed;
+  if (status) {
+    free(record);
+    return status;
+  }
+  if (!record->window.started) { /* the device sets the feedback vector when the window begins */
+    float *feedback = hk_cuda_feedback(record);
+    double sum = 0;
+    for (uint32_t i = 0; i < d->window; i++)
+      sum += hk_random_element(entry->seed, i) * hk_random_element(entry->seed, i);
+    for (uint32_t i = 0; i < d->window; i++)
+      feedback[i] = (float)(hk_random_element(entry->seed, i) / sqrt(sum));
+  }
+  *out = record;
+  return 0;
+}
+
+int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size_t size, char *error, size_t error_size)
+{
+  const struct hk_cuda_slot *entry = hk_records_at(r, slot);
+  if (!entry)
+    return -EINVAL;
+  const struct hk_detector *d = &r->detectors[entry->detector];
+  struct hk_cuda_record *record;
+  const int status = record_fetch(r, entry, &record, error, error_size);
+  if (status)
+    return status;
+  const size_t bytes = hk_state_size(d, record->window.count);
+  if (bytes <= size)
+    hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  free(record);
+  return (int64_t)bytes;
+}
+
+int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, size_t size, char *error, size_t error_size)
+{
+  struct hk_cuda_slot *entry = hk_records_at(r, slot);
+  if (!entry)
+    return -EINVAL;
+  const struct hk_detector *d = &r->detectors[entry->detector];
+  const size_t bytes = hk_cuda_record_bytes(d);
+  struct hk_cuda_record *record = calloc(1, bytes);
+  if (!record)
+    return -ENOMEM;
+  record->slot = slot;
+  int status = hk_state_read(state, size, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  if (!status)
+    status = record_copy(r, entry->record, record, bytes, cudaMemcpyHostToDevice, error, error_size);
+  if (!status)
+    entry->fresh = 0;
+  free(record);
+  return status;
 }
 
 /* First pass: a task for each sensor in order of appearance, its points counted, and each detector's sensors counted (a

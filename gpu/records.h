@@ -68,6 +68,10 @@ int hk_records_remove(struct hk_records *r, uint32_t slot);
 /* The slot's entry, or NULL when it is not bound. */
 struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot);
 
+/* As in struct hk_backend_ops, with a message where the device failed (-EIO). Waits for what is in flight. */
+int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size_t size, char *error, size_t error_size);
+int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, size_t size, char *error, size_t error_size);
+
 /* Tells the points of a batch apart by sensor, into tasks and order (room for batch->n each) and r->groups. Returns the
  * number of tasks; -EINVAL: a slot is not bound or a sensor has over HK_BATCH_PER_SENSOR points; -ENOMEM. */
 int64_t hk_records_tasks(struct hk_records *r, const struct hk_batch *batch, struct hk_cuda_task *tasks, uint32_t *order);
