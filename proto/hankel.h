@@ -77,7 +77,7 @@ enum hankel_error_code {
 
 typedef struct hankel hankel;
 
-/* A batch of results, as columns of n. Valid during the callback. A name is good until the connection ends. */
+/* A batch of results, as columns of n. All of it is valid during the callback only. */
 struct hankel_scores {
   uint32_t n;
   const char *const *name; /* of the sensor, ends with 0 */
@@ -167,7 +167,8 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
 /* Waits until the buffer is empty and the socket has taken all. 0, -ETIMEDOUT, or the connection's fault. */
 int hankel_flush(hankel *h, int timeout);
 
-/* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived). */
+/* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived), and that a
+ * new subscription is in force. -ECONNRESET: the connection broke meanwhile with points in doubt (it is being made anew). */
 int hankel_sync(hankel *h, int timeout);
 
 /* Subscribes to sensors that match the glob (`*` and `?`; "" = all), replacing an earlier subscription; what = 0 ends it. Kept
@@ -185,6 +186,7 @@ struct hankel_counters {
   uint64_t points;      /* handed to the socket */
   uint64_t datagrams;   /* of them over UDP, in so many datagrams */
   uint64_t refused;     /* points dropped because the server refused their sensor */
+  uint64_t in_doubt;    /* points handed to a connection that broke before the daemon had confirmed them */
   uint64_t unsent;      /* datagrams that the own system would not take; the daemon counts them as lost */
   uint64_t reconnected; /* times connected again */
 };

@@ -1,0 +1,403 @@
+/* libhankel: the public calls and the life of the connection. See hankel.h. */
+#include "proto/client.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t hk_client_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Splits HOST:PORT, [V6]:PORT or PORT and looks it up. 0, -EINVAL (no address, and will never be one) or -EHOSTUNREACH; *why. */
+static int look_up(const char *text, int socktype, struct addrinfo **out, const char **why)
+{
+  char host[256] = "127.0.0.1";
+  const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+  if (colon) {
+    const bool bracket = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
+    const char *begin = text + bracket;
+    const size_t length = (size_t)(colon - begin) - bracket;
+    if (length == 0 || length >= sizeof host) {
+      *why = "no address of the form HOST:PORT";
+      return -EINVAL;
+    }
+    memcpy(host, begin, length);
+    host[length] = 0;
+  }
+  const struct addrinfo hints = { .ai_socktype = socktype, .ai_flags = AI_NUMERICSERV };
+  const int status = getaddrinfo(host, port, &hints, out);
+  if (status != 0) {
+    *why = gai_strerror(status);
+    return status == EAI_SERVICE ? -EINVAL : -EHOSTUNREACH;
+  }
+  return 0;
+}
+
+void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
+{
+  const bool was_ready = h->phase == HK_CLIENT_READY;
+  const uint64_t in_doubt = h->written - h->confirmed;
+  char why[1200];
+  snprintf(why, sizeof why, "%.1199s", reason);
+  snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
+  if (h->fd >= 0)
+    close(h->fd);
+  if (h->udp >= 0)
+    close(h->udp);
+  if (h->addresses)
+    freeaddrinfo(h->addresses);
+  h->fd = h->udp = -1;
+  h->addresses = h->address = NULL;
+  hk_inbox_free(&h->in);
+  h->out.size = h->out_start = h->datagram_size = 0;
+  h->counters.in_doubt += in_doubt;
+  h->confirmed = h->pinged = h->written;
+  h->feed = h->sequence = h->before = 0;
+  h->pings = h->pongs = 0;
+  h->asked = 0;
+  for (uint32_t i = 0; i < h->n_sensors; i++)
+    h->sensors[i].phase = HK_SENSOR_NEW;
+  h->subscribe_wanted = h->what != 0;
+  hk_client_forget_names(h);
+  if (h->options.once || h->farewell || fault == -EINVAL) {
+    h->phase = HK_CLIENT_OVER;
+    h->fault = fault;
+  } else {
+    /* Half of the pause is random, so that the clients of a daemon that starts again do not come all at once. */
+    const int64_t half = h->pause / 2;
+    h->phase = HK_CLIENT_CLOSED;
+    h->retry_at = hk_client_now() + half + random() % (half + 1);
+    h->pause = 2 * h->pause < HK_CLIENT_PAUSE_MOST_MS ? 2 * h->pause : HK_CLIENT_PAUSE_MOST_MS;
+  }
+  if (was_ready && h->options.callbacks.disconnected)
+    h->options.callbacks.disconnected(h->options.arg, in_doubt, why);
+}
+
+/* Connected: says HELLO. */
+static void greet(struct hankel *h)
+{
+  const int on = 1;
+  (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  h->phase = HK_CLIENT_GREETING;
+  h->last_read = h->last_sent = hk_client_now();
+  (void)hk_hello_write(&h->out, 0, hk_string(h->options.client)); /* the buffer is empty and the name was checked */
+  h->fresh = true;
+}
+
+/* Tries the addresses from h->address on, until one says yes or later. */
+static void try_addresses(struct hankel *h, int fault)
+{
+  for (; h->address; h->address = h->address->ai_next) {
+    h->fd = socket(h->address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->fd < 0) {
+      fault = -errno;
+      continue;
+    }
+    if (connect(h->fd, h->address->ai_addr, h->address->ai_addrlen) == 0) {
+      greet(h);
+      return;
+    }
+    if (errno == EINPROGRESS) {
+      h->phase = HK_CLIENT_CONNECTING;
+      return;
+    }
+    fault = -errno;
+    close(h->fd);
+    h->fd = -1;
+  }
+  hk_client_disconnect(h, fault, strerror(-fault));
+}
+
+static void begin(struct hankel *h)
+{
+  h->deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
+  const char *why = "";
+  int status = look_up(h->options.address, SOCK_STREAM, &h->addresses, &why);
+  struct addrinfo *udp = NULL;
+  if (status == 0 && h->options.udp)
+    status = look_up(h->options.udp, SOCK_DGRAM, &udp, &why);
+  if (udp) {
+    h->udp = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->udp < 0 || connect(h->udp, udp->ai_addr, udp->ai_addrlen) < 0) {
+      status = -errno;
+      why = strerror(errno);
+    }
+    freeaddrinfo(udp);
+  }
+  if (status < 0) {
+    hk_client_disconnect(h, status, why);
+    return;
+  }
+  h->address = h->addresses;
+  try_addresses(h, -EADDRNOTAVAIL);
+}
+
+/* connect() has come to an end. */
+static void connected(struct hankel *h)
+{
+  int fault = 0;
+  socklen_t size = sizeof fault;
+  if (getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &fault, &size) < 0)
+    fault = errno;
+  if (fault == 0) {
+    greet(h);
+    return;
+  }
+  close(h->fd);
+  h->fd = -1;
+  h->address = h->address->ai_next;
+  try_addresses(h, -fault);
+}
+
+/* What time alone brings about. */
+static void tick(struct hankel *h)
+{
+  const int64_t now = hk_client_now();
+  if (h->phase == HK_CLIENT_CLOSED && now >= h->retry_at)
+    begin(h);
+  if ((h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_GREETING) && now >= h->deadline)
+    hk_client_disconnect(h, -ETIMEDOUT, "the daemon does not answer");
+  if (h->phase != HK_CLIENT_READY)
+    return;
+  if (h->pings > h->pongs && now - h->last_sent >= HK_CLIENT_PING_MS && now - h->last_read >= HK_CLIENT_PING_MS)
+    hk_client_disconnect(h, -ETIMEDOUT, "the daemon no longer answers");
+  else if (now - h->last_sent >= HK_CLIENT_PING_MS && h->pings == h->pongs)
+    h->ping_wanted = h->fresh = true;
+}
+
+int hankel_timeout(const hankel *h)
+{
+  const int64_t now = hk_client_now();
+  int64_t until;
+  switch (h->phase) {
+  case HK_CLIENT_CLOSED:
+    until = h->retry_at;
+    break;
+  case HK_CLIENT_CONNECTING:
+  case HK_CLIENT_GREETING:
+    until = h->deadline;
+    break;
+  case HK_CLIENT_READY:
+    until = h->datagram_size > 0 ? now + 1 : h->last_sent + HK_CLIENT_PING_MS;
+    break;
+  default:
+    return -1;
+  }
+  return h->fresh && h->phase == HK_CLIENT_READY ? 0 : until > now ? (int)(until - now) : 0;
+}
+
+int hankel_fd(const hankel *h)
+{
+  return h->fd;
+}
+
+short hankel_events(const hankel *h)
+{
+  if (h->fd < 0)
+    return 0;
+  return h->phase == HK_CLIENT_CONNECTING ? POLLOUT : (short)(POLLIN | (h->out.size > h->out_start ? POLLOUT : 0));
+}
+
+int hankel_step(hankel *h, int timeout)
+{
+  tick(h);
+  hk_client_pump(h);
+  const int own = hankel_timeout(h);
+  if (own >= 0 && (timeout < 0 || own < timeout))
+    timeout = own;
+  struct pollfd p = { .fd = h->fd, .events = hankel_events(h) };
+  if (h->phase != HK_CLIENT_OVER && poll(&p, 1, timeout) > 0) {
+    if (h->phase == HK_CLIENT_CONNECTING)
+      connected(h);
+    else if (p.revents & (POLLIN | POLLHUP | POLLERR))
+      hk_client_read(h);
+  }
+  hk_client_pump(h);
+  return h->phase == HK_CLIENT_OVER ? h->fault : 0;
+}
+
+/* Steps until done(h), or the time is over. */
+static int step_until(hankel *h, bool (*done)(const hankel *), int timeout)
+{
+  const int64_t deadline = hk_client_now() + timeout;
+  for (;;) {
+    if (done(h))
+      return 0;
+    if (h->phase == HK_CLIENT_OVER)
+      return h->fault ? h->fault : -ENOTCONN;
+    const int64_t left = deadline - hk_client_now();
+    if (timeout >= 0 && left <= 0) {
+      if (h->phase == HK_CLIENT_READY)
+        snprintf(h->error, sizeof h->error, "%s: no answer within %d ms", h->options.address, timeout);
+      return -ETIMEDOUT;
+    }
+    (void)hankel_step(h, timeout < 0 ? -1 : (int)left); /* a fault shows in the phase */
+  }
+}
+
+static bool is_ready(const hankel *h)
+{
+  return h->phase == HK_CLIENT_READY;
+}
+static bool is_flushed(const hankel *h)
+{
+  return h->first == h->n_points && h->out.size == h->out_start && h->datagram_size == 0 && h->phase == HK_CLIENT_READY;
+}
+static bool is_confirmed(const hankel *h)
+{
+  return is_flushed(h) && !h->ping_wanted && !h->subscribe_wanted && h->pings == h->pongs && h->confirmed == h->written;
+}
+static bool has_report(const hankel *h)
+{
+  return h->report != NULL;
+}
+static bool is_farewell(const hankel *h)
+{
+  return h->farewell;
+}
+
+int hankel_wait(hankel *h, int timeout)
+{
+  return step_until(h, is_ready, timeout);
+}
+int hankel_flush(hankel *h, int timeout)
+{
+  return step_until(h, is_flushed, timeout);
+}
+
+int hankel_sync(hankel *h, int timeout)
+{
+  const uint64_t in_doubt = h->counters.in_doubt;
+  h->ping_wanted = h->fresh = true;
+  const int status = step_until(h, is_confirmed, timeout);
+  return status == 0 && h->counters.in_doubt != in_doubt ? -ECONNRESET : status;
+}
+
+int hankel_status(hankel *h, char **text, int timeout)
+{
+  free(h->report);
+  h->report = NULL;
+  h->status_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return 0;
+}
+
+int hankel_finish(hankel *h, int timeout)
+{
+  h->bye_wanted = h->fresh = true;
+  return step_until(h, is_farewell, timeout);
+}
+
+int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what)
+{
+  const uint32_t all = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_VALUES;
+  if ((what & ~all) || what == HANKEL_VALUES || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
+    snprintf(h->error, sizeof h->error,
+             "subscribe: the glob has over %d bytes, the score is not in [0, 1], or nothing is asked for", HK_GLOB_MAX);
+    return -EINVAL;
+  }
+  char *copy = strdup(glob);
+  if (!copy)
+    return -ENOMEM;
+  free(h->glob);
+  h->glob = copy;
+  h->min_score = min_score;
+  h->what = what;
+  h->subscribe_wanted = h->fresh = true;
+  return 0;
+}
+
+hankel *hankel_open(const struct hankel_options *options)
+{
+  hankel *h = calloc(1, sizeof *h);
+  if (!h)
+    return NULL;
+  const uint32_t least = 1024, most = 1u << 20, points = options->buffer;
+  h->options = *options;
+  h->options.buffer = points < least ? least : points > most ? most : points;
+  h->options.address = strdup(options->address);
+  h->options.udp = options->udp ? strdup(options->udp) : NULL;
+  h->options.client = strndup(options->client ? options->client : "libhankel", HK_CLIENT_MAX);
+  h->fd = h->udp = -1;
+  h->pause = HK_CLIENT_PAUSE_MS;
+  h->max_frame = HK_FRAME_MAX_LEAST;
+  h->in.max_length = HK_FRAME_MAX;
+  h->out = (struct hk_writer)HK_WRITER(malloc(HK_CLIENT_OUT), HK_CLIENT_OUT);
+  h->point_sensor = malloc(h->options.buffer * sizeof *h->point_sensor);
+  h->point_time = malloc(h->options.buffer * sizeof *h->point_time);
+  h->point_value = malloc(h->options.buffer * sizeof *h->point_value);
+  h->frame_handle = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_handle);
+  h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
+  h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
+  h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
+  if (!h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data || !h->point_sensor ||
+      !h->point_time || !h->point_value || !h->frame_handle || !h->frame_time || !h->frame_value || !h->frame_value32) {
+    hankel_close(h);
+    return NULL;
+  }
+  begin(h);
+  return h;
+}
+
+void hankel_close(hankel *h)
+{
+  if (!h)
+    return;
+  if (h->fd >= 0)
+    close(h->fd);
+  if (h->udp >= 0)
+    close(h->udp);
+  if (h->addresses)
+    freeaddrinfo(h->addresses);
+  hk_inbox_free(&h->in);
+  hk_client_forget_names(h);
+  for (uint32_t i = 0; i < h->n_sensors; i++)
+    free(h->sensors[i].name);
+  void *const owned[] = { (void *)h->options.address,
+                          (void *)h->options.udp,
+                          (void *)h->options.client,
+                          h->out.data,
+                          h->point_sensor,
+                          h->point_time,
+                          h->point_value,
+                          h->frame_handle,
+                          h->frame_time,
+                          h->frame_value,
+                          h->frame_value32,
+                          h->sensors,
+                          h->index,
+                          h->glob,
+                          h->columns,
+                          h->report };
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+    free(owned[i]);
+  free(h);
+}
+
+const char *hankel_error(const hankel *h)
+{
+  return h->error;
+}
+int hankel_connected(const hankel *h)
+{
+  return h->phase == HK_CLIENT_READY;
+}
+
+void hankel_count(const hankel *h, struct hankel_counters *out)
+{
+  *out = h->counters;
+}
