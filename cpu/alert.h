@@ -1,8 +1,52 @@
-/* The alert rule of one sensor: from scores to events. Written once, for every backend (see window.h for how). */
+/* The alert rule of one sensor: from scores to events. Written once, for every backend (see window.h for how).
+ *
+ * Two numbers come with a score: z, and share, the share of the present's energy that its leading direction holds. The
+ * *evidence* is what the threshold is held against:
+ *
+ *   alert = adaptive   evidence = z * share, the score weighted by how much of the present is signal: a window of noise scores
+ *                      high for no reason, but weighs little
+ *   alert = 0.8 ...    evidence = z
+ *
+ * Learning (adaptive). A sensor's own evidence is cut into blocks of one window, B = ceil(w / stride) scores; only scores of
+ * state ok count. The maxima of blocks follow a Gumbel law (E. J. Gumbel, Statistics of Extremes, 1958), fitted by moments:
+ *
+ *   p = min(false_alarms * B / 1e6, 1/2)               wanted chance of a false alarm a block
+ *   y = -ln(-ln(1 - p))                                reduced variate of the quantile 1 - p
+ *   K = sqrt(6)/pi * (y - 0.5772156649) * (1 + (1.4 + y/2) / (n - 1))
+ *   threshold = mean + K * sqrt(variance * n / (n - 1))
+ *
+ * mean and variance: over the n maxima so far, each with weight 1/n; from n = HK_ALERT_BLOCKS on, exponential with weight
+ * 1/HK_ALERT_BLOCKS (mean += weight d; variance = (1 - weight) (variance + weight d^2), d = maximum - mean before). The second
+ * factor of K makes p the chance for the *next* block when only n were seen (found by simulation, n from 4 to 64). From the
+ * end of block HK_ALERT_LEARN on a threshold exists; before it there is no alert. A later maximum over the threshold counts
+ * as the threshold itself, so that a change does not teach much. A new threshold holds from the next score on. A restart
+ * of the window drops the block under way and keeps what was learned.
+ *
+ * Deciding, once for each accepted point (late and rejected points never come here), in this order:
+ *  1. The window restarted before this point: over = 0; a raised alert is cleared, with its last estimate. Nothing else.
+ *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet. While an alert is raised, `since` is counted up.
+ *  3. A score in state ok: it is *over* if evidence > threshold (adaptive) or >= threshold (fixed), z >= min_score, and
+ *       share / (1 - share) >= signal * white / (1 - white),     white = (1.4 + 0.6 ln w) / w,
+ *     the share that the leading direction holds in white noise on average (within 4 % for w = 8..320). `over` counts
+ *     consecutive scores that are over; any other score, and any in state gap, makes it 0. Points with no score leave it.
+ *  4. Not raised, over >= hold on a score in state ok, not quiet: *raised*. since = 0, peak = z.
+ *  5. Raised before this point: peak = max(peak, z) on a score. The alert is *cleared* on a score (state ok or gap) with
+ *     evidence < clear * threshold, and on any point when since = span, since by then the past holds nothing older than
+ *     the alert. Then quiet = cooldown and over = 0.
+ *     Otherwise, when since = w, the change instant is estimated again: *corrected*, if it moved by more than w/8 samples.
+ *  6. The score is learned from (adaptive, state ok).
+ *
+ * The change instant is estimated (instant.h) when the alert is raised, among the samples of [T-2w+2, T], and once more, in
+ * the same interval, after w points or when the alert is cleared, whichever comes first. cooldown, since and w are counted
+ * in accepted points; a filled sample is none. */
 #ifndef HK_ALERT_H
 #define HK_ALERT_H
 
+#include "cpu/instant.h"
 #include "cpu/window.h"
+
+#define HK_ALERT_LEARN 4   /* blocks before an adaptive threshold is used */
+#define HK_ALERT_BLOCKS 64 /* blocks that it remembers */
 
 enum hk_event_kind {
   HK_EVENT_RAISED = 1,
@@ -15,7 +59,7 @@ enum hk_event_kind {
 
 /* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */
 struct hk_event {
-  uint32_t index;  /* of the point in its batch that caused it; UINT32_MAX for a notice */
+  uint32_t index; /* of the point in its batch that caused it; UINT32_MAX for a notice */
   uint32_t slot;
   uint32_t number; /* n of the id `sensor:n`, counted from 1 for each sensor; 0 for a notice */
   uint8_t kind;    /* enum hk_event_kind */
@@ -27,17 +71,122 @@ struct hk_event {
   double after;
 };
 
-/* State of a sensor's alerts; at most 112 bytes. All zero is a sensor with none. */
+/* State of a sensor's alerts. All zero is a sensor with none, that has learned nothing. */
 struct hk_alert {
-  int64_t from, instant;
+  int64_t from;    /* ns: start of the interval that the alert was raised on */
+  int64_t instant; /* ns: last estimate of the change instant, and the levels around it */
   double before, after;
-  float peak;
-  uint32_t number;
-  uint32_t over;   /* consecutive scores over the threshold */
-  uint32_t quiet;  /* samples of cool-down left */
+  double mean, variance; /* of the maxima of blocks */
+  double learned;        /* adaptive threshold; valid once blocks >= HK_ALERT_LEARN */
+  double top;            /* highest evidence in the block under way */
+  float peak;            /* highest score since the alert was raised */
+  uint32_t number;       /* of the last alert */
+  uint32_t over;         /* consecutive scores over the threshold, saturating */
+  uint32_t quiet;        /* points of cool-down left */
+  uint32_t since;        /* points since the alert was raised */
+  uint32_t scores;       /* in the block under way */
+  uint32_t blocks;       /* maxima learned from, at most HK_ALERT_BLOCKS */
   uint8_t raised;
-  uint8_t unused[7];
+  uint8_t settled; /* the instant has been estimated again */
+  uint8_t unused[2];
 };
+
+/* share/(1 - share) that a present must have to be more than white noise. */
+HK_INLINE double hk_alert_signal(const struct hk_detector *d)
+{
+  const double white = (1.4 + 0.6 * log((double)d->window)) / d->window;
+  return (double)d->signal * white / (1 - white);
+}
+
+/* The time so many intervals before `time`, not before 1970 whatever the interval is. */
+HK_INLINE int64_t hk_alert_back(int64_t time, int64_t samples, int64_t interval)
+{
+  return samples > 0 && interval > time / samples ? 0 : time - samples * interval;
+}
+
+/* Learns from one score's evidence. */
+HK_INLINE void hk_alert_learn(struct hk_alert *a, const struct hk_detector *d, double evidence)
+{
+  const uint32_t block = (d->window + d->stride - 1) / d->stride;
+  a->top = a->scores == 0 ? evidence : fmax(a->top, evidence);
+  if (++a->scores < block)
+    return;
+  const double top = a->blocks >= HK_ALERT_LEARN ? fmin(a->top, a->learned) : a->top;
+  a->scores = 0;
+  if (a->blocks < HK_ALERT_BLOCKS)
+    a->blocks++;
+  const double n = a->blocks, off = top - a->mean;
+  a->mean = fma(off, 1 / n, a->mean);
+  a->variance = (1 - 1 / n) * fma(off / n, off, a->variance);
+  if (a->blocks < HK_ALERT_LEARN)
+    return;
+  const double p = fmin((double)d->false_alarms * block / 1e6, 0.5), y = -log(-log(1 - p));
+  const double k = 0.7796968012 * (y - 0.5772156649) * (1 + (1.4 + 0.5 * y) / (n - 1));
+  a->learned = a->mean + k * sqrt(a->variance * n / (n - 1));
+}
+
+/* Estimates the change instant in [from, from + 2w-2 intervals] and the levels. Returns by how many samples it moved. */
+HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w, const hk_real *ring,
+                                   const struct hk_detector *d, int64_t interval)
+{
+  const int64_t span = hk_detector_span(d), reach = 2 * (int64_t)d->window - 2, ago = (w->last_time - a->from) / interval;
+  const int64_t last = ago + 1 < span ? ago + 1 : span, first = last - reach > 1 ? last - reach : 1;
+  const struct hk_instant found = hk_instant_estimate(w, ring, d, (uint32_t)first, (uint32_t)last);
+  const int64_t instant = hk_alert_back(w->last_time, (int64_t)found.age - 1, interval);
+  const double moved = fabs((double)(instant - a->instant)) / (double)interval;
+  a->instant = instant;
+  a->before = found.before;
+  a->after = found.after;
+  return moved;
+}
+
+/* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
+HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
+                             struct hk_step step, double z, double share, double evidence)
+{
+  const bool quiet = a->quiet > 0, adaptive = d->alert == HK_ALERT_ADAPTIVE;
+  const double threshold = adaptive ? a->learned : (double)d->threshold;
+  const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+  a->quiet -= quiet;
+  if (step.restarted) {
+    const int kind = a->raised ? HK_EVENT_CLEARED : 0;
+    a->over = a->scores = a->raised = 0;
+    return kind;
+  }
+  if (step.score) {
+    const bool over = step.state == HK_STATE_OK &&
+                      (adaptive ? a->blocks >= HK_ALERT_LEARN && evidence > threshold : evidence >= threshold) &&
+                      z >= (double)d->min_score && share >= (1 - share) * hk_alert_signal(d);
+    a->over = !over ? 0 : a->over < UINT32_MAX ? a->over + 1 : a->over;
+  }
+  if (!a->raised) {
+    if (!step.score || a->over < d->hold || quiet)
+      return 0;
+    a->raised = 1;
+    a->settled = 0;
+    a->since = 0;
+    a->number++;
+    a->peak = (float)z;
+    a->from = hk_alert_back(w->last_time, 2 * (int64_t)d->window - 2, interval);
+    (void)hk_alert_estimate(a, w, ring, d, interval);
+    return HK_EVENT_RAISED;
+  }
+  a->since++;
+  if (step.score && (float)z > a->peak)
+    a->peak = (float)z;
+  const bool clear = (step.score && evidence < (double)d->clear * threshold) || a->since >= hk_detector_span(d);
+  if (!clear && a->since < d->window)
+    return 0;
+  const double moved = a->settled ? 0 : hk_alert_estimate(a, w, ring, d, interval);
+  a->settled = 1;
+  if (clear) {
+    a->raised = 0;
+    a->quiet = d->cooldown;
+    a->over = 0;
+    return HK_EVENT_CLEARED;
+  }
+  return 8 * moved > d->window ? HK_EVENT_CORRECTED : 0;
+}
 
 /* Takes one accepted point (state warming, ok or gap). z and share: the score and the share of the present's energy held by
  * its leading direction, both NaN when no score was due. ring: as the window left it. Returns 1 when an event was written
@@ -45,28 +194,23 @@ struct hk_alert {
 HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                               struct hk_step step, double z, double share, struct hk_event *e)
 {
-  (void)ring;
-  (void)share;
-  const int64_t interval = hk_window_interval(w, d);
-  memset(e, 0, sizeof *e);
-  e->time = w->last_time;
-  if (a->raised && (step.restarted || (step.score && z < (double)(d->threshold * d->clear)))) {
-    a->raised = 0;
-    e->kind = HK_EVENT_CLEARED;
-  } else if (!a->raised && step.score && step.state == HK_STATE_OK && d->alert == HK_ALERT_FIXED && z >= (double)d->threshold) {
-    a->raised = 1;
-    a->number++;
-    a->peak = (float)z;
-    a->from = w->last_time - (2 * (int64_t)d->window - 2) * interval;
-    a->instant = w->last_time - ((int64_t)d->window - 1 + d->gap / 2) * interval;
-    e->kind = HK_EVENT_RAISED;
-  } else {
+  if (d->alert == HK_ALERT_OFF)
     return 0;
-  }
+  const double evidence = d->alert == HK_ALERT_ADAPTIVE ? z * share : z;
+  const int kind = hk_alert_judge(a, w, ring, d, step, z, share, evidence);
+  if (d->alert == HK_ALERT_ADAPTIVE && step.score && step.state == HK_STATE_OK)
+    hk_alert_learn(a, d, evidence);
+  if (kind == 0)
+    return 0;
+  memset(e, 0, sizeof *e);
+  e->kind = (uint8_t)kind;
+  e->time = w->last_time;
   e->number = a->number;
   e->from = a->from;
   e->instant = a->instant;
   e->score = a->peak;
+  e->before = a->before;
+  e->after = a->after;
   return 1;
 }
 

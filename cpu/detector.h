@@ -66,8 +66,8 @@ struct hk_detector {
   float threshold;   /* fixed alert: the score that raises; in (0, 1] */
   float min_score;   /* no alert below this score, whatever was learned; in [0, 1] */
   float clear;       /* an alert is cleared below threshold * clear; in (0, 1] */
-  float signal;      /* no alert unless the leading direction holds this many times the share of the present's energy
-                        that it would hold in white noise; >= 0, 0 = off */
+  float signal;      /* no alert unless the leading direction's share of the present's energy, over what is left, is this
+                        many times what it is in white noise; >= 0, 0 = off */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in (0, 100000] */
 };
 

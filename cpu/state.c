@@ -31,8 +31,10 @@ static const struct field window_fields[] = {
 };
 
 static const struct field alert_fields[] = {
-  FIELD(hk_alert, from),   FIELD(hk_alert, instant), FIELD(hk_alert, before), FIELD(hk_alert, after),  FIELD(hk_alert, peak),
-  FIELD(hk_alert, number), FIELD(hk_alert, over),    FIELD(hk_alert, quiet),  FIELD(hk_alert, raised),
+  FIELD(hk_alert, from),     FIELD(hk_alert, instant), FIELD(hk_alert, before), FIELD(hk_alert, after),  FIELD(hk_alert, mean),
+  FIELD(hk_alert, variance), FIELD(hk_alert, learned), FIELD(hk_alert, top),    FIELD(hk_alert, peak),   FIELD(hk_alert, number),
+  FIELD(hk_alert, over),     FIELD(hk_alert, quiet),   FIELD(hk_alert, since),  FIELD(hk_alert, scores), FIELD(hk_alert, blocks),
+  FIELD(hk_alert, raised),   FIELD(hk_alert, settled),
 };
 
 /* Copies a number of 1, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
@@ -137,6 +139,14 @@ static bool all_finite(const float *x, size_t n)
   return true;
 }
 
+/* And an alert's, hk_alert_decide. */
+static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
+{
+  return a->raised <= 1 && a->settled <= 1 && a->blocks <= HK_ALERT_BLOCKS && a->from >= 0 && a->from <= w->last_time &&
+         a->instant >= 0 && isfinite(a->before) && isfinite(a->after) && isfinite(a->mean) && isfinite(a->learned) &&
+         isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak);
+}
+
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback)
 {
@@ -154,7 +164,7 @@ int hk_state_read(const void *state, size_t size, const struct hk_detector *d, s
     return -EINVAL;
   uint64_t checksum;
   take((const uint8_t *)state + size - CHECKSUM, &checksum, sizeof checksum);
-  if (checksum != XXH64(state, size - CHECKSUM, 0) || !window_sound(&w, d) || a.raised > 1)
+  if (checksum != XXH64(state, size - CHECKSUM, 0) || !window_sound(&w, d) || !alert_sound(&a, &w))
     return -EINVAL;
   float numbers[HK_SPAN_MAX + HK_WINDOW_MAX];
   const size_t n = w.count + d->window;
