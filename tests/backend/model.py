@@ -5,7 +5,7 @@ cpu/window.h, cpu/MATHEMATICS.md and cpu/alert.h; the code shares nothing with t
     python3 tests/backend/model.py [NAME...]      writes tests/data/expected_NAME.csv (all of RECORDINGS, or those named)
 
 A file of expected columns begins with two comments, the recording and the detector, then has the columns score and state for every
-point and a line #event,kind,number,instant behind the point that caused one. Needs numpy; the tests read what was written.
+point and a line #event,kind,number,score behind the point that caused one. Needs numpy; the tests read what was written.
 """
 import csv
 import datetime
@@ -22,25 +22,25 @@ SECOND = 10**9
 
 # name: (recording, detector)
 RECORDINGS = {
-    'machine_temperature': ('machine_temperature_system_failure.csv', 'alert=0.5'),
-    'request_latency': ('ec2_request_latency_system_failure.csv', 'preset=paper,window=40,rank=3,alert=0.6'),
+    'machine_temperature': ('machine_temperature_system_failure.csv', 'false_alarms=2000'),
+    'request_latency': ('ec2_request_latency_system_failure.csv', 'preset=paper,window=40,rank=3,signal=0,min_score=0,false_alarms=2000'),
     'agent_key_hold': ('rogue_agent_key_hold.csv', 'algorithm=svd,window=24,rank=4,stride=3,alert=0.7,hold=2'),
     'cylinder_bell_funnel': ('CBF.txt', 'present=power,operator=gram,window=20,rank=2,krylov=7,alert=0.6,signal=0'),
-    'coffee': ('Coffee.txt', 'scale=window,window=10,gap=19,preset=precise,krylov=10,alert=0.4,baseline=2'),
-    'lightning': ('Lightning2.txt', 'window=33,gap=5,rank=5,operator=gram,products=10,scale=none,alert=0.8'),
+    'coffee': ('Coffee.txt', 'scale=window,window=10,gap=19,preset=precise,krylov=10,alert=0.4,baseline=2,hold=3,clear=0.9'),
+    'lightning': ('Lightning2.txt', 'window=33,gap=5,rank=5,operator=gram,products=10,scale=none,alert=adaptive,false_alarms=5000,signal=1,min_score=0,cooldown=7'),
     'faults': ('faults.csv', 'window=12,gap=9,rank=2,max_fill=4,fill=linear,stride=2,alert=0.5,cooldown=20,baseline=1'),
 }
 
 DEFAULTS = dict(algorithm='ika', present='ritz', operator='hankel', scale='baseline', fill='hold', preset='default',
                 window=96, rank=3, products=6, stride=1, max_fill=3, hold=1, baseline=4, interval=0, alert='adaptive',
-                min_score=0.1, clear=0.7, signal=2.0)
+                min_score=0.1, clear=0.7, signal=2.0, false_alarms=50)
 
 
 def detector(text):
     given = dict(item.split('=') for item in text.split(',') if item)
     d = dict(DEFAULTS)
     for key, value in given.items():
-        d[key] = float(value) if key in ('alert', 'min_score', 'clear', 'signal') else int(value) if value.isdigit() else value
+        d[key] = float(value) if key in ('min_score', 'clear', 'signal') or key == 'alert' and value[0].isdigit() else int(value) if value.isdigit() else value
     w, r = d['window'], d['rank']
     paper, precise = d['preset'] == 'paper', d['preset'] == 'precise'
     if paper:
@@ -158,7 +158,7 @@ class Sensor:
             self.samples, self.age, self.due, self.held, self.since_rebase = [], 0, 0, 0, 0
             self.a = self.a0
             missing = 0
-            events += self.alert.restart(self, time) if restarted else []
+            events += self.alert.restart() if restarted else []
         sample = value - self.reference
         last = self.samples[-1][0] if self.samples else 0.0
         for i in range(1, missing + 1):
@@ -168,14 +168,13 @@ class Sensor:
         self.last_time = time
         if len(self.samples) < d['span']:
             self.due = d['stride'] - 1
-            self.alert.point(self, 'warming', None, None)
-            return 'warming', None, events
+            return 'warming', None, events if restarted else events + self.alert.point('warming', None, None)
         state = 'gap' if 10 * sum(filled for _, filled in self.samples) > d['span'] else 'ok'
         z = share = None
         if self.due >= d['stride']:
             self.due = 0
             z, share = self.score()
-        return state, z, events + self.alert.point(self, state, z, share)
+        return state, z, events + self.alert.point(state, z, share)
 
     # --- scores
 
@@ -236,30 +235,68 @@ class Sensor:
 
 
 class Alert:
-    """Alerts with a fixed threshold."""
-
     def __init__(self, d):
-        self.threshold = float(np.float32(d['alert']))
-        self.clear = float(np.float32(np.float32(d['alert']) * np.float32(d['clear'])))
-        self.raised, self.number = False, 0
+        self.d = d
+        self.adaptive = d['alert'] == 'adaptive'
+        self.threshold = None if self.adaptive else float(np.float32(d['alert']))
+        white = (1.4 + 0.6 * math.log(d['window'])) / d['window']
+        self.odds = float(np.float32(d['signal'])) * white / (1 - white)
+        self.raised, self.number, self.over, self.quiet, self.since, self.peak = False, 0, 0, 0, 0, 0.0
+        self.block, self.maxima, self.mean, self.variance = [], 0, 0.0, 0.0
 
-    def restart(self, sensor, time):
+    def restart(self):
+        self.over, self.block = 0, []
         if not self.raised:
             return []
         self.raised = False
-        return [('cleared', self.number)]
+        return [('cleared', self.number, self.peak)]
 
-    def point(self, sensor, state, z, share):
-        if z is None:
-            return []
-        if self.raised and z < self.clear:
-            self.raised = False
-            return [('cleared', self.number)]
-        if not self.raised and state == 'ok' and z >= self.threshold:
-            self.raised = True
+    def point(self, state, z, share):
+        d, events = self.d, []
+        if d['alert'] == 'off':
+            return events
+        quiet = self.quiet > 0
+        self.quiet = max(0, self.quiet - 1)
+        scored = z is not None
+        evidence = None if not scored else z * share if self.adaptive else z
+        if scored:
+            known = self.threshold is not None
+            over = known and (evidence > self.threshold if self.adaptive else evidence >= self.threshold)
+            over = over and state == 'ok' and z >= float(np.float32(d['min_score'])) and share >= (1 - share) * self.odds
+            self.over = self.over + 1 if over else 0
+        if self.raised:
+            self.since += 1
+            if scored:
+                self.peak = max(self.peak, z)
+            low = scored and evidence < float(np.float32(d['clear'])) * self.threshold
+            if low or self.since == d['span']:
+                self.raised, self.quiet, self.over = False, d['cooldown'], 0
+                events.append(('cleared', self.number, self.peak))
+        elif scored and state == 'ok' and self.over >= d['hold'] and not quiet:
+            self.raised, self.since, self.peak = True, 0, z
             self.number += 1
-            return [('raised', self.number)]
-        return []
+            events.append(('raised', self.number, z))
+        if self.adaptive and scored and state == 'ok':
+            self.learn(evidence)
+        return events
+
+    def learn(self, evidence):
+        self.block.append(evidence)
+        size = -(-self.d['window'] // self.d['stride'])
+        if len(self.block) < size:
+            return
+        top, self.block = max(self.block), []
+        if self.threshold is not None:
+            top = min(top, self.threshold)
+        self.maxima = n = min(self.maxima + 1, 64)
+        off = top - self.mean
+        self.mean += off / n
+        self.variance = (1 - 1 / n) * (self.variance + off * off / n)
+        if n >= 4:
+            p = min(float(np.float32(self.d['false_alarms'])) * size / 1e6, 0.5)
+            y = -math.log(-math.log(1 - p))
+            k = math.sqrt(6) / math.pi * (y - 0.5772156649) * (1 + (1.4 + y / 2) / (n - 1))
+            self.threshold = self.mean + k * math.sqrt(self.variance * n / (n - 1))
 
 
 def read(path):
@@ -318,7 +355,7 @@ def main(names):
                 state, z, events = sensor.take(time, value)
                 out.write(f'{"" if z is None else format(z, ".7f")},{state}\n')
                 for event in events:
-                    out.write('#event,' + ','.join(map(str, event)) + '\n')
+                    out.write('#event,{},{},{:.7f}\n'.format(*event))
 
 
 if __name__ == '__main__':
