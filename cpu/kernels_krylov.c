@@ -1,0 +1,126 @@
+/* Lanczos steps, one matrix a lane. A lane whose Krylov space is complete goes on with a zero vector: its T falls apart into
+ * the part that counts and zeros. */
+#include "cpu/lanes.h"
+
+/* Vectors of Q that are worked on at once. */
+#define BLOCK 8
+
+void krylov_begin(struct krylov *k, struct hk_work *work, const float *x, bool gram, bool reorthogonalise)
+{
+  *k = (struct krylov){ .work = work, .x = x, .gram = gram, .reorthogonalise = reorthogonalise };
+  hankel_split(work->tree, x, &work->shape);
+}
+
+void krylov_operator(const struct krylov *k, float *u, const float *v)
+{
+  struct hk_work *const work = k->work;
+  if (!k->gram) {
+    hankel_product(u, k->x, work->tree, v, work->sum, &work->shape);
+    return;
+  }
+  hankel_product(work->v, k->x, work->tree, v, work->sum, &work->shape);
+  for (uint32_t i = work->shape.window; i < work->shape.padded; i++)
+    ((vec *)work->v)[i] = (vec){ 0 };
+  hankel_product(u, k->x, work->tree, work->v, work->sum, &work->shape);
+}
+
+ALWAYS_INLINE void dots_block(vec *restrict dots, const vec *restrict q, size_t stride, const vec *restrict u, uint32_t w,
+                              const uint32_t count)
+{
+  vec sum[BLOCK] = { 0 };
+  for (uint32_t i = 0; i < w; i++) {
+    const vec ui = u[i];
+    UNROLL for (uint32_t t = 0; t < count; t++) sum[t] += q[t * stride + i] * ui;
+  }
+  UNROLL for (uint32_t t = 0; t < count; t++) dots[t] = sum[t];
+}
+
+ALWAYS_INLINE void subtract_block(vec *restrict u, const vec *restrict q, size_t stride, const vec *restrict dots, uint32_t w,
+                                  const uint32_t count)
+{
+  vec by[BLOCK];
+  UNROLL for (uint32_t t = 0; t < count; t++) by[t] = dots[t];
+  for (uint32_t i = 0; i < w; i++) {
+    vec even = u[i], odd = { 0 };
+    UNROLL for (uint32_t t = 0; t < count; t++)
+    {
+      if (t % 2 == 0)
+        even -= q[t * stride + i] * by[t];
+      else
+        odd -= q[t * stride + i] * by[t];
+    }
+    u[i] = even + odd;
+  }
+}
+
+/* u -= Q (Q^T u): all the products first. */
+static void reorthogonalise(vec *u, const vec *q, size_t stride, vec *dots, uint32_t w, uint32_t count)
+{
+#define EACH_BLOCK(call)                                                                                                         \
+  for (uint32_t t = 0; t < count; t += BLOCK) {                                                                                  \
+    const uint32_t left = count - t;                                                                                             \
+    const vec *const qt = q + t * stride;                                                                                        \
+    if (left >= 8)                                                                                                               \
+      call(8);                                                                                                                   \
+    else if (left == 7)                                                                                                          \
+      call(7);                                                                                                                   \
+    else if (left == 6)                                                                                                          \
+      call(6);                                                                                                                   \
+    else if (left == 5)                                                                                                          \
+      call(5);                                                                                                                   \
+    else if (left == 4)                                                                                                          \
+      call(4);                                                                                                                   \
+    else if (left == 3)                                                                                                          \
+      call(3);                                                                                                                   \
+    else if (left == 2)                                                                                                          \
+      call(2);                                                                                                                   \
+    else                                                                                                                         \
+      call(1);                                                                                                                   \
+  }
+#define DOTS(n) dots_block(dots + t, qt, stride, u, w, n)
+#define SUBTRACT(n) subtract_block(u, qt, stride, dots + t, w, n)
+  EACH_BLOCK(DOTS)
+  EACH_BLOCK(SUBTRACT)
+}
+
+void krylov_step(struct krylov *k, uint32_t s, bool last)
+{
+  struct hk_work *const work = k->work;
+  const uint32_t w = work->shape.window, n = work->shape.padded;
+  vec *const u = (vec *)work->u, *const q = (vec *)work->q + (size_t)s * n;
+  vec *const alpha = (vec *)work->alpha, *const beta = (vec *)work->beta;
+  krylov_operator(k, work->u, (const float *)q);
+  const vec a = alpha[s] = dot(q, u, w);
+  if (last)
+    return;
+  const vec b = s > 0 ? beta[s - 1] : every(0);
+  if (s > 0) {
+    for (uint32_t i = 0; i < w; i++) {
+      const vec part = u[i] - a * q[i];
+      u[i] = part - b * q[(ptrdiff_t)i - n];
+    }
+  } else {
+    for (uint32_t i = 0; i < w; i++)
+      u[i] -= a * q[i];
+  }
+  if (k->reorthogonalise)
+    reorthogonalise(u, (const vec *)work->q, n, (vec *)work->dots, w, s + 1);
+  const vec norm = root(dot(u, u, w));
+  k->top = larger(k->top, magnitude(a) + b);
+  k->complete |= norm <= k->top * 0x1p-20f;
+  beta[s] = keep(~k->complete, norm);
+  scale(q + n, u, inverse(beta[s]), w, n);
+}
+
+void krylov_combine(struct hk_work *work, float *out, const float *y, uint32_t m)
+{
+  const uint32_t w = work->shape.window, n = work->shape.padded;
+  const vec *const q = (const vec *)work->q, *const by = (const vec *)y;
+  vec *const u = (vec *)work->u;
+  for (uint32_t i = 0; i < w; i++)
+    u[i] = by[0] * q[i];
+  for (uint32_t s = 1; s < m; s++)
+    for (uint32_t i = 0; i < w; i++)
+      u[i] += by[s] * q[s * (size_t)n + i];
+  scale((vec *)out, u, inverse(root(dot(u, u, w))), w, n);
+}

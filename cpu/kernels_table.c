@@ -1,0 +1,35 @@
+/* The table of one instruction set, and the road of a group through it. */
+#include "cpu/lanes.h"
+
+static void group(struct hk_work *work, const struct hk_detector *d, struct hk_task *task, uint32_t n)
+{
+  const struct spans spans = spans_load(work, d, task, n);
+  feedback_load(work, task, n);
+  const bool svd = d->algorithm == HK_ALGORITHM_SVD;
+  const vec energy = spans_energy(work->present, d->window);
+  const vec square = svd ? svd_present(work, d) : ika_present(work, d);
+  feedback_store(work, task, n, spans.present_zero);
+  vec z = svd ? svd_score(work, d, n) : ika_score(work, d);
+  z = pick(spans.past_zero, every(1), z);
+  z = keep(~spans.present_zero, larger(every(0), pick(z > 1, every(1), z)));
+  vec share = keep(~spans.present_zero, square * inverse(energy));
+  share = pick(share > 1, every(1), share);
+  for (uint32_t l = 0; l < n; l++) {
+    task[l].z = z[l];
+    task[l].share = share[l];
+  }
+}
+
+#define STRING2(x) #x
+#define STRING(x) STRING2(x)
+
+extern const struct hk_kernels FOR_ISA(hk_kernels);
+const struct hk_kernels FOR_ISA(hk_kernels) = {
+  .name = STRING(HK_ISA),
+  .lanes = HK_LANES,
+  .score = group,
+  .load = spans_load_only,
+  .split = hankel_split,
+  .product = hankel_product,
+  .eigen = eigen_solve,
+};
