@@ -3,8 +3,8 @@
  * Two numbers come with a score: z, and share, the share of the present's energy that its leading direction holds. The
  * *evidence* is what the threshold is held against:
  *
- *   alert = adaptive   evidence = z * share, the score weighted by how much of the present is signal: a window of noise scores
- *                      high for no reason, but weighs little
+ *   alert = adaptive   evidence = sqrt(z * share / (1 - share)), with share at most 1 - 1e-6: the amplitude of what is new in the
+ *                      present over that of the rest. A window of noise scores high for no reason, but weighs little
  *   alert = 0.8 ...    evidence = z
  *
  * Learning (adaptive). A sensor's own evidence is cut into blocks of one window, B = ceil(w / stride) scores; only scores of
@@ -196,7 +196,8 @@ HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, con
 {
   if (d->alert == HK_ALERT_OFF)
     return 0;
-  const double evidence = d->alert == HK_ALERT_ADAPTIVE ? z * share : z;
+  share = share < 1 - 1e-6 ? share : 1 - 1e-6; /* when there is no score, z is NaN, and evidence is not looked at */
+  const double evidence = d->alert == HK_ALERT_ADAPTIVE ? sqrt(z * share / (1 - share)) : z;
   const int kind = hk_alert_judge(a, w, ring, d, step, z, share, evidence);
   if (d->alert == HK_ALERT_ADAPTIVE && step.score && step.state == HK_STATE_OK)
     hk_alert_learn(a, d, evidence);

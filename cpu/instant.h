@@ -75,7 +75,7 @@ HK_INLINE double hk_instant_error(double *sums, double ridge)
         row[j] -= factor * sums[j * (j + 1) / 2 + k];
     }
   }
-  return fmax(sums[HK_INSTANT_SUMS - 1], 0);
+  return fmax(sums[HK_INSTANT_SUMS - 1], 0.0);
 }
 
 /* Log likelihood, up to a constant, of the predictions in `all` less those in `less`. noise: prior error variance. */
