@@ -120,7 +120,7 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
     if (digit(*p)) {
       digits++;
       m = 10 * m + (uint64_t)(*p - '0');
-      significant += m != 0;
+      significant += significant > 0 || *p != '0';
     } else if (*p == '.' && !point) {
       point = p;
     } else {

@@ -1,0 +1,467 @@
+/* Line protocol: the grammar as a table, faults with their byte, the splitter at every cut, and the numbers against strtod. */
+#include "proto/line.h"
+#include "proto/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+/* What a line gives, as text: "name=value name=value @time +strings" or "!byte reason". */
+static const char *parse(const char *text, size_t length, int64_t unit)
+{
+  static struct hk_line l;
+  static char out[4096];
+  size_t n = 0;
+  /* a piece of memory of its own, so that ASan sees a read past the end */
+  char *copy = malloc(length ? length : 1);
+  memcpy(copy, text, length);
+  l.unit = unit;
+  hk_line_parse(&l, copy, length);
+  out[0] = 0;
+  if (l.error)
+    snprintf(out, sizeof out, "!%" PRIu32 " %s", l.error_byte, l.error);
+  for (uint32_t i = 0; i < l.n; i++) {
+    char buffer[HK_NAME_MAX];
+    uint32_t size;
+    const char *name = hk_line_name(&l, i, buffer, &size);
+    n += (size_t)snprintf(out + n, sizeof out - n, "%s<%.*s>=%.17g", i ? " " : "", (int)size, name, l.points[i].value);
+  }
+  if (!l.error && l.timed)
+    n += (size_t)snprintf(out + n, sizeof out - n, " @%" PRId64, l.time);
+  if (l.strings)
+    snprintf(out + n, sizeof out - n, " +%" PRIu32, l.strings);
+  free(copy);
+  return out;
+}
+
+static void the_grammar(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *line, *expected;
+  } cases[] = {
+    { "machine,site=a,unit=7 temperature=21.5,pressure=1013i 1700000000000000000",
+      "<machine,site=a,unit=7 temperature>=21.5 <machine,site=a,unit=7 pressure>=1013 @1700000000000000000" },
+    { "machine value=1", "<machine>=1" },
+    { "machine,a=b value=1,other=2 5", "<machine,a=b>=1 <machine,a=b other>=2 @5" },
+    { "m valu=1", "<m valu>=1" },
+    { "m values=1", "<m values>=1" },
+    { "  m   f=1   7  ", "<m f>=1 @7" },
+    { "m f=1 7\r", "<m f>=1 @7" },
+    { "m f=1\r", "<m f>=1" },
+    { "", "" },
+    { "   ", "" },
+    { "\r", "" },
+    { "# a comment f=1", "" },
+    { "  #f=1", "" },
+    { "m#x f=1", "<m#x f>=1" },
+    /* escapes stay as they are */
+    { "a\\ b f=1", "<a\\ b f>=1" },
+    { "a\\,b f=1", "<a\\,b f>=1" },
+    { "a=b f=1", "<a=b f>=1" },
+    { "a\\=b f=1", "<a\\=b f>=1" },
+    { "a\\b f=1", "<a\\b f>=1" },
+    { "a\\\\ b f=1", "<a\\\\ b f>=1" },
+    { "m,t\\ k=t\\,v f=1", "<m,t\\ k=t\\,v f>=1" },
+    { "m,t\\=k=v\\=w f\\ x\\,y\\=z=1", "<m,t\\=k=v\\=w f\\ x\\,y\\=z>=1" },
+    { "m,t=\xc3\xa9 f=1", "<m,t=\xc3\xa9 f>=1" },
+    { "m \"quoted\"=1", "<m \"quoted\">=1" },
+    { "m va\\ lue=1", "<m va\\ lue>=1" },
+    /* kinds of values */
+    { "m f=-1.5,g=+2,h=.5,i=5.,j=1e-3,k=-2.5E+2", "<m f>=-1.5 <m g>=2 <m h>=0.5 <m i>=5 <m j>=0.001 <m k>=-250" },
+    { "m f=-3i,g=9223372036854775807i,h=-9223372036854775808i",
+      "<m f>=-3 <m g>=9.2233720368547758e+18 <m h>=-9.2233720368547758e+18" },
+    { "m f=0u,g=18446744073709551615u", "<m f>=0 <m g>=1.8446744073709552e+19" },
+    { "m a=t,b=T,c=true,d=True,e=TRUE,f=f,g=F,h=false,i=False,j=FALSE",
+      "<m a>=1 <m b>=1 <m c>=1 <m d>=1 <m e>=1 <m f>=0 <m g>=0 <m h>=0 <m i>=0 <m j>=0" },
+    { "m s=\"text\",f=1", "<m f>=1 +1" },
+    { "m s=\"a, b=c \\\" d\\\\\" 9", " @9 +1" },
+    { "m s=\"\\n\\\\\\\"\",t=\"\"", " +2" },
+    { "m s=\"#\tcontrol\x01 \xff\",f=1", "<m f>=1 +1" },
+    { "m f=0.30000000000000004", "<m f>=0.30000000000000004" },
+    { "m f=4.9e-324,g=1e-400", "<m f>=4.9406564584124654e-324 <m g>=0" },
+    { "m f=-0", "<m f>=-0" },
+    /* the time */
+    { "m f=1 -5", "<m f>=1 @-5" },
+    { "m f=1 0", "<m f>=1 @0" },
+    { "m f=1 9223372036854775807", "<m f>=1 @9223372036854775807" },
+    { "m f=1 -9223372036854775808", "<m f>=1 @-9223372036854775808" },
+    /* faults */
+    { "m", "!2 there are no fields" },
+    { "m ", "!3 there are no fields" },
+    { ",t=v f=1", "!1 the measurement is empty" },
+    { "m, f=1", "!3 a tag has no value" },
+    { "m,t f=1", "!4 a tag has no value" },
+    { "m,t,u=v f=1", "!4 a tag has no value" },
+    { "m,t", "!4 a tag has no value" },
+    { "m,=v f=1", "!3 a tag's key is empty" },
+    { "m,t= f=1", "!5 a tag's value is empty" },
+    { "m,t=v=w f=1", "!6 an equals sign in a tag's value is not escaped" },
+    { "m,t=v,", "!7 a tag has no value" },
+    { "m,t=v", "!6 there are no fields" },
+    { "m\\ f=1", "!7 there are no fields" },
+    { "m f", "!4 a field has no value" },
+    { "m f 1", "!4 a field has no value" },
+    { "m =1", "!3 a field's key is empty" },
+    { "m f=", "!5 a field has no value" },
+    { "m f=,g=1", "!5 a field has no value" },
+    { "m f= 1", "!5 a field has no value" },
+    { "m f=1,", "!7 a field has no value" },
+    { "m f=1, g=2", "!7 a field has no value" },
+    { "m f=1,,g=2", "!7 a field has no value" },
+    { "m f=abc", "!5 a field's value is no number, boolean or string" },
+    { "m f=tr", "!5 a field's value is no number, boolean or string" },
+    { "m f=NaN", "!5 a field's value is no number, boolean or string" },
+    { "m f=-inf", "!5 a field's value is no number, boolean or string" },
+    { "m f=-", "!5 a field's value is no number, boolean or string" },
+    { "m f=.", "!5 a field's value is no number, boolean or string" },
+    { "m f=0x10", "!6 there is more behind a field's value" },
+    { "m f=1e", "!6 there is more behind a field's value" },
+    { "m f=1,5", "!8 a field has no value" },
+    { "m f=1 2 3", "!9 there is more behind the time" },
+    { "m f=1e400", "!5 a number is too large" },
+    { "m f=-1e400", "!5 a number is too large" },
+    { "m f=1.5i", "!5 an integer has more than digits" },
+    { "m f=1e3i", "!5 an integer has more than digits" },
+    { "m f=-1u", "!5 an unsigned integer has more than digits" },
+    { "m f=9223372036854775808i", "!5 an integer does not fit into 64 bits" },
+    { "m f=18446744073709551616u", "!5 an integer does not fit into 64 bits" },
+    { "m f=1i2", "!7 there is more behind a field's value" },
+    { "m s=\"open", "!5 a string is not closed" },
+    { "m s=\"open\\\"", "!5 a string is not closed" },
+    { "m s=\"x\"y", "!8 there is more behind a field's value" },
+    { "m f=1 x", "!7 the time is no whole number" },
+    { "m f=1 1.5", "!8 the time is no whole number" },
+    { "m f=1 9223372036854775808", "!7 the time does not fit into 64 bits of nanoseconds: is the precision right?" },
+    { "m\tx f=1", "!2 a control character, or a byte that is not UTF-8, in a name" },
+    { "m\x7f f=1", "!2 a control character, or a byte that is not UTF-8, in a name" },
+    { "m,t=\xff f=1", "!5 a control character, or a byte that is not UTF-8, in a name" },
+    { "m f\xc3=1", "!4 a control character, or a byte that is not UTF-8, in a name" },
+    { "m f=1,g\r=1", "!8 a control character, or a byte that is not UTF-8, in a name" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *got = parse(cases[i].line, strlen(cases[i].line), 1);
+    if (strcmp(got, cases[i].expected) != 0)
+      fail_msg("%s\n  gives    %s\n  expected %s", cases[i].line, got, cases[i].expected);
+  }
+  assert_string_equal(parse("m\0x f=1", 7, 1), "!2 a control character, or a byte that is not UTF-8, in a name");
+  assert_string_equal(parse("m f=1\0", 6, 1), "!6 there is more behind a field's value");
+  assert_string_equal(parse("m s=\"a\0b\",f=1", 13, 1), "<m f>=1 +1");
+}
+
+static void every_prefix_of_a_line_is_read_within_its_bounds(void **state)
+{
+  (void)state;
+  const char line[] = "a\\ b,t\\,x=y\\=z,u=v f\\ g=-1.5e3,h=12i,i=\"s\\\"t\",j=true,k=7u 1700000000000000000\r";
+  for (size_t n = 0; n <= strlen(line); n++)
+    parse(line, n, 1); /* ASan looks */
+}
+
+static void precisions(void **state)
+{
+  (void)state;
+  assert_string_equal(parse("m f=1 1700000000", 16, hk_precision_parse("s")), "<m f>=1 @1700000000000000000");
+  assert_string_equal(parse("m f=1 -3", 8, hk_precision_parse("ms")), "<m f>=1 @-3000000");
+  assert_string_equal(parse("m f=1 3", 7, hk_precision_parse("us")), "<m f>=1 @3000");
+  assert_string_equal(parse("m f=1 3", 7, hk_precision_parse("ns")), "<m f>=1 @3");
+  assert_int_equal(hk_precision_parse("h"), 0);
+  /* nanoseconds sent where seconds are expected: found, not wrapped around */
+  assert_string_equal(parse("m f=1 1700000000000000000", 25, hk_precision_parse("s")),
+                      "!7 the time does not fit into 64 bits of nanoseconds: is the precision right?");
+  assert_string_equal(parse("m f=1 9223372036", 16, hk_precision_parse("s")), "<m f>=1 @9223372036000000000");
+  assert_string_equal(parse("m f=1 9223372037", 16, hk_precision_parse("s")),
+                      "!7 the time does not fit into 64 bits of nanoseconds: is the precision right?");
+}
+
+static void limits(void **state)
+{
+  (void)state;
+  static char line[1 << 17];
+  char name[600];
+  memset(name, 'n', sizeof name);
+  for (int total = HK_NAME_MAX - 1; total <= HK_NAME_MAX + 1; total++) {
+    snprintf(line, sizeof line, "%.*s value=1", total, name);
+    assert_int_equal(parse(line, strlen(line), 1)[0] == '!', total > HK_NAME_MAX);
+    snprintf(line, sizeof line, "%.*s fi=1", total - 3, name);
+    assert_int_equal(parse(line, strlen(line), 1)[0] == '!', total > HK_NAME_MAX);
+  }
+  static struct hk_line l = { .unit = 1 };
+  size_t n = (size_t)snprintf(line, sizeof line, "m a=1");
+  for (uint32_t i = 1; i < HK_LINE_FIELDS; i++)
+    n += (size_t)snprintf(line + n, sizeof line - n, ",f%u=%u", i, i);
+  hk_line_parse(&l, line, n);
+  assert_null(l.error);
+  assert_int_equal(l.n, HK_LINE_FIELDS);
+  n += (size_t)snprintf(line + n, sizeof line - n, ",s=\"x\""); /* strings take no place */
+  hk_line_parse(&l, line, n);
+  assert_null(l.error);
+  n += (size_t)snprintf(line + n, sizeof line - n, ",z=1");
+  hk_line_parse(&l, line, n);
+  assert_non_null(l.error);
+  assert_int_equal(l.n, 0);
+}
+
+/* --- the splitter --- */
+
+/* Gives data in pieces and writes down what comes out: each line with '|' behind, '!' for one too long. */
+static void split(struct hk_splitter *s, const char *data, size_t size, size_t first, size_t piece, char *out)
+{
+  size_t at = 0;
+  while (at < size) {
+    size_t n = at == 0 && first ? first : piece, used = 0, length;
+    n = n < size - at ? n : size - at;
+    char *copy = malloc(n);
+    memcpy(copy, data + at, n);
+    const char *line;
+    int status;
+    while ((status = hk_splitter_next(s, copy, n, &used, &line, &length)) != HK_LINE_NONE) {
+      assert_int_not_equal(status, HK_LINE_MEMORY);
+      if (status == HK_LINE_WHOLE) {
+        memcpy(out, line, length);
+        out += length;
+        *out++ = '|';
+      } else {
+        *out++ = '!';
+      }
+    }
+    assert_int_equal(used, n);
+    free(copy);
+    at += n;
+  }
+  const char *line;
+  size_t length;
+  if (hk_splitter_end(s, &line, &length) == HK_LINE_WHOLE) {
+    memcpy(out, line, length);
+    out += length;
+    *out++ = '$';
+  }
+  *out = 0;
+}
+
+static void lines_come_out_whole_at_every_cut(void **state)
+{
+  (void)state;
+  const char data[] = "one\n\ntwo\r\n0123456789\n01234567890\nthree\n0123456789012345678901234567890\nfour\nrest";
+  const char expected[] = "one||two\r|0123456789|!three|!four|rest$";
+  char out[256];
+  struct hk_splitter s = { .max_line = 10 };
+  for (size_t piece = 1; piece <= strlen(data); piece++) {
+    s.line = 0;
+    split(&s, data, strlen(data), 0, piece, out);
+    assert_string_equal(out, expected);
+    assert_int_equal(s.line, 9);
+    split(&s, data, strlen(data), piece, 100, out);
+    assert_string_equal(out, expected);
+  }
+  /* ends within a line too long: nothing is left over for the next stream */
+  split(&s, "0123456789x", 11, 0, 3, out);
+  assert_string_equal(out, "!");
+  split(&s, "a\n", 2, 0, 1, out);
+  assert_string_equal(out, "a|");
+  hk_splitter_free(&s);
+}
+
+static void a_line_without_end_takes_no_memory(void **state)
+{
+  (void)state;
+  static char block[1 << 16];
+  memset(block, 'x', sizeof block);
+  struct hk_splitter s = { .max_line = HK_LINE_MAX };
+  struct rusage before, after;
+  const char *line;
+  size_t length, told = 0;
+  getrusage(RUSAGE_SELF, &before);
+  for (uint64_t sent = 0; sent < 1ull << 30; sent += sizeof block) {
+    size_t used = 0;
+    int status;
+    while ((status = hk_splitter_next(&s, block, sizeof block, &used, &line, &length)) != HK_LINE_NONE) {
+      assert_int_equal(status, HK_LINE_TOO_LONG);
+      told++;
+    }
+  }
+  getrusage(RUSAGE_SELF, &after);
+  assert_int_equal(told, 1);
+  assert_int_equal(s.line, 1);
+  assert_in_range(s.capacity, 0, 2 * HK_LINE_MAX);
+  assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 1024); /* KiB */
+  size_t used = 0;
+  assert_int_equal(hk_splitter_next(&s, "tail\nm f=1\n", 11, &used, &line, &length), HK_LINE_WHOLE);
+  assert_int_equal(length, 5);
+  assert_memory_equal(line, "m f=1", 5);
+  hk_splitter_free(&s);
+}
+
+/* --- numbers --- */
+
+static void check_number(const char *text)
+{
+  double got = 0;
+  size_t used = 0;
+  char *end;
+  const double expected = strtod(text, &end);
+  const int status = hk_number_parse(text, strlen(text), &got, &used);
+  if (isinf(expected)) {
+    assert_int_equal(status, HK_NUMBER_RANGE);
+  } else if (status != 0 || memcmp(&got, &expected, sizeof got) != 0 || used != (size_t)(end - text)) {
+    fail_msg("%s: %d, %.17g (%zu bytes), not %.17g (%zu)", text, status, got, used, expected, (size_t)(end - text));
+  }
+}
+
+static void numbers_are_rounded_as_strtod_rounds(void **state)
+{
+  (void)state;
+  static const char *const hard[] = {
+    "0",
+    "-0",
+    "00000",
+    "0.0",
+    "1",
+    "10",
+    "007",
+    "1.",
+    ".5",
+    "0.1",
+    "0.2",
+    "0.3",
+    "123456789012345678",
+    "9007199254740993",
+    "9007199254740992",
+    "9007199254740991",
+    "9007199254740993e1",
+    "9007199254740993e-1",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9999999999999999999",
+    "99999999999999999999",
+    "1e22",
+    "1e23",
+    "1e-22",
+    "1e-23",
+    "8.5e22",
+    "123456789e22",
+    "1e27",
+    "1e28",
+    "1e-27",
+    "1e-28",
+    "9007199254740993e20",
+    "0.500000000000000166533453693773481063544750213623046875",
+    "1.7976931348623157e308",
+    "1.7976931348623158e308",
+    "1.7976931348623159e308",
+    "1e308",
+    "1e309",
+    "4.9e-324",
+    "2.4703282292062327e-324",
+    "2.4703282292062328e-324",
+    "2.2250738585072011e-308",
+    "2.2250738585072014e-308",
+    "1e-400",
+    "1e400",
+    "1e99999999999999999999",
+    "1e-99999999999999999999",
+    "0e99999999999",
+    "1e+5",
+    "1E5",
+    "1e5x",
+    "1e",
+    "1e+",
+    "1.5e-",
+    "0.000000000000000000000000000000000000000000000000000000001e57",
+    "100000000000000000000000000000000000000000000000000e-50",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1.0000000000000001110223024625156540423631668090820312",
+    "1.00000000000000011102230246251565404236316680908203125",
+    "1.00000000000000011102230246251565404236316680908203126",
+    "6929495644600919.5",
+    "3.14159265358979323846",
+    "1..2",
+    "1.2.3",
+    "--1",
+    "",
+  };
+  for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
+    double x;
+    size_t used;
+    if (hard[i][0] && !strchr("-", hard[i][0]))
+      check_number(hard[i]);
+    else if (hard[i][0] == '-' && hard[i][1] != '-')
+      check_number(hard[i]);
+    else
+      assert_int_equal(hk_number_parse(hard[i], strlen(hard[i]), &x, &used), HK_NUMBER_NONE);
+  }
+  char text[1200];
+  srandom(7);
+  for (int i = 0; i < 300000; i++) {
+    /* a double's own digits, and digits taken at random */
+    const uint64_t bits = (uint64_t)random() << 42 ^ (uint64_t)random() << 21 ^ (uint64_t)random();
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    if (!isfinite(x))
+      continue;
+    const double near = ldexp((double)(bits >> 11), (int)(bits & 127) - 100);
+    snprintf(text, sizeof text, "%.*g", 10 + (int)(bits & 7), i % 2 ? x : near);
+    check_number(text);
+    snprintf(text, sizeof text, "%" PRIu64 "e%d", bits >> (bits & 31), (int)(bits >> 58) - 32);
+    check_number(text);
+    snprintf(text, sizeof text, "%" PRIu64 ".%0*" PRIu64, bits >> 44, 1 + (int)(bits & 15), bits & 0xffff);
+    check_number(text);
+  }
+  /* halves between two doubles, in full, and a digit beside: over 700 digits must still tell */
+  for (int e = -1074; e < 900; e += 13) {
+    const double low = ldexp(1 + 0x1p-52 * (double)random(), e), high = nextafter(low, INFINITY);
+    snprintf(text, sizeof text, "%.1100g", low);
+    check_number(text);
+    if (e > -1000 && e < -60) {
+      const double half = (high - low) / 2;
+      long double middle = (long double)low + (long double)half;
+      snprintf(text, sizeof text, "%.1000Lg", middle);
+      check_number(text);
+      const size_t n = strlen(text);
+      const char *const exponent = strchr(text, 'e');
+      if (!exponent && n + 2 < sizeof text) {
+        memcpy(text + n, "1", 2);
+        check_number(text);
+      }
+    }
+  }
+}
+
+static void integers(void **state)
+{
+  (void)state;
+  int64_t i;
+  uint64_t u;
+  size_t used;
+  assert_int_equal(hk_integer_parse("-9223372036854775808x", 21, &i, &used), 0);
+  assert_true(i == INT64_MIN && used == 20);
+  assert_int_equal(hk_integer_parse("-9223372036854775809", 20, &i, &used), HK_NUMBER_RANGE);
+  assert_int_equal(hk_integer_parse("+9223372036854775807", 20, &i, &used), 0);
+  assert_true(i == INT64_MAX);
+  assert_int_equal(hk_integer_parse("+", 1, &i, &used), HK_NUMBER_NONE);
+  assert_int_equal(hk_integer_parse("", 0, &i, &used), HK_NUMBER_NONE);
+  assert_int_equal(hk_unsigned_parse("-1", 2, &u, &used), HK_NUMBER_NONE);
+  assert_int_equal(hk_unsigned_parse("99999999999999999999", 20, &u, &used), HK_NUMBER_RANGE);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_grammar),
+    cmocka_unit_test(every_prefix_of_a_line_is_read_within_its_bounds),
+    cmocka_unit_test(precisions),
+    cmocka_unit_test(limits),
+    cmocka_unit_test(lines_come_out_whole_at_every_cut),
+    cmocka_unit_test(a_line_without_end_takes_no_memory),
+    cmocka_unit_test(numbers_are_rounded_as_strtod_rounds),
+    cmocka_unit_test(integers),
+  };
+  return cmocka_run_group_tests_name("line", tests, NULL, NULL);
+}
