@@ -1,0 +1,172 @@
+/* Fuzz target: the binary protocol. The first byte of the input says how the rest is used: even, a stream of bytes put into an
+ * inbox in pieces; odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
+ * readers of payloads are reached. What has been read is written again and must be the same bytes. */
+#include "proto/message.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool good)
+{
+  if (!good)
+    abort();
+}
+
+/* A frame that was written from what was read of f must be f but for its tag. */
+static void same(const struct hk_frame *f, const struct hk_writer *w, int status)
+{
+  struct hk_frame again;
+  require(status == 0);
+  require(hk_frame_read(w->data, w->size, HK_FRAME_MAX, &again) == HK_FRAME_WHOLE);
+  require(again.type == f->type && again.length == f->length && memcmp(again.payload, f->payload, f->length) == 0);
+}
+
+static void read_points(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_points p;
+  if (hk_points_read(f, &p) != 0)
+    return;
+  uint32_t *handle = malloc(p.n * sizeof *handle);
+  int64_t *time = malloc(p.n * sizeof *time);
+  double *value = malloc(p.n * sizeof *value);
+  hk_points_copy(&p, 0, p.n, 1, handle, time, value);
+  const uint32_t half = p.n / 2;
+  hk_points_copy(&p, half, p.n - half, 1, handle, time, value);
+  free(handle);
+  free(time);
+  free(value);
+  same(f, w, hk_points_write(w, 0, &p));
+}
+
+static void read_scores(const struct hk_frame *f)
+{
+  struct hk_scores s;
+  if (hk_scores_read(f, &s) != 0 || s.n == 0)
+    return;
+  require(hk_scores_size(s.n, s.value != NULL) == hk_frame_size(f));
+  uint8_t last;
+  memcpy(&last, (const uint8_t *)s.state + s.n - 1, 1);
+  require((const uint8_t *)s.state + s.n == f->payload + f->length);
+}
+
+static void read_payload(const struct hk_frame *f, struct hk_writer *w)
+{
+  struct hk_string s;
+  struct hk_list list;
+  struct hk_welcome welcome;
+  struct hk_subscription subscription;
+  struct hk_error_message error;
+  struct hk_event_message event;
+  uint64_t a, b;
+  uint32_t handle, reason;
+  switch (f->type) {
+  case HK_HELLO:
+    if (hk_hello_read(f, &s) == 0)
+      same(f, w, hk_hello_write(w, 0, s));
+    break;
+  case HK_REGISTER:
+    if (hk_register_read(f, &list) == 0) {
+      struct hk_string *names = malloc(list.n * sizeof *names);
+      const uint32_t n = list.n;
+      for (uint32_t i = 0; i < n; i++) {
+        names[i] = hk_name_next(&list);
+        hk_name_valid(names[i].data, names[i].length);
+      }
+      same(f, w, hk_register_write(w, 0, n, names));
+      free(names);
+    }
+    break;
+  case HK_POINTS:
+    read_points(f, w);
+    break;
+  case HK_SUBSCRIBE:
+    if (hk_subscribe_read(f, &subscription) == 0)
+      same(f, w, hk_subscribe_write(w, 0, &subscription));
+    break;
+  case HK_PING:
+    if (hk_ping_read(f, &a) == 0)
+      same(f, w, hk_ping_write(w, HK_PING, 0, a));
+    break;
+  case HK_BYE:
+    if (hk_bye_read(f, &a, &b) == 0)
+      same(f, w, hk_bye_write(w, 0, a, b));
+    break;
+  case HK_GAP:
+    if (hk_gap_read(f, &a, &b) == 0)
+      same(f, w, hk_gap_write(w, a, b));
+    break;
+  case HK_WELCOME:
+    if (hk_welcome_read(f, &welcome) == 0)
+      same(f, w, hk_welcome_write(w, 0, &welcome));
+    break;
+  case HK_REGISTERED:
+    if (hk_registered_read(f, &list) == 0) {
+      for (uint32_t i = 0; i < list.n; i++)
+        hk_registered_next(&list, &handle, &reason);
+      require(hk_reader_done(&list.reader));
+    }
+    break;
+  case HK_NAMES:
+    if (hk_names_read(f, &list) == 0) {
+      for (uint32_t i = 0; i < list.n; i++) {
+        hk_names_next(&list, &handle, &s);
+        require(hk_name_valid(s.data, s.length));
+      }
+      require(hk_reader_done(&list.reader));
+    }
+    break;
+  case HK_SCORES:
+    read_scores(f);
+    break;
+  case HK_EVENTS:
+    if (hk_events_read(f, &list) == 0) {
+      for (uint32_t i = 0; i < list.n; i++)
+        hk_event_next(&list, &event);
+      require(hk_reader_done(&list.reader));
+    }
+    break;
+  case HK_ERROR:
+    (void)hk_error_read(f, &error);
+    break;
+  default:
+    (void)hk_empty_read(f);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static uint8_t buffer[1 << 18];
+  struct hk_writer w = HK_WRITER(buffer, sizeof buffer);
+  struct hk_frame f;
+  if (size < 2 || size > 1 << 16)
+    return 0;
+  if (data[0] & 1) {
+    /* its own piece of memory, so that ASan sees one byte too many */
+    uint8_t *payload = malloc(size - 2 + (size == 2));
+    memcpy(payload, data + 2, size - 2);
+    f = (struct hk_frame){ data[1], 0, (uint32_t)(size - 2), payload };
+    read_payload(&f, &w);
+    free(payload);
+    return 0;
+  }
+  struct hk_inbox in = { .max_length = 4096 };
+  const size_t piece = 1 + (data[0] >> 1);
+  int status = HK_FRAME_PART;
+  for (size_t at = 1; at < size && status == HK_FRAME_PART; at += piece) {
+    size_t room;
+    const size_t n = piece < size - at ? piece : size - at;
+    uint8_t *space = hk_inbox_space(&in, &room);
+    require(space && room >= n);
+    memcpy(space, data + at, n);
+    hk_inbox_wrote(&in, n);
+    while ((status = hk_inbox_next(&in, &f)) == HK_FRAME_WHOLE) {
+      require(f.length <= in.max_length);
+      w.size = 0;
+      read_payload(&f, &w);
+    }
+  }
+  require(in.capacity <= 2 * (HK_FRAME_HEADER + 4096) || in.capacity <= 16 << 10);
+  hk_inbox_free(&in);
+  return 0;
+}
