@@ -35,7 +35,7 @@ static struct sensor *sensor_new(const char *detector)
 static struct hk_step take(struct sensor *s, int64_t time, double value)
 {
   const struct hk_step step = hk_window_take(&s->w, s->ring, &s->d, time, value, time, false);
-  if (step.state <= HK_STATE_GAP)
+  if (step.state <= HK_STATE_GAP && time <= INT64_MAX - SECOND)
     s->next = time + SECOND;
   return step;
 }
