@@ -258,8 +258,9 @@ class Alert:
         quiet = self.quiet > 0
         self.quiet = max(0, self.quiet - 1)
         scored = z is not None
-        evidence = None if not scored else z * share if self.adaptive else z
         if scored:
+            share = min(share, 1 - 1e-6)
+            evidence = math.sqrt(z * share / (1 - share)) if self.adaptive else z
             known = self.threshold is not None
             over = known and (evidence > self.threshold if self.adaptive else evidence >= self.threshold)
             over = over and state == 'ok' and z >= float(np.float32(d['min_score'])) and share >= (1 - share) * self.odds
