@@ -5,7 +5,7 @@
  * Windows are filled first, and a few ticks scored, before anything is timed. Then: several repeats of the peak of the
  * cores and of whole ticks, side by side; the middle one of each counts. Last, ticks one at a time: how long one takes
  * from submit to reap. */
-#include "daemon/cli/engine.h"
+#include "daemon/cli/choose.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/peak.h"
 #include "daemon/cli/progress.h"
@@ -44,7 +44,7 @@ static const char help_text[] =
     "  hankel bench --algorithm svd --window 320 --detector rank=12 --threads 1 --json\n";
 
 struct settings {
-  int engine;
+  int choice;
   const char *algorithm, *window, *keys;
   uint64_t sensors, threads;
   double seconds;
@@ -289,7 +289,7 @@ static int start(struct bench *bench, const struct settings *settings)
                                             .threads = (uint32_t)settings->threads,
                                             .in_flight = IN_FLIGHT };
   char error[512];
-  if (hk_engine_open(&bench->backend, settings->engine, &config, error, sizeof error) < 0)
+  if (hk_choose_backend(&bench->backend, settings->choice, &config, error, sizeof error) < 0)
     return hk_failed(bench->argv, "%s", error);
   bench->sensors = settings->sensors ? (uint32_t)settings->sensors : sensors_for(bench);
   for (uint32_t i = 0; i < bench->sensors; i++)
@@ -346,7 +346,7 @@ static int parse(int argc, char **argv, struct settings *settings)
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
     case 'b':
-      code = hk_option_word(argv, "--backend", optarg, hk_engine_names, &settings->engine);
+      code = hk_option_word(argv, "--backend", optarg, hk_choices, &settings->choice);
       break;
     case 'a':
       settings->algorithm = optarg;

@@ -3,7 +3,7 @@
  *
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
-#include "daemon/cli/engine.h"
+#include "daemon/cli/choose.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/input.h"
 #include "daemon/cli/options.h"
@@ -153,7 +153,7 @@ static int run(struct replay *replay)
 }
 
 /* Opens the backend with one slot for each sensor, and makes the batches. 0 or an exit code. */
-static int start(struct replay *replay, int engine, const struct hk_detector *detector)
+static int start(struct replay *replay, int choice, const struct hk_detector *detector)
 {
   const uint32_t sensors = hk_csv_sensors(replay->csv);
   const struct hk_backend_config config = {
@@ -161,7 +161,7 @@ static int start(struct replay *replay, int engine, const struct hk_detector *de
   };
   const uint32_t capacity = sensors < BATCH_MAX / HK_BATCH_PER_SENSOR ? sensors * HK_BATCH_PER_SENSOR : BATCH_MAX;
   char error[512];
-  if (hk_engine_open(&replay->backend, engine, &config, error, sizeof error) < 0)
+  if (hk_choose_backend(&replay->backend, choice, &config, error, sizeof error) < 0)
     return hk_failed(replay->argv, "%s", error);
   for (uint32_t i = 0; i < sensors; i++) {
     const char *name = hk_csv_sensor(replay->csv, i);
@@ -207,11 +207,11 @@ int hk_command_replay(int argc, char **argv)
   const char *keys = "";
   struct hk_detector detector;
   char error[512];
-  int option, format, engine = 0, code = 0;
+  int option, format, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
     case 'b':
-      code = hk_option_word(argv, "--backend", optarg, hk_engine_names, &engine);
+      code = hk_option_word(argv, "--backend", optarg, hk_choices, &choice);
       break;
     case 'd':
       keys = optarg;
@@ -233,7 +233,7 @@ int hk_command_replay(int argc, char **argv)
     return hk_usage(argv, "--detector: %s", error);
   code = hk_input_open(&input, argc, argv, &replay.csv);
   if (code == 0)
-    code = start(&replay, engine, &detector);
+    code = start(&replay, choice, &detector);
   if (code == 0)
     code = run(&replay);
   stop(&replay);

@@ -39,7 +39,9 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
 {
   const struct tail *tail = arg;
   for (uint32_t i = 0; i < scores->n; i++) {
-    const struct hk_shown_result result = { scores->name[i], scores->time[i], false, 0, scores->score[i], scores->state[i] };
+    const struct hk_shown_result result = { scores->name[i],       scores->time[i],
+                                            scores->value != NULL, scores->value ? scores->value[i] : 0,
+                                            scores->score[i],      scores->state[i] };
     hk_print_result(stdout, tail->format, &result);
   }
 }
@@ -154,6 +156,8 @@ int hk_command_tail(int argc, char **argv)
   }
   if (optind != argc)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+  if (tail.format != HK_FORMAT_CSV && what & HANKEL_SCORES)
+    what |= HANKEL_VALUES;
 
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.callbacks = (struct hankel_callbacks){ .scores = on_scores,
