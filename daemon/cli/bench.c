@@ -186,17 +186,17 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
   double rate[REPEATS], peak[REPEATS];
   for (int i = 0; i < REPEATS; i++) {
     peak[i] = hk_peak_measure((uint32_t)settings->threads, settings->seconds / REPEATS / 8);
-    const int64_t started = hk_now(), until = started + (int64_t)(settings->seconds / REPEATS * 0.7e9);
+    const int64_t started = hk_clock(), until = started + (int64_t)(settings->seconds / REPEATS * 0.7e9);
     const uint64_t before = bench->scores;
     int code = 0;
     do
       code = tick(bench);
-    while (code == 0 && hk_now() < until);
+    while (code == 0 && hk_clock() < until);
     if (code == 0)
       code = drain(bench);
     if (code != 0)
       return code;
-    rate[i] = (double)(bench->scores - before) * 1e9 / (double)(hk_now() - started);
+    rate[i] = (double)(bench->scores - before) * 1e9 / (double)(hk_clock() - started);
     figures->timed += bench->scores - before;
   }
   qsort(rate, REPEATS, sizeof *rate, compare);
@@ -211,13 +211,13 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
 {
   static const int enough = 20;
   double *took = malloc(LATENCIES * sizeof *took);
-  const int64_t until = hk_now() + (int64_t)(settings->seconds * 0.15e9);
+  const int64_t until = hk_clock() + (int64_t)(settings->seconds * 0.15e9);
   int n = 0, code = took ? 0 : hk_failed(bench->argv, "out of memory");
-  while (code == 0 && n < LATENCIES && (n < enough || hk_now() < until)) {
-    const int64_t started = hk_now();
+  while (code == 0 && n < LATENCIES && (n < enough || hk_clock() < until)) {
+    const int64_t started = hk_clock();
     if ((code = tick(bench)) == 0)
       code = drain(bench);
-    took[n++] = (double)(hk_now() - started) / 1e3;
+    took[n++] = (double)(hk_clock() - started) / 1e3;
   }
   if (code == 0) {
     qsort(took, (size_t)n, sizeof *took, compare);

@@ -40,8 +40,8 @@ struct feed {
   uint64_t points, in_doubt, errors, told;
   double rate; /* points a second, or times real time; 0 = as fast as it goes */
   bool real_time;
-  int64_t lost;    /* ns, hk_now: since when there is no connection; 0 = there is one */
-  int64_t started; /* ns, hk_now: when the first point was sent */
+  int64_t lost;    /* ns, hk_clock: since when there is no connection; 0 = there is one */
+  int64_t started; /* ns, hk_clock: when the first point was sent */
   int64_t first;   /* ns: its time */
 };
 
@@ -67,7 +67,7 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   struct feed *feed = arg;
   feed->in_doubt += in_doubt;
   if (!feed->lost) {
-    feed->lost = hk_now();
+    feed->lost = hk_clock();
     if (tell(feed))
       hk_failed(feed->argv, "the connection is lost: %s; %" PRIu64 " points may not have arrived; trying again", reason,
                 in_doubt);
@@ -94,7 +94,7 @@ static int still_there(struct feed *feed, int status)
 {
   if (status < 0 && status != -ETIMEDOUT && status != -EAGAIN && !feed->lost && hankel_connected(feed->h))
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
-  if (feed->lost && hk_now() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+  if (feed->lost && hk_clock() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
     return hk_failed(feed->argv, "the daemon did not come back: %s", hankel_error(feed->h));
   return 0;
 }
@@ -136,9 +136,9 @@ static int pace(struct feed *feed, int64_t time)
   const double after = feed->real_time ? (double)(time - feed->first) : (double)feed->points * 1e9;
   const double due = (double)feed->started + after / feed->rate;
   int code = 0;
-  for (double left; code == 0 && (left = due - (double)hk_now()) > 0;) {
+  for (double left; code == 0 && (left = due - (double)hk_clock()) > 0;) {
     code = flush(feed, false);
-    if (code == 0 && (left = due - (double)hk_now()) >= 1e6)
+    if (code == 0 && (left = due - (double)hk_clock()) >= 1e6)
       code = still_there(feed, hankel_step(feed->h, left > SLICE * 1e6 ? SLICE : (int)(left / 1e6)));
     else if (code == 0)
       poll(NULL, 0, 1);
@@ -174,7 +174,7 @@ static int run(struct feed *feed)
     if (code != 0 || (status = hk_csv_next(feed->csv, &row, error, sizeof error)) <= 0)
       break;
     if (feed->points == 0) {
-      feed->started = hk_now();
+      feed->started = hk_clock();
       feed->first = row.time;
     }
     for (uint32_t i = 0; i < row.n && code == 0; i++) {
@@ -195,7 +195,7 @@ static int run(struct feed *feed)
 
 static int summary(const struct feed *feed, int code)
 {
-  const double seconds = (double)(hk_now() - feed->started) / 1e9;
+  const double seconds = (double)(hk_clock() - feed->started) / 1e9;
   struct hankel_counters counters;
   hankel_count(feed->h, &counters);
   if (feed->points > 0)

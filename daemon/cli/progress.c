@@ -11,7 +11,7 @@
 #define EVERY 200000000
 #define BAR 30
 
-int64_t hk_now(void)
+int64_t hk_clock(void)
 {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -22,7 +22,7 @@ struct hk_progress hk_progress_start(bool prints)
 {
   struct hk_progress progress = { 0 };
   progress.shown_at_all = isatty(STDERR_FILENO) && !(prints && isatty(STDOUT_FILENO));
-  progress.started = hk_now();
+  progress.started = hk_clock();
   progress.next = progress.started + FIRST;
   return progress;
 }
@@ -31,7 +31,7 @@ void hk_progress_show(struct hk_progress *progress, double share, uint64_t point
 {
   if (!progress->shown_at_all)
     return;
-  const int64_t now = hk_now();
+  const int64_t now = hk_clock();
   if (now < progress->next)
     return;
   progress->next = now + EVERY;

@@ -20,6 +20,6 @@ void hk_progress_show(struct hk_progress *progress, double share, uint64_t point
 void hk_progress_end(struct hk_progress *progress);
 
 /* Monotonic clock, ns. */
-int64_t hk_now(void);
+int64_t hk_clock(void);
 
 #endif

@@ -32,7 +32,7 @@ static const char help_text[] =
 struct tail {
   char **argv;
   enum hk_format format;
-  int64_t lost; /* ns, hk_now: since when there is no connection; 0 = there is one */
+  int64_t lost; /* ns, hk_clock: since when there is no connection; 0 = there is one */
 };
 
 static void on_scores(void *arg, const struct hankel_scores *scores)
@@ -78,7 +78,7 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   struct tail *tail = arg;
   (void)in_doubt;
   if (!tail->lost) {
-    tail->lost = hk_now();
+    tail->lost = hk_clock();
     hk_failed(tail->argv, "the connection is lost: %s; trying again", reason);
   }
 }
@@ -104,7 +104,7 @@ static int follow(hankel *h, struct tail *tail, int interrupt)
       return hk_failed(tail->argv, "%s", hankel_error(h));
     if (fflush(stdout) != 0)
       return HK_EXIT_FAILED; /* hk_finish_output says why */
-    if (tail->lost && hk_now() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+    if (tail->lost && hk_clock() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
       return hk_failed(tail->argv, "the daemon did not come back");
   }
 }
