@@ -1,0 +1,78 @@
+/* Fuzz target: recordings. The first byte of the input says what is asked of the reader; the rest is the file. What comes out
+ * must keep the reader's promises, and must be the same from a file and from a pipe. */
+#include "daemon/cli/csv.h"
+#include "proto/name.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST = 60000 }; /* fits into a pipe */
+
+static void require(bool good)
+{
+  if (!good)
+    abort();
+}
+
+/* Reads everything; a hash of all that came out, the error's place included. */
+static uint64_t read_all(int fd, uint8_t asked, size_t size)
+{
+  static const char *const column[] = { "a" };
+  char path[64], error[256] = "";
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const struct hk_csv_config config = { .path = path,
+                                        .sensor = asked & 1 ? "s" : NULL,
+                                        .columns = column,
+                                        .n_columns = asked & 2 ? 1 : 0,
+                                        .unit = asked & 4 ? 1000000 : 0 };
+  struct hk_csv *csv;
+  struct hk_csv_row row;
+  uint64_t hash = 0, lines = 0;
+  int status = hk_csv_open(&csv, &config, error, sizeof error);
+  if (status == 0) {
+    const uint32_t n = hk_csv_sensors(csv);
+    require(n >= 1 && (!config.sensor || n == 1));
+    for (uint32_t i = 0; i < n; i++) {
+      const char *name = hk_csv_sensor(csv, i);
+      require(hk_name_valid(name, strlen(name)));
+      if (strncmp(path, name, 5) != 0 && strspn(name, "0123456789") != strlen(name)) /* a bare file's name is the descriptor */
+        hash = XXH3_64bits_withSeed(name, strlen(name), hash);
+    }
+    while ((status = hk_csv_next(csv, &row, error, sizeof error)) == 1) {
+      require(row.n >= 1 && row.n <= n && ++lines <= size);
+      for (uint32_t i = 0; i < row.n; i++)
+        require(row.sensor[i] < n && (i == 0 || row.sensor[i - 1] < row.sensor[i]));
+      hash = XXH3_64bits_withSeed(&row.time, sizeof row.time, hash);
+      hash = XXH3_64bits_withSeed(row.sensor, row.n * sizeof *row.sensor, hash);
+      hash = XXH3_64bits_withSeed(row.value, row.n * sizeof *row.value, hash);
+    }
+    hk_csv_close(csv);
+  }
+  require(status == 0 || (status < 0 && strncmp(error, path, strlen(path)) == 0));
+  const char *place = status < 0 ? error + strlen(path) : "";
+  return XXH3_64bits_withSeed(place, strlen(place), hash);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  if (size < 1 || size > MOST)
+    return 0;
+  const int file = memfd_create("recording", MFD_CLOEXEC);
+  int ends[2];
+  require(file >= 0 && pipe2(ends, O_CLOEXEC) == 0);
+  require(write(file, data + 1, size - 1) == (ssize_t)(size - 1) && write(ends[1], data + 1, size - 1) == (ssize_t)(size - 1));
+  close(ends[1]);
+  require(read_all(file, data[0], size) == read_all(ends[0], data[0], size));
+  close(file);
+  close(ends[0]);
+  return 0;
+}
