@@ -38,7 +38,7 @@
  *
  * The change instant is estimated (instant.h) when the alert is raised, among the samples of [T-2w+2, T], and once more, in
  * the same interval, after w points or when the alert is cleared, whichever comes first. cooldown, since and w are counted
- * in accepted points; a filled sample is none. */
+ * in accepted points; a filled sample is none. All arithmetic is in double. */
 #ifndef HK_ALERT_H
 #define HK_ALERT_H
 
@@ -129,10 +129,13 @@ HK_INLINE void hk_alert_learn(struct hk_alert *a, const struct hk_detector *d, d
 HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w, const hk_real *ring,
                                    const struct hk_detector *d, int64_t interval)
 {
-  const int64_t span = hk_detector_span(d), reach = 2 * (int64_t)d->window - 2, ago = (w->last_time - a->from) / interval;
-  const int64_t last = ago + 1 < span ? ago + 1 : span, first = last - reach > 1 ? last - reach : 1;
-  const struct hk_instant found = hk_instant_estimate(w, ring, d, (uint32_t)first, (uint32_t)last);
-  const int64_t instant = hk_alert_back(w->last_time, (int64_t)found.age - 1, interval);
+  const int64_t span = hk_detector_span(d), reach = 2 * (int64_t)d->window - 2, oldest = (w->last_time - a->from) / interval + 1;
+  const int64_t last = oldest < span ? oldest : span, newest = oldest - reach < 1 ? 1 : oldest - reach;
+  const struct hk_instant found = hk_instant_estimate(w, ring, d, (uint32_t)(newest < last ? newest : last), (uint32_t)last);
+  /* Times need not be regular, and a ring may be too short to tell: the stated interval holds all the same. */
+  const int64_t told = hk_alert_back(w->last_time, (int64_t)found.age - 1, interval);
+  const int64_t most = hk_alert_back(w->last_time, newest - 1, interval);
+  const int64_t instant = told < a->from ? a->from : told > most ? most : told;
   const double moved = fabs((double)(instant - a->instant)) / (double)interval;
   a->instant = instant;
   a->before = found.before;
@@ -147,12 +150,12 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   const bool quiet = a->quiet > 0, adaptive = d->alert == HK_ALERT_ADAPTIVE;
   const double threshold = adaptive ? a->learned : (double)d->threshold;
   const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
-  a->quiet -= quiet;
   if (step.restarted) {
     const int kind = a->raised ? HK_EVENT_CLEARED : 0;
     a->over = a->scores = a->raised = 0;
     return kind;
   }
+  a->quiet -= quiet;
   if (step.score) {
     const bool over = step.state == HK_STATE_OK &&
                       (adaptive ? a->blocks >= HK_ALERT_LEARN && evidence > threshold : evidence >= threshold) &&
