@@ -27,7 +27,7 @@ static int look_up(const char *text, int socktype, struct addrinfo **out, const 
     const bool bracket = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
     const char *begin = text + bracket;
     const size_t length = (size_t)(colon - begin) - bracket;
-    if (length == 0 || length >= sizeof host) {
+    if (length == 0 || length >= sizeof host || (text[0] == '[' && !bracket)) {
       *why = "no address of the form HOST:PORT";
       return -EINVAL;
     }
