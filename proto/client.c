@@ -231,6 +231,7 @@ static int step_until(hankel *h, bool (*done)(const hankel *), int timeout)
 {
   const int64_t deadline = hk_client_now() + timeout;
   for (;;) {
+    hk_client_pump(h); /* may be all that is needed */
     if (done(h))
       return 0;
     if (h->phase == HK_CLIENT_OVER)
