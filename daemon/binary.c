@@ -1,0 +1,280 @@
+/* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+#include "daemon/binary.h"
+
+#include "daemon/server.h"
+#include "proto/message.h"
+
+#include <stdlib.h>
+
+#define CHUNK 1024u      /* points decoded at a time */
+#define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
+
+void hk_points_take(struct hk_server *server, uint32_t source, const struct hk_points *p, uint32_t *unknown)
+{
+  uint32_t handle[CHUNK];
+  int64_t time[CHUNK];
+  double value[CHUNK];
+  *unknown = 0;
+  for (uint32_t at = 0; at < p->n; at += CHUNK) {
+    const uint32_t n = p->n - at < CHUNK ? p->n - at : CHUNK;
+    hk_points_copy(p, at, n, server->intake.wall, handle, time, value);
+    *unknown += hk_intake_columns(&server->intake, source, n, handle, time, value);
+  }
+}
+
+static void reply(struct hk_connection *c, const struct hk_writer *w)
+{
+  hk_connection_reply(c, w->data, w->size);
+}
+
+static void send_error(struct hk_connection *c, uint32_t tag, uint16_t code, uint8_t type, const char *message)
+{
+  uint8_t bytes[2048];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_error_write(&w, tag, code, type, hk_string(message)) == 0)
+    reply(c, &w);
+}
+
+/* Sends an ERROR about a frame; ends the connection where the code says so. */
+static enum hk_turn fault(struct hk_connection *c, const struct hk_frame *f, uint16_t code, const char *message)
+{
+  send_error(c, f->tag, code, f->type, message);
+  if (!hk_error_closes(code))
+    return HK_TURN_MORE;
+  c->server->counters.bad_frames++;
+  hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s frame: %s", hk_frame_name(f->type), message);
+  hk_connection_finish(c);
+  return HK_TURN_OVER;
+}
+
+static enum hk_turn bad_payload(struct hk_connection *c, const struct hk_frame *f)
+{
+  return fault(c, f, HANKEL_BAD_PAYLOAD, "the payload does not have the layout of its type");
+}
+
+static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_string client;
+  if (c->greeted)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
+  if (hk_hello_read(f, &client) != 0)
+    return bad_payload(c, f);
+  hk_log(&c->server->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)client.length, client.data);
+  c->greeted = true;
+  c->feed_number = hk_server_feed_number(c->server, c);
+  c->inbox.max_length = (uint32_t)c->server->config->max_frame;
+  uint8_t bytes[256];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  const struct hk_welcome welcome = { c->feed_number, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION) };
+  if (hk_welcome_write(&w, f->tag, &welcome) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn register_names(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_list names;
+  if (hk_register_read(f, &names) != 0)
+    return bad_payload(c, f);
+  const uint32_t n = names.n;
+  const size_t size = HK_FRAME_HEADER + 4 + 8 * (size_t)n;
+  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n;
+  uint8_t *bytes = malloc(size);
+  if (handles && bytes) {
+    for (uint32_t i = 0; i < n; i++) {
+      const struct hk_string name = hk_name_next(&names);
+      uint32_t slot;
+      reasons[i] = (uint32_t)hk_registry_take(c->server->registry, name.data, name.length, &slot);
+      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->registry, slot) : HK_NO_HANDLE;
+      if (reasons[i] != 0 && reasons[i] != HANKEL_BAD_NAME)
+        hk_intake_refused(&c->server->intake, (int)reasons[i], name.data, name.length);
+    }
+    struct hk_writer w = HK_WRITER(bytes, size);
+    if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
+      reply(c, &w);
+  } else {
+    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
+  }
+  free(handles);
+  free(bytes);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_points p;
+  uint32_t unknown;
+  if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || p.before != 0)
+    return bad_payload(c, f);
+  hk_points_take(c->server, c->source, &p, &unknown);
+  if (unknown == 0)
+    return HK_TURN_MORE;
+  hk_log_peer(&c->server->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",
+              unknown, p.n);
+  return fault(c, f, HANKEL_UNKNOWN_HANDLE, "points with handles that are not registered were dropped; register the names again");
+}
+
+static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_subscription m;
+  const int code = hk_subscribe_read(f, &m);
+  if (code == HANKEL_BAD_SUBSCRIPTION)
+    return fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
+  if (code != 0)
+    return bad_payload(c, f);
+  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob };
+  const int status = hk_subscribe(c->server->publisher, &c->subscriber, &wanted);
+  if (status == -ENOSPC)
+    return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
+                 "too many different subscriptions; max_subscriptions in the configuration limits them");
+  if (status != 0)
+    return fault(c, f, HANKEL_INTERNAL, "no memory for this subscription");
+  uint8_t bytes[HK_FRAME_HEADER];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  uint8_t bytes[HK_FRAME_HEADER];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
+{
+  uint64_t token;
+  if (hk_ping_read(f, &token) != 0)
+    return bad_payload(c, f);
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_ping_write(&w, HK_PONG, f->tag, token) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  struct hk_buffer json = { 0 };
+  hk_status_json(c->server, &json);
+  const size_t size = HK_FRAME_HEADER + json.size;
+  uint8_t *bytes = json.failed ? NULL : malloc(size);
+  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
+  if (bytes && hk_report_write(&w, f->tag, (struct hk_string){ json.data, json.size }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
+  free(bytes);
+  hk_buffer_free(&json);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
+{
+  uint64_t datagrams, sent;
+  if (hk_bye_read(f, &datagrams, &sent) != 0)
+    return bad_payload(c, f);
+  hk_feed_end(&c->feed, datagrams, sent);
+  c->leaving = true;
+  c->bye_tag = f->tag;
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
+{
+  c->server->counters.frames++;
+  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_BYE)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
+  switch (f->type) {
+  case HK_HELLO:
+    return hello(c, f);
+  case HK_REGISTER:
+    return register_names(c, f);
+  case HK_POINTS:
+    return points(c, f);
+  case HK_SUBSCRIBE:
+    return subscribe(c, f);
+  case HK_UNSUBSCRIBE:
+    return unsubscribe(c, f);
+  case HK_PING:
+    return ping(c, f);
+  case HK_STATUS:
+    return status(c, f);
+  case HK_BYE:
+    return bye(c, f);
+  default:
+    return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
+  }
+}
+
+static enum hk_turn farewell(struct hk_connection *c)
+{
+  if (hk_stage_pending(c->server->stage, c->source) > 0)
+    return HK_TURN_WAIT;
+  uint8_t bytes[HK_FRAME_HEADER];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_empty_write(&w, HK_FAREWELL, c->bye_tag) == 0)
+    reply(c, &w);
+  hk_connection_finish(c);
+  return HK_TURN_OVER;
+}
+
+static enum hk_turn step(struct hk_connection *c)
+{
+  static const char *const messages[] = {
+    [HANKEL_BAD_MAGIC] = "not a frame of this protocol, or out of step",
+    [HANKEL_BAD_VERSION] = "this version of the protocol is not spoken here",
+    [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
+    [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not fit",
+  };
+  if (c->leaving)
+    return farewell(c);
+  if (!hk_intake_open(&c->server->intake, c->source, (uint32_t)(c->server->config->max_frame / 8 + 1)))
+    return HK_TURN_WAIT;
+  struct hk_frame f;
+  if (!c->greeted)
+    c->inbox.max_length = FIRST_FRAME;
+  const int code = hk_inbox_next(&c->inbox, &f);
+  if (code == HK_FRAME_WHOLE)
+    return take(c, &f);
+  if (code == HK_FRAME_PART)
+    return HK_TURN_NEED;
+  return fault(c, &f, (uint16_t)code, code <= HANKEL_BAD_CHECKSUM ? messages[code] : "it cannot be read");
+}
+
+static void end(struct hk_connection *c)
+{
+  if (c->inbox.end > c->inbox.start) {
+    c->server->counters.bad_frames++;
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "the connection ended within a frame");
+  }
+  hk_connection_finish(c);
+}
+
+static char *space(struct hk_connection *c, size_t *size)
+{
+  return (char *)hk_inbox_space(&c->inbox, size);
+}
+
+static void wrote(struct hk_connection *c, size_t n)
+{
+  hk_inbox_wrote(&c->inbox, n);
+}
+
+static void refuse(struct hk_connection *c, uint16_t code, const char *message)
+{
+  send_error(c, 0, code, 0, message);
+  if (code != HANKEL_SHUTTING_DOWN)
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
+}
+
+const struct hk_connection_kind hk_binary_kind = { space, wrote, step, end, refuse };

@@ -1,0 +1,118 @@
+#include "daemon/buffer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hk_buffer_free(struct hk_buffer *b)
+{
+  free(b->data);
+  *b = (struct hk_buffer){ 0 };
+}
+
+char *hk_buffer_room(struct hk_buffer *b, size_t n)
+{
+  if (b->failed)
+    return NULL;
+  if (n > b->capacity - b->size) {
+    size_t capacity = b->capacity ? b->capacity : 1024;
+    while (capacity - b->size < n)
+      capacity *= 2;
+    char *data = realloc(b->data, capacity);
+    if (!data) {
+      b->failed = true;
+      return NULL;
+    }
+    b->data = data;
+    b->capacity = capacity;
+  }
+  return b->data + b->size;
+}
+
+void hk_buffer_put(struct hk_buffer *b, const char *bytes, size_t n)
+{
+  char *room = hk_buffer_room(b, n);
+  if (room && n > 0) {
+    memcpy(room, bytes, n);
+    b->size += n;
+  }
+}
+
+void hk_buffer_print(struct hk_buffer *b, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  const int n = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  char *room = n < 0 ? NULL : hk_buffer_room(b, (size_t)n + 1);
+  if (!room)
+    return;
+  va_start(arguments, format);
+  vsnprintf(room, (size_t)n + 1, format, arguments);
+  va_end(arguments);
+  b->size += (size_t)n;
+}
+
+/* Bytes of the well-formed character of UTF-8 at text; 0 when there is none. */
+static size_t character(const uint8_t *text, size_t length)
+{
+  const uint8_t c = text[0];
+  const size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (n == 0 || n > length)
+    return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((text[i] & 0xc0) != 0x80)
+      return 0;
+  if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) || (c == 0xf0 && text[1] < 0x90) ||
+      (c == 0xf4 && text[1] > 0x8f))
+    return 0;
+  return n;
+}
+
+void hk_json_string(struct hk_buffer *b, const char *text, size_t length)
+{
+  static const char digits[] = "0123456789abcdef";
+  char *room = hk_buffer_room(b, 6 * length + 2);
+  if (!room)
+    return;
+  char *at = room;
+  *at++ = '"';
+  for (size_t i = 0; i < length;) {
+    const uint8_t c = (uint8_t)text[i];
+    const size_t n = character((const uint8_t *)text + i, length - i);
+    if (c == '"' || c == '\\') {
+      *at++ = '\\';
+      *at++ = (char)c;
+    } else if (c < 0x20) {
+      memcpy(at, "\\u00", 4);
+      at[4] = digits[c >> 4];
+      at[5] = digits[c & 15];
+      at += 6;
+    } else if (n == 0) {
+      memcpy(at, "\\ufffd", 6);
+      at += 6;
+    } else {
+      memcpy(at, text + i, n);
+      at += n;
+    }
+    i += n > 0 ? n : 1;
+  }
+  *at++ = '"';
+  b->size += (size_t)(at - room);
+}
+
+void hk_json_number(struct hk_buffer *b, double x, int digits)
+{
+  char text[32];
+  if (!isfinite(x)) {
+    hk_buffer_put(b, "null", 4);
+    return;
+  }
+  int n = snprintf(text, sizeof text, "%.*g", digits < 15 ? digits : 15, x);
+  if (digits > 15 && strtod(text, NULL) != x)
+    n = snprintf(text, sizeof text, "%.17g", x);
+  hk_buffer_put(b, text, (size_t)n);
+}

@@ -1,0 +1,506 @@
+/* Reading the configuration. inih does the grammar; what it does not tell (line numbers, empty sections, lines that it
+ * cannot read, several faults) is found out by the reader that hands it the lines.
+ *
+ * The keys of [daemon] are a table. Detectors have their own keys in cpu/detector.c. */
+#include "daemon/config.h"
+
+#include "daemon/log.h"
+#include "proto/frame.h"
+#include "proto/line.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define SECOND 1000000000ll
+#define KEYS_MAX 64 /* different keys of one section */
+
+static const char *const protocols[] = { "binary", "line", "text", NULL };
+static const char *const transports[] = { "tcp", "udp", NULL };
+static const char *const backends[] = { "auto", "cpu", "cuda", "reference", NULL };
+static const char *const levels[] = { "", "", "", "error", "warning", "notice", "info", "debug", NULL };
+
+const char *hk_protocol_name(enum hk_protocol protocol)
+{
+  return protocols[protocol];
+}
+const char *hk_transport_name(enum hk_transport transport)
+{
+  return transports[transport];
+}
+
+enum kind { WORD, NUMBER, BYTES, DURATION };
+
+/* The keys of [daemon]: WORD and NUMBER are uint32_t, BYTES uint64_t, DURATION int64_t. */
+static const struct key {
+  const char *name;
+  enum kind kind;
+  size_t offset;
+  uint64_t standard;
+  uint64_t min, max;        /* of numbers and bytes */
+  const char *const *words; /* of words */
+  bool off;                 /* "off" is 0 */
+} keys[] = {
+  { "backend", WORD, offsetof(struct hk_config, backend), HK_BACKEND_AUTO, 0, 0, backends, false },
+  { "log_level", WORD, offsetof(struct hk_config, log_level), HK_LOG_INFO, 0, 0, levels, false },
+  { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
+  { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
+  { "max_connections", NUMBER, offsetof(struct hk_config, max_connections), 1024, 1, 65535, NULL, false },
+  { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 64, 1, 65535, NULL, false },
+  { "max_pending", NUMBER, offsetof(struct hk_config, max_pending), 65536, 1024, 1 << 28, NULL, false },
+  { "backlog", NUMBER, offsetof(struct hk_config, backlog), 1 << 20, 1024, 1 << 28, NULL, false },
+  { "memory", BYTES, offsetof(struct hk_config, memory), 1ull << 30, 0, UINT64_MAX, NULL, true },
+  { "max_frame", BYTES, offsetof(struct hk_config, max_frame), HK_FRAME_MAX, HK_FRAME_MAX_LEAST, HK_FRAME_MAX_MOST, NULL, false },
+  { "max_line", BYTES, offsetof(struct hk_config, max_line), HK_LINE_MAX, HK_LINE_MAX_LEAST, HK_LINE_MAX_MOST, NULL, false },
+  { "queue", BYTES, offsetof(struct hk_config, queue), 4 << 20, 64 << 10, 1ull << 40, NULL, false },
+  { "max_ahead", DURATION, offsetof(struct hk_config, max_ahead), 3600 * SECOND, 0, 0, NULL, true },
+  { "evict", DURATION, offsetof(struct hk_config, evict), 0, 0, 0, NULL, true },
+  { "handshake", DURATION, offsetof(struct hk_config, handshake), 10 * SECOND, 0, 0, NULL, false },
+  { "idle", DURATION, offsetof(struct hk_config, idle), 0, 0, 0, NULL, true },
+  { "stuck", DURATION, offsetof(struct hk_config, stuck), 60 * SECOND, 0, 0, NULL, true },
+  { "drain", DURATION, offsetof(struct hk_config, drain), 10 * SECOND, 0, 0, NULL, false },
+};
+
+enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_BAD };
+
+struct reading {
+  struct hk_config *config;
+  FILE *file;
+  const char *name;
+  hk_config_fault *fault;
+  void *arg;
+  uint32_t line, faults;
+  enum section section;
+  uint32_t section_line;
+  bool expected; /* the line given to inih must come back as a key */
+  bool any_daemon;
+  char seen[KEYS_MAX][24]; /* keys of this section */
+  uint32_t n_seen;
+  struct hk_detector_draft draft;
+};
+
+static void complain(struct reading *r, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void complain(struct reading *r, uint32_t line, const char *format, ...)
+{
+  char message[768];
+  const int at = line > 0 ? snprintf(message, sizeof message, "%.255s:%u: ", r->name, line)
+                          : snprintf(message, sizeof message, "%.255s: ", r->name);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message + at, sizeof message - (size_t)at, format, arguments);
+  va_end(arguments);
+  r->faults++;
+  r->fault(r->arg, message);
+}
+
+static int word_find(const char *const *words, const char *word, uint32_t *out)
+{
+  for (uint32_t i = 0; words[i]; i++)
+    if (words[i][0] && strcmp(words[i], word) == 0) {
+      *out = i;
+      return 0;
+    }
+  return -EINVAL;
+}
+
+/* A whole number with, for bytes, KiB, MiB, GiB or TiB behind. */
+static int number_parse(const char *text, bool bytes, uint64_t *out)
+{
+  if (!isdigit((unsigned char)text[0]))
+    return -EINVAL;
+  char *end;
+  errno = 0;
+  const unsigned long long number = strtoull(text, &end, 10);
+  if (errno != 0)
+    return -EINVAL;
+  unsigned shift = 0;
+  if (bytes && *end) {
+    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", NULL };
+    uint32_t unit;
+    while (*end == ' ')
+      end++;
+    if (word_find(units, end, &unit) != 0)
+      return -EINVAL;
+    shift = 10 * (unit + 1);
+    end += 3;
+  }
+  if (*end || number > UINT64_MAX >> shift)
+    return -EINVAL;
+  *out = (uint64_t)number << shift;
+  return 0;
+}
+
+static void words_list(const char *const *words, char *out, size_t size)
+{
+  size_t at = 0;
+  out[0] = 0;
+  for (; *words; words++)
+    if (**words && at < size)
+      at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", *words);
+}
+
+static void daemon_key(struct reading *r, const char *name, const char *value)
+{
+  const struct key *key = NULL;
+  for (size_t i = 0; i < COUNT(keys) && !key; i++)
+    if (strcmp(keys[i].name, name) == 0)
+      key = &keys[i];
+  if (!key) {
+    complain(r, r->line, "[daemon] has no key `%.64s`; hankeld.conf(5) lists them", name);
+    return;
+  }
+  char *field = (char *)r->config + key->offset;
+  const bool off = key->off && strcmp(value, "off") == 0;
+  if (key->kind == WORD) {
+    char allowed[128];
+    words_list(key->words, allowed, sizeof allowed);
+    if (word_find(key->words, value, (uint32_t *)(void *)field) != 0)
+      complain(r, r->line, "%s = %.64s: not one of %s", name, value, allowed);
+  } else if (key->kind == DURATION) {
+    int64_t duration = 0;
+    if (!off && hk_duration_parse(value, &duration) != 0)
+      complain(r, r->line, "%s = %.64s: not a duration such as 250ms, 30s, 5m or 1h%s", name, value, key->off ? ", nor off" : "");
+    else
+      memcpy(field, &duration, sizeof duration);
+  } else {
+    uint64_t number = 0;
+    if (!off && (number_parse(value, key->kind == BYTES, &number) != 0 || number < key->min || number > key->max)) {
+      complain(r, r->line, "%s = %.64s: not a whole number%s from %llu to %llu%s", name, value,
+               key->kind == BYTES ? " of bytes (KiB, MiB, GiB, TiB may stand behind)" : "", (unsigned long long)key->min,
+               (unsigned long long)key->max, key->off ? ", nor off" : "");
+    } else if (key->kind == BYTES) {
+      memcpy(field, &number, sizeof number);
+    } else {
+      const uint32_t narrow = (uint32_t)number;
+      memcpy(field, &narrow, sizeof narrow);
+    }
+  }
+}
+
+static bool loopback(const struct sockaddr_storage *address)
+{
+  if (address->ss_family == AF_INET)
+    return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
+  return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+}
+
+static void listen_key(struct reading *r, const char *name, const char *value)
+{
+  struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
+  uint32_t word;
+  if (strcmp(name, "protocol") == 0) {
+    if (word_find(protocols, value, &word) != 0)
+      complain(r, r->line, "protocol = %.64s: not one of binary, line, text", value);
+    else
+      l->protocol = (enum hk_protocol)word;
+  } else if (strcmp(name, "transport") == 0) {
+    if (word_find(transports, value, &word) != 0)
+      complain(r, r->line, "transport = %.64s: not one of tcp, udp", value);
+    else
+      l->transport = (enum hk_transport)word;
+  } else if (strcmp(name, "address") == 0) {
+    if (hk_address_parse(value, &l->address) != 0)
+      complain(r, r->line, "address = %.128s: not a numeric address and port such as 127.0.0.1:7410 or [::1]:7410", value);
+    else if (!loopback(&l->address))
+      complain(r, r->line, "address = %.128s: listeners beyond loopback need authentication, which this version does not have",
+               value);
+  } else if (strcmp(name, "precision") == 0) {
+    l->precision = hk_precision_parse(value);
+    if (l->precision == 0)
+      complain(r, r->line, "precision = %.64s: not one of ns, us, ms, s", value);
+  } else {
+    complain(r, r->line, "[listen] has no key `%.64s`; it has protocol, transport, address, precision", name);
+  }
+}
+
+static void detector_key(struct reading *r, const char *name, const char *value)
+{
+  struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
+  if (strcmp(name, "match") == 0) {
+    if (value[0] == 0 || strlen(value) >= sizeof d->match)
+      complain(r, r->line, "match: a glob of 1 to %zu bytes is needed; * matches every sensor", sizeof d->match - 1);
+    else
+      snprintf(d->match, sizeof d->match, "%s", value);
+    return;
+  }
+  char error[256];
+  if (hk_detector_set(&r->draft, name, value, error, sizeof error) != 0)
+    complain(r, r->line, "%s", error);
+}
+
+static bool seen(const struct reading *r, const char *name)
+{
+  for (uint32_t i = 0; i < r->n_seen; i++)
+    if (strcmp(r->seen[i], name) == 0)
+      return true;
+  return false;
+}
+
+/* inih's handler: one key. */
+static int take_key(void *arg, const char *section, const char *name, const char *value)
+{
+  struct reading *r = arg;
+  (void)section; /* the reader knows it, whole and with its line */
+  r->expected = false;
+  if (seen(r, name)) {
+    complain(r, r->line, "`%.64s` stands in this section already", name);
+    return 1;
+  }
+  if (r->n_seen < KEYS_MAX)
+    snprintf(r->seen[r->n_seen++], sizeof r->seen[0], "%s", name);
+  switch (r->section) {
+  case SECTION_NONE:
+    complain(r, r->line, "`%.64s` stands before the first section", name);
+    break;
+  case SECTION_DAEMON:
+    daemon_key(r, name, value);
+    break;
+  case SECTION_LISTEN:
+    listen_key(r, name, value);
+    break;
+  case SECTION_DETECTOR:
+    detector_key(r, name, value);
+    break;
+  case SECTION_BAD:
+    break;
+  }
+  return 1;
+}
+
+/* What can only be said when a section is whole. */
+static void section_end(struct reading *r)
+{
+  char error[256];
+  if (r->section == SECTION_LISTEN) {
+    struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
+    if (!seen(r, "protocol"))
+      complain(r, r->section_line, "[listen %s] needs a protocol: binary, line or text", l->name);
+    if (!seen(r, "address"))
+      complain(r, r->section_line, "[listen %s] needs an address such as 127.0.0.1:7410", l->name);
+    if (l->protocol == HK_PROTOCOL_TEXT && l->transport == HK_TRANSPORT_UDP)
+      complain(r, r->section_line, "[listen %s]: the text protocol needs transport = tcp", l->name);
+    if (l->protocol != HK_PROTOCOL_LINE && seen(r, "precision"))
+      complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
+  } else if (r->section == SECTION_DETECTOR) {
+    struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
+    if (!seen(r, "match"))
+      complain(r, r->section_line, "[detector %s] needs match = GLOB, the sensors that it is for; * is all of them", d->name);
+    if (hk_detector_finish(&r->draft, &d->detector, error, sizeof error) != 0)
+      complain(r, r->section_line, "[detector %s]: %s", d->name, error);
+  }
+  r->section = SECTION_NONE;
+}
+
+static int name_copy(struct reading *r, char out[HK_CONFIG_NAME_MAX], const char *kind, const char *name)
+{
+  if (name[0] == 0 || strlen(name) >= HK_CONFIG_NAME_MAX) {
+    complain(r, r->line, "[%s NAME]: a name of 1 to %d bytes is needed", kind, HK_CONFIG_NAME_MAX - 1);
+    return -EINVAL;
+  }
+  snprintf(out, HK_CONFIG_NAME_MAX, "%s", name);
+  return 0;
+}
+
+static void listen_begin(struct reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_listener made = { .precision = 1 };
+  if (name_copy(r, made.name, "listen", name) != 0)
+    return;
+  for (uint32_t i = 0; i < c->n_listeners; i++)
+    if (strcmp(c->listeners[i].name, name) == 0) {
+      complain(r, r->line, "there is a [listen %s] already", name);
+      return;
+    }
+  if (c->n_listeners == HK_CONFIG_LISTENERS_MAX) {
+    complain(r, r->line, "over %d listeners", HK_CONFIG_LISTENERS_MAX);
+    return;
+  }
+  c->listeners[c->n_listeners++] = made;
+  r->section = SECTION_LISTEN;
+}
+
+static void detector_begin(struct reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_detector made = { 0 };
+  if (name_copy(r, made.name, "detector", name) != 0)
+    return;
+  for (uint32_t i = 0; i < c->n_detectors; i++)
+    if (strcmp(c->detectors[i].name, name) == 0) {
+      complain(r, r->line, "there is a [detector %s] already", name);
+      return;
+    }
+  if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+    complain(r, r->line, "over %d detectors", HK_CONFIG_DETECTORS_MAX);
+    return;
+  }
+  c->detectors[c->n_detectors++] = made;
+  r->draft = (struct hk_detector_draft)HK_DETECTOR_DRAFT_NULL;
+  r->section = SECTION_DETECTOR;
+}
+
+/* text: what stands between the brackets. */
+static void section_begin(struct reading *r, char *text)
+{
+  section_end(r);
+  r->section = SECTION_BAD;
+  r->section_line = r->line;
+  r->n_seen = 0;
+  char *name = text + strcspn(text, " \t");
+  if (*name)
+    *name++ = 0;
+  name += strspn(name, " \t");
+  if (strcmp(text, "daemon") == 0 && *name == 0) {
+    if (r->any_daemon)
+      complain(r, r->line, "there is a [daemon] section already");
+    r->any_daemon = true;
+    r->section = SECTION_DAEMON;
+  } else if (strcmp(text, "listen") == 0) {
+    listen_begin(r, name);
+  } else if (strcmp(text, "detector") == 0) {
+    detector_begin(r, name);
+  } else {
+    complain(r, r->line, "no such section; there are [daemon], [listen NAME] and [detector NAME]");
+  }
+}
+
+static void check_taken(struct reading *r)
+{
+  if (r->expected)
+    complain(r, r->line, "not understood; a line is `key = value`, `[section]`, or a comment that begins with # or ;");
+  r->expected = false;
+}
+
+/* inih's reader: hands out the next line, without blanks at its start (they would join it to the line before). */
+static char *next_line(char *out, int size, void *arg)
+{
+  struct reading *r = arg;
+  check_taken(r);
+  if (!fgets(out, size, r->file))
+    return NULL;
+  r->line++;
+  const size_t length = strlen(out);
+  if (length + 1 == (size_t)size && out[length - 1] != '\n') {
+    int c = getc(r->file);
+    if (c != EOF && c != '\n') {
+      complain(r, r->line, "longer than %d characters", size - 2);
+      while (c != EOF && c != '\n')
+        c = getc(r->file);
+      out[0] = 0;
+      return out;
+    }
+  }
+  if (r->line == 1 && strncmp(out, "\xef\xbb\xbf", 3) == 0)
+    memmove(out, out + 3, length - 2);
+  const size_t blanks = strspn(out, " \t\r\n\f\v");
+  memmove(out, out + blanks, strlen(out) - blanks + 1);
+  if (out[0] == '[') {
+    char text[512];
+    const char *end = strchr(out, ']');
+    if (!end) {
+      section_end(r);
+      r->section = SECTION_BAD;
+      complain(r, r->line, "a section ends with ]");
+      out[0] = 0;
+    } else {
+      snprintf(text, sizeof text, "%.*s", (int)(end - out - 1), out + 1);
+      section_begin(r, text);
+    }
+  } else if (out[0] != 0 && out[0] != '#' && out[0] != ';') {
+    r->expected = true;
+  }
+  return out;
+}
+
+static int default_listeners(struct hk_config *c)
+{
+  static const struct {
+    const char *name;
+    enum hk_protocol protocol;
+    enum hk_transport transport;
+    uint16_t port;
+  } standard[] = {
+    { "binary", HK_PROTOCOL_BINARY, HK_TRANSPORT_TCP, 7410 }, { "binary-udp", HK_PROTOCOL_BINARY, HK_TRANSPORT_UDP, 7410 },
+    { "line", HK_PROTOCOL_LINE, HK_TRANSPORT_TCP, 7411 },     { "line-udp", HK_PROTOCOL_LINE, HK_TRANSPORT_UDP, 7411 },
+    { "text", HK_PROTOCOL_TEXT, HK_TRANSPORT_TCP, 7412 },
+  };
+  for (size_t i = 0; i < COUNT(standard); i++) {
+    struct hk_config_listener *l = &c->listeners[c->n_listeners++];
+    char address[32];
+    *l = (struct hk_config_listener){ .protocol = standard[i].protocol, .transport = standard[i].transport, .precision = 1 };
+    snprintf(l->name, sizeof l->name, "%s", standard[i].name);
+    snprintf(address, sizeof address, "127.0.0.1:%u", standard[i].port);
+    const int status = hk_address_parse(address, &l->address);
+    if (status != 0)
+      return status;
+  }
+  return 0;
+}
+
+int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg)
+{
+  struct reading *r = calloc(1, sizeof *r);
+  *out = (struct hk_config){ 0 };
+  out->listeners = calloc(HK_CONFIG_LISTENERS_MAX, sizeof *out->listeners);
+  out->detectors = calloc(HK_CONFIG_DETECTORS_MAX, sizeof *out->detectors);
+  if (!r || !out->listeners || !out->detectors) {
+    fault(arg, "no memory to read the configuration");
+    free(r);
+    hk_config_free(out);
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < COUNT(keys); i++) {
+    const bool wide = keys[i].kind == BYTES || keys[i].kind == DURATION;
+    memcpy((char *)out + keys[i].offset, &keys[i].standard, wide ? sizeof(uint64_t) : sizeof(uint32_t)); /* little-endian */
+  }
+  *r = (struct reading){ .config = out, .file = file, .name = name, .fault = fault, .arg = arg };
+  (void)ini_parse_stream(next_line, r, take_key, r); /* its status says no more than what was told by now */
+  check_taken(r);
+  section_end(r);
+  if (ferror(file))
+    complain(r, 0, "could not be read to its end");
+  if (out->n_detectors == 0)
+    complain(r, 0, "no [detector NAME] section; `[detector all]` with `match = *` is one for every sensor");
+  if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
+    complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
+             out->backlog);
+  int status = r->faults > 0 ? -EINVAL : 0;
+  if (status == 0 && out->n_listeners == 0)
+    status = default_listeners(out);
+  free(r);
+  if (status != 0)
+    hk_config_free(out);
+  return status;
+}
+
+int hk_config_load(struct hk_config *out, const char *path, hk_config_fault *fault, void *arg)
+{
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    char message[512];
+    const int status = -errno;
+    snprintf(message, sizeof message, "%.255s: %s", path, strerror(-status));
+    fault(arg, message);
+    return status;
+  }
+  const int status = hk_config_read(out, file, path, fault, arg);
+  fclose(file);
+  return status;
+}
+
+void hk_config_free(struct hk_config *config)
+{
+  free(config->listeners);
+  free(config->detectors);
+  config->listeners = NULL;
+  config->detectors = NULL;
+  config->n_listeners = config->n_detectors = 0;
+}

@@ -1,0 +1,79 @@
+/* Configuration: one file with the sections [daemon], [listen NAME] and [detector NAME]; hankeld.conf(5) documents every key.
+ *
+ * hk_config_read takes a whole file and tells every fault in it, not only the first, as `FILE:LINE: what is wrong`. */
+#ifndef HK_CONFIG_H
+#define HK_CONFIG_H
+
+#include "cpu/detector.h"
+
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HK_CONFIG_NAME_MAX 64 /* bytes of the name of a listener or detector, with the 0 */
+#define HK_CONFIG_LISTENERS_MAX 64
+#define HK_CONFIG_DETECTORS_MAX 1024
+
+enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT };
+enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
+enum hk_backend_choice { HK_BACKEND_AUTO, HK_BACKEND_CPU, HK_BACKEND_CUDA, HK_BACKEND_REFERENCE };
+
+const char *hk_protocol_name(enum hk_protocol protocol);
+const char *hk_transport_name(enum hk_transport transport);
+
+struct hk_config_listener {
+  char name[HK_CONFIG_NAME_MAX];
+  enum hk_protocol protocol;
+  enum hk_transport transport;
+  struct sockaddr_storage address; /* IPv4 or IPv6 */
+  int64_t precision;               /* line: ns in a unit of time */
+};
+
+struct hk_config_detector {
+  char name[HK_CONFIG_NAME_MAX];
+  char match[513]; /* glob on names of sensors, ends with 0 */
+  struct hk_detector detector;
+};
+
+struct hk_config {
+  uint32_t backend;           /* enum hk_backend_choice */
+  uint32_t log_level;         /* enum hk_level */
+  uint32_t threads;           /* of the cpu backend; 0 = one for each core */
+  uint32_t max_sensors;       /* 1..16,777,215 */
+  uint32_t max_connections;   /* over TCP, all listeners together */
+  uint32_t max_subscriptions; /* different ones at one time */
+  uint32_t max_pending;       /* points of one connection that are not scored yet, before no more is read from it */
+  uint32_t backlog;           /* points of all connections that are not scored yet; room for as many is kept */
+  uint64_t memory;            /* bytes that sensors may take; 0 = no limit */
+  uint64_t max_frame;         /* bytes */
+  uint64_t max_line;          /* bytes */
+  uint64_t queue;             /* bytes waiting for one subscriber */
+  int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
+  int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */
+  int64_t handshake;          /* ns for a HELLO */
+  int64_t idle;               /* ns without a byte after which a connection that feeds is closed; 0 = never */
+  int64_t stuck;              /* ns without progress after which a subscriber that does not read is closed; 0 = never */
+  int64_t drain;              /* ns that the end may take */
+  struct hk_config_listener *listeners;
+  uint32_t n_listeners;
+  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector */
+  uint32_t n_detectors;
+};
+
+/* Called with each fault, one line without its end. */
+typedef void hk_config_fault(void *arg, const char *message);
+
+/* Reads a configuration. Returns 0 and *out (freed with hk_config_free), or -EINVAL after `fault` was told what is wrong, or
+ * another negative errno (also told). With no [listen] section the four default listeners stand. */
+int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg);
+/* The same for the file at a path. */
+int hk_config_load(struct hk_config *out, const char *path, hk_config_fault *fault, void *arg);
+void hk_config_free(struct hk_config *config); /* may be called twice */
+
+/* Reads "127.0.0.1:7410", "[::1]:7410" or "localhost:7410". 0 or -EINVAL. */
+int hk_address_parse(const char *text, struct sockaddr_storage *out);
+/* The other way; `out` has room for HK_ADDRESS_MAX bytes. */
+#define HK_ADDRESS_MAX 64
+void hk_address_format(const struct sockaddr *address, char out[HK_ADDRESS_MAX]);
+
+#endif

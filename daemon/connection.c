@@ -1,0 +1,229 @@
+/* The life of a connection; see the table in connection.h. Every way out passes through hk_connection_close. */
+#include "daemon/connection.h"
+
+#include "daemon/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LINGER 2000000000 /* ns */
+#define LINES_BUFFER 65536
+#define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
+
+static void on_close(uv_handle_t *handle)
+{
+  struct hk_connection *c = handle->data;
+  struct hk_server *server = c->server;
+  hk_inbox_free(&c->inbox);
+  hk_splitter_free(&c->splitter);
+  free(c->data);
+  hk_server_remove(server, c);
+  free(c);
+}
+
+void hk_connection_close(struct hk_connection *c)
+{
+  if (c->state == HK_CLOSED)
+    return;
+  c->state = HK_CLOSED;
+  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  hk_stage_close(c->server->stage, c->source);
+  uv_close((uv_handle_t *)&c->tcp, on_close);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+  struct hk_connection *c = handle->data;
+  size_t size = sizeof c->server->discard;
+  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : c->server->discard;
+  (void)suggested;
+  *out = uv_buf_init(space, space ? (unsigned)size : 0);
+}
+
+static void go_on(struct hk_connection *c);
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer);
+
+static void read_start(struct hk_connection *c)
+{
+  if (c->reading || c->ended || (c->draining && c->state == HK_OPEN))
+    return;
+  if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) == 0)
+    c->reading = true;
+  else
+    hk_connection_close(c);
+}
+
+static void read_stop(struct hk_connection *c)
+{
+  uv_read_stop((uv_stream_t *)&c->tcp);
+  c->reading = false;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+  struct hk_connection *c = stream->data;
+  (void)buffer;
+  if (n == 0)
+    return;
+  if (n > 0) {
+    c->heard = hk_now();
+    if (c->state != HK_OPEN)
+      return;
+    c->server->intake.wall = hk_wall();
+    c->kind->wrote(c, (size_t)n);
+    go_on(c);
+    return;
+  }
+  if (n == UV_EOF && c->state == HK_OPEN) {
+    c->ended = true;
+    read_stop(c);
+    go_on(c);
+    return;
+  }
+  if (n != UV_EOF && c->state == HK_OPEN)
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost: %s",
+                n == UV_ENOBUFS ? "no memory to read it" : uv_strerror((int)n));
+  hk_connection_close(c);
+}
+
+static void park(struct hk_connection *c)
+{
+  read_stop(c);
+  if (!c->parked)
+    hk_server_park(c->server, c);
+}
+
+/* Takes what came, as far as it goes. */
+static void go_on(struct hk_connection *c)
+{
+  while (c->state == HK_OPEN) {
+    const enum hk_turn step = c->replies > REPLIES_MAX ? HK_TURN_WAIT : c->kind->step(c);
+    if (step == HK_TURN_MORE)
+      continue;
+    if (step == HK_TURN_WAIT) {
+      park(c);
+    } else if (step == HK_TURN_NEED && c->ended) {
+      c->kind->end(c);
+    } else if (step == HK_TURN_NEED) {
+      read_start(c);
+    }
+    return;
+  }
+}
+
+void hk_connection_go_on(struct hk_connection *c)
+{
+  go_on(c);
+}
+
+void hk_connection_drain(struct hk_connection *c)
+{
+  if (c->state != HK_OPEN)
+    return;
+  read_stop(c);
+  c->draining = true;
+}
+
+static void on_wrote(struct hk_subscriber *s, int status)
+{
+  struct hk_connection *c = (struct hk_connection *)((char *)s - offsetof(struct hk_connection, subscriber));
+  if (c->state == HK_CLOSED)
+    return;
+  if (status < 0) {
+    hk_connection_close(c);
+    return;
+  }
+  hk_send_gap(c->server->publisher, s);
+  if (uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0 && c->replies > 0) {
+    c->replies = 0;
+    if (c->parked)
+      go_on(c);
+  }
+}
+
+void hk_connection_start(struct hk_connection *c)
+{
+  c->tcp.data = c;
+  c->subscriber.stream = (uv_stream_t *)&c->tcp;
+  c->subscriber.wrote = on_wrote;
+  c->opened = c->heard = hk_now();
+  go_on(c);
+}
+
+void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
+{
+  if (c->state == HK_CLOSED)
+    return;
+  if (hk_send(&c->subscriber, data, size) != 0) {
+    hk_connection_close(c);
+    return;
+  }
+  c->replies += size;
+}
+
+static void on_shutdown(uv_shutdown_t *request, int status)
+{
+  struct hk_connection *c = request->data;
+  if (status != 0 || c->ended)
+    hk_connection_close(c);
+}
+
+void hk_connection_finish(struct hk_connection *c)
+{
+  if (c->state != HK_OPEN)
+    return;
+  c->state = HK_LINGERING;
+  c->deadline = hk_now() + LINGER;
+  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  c->shutdown.data = c;
+  if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
+    hk_connection_close(c);
+    return;
+  }
+  read_start(c);
+}
+
+void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *message)
+{
+  if (c->state != HK_OPEN)
+    return;
+  c->kind->refuse(c, code, message);
+  hk_connection_finish(c);
+}
+
+void hk_connection_tick(struct hk_connection *c, int64_t now)
+{
+  const struct hk_config *config = c->server->config;
+  const bool stuck = hk_subscriber_stuck(&c->subscriber, now, config->stuck);
+  if (c->state == HK_LINGERING && now > c->deadline && (stuck || uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0)) {
+    hk_connection_close(c);
+  } else if (c->state != HK_OPEN) {
+    return;
+  } else if (stuck) {
+    c->server->counters.cut_off++;
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer,
+                "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
+                uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
+    hk_connection_close(c);
+  } else if (c->kind == &hk_binary_kind && !c->greeted && now - c->opened > config->handshake) {
+    c->server->counters.timed_out++;
+    hk_connection_refuse(c, HANKEL_TIMEOUT, "no HELLO came within the handshake deadline");
+  } else if (config->idle > 0 && !c->subscriber.view && !c->parked && now - c->heard > config->idle) {
+    c->server->counters.timed_out++;
+    hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
+  }
+}
+
+char *hk_lines_space(struct hk_connection *c, size_t *size)
+{
+  if (!c->data && !(c->data = malloc(LINES_BUFFER)))
+    return NULL;
+  c->start = c->size = 0; /* reading goes on only when all was taken */
+  *size = LINES_BUFFER;
+  return c->data;
+}
+
+void hk_lines_wrote(struct hk_connection *c, size_t n)
+{
+  c->size = n;
+}

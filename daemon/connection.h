@@ -1,0 +1,108 @@
+/* Connection: one TCP peer, whatever its protocol.
+ *
+ * open -> (bytes come, the kind takes them step by step)... -> finish -> lingering -> closed
+ *
+ * A step that cannot go on for want of room (the peer has too many points pending, or does not read its replies) parks the
+ * connection: nothing more is read from it, so that TCP pushes back, until the server wakes it. After an error the last words
+ * are sent, the sending side is shut, and what still comes is thrown away for a moment: a close with unread bytes would
+ * destroy the words on their way.
+ *
+ * State    entered by                          reads    leaves to
+ * OPEN     accept                              takes    LINGERING, CLOSED
+ * LINGERING hk_connection_finish               discards CLOSED (end of stream, fault, deadline)
+ * CLOSED   hk_connection_close                 -        freed once its handle is closed
+ *
+ * Thread: the loop's. */
+#ifndef HK_CONNECTION_H
+#define HK_CONNECTION_H
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/publish.h"
+#include "proto/feed.h"
+#include "proto/frame.h"
+#include "proto/line.h"
+
+#include <uv.h>
+
+struct hk_server;
+struct hk_connection;
+
+enum hk_turn {
+  HK_TURN_MORE, /* something was taken; call again */
+  HK_TURN_NEED, /* all that came was taken */
+  HK_TURN_WAIT, /* parked until the server wakes it */
+  HK_TURN_OVER, /* finished or closed */
+};
+
+/* What a protocol does with a connection. */
+struct hk_connection_kind {
+  char *(*space)(struct hk_connection *c, size_t *size); /* where bytes go; NULL: no memory */
+  void (*wrote)(struct hk_connection *c, size_t n);      /* n bytes were put there */
+  enum hk_turn (*step)(struct hk_connection *c);
+  void (*end)(struct hk_connection *c); /* the peer's stream has ended and all steps are done */
+  void (*refuse)(struct hk_connection *c, uint16_t code, const char *message); /* sends last words: enum hankel_error_code */
+};
+extern const struct hk_connection_kind hk_binary_kind, hk_line_kind, hk_text_kind;
+
+enum hk_connection_state { HK_OPEN, HK_LINGERING, HK_CLOSED };
+
+struct hk_connection {
+  uv_tcp_t tcp;
+  uv_shutdown_t shutdown;
+  struct hk_server *server;
+  const struct hk_config_listener *listener;
+  const struct hk_connection_kind *kind;
+  struct hk_connection *next, *previous; /* of the server */
+  struct hk_connection *next_parked;
+  bool parked;
+  bool reading;
+  bool ended;    /* the peer's stream has */
+  bool draining; /* no more is read */
+  enum hk_connection_state state;
+  uint32_t index;  /* among the server's connections */
+  uint32_t source; /* of its points in the stage */
+  char peer[HK_ADDRESS_MAX];
+  int64_t opened;   /* ns */
+  int64_t heard;    /* ns: when bytes last came */
+  int64_t deadline; /* ns, LINGERING: when it is closed at last */
+  size_t replies;   /* bytes of replies that wait to be sent */
+  struct hk_log_quota quota;
+  struct hk_subscriber subscriber;
+
+  /* binary */
+  struct hk_inbox inbox;
+  bool greeted;
+  bool leaving; /* BYE came */
+  uint32_t bye_tag;
+  uint64_t feed_number;
+  struct hk_feed feed;
+
+  /* line and text */
+  struct hk_splitter splitter;
+  char *data;
+  size_t start, size; /* of what was read and is not taken yet; bytes read */
+};
+
+/* Takes over a connection that a listener has accepted on c->tcp. */
+void hk_connection_start(struct hk_connection *c);
+/* Goes on after a park. */
+void hk_connection_go_on(struct hk_connection *c);
+/* Sends a reply (copied). When it cannot be sent the connection is closed. */
+void hk_connection_reply(struct hk_connection *c, const void *data, size_t size);
+/* Sends what is queued, then closes. */
+void hk_connection_finish(struct hk_connection *c);
+/* Reads no more; what came is still taken, as far as whole frames and lines go. */
+void hk_connection_drain(struct hk_connection *c);
+/* Says why, then finishes; logs it. */
+void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *message);
+/* Closes at once; the connection is freed later. May be called twice. */
+void hk_connection_close(struct hk_connection *c);
+/* Deadlines. Called every second. */
+void hk_connection_tick(struct hk_connection *c, int64_t now);
+
+/* The part of line and text connections that reads into a buffer for the splitter. */
+char *hk_lines_space(struct hk_connection *c, size_t *size);
+void hk_lines_wrote(struct hk_connection *c, size_t n);
+
+#endif

@@ -1,0 +1,35 @@
+/* Intake: where decoded points, whatever their protocol, become staged ones or are counted with the reason why not.
+ * Thread: the loop's. */
+#ifndef HK_INTAKE_H
+#define HK_INTAKE_H
+
+#include "daemon/counters.h"
+#include "daemon/log.h"
+#include "daemon/registry.h"
+#include "daemon/stage.h"
+
+struct hk_intake {
+  struct hk_registry *registry;
+  struct hk_stage *stage;
+  struct hk_counters *counters;
+  struct hk_log *log;
+  int64_t max_ahead;                            /* ns; 0 = any time is taken */
+  uint32_t max_pending;                         /* points of one source */
+  int64_t wall;                                 /* ns: set by whoever reads a socket, before it hands points over */
+  struct hk_log_quota full, no_detector, ahead; /* log lines of each kind */
+};
+
+/* True when a source may hand over up to n points now. */
+bool hk_intake_open(const struct hk_intake *intake, uint32_t source, uint32_t n);
+
+/* Takes n points by handle. Returns how many had handles that are no good; they are dropped and counted. */
+uint32_t hk_intake_columns(struct hk_intake *intake, uint32_t source, uint32_t n, const uint32_t *handle, const int64_t *time,
+                           const double *value);
+
+/* Takes a point by name, which is valid. */
+void hk_intake_named(struct hk_intake *intake, uint32_t source, const char *name, size_t length, int64_t time, double value);
+
+/* Logs that names were refused, as often as is useful. refusal: enum hankel_refusal. */
+void hk_intake_refused(struct hk_intake *intake, int refusal, const char *name, size_t length);
+
+#endif

@@ -1,0 +1,69 @@
+/* Line protocol over TCP: each line's fields become points. There are no replies. A line that is wrong is counted and logged, and
+ * the next one is read as if nothing had happened. */
+#include "daemon/lines.h"
+
+#include "daemon/server.h"
+
+#include <stdlib.h>
+
+void hk_lines_take(struct hk_server *server, const struct hk_lines_from *from, const char *text, size_t length)
+{
+  struct hk_line *line = &server->line;
+  char buffer[HK_NAME_MAX];
+  line->unit = from->unit;
+  hk_line_parse(line, text, length);
+  if (line->error) {
+    server->counters.bad_lines++;
+    hk_log_peer(&server->log, from->quota, HK_LOG_WARNING, from->peer, "line %llu dropped, byte %u: %s",
+                (unsigned long long)from->number, line->error_byte, line->error);
+    return;
+  }
+  server->counters.lines++;
+  server->counters.strings += line->strings;
+  for (uint32_t i = 0; i < line->n; i++) {
+    uint32_t name_length;
+    const char *name = hk_line_name(line, i, buffer, &name_length);
+    hk_intake_named(&server->intake, from->source, name, name_length, line->timed ? line->time : server->intake.wall,
+                    line->points[i].value);
+  }
+}
+
+static enum hk_turn step(struct hk_connection *c)
+{
+  struct hk_server *server = c->server;
+  const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
+  const char *text;
+  size_t length, used = 0;
+  if (!hk_intake_open(&server->intake, c->source, HK_LINE_FIELDS))
+    return HK_TURN_WAIT;
+  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, &text, &length);
+  c->start += used;
+  if (status == HK_LINE_NONE)
+    return HK_TURN_NEED;
+  if (status == HK_LINE_WHOLE) {
+    hk_lines_take(server, &from, text, length);
+  } else {
+    server->counters.bad_lines++;
+    hk_log_peer(&server->log, &c->quota, HK_LOG_WARNING, c->peer, "line %llu dropped: %s", (unsigned long long)c->splitter.line,
+                status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
+  }
+  return HK_TURN_MORE;
+}
+
+static void end(struct hk_connection *c)
+{
+  const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
+  const char *text;
+  size_t length;
+  if (hk_splitter_end(&c->splitter, &text, &length) == HK_LINE_WHOLE)
+    hk_lines_take(c->server, &from, text, length);
+  hk_connection_close(c);
+}
+
+static void refuse(struct hk_connection *c, uint16_t code, const char *message)
+{
+  (void)code;
+  hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);
+}
+
+const struct hk_connection_kind hk_line_kind = { hk_lines_space, hk_lines_wrote, step, end, refuse };

@@ -1,0 +1,42 @@
+/* Listener: a TCP or UDP socket that takes input. Thread: the loop's. */
+#ifndef HK_LISTENER_H
+#define HK_LISTENER_H
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+
+#include <uv.h>
+
+struct hk_server;
+
+/* Of UDP: buffers for one recvmmsg. */
+struct hk_udp_buffers;
+
+struct hk_listener {
+  struct hk_server *server;
+  const struct hk_config_listener *config;
+  bool open;                    /* a handle of it is open */
+  char address[HK_ADDRESS_MAX]; /* that was bound */
+  struct hk_log_quota quota;
+  uv_tcp_t tcp;
+  /* udp */
+  uv_poll_t poll;
+  int fd; /* -1: none */
+  bool polling;
+  uint32_t source;
+  uint32_t kernel_lost; /* as the kernel counted last */
+  struct hk_udp_buffers *buffers;
+};
+
+/* Binds, listens, and prints the bare line `listening ...`. 0, or a negative errno with a message. */
+int hk_listener_open(struct hk_listener *l, struct hk_server *server, const struct hk_config_listener *config, char *error,
+                     size_t size);
+void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
+
+/* udp.c */
+int hk_udp_open(struct hk_listener *l, char *error, size_t size);
+void hk_udp_close(struct hk_listener *l);
+/* Reads again, if it was paused for want of room. */
+void hk_udp_go_on(struct hk_listener *l);
+
+#endif

@@ -1,0 +1,53 @@
+/* Log: lines on standard error, for people at a terminal or for the journal.
+ *
+ * A line is `hankeld: LEVEL: MESSAGE`, or `<N>MESSAGE` when standard error is the journal (systemd tells by $JOURNAL_STREAM).
+ * Two kinds of lines are bare in both cases, because programs read them:
+ *     listening PROTOCOL TRANSPORT ADDRESS:PORT      once for each listener, the port being the one that was really taken
+ *     ready                                          the daemon serves
+ *
+ * What peers cause goes through hk_log_peer: a few lines for each peer and a few more for all peers together in ten seconds;
+ * the rest is counted and the count logged, so that a flood of faults is no flood of lines. Thread: the loop's. */
+#ifndef HK_LOG_H
+#define HK_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hk_level {
+  HK_LOG_ERROR = 3,
+  HK_LOG_WARNING = 4,
+  HK_LOG_NOTICE = 5,
+  HK_LOG_INFO = 6,
+  HK_LOG_DEBUG = 7
+}; /* as syslog numbers them */
+
+/* Lines allowed in a stretch of time; all zero at the start. */
+struct hk_log_quota {
+  int64_t since; /* ns, monotonic: start of the present stretch */
+  uint32_t lines;
+  uint32_t left_out;
+};
+
+struct hk_log {
+  enum hk_level level; /* lines beyond it are not written */
+  bool journal;
+  struct hk_log_quota peers; /* of all peers together */
+};
+
+void hk_log_init(struct hk_log *log, enum hk_level level);
+
+void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A line that a peer caused: `PEER: MESSAGE`. quota: the peer's own. */
+void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* A bare line. */
+void hk_log_bare(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Monotonic clock, ns. */
+int64_t hk_now(void);
+/* Wall clock, ns since the epoch. */
+int64_t hk_wall(void);
+
+#endif

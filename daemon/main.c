@@ -1,0 +1,113 @@
+/* hankeld: options, configuration, and the server's life. */
+#include "daemon/server.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
+
+static const char help[] =
+    "usage: hankeld -c FILE [--check]\n\n"
+    "Watches sensors and publishes change-point scores and alerts.\n\n"
+    "  -c, --config FILE  the configuration; hankeld.conf(5) describes it\n"
+    "      --check        says what is wrong with the configuration, or what a sensor needs; then ends\n"
+    "      --help         shows this\n"
+    "      --version      shows the version\n\n"
+    "It prints `listening PROTOCOL TRANSPORT ADDRESS:PORT` for each listener and `ready` on standard error when it\n"
+    "serves. SIGTERM and SIGINT end it after all points that were taken have been scored.\n";
+
+static void print_fault(void *arg, const char *message)
+{
+  (void)arg;
+  fprintf(stderr, "%s\n", message);
+}
+
+/* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
+static int check(const struct hk_config *config, const char *path)
+{
+  struct hk_backend *backend;
+  char error[256];
+  struct hk_config small = *config;
+  small.max_sensors = 1; /* to be asked only */
+  small.threads = 1;
+  if (hk_backend_open(&backend, &small, NULL, NULL, error, sizeof error) != 0) {
+    fprintf(stderr, "%s: %s\n", path, error);
+    return FAILED;
+  }
+  printf("%s: ok\n", path);
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    const uint64_t one = backend->ops->need(backend, i, 1), all = backend->ops->need(backend, i, config->max_sensors);
+    printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u%s\n", config->detectors[i].name,
+           (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors,
+           config->memory > 0 && all > config->memory ? ", which memory does not allow" : "");
+  }
+  backend->ops->close(backend);
+  return DONE;
+}
+
+static int serve(const struct hk_config *config)
+{
+  char error[512];
+  struct hk_server *server = calloc(1, sizeof *server);
+  if (!server) {
+    fprintf(stderr, "hankeld: no memory to start\n");
+    return FAILED;
+  }
+  int result = FAILED;
+  if (hk_server_open(server, config, error, sizeof error) == 0)
+    result = hk_server_run(server) == 0 ? DONE : FAILED;
+  else
+    hk_log(&server->log, HK_LOG_ERROR, "%s", error);
+  hk_server_close(server);
+  free(server);
+  return result;
+}
+
+int main(int argc, char **argv)
+{
+  enum { OPTION_CHECK = 256, OPTION_HELP, OPTION_VERSION };
+  static const struct option options[] = { { "config", required_argument, NULL, 'c' },
+                                           { "check", no_argument, NULL, OPTION_CHECK },
+                                           { "help", no_argument, NULL, OPTION_HELP },
+                                           { "version", no_argument, NULL, OPTION_VERSION },
+                                           { NULL, 0, NULL, 0 } };
+  const char *path = NULL;
+  bool only_check = false;
+  int option;
+  while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+    switch (option) {
+    case 'c':
+      path = optarg;
+      break;
+    case OPTION_CHECK:
+      only_check = true;
+      break;
+    case OPTION_HELP:
+      fputs(help, stdout);
+      return DONE;
+    case OPTION_VERSION:
+      puts("hankeld " HANKELD_VERSION);
+      return DONE;
+    default:
+      fprintf(stderr, "hankeld --help says how it is used\n");
+      return USAGE;
+    }
+  }
+  if (optind < argc) {
+    fprintf(stderr, "hankeld: `%s` is not understood; hankeld --help says how it is used\n", argv[optind]);
+    return USAGE;
+  }
+  if (!path) {
+    fprintf(stderr, "hankeld: a configuration is needed: hankeld -c FILE\n");
+    return USAGE;
+  }
+  struct hk_config config;
+  if (hk_config_load(&config, path, print_fault, NULL) != 0)
+    return FAILED;
+  signal(SIGPIPE, SIG_IGN);
+  const int result = only_check ? check(&config, path) : serve(&config);
+  hk_config_free(&config);
+  return result;
+}

@@ -1,0 +1,14 @@
+#include "daemon/notify.h"
+
+#include <systemd/sd-daemon.h>
+
+void hk_notify(const char *state)
+{
+  (void)sd_notify(0, state); /* nobody to tell it to is no fault */
+}
+
+uint64_t hk_notify_watchdog(void)
+{
+  uint64_t us = 0;
+  return sd_watchdog_enabled(0, &us) > 0 ? us : 0;
+}

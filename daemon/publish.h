@@ -1,0 +1,66 @@
+/* Publisher: results and events to those who asked for them.
+ *
+ * What a subscriber asked for is a view. Subscribers that ask for the same share one: its results are selected and encoded
+ * once, and the bytes are sent to all of them. Whether a sensor's name matches is found out once for each view.
+ *
+ * A subscriber has a bounded queue. While it is full results are left out and counted, and a gap notice stands where they
+ * would have been; events have a quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
+ * Thread: the loop's. */
+#ifndef HK_PUBLISH_H
+#define HK_PUBLISH_H
+
+#include "cpu/backend.h"
+#include "daemon/config.h"
+#include "daemon/counters.h"
+#include "daemon/registry.h"
+
+#include <uv.h>
+
+struct hk_publisher;
+struct hk_view;
+
+/* A subscriber: part of a connection, zero-initialised. */
+struct hk_subscriber {
+  uv_stream_t *stream;
+  void (*wrote)(struct hk_subscriber *subscriber, int status); /* a write has ended, well or not */
+  struct hk_view *view;                                        /* NULL: not subscribed */
+  struct hk_subscriber *next;                                  /* of the view */
+  uint64_t gap_results, gap_events;                            /* left out since the last gap notice */
+  uint64_t *named;                                             /* bit for each slot: its name was sent (binary) */
+  uint32_t named_words;
+  size_t queued;    /* bytes in the queue when progress was last looked at */
+  int64_t progress; /* ns: when the queue was last seen empty or shrinking */
+};
+
+struct hk_wanted {
+  enum hk_protocol format; /* binary or text */
+  uint32_t what;           /* enum hankel_what, added up */
+  float min_score;
+  struct hk_string glob;
+};
+
+int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, const struct hk_registry *registry,
+                     struct hk_counters *counters);
+void hk_publisher_free(struct hk_publisher *publisher); /* NULL is fine; no subscriber may be left */
+
+/* Subscribes, in place of what was asked for before. 0, or -ENOSPC: too many different subscriptions, -EINVAL: glob, -ENOMEM;
+ * then all is as before. */
+int hk_subscribe(struct hk_publisher *publisher, struct hk_subscriber *subscriber, const struct hk_wanted *wanted);
+/* Ends the subscription, if there is one, and frees what the subscriber holds. */
+void hk_unsubscribe(struct hk_publisher *publisher, struct hk_subscriber *subscriber);
+
+/* Sends the results and events of a batch, or the notices of a sweep. */
+void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch);
+/* A slot is about to be freed: nothing that is remembered of its name holds any more. */
+void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
+
+/* Sends bytes (copied) to a subscriber's connection, behind all that was sent before. 0 or negative errno. */
+int hk_send(struct hk_subscriber *subscriber, const void *data, size_t size);
+/* Sends the gap notice that is due, if the queue has room again. */
+void hk_send_gap(struct hk_publisher *publisher, struct hk_subscriber *subscriber);
+/* True when the subscriber has taken nothing off a queue that is not empty for `stuck` ns. Called now and then. */
+bool hk_subscriber_stuck(struct hk_subscriber *subscriber, int64_t now, int64_t stuck);
+
+uint32_t hk_publisher_views(const struct hk_publisher *publisher);
+
+#endif

@@ -1,0 +1,255 @@
+/* The table is ck's hash set of sensors; the arrays by slot grow by doubling up to max_sensors. */
+#include "daemon/registry.h"
+
+#include "daemon/glob.h"
+
+#include <ck_hs.h>
+#include <ck_malloc.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
+
+/* What the table holds; a key to look for has the same first members. */
+struct sensor {
+  const char *name;
+  size_t length;
+  uint32_t slot;
+  uint32_t detector;
+  char text[]; /* the name, with a 0 */
+};
+
+struct hk_registry {
+  struct hk_backend *backend;
+  uint32_t max_sensors, n_detectors;
+  struct hk_glob **globs; /* of the detectors */
+  uint32_t *of_detector;  /* sensors of each */
+  ck_hs_t table;
+  struct ck_malloc memory;
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
+  uint32_t count;
+  uint32_t slots, capacity; /* slots ever used; size of the arrays below */
+  struct sensor **sensor;   /* by slot; NULL when free */
+  uint32_t *handle;         /* by slot; HK_NO_HANDLE when free */
+  uint8_t *generation;      /* by slot */
+  uint32_t *free_slot;      /* a stack */
+  uint32_t n_free;
+  uint32_t removed; /* since the table was last rebuilt */
+};
+
+static void *table_malloc(size_t size)
+{
+  return malloc(size);
+}
+
+static void table_free(void *memory, size_t size, bool defer)
+{
+  (void)size;
+  (void)defer; /* one thread: nobody else reads the old table */
+  free(memory);
+}
+
+/* ck hands the seed through as a number: it is the address of the secret. */
+static unsigned long hash(const void *key, unsigned long seed)
+{
+  const struct sensor *k = key;
+  return XXH3_64bits_withSecret(k->name, k->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
+}
+
+static bool same(const void *a, const void *b)
+{
+  const struct sensor *x = a, *y = b;
+  return x->length == y->length && memcmp(x->name, y->name, x->length) == 0;
+}
+
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_backend *backend)
+{
+  int status = -ENOMEM;
+  struct hk_registry *r = calloc(1, sizeof *r);
+  if (!r)
+    return -ENOMEM;
+  r->backend = backend;
+  r->max_sensors = config->max_sensors;
+  r->n_detectors = config->n_detectors;
+  r->globs = calloc(config->n_detectors, sizeof *r->globs);
+  r->of_detector = calloc(config->n_detectors, sizeof *r->of_detector);
+  if (!r->globs || !r->of_detector)
+    goto failed;
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    status = hk_glob_new(&r->globs[i], config->detectors[i].match, strlen(config->detectors[i].match));
+    if (status != 0)
+      goto failed;
+  }
+  if (getrandom(r->secret, sizeof r->secret, 0) != (ssize_t)sizeof r->secret) {
+    status = -EIO;
+    goto failed;
+  }
+  r->memory = (struct ck_malloc){ .malloc = table_malloc, .free = table_free };
+  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hash, same, &r->memory, 1024, (unsigned long)r->secret)) {
+    status = -ENOMEM;
+    goto failed;
+  }
+  *out = r;
+  return 0;
+failed:
+  hk_registry_free(r);
+  return status;
+}
+
+void hk_registry_free(struct hk_registry *r)
+{
+  if (!r)
+    return;
+  for (uint32_t i = 0; r->globs && i < r->n_detectors; i++)
+    hk_glob_free(r->globs[i]);
+  for (uint32_t i = 0; i < r->slots; i++)
+    free(r->sensor[i]);
+  if (r->table.map)
+    ck_hs_destroy(&r->table);
+  free(r->globs);
+  free(r->of_detector);
+  free(r->sensor);
+  free(r->handle);
+  free(r->generation);
+  free(r->free_slot);
+  free(r);
+}
+
+static int grow(void *array, size_t element, uint32_t capacity)
+{
+  void **place = array;
+  void *moved = realloc(*place, element * capacity);
+  if (!moved)
+    return -ENOMEM;
+  *place = moved;
+  return 0;
+}
+
+/* Makes room for one more slot in the arrays. */
+static int make_room(struct hk_registry *r)
+{
+  if (r->slots < r->capacity)
+    return 0;
+  uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
+  if (capacity > r->max_sensors)
+    capacity = r->max_sensors;
+  if (grow(&r->sensor, sizeof *r->sensor, capacity) != 0 || grow(&r->handle, sizeof *r->handle, capacity) != 0 ||
+      grow(&r->generation, sizeof *r->generation, capacity) != 0 || grow(&r->free_slot, sizeof *r->free_slot, capacity) != 0)
+    return -ENOMEM;
+  memset(r->generation + r->capacity, 0, capacity - r->capacity);
+  r->capacity = capacity;
+  return 0;
+}
+
+static int find_detector(const struct hk_registry *r, const char *name, size_t length, uint32_t *out)
+{
+  for (uint32_t i = 0; i < r->n_detectors; i++)
+    if (hk_glob_match(r->globs[i], name, length)) {
+      *out = i;
+      return 0;
+    }
+  return HANKEL_NO_DETECTOR;
+}
+
+static int add(struct hk_registry *r, const char *name, size_t length, unsigned long hashed, uint32_t *out)
+{
+  uint32_t detector;
+  int status = find_detector(r, name, length, &detector);
+  if (status != 0)
+    return status;
+  if (r->count == r->max_sensors || (r->n_free == 0 && make_room(r) != 0))
+    return HANKEL_FULL;
+  const uint32_t slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : r->slots;
+  struct sensor *s = malloc(sizeof *s + length + 1);
+  if (!s)
+    return HANKEL_FULL;
+  *s = (struct sensor){ s->text, length, slot, detector };
+  memcpy(s->text, name, length);
+  s->text[length] = 0;
+  if (r->backend->ops->add(r->backend, slot, detector, hk_seed(name, length)) != 0) {
+    free(s);
+    return HANKEL_FULL;
+  }
+  if (!ck_hs_put_unique(&r->table, hashed, s)) {
+    r->backend->ops->remove(r->backend, slot);
+    free(s);
+    return HANKEL_FULL;
+  }
+  if (r->n_free > 0)
+    r->n_free--;
+  else
+    r->slots++;
+  r->sensor[slot] = s;
+  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  r->of_detector[detector]++;
+  r->count++;
+  *out = slot;
+  return 0;
+}
+
+int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+{
+  const struct sensor key = { .name = name, .length = length };
+  const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
+  const struct sensor *found = ck_hs_get(&r->table, hashed, &key);
+  if (!found)
+    return add(r, name, length, hashed, slot);
+  *slot = found->slot;
+  return 0;
+}
+
+int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+{
+  return hk_name_valid(name, length) ? hk_registry_take_valid(r, name, length, slot) : HANKEL_BAD_NAME;
+}
+
+int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
+{
+  *slot = handle & 0xffffff;
+  return *slot < r->slots && r->handle[*slot] == handle ? 0 : HK_UNKNOWN;
+}
+
+uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
+{
+  return r->handle[slot];
+}
+
+struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
+{
+  return (struct hk_string){ r->sensor[slot]->text, r->sensor[slot]->length };
+}
+
+void hk_registry_evict(struct hk_registry *r, uint32_t slot)
+{
+  struct sensor *s = r->sensor[slot];
+  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
+  r->backend->ops->remove(r->backend, slot);
+  r->of_detector[s->detector]--;
+  free(s);
+  r->sensor[slot] = NULL;
+  r->handle[slot] = HK_NO_HANDLE;
+  r->generation[slot]++;
+  r->free_slot[r->n_free++] = slot;
+  r->count--;
+  /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
+  if (++r->removed > r->count + 1024) {
+    (void)ck_hs_rebuild(&r->table);
+    r->removed = 0;
+  }
+}
+
+uint32_t hk_registry_count(const struct hk_registry *r)
+{
+  return r->count;
+}
+
+uint32_t hk_registry_count_of(const struct hk_registry *r, uint32_t detector)
+{
+  return r->of_detector[detector];
+}
+
+uint32_t hk_registry_slots(const struct hk_registry *r)
+{
+  return r->slots;
+}

@@ -1,0 +1,335 @@
+/* Wiring, life and end of the daemon. */
+#include "daemon/server.h"
+
+#include "daemon/notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#define SPARE_DESCRIPTORS 32 /* for all but connections */
+#define NO_INDEX UINT32_MAX
+
+/* --- connections ----------------------------------------------------------------------------------------------------- */
+
+bool hk_server_add(struct hk_server *s, struct hk_connection *c)
+{
+  c->previous = NULL;
+  c->next = s->connections;
+  if (c->next)
+    c->next->previous = c;
+  s->connections = c;
+  c->index = NO_INDEX;
+  if (s->n_connections == s->max_connections)
+    return false;
+  s->n_connections++;
+  for (c->index = 0; s->by_index[c->index];)
+    c->index++;
+  s->by_index[c->index] = c;
+  return true;
+}
+
+void hk_server_remove(struct hk_server *s, struct hk_connection *c)
+{
+  if (c->previous)
+    c->previous->next = c->next;
+  else
+    s->connections = c->next;
+  if (c->next)
+    c->next->previous = c->previous;
+  if (c->parked) {
+    struct hk_connection **link = &s->parked;
+    while (*link != c)
+      link = &(*link)->next_parked;
+    *link = c->next_parked;
+    if (s->parked_tail == &c->next_parked)
+      s->parked_tail = link;
+  }
+  if (c->index == NO_INDEX)
+    return;
+  s->by_index[c->index] = NULL;
+  s->n_connections--;
+  s->counters.lost += hk_feed_lost(&c->feed);
+  s->counters.lost_points += hk_feed_lost_points(&c->feed);
+  s->counters.repeated += c->feed.repeated;
+  s->counters.reordered += c->feed.reordered;
+  s->counters.too_late += c->feed.too_late;
+  s->counters.bad_datagrams += c->feed.malformed;
+}
+
+void hk_server_park(struct hk_server *s, struct hk_connection *c)
+{
+  c->parked = true;
+  c->next_parked = NULL;
+  *s->parked_tail = c;
+  s->parked_tail = &c->next_parked;
+}
+
+/* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
+static void wake_parked(struct hk_server *s)
+{
+  struct hk_connection *c = s->parked;
+  s->parked = NULL;
+  s->parked_tail = &s->parked;
+  while (c) {
+    struct hk_connection *next = c->next_parked;
+    c->parked = false;
+    hk_connection_go_on(c);
+    c = next;
+  }
+}
+
+uint64_t hk_server_feed_number(struct hk_server *s, const struct hk_connection *c)
+{
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
+    hk_log(&s->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
+  return (number & ~(uint64_t)0xffff) | c->index;
+}
+
+struct hk_connection *hk_server_feed(const struct hk_server *s, uint64_t feed)
+{
+  const uint32_t index = feed & 0xffff;
+  struct hk_connection *c = index < s->max_connections && feed >> 16 != 0 ? s->by_index[index] : NULL;
+  return c && c->state == HK_OPEN && c->greeted && !c->leaving && c->feed_number == feed ? c : NULL;
+}
+
+/* --- what the shard calls -------------------------------------------------------------------------------------------- */
+
+static void on_results(void *arg, struct hk_batch *batch)
+{
+  struct hk_server *s = arg;
+  hk_publish(s->publisher, batch);
+}
+
+static void on_idle(void *arg, uint32_t slot)
+{
+  struct hk_server *s = arg;
+  hk_publisher_forget(s->publisher, slot);
+  hk_registry_evict(s->registry, slot);
+  s->counters.evicted++;
+}
+
+static void on_settled(void *arg)
+{
+  struct hk_server *s = arg;
+  s->intake.wall = hk_wall();
+  wake_parked(s);
+  if (s->deadline == 0)
+    for (uint32_t i = 0; i < s->n_listeners; i++)
+      if (s->listeners[i].config->transport == HK_TRANSPORT_UDP)
+        hk_udp_go_on(&s->listeners[i]);
+}
+
+/* --- the end --------------------------------------------------------------------------------------------------------- */
+
+static void drain_step(struct hk_server *s)
+{
+  if (!hk_shard_quiet(&s->shard) && hk_now() < s->deadline)
+    return;
+  /* All is scored and published. Connections are told, flushed and closed; those that do not read are given up at the deadline.
+   */
+  for (struct hk_connection *c = s->connections, *next; c; c = next) {
+    next = c->next;
+    if (hk_now() >= s->deadline)
+      hk_connection_close(c);
+    else
+      hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
+  }
+  if (!s->connections)
+    uv_stop(&s->loop);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+  struct hk_server *s = handle->data;
+  if (s->deadline != 0) {
+    hk_log(&s->log, HK_LOG_WARNING, "second signal %d: ending at once", number);
+    s->deadline = hk_now();
+    drain_step(s);
+    uv_stop(&s->loop);
+    return;
+  }
+  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number, s->counters.pending);
+  hk_notify("STOPPING=1");
+  s->deadline = hk_now() + s->config->drain;
+  for (uint32_t i = 0; i < s->n_listeners; i++)
+    hk_listener_close(&s->listeners[i]);
+  for (struct hk_connection *c = s->connections; c; c = c->next)
+    hk_connection_drain(c);
+}
+
+/* --- clocks ---------------------------------------------------------------------------------------------------------- */
+
+static void on_launch(uv_check_t *check)
+{
+  struct hk_server *s = check->data;
+  hk_shard_launch(&s->shard);
+  if (s->deadline != 0)
+    drain_step(s);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+  struct hk_server *s = timer->data;
+  const int64_t now = hk_now();
+  hk_shard_sweep(&s->shard);
+  wake_parked(s);
+  for (struct hk_connection *c = s->connections, *next; c; c = next) {
+    next = c->next;
+    hk_connection_tick(c, now);
+  }
+  if (s->ticks++ % 10 == 0 && s->deadline == 0) {
+    char state[256];
+    snprintf(
+        state, sizeof state, "STATUS=%u sensors, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
+        hk_registry_count(s->registry), s->n_connections, s->counters.in, s->counters.scored, hk_counters_dropped(&s->counters));
+    hk_notify(state);
+  }
+}
+
+/* All is well while this runs and no batch has been in flight for too long. */
+static void on_watchdog(uv_timer_t *timer)
+{
+  struct hk_server *s = timer->data;
+  if ((uint64_t)hk_shard_age(&s->shard) / 1000 < s->watchdog_us)
+    hk_notify("WATCHDOG=1");
+  else
+    hk_log(&s->log, HK_LOG_ERROR, "the %s backend has not finished a batch for %.1f s", s->shard.backend->ops->name,
+           (double)hk_shard_age(&s->shard) * 1e-9);
+}
+
+/* --- open, run, close ------------------------------------------------------------------------------------------------ */
+
+/* As many connections as there are descriptors for. */
+static void limit_connections(struct hk_server *s)
+{
+  struct rlimit files;
+  s->max_connections = s->config->max_connections;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+    return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files); /* what is had in the end is asked next */
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= (rlim_t)s->max_connections + SPARE_DESCRIPTORS)
+    return;
+  s->max_connections = files.rlim_cur > SPARE_DESCRIPTORS ? (uint32_t)files.rlim_cur - SPARE_DESCRIPTORS : 1;
+  hk_log(&s->log, HK_LOG_WARNING,
+         "max_connections = %u is beyond the limit of open files; %u are taken (ulimit -n, LimitNOFILE=)",
+         s->config->max_connections, s->max_connections);
+}
+
+static int loop_open(struct hk_server *s, char *error, size_t size)
+{
+  int status = uv_loop_init(&s->loop);
+  if (status != 0) {
+    snprintf(error, size, "event loop: %s", uv_strerror(status));
+    return status;
+  }
+  s->loop_open = true;
+  uv_check_init(&s->loop, &s->launch);
+  uv_timer_init(&s->loop, &s->second);
+  uv_timer_init(&s->loop, &s->watchdog);
+  s->launch.data = s->second.data = s->watchdog.data = s->terminate.data = s->interrupt.data = s;
+  status = uv_signal_init(&s->loop, &s->terminate);
+  if (status == 0)
+    status = uv_signal_init(&s->loop, &s->interrupt);
+  if (status != 0)
+    snprintf(error, size, "signals: %s", uv_strerror(status));
+  return status;
+}
+
+int hk_server_open(struct hk_server *s, const struct hk_config *config, char *error, size_t size)
+{
+  s->config = config;
+  s->parked_tail = &s->parked;
+  s->started = hk_now();
+  hk_log_init(&s->log, (enum hk_level)config->log_level);
+  limit_connections(s);
+  int status = loop_open(s, error, size);
+  if (status != 0)
+    return status;
+  status = hk_shard_open(&s->shard, &s->loop, config, error, size);
+  if (status != 0)
+    return status;
+  s->by_index = calloc(s->max_connections, sizeof(struct hk_connection *));
+  s->listeners = calloc(config->n_listeners, sizeof *s->listeners);
+  status = s->by_index && s->listeners ? hk_stage_new(&s->stage, config->backlog, config->max_sensors) : -ENOMEM;
+  if (status == 0)
+    status = hk_registry_new(&s->registry, config, s->shard.backend);
+  if (status == 0)
+    status = hk_publisher_new(&s->publisher, config, s->registry, &s->counters);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", strerror(-status));
+    return status;
+  }
+  s->shard.stage = s->stage;
+  s->shard.log = &s->log;
+  s->shard.counters = &s->counters;
+  s->shard.results = on_results;
+  s->shard.idle = on_idle;
+  s->shard.settled = on_settled;
+  s->shard.arg = s;
+  s->intake = (struct hk_intake){ .registry = s->registry,
+                                  .stage = s->stage,
+                                  .counters = &s->counters,
+                                  .log = &s->log,
+                                  .max_ahead = config->max_ahead,
+                                  .max_pending = config->max_pending };
+  for (uint32_t i = 0; i < config->n_listeners; i++) {
+    status = hk_listener_open(&s->listeners[i], s, &config->listeners[i], error, size);
+    if (status != 0)
+      return status;
+    s->n_listeners++;
+  }
+  return 0;
+}
+
+int hk_server_run(struct hk_server *s)
+{
+  uv_check_start(&s->launch, on_launch);
+  uv_timer_start(&s->second, on_second, 1000, 1000);
+  uv_signal_start(&s->terminate, on_signal, SIGTERM);
+  uv_signal_start(&s->interrupt, on_signal, SIGINT);
+  s->watchdog_us = hk_notify_watchdog();
+  if (s->watchdog_us > 0)
+    uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
+  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u detectors, up to %u sensors",
+         s->shard.backend->ops->name, s->config->n_detectors, s->config->max_sensors);
+  hk_log_bare("ready");
+  hk_notify("READY=1");
+  uv_run(&s->loop, UV_RUN_DEFAULT);
+  const bool clean = s->counters.pending == 0;
+  hk_log(&s->log, clean ? HK_LOG_INFO : HK_LOG_WARNING, "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up",
+         s->counters.in, s->counters.scored, s->counters.pending);
+  return clean ? 0 : 1;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+  (void)arg;
+  if (!uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+void hk_server_close(struct hk_server *s)
+{
+  for (uint32_t i = 0; i < s->n_listeners; i++)
+    hk_listener_close(&s->listeners[i]);
+  for (struct hk_connection *c = s->connections; c; c = c->next)
+    hk_connection_close(c);
+  hk_shard_close(&s->shard);
+  if (s->loop_open) {
+    uv_walk(&s->loop, close_handle, NULL);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop);
+    s->loop_open = false;
+  }
+  hk_publisher_free(s->publisher);
+  hk_registry_free(s->registry);
+  hk_stage_free(s->stage);
+  free(s->listeners);
+  free(s->by_index);
+}

@@ -1,0 +1,74 @@
+/* Server: everything that runs, and the loop that runs it.
+ *
+ * hk_server_open -> hk_server_run (until SIGTERM or SIGINT, then drains) -> hk_server_close
+ *
+ * The end: listeners close, nothing more is read, all points that were taken are scored and published, subscribers get what is
+ * queued for them; the configuration's `drain` bounds it all. A second signal ends it at once. Thread: the loop's. */
+#ifndef HK_SERVER_H
+#define HK_SERVER_H
+
+#include "daemon/buffer.h"
+#include "daemon/config.h"
+#include "daemon/connection.h"
+#include "daemon/counters.h"
+#include "daemon/intake.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/publish.h"
+#include "daemon/registry.h"
+#include "daemon/shard.h"
+#include "daemon/stage.h"
+
+#include <uv.h>
+
+struct hk_server {
+  uv_loop_t loop;
+  bool loop_open;
+  const struct hk_config *config;
+  struct hk_log log;
+  struct hk_counters counters;
+  struct hk_shard shard;
+  struct hk_registry *registry;
+  struct hk_stage *stage;
+  struct hk_intake intake;
+  struct hk_publisher *publisher;
+  struct hk_listener *listeners;
+  uint32_t n_listeners;
+
+  struct hk_connection *connections; /* list */
+  struct hk_connection **by_index;   /* max_connections of them; NULL = free */
+  uint32_t n_connections;            /* that count against the limit */
+  uint32_t max_connections;          /* the configuration's, or as many as there are descriptors for */
+  struct hk_connection *parked, **parked_tail;
+
+  uv_check_t launch;
+  uv_timer_t second, watchdog;
+  uv_signal_t terminate, interrupt;
+  int64_t started;  /* ns, monotonic */
+  int64_t deadline; /* ns: when draining is given up; 0 = not draining */
+  uint64_t ticks;
+  uint64_t watchdog_us;
+
+  struct hk_line line; /* the parser's, shared by all connections */
+  char discard[65536]; /* what lingering connections still send */
+};
+
+/* Opens all that the configuration says and begins to serve. server: zeroed. 0, or a negative errno with a message; close it in
+ * either case. */
+int hk_server_open(struct hk_server *server, const struct hk_config *config, char *error, size_t size);
+/* 0 after a clean end; 1 when points or results had to be given up. */
+int hk_server_run(struct hk_server *server);
+void hk_server_close(struct hk_server *server);
+
+/* For connections. Adds one; false when it is over the limit (it is to be refused). */
+bool hk_server_add(struct hk_server *server, struct hk_connection *c);
+void hk_server_remove(struct hk_server *server, struct hk_connection *c);
+void hk_server_park(struct hk_server *server, struct hk_connection *c);
+/* A number for a connection's UDP feed, and the open connection of a number (NULL: none). */
+uint64_t hk_server_feed_number(struct hk_server *server, const struct hk_connection *c);
+struct hk_connection *hk_server_feed(const struct hk_server *server, uint64_t feed);
+
+/* status.c: the counters as one JSON object. */
+void hk_status_json(struct hk_server *server, struct hk_buffer *out);
+
+#endif
