@@ -6,16 +6,17 @@
 States and alerts must be the same for every point; scores within the backend's tolerance. TAP on standard output.
 """
 import glob
-import math
 import os
 import subprocess
 import sys
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
 
-# Largest difference of a score; share of the scores that may differ by more than a millionth. The model's columns have 7 digits.
-# float32 scores depend on rounding where singular values lie close together, and the feedback vector carries that on a few ticks.
-TOLERANCE = {'reference': (1e-6, 0.0), 'cpu': (5e-3, 0.02), 'cuda': (5e-3, 0.02)}
+# Largest difference of a score, and the mean difference. The model's columns have 7 digits; the float32 backends round, and where
+# singular values lie close together, or with no re-orthogonalisation (preset = paper), or while a float32 ring holds samples far from
+# its reference (faults.csv jumps by 1e6), rounding weighs more.
+TOLERANCE = {'reference': (1e-6, 1e-7), 'float32': (1e-3, 1e-6)}
+LOOSER = {'expected_request_latency.csv': (1e-3, 1e-5), 'expected_faults.csv': (1e-2, 1e-5)}
 
 
 def columns(lines):
@@ -45,8 +46,8 @@ def check(hankel, backend, path):
     got, got_events = columns(run.stdout.splitlines()[1:])
     if len(got) != len(want):
         return f'{len(got)} points came out, {len(want)} went in'
-    largest, over = 0.0, 0
-    most, share = TOLERANCE[backend]
+    largest = total = 0.0
+    most, mean = TOLERANCE.get(backend) or LOOSER.get(os.path.basename(path), TOLERANCE['float32'])
     for i, ((a, state_a), (b, state_b)) in enumerate(zip(got, want)):
         if state_a != state_b or (a is None) != (b is None):
             return f'point {i}: score {a}, {state_a}; the model says {b}, {state_b}'
@@ -54,14 +55,14 @@ def check(hankel, backend, path):
             if not abs(a - b) <= most + 1e-7:
                 return f'point {i}: score {a}; the model says {b}'
             largest = max(largest, abs(a - b))
-            over += abs(a - b) > 1e-6 + 1e-7
-    if over > math.ceil(share * len(want)):
-        return f'{over} of {len(want)} scores differ by more than 1e-6'
+            total += abs(a - b)
+    if total > mean * len(want):
+        return f'scores differ by {total / len(want):.2g} on average'
     for i in range(max(len(got_events), len(want_events))):
         a, b = got_events[i:i + 1], want_events[i:i + 1]
         if not a or not b or a[0][:3] != b[0][:3] or abs(a[0][3] - b[0][3]) > most + 1e-7:
             return f'event {i}: {a}; the model says {b}'
-    print(f'# {recording}: {len(want)} points, {len(want_events)} events, scores within {largest:.2g}, {over} over 1e-6')
+    print(f'# {recording}: {len(want)} points, {len(want_events)} events, scores within {largest:.2g}, {total / len(want):.2g} on average')
     return None
 
 
