@@ -23,7 +23,7 @@ SECOND = 10**9
 # name: (recording, detector)
 RECORDINGS = {
     'machine_temperature': ('machine_temperature_system_failure.csv', 'false_alarms=2000'),
-    'request_latency': ('ec2_request_latency_system_failure.csv', 'preset=paper,window=40,rank=3,signal=0,min_score=0,alert=0.003'),
+    'request_latency': ('ec2_request_latency_system_failure.csv', 'preset=paper,window=40,rank=3,alert=off'),
     'agent_key_hold': ('rogue_agent_key_hold.csv', 'algorithm=svd,window=24,rank=4,stride=3,alert=0.7,hold=2'),
     'cylinder_bell_funnel': ('CBF.txt', 'present=power,operator=gram,window=20,rank=2,krylov=7,alert=0.6,signal=0'),
     'coffee': ('Coffee.txt', 'scale=window,window=10,gap=19,preset=precise,krylov=10,alert=0.4,baseline=2,hold=3,clear=0.9'),
