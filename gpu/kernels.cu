@@ -10,7 +10,11 @@ HK_INLINE uint32_t hk_shared_doubles(const struct hk_detector *d)
   return 2 * ((hk_steps_max(d) + 1) & ~1u) + 3 * HK_RANK_MAX + 1 + HK_WARPS_MAX; /* even: what follows is 16-byte aligned */
 }
 
-HK_INLINE uint32_t hk_shared_floats(const struct hk_detector *d) { return 8 * hk_cuda_padded(d->window) + hk_steps_max(d); }
+/* A multiple of 4 for the coefficients too: the assembler unrolls loops over them by four and reads ahead of the loop's end. */
+HK_INLINE uint32_t hk_shared_floats(const struct hk_detector *d)
+{
+  return 8 * hk_cuda_padded(d->window) + ((hk_steps_max(d) + 3) & ~3u);
+}
 
 /* Doubles of one of the two matrices in scratch memory, and all bytes of it. */
 HK_INLINE uint64_t hk_scratch_doubles(const struct hk_detector *d) { return (uint64_t)((hk_steps_max(d) + 1) & ~1u) * d->rank; }

@@ -8,13 +8,14 @@
 #include "gpu/records.h"
 #include "cpu/state.h"
 
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-_Static_assert(sizeof(struct hk_cuda_record) + 12 + 15 <= 256, "a sensor takes at most 4 (span + w) + 256 bytes");
+static_assert(sizeof(struct hk_cuda_record) + 12 + 15 <= 256, "a sensor takes at most 4 (span + w) + 256 bytes");
 
 #define SLAB_FIRST (256 * 1024u)      /* bytes of a detector's first slab */
 #define SLAB_LAST (64 * 1024 * 1024u) /* and of its largest */
