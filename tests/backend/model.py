@@ -238,7 +238,7 @@ class Alert:
     def __init__(self, d):
         self.d = d
         self.adaptive = d['alert'] == 'adaptive'
-        self.threshold = None if self.adaptive else float(np.float32(d['alert']))
+        self.threshold = float(np.float32(d['alert'])) if isinstance(d['alert'], float) else None
         white = (1.4 + 0.6 * math.log(d['window'])) / d['window']
         self.odds = float(np.float32(d['signal'])) * white / (1 - white)
         self.raised, self.number, self.over, self.quiet, self.since, self.peak = False, 0, 0, 0, 0, 0.0
