@@ -178,13 +178,18 @@ static bool is_value(const struct hk_line_point *p)
 /* Names by the rule; done last, for most lines are good. */
 static const char *check_names(struct cursor *c, const struct hk_line *l)
 {
+  static const char too_long[] = "the sensor's name is longer than 512 bytes";
   const char *fault = check_piece(c, l->key, l->key_length);
+  if (!fault && l->key_length > HK_NAME_MAX) {
+    c->p = l->key;
+    fault = too_long;
+  }
   for (uint32_t i = 0; i < l->n && !fault; i++) {
     const struct hk_line_point *p = &l->points[i];
     fault = check_piece(c, p->field, p->field_length);
     if (!fault && (size_t)l->key_length + (is_value(p) ? 0 : 1 + p->field_length) > HK_NAME_MAX) {
       c->p = p->field;
-      fault = "the sensor's name is longer than 512 bytes";
+      fault = too_long;
     }
   }
   return fault;
