@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #define SPARE_DESCRIPTORS 32 /* for all but connections */
+#define EVICT_PART 65536     /* slots */
 #define NO_INDEX UINT32_MAX
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
@@ -109,6 +110,7 @@ static void on_idle(void *arg, uint32_t slot)
 {
   struct hk_server *s = arg;
   hk_publisher_forget(s->publisher, slot);
+  hk_stage_forget(s->stage, slot);
   hk_registry_evict(s->registry, slot);
   s->counters.evicted++;
 }
@@ -172,11 +174,25 @@ static void on_launch(uv_check_t *check)
     drain_step(s);
 }
 
+/* Names that were registered and never fed. The backend has seen nothing of them, so its sweeps cannot tell. A second looks at a
+ * part of the slots. */
+static void evict_unused(struct hk_server *s, int64_t now)
+{
+  const uint32_t slots = hk_registry_slots(s->registry), part = slots < EVICT_PART ? slots : EVICT_PART;
+  for (uint32_t i = 0; i < part; i++) {
+    s->evict_cursor = s->evict_cursor + 1 < slots ? s->evict_cursor + 1 : 0;
+    if (hk_stage_untouched(s->stage, s->evict_cursor) && now - s->config->evict > hk_registry_made(s->registry, s->evict_cursor))
+      on_idle(s, s->evict_cursor);
+  }
+}
+
 static void on_second(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
   const int64_t now = hk_now();
   hk_shard_sweep(&s->shard);
+  if (s->config->evict > 0)
+    evict_unused(s, now);
   wake_parked(s);
   for (struct hk_connection *c = s->connections, *next; c; c = next) {
     next = c->next;

@@ -47,6 +47,7 @@ struct hk_server {
   int64_t started;  /* ns, monotonic */
   int64_t deadline; /* ns: when draining is given up; 0 = not draining */
   uint64_t ticks;
+  uint32_t evict_cursor; /* slot */
   uint64_t watchdog_us;
 
   struct hk_line line; /* the parser's, shared by all connections */
