@@ -7,18 +7,19 @@
 
 extern const struct hk_kernels hk_kernels_portable;
 #ifdef HK_X86_KERNELS
-extern const struct hk_kernels hk_kernels_avx2, hk_kernels_avx512;
+extern const struct hk_kernels hk_kernels_avx2, hk_kernels_avx512, hk_kernels_avx512_half;
 
-static const struct hk_kernels *const all[] = { &hk_kernels_avx512, &hk_kernels_avx2, &hk_kernels_portable, NULL };
+static const struct hk_kernels *const all[] = { &hk_kernels_avx512, &hk_kernels_avx512_half, &hk_kernels_avx2,
+                                                &hk_kernels_portable, NULL };
 
 const struct hk_kernels *const *hk_kernels_all(void)
 {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-    return all + 2;
+    return all + 3;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512vl"))
-    return all + 1;
+    return all + 2;
   return all;
 }
 #else

@@ -75,6 +75,8 @@ struct hk_work {
 struct hk_kernels {
   const char *name;
   uint32_t lanes;
+  /* Kernels with half as many lanes that give the same bits, for groups that they can hold; or NULL. */
+  const struct hk_kernels *half;
   /* Scores n <= lanes tasks of a detector; work->shape is that of its window. */
   void (*score)(struct hk_work *work, const struct hk_detector *d, struct hk_task *task, uint32_t n);
   /* The parts, for tests and benchmarks. */

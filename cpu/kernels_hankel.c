@@ -5,7 +5,7 @@
 #include "cpu/lanes.h"
 
 /* Rows of the largest tile: its sums, as many numbers of x, and one of v fill the registers. */
-#if HK_LANES == 16
+#ifdef __AVX512VL__
 #define ROWS 12u
 #else
 #define ROWS 7u
@@ -49,7 +49,7 @@ static void square(vec *restrict y, bool add, const vec *restrict x, const vec *
       CASE(5)
       CASE(6)
       CASE(7)
-#if HK_LANES == 16
+#ifdef __AVX512VL__
       CASE(8)
       CASE(9)
       CASE(10)

@@ -4,6 +4,11 @@
 static void group(struct hk_work *work, const struct hk_detector *d, struct hk_task *task, uint32_t n)
 {
   const struct spans spans = spans_load(work, d, task, n);
+  if (!any(~spans.present_zero)) { /* sensors that stand still cost little */
+    for (uint32_t l = 0; l < n; l++)
+      task[l].z = task[l].share = 0;
+    return;
+  }
   feedback_load(work, task, n);
   const bool svd = d->algorithm == HK_ALGORITHM_SVD;
   const vec energy = spans_energy(work->present, d->window);
@@ -23,10 +28,17 @@ static void group(struct hk_work *work, const struct hk_detector *d, struct hk_t
 #define STRING2(x) #x
 #define STRING(x) STRING2(x)
 
+#ifdef HK_HALF
+extern const struct hk_kernels HK_PASTE(hk_kernels, HK_HALF);
+#endif
+
 extern const struct hk_kernels FOR_ISA(hk_kernels);
 const struct hk_kernels FOR_ISA(hk_kernels) = {
   .name = STRING(HK_ISA),
   .lanes = HK_LANES,
+#ifdef HK_HALF
+  .half = &HK_PASTE(hk_kernels, HK_HALF),
+#endif
   .score = group,
   .load = spans_load_only,
   .split = hankel_split,

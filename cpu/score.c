@@ -94,10 +94,16 @@ void hk_scorer_free(struct hk_scorer *scorer)
 
 void hk_score(struct hk_scorer *scorer, const struct hk_detector *d, struct hk_task *task, size_t n)
 {
-  const uint32_t lanes = scorer->kernels->lanes;
   scorer->work.shape = hk_shape(d->window);
-  for (size_t from = 0; from < n; from += lanes)
-    scorer->kernels->score(&scorer->work, d, task + from, (uint32_t)(n - from < lanes ? n - from : lanes));
+  while (n > 0) {
+    const struct hk_kernels *k = scorer->kernels;
+    while (k->half && n <= k->half->lanes)
+      k = k->half;
+    const uint32_t now = n < k->lanes ? (uint32_t)n : k->lanes;
+    k->score(&scorer->work, d, task, now);
+    task += now;
+    n -= now;
+  }
 }
 
 void hk_feedback_reset(float *feedback, uint64_t seed, uint32_t window)
