@@ -3,6 +3,7 @@
 #include "cpu/engine.h"
 
 #include <assert.h>
+#include <cblas.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ static void finish(void *owner, const struct hk_job *job)
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
                    const struct hk_backend_config *config, uint32_t threads, char *error, size_t size)
 {
+  openblas_set_num_threads(1); /* the threads are ours */
   struct hk_engine *e = calloc(1, sizeof *e);
   if (!e) {
     snprintf(error, size, "no memory for a backend");

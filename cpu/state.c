@@ -107,9 +107,11 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
                     const float *ring, const float *feedback)
 {
   const uint32_t span = hk_detector_span(d);
+  struct hk_window w = *window;
   uint8_t *at = out;
+  w.head = w.count == span ? 0 : w.count; /* the oldest sample stands first */
   header_write(at, d);
-  at = put_fields(at + HEADER, window, window_fields, COUNT(window_fields));
+  at = put_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
   at = put_fields(at, alert, alert_fields, COUNT(alert_fields));
   for (uint32_t i = 0, from = window->count == span ? window->head : 0; i < window->count; i++) {
     at = put(at, &ring[from], sizeof *ring);
@@ -126,8 +128,9 @@ static bool window_sound(const struct hk_window *w, const struct hk_detector *d)
 {
   const uint32_t span = hk_detector_span(d);
   return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
-         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->count <= span && w->filled <= w->count &&
-         w->age <= d->baseline * span && w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
+         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->count <= span &&
+         w->head == (w->count == span ? 0 : w->count) && w->filled <= w->count && w->age <= d->baseline * span &&
+         w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
 }
 
 static bool all_finite(const float *x, size_t n)
@@ -177,7 +180,6 @@ int hk_state_read(const void *state, size_t size, const struct hk_detector *d, s
   }
   if (!all_finite(numbers, n) || filled != w.filled || fabs(norm - 1) > 1e-3)
     return -EINVAL;
-  w.head = w.count == span ? 0 : w.count; /* the oldest stands first */
   memcpy(ring, numbers, w.count * sizeof *ring);
   memcpy(feedback, numbers + w.count, d->window * sizeof *feedback);
   *window = w;

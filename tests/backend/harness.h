@@ -1,0 +1,62 @@
+/* Feeding backends and collecting what they say. Everything here ends the program (with a message) when something fails that
+ * is not being tested: no memory, a batch out of order. */
+#ifndef HK_TEST_HARNESS_H
+#define HK_TEST_HARNESS_H
+
+#include "cpu/backend.h"
+#include "tests/backend/signals.h"
+
+/* A way to open a backend. */
+struct backend_kind {
+  const char *name;
+  int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
+  uint32_t threads;
+};
+
+/* Points of several sensors in the order in which they are fed. */
+struct points {
+  uint32_t n, slots; /* slots 0..slots-1 */
+  uint32_t *slot;
+  int64_t *time;
+  double *value;
+};
+
+/* What came back, aligned with the points. Events have the index of their point in `points`. */
+struct results {
+  float *score;
+  uint8_t *state;
+  struct hk_event *event;
+  uint32_t n_events;
+};
+
+/* The backend of that name, or NULL. cpu has two threads. */
+const struct backend_kind *backend_kind(const char *name);
+
+/* Whether it runs on this machine: there may be no GPU, and HANKELD_KERNELS may ask for instructions that are missing. When
+ * not, standard error says why. */
+bool backend_present(const struct backend_kind *kind);
+
+/* The series of n sensors, sensor i being slot i, interleaved by chance; the order within a sensor is kept. */
+struct points points_mix(const struct series *series, uint32_t n, uint64_t seed);
+void points_free(struct points *p);
+
+struct results results_new(uint32_t n);
+void results_free(struct results *r);
+
+/* Opens with detectors and room for `sensors`; fails the test when that fails. */
+struct hk_backend *backend_open(const struct backend_kind *kind, const struct hk_detector *detectors, uint32_t n,
+                                uint32_t sensors);
+
+/* Adds a sensor named "s<seed>"; fails the test when that is refused. */
+void sensor_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed);
+uint64_t sensor_seed(uint64_t seed);
+
+/* Feeds points from..to-1 in batches of at most `cut` points, several in flight. random != 0: batches of random sizes up to
+ * cut. No batch has over HK_BATCH_PER_SENSOR points of a sensor. Results land at the points' places. */
+void feed(struct hk_backend *b, const struct points *p, uint32_t from, uint32_t to, uint32_t cut, uint64_t random,
+          struct results *out);
+
+/* Fails the test unless the results of points from..to-1 and all events are the same bit for bit. */
+void results_same(const struct results *a, const struct results *b, const struct points *p, const char *what);
+
+#endif

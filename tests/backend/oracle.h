@@ -1,0 +1,20 @@
+/* What the points of one sensor should give, in double and with no backend: the window rules, then the score of
+ * cpu/reference.h, and how well the data determine it. No alerts: detectors that are checked against it have alert = off. */
+#ifndef HK_TEST_ORACLE_H
+#define HK_TEST_ORACLE_H
+
+#include "cpu/detector.h"
+#include "tests/backend/signals.h"
+
+struct oracle_point {
+  uint8_t state;
+  double z; /* NaN where none is due */
+  double share;
+  double ritz_gap;  /* smallest relative gap among what the algorithm chose between: see struct hk_reference_score */
+  double exact_gap; /* smaller of: H2's first and second singular value; H1's r-th and next; each as a part of the first */
+};
+
+/* Fills in s->n points. Ends the program when there is no memory. */
+void oracle_run(const struct hk_detector *d, uint64_t seed, const struct series *s, struct oracle_point *out);
+
+#endif

@@ -1,0 +1,212 @@
+/* Conformance, second half: what a backend promises of its road whatever the scores are. The same points give the same
+ * results bit for bit however they are cut into batches, whatever the number of threads, whatever neighbours do, and through
+ * an export and import; events are those of the reference backend. Argument: BACKEND. */
+#include "tests/backend/harness.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct backend_kind *kind;
+
+/* Several of different widths, so that they share batches; each with alerts, since these reach back into the baseline. */
+static const char *const detector_texts[] = {
+  "window=16,alert=0.3,signal=0,interval=1s",
+  "window=33,alert=adaptive,false_alarms=50000,min_score=0.02",
+  "window=20,algorithm=svd,alert=0.3,cooldown=0,interval=1s",
+  "window=48,preset=paper,stride=3,alert=0.3,hold=2,interval=1s",
+  "window=17,krylov=17,rank=2,fill=linear,max_fill=5,alert=0.5,signal=0",
+};
+#define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
+#define SENSORS (DETECTORS * SIGNALS)
+#define POINTS 400
+
+/* A road: detectors, sensors of all signals under each, their points, and the results to compare with. */
+struct road {
+  struct hk_detector detector[DETECTORS];
+  struct points points;
+  struct results expected; /* large batches, the kind's own number of threads */
+};
+
+/* A backend with all sensors of the road bound; the sensor of series i has slot `last - i` where last is given. */
+static struct hk_backend *road_open(const struct road *r, const struct backend_kind *how, uint32_t last)
+{
+  struct hk_backend *b = backend_open(how, r->detector, DETECTORS, SENSORS);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    sensor_add(b, last ? last - i : i, i % DETECTORS, i);
+  return b;
+}
+
+static struct results road_run(const struct road *r, const struct backend_kind *how, const struct points *p, uint32_t cut,
+                               uint64_t random)
+{
+  struct hk_backend *b = road_open(r, how, 0);
+  struct results results = results_new(p->n);
+  feed(b, p, 0, p->n, cut, random, &results);
+  b->ops->close(b);
+  return results;
+}
+
+static int set_up(void **state)
+{
+  static struct road r;
+  struct series series[SENSORS];
+  char error[256];
+  for (uint32_t i = 0; i < DETECTORS; i++) {
+    if (hk_detector_parse(detector_texts[i], &r.detector[i], error, sizeof error) != 0)
+      fail_msg("%s: %s", detector_texts[i], error);
+  }
+  for (uint32_t i = 0; i < SENSORS; i++)
+    series[i] = series_new(i / DETECTORS, i, POINTS);
+  r.points = points_mix(series, SENSORS, 7);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    series_free(&series[i]);
+  r.expected = road_run(&r, kind, &r.points, 5000, 0);
+  *state = &r;
+  return 0;
+}
+
+static int tear_down(void **state)
+{
+  struct road *r = *state;
+  points_free(&r->points);
+  results_free(&r->expected);
+  return 0;
+}
+
+static void check_same(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random, const char *what)
+{
+  struct results got = road_run(r, how, &r->points, cut, random);
+  results_same(&r->expected, &got, &r->points, what);
+  results_free(&got);
+}
+
+static void cuts_do_not_show(void **state)
+{
+  check_same(*state, kind, 1, 0, "one point a batch");
+  check_same(*state, kind, 7, 1, "batches of 1 to 7");
+  check_same(*state, kind, 700, 2, "batches of 1 to 700");
+  check_same(*state, kind, SENSORS * POINTS, 0, "as large as can be");
+}
+
+static void threads_do_not_show(void **state)
+{
+  for (uint32_t threads = 1; threads <= 5; threads += 2) {
+    const struct backend_kind how = { kind->name, kind->open, threads };
+    check_same(*state, &how, 5000, 0, "another number of threads");
+  }
+}
+
+/* Every seventh sensor sends nothing but what is not a value: the others give what they gave. */
+static void neighbours_are_left_alone(void **state)
+{
+  const struct road *r = *state;
+  static const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
+  struct points p = r->points;
+  double *values = malloc(p.n * sizeof *values);
+  assert_non_null(values);
+  for (uint32_t i = 0; i < p.n; i++)
+    values[i] = p.slot[i] % 7 == 0 ? bad[i % 4] : p.value[i];
+  p.value = values;
+  struct results got = road_run(r, kind, &p, 5000, 0);
+  uint32_t others = 0;
+  for (uint32_t i = 0; i < p.n; i++) {
+    if (p.slot[i] % 7 == 0) {
+      assert_true(got.state[i] == HK_STATE_REJECTED && isnan(got.score[i]));
+    } else {
+      others++;
+      if (got.state[i] != r->expected.state[i] || memcmp(&got.score[i], &r->expected.score[i], sizeof(float)) != 0)
+        fail_msg("point %u of slot %u changed", i, p.slot[i]);
+    }
+  }
+  assert_true(others > p.n / 2);
+  results_free(&got);
+  free(values);
+}
+
+/* Moves the sensors from one backend to another, to other slots, in the middle of their points. */
+static void state_goes_on(void **state)
+{
+  const struct road *r = *state;
+  const uint32_t half = r->points.n / 2;
+  struct results got = results_new(r->points.n);
+  struct hk_backend *from = road_open(r, kind, 0), *to = road_open(r, kind, SENSORS - 1);
+  feed(from, &r->points, 0, half, 1000, 0, &got);
+  for (uint32_t i = 0; i < SENSORS; i++) {
+    const int64_t size = from->ops->export_(from, i, NULL, 0);
+    assert_true(size > 0);
+    void *bytes = malloc((size_t)size);
+    assert_non_null(bytes);
+    assert_int_equal(from->ops->export_(from, i, bytes, (size_t)size), size);
+    assert_int_equal(to->ops->import_(to, SENSORS - 1 - i, bytes, (size_t)size), 0);
+    free(bytes);
+  }
+  from->ops->close(from);
+  struct points p = r->points;
+  p.slot = malloc(p.n * sizeof *p.slot);
+  assert_non_null(p.slot);
+  for (uint32_t i = 0; i < p.n; i++)
+    p.slot[i] = SENSORS - 1 - r->points.slot[i];
+  feed(to, &p, half, p.n, 1000, 0, &got);
+  to->ops->close(to);
+  for (uint32_t i = 0; i < got.n_events; i++)
+    got.event[i].slot = r->points.slot[got.event[i].index];
+  if (strcmp(kind->name, "reference") != 0) /* which rounds to float32 */
+    results_same(&r->expected, &got, &r->points, "moved in the middle");
+  results_free(&got);
+  free(p.slot);
+}
+
+static bool near(double a, double b, double relative)
+{
+  return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) + 1e-30;
+}
+
+/* The signals whose scores are far from any threshold, so that rounding decides nothing. */
+static void events_are_those_of_the_reference(void **state)
+{
+  const struct road *r = *state;
+  struct results want = road_run(r, backend_kind("reference"), &r->points, 5000, 0);
+  uint32_t raised = 0, i = 0, j = 0;
+  for (; i < want.n_events && j < r->expected.n_events; i++, j++) {
+    const struct hk_event *x = &want.event[i], *y = &r->expected.event[j];
+    const int64_t interval = 2 * (int64_t)TEST_INTERVAL;
+    if (x->index != y->index || x->kind != y->kind || x->number != y->number || x->time != y->time || x->from != y->from ||
+        llabs(x->instant - y->instant) > interval || fabs((double)(x->score - y->score)) > 2e-4 ||
+        !near(x->before, y->before, 1e-3) || !near(x->after, y->after, 1e-3))
+      fail_msg("event %u of slot %u (signal %u, detector %u): point %u kind %u number %u instant %lld score %g levels %g %g; the "
+               "reference says slot %u point %u kind %u number %u instant %lld score %g levels %g %g",
+               i, y->slot, (unsigned)(y->slot / DETECTORS), (unsigned)(y->slot % DETECTORS), y->index, y->kind, y->number,
+               (long long)y->instant, (double)y->score, y->before, y->after, x->slot, x->index, x->kind, x->number,
+               (long long)x->instant, (double)x->score, x->before, x->after);
+    raised += x->kind == HK_EVENT_RAISED;
+  }
+  assert_int_equal(want.n_events, r->expected.n_events);
+  assert_true(raised > SENSORS / 4);
+  print_message("# %u events, %u raised\n", want.n_events, raised);
+  results_free(&want);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
+    fprintf(stderr, "usage: %s cpu|cuda|reference\n", argv[0]);
+    return 2;
+  }
+  if (!backend_present(kind))
+    return 77;
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(cuts_do_not_show),
+    cmocka_unit_test(threads_do_not_show),
+    cmocka_unit_test(neighbours_are_left_alone),
+    cmocka_unit_test(state_goes_on),
+    cmocka_unit_test(events_are_those_of_the_reference),
+  };
+  return cmocka_run_group_tests_name("road", tests, set_up, tear_down);
+}
