@@ -1,0 +1,301 @@
+"""Client of hankeld in pure Python: standard library only, one file.
+
+    import hankel
+
+    with hankel.Client("127.0.0.1:7410") as client:
+        client.send("machine temperature", 1700000000000000000, 21.5)     # time in ns since 1970
+        client.sync()                                                     # the daemon has taken it over
+
+    with hankel.Client() as client:
+        client.subscribe("machine*", min_score=0.8)
+        for item in client:                                               # Result, Event or Gap
+            print(item)
+
+Calls block, at most for the client's timeout. Points are buffered and sent in batches (`flush`, `sync`, or when there are many). When the
+connection breaks ConnectionError is raised: make a new client. One client, one thread. The protocol is described in PROTOCOL.md.
+"""
+import array
+import collections
+import json
+import math
+import socket
+import struct
+import sys
+import zlib
+
+__all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
+
+STATES = ("warming", "ok", "gap", "late", "rejected")
+EVENTS = (None, "raised", "corrected", "cleared", "stale", "back")
+REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name")
+
+_HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE = range(1, 9)
+_WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
+_NAMES, _SCORES, _EVENTS, _GAP, _ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
+_VERSION = 1
+_MAX_FRAME = 1 << 20
+_REGISTER_MOST = 200  # names in a frame
+_BATCH = 4096  # points in a frame over TCP
+_DATAGRAM = 1400  # bytes: fits the usual path
+_HEAD = struct.Struct("<2sBBII")
+_POINT_HEAD = struct.Struct("<QQQIBBH")
+
+# A point's result. score: None when none was due; value: None unless subscribed with values.
+Result = collections.namedtuple("Result", "sensor time value score state")
+# An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
+Event = collections.namedtuple("Event", "sensor number kind time start instant score before after")
+# This subscriber read too slowly: so many results and events were left out.
+Gap = collections.namedtuple("Gap", "results events")
+
+
+class Error(ConnectionError):
+    """The daemon ended the connection with an error frame: `code` and text as in PROTOCOL.md."""
+
+    def __init__(self, code, message):
+        super().__init__(f"{message} (error {code})")
+        self.code = code
+
+
+def _frame(kind, payload=b"", tag=0):
+    head = _HEAD.pack(b"HK", _VERSION, kind, len(payload), tag)
+    return head + struct.pack("<I", zlib.crc32(payload, zlib.crc32(head))) + payload
+
+
+def _string(text):
+    data = text.encode()
+    return struct.pack("<H", len(data)) + data
+
+
+def _column(code, data):
+    """Little-endian numbers to an array."""
+    column = array.array(code)
+    column.frombytes(data)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def _bytes(code, numbers):
+    column = array.array(code, numbers)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+def _address(text):
+    host, _, port = text.rpartition(":")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+class Client:
+    """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams."""
+
+    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0):
+        self.on_error = None  # called with (code, message) for errors that do not end the connection
+        self.refused = {}  # sensor -> why the daemon does not take it; its points are dropped
+        self.server = None
+        self._timeout = timeout
+        self._udp = None
+        self._socket = socket.create_connection(_address(address), timeout)
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._inbox = bytearray()
+            self._handles = {}  # sensor -> handle, None before the daemon has said
+            self._names = {}  # handle -> sensor, of results
+            self._points = []  # (sensor, time, value)
+            self._items = collections.deque()
+            self._replies = {}  # tag -> reply
+            self._tag = 0
+            self._datagrams = self._sent = 0
+            payload = self._request(_HELLO, _WELCOME, _string(name))
+            self._feed, self._max_frame = struct.unpack_from("<QI", payload)
+            self.server = payload[14:].decode()
+            if udp:
+                family, kind, protocol, _, where = socket.getaddrinfo(*_address(udp), type=socket.SOCK_DGRAM)[0]
+                self._udp = socket.socket(family, kind, protocol)
+                self._udp.connect(where)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self.close()
+
+    def close(self):
+        """Closes at once; what was not flushed is lost."""
+        self._socket.close()
+        if self._udp:
+            self._udp.close()
+
+    # --- points ---
+
+    def send(self, sensor, time, value):
+        """Buffers a point; time in ns since 1970."""
+        self._points.append((sensor, time, value))
+        if len(self._points) >= _BATCH:
+            self.flush()
+
+    def flush(self):
+        """Sends all points that wait."""
+        points, self._points = self._points, []
+        self._register([sensor for sensor, _, _ in points])
+        good = [(self._handles[sensor], time, value) for sensor, time, value in points if sensor not in self.refused]
+        most = (_DATAGRAM - _HEAD.size - 4 - _POINT_HEAD.size) // 20 if self._udp else _BATCH
+        for begin in range(0, len(good), most):
+            handles, times, values = zip(*good[begin : begin + most])
+            feed = (self._feed, self._datagrams + 1, self._sent) if self._udp else (0, 0, 0)
+            payload = _POINT_HEAD.pack(*feed, len(handles), 0, 0, 0) + _bytes("q", times) + _bytes("d", values) + _bytes("I", handles)
+            if self._udp:
+                self._datagrams += 1
+                self._sent += len(handles)
+                try:
+                    self._udp.send(_frame(_POINTS, payload))
+                except ConnectionRefusedError:
+                    pass  # nobody listens: the datagram is lost, as datagrams may be
+            else:
+                self._write(_frame(_POINTS, payload))
+
+    def sync(self):
+        """Sends all points and waits until the daemon has taken them over (over UDP: those that arrived)."""
+        self.flush()
+        self._request(_PING, _PONG, bytes(8))
+
+    def _register(self, sensors):
+        new = [sensor for sensor in dict.fromkeys(sensors) if self._handles.get(sensor) is None and sensor not in self.refused]
+        for begin in range(0, len(new), _REGISTER_MOST):
+            some = new[begin : begin + _REGISTER_MOST]
+            payload = self._request(_REGISTER, _REGISTERED, struct.pack("<I", len(some)) + b"".join(map(_string, some)))
+            for sensor, (handle, reason) in zip(some, struct.iter_unpack("<II", payload[4:])):
+                self._handles[sensor] = handle
+                if reason:
+                    self.refused[sensor] = REFUSALS[reason] if reason < len(REFUSALS) else "?"
+
+    # --- results ---
+
+    def subscribe(self, glob="", min_score=0.0, scores=True, unscored=False, events=True, notices=True, values=False):
+        """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`."""
+        what = scores | unscored << 1 | events << 2 | notices << 3 | values << 4
+        self._request(_SUBSCRIBE, _DONE, struct.pack("<If", what, min_score) + _string(glob))
+
+    def unsubscribe(self):
+        self._request(_UNSUBSCRIBE, _DONE)
+
+    def read(self, timeout=None):
+        """The next Result, Event or Gap; None when none came within timeout seconds (None: waits as long as it takes)."""
+        while not self._items:
+            if not self._receive(timeout):
+                return None
+        return self._items.popleft()
+
+    def __iter__(self):
+        while True:
+            try:
+                yield self.read()
+            except ConnectionResetError:
+                return
+
+    # --- the rest ---
+
+    def status(self):
+        """The daemon's counters."""
+        return json.loads(self._request(_STATUS, _REPORT))
+
+    def finish(self):
+        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes."""
+        self.flush()
+        self._request(_BYE, _FAREWELL, struct.pack("<QQ", self._datagrams, self._sent))
+        self.close()
+
+    def _write(self, data):
+        self._socket.settimeout(self._timeout)
+        self._socket.sendall(data)
+
+    def _request(self, kind, reply, payload=b""):
+        """Sends a frame and waits for its answer; what comes in between is kept for `read`."""
+        self._tag = self._tag % 0xFFFFFFFF + 1
+        tag = self._tag
+        self._write(_frame(kind, payload, tag))
+        while tag not in self._replies:
+            if not self._receive(self._timeout):
+                raise TimeoutError(f"no answer within {self._timeout} s")
+        got, payload = self._replies.pop(tag)
+        if isinstance(got, Error):
+            raise got
+        if got != reply:
+            raise ConnectionError(f"the daemon answered {kind:#x} with {got:#x}")
+        return payload
+
+    def _receive(self, timeout):
+        """Waits for bytes and takes the whole frames among them. False: nothing came in time."""
+        self._socket.settimeout(timeout)
+        try:
+            data = self._socket.recv(1 << 18)
+        except (TimeoutError, socket.timeout):
+            return False
+        if not data:
+            raise ConnectionResetError("the daemon closed the connection")
+        self._inbox += data
+        at = 0
+        while len(self._inbox) - at >= 16:
+            magic, version, kind, length, tag = _HEAD.unpack_from(self._inbox, at)
+            if magic != b"HK" or version != _VERSION and kind != _ERROR or length > _MAX_FRAME:
+                raise ConnectionError("not a frame of this protocol")
+            if len(self._inbox) - at < 16 + length:
+                break
+            head, payload = self._inbox[at : at + 12], bytes(self._inbox[at + 16 : at + 16 + length])
+            if struct.unpack_from("<I", self._inbox, at + 12)[0] != zlib.crc32(payload, zlib.crc32(head)):
+                raise ConnectionError("a frame was damaged")
+            at += 16 + length
+            self._take(kind, tag, payload)
+        del self._inbox[:at]
+        return True
+
+    def _take(self, kind, tag, payload):
+        if kind == _NAMES:
+            at = 4
+            for _ in range(struct.unpack_from("<I", payload)[0]):
+                handle, length = struct.unpack_from("<IH", payload, at)
+                self._names[handle] = payload[at + 6 : at + 6 + length].decode()
+                at += 6 + length
+        elif kind == _SCORES:
+            self._take_scores(payload)
+        elif kind == _EVENTS:
+            for handle, number, kind, score, time, start, instant, before, after in struct.iter_unpack("<IIB3xfqqqdd", payload[8:]):
+                self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after))
+        elif kind == _GAP:
+            self._items.append(Gap(*struct.unpack("<QQ", payload)))
+        elif kind == _ERROR:
+            self._take_error(tag, payload)
+        else:
+            self._replies[tag] = kind, payload
+
+    def _take_scores(self, payload):
+        n, with_values = struct.unpack_from("<II", payload)
+        at, columns = 8, []
+        for code, size in (("q", 8), ("d", 8), ("I", 4), ("f", 4), ("B", 1)):
+            if code == "d" and not with_values:
+                columns.append([None] * n)
+                continue
+            columns.append(_column(code, payload[at : at + size * n]))
+            at += size * n
+        for time, value, handle, score, state in zip(*columns):
+            self._items.append(Result(self._names[handle], time, value, None if math.isnan(score) else score, STATES[state]))
+
+    def _take_error(self, tag, payload):
+        code, _, closing, length = struct.unpack_from("<HBBH", payload)
+        error = Error(code, payload[6 : 6 + length].decode(errors="replace"))
+        if closing:
+            raise error
+        if code == 8:  # unknown handle: sensors were evicted; they are registered again with their next points
+            self._handles.clear()
+        if tag:
+            self._replies[tag] = error, b""
+        if self.on_error:
+            self.on_error(code, str(error))
