@@ -30,7 +30,7 @@ int hk_backend_open(struct hk_backend **out, const struct hk_config *config, voi
   if (config->backend == HK_BACKEND_CUDA || config->backend == HK_BACKEND_AUTO)
     status = hk_cuda_open(out, &c, error, size);
   if (config->backend == HK_BACKEND_CPU || (config->backend == HK_BACKEND_AUTO && status != 0))
-    status = hk_reference_open(out, &c, error, size);
+    status = hk_cpu_open(out, &c, error, size);
   if (config->backend == HK_BACKEND_REFERENCE)
     status = hk_reference_open(out, &c, error, size);
   free(detectors);

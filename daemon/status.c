@@ -61,7 +61,7 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
     hk_json_string(out, d->match, strlen(d->match));
     field(out, "window", d->detector.window);
     field(out, "sensors", hk_registry_count_of(s->registry, i));
-    field(out, "bytes_a_sensor", b->ops->need(b, i, 1));
+    field(out, "bytes_a_sensor", b->ops->need(b, i, s->config->max_sensors) / s->config->max_sensors);
     end(out);
   }
   hk_buffer_put(out, "]", 1);

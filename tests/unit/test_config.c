@@ -1,0 +1,189 @@
+/* The configuration: values, defaults, and every fault told by file and line. */
+#include "daemon/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct faults {
+  char text[4096];
+  unsigned n;
+};
+
+static void note(void *arg, const char *message)
+{
+  struct faults *f = arg;
+  f->n++;
+  strncat(f->text, message, sizeof f->text - strlen(f->text) - 2);
+  strcat(f->text, "\n");
+}
+
+static int read_text(struct hk_config *config, const char *text, struct faults *faults)
+{
+  *faults = (struct faults){ 0 };
+  FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+  assert_non_null(file);
+  const int status = hk_config_read(config, file, "x.conf", note, faults);
+  fclose(file);
+  return status;
+}
+
+static void expect_fault(const char *text, const char *expected)
+{
+  struct hk_config config;
+  struct faults faults;
+  assert_int_not_equal(read_text(&config, text, &faults), 0);
+  if (!strstr(faults.text, expected))
+    fail_msg("`%s` is not told of\n%s\nbut:\n%s", expected, text, faults.text);
+}
+
+#define DETECTOR "[detector all]\nmatch = *\n"
+
+static void test_values(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char address[HK_ADDRESS_MAX];
+  const char *text = "\xef\xbb\xbf# a comment\n[daemon]\n  threads=3\nmemory = 2 GiB\nevict = 90\n max_ahead = off ; why\n"
+                     "[listen a]\nprotocol = line\ntransport = udp\naddress = [::1]:0\nprecision = ms\n"
+                     "[listen b]\r\nprotocol = text\r\naddress = localhost:7412\r\n"
+                     "[detector pumps]\nwindow = 48\nmatch = pump*\n\n[detector all]\nmatch = *";
+  if (read_text(&c, text, &faults) != 0)
+    fail_msg("%s", faults.text);
+  assert_int_equal(c.threads, 3);
+  assert_true(c.memory == 2ull << 30);
+  assert_true(c.evict == 90000000000);
+  assert_true(c.max_ahead == 0);
+  assert_int_equal(c.max_sensors, 1000000);
+  assert_int_equal(c.n_listeners, 2);
+  assert_int_equal(c.listeners[0].protocol, HK_PROTOCOL_LINE);
+  assert_int_equal(c.listeners[0].transport, HK_TRANSPORT_UDP);
+  assert_int_equal(c.listeners[0].precision, 1000000);
+  hk_address_format((const struct sockaddr *)&c.listeners[0].address, address);
+  assert_string_equal(address, "[::1]:0");
+  hk_address_format((const struct sockaddr *)&c.listeners[1].address, address);
+  assert_string_equal(address, "127.0.0.1:7412");
+  assert_int_equal(c.n_detectors, 2);
+  assert_string_equal(c.detectors[0].match, "pump*");
+  assert_int_equal(c.detectors[0].detector.window, 48);
+  assert_int_equal(c.detectors[1].detector.window, 96);
+  hk_config_free(&c);
+  hk_config_free(&c);
+}
+
+static void test_default_listeners(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char address[HK_ADDRESS_MAX];
+  assert_int_equal(read_text(&c, DETECTOR, &faults), 0);
+  assert_int_equal(c.n_listeners, 5);
+  hk_address_format((const struct sockaddr *)&c.listeners[0].address, address);
+  assert_string_equal(address, "127.0.0.1:7410");
+  hk_config_free(&c);
+}
+
+static void test_faults(void **state)
+{
+  (void)state;
+  expect_fault("[daemon]\nthreds = 3\n" DETECTOR, "x.conf:2: [daemon] has no key `threds`");
+  expect_fault("[daemon]\nthreads = many\n" DETECTOR, "x.conf:2: threads = many: not a whole number");
+  expect_fault("[daemon]\nthreads = -1\n" DETECTOR, "x.conf:2: threads = -1");
+  expect_fault("[daemon]\nmax_sensors = 16777216\n" DETECTOR, "x.conf:2: max_sensors");
+  expect_fault("[daemon]\nmemory = 99999999999 TiB\n" DETECTOR, "x.conf:2: memory");
+  expect_fault("[daemon]\nmemory = 1 GB\n" DETECTOR, "x.conf:2: memory");
+  expect_fault("[daemon]\nevict = soon\n" DETECTOR, "x.conf:2: evict = soon: not a duration");
+  expect_fault("[daemon]\nhandshake = off\n" DETECTOR, "x.conf:2: handshake");
+  expect_fault("[daemon]\nbackend = gpu\n" DETECTOR, "x.conf:2: backend = gpu: not one of auto, cpu, cuda, reference");
+  expect_fault("[daemon]\nthreads = 1\nthreads = 2\n" DETECTOR, "x.conf:3: `threads` stands in this section already");
+  expect_fault("[daemon]\n[daemon]\n" DETECTOR, "x.conf:2: there is a [daemon] section already");
+  expect_fault("threads = 1\n" DETECTOR, "x.conf:1: `threads` stands before the first section");
+  expect_fault("[demon]\n" DETECTOR, "x.conf:1: no such section");
+  expect_fault("[daemon\nthreads = 1\n" DETECTOR, "x.conf:1: a section ends with ]");
+  expect_fault("[daemon]\nthreads\n" DETECTOR, "x.conf:2: not understood");
+  expect_fault(DETECTOR "window", "x.conf:3: not understood");
+  expect_fault("[listen]\n" DETECTOR, "x.conf:1: [listen NAME]: a name");
+  expect_fault("[listen a]\nprotocol = line\n" DETECTOR, "x.conf:1: [listen a] needs an address");
+  expect_fault("[listen a]\naddress = 127.0.0.1:1\n" DETECTOR, "x.conf:1: [listen a] needs a protocol");
+  expect_fault("[listen a]\nprotocol = text\ntransport = udp\naddress = 127.0.0.1:1\n" DETECTOR,
+               "x.conf:1: [listen a]: the text protocol");
+  expect_fault("[listen a]\nprotocol = binary\nprecision = s\naddress = 127.0.0.1:1\n" DETECTOR,
+               "precision is for protocol = line");
+  expect_fault(
+      "[listen a]\nprotocol = line\naddress = 0.0.0.0:7411\n" DETECTOR,
+      "x.conf:3: address = 0.0.0.0:7411: listeners beyond loopback need authentication, which this version does not have");
+  expect_fault("[listen a]\nprotocol = line\naddress = [::]:7411\n" DETECTOR, "beyond loopback");
+  expect_fault("[listen a]\nprotocol = line\naddress = example.org:1\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:65536\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[detector a]\nwindow = 8\n", "x.conf:1: [detector a] needs match");
+  expect_fault("[detector a]\nmatch = *\nwindow = 3\n", "x.conf:3: ");
+  expect_fault("[detector a]\nmatch = *\nrank = 5\nkrylov = 5\n", "x.conf:1: [detector a]: krylov");
+  expect_fault("[detector a]\nmatch = *\n[detector a]\nmatch = *\n", "x.conf:3: there is a [detector a] already");
+  expect_fault("[daemon]\n", "x.conf: no [detector NAME] section");
+  expect_fault("[daemon]\nbacklog = 1024\n" DETECTOR, "x.conf: backlog = 1024: too small");
+}
+
+static void test_all_faults_are_told(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  assert_int_not_equal(read_text(&c, "[daemon]\na = 1\nb = 2\nnonsense\n[x]\nc = 3\n[detector y]\nwindow = 0\n", &faults), 0);
+  assert_int_equal(faults.n, 6); /* a, b, nonsense, [x], window, no match */
+}
+
+static void test_long_lines(void **state)
+{
+  (void)state;
+  char text[5000];
+  memset(text, 'x', sizeof text);
+  memcpy(text, "[daemon]\nthreads = ", 19);
+  strcpy(text + 4000, "\nfoo = 1\n" DETECTOR);
+  expect_fault(text, "x.conf:2: longer than");
+  expect_fault(text, "x.conf:3: [daemon] has no key `foo`");
+}
+
+/* The example says that each key stands there with its default: it must, commented out or not. */
+static void test_example(void **state)
+{
+  (void)state;
+  struct hk_config as_it_is, all;
+  struct faults faults = { 0 };
+  char text[16384], line[512];
+  const char *path = getenv("HANKELD_EXAMPLE");
+  if (!path)
+    skip();
+  if (hk_config_load(&as_it_is, path, note, &faults) != 0)
+    fail_msg("%s", faults.text);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[0] = 0;
+  while (fgets(line, sizeof line, file))
+    strcat(text, line[0] == '#' && line[1] != ' ' ? line + 1 : line);
+  fclose(file);
+  if (read_text(&all, text, &faults) != 0)
+    fail_msg("%s", faults.text);
+  assert_int_equal(all.n_listeners, as_it_is.n_listeners);
+  for (uint32_t i = 0; i < all.n_listeners; i++)
+    assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
+  assert_int_equal(as_it_is.n_detectors, 1);
+  assert_memory_equal(&all.detectors[all.n_detectors - 1], &as_it_is.detectors[0], sizeof as_it_is.detectors[0]);
+  assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
+  hk_config_free(&as_it_is);
+  hk_config_free(&all);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),     cmocka_unit_test(test_default_listeners),
+                                      cmocka_unit_test(test_faults),     cmocka_unit_test(test_all_faults_are_told),
+                                      cmocka_unit_test(test_long_lines), cmocka_unit_test(test_example) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
