@@ -33,7 +33,7 @@ struct results {
 const struct backend_kind *backend_kind(const char *name);
 
 /* Whether it runs on this machine: there may be no GPU, and HANKELD_KERNELS may ask for instructions that are missing. When
- * not, standard error says why. */
+ * not, it says so as a TAP test that is skipped, and the program may end with 0. */
 bool backend_present(const struct backend_kind *kind);
 
 /* The series of n sensors, sensor i being slot i, interleaved by chance; the order within a sensor is kept. */
