@@ -240,7 +240,7 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
   DEFAULT(KEY_HOLD, hold, 1);
   DEFAULT(KEY_COOLDOWN, cooldown, d.window);
   DEFAULT(KEY_BASELINE, baseline, 4);
-  DEFAULT(KEY_MIN_SCORE, min_score, 0.1f);
+  DEFAULT(KEY_MIN_SCORE, min_score, 0.05f);
   DEFAULT(KEY_CLEAR, clear, 0.7f);
   DEFAULT(KEY_SIGNAL, signal, 2);
   DEFAULT(KEY_FALSE_ALARMS, false_alarms, 50);

@@ -33,7 +33,7 @@ RECORDINGS = {
 
 DEFAULTS = dict(algorithm='ika', present='ritz', operator='hankel', scale='baseline', fill='hold', preset='default',
                 window=96, rank=3, products=6, stride=1, max_fill=3, hold=1, baseline=4, interval=0, alert='adaptive',
-                min_score=0.1, clear=0.7, signal=2.0, false_alarms=50)
+                min_score=0.05, clear=0.7, signal=2.0, false_alarms=50)
 
 
 def detector(text):
