@@ -17,24 +17,24 @@
 
 static_assert(sizeof(struct hk_cuda_record) + 12 + 15 <= 256, "a sensor takes at most 4 (span + w) + 256 bytes");
 
-#define SLAB_FIRST (256 * 1024u)      /* bytes of a detector's first slab */
-#define SLAB_LAST (64 * 1024 * 1024u) /* and of its largest */
+#define SLAB_LEAST (256 * 1024u)      /* bytes of a detector's first slabs; */
+#define SLAB_SHARE 64                 /* later ones are this part of what there is already, */
+#define SLAB_MOST (64 * 1024 * 1024u) /* up to this: at most 2 % are idle, and a sweep has few slabs to go through */
 #define SPARE (64 * 1024 * 1024u)     /* bytes of device memory left alone: batches and the driver need some */
 
 struct hk_cuda_pool {
   struct hk_cuda_record **free; /* records given back; room for all records of the detector */
   uint32_t n_free;
-  uint32_t records; /* in all slabs */
-  uint32_t slab;    /* the newest one, when records > 0 */
-  uint32_t n_slabs;
+  uint32_t records;  /* in all slabs */
+  uint32_t slab;     /* the newest one, when records > 0 */
   uint32_t in_batch; /* sensors in the batch being looked through, then where its next task goes */
 };
 
-/* Records in slab number `nth` of a detector. */
-static uint32_t records_of_slab(const struct hk_detector *d, uint32_t nth)
+/* Records in the next slab of a detector that has so many. */
+static uint32_t records_of_slab(const struct hk_detector *d, uint64_t records)
 {
-  const uint64_t bytes = nth < 8 ? (uint64_t)SLAB_FIRST << nth : SLAB_LAST, record = hk_cuda_record_bytes(d);
-  return (uint32_t)(bytes / record);
+  const uint64_t record = hk_cuda_record_bytes(d), share = records * record / SLAB_SHARE;
+  return (uint32_t)((share < SLAB_LEAST ? SLAB_LEAST : share > SLAB_MOST ? SLAB_MOST : share) / record);
 }
 
 int hk_records_open(struct hk_records *r)
@@ -68,11 +68,8 @@ uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t
     return 0;
   const struct hk_detector *d = &r->detectors[detector];
   uint64_t records = 0;
-  for (uint32_t nth = 0; records < sensors; nth++) {
-    const uint32_t of_slab = records_of_slab(d, nth);
-    const uint64_t slabs = nth < 8 ? 1 : (sensors - records + of_slab - 1) / of_slab;
-    records += slabs * of_slab;
-  }
+  while (records < sensors)
+    records += records_of_slab(d, records);
   return records * hk_cuda_record_bytes(d);
 }
 
@@ -81,7 +78,7 @@ static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t
 {
   struct hk_cuda_pool *pool = &r->pools[detector];
   const uint64_t record = hk_cuda_record_bytes(&r->detectors[detector]);
-  const uint32_t records = records_of_slab(&r->detectors[detector], pool->n_slabs);
+  const uint32_t records = records_of_slab(&r->detectors[detector], pool->records);
   const uint64_t bytes = records * record;
   if (r->limit && (bytes > r->limit || r->memory > r->limit - bytes)) {
     snprintf(error, size, "%llu more bytes for sensors of detector %u (%llu each) do not fit: %llu of %llu are taken",
@@ -116,7 +113,6 @@ static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t
   }
   slabs[r->n_slabs] = (struct hk_cuda_slab){ .base = base, .detector = detector, .records = records };
   pool->slab = r->n_slabs++;
-  pool->n_slabs++;
   pool->records += records;
   r->memory += bytes;
   return 0;
@@ -217,7 +213,7 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
 {
   const struct hk_cuda_slot *entry = hk_records_at(r, slot);
   if (!entry)
-    return -EINVAL;
+    return -ENOENT;
   const struct hk_detector *d = &r->detectors[entry->detector];
   struct hk_cuda_record *record;
   const int status = record_fetch(r, entry, &record, error, error_size);
@@ -234,7 +230,7 @@ int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, si
 {
   struct hk_cuda_slot *entry = hk_records_at(r, slot);
   if (!entry)
-    return -EINVAL;
+    return -ENOENT;
   const struct hk_detector *d = &r->detectors[entry->detector];
   const size_t bytes = hk_cuda_record_bytes(d);
   struct hk_cuda_record *record = calloc(1, bytes);

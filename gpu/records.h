@@ -56,7 +56,7 @@ struct hk_records {
 int hk_records_open(struct hk_records *r);
 void hk_records_close(struct hk_records *r);
 
-/* As in struct hk_backend_ops. Slabs of a detector double in size, so `need` grows in steps: it is what adding so many
+/* As in struct hk_backend_ops. Memory is taken a slab at a time, so `need` grows in steps: it is what adding so many
  * sensors takes from the limit when none was there. */
 uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t sensors);
 
