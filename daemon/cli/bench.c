@@ -70,7 +70,10 @@ struct bench {
 };
 
 struct figures {
-  double scores_per_second, peak, p50, p99;
+  double scores_per_second; /* of the clock on the wall */
+  double scores_per_core;   /* a second of processor time */
+  struct hk_peak peak;
+  double p50, p99; /* us */
   uint64_t timed;
 };
 
@@ -166,6 +169,13 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+/* The middle of n numbers, which it sorts. */
+static double middle(double *numbers, size_t n)
+{
+  qsort(numbers, n, sizeof *numbers, compare);
+  return numbers[n / 2];
+}
+
 /* Fills the windows and scores a few ticks. */
 static int warm_up(struct bench *bench)
 {
@@ -183,10 +193,11 @@ static int warm_up(struct bench *bench)
 /* Whole ticks, several in flight, next to the peak of the cores. */
 static int measure_rate(struct bench *bench, const struct settings *settings, struct figures *figures)
 {
-  double rate[REPEATS], peak[REPEATS];
+  double rate[REPEATS], core[REPEATS], peak[REPEATS], peak_core[REPEATS];
   for (int i = 0; i < REPEATS; i++) {
-    peak[i] = hk_peak_measure((uint32_t)settings->threads, settings->seconds / REPEATS / 8);
+    const struct hk_peak found = hk_peak_measure((uint32_t)settings->threads, settings->seconds / REPEATS / 8);
     const int64_t started = hk_clock(), until = started + (int64_t)(settings->seconds / REPEATS * 0.7e9);
+    const int64_t used = hk_peak_process_time();
     const uint64_t before = bench->scores;
     int code = 0;
     do
@@ -196,13 +207,16 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
       code = drain(bench);
     if (code != 0)
       return code;
-    rate[i] = (double)(bench->scores - before) * 1e9 / (double)(hk_clock() - started);
+    const double scores = (double)(bench->scores - before) * 1e9;
+    rate[i] = scores / (double)(hk_clock() - started);
+    core[i] = scores / (double)(hk_peak_process_time() - used);
+    peak[i] = found.rate;
+    peak_core[i] = found.core;
     figures->timed += bench->scores - before;
   }
-  qsort(rate, REPEATS, sizeof *rate, compare);
-  qsort(peak, REPEATS, sizeof *peak, compare);
-  figures->scores_per_second = rate[REPEATS / 2];
-  figures->peak = peak[REPEATS / 2];
+  figures->scores_per_second = middle(rate, REPEATS);
+  figures->scores_per_core = middle(core, REPEATS);
+  figures->peak = (struct hk_peak){ middle(peak, REPEATS), middle(peak_core, REPEATS) };
   return 0;
 }
 
@@ -220,8 +234,7 @@ static int measure_latency(struct bench *bench, const struct settings *settings,
     took[n++] = (double)(hk_clock() - started) / 1e3;
   }
   if (code == 0) {
-    qsort(took, (size_t)n, sizeof *took, compare);
-    figures->p50 = took[n / 2];
+    figures->p50 = middle(took, (size_t)n);
     figures->p99 = took[n * 99 / 100];
   }
   free(took);
@@ -238,24 +251,27 @@ static void report(const struct bench *bench, const struct settings *settings, c
 {
   const struct hk_detector *d = &bench->detector;
   const struct hk_batch *batch = bench->batch[0];
-  const double multiply_adds = (double)products(d) * d->window * d->window * figures->scores_per_second;
+  const double each = (double)products(d) * d->window * d->window; /* multiply-adds of a score */
   const double up = sizeof *batch->slot + sizeof *batch->time + sizeof *batch->value;
   const double down = sizeof *batch->score + sizeof *batch->state +
                       (double)(bench->events * sizeof *batch->event) / (double)(bench->points ? bench->points : 1);
   const bool cpu = strcmp(bench->backend->ops->name, "cpu") == 0, fixed = products(d) > 0;
-  char tflops[32] = "null", fraction[32] = "null";
+  char tflops[32] = "null", fraction[32] = "null", core_fraction[32] = "null";
   if (fixed)
-    snprintf(tflops, sizeof tflops, "%.6g", 2 * multiply_adds / 1e12);
-  if (fixed && cpu && figures->peak > 0)
-    snprintf(fraction, sizeof fraction, "%.4f", multiply_adds / figures->peak);
+    snprintf(tflops, sizeof tflops, "%.6g", 2 * each * figures->scores_per_second / 1e12);
+  if (fixed && cpu && figures->peak.rate > 0) {
+    snprintf(fraction, sizeof fraction, "%.4f", each * figures->scores_per_second / figures->peak.rate);
+    snprintf(core_fraction, sizeof core_fraction, "%.4f", each * figures->scores_per_core / figures->peak.core);
+  }
   if (settings->json) {
     printf("{\"backend\":\"%s\",\"algorithm\":\"%s\",\"window\":%u,\"gap\":%u,\"rank\":%u,\"krylov\":%u,\"products\":%u,"
            "\"hankel_products\":%u,\"sensors\":%u,\"threads\":%" PRIu64 ",\"scores_per_s\":%.6g,\"useful_tflops\":%s,",
            bench->backend->ops->name, hk_algorithm_name(d->algorithm), d->window, d->gap, d->rank, d->krylov, d->products,
            products(d), bench->sensors, settings->threads, figures->scores_per_second, tflops);
-    printf("\"peak_fraction\":%s,\"peak_tflops\":%.6g,\"bytes_up\":%.6g,\"bytes_down\":%.6g,\"p50_us\":%.6g,\"p99_us\":%.6g,"
+    printf("\"peak_fraction\":%s,\"peak_fraction_cpu_time\":%s,\"peak_tflops\":%.6g,\"bytes_up\":%.6g,\"bytes_down\":%.6g,\"p50_"
+           "us\":%.6g,\"p99_us\":%.6g,"
            "\"scores\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 ",\"version\":\"%s\"}\n",
-           fraction, cpu ? 2 * figures->peak / 1e12 : 0, up, down, figures->p50, figures->p99, figures->timed,
+           fraction, core_fraction, 2 * figures->peak.rate / 1e12, up, down, figures->p50, figures->p99, figures->timed,
            bench->backend->ops->need(bench->backend, 0, bench->sensors), HANKELD_VERSION);
     return;
   }
@@ -267,7 +283,7 @@ static void report(const struct bench *bench, const struct settings *settings, c
   if (fixed)
     printf("%14s TFLOP/s in %u Hankel products a score", tflops, products(d));
   if (fixed && cpu)
-    printf(": %s of the %.3g TFLOP/s that the cores can do", fraction, 2 * figures->peak / 1e12);
+    printf(": %s of what the cores can do (%s by processor time)", fraction, core_fraction);
   printf("%s%14.0f us a tick of %u sensors, one at a time (99 %%: %.0f us)\n", fixed ? "\n" : "", figures->p50, bench->sensors,
          figures->p99);
   printf("%14.1f bytes a point to the backend, %.1f back\n", up, down);

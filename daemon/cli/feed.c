@@ -167,7 +167,7 @@ static int run(struct feed *feed)
 {
   struct hk_csv_row row;
   char error[512];
-  int status, code = 0;
+  int status = 0, code = 0;
   while (code == 0) {
     if (!hk_csv_ready(feed->csv))
       code = wait_for_input(feed);

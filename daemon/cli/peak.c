@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
 #define SUMS 12
 #define ROUNDS 20000 /* between two looks at the clock */
@@ -50,9 +50,10 @@ MULTIPLY_ADD(avx512, 16, __attribute__((target("avx512f"))))
 
 struct runner {
   pthread_t thread;
-  int64_t until; /* ns, hk_clock */
-  double rate;   /* out: multiply-adds a second */
-  float sink;    /* out: so that the sums are wanted */
+  int64_t until;           /* ns, hk_clock */
+  double made;             /* out: multiply-adds */
+  int64_t wall, processor; /* out: ns that they took */
+  float sink;              /* out: so that the sums are wanted */
 };
 
 static void *run(void *arg)
@@ -69,24 +70,42 @@ static void *run(void *arg)
     lanes = 8;
   }
 #endif
-  const int64_t started = hk_clock();
-  int64_t now = started;
-  for (; now < runner->until; now = hk_clock()) {
+  const int64_t started = hk_clock(), used = hk_peak_thread_time();
+  for (runner->wall = 0; started + runner->wall < runner->until; runner->wall = hk_clock() - started) {
     runner->sink += work(0.999f);
     rounds += ROUNDS;
   }
-  runner->rate = now > started ? rounds * SUMS * lanes * 1e9 / (double)(now - started) : 0;
+  runner->processor = hk_peak_thread_time() - used;
+  runner->made = rounds * SUMS * lanes;
   return NULL;
 }
 
-double hk_peak_measure(uint32_t threads, double seconds)
+static int64_t processor_time(clockid_t clock)
+{
+  struct timespec now;
+  clock_gettime(clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t hk_peak_thread_time(void)
+{
+  return processor_time(CLOCK_THREAD_CPUTIME_ID);
+}
+
+int64_t hk_peak_process_time(void)
+{
+  return processor_time(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+struct hk_peak hk_peak_measure(uint32_t threads, double seconds)
 {
   struct runner *runners = calloc(threads < THREADS_MAX ? threads : THREADS_MAX, sizeof *runners);
   const int64_t until = hk_clock() + (int64_t)(seconds * 1e9);
+  struct hk_peak peak = { 0, 0 };
+  double made = 0, processor = 0;
   uint32_t n = 0;
-  double rate = 0;
   if (!runners)
-    return 0;
+    return peak;
   for (; n < threads && n < THREADS_MAX; n++) {
     runners[n].until = until;
     if (pthread_create(&runners[n].thread, NULL, run, &runners[n]) != 0)
@@ -94,8 +113,13 @@ double hk_peak_measure(uint32_t threads, double seconds)
   }
   for (uint32_t i = 0; i < n; i++) {
     pthread_join(runners[i].thread, NULL);
-    rate += runners[i].rate;
+    if (runners[i].wall > 0)
+      peak.rate += runners[i].made * 1e9 / (double)runners[i].wall;
+    made += runners[i].made;
+    processor += (double)runners[i].processor;
   }
+  if (processor > 0)
+    peak.core = made * 1e9 / processor;
   free(runners);
-  return rate;
+  return peak;
 }

@@ -132,16 +132,18 @@ static int run(struct replay *replay)
 {
   struct hk_csv_row row;
   char error[512];
-  int status, code = 0;
+  int status = 0, code = 0;
   struct hk_progress progress = hk_progress_start(true);
   hk_print_header(stdout, replay->format, true);
-  while (code == 0 && (status = hk_csv_next(replay->csv, &row, error, sizeof error)) == 1) {
-    for (uint32_t i = 0; i < row.n && code == 0; i++)
-      code = put(replay, row.sensor[i], row.time, row.value[i]);
-    if (code == 0 && !hk_csv_ready(replay->csv)) {
+  while (code == 0) {
+    if (!hk_csv_ready(replay->csv)) {
       code = catch_up(replay);
       fflush(stdout);
     }
+    if (code != 0 || (status = hk_csv_next(replay->csv, &row, error, sizeof error)) <= 0)
+      break;
+    for (uint32_t i = 0; i < row.n && code == 0; i++)
+      code = put(replay, row.sensor[i], row.time, row.value[i]);
     hk_progress_show(&progress, hk_csv_progress(replay->csv), replay->points);
   }
   if (code == 0)

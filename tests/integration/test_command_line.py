@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""hankel without a daemon: wrong usage, what replay reads and prints, pipes that end early, bench."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+
+MACHINE = os.path.join(harness.DATA, 'machine_temperature_system_failure.csv')
+SMALL = 'window=4,gap=4,rank=1'  # scores from the 11th point on
+
+
+def hankel(*arguments, data=None):
+    return subprocess.run([harness.HANKEL, *arguments], input=data, capture_output=True, text=True, timeout=120)
+
+
+class Usage(unittest.TestCase):
+    def test_wrong_usage_ends_with_2_and_names_what_is_wrong(self):
+        for arguments, named in [((), 'usage'), (('frobnicate',), 'frobnicate'), (('replay',), 'no file'),
+                                 (('replay', 'a', 'b'), 'more than one file'), (('replay', '--frob', 'a'), '--frob'),
+                                 (('replay', '--backend'), '--backend'), (('replay', '--backend', 'abacus', 'a'), 'abacus'),
+                                 (('replay', '--detector', 'window=3', 'a'), 'window = 3'),
+                                 (('replay', '--detector', 'windw=8', 'a'), 'windw'), (('replay', '--format', 'xml', 'a'), 'xml'),
+                                 (('replay', '--unit', 'weeks', 'a'), 'weeks'), (('tail', '--min-score', '2'), '--min-score 2'),
+                                 (('tail', 'x'), 'x'), (('feed', '--rate', 'fast', 'a'), '--rate fast'),
+                                 (('feed', '--rate', '5', '--fast', 'a'), '--fast'), (('feed', '--rate', '0', 'a'), '--rate 0'),
+                                 (('status', 'now'), 'now'), (('bench', '--sensors', '0'), '--sensors 0'),
+                                 (('bench', '--window', '5000'), 'window = 5000'), (('bench', '--algorithm', 'magic'), 'magic')]:
+            with self.subTest(arguments=arguments):
+                run = hankel(*arguments)
+                self.assertEqual((run.returncode, run.stdout), (2, ''))
+                self.assertIn(named, run.stderr)
+                self.assertTrue(len(run.stderr.splitlines()) == 1 or not arguments, run.stderr)
+
+    def test_help_and_version_end_with_0(self):
+        for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in ('feed', 'tail', 'replay', 'status', 'bench')]:
+            run = hankel(*arguments)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            self.assertIn('hankel', run.stdout)
+            self.assertTrue(all(len(line) <= 110 for line in run.stdout.splitlines()))
+
+    def test_no_daemon_is_a_failure_that_says_so(self):
+        for arguments in (('status',), ('tail',), ('feed', MACHINE)):
+            option = '--to' if arguments[0] == 'feed' else '--from'
+            run = hankel(arguments[0], option, '127.0.0.1:1', *arguments[1:])
+            self.assertEqual((run.returncode, run.stdout), (1, ''))
+            self.assertIn('cannot connect to the daemon at 127.0.0.1:1', run.stderr)
+
+
+class Replay(unittest.TestCase):
+    def replay(self, text, *options, detector=SMALL):
+        """Standard output as lines; it must have gone well."""
+        run = hankel('replay', '--detector', detector, *options, '-', data=text)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        return run.stdout.splitlines()
+
+    def test_a_row_for_every_point_in_the_order_of_the_input(self):
+        text = 'time,b,a\n' + ''.join(f'{i},{i % 3},{i % 5}\n' for i in range(20))
+        lines = self.replay(text)
+        self.assertEqual(lines[0], 'sensor,time,value,score,state')
+        rows = [line.split(',') for line in lines[1:] if not line.startswith('#')]
+        self.assertEqual([(r[0], int(r[1]), float(r[2])) for r in rows],
+                         [(s, i * harness.SECOND, i % m) for i in range(20) for s, m in (('b', 3), ('a', 5))])
+        self.assertEqual([r[4] for r in rows], 20 * ['warming'] + 20 * ['ok'])
+        self.assertTrue(all((r[3] == '') == (r[4] == 'warming') for r in rows))
+        only = self.replay(text, '--column', 'a')
+        self.assertEqual(only, [lines[0]] + [line for line in lines if line.startswith('a,')])
+
+    def test_values_come_back_as_they_are(self):
+        text = 'time,a\n' + '1,0.1\n2,5e-324\n3,1.7976931348623157e308\n4,-0\n5,73.96732207\n6,123456789012345678\n'
+        self.assertEqual([line.split(',')[2] for line in self.replay(text)[1:]],
+                         ['0.1', '4.94065645841247e-324', '1.79769313486232e+308', '-0', '73.96732207', '1.2345678901234568e+17'])
+        self.assertEqual([float(line.split(',')[2]) for line in self.replay(text)[1:]],
+                         [0.1, 5e-324, 1.7976931348623157e308, 0, 73.96732207, 123456789012345678])
+
+    def test_late_and_bad_points(self):
+        lines = self.replay('time,a\n1,1\n1,2\n0,3\n2,nan\n3,inf\n4,4\n')
+        self.assertEqual([line.split(',')[2:] for line in lines[1:]],
+                         [['1', '', 'warming'], ['2', '', 'late'], ['3', '', 'late'], ['nan', '', 'rejected'],
+                          ['inf', '', 'rejected'], ['4', '', 'warming']])
+
+    def test_json_lines_are_json_whatever_comes(self):
+        text = '"time","odd ""name"", \\"\n1,nan\n' + ''.join(f'{i},{i % 3 if i < 25 else 40 + i % 4}\n' for i in range(2, 60))
+        items = [json.loads(line) for line in self.replay(text, '--format', 'jsonl', detector=SMALL + ',alert=0.5,signal=0')]
+        results = [i for i in items if 'state' in i]
+        events = [i for i in items if 'event' in i]
+        self.assertEqual(len(results), 59)
+        self.assertEqual(results[0], {'sensor': 'odd "name", \\', 'time': harness.SECOND, 'value': None, 'score': None,
+                                      'state': 'rejected'})
+        self.assertTrue(events)
+        self.assertEqual(set(events[0]), {'event', 'id', 'sensor', 'time', 'from', 'instant', 'score', 'before', 'after'})
+        self.assertEqual(events[0]['id'], 'odd "name", \\:1')
+        at = items.index(events[0])
+        self.assertEqual(items[at - 1]['time'], events[0]['time'])  # right behind the point that caused it
+        self.assertEqual(items[at - 1]['score'], events[0]['score'])
+
+    def test_events_in_csv(self):
+        rows = self.replay('time,a\n' + ''.join(f'{i},{i % 3 if i < 25 else 40 + i % 4}\n' for i in range(60)),
+                           detector=SMALL + ',alert=0.5,signal=0')
+        events = [line.split(',') for line in rows if line.startswith('#')]
+        self.assertTrue(all(e[0] == '#event' and len(e) == 9 and e[2] == 'a' for e in events))
+        self.assertEqual(events[0][1], 'a:1')
+        self.assertEqual(events[0][3], 'raised')
+        self.assertLessEqual({e[3] for e in events}, {'raised', 'corrected', 'cleared'})
+
+    def test_a_file_of_bare_numbers_is_a_sensor_named_after_it(self):
+        rows, _ = harness.replay(os.path.join(harness.DATA, 'Coffee.txt'), 'window=10', 'cpu')
+        self.assertEqual({row[0] for row in rows}, {'Coffee'})
+        self.assertEqual([row[1] for row in rows[:3]], [0, harness.SECOND, 2 * harness.SECOND])
+        rows, _ = harness.replay(os.path.join(harness.DATA, 'Coffee.txt'), 'window=10', 'cpu', '--sensor', 'cup')
+        self.assertEqual({row[0] for row in rows}, {'cup'})
+
+    def test_semicolons_and_both_ways_of_writing_time_give_the_same(self):
+        with open(MACHINE) as file:
+            lines = [line.rstrip('\n') for line in file][:1000]
+        want = self.replay('\n'.join(lines), detector='window=24')
+        self.assertEqual(self.replay('\r\n'.join(line.replace(',', ';') for line in lines), detector='window=24'), want)
+        iso = [lines[0]] + [line.replace(' ', 'T').replace(',', '.000Z,') for line in lines[1:]]
+        self.assertEqual(self.replay('\n'.join(iso), detector='window=24'), want)
+
+    def test_a_bad_line_is_named_and_what_stands_before_it_is_printed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'pump.csv')
+            with open(path, 'w') as file:
+                file.write('time,a\n2014-01-01 00:00:00,1\n2014-01-32 00:00:00,2\n')
+            run = hankel('replay', path)
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(len(run.stdout.splitlines()), 2)
+        self.assertIn(f'{path}:3: "2014-01-32 00:00:00" is no time', run.stderr)
+        run = hankel('replay', '-', data='time,a\n1,2\n2,zwei\n')
+        self.assertIn('stdin:3: "zwei" is no number', run.stderr)
+
+    def test_files_that_are_none(self):
+        for path, why in [('/nonexistent.csv', 'No such file'), ('/tmp', 'folder'), ('/dev/null', 'empty')]:
+            run = hankel('replay', path)
+            self.assertEqual((run.returncode, run.stdout), (1, ''))
+            self.assertIn(why, run.stderr)
+
+    def test_a_reader_that_leaves_early_is_no_fault(self):
+        run = subprocess.Popen([harness.HANKEL, 'replay', '--detector', 'window=8', MACHINE], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+        self.assertEqual(run.stdout.readline(), b'sensor,time,value,score,state\n')
+        run.stdout.close()
+        self.assertEqual(run.stderr.read(), b'')
+        run.stderr.close()
+        self.assertIn(run.wait(60), (0, -signal.SIGPIPE))
+
+    @unittest.skipUnless(os.path.exists('/dev/full'), 'needs /dev/full')
+    def test_output_that_cannot_be_written_is(self):
+        with open('/dev/full', 'w') as full:
+            run = subprocess.run([harness.HANKEL, 'replay', '--detector', 'window=8', MACHINE], stdout=full, stderr=subprocess.PIPE,
+                                 text=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('No space left', run.stderr)
+
+    def test_a_live_pipe_is_followed_point_by_point(self):
+        run = subprocess.Popen([harness.HANKEL, 'replay', '--detector', SMALL, '-'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, bufsize=1)
+        run.stdin.write('time,a\n')
+        self.assertEqual(run.stdout.readline(), 'sensor,time,value,score,state\n')
+        for i in range(15):
+            run.stdin.write(f'{i},{i}\n')
+            self.assertTrue(run.stdout.readline().startswith(f'a,{i * harness.SECOND},{i},'))
+        run.stdin.close()
+        self.assertEqual(run.wait(20), 0)
+        run.stdout.close()
+
+    def test_however_it_is_read_it_comes_out_the_same(self):
+        """A file fills batches; a pipe that pauses cuts them everywhere. 70 sensors and one."""
+        many = 'time,' + ','.join(f's{i}' for i in range(70)) + '\n'
+        for t in range(200):
+            many += f'{t},' + ','.join(str((t * (i + 3) % 17) + (t > 120) * i) for i in range(70)) + '\n'
+        one = 'time,a\n' + ''.join(f'{t},{t * 7 % 23}\n' for t in range(700))
+        for text in (many, one):
+            with tempfile.NamedTemporaryFile('w', suffix='.csv') as file:
+                file.write(text)
+                file.flush()
+                want = subprocess.run([harness.HANKEL, 'replay', '--detector', 'window=8', file.name], capture_output=True,
+                                      timeout=60).stdout
+            run = subprocess.Popen([harness.HANKEL, 'replay', '--detector', 'window=8', '-'], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+            data, at = text.encode(), 0
+
+            def write():
+                nonlocal at
+                while at < len(data):
+                    run.stdin.write(data[at:at + 997])
+                    run.stdin.flush()
+                    at += 997
+                    time.sleep(0.001)
+                run.stdin.close()
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            got = run.stdout.read()
+            writer.join()
+            run.stdout.close()
+            self.assertEqual(run.wait(60), 0)
+            self.assertGreater(len(want), len(text))
+            self.assertEqual(got, want)
+
+
+class Bench(unittest.TestCase):
+    def test_json_is_one_flat_object(self):
+        for options in (['--backend', 'cpu', '--threads', '2'], ['--backend', 'reference', '--algorithm', 'svd']):
+            run = hankel('bench', '--window', '16', '--sensors', '20', '--seconds', '0.1', '--json', *options)
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            figures = json.loads(run.stdout)
+            for key in ('backend algorithm window rank krylov products sensors threads scores_per_s useful_tflops bytes_up '
+                        'bytes_down p50_us p99_us').split():
+                self.assertIn(key, figures)
+                self.assertNotIsInstance(figures[key], (dict, list))
+            self.assertEqual((figures['backend'], figures['window'], figures['sensors']), (options[1], 16, 20))
+            self.assertGreater(figures['scores_per_s'], 0)
+            self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
+
+
+if __name__ == '__main__':
+    unittest.main()
