@@ -74,7 +74,7 @@ class Replay(unittest.TestCase):
     def test_values_come_back_as_they_are(self):
         text = 'time,a\n' + '1,0.1\n2,5e-324\n3,1.7976931348623157e308\n4,-0\n5,73.96732207\n6,123456789012345678\n'
         self.assertEqual([line.split(',')[2] for line in self.replay(text)[1:]],
-                         ['0.1', '4.94065645841247e-324', '1.79769313486232e+308', '-0', '73.96732207', '1.2345678901234568e+17'])
+                         ['0.1', '4.94065645841247e-324', '1.7976931348623157e+308', '-0', '73.96732207', '1.2345678901234568e+17'])
         self.assertEqual([float(line.split(',')[2]) for line in self.replay(text)[1:]],
                          [0.1, 5e-324, 1.7976931348623157e308, 0, 73.96732207, 123456789012345678])
 
