@@ -76,7 +76,7 @@ class Replay(unittest.TestCase):
         self.assertEqual([line.split(',')[2] for line in self.replay(text)[1:]],
                          ['0.1', '4.94065645841247e-324', '1.7976931348623157e+308', '-0', '73.96732207', '1.2345678901234568e+17'])
         self.assertEqual([float(line.split(',')[2]) for line in self.replay(text)[1:]],
-                         [0.1, 5e-324, 1.7976931348623157e308, 0, 73.96732207, 123456789012345678])
+                         [0.1, 5e-324, 1.7976931348623157e308, 0, 73.96732207, 123456789012345678.0])
 
     def test_late_and_bad_points(self):
         lines = self.replay('time,a\n1,1\n1,2\n0,3\n2,nan\n3,inf\n4,4\n')
