@@ -18,9 +18,9 @@
  * mean and variance: over the n maxima so far, each with weight 1/n; from n = HK_ALERT_BLOCKS on, exponential with weight
  * 1/HK_ALERT_BLOCKS (mean += weight d; variance = (1 - weight) (variance + weight d^2), d = maximum - mean before). The second
  * factor of K makes p the chance for the *next* block when only n were seen (found by simulation, n from 4 to 64). From the
- * end of block HK_ALERT_LEARN on a threshold exists; before it there is no alert. A later maximum over the threshold counts
- * as the threshold itself, so that a change does not teach much. A new threshold holds from the next score on. A restart
- * of the window drops the block under way and keeps what was learned.
+ * end of block HK_ALERT_LEARN on a threshold exists; before it, for 4 w points after the warm-up, there is no alert. A later
+ * maximum over the threshold counts as the threshold itself, so that a change does not teach much. A new threshold holds from the
+ * next score on. A restart of the window drops the block under way and keeps what was learned.
  *
  * Deciding, once for each accepted point (late and rejected points never come here), in this order:
  *  1. The window restarted before this point: over = 0; a raised alert is cleared, with its last estimate. Nothing else.

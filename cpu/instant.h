@@ -56,7 +56,7 @@ HK_INLINE void hk_instant_add(struct hk_instant_sum *sum, const struct hk_instan
     row[HK_INSTANT_ROW - 1] = hk_instant_sample(v, t);
     for (int i = 0, at = 0; i < HK_INSTANT_ROW; i++)
       for (int j = 0; j <= i; j++, at++)
-        sum->of[at] = fma(row[i], row[j], sum->of[at]);
+        sum->of[at] += row[i] * row[j];
     sum->rows += 1;
   }
 }
@@ -98,9 +98,10 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
   struct hk_instant_view v = { ring, w->head, span, { 0 }, 0, 1 };
   double mean = 0, square = 0;
   for (uint32_t i = 0; i < span; i++)
-    mean += (double)ring[i] / span;
+    mean += (double)ring[i];
+  mean /= span;
   for (uint32_t i = 0; i < span; i++)
-    square = fma((double)ring[i] - mean, (double)ring[i] - mean, square);
+    square += ((double)ring[i] - mean) * ((double)ring[i] - mean);
   v.mean = mean;
   v.scale = square > 0 ? sqrt(span / square) : 0;
   for (uint32_t k = 0; k < HK_INSTANT_LAGS; k++) { /* 1, then w/16, w/8, w/4, all different */
@@ -141,11 +142,11 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
   v.mean = 0;
   v.scale = 1;
   for (uint32_t i = 0; i < best; i++)
-    found.before += hk_instant_sample(&v, i) / best;
+    found.before += hk_instant_sample(&v, i);
   for (uint32_t i = best; i < span; i++)
-    found.after += hk_instant_sample(&v, i) / (span - best);
-  found.before += w->reference;
-  found.after += w->reference;
+    found.after += hk_instant_sample(&v, i);
+  found.before = found.before / best + w->reference;
+  found.after = found.after / (span - best) + w->reference;
   return found;
 }
 
