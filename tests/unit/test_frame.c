@@ -508,6 +508,48 @@ static void bad_subscriptions_are_told_apart(void **state)
   }
 }
 
+static void names_that_cannot_be_are_a_bad_payload(void **state)
+{
+  (void)state;
+  static const char *const bad[] = { "", "a\nb", "\xff" };
+  const uint32_t handle[1] = { 1 };
+  for (size_t i = 0; i < 3; i++) {
+    uint8_t data[128];
+    struct hk_writer w = HK_WRITER(data, sizeof data);
+    const struct hk_string name = text(bad[i]);
+    assert_int_equal(hk_names_write(&w, 1, handle, &name), 0);
+    const struct hk_frame f = whole(data, w.size);
+    struct hk_list list;
+    assert_int_equal(hk_names_read(&f, &list), HANKEL_BAD_PAYLOAD);
+  }
+}
+
+/* The example at the end of the binary protocol in PROTOCOL.md, byte for byte. */
+static void the_example_of_the_document(void **state)
+{
+  (void)state;
+  static const uint8_t expected[] = {
+    0x48, 0x4b, 1, 1,    4,  0,    0,    0, 1, 0,    0,    0,    0xc7, 0xb4, 0x6e, 0x6d, 2, 0,    'm',  'e',  0x48, 0x4b, 1,
+    2,    10,   0, 0,    0,  2,    0,    0, 0, 0x0f, 0x09, 0x11, 0x5e, 1,    0,    0,    0, 4,    0,    'p',  'u',  'm',  'p',
+    0x48, 0x4b, 1, 0x82, 12, 0,    0,    0, 2, 0,    0,    0,    0xf9, 0xc3, 0xea, 0x2a, 1, 0,    0,    0,    0,    0,    0,
+    0,    0,    0, 0,    0,  0x48, 0x4b, 1, 3, 48,   0,    0,    0,    3,    0,    0,    0, 0xd7, 0xb0, 0x2e, 0x72, 0,    0,
+    0,    0,    0, 0,    0,  0,    0,    0, 0, 0,    0,    0,    0,    0,    0,    0,    0, 0,    0,    0,    0,    0,    1,
+    0,    0,    0, 1,    1,  0,    0,    1, 0, 0,    0,    0,    0,    0,    0,    0,    0, 0,    0,    0,    0,    0,    0x40,
+  };
+  uint8_t data[256];
+  struct hk_writer w = HK_WRITER(data, sizeof data);
+  const struct hk_string name = text("pump");
+  const uint32_t zero[1] = { 0 };
+  const float two[1] = { 2 };
+  assert_int_equal(hk_hello_write(&w, 1, text("me")), 0);
+  assert_int_equal(hk_register_write(&w, 2, 1, &name), 0);
+  assert_int_equal(hk_registered_write(&w, 2, 1, zero, zero), 0);
+  assert_int_equal(
+      hk_points_write(&w, 3, &(struct hk_points){ 0, 0, 0, 1, HK_TIME_ONE, HK_VALUE_F32, 1, 0, NULL, NULL, two, zero }), 0);
+  assert_int_equal(w.size, sizeof expected);
+  assert_memory_equal(data, expected, sizeof expected);
+}
+
 static void a_frame_that_does_not_fit_is_taken_back(void **state)
 {
   (void)state;
@@ -592,6 +634,8 @@ int main(void)
     cmocka_unit_test(every_wrong_length_is_a_bad_payload),
     cmocka_unit_test(points_out_of_range_are_refused),
     cmocka_unit_test(bad_subscriptions_are_told_apart),
+    cmocka_unit_test(names_that_cannot_be_are_a_bad_payload),
+    cmocka_unit_test(the_example_of_the_document),
     cmocka_unit_test(a_frame_that_does_not_fit_is_taken_back),
     cmocka_unit_test(names_follow_the_rule),
   };
