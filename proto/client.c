@@ -159,6 +159,23 @@ static void connected(struct hankel *h)
   try_addresses(h, -fault);
 }
 
+/* When READY has to be looked at though nothing comes: INT64_MAX for never. What cannot be sent now, because the daemon does not
+ * read or has not answered a REGISTER, waits for the socket and not for the clock. */
+static int64_t next_tick(const struct hankel *h)
+{
+  if (h->pings > h->pongs)
+    return (h->last_sent > h->last_read ? h->last_sent : h->last_read) + HK_CLIENT_DEAD_MS;
+  return h->ping_wanted ? INT64_MAX : h->last_sent + HK_CLIENT_PING_MS;
+}
+
+static void tick_ready(struct hankel *h)
+{
+  if (h->pings > h->pongs)
+    hk_client_disconnect(h, -ETIMEDOUT, "the daemon no longer answers");
+  else
+    h->ping_wanted = h->fresh = true;
+}
+
 /* What time alone brings about. */
 static void tick(struct hankel *h)
 {
@@ -167,12 +184,8 @@ static void tick(struct hankel *h)
     begin(h);
   if ((h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_GREETING) && now >= h->deadline)
     hk_client_disconnect(h, -ETIMEDOUT, "the daemon does not answer");
-  if (h->phase != HK_CLIENT_READY)
-    return;
-  if (h->pings > h->pongs && now - h->last_sent >= HK_CLIENT_PING_MS && now - h->last_read >= HK_CLIENT_PING_MS)
-    hk_client_disconnect(h, -ETIMEDOUT, "the daemon no longer answers");
-  else if (now - h->last_sent >= HK_CLIENT_PING_MS && h->pings == h->pongs)
-    h->ping_wanted = h->fresh = true;
+  if (h->phase == HK_CLIENT_READY && now >= next_tick(h))
+    tick_ready(h);
 }
 
 int hankel_timeout(const hankel *h)
@@ -188,12 +201,12 @@ int hankel_timeout(const hankel *h)
     until = h->deadline;
     break;
   case HK_CLIENT_READY:
-    until = h->datagram_size > 0 ? now + 1 : h->last_sent + HK_CLIENT_PING_MS;
+    until = h->fresh ? now : h->datagram_size > 0 ? now + 1 : next_tick(h);
     break;
   default:
-    return -1;
+    until = INT64_MAX;
   }
-  return h->fresh && h->phase == HK_CLIENT_READY ? 0 : until > now ? (int)(until - now) : 0;
+  return until == INT64_MAX ? -1 : until > now ? (int)(until - now) : 0;
 }
 
 int hankel_fd(const hankel *h)

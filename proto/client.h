@@ -11,7 +11,8 @@
 #define HK_CLIENT_OUT (256u << 10)        /* bytes of frames that wait for the socket */
 #define HK_CLIENT_DATAGRAM (1400u)        /* bytes of a datagram: fits the usual path */
 #define HK_CLIENT_PING_POINTS (64u << 10) /* a PING after so many points, so that little is in doubt */
-#define HK_CLIENT_PING_MS 15000           /* and after so long a silence; as long again without an answer ends the connection */
+#define HK_CLIENT_PING_MS 15000           /* and after so long a silence of ours */
+#define HK_CLIENT_DEAD_MS 60000           /* so long without an answer to a PING ends the connection */
 #define HK_CLIENT_GREETING_MS 10000       /* to connect and be greeted */
 #define HK_CLIENT_PAUSE_MS 100            /* before connecting again, at first; doubled up to */
 #define HK_CLIENT_PAUSE_MOST_MS 10000

@@ -1,7 +1,6 @@
 /* libhankel against a small server in the same thread, over real sockets on the loopback. The server answers as PROTOCOL.md
  * says, remembers every point, and can be told to misbehave. */
-#include "proto/hankel.h"
-#include "proto/message.h"
+#include "proto/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -631,6 +630,75 @@ static void the_waiting_calls(void **state)
   server_free(s);
 }
 
+/* Makes the client believe that so much time has gone by. */
+static void let_pass(hankel *h, int64_t ms)
+{
+  h->last_sent -= ms;
+  h->last_read -= ms;
+}
+
+static void silence_is_broken_by_a_ping(void **state)
+{
+  (void)state;
+  struct server *s = server_new();
+  struct heard heard = { 0 };
+  hankel *h = client(s, &heard, false, false);
+  until(hankel_connected(h));
+  (void)hankel_step(h, 0);
+  assert_in_range(hankel_timeout(h), HK_CLIENT_PING_MS / 2, HK_CLIENT_PING_MS);
+  let_pass(h, HK_CLIENT_PING_MS);
+  assert_int_equal(hankel_timeout(h), 0);
+  until(s->pings == 1);
+  until(h->pongs == 1);
+  /* one that nobody answers ends the connection */
+  s->mute = true;
+  let_pass(h, HK_CLIENT_PING_MS);
+  (void)hankel_step(h, 0);
+  assert_in_range(hankel_timeout(h), HK_CLIENT_DEAD_MS / 2, HK_CLIENT_DEAD_MS);
+  assert_int_equal(heard.disconnected, 0);
+  let_pass(h, HK_CLIENT_DEAD_MS);
+  (void)hankel_step(h, 0);
+  assert_int_equal(heard.disconnected, 1);
+  hankel_close(h);
+  server_free(s);
+}
+
+/* What cannot be sent must not make a poll loop spin, however long it takes. */
+static void a_slow_daemon_is_waited_for_without_spinning(void **state)
+{
+  (void)state;
+  struct server *s = server_new();
+  struct heard heard = { 0 };
+  hankel *h = client(s, &heard, false, false);
+  until(hankel_connected(h));
+  s->mute = true; /* no handle comes */
+  hankel_sensor(h, "sensor 0");
+  hankel_send(h, 0, 1, 1);
+  (void)hankel_step(h, 0);
+  let_pass(h, HK_CLIENT_PING_MS);
+  (void)hankel_step(h, 0);
+  assert_int_equal(hankel_timeout(h), -1);
+  assert_int_equal(heard.disconnected, 0);
+  hankel_close(h);
+  server_free(s);
+
+  s = server_new();
+  h = client(s, &heard, false, false);
+  hankel_sensor(h, "sensor 0");
+  hankel_send(h, 0, 1, 1);
+  until(s->n == 1);
+  s->deaf = true; /* the socket fills */
+  for (int i = 0; i < 2000000 && hankel_send(h, 0, i, 1.0 / 3) == 0; i++)
+    ;
+  (void)hankel_step(h, 0);
+  assert_true(hankel_events(h) & POLLOUT);
+  let_pass(h, HK_CLIENT_PING_MS);
+  (void)hankel_step(h, 0);
+  assert_int_not_equal(hankel_timeout(h), 0);
+  hankel_close(h);
+  server_free(s);
+}
+
 /* The server answers nothing: every waiting call ends in time. */
 static void waiting_ends_in_time(void **state)
 {
@@ -663,6 +731,8 @@ int main(void)
     cmocka_unit_test(a_server_that_misbehaves_is_left),
     cmocka_unit_test(points_over_udp_are_numbered),
     cmocka_unit_test(the_waiting_calls),
+    cmocka_unit_test(silence_is_broken_by_a_ping),
+    cmocka_unit_test(a_slow_daemon_is_waited_for_without_spinning),
     cmocka_unit_test(waiting_ends_in_time),
   };
   return cmocka_run_group_tests_name("client", tests, NULL, NULL);
