@@ -5,7 +5,8 @@
             daemon = self.daemon('[detector all]\\nmatch = *\\nwindow = 8\\n')
             with daemon.client() as c: ...
 
-The programs come from the environment, HANKELD and HANKEL (default: build/ at the root). Standard library only.
+The programs come from the environment, HANKELD and HANKEL (default: build/ at the root), and HANKEL_BACKEND names the backend.
+Standard library only.
 """
 import contextlib
 import csv
@@ -28,6 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DATA = os.path.join(ROOT, 'tests', 'data')
 HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
 HANKEL = os.path.abspath(os.environ.get('HANKEL', os.path.join(ROOT, 'build', 'hankel')))
+BACKEND = os.environ.get('HANKEL_BACKEND', 'cpu')
 SECOND = 10**9
 START = 1_600_000_000 * SECOND
 STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
@@ -237,11 +239,11 @@ address = 127.0.0.1:0
 class Daemon:
     """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
 
-    def __init__(self, detectors, keys='backend = cpu\nthreads = 2\n', listeners=LISTENERS, limits=None):
+    def __init__(self, detectors, keys='threads = 2\n', listeners=LISTENERS, limits=None):
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
         with open(path, 'w') as f:
-            f.write(f'[daemon]\n{keys}{listeners}{detectors}')
+            f.write(f'[daemon]\nbackend = {BACKEND}\n{keys}{listeners}{detectors}')
         self.log, self.port, self.ready = [], {}, threading.Event()
         self.process = subprocess.Popen([HANKELD, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         errors='replace', preexec_fn=limits)
@@ -312,9 +314,9 @@ class Case(unittest.TestCase):
         return p
 
 
-def replay(recording, detector='', backend='cpu', *options):
+def replay(recording, detector='', *options):
     """Rows (sensor, time, score, state) and event rows of hankel replay."""
-    out = subprocess.run([HANKEL, 'replay', '--backend', backend, '--detector', detector, *options, recording], check=True,
+    out = subprocess.run([HANKEL, 'replay', '--backend', BACKEND, '--detector', detector, *options, recording], check=True,
                          capture_output=True, text=True, timeout=120).stdout
     rows, events = [], []
     for cells in csv.reader(out.splitlines()[1:]):

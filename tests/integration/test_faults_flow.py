@@ -26,7 +26,7 @@ class Flow(harness.Case):
             client.send(points(handles, [START + i * SECOND] * len(handles), [math.sin(i * 0.7 + h) for h in range(len(handles))]))
 
     def test_fault_12_flood_of_new_sensors(self):
-        d = self.daemon(keys='backend = cpu\nthreads = 1\nmax_sensors = 200\nevict = 2s\n')
+        d = self.daemon(keys='threads = 1\nmax_sensors = 200\nevict = 2s\n')
         watcher = d.client()
         watcher.subscribe(SCORED | UNSCORED)
         with d.client() as old, d.client() as flood:
@@ -126,7 +126,7 @@ class Flow(harness.Case):
         self.assertEqual(status['udp']['strangers'], 1)
 
     def test_fault_18_stuck_subscriber(self):
-        d = self.daemon(keys='backend = cpu\nthreads = 2\nqueue = 1MiB\nstuck = off\n')
+        d = self.daemon(keys='threads = 2\nqueue = 1MiB\nstuck = off\n')
         reader = subprocess.Popen([sys.executable, '-c', f"""
 import socket, sys
 s = socket.create_connection(('127.0.0.1', {d.port['text tcp']}))
@@ -167,7 +167,7 @@ for line in s.makefile('rb'):
             self.assertEqual(self.balanced(d.status())['pending'], 0)
 
     def test_fault_18_stuck_subscriber_is_cut_off(self):
-        d = self.daemon(keys='backend = cpu\nthreads = 1\nqueue = 64KiB\nstuck = 1s\n')
+        d = self.daemon(keys='threads = 1\nqueue = 64KiB\nstuck = 1s\n')
         with d.client() as c, d.client() as stuck:
             stuck.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             stuck.subscribe(SCORED | UNSCORED | VALUES)
@@ -220,7 +220,7 @@ for line in s.makefile('rb'):
             self.assertGreater(p[key], 0, key)
 
     def test_sigterm_drains(self):
-        d = self.daemon('[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n', keys='backend = cpu\nthreads = 1\n')
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n', keys='threads = 1\n')
         with d.client() as watcher, d.client() as c:
             watcher.subscribe(SCORED | UNSCORED)
             handles = c.register(*(f's{i}' for i in range(100)))
@@ -234,7 +234,7 @@ for line in s.makefile('rb'):
         self.assertEqual([r[1] for r in watcher.results if r[0] == 's42'], [START + i * SECOND for i in range(600)])
 
     def test_sigterm_does_not_wait_for_ever(self):
-        d = self.daemon(keys='backend = cpu\nthreads = 1\ndrain = 1s\nqueue = 64MiB\nstuck = off\n')
+        d = self.daemon(keys='threads = 1\ndrain = 1s\nqueue = 64MiB\nstuck = off\n')
         with d.client() as stuck, d.client() as c, d.connect('text tcp'):
             stuck.subscribe(SCORED | UNSCORED)
             self.feed(c, c.register(*(f's{i}' for i in range(100))), 0, 1000)

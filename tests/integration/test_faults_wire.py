@@ -17,7 +17,7 @@ def good_stream(handle, n, first=0):
 
 class FaultsOnTheWire(harness.Case):
     def setUp(self):
-        self.d = self.daemon(keys='backend = cpu\nthreads = 1\nmax_frame = 256KiB\nmax_line = 4096\n')
+        self.d = self.daemon(keys='threads = 1\nmax_frame = 256KiB\nmax_line = 4096\n')
 
     def subscriber(self, glob=''):
         c = self.d.client()

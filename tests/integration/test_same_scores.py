@@ -25,12 +25,12 @@ class SameScores(harness.Case):
         """What replay says of each recording: rows and events; the points are taken from its output."""
         cls.rows, cls.events = {}, {}
         for sensor, (recording, detector) in RECORDINGS.items():
-            cls.rows[sensor], events = harness.replay(os.path.join(DATA, recording), detector, 'cpu', '--sensor', sensor)
+            cls.rows[sensor], events = harness.replay(os.path.join(DATA, recording), detector, '--sensor', sensor)
             cls.events[sensor] = [(e[0], e[2], int(e[3]), int(e[4]), harness.single(e[5])) for e in events]
 
     def start(self, sensors=RECORDINGS, **how):
         sections = ''.join(harness.section(s, s, RECORDINGS[s][1]) for s in sensors)
-        d = self.daemon(sections, keys='backend = cpu\nthreads = 2\nmax_ahead = off\n', **how)
+        d = self.daemon(sections, keys='threads = 2\nmax_ahead = off\n', **how)
         subscriber = d.client()
         self.addCleanup(subscriber.close)
         subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
