@@ -247,7 +247,9 @@ void hk_sensors_sweep(struct hk_sensors *s, struct hk_batch *batch)
     const int change = hk_window_sweep(&sensor->window, hk_sensor_detector(s, sensor), batch->arrival);
     if (change)
       notice(batch, sensor, change > 0 ? HK_EVENT_STALE : HK_EVENT_BACK);
-    if (batch->idle > 0 && sensor->window.started && batch->arrival - sensor->window.seen > batch->idle)
+    if (!sensor->window.started && sensor->window.seen == 0)
+      sensor->window.seen = batch->arrival; /* a name that never gives a point must not hold its place for ever */
+    if (batch->idle > 0 && batch->arrival - sensor->window.seen > batch->idle)
       notice(batch, sensor, HK_EVENT_IDLE);
   }
   s->sweep_from = slot;

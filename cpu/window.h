@@ -52,7 +52,8 @@ struct hk_window {
   double variance;    /* exponential variance about it */
   int64_t last_time;  /* ns, of the last accepted point */
   int64_t interval;   /* ns, learned spacing; 0 = nothing learned */
-  int64_t seen;       /* ns on the arrival clock: when the last point was accepted */
+  int64_t seen;       /* ns on the arrival clock: when the last point was accepted; before the first: when a sweep first
+                         found the sensor, 0 = not yet */
   uint64_t seed;      /* FNV-1a-64 of the sensor's name */
   uint32_t count;     /* samples in the ring, 0..span */
   uint32_t head;      /* where the next sample goes, 0..span-1 */
