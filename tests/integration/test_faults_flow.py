@@ -28,6 +28,7 @@ class Flow(harness.Case):
     def test_fault_12_flood_of_new_sensors(self):
         d = self.daemon(keys='threads = 1\nmax_sensors = 200\nevict = 2s\n')
         watcher = d.client()
+        self.addCleanup(watcher.close)
         watcher.subscribe(SCORED | UNSCORED)
         with d.client() as old, d.client() as flood:
             known = old.register(*(f'old {i}' for i in range(50)))
@@ -84,6 +85,7 @@ class Flow(harness.Case):
     def test_fault_16_reordered_repeated_and_lost_datagrams(self):
         d = self.daemon()
         watcher = d.client()
+        self.addCleanup(watcher.close)
         watcher.subscribe(SCORED | UNSCORED)
         rng = random.Random(16)
         with d.client() as c, d.connect('binary udp') as udp:
@@ -180,7 +182,7 @@ for line in s.makefile('rb'):
             c.ping()
 
     def test_balance_holds_at_every_poll(self):
-        d = self.daemon(harness.section('ika', 's*', 'window=48,interval=1s') + SMALL)
+        d = self.daemon(harness.section('ika', 's*', 'window=16,interval=1s') + SMALL)
         stop = threading.Event()
 
         def load(seed):
@@ -203,7 +205,7 @@ for line in s.makefile('rb'):
             t.start()
         try:
             with d.client() as c:
-                end, last, polls = time.monotonic() + 4, -1, 0
+                end, last, polls = time.monotonic() + 3, -1, 0
                 while time.monotonic() < end:
                     p = self.balanced(c.status())
                     self.assertGreaterEqual(p['in'], last)
