@@ -314,9 +314,9 @@ class Case(unittest.TestCase):
         return p
 
 
-def replay(recording, detector='', *options):
+def replay(recording, detector='', backend=BACKEND, *options):
     """Rows (sensor, time, score, state) and event rows of hankel replay."""
-    out = subprocess.run([HANKEL, 'replay', '--backend', BACKEND, '--detector', detector, *options, recording], check=True,
+    out = subprocess.run([HANKEL, 'replay', '--backend', backend, '--detector', detector, *options, recording], check=True,
                          capture_output=True, text=True, timeout=120).stdout
     rows, events = [], []
     for cells in csv.reader(out.splitlines()[1:]):

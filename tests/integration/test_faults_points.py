@@ -38,7 +38,7 @@ class FaultsInPoints(harness.Case):
         with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
             f.write(f'time,{sensor}\n' + ''.join(f'{t},{v!r}\n' for t, v in zip(times, values)))
             f.flush()
-            rows, _ = harness.replay(f.name, detector, '--unit', 'ns')
+            rows, _ = harness.replay(f.name, detector, harness.BACKEND, '--unit', 'ns')
         return [(t, z, state) for _, t, z, state, _ in rows]
 
     def raised(self):

@@ -25,7 +25,7 @@ class SameScores(harness.Case):
         """What replay says of each recording: rows and events; the points are taken from its output."""
         cls.rows, cls.events = {}, {}
         for sensor, (recording, detector) in RECORDINGS.items():
-            cls.rows[sensor], events = harness.replay(os.path.join(DATA, recording), detector, '--sensor', sensor)
+            cls.rows[sensor], events = harness.replay(os.path.join(DATA, recording), detector, harness.BACKEND, '--sensor', sensor)
             cls.events[sensor] = [(e[0], e[2], int(e[3]), int(e[4]), harness.single(e[5])) for e in events]
 
     def start(self, sensors=RECORDINGS, **how):
