@@ -34,11 +34,15 @@ static int look_up(const char *text, int socktype, struct addrinfo **out, const 
     memcpy(host, begin, length);
     host[length] = 0;
   }
+  if (port[0] == 0 || strspn(port, "0123456789") != strlen(port)) {
+    *why = "no address of the form HOST:PORT, with a number for the port";
+    return -EINVAL;
+  }
   const struct addrinfo hints = { .ai_socktype = socktype, .ai_flags = AI_NUMERICSERV };
   const int status = getaddrinfo(host, port, &hints, out);
   if (status != 0) {
     *why = gai_strerror(status);
-    return status == EAI_SERVICE ? -EINVAL : -EHOSTUNREACH;
+    return -EHOSTUNREACH;
   }
   return 0;
 }
