@@ -95,12 +95,12 @@ def terminal(r, width, paint):
         return min(plot - 1, max(0, (time - first) * plot // (last - first + 1)))
 
     lines = [paint('bold', f'{r.sensor}, {r.unit}')]
-    rows = 11
+    rows = 8
     for i, row in enumerate(dots(ranges(r.times, r.values, 2 * plot), (low, high), rows, plot)):
         label = f'{high:g}' if i == 0 else f'{low:g}' if i == rows - 1 else f'{(low + high) / 2:g}' if i == rows // 2 else ''
         lines.append(f'{label:>{margin - 2}} ┤' + paint('blue', row))
     lines.append(paint('bold', 'score') + ', 0 to 1')
-    rows = 4
+    rows = 3
     for i, row in enumerate(bars(ranges(r.times, r.scores, plot), rows)):
         label = '1' if i == 0 else '0' if i == rows - 1 else ''
         lines.append(f'{label:>{margin - 2}} ┤' + paint('green', row))
