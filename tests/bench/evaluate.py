@@ -11,7 +11,7 @@ What counts. A label is a labelled window (nab) or a change point (tssb; skab: t
 eight sensors of the rig, whether or not that sensor shows the change, and once more for the rig as a whole). An alert hits
 a label when the change instant that it was raised with lies in the label, widened by one detector window on both sides;
 a label is hit once, however many alerts fall on it. An alert that hits no label is false. Chance: the labels that as many
-alerts at random instants (uniform over the points that may have an alert, seeded, mean of 2,000 draws) would hit. Delay:
+alerts at random instants (uniform over the points with a score, seeded, mean of 2,000 draws) would hit. Delay:
 from the label's start to the point on which the first alert that hits it was raised, in points, median. Points: those
 with a score."""
 import argparse
