@@ -8,7 +8,7 @@
 #include "cpu/svd_exact.h"
 
 #define COUNTS 0x1p-17f   /* of the largest |theta|: what an eigenvalue must exceed to count */
-#define RESIDUAL 0x1p-21f /* of the largest |theta|: what is taken as converged */
+#define RESIDUAL 0x1p-16f /* of the largest |theta|: what is taken as converged */
 #define MISSING 0x1p-13f  /* of the energy: what a complete Krylov space may lack */
 
 /* One run of Lanczos to convergence. */
@@ -39,7 +39,7 @@ static void run_on(struct run *run)
     krylov_step(&run->krylov, run->steps, run->steps + 1 == work->shape.window);
   if (run->steps == work->shape.window)
     ((vec *)work->beta)[run->steps - 1] = (vec){ 0 };
-  const uint32_t next = run->steps + (run->steps < 32 ? 4 : run->steps / 8 * 2);
+  const uint32_t next = run->steps + (run->steps < 12 ? 4 : run->steps / 3);
   run->check = next < run->limit ? next : run->limit;
 }
 
