@@ -86,9 +86,9 @@ struct hk_kernels {
   void (*split)(float *tree, const float *x, const struct hk_shape *shape);
   /* y = H v. sum: 2n numbers of work space. v is 0 beyond w; y is of no meaning there. */
   void (*product)(float *y, const float *x, const float *tree, const float *v, float *sum, const struct hk_shape *shape);
-  /* Eigenvalues of symmetric tridiagonal matrices with the given diagonal (n) and the numbers beside it (n - 1, element
-   * n - 1 is work space); both are overwritten, the diagonal by the eigenvalues in no order. rows: n_rows row vectors of n
-   * numbers, each replaced by itself times the matrix of eigenvectors. */
+  /* Eigenvalues of symmetric tridiagonal matrices with the given diagonal (n) and the numbers beside it (n - 1); both are
+   * overwritten, the diagonal by the eigenvalues in no order. rows: n_rows row vectors of n numbers, each replaced by itself
+   * times the matrix of eigenvectors. */
   void (*eigen)(float *diagonal, float *beside, uint32_t n, float *rows, uint32_t n_rows);
 };
 
