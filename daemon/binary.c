@@ -148,11 +148,19 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
   return HK_TURN_MORE;
 }
 
+/* Datagrams that were sent before a frame over TCP may still wait in their socket: they are read before what the frame says is
+ * taken for the end. False: some may be left. */
+static bool feed_read(struct hk_connection *c)
+{
+  return (c->feed.highest == 0 && c->bye_datagrams == 0) || hk_server_read_datagrams(c->server);
+}
+
 static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
 {
   uint64_t token;
   if (hk_ping_read(f, &token) != 0)
     return bad_payload(c, f);
+  (void)feed_read(c); /* PONG promises nothing of datagrams, but those that are here count */
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_ping_write(&w, HK_PONG, f->tag, token) == 0)
@@ -183,9 +191,10 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
   uint64_t datagrams, sent;
   if (hk_bye_read(f, &datagrams, &sent) != 0)
     return bad_payload(c, f);
-  hk_feed_end(&c->feed, datagrams, sent);
   c->leaving = true;
   c->bye_tag = f->tag;
+  c->bye_datagrams = datagrams;
+  c->bye_points = sent;
   return HK_TURN_MORE;
 }
 
@@ -218,8 +227,12 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
+  if (!feed_read(c))
+    return HK_TURN_WAIT;
+  hk_feed_end(&c->feed, c->bye_datagrams, c->bye_points);
   if (hk_stage_pending(c->server->stage, c->source) > 0)
     return HK_TURN_WAIT;
+  hk_send_gap(&c->subscriber, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_empty_write(&w, HK_FAREWELL, c->bye_tag) == 0)

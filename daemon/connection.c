@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINGER 2000000000 /* ns */
+#define LINGER 2000000000         /* ns */
+#define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define LINES_BUFFER 65536
 #define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
 
@@ -133,7 +134,7 @@ static void on_wrote(struct hk_subscriber *s, int status)
     hk_connection_close(c);
     return;
   }
-  hk_send_gap(c->server->publisher, s);
+  hk_send_gap(s, c->server->config->queue / 2);
   if (uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0 && c->replies > 0) {
     c->replies = 0;
     if (c->parked)
@@ -164,7 +165,8 @@ void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
   struct hk_connection *c = request->data;
-  if (status != 0 || c->ended)
+  /* A text client has nothing to say that a close could cut off the answer to. */
+  if (status != 0 || c->ended || c->kind == &hk_text_kind)
     hk_connection_close(c);
 }
 
@@ -195,10 +197,10 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
 {
   const struct hk_config *config = c->server->config;
   const bool stuck = hk_subscriber_stuck(&c->subscriber, now, config->stuck);
-  if (c->state == HK_LINGERING && now > c->deadline && (stuck || uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0)) {
-    hk_connection_close(c);
-  } else if (c->state != HK_OPEN) {
-    return;
+  if (c->state != HK_OPEN) {
+    const bool sent = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0;
+    if (c->state == HK_LINGERING && now > c->deadline + (sent ? 0 : LINGER_UNSENT))
+      hk_connection_close(c);
   } else if (stuck) {
     c->server->counters.cut_off++;
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer,

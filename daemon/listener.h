@@ -36,6 +36,8 @@ void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop 
 /* udp.c */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);
 void hk_udp_close(struct hk_listener *l);
+/* Reads what has come, as far as there is room and for a bounded time. True when nothing is left. */
+bool hk_udp_read(struct hk_listener *l);
 /* Reads again, if it was paused for want of room. */
 void hk_udp_go_on(struct hk_listener *l);
 

@@ -300,8 +300,10 @@ static int send_names(struct hk_publisher *p, struct hk_subscriber *s, const str
   return status;
 }
 
-static void send_gap(struct hk_subscriber *s)
+void hk_send_gap(struct hk_subscriber *s, size_t room)
 {
+  if (!s->view || s->gap_results + s->gap_events == 0 || uv_stream_get_write_queue_size(s->stream) >= room)
+    return;
   struct hk_buffer gap = { 0 };
   hk_encode_gap(&gap, s->view->wanted.format, s->gap_results, s->gap_events);
   struct message *m = message_of(&gap);
@@ -309,12 +311,6 @@ static void send_gap(struct hk_subscriber *s)
     s->gap_results = s->gap_events = 0;
   if (m)
     message_release(m);
-}
-
-void hk_send_gap(struct hk_publisher *p, struct hk_subscriber *s)
-{
-  if (s->view && s->gap_results + s->gap_events > 0 && uv_stream_get_write_queue_size(s->stream) < p->queue / 2)
-    send_gap(s);
 }
 
 /* Sends what was chosen to one subscriber, as far as its queue has room. */
@@ -330,8 +326,7 @@ static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struc
       send_names(p, s, b, send_results ? n_results : 0, send_events ? n_events : 0) != 0)
     send_results = send_events = false;
   if (send_results) {
-    if (s->gap_results + s->gap_events > 0)
-      send_gap(s);
+    hk_send_gap(s, SIZE_MAX);
     send_results = message_send(s, results) == 0;
   }
   if (send_events)

@@ -56,8 +56,8 @@ void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
 
 /* Sends bytes (copied) to a subscriber's connection, behind all that was sent before. 0 or negative errno. */
 int hk_send(struct hk_subscriber *subscriber, const void *data, size_t size);
-/* Sends the gap notice that is due, if the queue has room again. */
-void hk_send_gap(struct hk_publisher *publisher, struct hk_subscriber *subscriber);
+/* Sends the gap notice that is due, if there is one and fewer than `room` bytes wait in the queue. */
+void hk_send_gap(struct hk_subscriber *subscriber, size_t room);
 /* True when the subscriber has taken nothing off a queue that is not empty for `stuck` ns. Called now and then. */
 bool hk_subscriber_stuck(struct hk_subscriber *subscriber, int64_t now, int64_t stuck);
 

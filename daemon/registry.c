@@ -2,7 +2,6 @@
 #include "daemon/registry.h"
 
 #include "daemon/glob.h"
-#include "daemon/log.h"
 
 #include <ck_hs.h>
 #include <ck_malloc.h>
@@ -18,7 +17,6 @@ struct sensor {
   size_t length;
   uint32_t slot;
   uint32_t detector;
-  int64_t made;
   char text[]; /* the name, with a 0 */
 };
 
@@ -166,7 +164,7 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
   struct sensor *s = malloc(sizeof *s + length + 1);
   if (!s)
     return HANKEL_FULL;
-  *s = (struct sensor){ s->text, length, slot, detector, hk_now() };
+  *s = (struct sensor){ s->text, length, slot, detector };
   memcpy(s->text, name, length);
   s->text[length] = 0;
   if (r->backend->ops->add(r->backend, slot, detector, hk_seed(name, length)) != 0) {
@@ -220,11 +218,6 @@ uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
 {
   return (struct hk_string){ r->sensor[slot]->text, r->sensor[slot]->length };
-}
-
-int64_t hk_registry_made(const struct hk_registry *r, uint32_t slot)
-{
-  return r->sensor[slot] ? r->sensor[slot]->made : INT64_MAX;
 }
 
 void hk_registry_evict(struct hk_registry *r, uint32_t slot)

@@ -33,9 +33,6 @@ int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uin
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 
-/* When a slot's sensor was made, ns of hk_now; INT64_MAX when the slot is free. */
-int64_t hk_registry_made(const struct hk_registry *registry, uint32_t slot);
-
 /* Forgets a sensor. No batch that waits or is in flight may name its slot. */
 void hk_registry_evict(struct hk_registry *registry, uint32_t slot);
 

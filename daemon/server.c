@@ -11,7 +11,6 @@
 #include <sys/resource.h>
 
 #define SPARE_DESCRIPTORS 32 /* for all but connections */
-#define EVICT_PART 65536     /* slots */
 #define NO_INDEX UINT32_MAX
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
@@ -49,6 +48,8 @@ void hk_server_remove(struct hk_server *s, struct hk_connection *c)
     if (s->parked_tail == &c->next_parked)
       s->parked_tail = link;
   }
+  if (s->deadline != 0 && !s->connections)
+    uv_stop(&s->loop); /* draining, and this was the last */
   if (c->index == NO_INDEX)
     return;
   s->by_index[c->index] = NULL;
@@ -98,6 +99,17 @@ struct hk_connection *hk_server_feed(const struct hk_server *s, uint64_t feed)
   return c && c->state == HK_OPEN && c->greeted && !c->leaving && c->feed_number == feed ? c : NULL;
 }
 
+bool hk_server_read_datagrams(struct hk_server *s)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < s->n_listeners; i++) {
+    struct hk_listener *l = &s->listeners[i];
+    if (l->open && l->config->transport == HK_TRANSPORT_UDP && l->config->protocol == HK_PROTOCOL_BINARY)
+      all &= hk_udp_read(l);
+  }
+  return all;
+}
+
 /* --- what the shard calls -------------------------------------------------------------------------------------------- */
 
 static void on_results(void *arg, struct hk_batch *batch)
@@ -110,7 +122,6 @@ static void on_idle(void *arg, uint32_t slot)
 {
   struct hk_server *s = arg;
   hk_publisher_forget(s->publisher, slot);
-  hk_stage_forget(s->stage, slot);
   hk_registry_evict(s->registry, slot);
   s->counters.evicted++;
 }
@@ -127,6 +138,13 @@ static void on_settled(void *arg)
 }
 
 /* --- the end --------------------------------------------------------------------------------------------------------- */
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+  struct hk_server *s = handle->data;
+  (void)number;
+  hk_log(&s->log, HK_LOG_NOTICE, "SIGHUP: the configuration is read at the start only; restart to change it");
+}
 
 static void drain_step(struct hk_server *s)
 {
@@ -174,25 +192,11 @@ static void on_launch(uv_check_t *check)
     drain_step(s);
 }
 
-/* Names that were registered and never fed. The backend has seen nothing of them, so its sweeps cannot tell. A second looks at a
- * part of the slots. */
-static void evict_unused(struct hk_server *s, int64_t now)
-{
-  const uint32_t slots = hk_registry_slots(s->registry), part = slots < EVICT_PART ? slots : EVICT_PART;
-  for (uint32_t i = 0; i < part; i++) {
-    s->evict_cursor = s->evict_cursor + 1 < slots ? s->evict_cursor + 1 : 0;
-    if (hk_stage_untouched(s->stage, s->evict_cursor) && now - s->config->evict > hk_registry_made(s->registry, s->evict_cursor))
-      on_idle(s, s->evict_cursor);
-  }
-}
-
 static void on_second(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
   const int64_t now = hk_now();
   hk_shard_sweep(&s->shard);
-  if (s->config->evict > 0)
-    evict_unused(s, now);
   wake_parked(s);
   for (struct hk_connection *c = s->connections, *next; c; c = next) {
     next = c->next;
@@ -248,10 +252,12 @@ static int loop_open(struct hk_server *s, char *error, size_t size)
   uv_check_init(&s->loop, &s->launch);
   uv_timer_init(&s->loop, &s->second);
   uv_timer_init(&s->loop, &s->watchdog);
-  s->launch.data = s->second.data = s->watchdog.data = s->terminate.data = s->interrupt.data = s;
+  s->launch.data = s->second.data = s->watchdog.data = s->terminate.data = s->interrupt.data = s->hangup.data = s;
   status = uv_signal_init(&s->loop, &s->terminate);
   if (status == 0)
     status = uv_signal_init(&s->loop, &s->interrupt);
+  if (status == 0)
+    status = uv_signal_init(&s->loop, &s->hangup);
   if (status != 0)
     snprintf(error, size, "signals: %s", uv_strerror(status));
   return status;
@@ -309,6 +315,7 @@ int hk_server_run(struct hk_server *s)
   uv_timer_start(&s->second, on_second, 1000, 1000);
   uv_signal_start(&s->terminate, on_signal, SIGTERM);
   uv_signal_start(&s->interrupt, on_signal, SIGINT);
+  uv_signal_start(&s->hangup, on_hangup, SIGHUP);
   s->watchdog_us = hk_notify_watchdog();
   if (s->watchdog_us > 0)
     uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);

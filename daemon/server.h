@@ -43,11 +43,10 @@ struct hk_server {
 
   uv_check_t launch;
   uv_timer_t second, watchdog;
-  uv_signal_t terminate, interrupt;
+  uv_signal_t terminate, interrupt, hangup;
   int64_t started;  /* ns, monotonic */
   int64_t deadline; /* ns: when draining is given up; 0 = not draining */
   uint64_t ticks;
-  uint32_t evict_cursor; /* slot */
   uint64_t watchdog_us;
 
   struct hk_line line; /* the parser's, shared by all connections */
@@ -68,6 +67,8 @@ void hk_server_park(struct hk_server *server, struct hk_connection *c);
 /* A number for a connection's UDP feed, and the open connection of a number (NULL: none). */
 uint64_t hk_server_feed_number(struct hk_server *server, const struct hk_connection *c);
 struct hk_connection *hk_server_feed(const struct hk_server *server, uint64_t feed);
+/* Reads what has come over UDP from binary feeds. True when nothing is left. */
+bool hk_server_read_datagrams(struct hk_server *server);
 
 /* status.c: the counters as one JSON object. */
 void hk_status_json(struct hk_server *server, struct hk_buffer *out);

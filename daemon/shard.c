@@ -49,21 +49,26 @@ static void count(struct hk_shard *s, const struct hk_batch *b)
   }
 }
 
+/* Notices are published before idle sensors are let go: one sensor may have both. */
 static void swept(struct hk_shard *s, struct hk_batch *b)
 {
   if (b->status == 0) {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < b->n_events; i++) {
-      const struct hk_event *e = &b->event[i];
-      s->counters->stale += e->kind == HK_EVENT_STALE;
-      s->counters->back += e->kind == HK_EVENT_BACK;
-      if (e->kind != HK_EVENT_IDLE)
-        b->event[kept++] = *e;
-      else if (hk_stage_pending_of(s->stage, e->slot) == 0)
-        s->idle(s->arg, e->slot);
+    const uint32_t n = b->n_events;
+    uint32_t notices = 0;
+    for (uint32_t i = 0; i < n; i++) {
+      const struct hk_event e = b->event[i];
+      s->counters->stale += e.kind == HK_EVENT_STALE;
+      s->counters->back += e.kind == HK_EVENT_BACK;
+      if (e.kind != HK_EVENT_IDLE) {
+        b->event[i] = b->event[notices];
+        b->event[notices++] = e;
+      }
     }
-    b->n_events = kept;
+    b->n_events = notices;
     s->results(s->arg, b);
+    for (uint32_t i = notices; i < n; i++)
+      if (hk_stage_pending_of(s->stage, b->event[i].slot) == 0)
+        s->idle(s->arg, b->event[i].slot);
   }
   s->sweep = b;
 }

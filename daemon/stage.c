@@ -130,16 +130,6 @@ uint32_t hk_stage_pending_of(const struct hk_stage *s, uint32_t slot)
   return s->entries[slot].pending;
 }
 
-bool hk_stage_untouched(const struct hk_stage *s, uint32_t slot)
-{
-  return s->entries[slot].pending == 0 && s->entries[slot].round == 0; /* it has been in no batch either */
-}
-
-void hk_stage_forget(struct hk_stage *s, uint32_t slot)
-{
-  s->entries[slot] = (struct entry){ 0 };
-}
-
 uint32_t hk_stage_waiting(const struct hk_stage *s)
 {
   return s->queued + s->held;

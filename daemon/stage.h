@@ -14,8 +14,6 @@
 
 #include "cpu/backend.h"
 
-#include <stdbool.h>
-
 struct hk_stage;
 
 /* backlog: points; max_sensors: slots are below it. 0 and *out, or -ENOMEM. */
@@ -30,11 +28,6 @@ void hk_stage_close(struct hk_stage *stage, uint32_t source);
 uint32_t hk_stage_pending(const struct hk_stage *stage, uint32_t source);
 /* Points of a sensor that are not done yet. */
 uint32_t hk_stage_pending_of(const struct hk_stage *stage, uint32_t slot);
-
-/* True when no point of a sensor has ever been pushed, since the start or since hk_stage_forget. */
-bool hk_stage_untouched(const struct hk_stage *stage, uint32_t slot);
-/* A slot changes hands; nothing of it is pending. */
-void hk_stage_forget(struct hk_stage *stage, uint32_t slot);
 
 uint32_t hk_stage_room(const struct hk_stage *stage);    /* points that can be pushed */
 uint32_t hk_stage_waiting(const struct hk_stage *stage); /* points that were pushed and are in no batch yet */

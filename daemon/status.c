@@ -1,6 +1,8 @@
 /* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
 #include "daemon/server.h"
 
+#include "cpu/score.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -149,7 +151,8 @@ static void output(struct hk_buffer *out, const struct hk_server *s)
 void hk_status_json(struct hk_server *s, struct hk_buffer *out)
 {
   hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, s->shard.backend->ops->name);
-  field(out, "threads", s->config->threads);
+  hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
+  field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
   points(out, &s->counters);
   sensors(out, s);

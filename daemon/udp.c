@@ -13,7 +13,7 @@
 
 #define DATAGRAMS 32 /* of one recvmmsg */
 #define DATAGRAM_MAX 65536
-#define POINTS_MAX 8192u /* in a datagram: at least 8 bytes each */
+#define POINTS_MAX 16384u /* in a datagram: 8 bytes each in a frame, 4 in a line of many fields */
 #define RECEIVE_BUFFER (8 << 20)
 #define TURNS 8 /* calls of recvmmsg before others have their turn */
 
@@ -64,23 +64,26 @@ static void take_lines(struct hk_listener *l, const struct sockaddr_storage *pee
   for (size_t at = 0; at < size;) {
     const char *feed = memchr(data + at, '\n', size - at);
     const size_t length = feed ? (size_t)(feed - data) - at : size - at;
-    /* A line has as many fields as fit; the bytes of a datagram hold at most 16,384 of them, three bytes and a comma each. */
     from.number++;
-    if (length > l->server->config->max_line || !hk_intake_open(&l->server->intake, l->source, HK_LINE_FIELDS))
-      bad(l, peer, length > l->server->config->max_line ? "a line longer than max_line" : "no room for its points");
-    else
+    if (length <= l->server->config->max_line) {
       hk_lines_take(l->server, &from, data + at, length);
+    } else {
+      l->server->counters.bad_lines++;
+      hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, address, "line %llu dropped: longer than max_line",
+                  (unsigned long long)from.number);
+    }
     at += length + 1;
   }
 }
 
-/* How many datagrams there is room for. */
+/* How many datagrams there is room for. Half of the stage is left to connections, which wait for their turn: datagrams do not. */
 static unsigned room(const struct hk_listener *l)
 {
   const struct hk_server *server = l->server;
-  if (!hk_intake_open(&server->intake, l->source, 2 * POINTS_MAX))
+  const uint32_t kept = server->config->backlog / 2;
+  if (!hk_intake_open(&server->intake, l->source, kept + POINTS_MAX))
     return 0;
-  const uint32_t n = hk_stage_room(server->stage) / (2 * POINTS_MAX);
+  const uint32_t n = (hk_stage_room(server->stage) - kept) / POINTS_MAX;
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
@@ -99,21 +102,17 @@ static void count_kernel_lost(struct hk_listener *l, struct msghdr *m)
   }
 }
 
-static void on_poll(uv_poll_t *poll, int status, int events)
+bool hk_udp_read(struct hk_listener *l)
 {
-  struct hk_listener *l = poll->data;
   struct hk_udp_buffers *b = l->buffers;
   struct hk_server *server = l->server;
-  (void)events;
-  if (status != 0)
-    return; /* an error of the socket: told by the next read */
   server->intake.wall = hk_wall();
   for (unsigned turn = 0; turn < TURNS; turn++) {
     const unsigned limit = room(l);
     if (limit == 0) {
       uv_poll_stop(&l->poll);
       l->polling = false;
-      return;
+      return false;
     }
     for (unsigned i = 0; i < limit; i++) {
       b->parts[i] = (struct iovec){ b->bytes[i], DATAGRAM_MAX };
@@ -128,7 +127,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     if (n < 0) {
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
         hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
-      return;
+      return true;
     }
     for (int i = 0; i < n; i++) {
       server->counters.datagrams++;
@@ -139,8 +138,16 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         take_lines(l, &b->peers[i], (const char *)b->bytes[i], b->messages[i].msg_len);
     }
     if ((unsigned)n < limit)
-      return;
+      return true;
   }
+  return false;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+  (void)status; /* an error of the socket is told by the read */
+  (void)events;
+  (void)hk_udp_read(poll->data);
 }
 
 void hk_udp_go_on(struct hk_listener *l)

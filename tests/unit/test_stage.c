@@ -152,9 +152,7 @@ static void test_sources(void **state)
   struct hk_batch *b = batch_new(CAPACITY);
   assert_int_equal(hk_stage_new(&stage, 100, SENSORS), 0);
   assert_int_equal(hk_stage_open(stage, &first), 0);
-  assert_true(hk_stage_untouched(stage, 1));
   hk_stage_push(stage, first, 1, 0, 0);
-  assert_false(hk_stage_untouched(stage, 1));
   hk_stage_close(stage, first); /* its number must not be used again while a point of it is pending */
   assert_int_equal(hk_stage_open(stage, &second), 0);
   assert_int_not_equal(first, second);
@@ -162,9 +160,6 @@ static void test_sources(void **state)
   assert_int_equal(hk_stage_pending_of(stage, 1), 1);
   hk_stage_done(stage, b, sources);
   assert_int_equal(hk_stage_pending_of(stage, 1), 0);
-  assert_false(hk_stage_untouched(stage, 1));
-  hk_stage_forget(stage, 1);
-  assert_true(hk_stage_untouched(stage, 1));
   assert_int_equal(hk_stage_open(stage, &third), 0);
   assert_int_equal(first, third);
   for (int i = 0; i < 1000; i++) { /* numbers are used again: the table does not grow */
