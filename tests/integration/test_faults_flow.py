@@ -155,7 +155,7 @@ for line in s.makefile('rb'):
             thread.start()
             watcher.wait_results(5000 + 100 * n, 60)
             thread.join()
-            self.assertLess(d.rss() - before, 24 << 20)
+            self.assert_grew_less(d, before, 24 << 20)
             self.assertEqual([r[1] for r in watcher.results if r[0] == 'sensor 5'], [START + i * SECOND for i in range(50 + n)])
             self.assertEqual(watcher.gaps, [])
             reader.send_signal(signal.SIGCONT)
