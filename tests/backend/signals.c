@@ -48,6 +48,8 @@ static double sample(enum signal kind, uint64_t *random, uint32_t i, uint32_t n,
     return round(1.2 * wave + 0.2 * noise);
   case SIGNAL_RAMP:
     return 0.5 * i + wave + 0.1 * noise;
+  case SIGNAL_UNDERTONE:
+    return (changed ? 0 : 200 * wave) + sin(0.7 * i) + 0.01 * noise;
   case SIGNAL_PURE:
     return wave;
   case SIGNAL_CONSTANT:
@@ -81,8 +83,8 @@ struct series series_new(enum signal kind, uint64_t seed, uint32_t n)
     s.time[i] = time;
     if (kind == SIGNAL_SICK && lot < 30) {
       s.value[i] = sick[lot % 4];
-    } else if (kind == SIGNAL_HOLES && lot < 40) {
-      time += (int64_t)(lot == 0 ? 100 : 1 + lot % 3) * TEST_INTERVAL;
+    } else if (kind == SIGNAL_HOLES && (lot < 40 || i == n / 2)) {
+      time += (int64_t)(i == n / 2 ? 100 : 1 + lot % 3) * TEST_INTERVAL;
       s.time[i] = time;
     } else if (kind == SIGNAL_LATE && lot < 60 && i > 0) {
       s.time[i] = lot < 20 ? s.time[i - 1] : lot < 40 ? time - (int64_t)lot * TEST_INTERVAL : -5;

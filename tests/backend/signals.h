@@ -17,13 +17,14 @@ enum signal {
   SIGNAL_OFFSET,    /* 1e6 +- 0.1 */
   SIGNAL_QUANTISED, /* three levels */
   SIGNAL_RAMP,      /* wanders off its reference, so that the ring is moved */
+  SIGNAL_UNDERTONE, /* a weak sine under one 200 times as strong, which ends in the middle */
   SIGNAL_PURE,      /* a sine with no noise: both matrices have rank 2 */
   SIGNAL_CONSTANT,
   SIGNAL_TINY,     /* 1e-35, which counts as constant, then 1e-25 */
   SIGNAL_DENORMAL, /* 1e-40 */
   SIGNAL_HUGE,     /* 1e29, and points beyond what is accepted */
   SIGNAL_SICK,     /* NaN, infinities and 1e300 strewn in */
-  SIGNAL_HOLES,    /* holes of 1 to 3 samples, and now and then a long one */
+  SIGNAL_HOLES,    /* holes of 1 to 3 samples, and a long one in the middle */
   SIGNAL_LATE,     /* late and repeated points strewn in, times before 1970 too */
   SIGNALS,
 };

@@ -270,8 +270,51 @@ static void sweeps_go_on_where_they_stopped(void **state)
   for (uint32_t i = 0; i < 100; i++)
     assert_int_equal(told[i], 1);
   assert_in_range(sweeps, 7, 20);
+  /* idle ones are told again and again, but none is passed over */
+  memset(told, 0, sizeof told);
+  for (sweeps = 0; sweeps < 20; sweeps++) {
+    n = sweep(b, small, 1000, 100);
+    for (uint32_t i = 0; i < n; i++)
+      told[small->event[i].slot]++;
+  }
+  for (uint32_t i = 0; i < 100; i++)
+    assert_in_range(told[i], 2, 4);
   hk_batch_free(batch);
   hk_batch_free(small);
+  b->ops->close(b);
+}
+
+/* Sensors come while points and sweeps are in flight. */
+static void sensors_are_added_meanwhile(void **state)
+{
+  (void)state;
+  struct hk_backend *b = open_with((struct hk_backend_config){ .max_sensors = 2000, .in_flight = 4 });
+  struct hk_batch *batch[4];
+  for (uint32_t i = 0; i < 4; i++)
+    batch[i] = hk_batch_new(b, 2000);
+  uint32_t sensors = 0;
+  for (uint32_t round = 0; round < 40; round++) {
+    for (uint32_t i = 0; i < 4; i++) {
+      for (uint32_t k = 0; k < 10; k++, sensors++)
+        sensor_add(b, sensors, sensors % 2, sensors);
+      fill(batch[i], 0, sensors, 1);
+      batch[i]->kind = i == 2 ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
+      for (uint32_t k = 0; k < sensors; k++) {
+        batch[i]->slot[k] = k;
+        batch[i]->time[k] = (4 * round + i + 1) * SECOND;
+      }
+      assert_int_equal(b->ops->submit(b, batch[i]), 0);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+      b->ops->wait(b);
+      assert_ptr_equal(b->ops->reap(b), batch[i]);
+      assert_int_equal(batch[i]->status, 0);
+      for (uint32_t k = 0; k < batch[i]->n && i != 2; k++)
+        assert_in_range(batch[i]->state[k], HK_STATE_WARMING, HK_STATE_GAP);
+    }
+  }
+  for (uint32_t i = 0; i < 4; i++)
+    hk_batch_free(batch[i]);
   b->ops->close(b);
 }
 
@@ -335,6 +378,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(closing_waits_for_what_is_in_flight),
     cmocka_unit_test(silence_is_noticed),
     cmocka_unit_test(sweeps_go_on_where_they_stopped),
+    cmocka_unit_test(sensors_are_added_meanwhile),
     cmocka_unit_test(damaged_states_are_refused),
   };
   return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
