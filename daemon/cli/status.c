@@ -64,7 +64,6 @@ static void print_value(const cJSON *value)
 static void print_object(const cJSON *object, int indent)
 {
   const cJSON *item;
-  int number = 0;
   cJSON_ArrayForEach(item, object)
   {
     if (cJSON_IsObject(item) || cJSON_IsArray(item))
@@ -74,16 +73,12 @@ static void print_object(const cJSON *object, int indent)
   }
   cJSON_ArrayForEach(item, object)
   {
-    number++;
     if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
       continue;
     if (indent == 0)
       putchar('\n');
-    if (item->string)
-      print_name(item->string, indent);
-    else
-      printf("%*s%d", indent, "", number);
-    putchar('\n');
+    const cJSON *name = cJSON_GetObjectItem(item, "name");
+    printf("%*s%s\n", indent, "", item->string ? item->string : cJSON_IsString(name) ? name->valuestring : "-");
     print_object(item, indent + 2);
   }
 }

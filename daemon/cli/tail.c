@@ -1,8 +1,7 @@
 /* hankel tail: shows results and events as the daemon publishes them, until it is interrupted.
  *
  * When the connection breaks the library connects again and subscribes again; after HK_LINK_PATIENCE without a daemon the
- * command gives up with exit code 1. SIGINT ends it with 0: it is taken through a signalfd, so that what was begun is
- * printed whole. */
+ * command gives up with exit code 1. SIGINT ends it with 0, once what was begun is printed whole; a second one kills. */
 #include "daemon/cli/format.h"
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
@@ -10,11 +9,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
+
+#define SLICE 200 /* ms: how long one waiting call to the library lasts */
 
 static const char help_text[] =
     "usage: hankel tail [OPTION...]\n\n"
@@ -28,6 +26,16 @@ static const char help_text[] =
     "examples:\n"
     "  hankel tail --events\n"
     "  hankel tail --match 'plant1*' --min-score 0.5 --format jsonl\n";
+
+/* A signal handler can reach nothing else. (A signalfd would need the signal blocked in every thread, and the BLAS library
+ * has started its own before main.) */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal)
+{
+  (void)signal;
+  interrupted = 1;
+}
 
 struct tail {
   char **argv;
@@ -89,24 +97,19 @@ static void on_error(void *arg, int code, const char *message)
   hk_failed(tail->argv, "the daemon says: %s (%s)", message, hankel_error_name(code));
 }
 
-/* Until SIGINT comes on `interrupt` or something fails; the exit code. */
-static int follow(hankel *h, struct tail *tail, int interrupt)
+/* Until SIGINT comes or something fails; the exit code. */
+static int follow(hankel *h, struct tail *tail)
 {
-  for (;;) {
-    const int timeout = hankel_timeout(h), slice = timeout < 0 || timeout > 500 ? 500 : timeout;
-    struct pollfd polled[] = { { interrupt, POLLIN, 0 }, { hankel_fd(h), hankel_events(h), 0 } };
-    if (poll(polled, 2, slice) < 0 && errno != EINTR)
-      return hk_failed(tail->argv, "poll: %s", strerror(errno));
-    if (polled[0].revents)
-      return HK_EXIT_DONE;
-    const int status = hankel_step(h, 0);
-    if (status < 0)
+  while (!interrupted) {
+    const int timeout = hankel_timeout(h);
+    if (hankel_step(h, timeout < 0 || timeout > SLICE ? SLICE : timeout) < 0)
       return hk_failed(tail->argv, "%s", hankel_error(h));
     if (fflush(stdout) != 0)
       return HK_EXIT_FAILED; /* hk_finish_output says why */
     if (tail->lost && hk_clock() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
       return hk_failed(tail->argv, "the daemon did not come back");
   }
+  return HK_EXIT_DONE;
 }
 
 int hk_command_tail(int argc, char **argv)
@@ -170,11 +173,8 @@ int hk_command_tail(int argc, char **argv)
   hankel *h = hk_link_open(argv, address, &link);
   if (!h)
     return HK_EXIT_FAILED;
-  sigset_t interrupts;
-  sigemptyset(&interrupts);
-  sigaddset(&interrupts, SIGINT);
-  const int interrupt = signalfd(-1, &interrupts, SFD_CLOEXEC);
-  if (interrupt < 0 || sigprocmask(SIG_BLOCK, &interrupts, NULL) < 0) {
+  const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+  if (sigaction(SIGINT, &interrupt, NULL) < 0) {
     code = hk_failed(argv, "cannot take signals: %s", strerror(errno));
   } else if (hankel_subscribe(h, match, (float)min_score, what) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "cannot subscribe: %s", hankel_error(h));
@@ -182,10 +182,8 @@ int hk_command_tail(int argc, char **argv)
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (what & HANKEL_SCORES)
       hk_print_header(stdout, tail.format, false);
-    code = follow(h, &tail, interrupt);
+    code = follow(h, &tail);
   }
-  if (interrupt >= 0)
-    close(interrupt);
   hankel_close(h);
   return hk_finish_output(argv, code);
 }

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""hankel with a daemon: feed, tail and status, and the demo."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+from harness import SCORED, SECOND, START, UNSCORED
+
+MACHINE = os.path.join(harness.DATA, 'machine_temperature_system_failure.csv')
+DETECTOR = 'window=24,alert=0.6'
+
+
+def listeners(port):
+    return f'\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:{port}\n'
+
+
+class Talking(harness.Case):
+    def address(self, daemon):
+        return f"127.0.0.1:{daemon.port['binary tcp']}"
+
+    def hankel(self, command, daemon, *arguments, data=None):
+        where = '--to' if command == 'feed' else '--from'
+        return subprocess.run([harness.HANKEL, command, where, self.address(daemon), *arguments], input=data, capture_output=True,
+                              text=True, timeout=60)
+
+    def tail(self, daemon, *arguments):
+        """A running tail that has subscribed. Its output is collected in `lines`, its messages in `said`."""
+        process = subprocess.Popen([harness.HANKEL, 'tail', '--from', self.address(daemon), *arguments], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        process.lines, process.said = [], []
+        process.readers = [threading.Thread(target=lambda s, to: to.extend(map(str.rstrip, iter(s.readline, ''))), args=a, daemon=True)
+                           for a in ((process.stdout, process.lines), (process.stderr, process.said))]
+        for reader in process.readers:
+            reader.start()
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        harness.until(lambda: any('subscribed' in line for line in process.said), 'tail to subscribe')
+        return process
+
+    def interrupt(self, tail):
+        tail.send_signal(signal.SIGINT)
+        code = tail.wait(20)
+        for reader in tail.readers:
+            reader.join(20)
+        return code
+
+    def test_what_tail_shows_is_what_replay_prints(self):
+        d = self.daemon(harness.section('all', '*', DETECTOR))
+        tail = self.tail(d, '--format', 'csv')
+        fed = self.hankel('feed', d, MACHINE)
+        self.assertEqual((fed.returncode, fed.stderr), (0, ''))
+        self.assertRegex(fed.stdout, r'^22695 points of 1 sensor in [\d.]+ s: \d+ points a second\n$')
+        want = subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', DETECTOR, MACHINE],
+                              capture_output=True, text=True, timeout=60).stdout.splitlines()
+        want = ['sensor,time,score,state'] + [line if line.startswith('#') else re.sub(r'^(\w+,\d+),[^,]*', r'\1', line) for line in want[1:]]
+        harness.until(lambda: len(tail.lines) >= len(want), 'all rows', 60)
+        self.assertEqual(self.interrupt(tail), 0)
+        rows = [line for line in tail.lines if not line.startswith('#')]
+        events = [line for line in tail.lines if line.startswith('#')]
+        self.assertEqual(rows, [line for line in want if not line.startswith('#')])
+        self.assertEqual(events, [line for line in want if line.startswith('#')])
+        self.assertTrue(events)
+        status = json.loads(self.hankel('status', d, '--json').stdout)
+        self.assertEqual(self.balanced(status)['in'], 22695)
+        table = self.hankel('status', d)
+        self.assertEqual(table.returncode, 0)
+        self.assertRegex(table.stdout, r'\n  in +22,695\n')
+
+    def test_tail_chooses(self):
+        d = self.daemon(harness.section('all', '*', 'window=4,gap=4,rank=1,alert=0.5,signal=0'))
+        tails = {name: self.tail(d, '--format', 'jsonl', *options) for name, options in
+                 [('all', ()), ('match', ('--match', 'b*')), ('score', ('--min-score', '0.2')), ('events', ('--events',))]}
+        text = 'time,a,b1\n' + ''.join(f'{START // SECOND + i},{i % 3 + (i > 30) * (i * 7 % 5)},{i % 4}\n' for i in range(60))
+        self.assertEqual(self.hankel('feed', d, '-', data=text).returncode, 0)
+        items = {}
+        for name, tail in tails.items():
+            harness.until(lambda: len(tails['all'].lines) >= 120, 'all results')
+            time.sleep(0.3)
+            self.assertEqual(self.interrupt(tail), 0)
+            items[name] = [json.loads(line) for line in tail.lines]
+        events = [i for i in items['all'] if 'event' in i]
+        self.assertEqual(len(items['all']) - len(events), 120)
+        self.assertTrue(events)
+        self.assertEqual(items['match'], [i for i in items['all'] if i['sensor'] == 'b1'])
+        self.assertEqual([i for i in items['score'] if 'state' in i],
+                         [i for i in items['all'] if 'state' in i and i['score'] is not None and i['score'] >= 0.2])
+        self.assertEqual(items['events'], events)
+        self.assertEqual(items['all'][0]['value'], 0)
+
+    def test_a_live_pipe_is_sent_as_it_comes(self):
+        d = self.daemon()
+        feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', self.address(d), '--sensor', 'pipe', '-'], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True, bufsize=1)
+        with d.client() as watcher:
+            watcher.subscribe(SCORED | UNSCORED)
+            for i in range(1, 6):
+                feed.stdin.write(f'{i}\n')
+                watcher.wait_results(i)
+            feed.stdin.close()
+            self.assertEqual(feed.wait(20), 0)
+            self.assertEqual({r[0] for r in watcher.results}, {'pipe'})
+        feed.stdout.close()
+
+    def test_rates(self):
+        d = self.daemon()
+        text = 'time,a\n' + ''.join(f'{START // SECOND + i},{i % 5}\n' for i in range(200))
+        for rate, least in (('400', 0.4), ('300x', 0.6)):
+            begin = time.monotonic()
+            run = self.hankel('feed', d, '--rate', rate, '-', data=text)
+            took = time.monotonic() - begin
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertGreater(took, least)
+            self.assertLess(took, least + 5)
+
+    def test_what_the_daemon_refuses_is_told(self):
+        d = self.daemon(harness.section('pumps', 'pump*', 'window=8'))
+        run = self.hankel('feed', d, '-', data='time,pump 1,fan 1\n1,2,3\n2,3,4\n')
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('fan 1', run.stderr)
+        self.assertIn('2 points were not taken', run.stderr)
+        harness.until(lambda: d.status()['points']['in'] >= 2, 'the points of pump 1')
+
+    def test_points_before_a_bad_line_are_sent(self):
+        d = self.daemon()
+        run = self.hankel('feed', d, '-', data='time,a\n1,2\n2,3\n3,x\n')
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('stdin:4: "x" is no number', run.stderr)
+        self.assertEqual(d.status()['points']['in'], 2)
+
+    def test_a_daemon_that_comes_back_is_found_again(self):
+        first = self.daemon()
+        port = first.port['binary tcp']
+        tail = self.tail(first, '--format', 'jsonl')
+        feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', self.address(first), '--sensor', 'pipe', '-'], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        feed.stdin.write('1\n2\n')
+        harness.until(lambda: len(tail.lines) == 2, 'two results')
+        self.assertEqual(first.stop(), 0)
+        self.daemon(listeners=listeners(port))
+        harness.until(lambda: any('connected again' in line for line in tail.said), 'tail to connect again')
+        feed.stdin.write('3\n')
+        harness.until(lambda: len(tail.lines) == 3, 'the third result')
+        feed.stdin.close()
+        feed.wait(20)
+        feed.stdout.close()
+        feed.stderr.close()
+        self.assertEqual(self.interrupt(tail), 0)
+
+    def test_a_daemon_that_stays_away_ends_tail_with_1(self):
+        d = self.daemon()
+        tail = self.tail(d)
+        d.stop()
+        self.assertEqual(tail.wait(25), 1)
+        tail.readers[1].join(20)
+        self.assertIn('did not come back', tail.said[-1])
+
+    def test_the_demo(self):
+        picture = os.path.join(self.daemon().directory.name, 'demo.svg')
+        run = subprocess.run([sys.executable, os.path.join(harness.ROOT, 'scripts', 'demo.py'), '--build', os.path.dirname(harness.HANKELD),
+                              '--width', '100', '--svg', picture], capture_output=True, text=True, timeout=100)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertIn('22,695 points went in over TCP and 22,397 scores came out', run.stdout)
+        self.assertRegex(run.stdout, r'\n +1  2013-12-\d\d ')  # an alert
+        self.assertLessEqual(max(map(len, run.stdout.splitlines())), 110)
+        self.assertNotIn('\033', run.stdout)
+        with open(picture) as file:
+            self.assertIn('</svg>', file.read())
+
+
+if __name__ == '__main__':
+    harness.unittest.main()
