@@ -70,7 +70,7 @@ struct hk_cuda_columns {
 
 /* How a detector's kernel runs on this device, and the device memory that each of its blocks works in:
  * the Krylov basis, s vectors of w floats (s = the most Lanczos steps; w for svd), and 2 r s doubles for eigenvectors of the
- * tridiagonal matrix. Default detector: 5 KB; svd with w = 1024, r = 12: 4.4 MB. */
+ * tridiagonal matrix. Default detector: 4 KB; svd with w = 1024, r = 12: 4.4 MB. */
 struct hk_cuda_plan {
   uint32_t threads;  /* of a block; by the window alone */
   uint32_t shared;   /* bytes of shared memory */
