@@ -1,0 +1,123 @@
+"""libhankel, the shared library as it is installed, against the daemon: points over TCP and UDP, results called back, and a daemon that
+is restarted in between. The library's own test has a server that misbehaves; here both ends are the real ones."""
+import ctypes as c
+import os
+import unittest
+
+import harness
+from harness import SECOND, START
+
+SCORES, UNSCORED, EVENTS, NOTICES, VALUES = 1, 2, 4, 8, 16
+WAIT = harness.WAIT * 1000
+
+
+class Scores(c.Structure):
+    _fields_ = [('n', c.c_uint32), ('name', c.POINTER(c.c_char_p)), ('time', c.POINTER(c.c_int64)), ('value', c.POINTER(c.c_double)),
+                ('score', c.POINTER(c.c_float)), ('state', c.POINTER(c.c_uint8))]
+
+
+ON_SCORES = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Scores))
+ON_DISCONNECTED = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_char_p)
+
+
+class Options(c.Structure):
+    _fields_ = [('address', c.c_char_p), ('udp', c.c_char_p), ('client', c.c_char_p), ('buffer', c.c_uint32), ('once', c.c_int),
+                ('scores', ON_SCORES), ('event', c.c_void_p), ('gap', c.c_void_p), ('connected', c.c_void_p),
+                ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p)]
+
+
+class Counters(c.Structure):
+    _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected')]
+
+
+def library():
+    lib = c.CDLL(os.environ.get('LIBHANKEL', os.path.join(harness.ROOT, 'build', 'proto', 'libhankel.so')))
+    lib.hankel_open.restype = c.c_void_p
+    lib.hankel_error.restype = c.c_char_p
+    for name in ('close', 'error', 'wait', 'flush', 'sync', 'step', 'finish', 'sensor', 'send', 'subscribe', 'count'):
+        function = getattr(lib, f'hankel_{name}')
+        function.argtypes = [c.c_void_p] + {'sensor': [c.c_char_p], 'send': [c.c_uint32, c.c_int64, c.c_double],
+                                            'subscribe': [c.c_char_p, c.c_float, c.c_uint32], 'count': [c.POINTER(Counters)],
+                                            'close': [], 'error': []}.get(name, [c.c_int])
+    return lib
+
+
+@unittest.skipIf(os.environ.get('HANKEL_SANITIZE', 'none') != 'none', 'an interpreter without the sanitizer cannot load the library')
+class LibHankel(harness.Case):
+    def setUp(self):
+        self.lib = library()
+        self.d = self.daemon()
+
+    def client(self, udp=False):
+        self.results, self.breaks = [], []
+        take = lambda _, s: self.results.extend((s[0].name[i].decode(), s[0].time[i], s[0].value[i], s[0].score[i], s[0].state[i])
+                                                for i in range(s[0].n))
+        udp = f"127.0.0.1:{self.d.port['binary udp']}".encode() if udp else None
+        self.options = Options(f"127.0.0.1:{self.d.port['binary tcp']}".encode(), udp, b'test', 65536, 0, ON_SCORES(take), None, None,
+                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None)
+        h = self.lib.hankel_open(c.byref(self.options))
+        self.addCleanup(self.lib.hankel_close, h)
+        self.good(h, self.lib.hankel_wait(h, WAIT))
+        return h
+
+    def good(self, h, status):
+        self.assertGreaterEqual(status, 0, self.lib.hankel_error(h))
+        return status
+
+    def feed(self, h, first, n):
+        sensors = [self.good(h, self.lib.hankel_sensor(h, f'machine {i}'.encode())) for i in range(3)]
+        for i in range(first, first + n):
+            self.good(h, self.lib.hankel_send(h, sensors[i % 3], START + i // 3 * SECOND, i * i % 13 / 7))
+            if i % 50 == 0:  # so that no socket of the system overflows
+                self.good(h, self.lib.hankel_sync(h, WAIT))
+        self.good(h, self.lib.hankel_sync(h, WAIT))
+
+    def counted(self, h):
+        counters = Counters()
+        self.lib.hankel_count(h, c.byref(counters))
+        return counters
+
+    def fed_and_scored(self, udp):
+        h = self.client(udp)
+        self.good(h, self.lib.hankel_subscribe(h, b'machine*', 0.0, SCORES | UNSCORED | VALUES))
+        self.feed(h, 0, 600)
+        self.good(h, self.lib.hankel_finish(h, WAIT))  # all results have come by then
+        return h
+
+    def test_every_point_comes_back_over_tcp_and_udp(self):
+        got = []
+        for udp in (False, True):
+            h = self.fed_and_scored(udp)
+            status = self.d.status()
+            self.assertEqual(self.balanced(status)['in'], 600)
+            self.assertEqual(status['udp']['lost_points'], 0)
+            counters = self.counted(h)
+            self.assertEqual((counters.points, counters.in_doubt, counters.unsent), (600, 0, 0))
+            self.assertEqual(counters.datagrams, status['udp']['datagrams'])
+            self.assertEqual(bool(counters.datagrams), udp)
+            self.assertEqual(sorted(r[:3] for r in self.results),
+                             sorted((f'machine {i % 3}', START + i // 3 * SECOND, i * i % 13 / 7) for i in range(600)))
+            got.append(sorted(map(str, self.results)))
+            self.d.stop()
+            self.d = self.daemon()
+        self.assertEqual(*got)
+
+    def test_a_restarted_daemon_is_found_again(self):
+        h = self.client()
+        self.feed(h, 0, 300)
+        port = self.d.port['binary tcp']
+        self.d.stop()
+        while not self.breaks:
+            self.good(h, self.lib.hankel_step(h, WAIT))
+        self.good(h, self.lib.hankel_send(h, 0, START + 100 * SECOND, 1.0))  # kept until somebody is there
+        self.d = self.daemon(listeners=harness.LISTENERS.replace('127.0.0.1:0', f'127.0.0.1:{port}', 1))
+        self.assertEqual(self.d.port['binary tcp'], port)
+        self.feed(h, 303, 300)
+        self.assertEqual(self.balanced(self.d.status())['in'], 301)
+        counters = self.counted(h)
+        self.assertEqual((counters.reconnected, counters.points, counters.in_doubt), (1, 601, 0))
+        self.assertEqual(len(self.breaks), 1)
+
+
+if __name__ == '__main__':
+    unittest.main()
