@@ -128,7 +128,7 @@ static bool window_sound(const struct hk_window *w, const struct hk_detector *d)
 {
   const uint32_t span = hk_detector_span(d);
   return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
-         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->count <= span &&
+         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->seen >= 0 && w->count <= span &&
          w->head == (w->count == span ? 0 : w->count) && w->filled <= w->count && w->age <= d->baseline * span &&
          w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
 }
