@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #define SENSORS 1008
-#define SCORES 3000
+#define SCORES 2000
 #define SECOND INT64_C(1000000000)
 #define PERIOD_MAX 300
 
@@ -154,7 +154,7 @@ static void signal_init(struct signal *s, enum kind kind, uint64_t seed)
 }
 
 enum { RATES = 2 };
-static const char *const detectors[RATES] = { "interval=1s,false_alarms=50", "interval=1s,false_alarms=500" };
+static const char *const detectors[RATES] = { "window=48,interval=1s,false_alarms=50", "window=48,interval=1s,false_alarms=500" };
 
 /* Alerts of each kind of sensor at each rate. Every score is made once and decided upon at every rate. */
 static void count_alerts(const struct hk_detector *d, uint32_t alerts[RATES][KINDS], uint32_t noise[KINDS])
