@@ -2,6 +2,7 @@
 """hankel without a daemon: wrong usage, what replay reads and prints, pipes that end early, bench."""
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -203,6 +204,29 @@ class Replay(unittest.TestCase):
             self.assertEqual(run.wait(60), 0)
             self.assertGreater(len(want), len(text))
             self.assertEqual(got, want)
+
+
+class Manual(unittest.TestCase):
+    def page(self, name):
+        with open(os.path.join(harness.ROOT, 'conf', 'man', name + '.scd')) as file:
+            return file.read()
+
+    def test_every_option_is_in_the_manual(self):
+        page = self.page('hankel.1')
+        for command in ('feed', 'tail', 'replay', 'status', 'bench'):
+            options = re.findall(r'^  (--[a-z-]+)', hankel(command, '--help').stdout, re.M)
+            self.assertTrue(options)
+            for option in options:
+                self.assertIn(f'*{option}*', page, command)
+
+    def test_every_key_of_the_example_is_in_the_manual(self):
+        page = self.page('hankeld.conf.5')
+        with open(os.path.join(harness.ROOT, 'conf', 'hankeld.conf')) as file:
+            keys = set(re.findall(r'^#?([a-z_]+) = ', file.read(), re.M))
+        self.assertIn('max_sensors', keys)
+        self.assertIn('false_alarms', keys)
+        for key in keys:
+            self.assertRegex(page, rf'(?m)^\*{key}\*')
 
 
 class Bench(unittest.TestCase):
