@@ -5,6 +5,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+const char *hk_backend_failure(struct hk_backend *b, int status)
+{
+  const char *words = strcmp(b->ops->name, "cuda") == 0 ? hk_cuda_failure(b) : "";
+  return words[0] ? words : strerror(-status);
+}
 
 int hk_backend_open(struct hk_backend **out, const struct hk_config *config, void (*ready)(void *arg), void *arg, char *error,
                     size_t size)

@@ -286,7 +286,7 @@ static void wrote(struct hk_connection *c, size_t n)
 static void refuse(struct hk_connection *c, uint16_t code, const char *message)
 {
   send_error(c, 0, code, 0, message);
-  if (code != HANKEL_SHUTTING_DOWN)
+  if (code == HANKEL_TIMEOUT)
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
 }
 

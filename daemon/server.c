@@ -176,8 +176,11 @@ static void on_signal(uv_signal_t *handle, int number)
   hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number, s->counters.pending);
   hk_notify("STOPPING=1");
   s->deadline = hk_now() + s->config->drain;
-  for (uint32_t i = 0; i < s->n_listeners; i++)
+  for (uint32_t i = 0; i < s->n_listeners; i++) {
+    if (s->listeners[i].open && s->listeners[i].config->transport == HK_TRANSPORT_UDP)
+      (void)hk_udp_read(&s->listeners[i]); /* what is here already */
     hk_listener_close(&s->listeners[i]);
+  }
   for (struct hk_connection *c = s->connections; c; c = c->next)
     hk_connection_drain(c);
 }

@@ -80,7 +80,7 @@ static void reap(struct hk_shard *s)
     const int64_t took = (hk_now() - pop_launch(s)) / 1000;
     if (b->status != 0)
       hk_log_peer(s->log, &s->failures, HK_LOG_ERROR, s->backend->ops->name, "a batch of %u points was not scored: %s", b->n,
-                  strerror(-b->status));
+                  hk_backend_failure(s->backend, b->status));
     if (b->kind == HK_BATCH_SWEEP) {
       swept(s, b);
       continue;

@@ -58,6 +58,9 @@ int64_t hk_shard_age(const struct hk_shard *shard);
 /* The time in us that a share (0..1) of the batches took at most, to a power of two; 0 when there was none. */
 uint64_t hk_shard_latency(const struct hk_shard *shard, double share);
 
+/* Why a batch failed, in words. */
+const char *hk_backend_failure(struct hk_backend *b, int status);
+
 /* Opens a backend as the configuration says; `auto` is the GPU where there is one, else the CPU. 0, or negative errno with a
  * message. */
 int hk_backend_open(struct hk_backend **out, const struct hk_config *config, void (*ready)(void *arg), void *arg, char *error,

@@ -124,6 +124,8 @@ void hk_inbox_wrote(struct hk_inbox *in, size_t n)
 
 int hk_inbox_next(struct hk_inbox *in, struct hk_frame *out)
 {
+  if (in->start == in->end) /* also before the first byte, when there is no buffer */
+    return HK_FRAME_PART;
   const int status = hk_frame_read(in->data + in->start, in->end - in->start, in->max_length, out);
   if (status == HK_FRAME_WHOLE)
     in->start += hk_frame_size(out);
