@@ -152,11 +152,10 @@ def window_of(r, alert):
     return next((n for n, (begin, end) in enumerate(r.windows, 1) if begin <= alert['instant'] <= end), None)
 
 
-def table(r, paint, most=18):
-    """Alerts beside the labelled windows; when there are many, those outside every window are left out first."""
-    shown = r.alerts
-    if len(shown) > most:
-        shown = [a for a in r.alerts if window_of(r, a)][:most]
+def table(r, paint, most):
+    """Alerts beside the labelled windows; of more than `most`, those outside every window are left out first."""
+    first = sorted(r.alerts, key=lambda alert: window_of(r, alert) is None)[:most]
+    shown = [alert for alert in r.alerts if alert in first]
     lines = [paint('bold', f'{"alert":>5}  {"raised":16}  {"change instant":16}  {"score":>5}  {"level before -> after":>21}  change instant within label')]
     for alert in shown:
         number = window_of(r, alert)
@@ -168,7 +167,7 @@ def table(r, paint, most=18):
         lines.append(f'{alert["id"].rpartition(":")[2]:>5}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])}  '
                      f'{alert["score"]:5.2f}  {levels:>21}  {label}')
     if len(shown) < len(r.alerts):
-        lines.append(f'       and {len(r.alerts) - len(shown)} more, not in this table')
+        lines.append(f'       and {len(r.alerts) - len(shown)} more, for which this terminal is too low')
     return lines
 
 
@@ -201,7 +200,8 @@ def main():
     scored = sum(1 for score in r.scores if score is not None)
     print('\n'.join(plot.terminal(r, options.width, paint)))
     print()
-    print('\n'.join(table(r, paint)))
+    most = max(6, shutil.get_terminal_size((100, 40)).lines - 34) if sys.stdout.isatty() else 100
+    print('\n'.join(table(r, paint, most)))
     print()
     for text in (verdict(r),
                  f'{len(r.times):,} points went in over TCP and {scored:,} scores came out to a subscriber in {seen["seconds"]:.2f} s: '
