@@ -20,11 +20,12 @@ void hk_lines_take(struct hk_server *server, const struct hk_lines_from *from, c
   }
   server->counters.lines++;
   server->counters.strings += line->strings;
+  /* Lines without a time that were read together would all have the same one, and all but the first of a sensor be late. */
+  const int64_t time = line->timed ? line->time : server->intake.wall++;
   for (uint32_t i = 0; i < line->n; i++) {
     uint32_t name_length;
     const char *name = hk_line_name(line, i, buffer, &name_length);
-    hk_intake_named(&server->intake, from->source, name, name_length, line->timed ? line->time : server->intake.wall,
-                    line->points[i].value);
+    hk_intake_named(&server->intake, from->source, name, name_length, time, line->points[i].value);
   }
 }
 
