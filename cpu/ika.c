@@ -2,8 +2,7 @@
  * MATHEMATICS.md has the definitions. */
 #include "cpu/lanes.h"
 
-/* What an eigenvalue must exceed, as a part of the largest, to count. For gram the reference says 2^-34, which float32 cannot
- * tell from rounding: the squares of singular values below 2^-10.5 of the first are lost in it. */
+/* What an eigenvalue must exceed, as a part of the largest, to count. */
 #define COUNTS_HANKEL 0x1p-17f
 #define COUNTS_GRAM 0x1p-21f
 

@@ -53,6 +53,7 @@ static inline size_t hk_tree_size(uint32_t n, uint32_t levels)
 /* Work space of one thread. Blocks of lanes; the count of numbers a lane is in the comment. */
 struct hk_work {
   struct hk_shape shape;
+  float *lines;           /* span: the rings straightened, one lane after the other */
   float *past;            /* 2n - 1: the samples that H1 is made of, zeros beyond 2w - 1 */
   float *present;         /* 2n - 1: the same of H2 */
   float *tree;            /* hk_tree_size(): the differences of the matrix in use */

@@ -35,10 +35,11 @@ ALWAYS_INLINE void dots_block(vec *restrict dots, const vec *restrict q, size_t 
   UNROLL for (uint32_t t = 0; t < count; t++) dots[t] = sum[t];
 }
 
-ALWAYS_INLINE void subtract_block(vec *restrict u, const vec *restrict q, size_t stride, const vec *restrict dots, uint32_t w,
-                                  const uint32_t count)
+/* Returns |u|^2 as it is then. */
+ALWAYS_INLINE vec subtract_block(vec *restrict u, const vec *restrict q, size_t stride, const vec *restrict dots, uint32_t w,
+                                 const uint32_t count)
 {
-  vec by[BLOCK];
+  vec by[BLOCK], squares = { 0 };
   UNROLL for (uint32_t t = 0; t < count; t++) by[t] = dots[t];
   for (uint32_t i = 0; i < w; i++) {
     vec even = u[i], odd = { 0 };
@@ -49,12 +50,15 @@ ALWAYS_INLINE void subtract_block(vec *restrict u, const vec *restrict q, size_t
       else
         odd -= q[t * stride + i] * by[t];
     }
-    u[i] = even + odd;
+    even += odd;
+    u[i] = even;
+    squares += even * even;
   }
+  return squares;
 }
 
-/* u -= Q (Q^T u): all the products first. */
-static void reorthogonalise(vec *u, const vec *q, size_t stride, vec *dots, uint32_t w, uint32_t count)
+/* u -= Q (Q^T u): all the products first. Returns |u|^2. */
+static vec reorthogonalise(vec *u, const vec *q, size_t stride, vec *dots, uint32_t w, uint32_t count)
 {
 #define EACH_BLOCK(call)                                                                                                         \
   for (uint32_t t = 0; t < count; t += BLOCK) {                                                                                  \
@@ -78,9 +82,11 @@ static void reorthogonalise(vec *u, const vec *q, size_t stride, vec *dots, uint
       call(1);                                                                                                                   \
   }
 #define DOTS(n) dots_block(dots + t, qt, stride, u, w, n)
-#define SUBTRACT(n) subtract_block(u, qt, stride, dots + t, w, n)
+#define SUBTRACT(n) squares = subtract_block(u, qt, stride, dots + t, w, n)
+  vec squares = { 0 };
   EACH_BLOCK(DOTS)
   EACH_BLOCK(SUBTRACT)
+  return squares;
 }
 
 void krylov_step(struct krylov *k, uint32_t s, bool last)
@@ -103,9 +109,8 @@ void krylov_step(struct krylov *k, uint32_t s, bool last)
     for (uint32_t i = 0; i < w; i++)
       u[i] -= a * q[i];
   }
-  if (k->reorthogonalise)
-    reorthogonalise(u, (const vec *)work->q, n, (vec *)work->dots, w, s + 1);
-  const vec norm = root(dot(u, u, w));
+  const vec norm =
+      root(k->reorthogonalise ? reorthogonalise(u, (const vec *)work->q, n, (vec *)work->dots, w, s + 1) : dot(u, u, w));
   k->top = larger(k->top, magnitude(a) + b);
   k->complete |= norm <= k->top * 0x1p-20f;
   beta[s] = keep(~k->complete, norm);

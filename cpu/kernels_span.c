@@ -19,17 +19,56 @@ static float ring_top(const float *ring, uint32_t span)
   return x;
 }
 
-/* Numbers first..first+count-1 of a span into lane l of x. */
-static void read_ring(float *x, uint32_t l, const struct hk_task *task, uint32_t span, uint32_t first, uint32_t count)
+typedef float four __attribute__((vector_size(16), aligned(4)));
+
+/* Rows a, b, c, d become columns. */
+ALWAYS_INLINE void transpose(four *a, four *b, four *c, four *d)
 {
-  uint32_t from = task->window->head + first;
-  from -= from >= span ? span : 0;
-  const uint32_t straight = count < span - from ? count : span - from;
-  float *out = x + l;
-  for (uint32_t i = 0; i < straight; i++, out += HK_LANES)
-    *out = task->ring[from + i];
-  for (uint32_t i = 0; i < count - straight; i++, out += HK_LANES)
-    *out = task->ring[i];
+  const four ab = __builtin_shufflevector(*a, *b, 0, 4, 1, 5), cd = __builtin_shufflevector(*c, *d, 0, 4, 1, 5);
+  const four ab2 = __builtin_shufflevector(*a, *b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(*c, *d, 2, 6, 3, 7);
+  *a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  *b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  *c = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
+  *d = __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7);
+}
+
+/* `count` numbers from a line for each lane to a block, and back to the first n lines. */
+static void to_block(float *block, const float *const *line, uint32_t count)
+{
+  uint32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    for (uint32_t l = 0; l < HK_LANES; l += 4) {
+      four a = *(const four *)(line[l] + i), b = *(const four *)(line[l + 1] + i);
+      four c = *(const four *)(line[l + 2] + i), d = *(const four *)(line[l + 3] + i);
+      transpose(&a, &b, &c, &d);
+      float *const out = block + i * HK_LANES + l;
+      *(four *)out = a;
+      *(four *)(out + HK_LANES) = b;
+      *(four *)(out + 2 * HK_LANES) = c;
+      *(four *)(out + 3 * HK_LANES) = d;
+    }
+  }
+  for (; i < count; i++)
+    EACH_LANE block[i * HK_LANES + l] = line[l][i];
+}
+
+static void to_lines(float *const *line, const float *block, uint32_t count)
+{
+  uint32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    for (uint32_t l = 0; l < HK_LANES; l += 4) {
+      const float *const in = block + i * HK_LANES + l;
+      four a = *(const four *)in, b = *(const four *)(in + HK_LANES);
+      four c = *(const four *)(in + 2 * HK_LANES), d = *(const four *)(in + 3 * HK_LANES);
+      transpose(&a, &b, &c, &d);
+      *(four *)(line[l] + i) = a;
+      *(four *)(line[l + 1] + i) = b;
+      *(four *)(line[l + 2] + i) = c;
+      *(four *)(line[l + 3] + i) = d;
+    }
+  }
+  for (; i < count; i++)
+    EACH_LANE line[l][i] = block[i * HK_LANES + l];
 }
 
 /* Centres and scales x, `reach` numbers a lane. mean is NULL where each lane has its own, of these numbers. zero: the largest
@@ -63,20 +102,27 @@ static mask centre(float *x, uint32_t reach, const double *given, const double *
 struct spans spans_load(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n)
 {
   const uint32_t span = hk_detector_span(d), reach = 2 * d->window - 1, whole = 2 * work->shape.padded - 1;
+  const float *past[HK_LANES], *present[HK_LANES];
   double zero[HK_LANES], mean[HK_LANES];
-  memset(work->past, 0, whole * sizeof(vec));
-  memset(work->present, 0, whole * sizeof(vec));
   EACH_LANE
   {
+    float *const line = work->lines + (size_t)l * span;
+    past[l] = line;
+    present[l] = line + d->gap;
     zero[l] = HK_ZERO_ABSOLUTE;
     mean[l] = 0;
     if (l < n) {
-      read_ring(work->past, l, task + l, span, 0, reach);
-      read_ring(work->present, l, task + l, span, d->gap, reach);
+      hk_window_copy(task[l].window, task[l].ring, span, line);
       mean[l] = d->scale == HK_SCALE_BASELINE ? task[l].window->mean : -task[l].window->reference;
-      zero[l] = fmax(zero[l], (double)ring_top(task[l].ring, span) * HK_ZERO_RELATIVE);
+      zero[l] = fmax(zero[l], (double)ring_top(line, span) * HK_ZERO_RELATIVE);
+    } else {
+      memset(line, 0, span * sizeof *line);
     }
   }
+  to_block(work->past, past, reach);
+  to_block(work->present, present, reach);
+  memset(work->past + reach * HK_LANES, 0, (whole - reach) * sizeof(vec));
+  memset(work->present + reach * HK_LANES, 0, (whole - reach) * sizeof(vec));
   const double *const given = d->scale == HK_SCALE_WINDOW ? NULL : mean;
   struct spans spans;
   spans.past_zero = centre(work->past, reach, given, zero);
@@ -100,12 +146,14 @@ vec spans_energy(const float *x, uint32_t w)
   return up + down + v[w - 1] * v[w - 1] * (float)w;
 }
 
-void feedback_load(struct hk_work *work, const struct hk_task *task, uint32_t n)
+/* The lines hold zeros for lanes without a task, since spans_load. */
+void feedback_load(struct hk_work *work, const struct hk_task *task, uint32_t n, uint32_t span)
 {
-  memset(work->q, 0, work->shape.padded * sizeof(vec));
-  for (uint32_t l = 0; l < n; l++)
-    for (uint32_t i = 0; i < work->shape.window; i++)
-      work->q[i * HK_LANES + l] = task[l].feedback[i];
+  const uint32_t w = work->shape.window;
+  const float *line[HK_LANES];
+  EACH_LANE line[l] = l < n ? task[l].feedback : work->lines + (size_t)l * span;
+  to_block(work->q, line, w);
+  memset(work->q + w * HK_LANES, 0, (work->shape.padded - w) * sizeof(vec));
 }
 
 /* a0 needs few digits here, as only a thousandth of it is added: 32 bits of each element, and sums in float. */
@@ -133,10 +181,7 @@ void feedback_store(struct hk_work *work, struct hk_task *task, uint32_t n, mask
   const vec unit = inverse(root(dot(a, a, w)));
   for (uint32_t i = 0; i < w; i++)
     a[i] *= unit;
-  for (uint32_t l = 0; l < n; l++) {
-    if (stays[l])
-      continue;
-    for (uint32_t i = 0; i < w; i++)
-      task[l].feedback[i] = work->u[i * HK_LANES + l];
-  }
+  float *line[HK_LANES];
+  EACH_LANE line[l] = l < n && !stays[l] ? task[l].feedback : work->lines + (size_t)l * w;
+  to_lines(line, work->u, w);
 }

@@ -9,7 +9,7 @@ static void group(struct hk_work *work, const struct hk_detector *d, struct hk_t
       task[l].z = task[l].share = 0;
     return;
   }
-  feedback_load(work, task, n);
+  feedback_load(work, task, n, hk_detector_span(d));
   const bool svd = d->algorithm == HK_ALGORITHM_SVD;
   const vec energy = spans_energy(work->present, d->window);
   const vec square = svd ? svd_present(work, d) : ika_present(work, d);

@@ -158,7 +158,7 @@ void spans_load_only(struct hk_work *work, const struct hk_detector *d, const st
 /* |H|_F^2 of the matrix of x. */
 vec spans_energy(const float *x, uint32_t w);
 /* The feedback vectors into q_1. */
-void feedback_load(struct hk_work *work, const struct hk_task *task, uint32_t n);
+void feedback_load(struct hk_work *work, const struct hk_task *task, uint32_t n, uint32_t span);
 /* a := normalise(mu + 1e-3 a0), but where `stays`. */
 void feedback_store(struct hk_work *work, struct hk_task *task, uint32_t n, mask stays);
 

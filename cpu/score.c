@@ -19,7 +19,7 @@ static size_t larger(size_t a, size_t b)
 
 /* What the detectors ask for, numbers a lane. */
 struct need {
-  size_t padded, window, tree, steps, rows, krylov;
+  size_t span, padded, window, tree, steps, rows, krylov;
   int svd;
 };
 
@@ -34,6 +34,7 @@ static struct need need_of(const struct hk_detector *detectors, size_t n_detecto
     if (svd)
       steps = d->window < HK_SVD_STEPS ? d->window : HK_SVD_STEPS;
     need.svd |= svd;
+    need.span = larger(need.span, hk_detector_span(d));
     need.window = larger(need.window, d->window);
     need.padded = larger(need.padded, shape.padded);
     need.tree = larger(need.tree, hk_tree_size(shape.padded, shape.levels));
@@ -56,11 +57,22 @@ int hk_scorer_new(struct hk_scorer **out, const struct hk_detector *detectors, s
     float **block;
     size_t numbers;
   } blocks[] = {
-    { &work->past, 2 * need.padded }, { &work->present, 2 * need.padded }, { &work->tree, need.tree },
-    { &work->q, need.krylov },        { &work->u, need.padded },           { &work->v, need.padded },
-    { &work->mu, need.padded },       { &work->sum, 2 * need.padded },     { &work->alpha, need.steps },
-    { &work->beta, need.steps },      { &work->dots, need.steps },         { &work->dots_kept, need.steps },
-    { &work->diagonal, need.steps },  { &work->beside, need.steps },       { &work->rows, need.rows },
+    { &work->lines, (need.span + 15) / 16 * 16 },
+    { &work->past, 2 * need.padded },
+    { &work->present, 2 * need.padded },
+    { &work->tree, need.tree },
+    { &work->q, need.krylov },
+    { &work->u, need.padded },
+    { &work->v, need.padded },
+    { &work->mu, need.padded },
+    { &work->sum, 2 * need.padded },
+    { &work->alpha, need.steps },
+    { &work->beta, need.steps },
+    { &work->dots, need.steps },
+    { &work->dots_kept, need.steps },
+    { &work->diagonal, need.steps },
+    { &work->beside, need.steps },
+    { &work->rows, need.rows },
   };
   const size_t lanes = scorer->kernels->lanes;
   size_t numbers = 0;

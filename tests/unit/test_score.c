@@ -169,6 +169,7 @@ static void spans_are_prepared_as_defined(void **state)
       const struct hk_detector d = detector(detectors[c]);
       const uint32_t lanes = (*k)->lanes, span = hk_detector_span(&d), reach = 2 * d.window - 1, n = lanes - 1;
       struct hk_work work = { .shape = hk_shape(d.window) };
+      work.lines = block(span, lanes);
       work.past = block(2 * work.shape.padded, lanes);
       work.present = block(2 * work.shape.padded, lanes);
       struct sensor s[HK_LANES_MAX];
@@ -194,6 +195,7 @@ static void spans_are_prepared_as_defined(void **state)
       }
       for (uint32_t l = 0; l < n; l++)
         sensor_free(s + l);
+      free(work.lines);
       free(work.past);
       free(work.present);
     }
