@@ -225,6 +225,16 @@ char *hk_lines_space(struct hk_connection *c, size_t *size)
   return c->data;
 }
 
+int hk_lines_next(struct hk_connection *c, const char **text, size_t *length)
+{
+  size_t used = 0;
+  if (c->start == c->size)
+    return HK_LINE_NONE;
+  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, text, length);
+  c->start += used;
+  return status;
+}
+
 void hk_lines_wrote(struct hk_connection *c, size_t n)
 {
   c->size = n;

@@ -105,5 +105,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now);
 /* The part of line and text connections that reads into a buffer for the splitter. */
 char *hk_lines_space(struct hk_connection *c, size_t *size);
 void hk_lines_wrote(struct hk_connection *c, size_t n);
+/* The next line of what was read: as hk_splitter_next. */
+int hk_lines_next(struct hk_connection *c, const char **text, size_t *length);
 
 #endif

@@ -34,11 +34,10 @@ static enum hk_turn step(struct hk_connection *c)
   struct hk_server *server = c->server;
   const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
   const char *text;
-  size_t length, used = 0;
+  size_t length;
   if (!hk_intake_open(&server->intake, c->source, HK_LINE_FIELDS))
     return HK_TURN_WAIT;
-  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, &text, &length);
-  c->start += used;
+  const int status = hk_lines_next(c, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
   if (status == HK_LINE_WHOLE) {

@@ -48,8 +48,8 @@ void hk_server_remove(struct hk_server *s, struct hk_connection *c)
     if (s->parked_tail == &c->next_parked)
       s->parked_tail = link;
   }
-  if (s->deadline != 0 && !s->connections)
-    uv_stop(&s->loop); /* draining, and this was the last */
+  if (s->deadline != 0 && !s->connections && hk_shard_quiet(&s->shard))
+    uv_stop(&s->loop); /* drained, and this was the last */
   if (c->index == NO_INDEX)
     return;
   s->by_index[c->index] = NULL;

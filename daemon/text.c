@@ -124,9 +124,8 @@ static void take(struct hk_connection *c, const char *text, size_t length)
 static enum hk_turn step(struct hk_connection *c)
 {
   const char *text;
-  size_t length, used = 0;
-  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, &text, &length);
-  c->start += used;
+  size_t length;
+  const int status = hk_lines_next(c, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
   if (status == HK_LINE_WHOLE)
