@@ -196,6 +196,7 @@ def main():
         return f'\033[{COLOURS[name]}m{text}\033[0m' if colour else text
 
     seen = run(options.build)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads may leave
     r = recording(seen)
     scored = sum(1 for score in r.scores if score is not None)
     print('\n'.join(plot.terminal(r, options.width, paint)))

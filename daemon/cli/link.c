@@ -16,6 +16,9 @@ hankel *hk_link_open(char **argv, const char *address, struct hankel_options *op
   if (status == 0)
     return h;
   const char *why = h ? hankel_error(h) : "out of memory";
+  const size_t length = strlen(address);
+  if (strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0) /* it is named once */
+    why += length + 2;
   hk_failed(argv, "cannot connect to the daemon at %s: %s", address, *why ? why : strerror(-status));
   hankel_close(h);
   return NULL;
