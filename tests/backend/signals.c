@@ -68,7 +68,7 @@ static double sample(enum signal kind, uint64_t *random, uint32_t i, uint32_t n,
 struct series series_new(enum signal kind, uint64_t seed, uint32_t n)
 {
   static const double sick[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
-  struct series s = { n, calloc(n, sizeof *s.time), calloc(n, sizeof *s.value) };
+  struct series s = { n, calloc(n + 1, sizeof *s.time), calloc(n + 1, sizeof *s.value) };
   if (!s.time || !s.value) {
     perror("series_new");
     exit(1);

@@ -151,14 +151,17 @@ static void scores_match(void **state)
   snprintf(text, sizeof text, "%s,alert=off,interval=1s", detector);
   if (hk_detector_parse(text, &d, error, sizeof error) != 0)
     fail_msg("%s: %s", text, error);
-  const uint32_t scores = d.window <= 130 ? 40 : d.window <= 330 ? 10 : 5;
+  /* wide windows cost the oracle much: fewer scores, and of the signals STEP, OFFSET, UNDERTONE, TINY and SICK */
+  const uint32_t scores = d.window <= 70 ? 40 : d.window <= 130 ? 20 : d.window <= 330 ? 6 : 4;
+  const uint32_t every = d.window <= 330 ? 1 : 3, first = every - 1;
   struct hk_backend *b = backend_open(kind, &d, 1, SIGNALS);
   assert_non_null(b);
   struct series series[SIGNALS];
   for (uint32_t i = 0; i < SIGNALS; i++) {
     /* long enough for the sensor with a long hole to warm up twice */
-    const uint32_t warm_ups = i == SIGNAL_HOLES ? 2 : 1;
-    series[i] = series_new(i, i, warm_ups * (hk_detector_span(&d) + scores * d.stride));
+    const uint32_t warm_ups = i == SIGNAL_HOLES && d.window <= 70 ? 2 : 1;
+    const bool left_out = i < first || (i - first) % every != 0;
+    series[i] = series_new(i, i, left_out ? 0 : warm_ups * (hk_detector_span(&d) + scores * d.stride));
     sensor_add(b, i, 0, i);
   }
   struct points p = points_mix(series, SIGNALS, 1);
