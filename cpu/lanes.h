@@ -11,6 +11,11 @@
 #include <immintrin.h>
 #endif
 
+#ifndef HK_ISA /* the build gives both; so that the header compiles alone */
+#define HK_ISA portable
+#define HK_LANES 4
+#endif
+
 #define HK_PASTE2(a, b) a##_##b
 #define HK_PASTE(a, b) HK_PASTE2(a, b)
 #define FOR_ISA(name) HK_PASTE(name, HK_ISA)

@@ -82,12 +82,12 @@ static struct hk_task task_of(const struct sensor *s)
   return (struct hk_task){ .window = &s->window, .ring = s->ring, .feedback = s->feedback, .z = -1, .share = -1 };
 }
 
-/* The score in double, of the samples that the kernels see. */
-static struct hk_reference_score oracle(const struct hk_detector *d, const struct sensor *s)
+/* The score in double, of the samples that the kernels see, and the next feedback vector. */
+static struct hk_reference_score oracle(const struct hk_detector *d, const struct sensor *s, double *feedback)
 {
   const uint32_t w = d->window, span = hk_detector_span(d), reach = 2 * w - 1;
   float line[HK_SPAN_MAX], before[2 * HK_WINDOW_MAX];
-  double past[2 * HK_WINDOW_MAX], present[2 * HK_WINDOW_MAX], feedback[HK_WINDOW_MAX], a0[HK_WINDOW_MAX];
+  double past[2 * HK_WINDOW_MAX], present[2 * HK_WINDOW_MAX], a0[HK_WINDOW_MAX];
   struct hk_reference *reference;
   struct hk_reference_score e;
   hk_window_copy(&s->window, s->ring, span, line);
@@ -293,18 +293,23 @@ static void check_scores(const char *text, double most, double mean_most)
     struct sensor s[HK_GROUP];
     struct hk_task task[HK_GROUP];
     struct hk_reference_score e[HK_GROUP];
+    static double feedback[HK_GROUP][HK_WINDOW_MAX];
     for (uint32_t l = 0; l < n; l++) {
       s[l] = sensor_new(&d, l % KINDS, l, 2 * hk_detector_span(&d) + 11 * l);
       task[l] = task_of(s + l);
-      e[l] = oracle(&d, s + l);
+      e[l] = oracle(&d, s + l, feedback[l]);
     }
     hk_score(scorer, &d, task, n);
     for (uint32_t l = 0; l < n; l++) {
       const double off = fabs((double)task[l].z - e[l].z);
-      double length = 0;
-      for (uint32_t i = 0; i < d.window; i++)
+      double length = 0, apart = 0;
+      for (uint32_t i = 0; i < d.window; i++) {
         length += (double)s[l].feedback[i] * (double)s[l].feedback[i];
+        apart = fmax(apart, fabs((double)s[l].feedback[i] - feedback[l][i]));
+      }
       assert_true(fabs(length - 1) < 1e-5);
+      if (e[l].present_gap > 1e-3 && apart > 1e-4)
+        fail_msg("%s, %s, sensor %u: feedback vector off by %g", (*k)->name, text, l, apart);
       if (!(task[l].z >= 0 && task[l].z <= 1 && fabs((double)task[l].share - e[l].share) < 1e-4))
         fail_msg("%s, %s, sensor %u: z %g, share %g, should be %g, %g", (*k)->name, text, l, (double)task[l].z,
                  (double)task[l].share, e[l].z, e[l].share);
