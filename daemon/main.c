@@ -56,10 +56,12 @@ static int serve(const struct hk_config *config)
     return FAILED;
   }
   int result = FAILED;
-  if (hk_server_open(server, config, error, sizeof error) == 0)
-    result = hk_server_run(server) == 0 ? DONE : FAILED;
-  else
+  if (hk_server_open(server, config, error, sizeof error) == 0) {
+    hk_server_run(server);
+    result = DONE;
+  } else {
     hk_log(&server->log, HK_LOG_ERROR, "%s", error);
+  }
   hk_server_close(server);
   free(server);
   return result;

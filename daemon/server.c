@@ -96,7 +96,7 @@ struct hk_connection *hk_server_feed(const struct hk_server *s, uint64_t feed)
 {
   const uint32_t index = feed & 0xffff;
   struct hk_connection *c = index < s->max_connections && feed >> 16 != 0 ? s->by_index[index] : NULL;
-  return c && c->state == HK_OPEN && c->greeted && !c->leaving && c->feed_number == feed ? c : NULL;
+  return c && c->state == HK_OPEN && c->greeted && c->feed_number == feed ? c : NULL;
 }
 
 bool hk_server_read_datagrams(struct hk_server *s)
@@ -312,7 +312,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, char *er
   return 0;
 }
 
-int hk_server_run(struct hk_server *s)
+void hk_server_run(struct hk_server *s)
 {
   uv_check_start(&s->launch, on_launch);
   uv_timer_start(&s->second, on_second, 1000, 1000);
@@ -330,7 +330,6 @@ int hk_server_run(struct hk_server *s)
   const bool clean = s->counters.pending == 0;
   hk_log(&s->log, clean ? HK_LOG_INFO : HK_LOG_WARNING, "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up",
          s->counters.in, s->counters.scored, s->counters.pending);
-  return clean ? 0 : 1;
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)

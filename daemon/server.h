@@ -56,8 +56,8 @@ struct hk_server {
 /* Opens all that the configuration says and begins to serve. server: zeroed. 0, or a negative errno with a message; close it in
  * either case. */
 int hk_server_open(struct hk_server *server, const struct hk_config *config, char *error, size_t size);
-/* 0 after a clean end; 1 when points or results had to be given up. */
-int hk_server_run(struct hk_server *server);
+/* Serves until it is told to end. What had to be given up is logged. */
+void hk_server_run(struct hk_server *server);
 void hk_server_close(struct hk_server *server);
 
 /* For connections. Adds one; false when it is over the limit (it is to be refused). */
