@@ -77,6 +77,9 @@ static void takes_what_programs_write(void **state)
   READS("timestamp,value\n2013-12-02 21:15:00,73.96732207\n", "value,1386018900000000000,73.967322069999994\n");
   READS("datetime;a;b\n2020-03-09 10:14:33;0.5;-1e3\n", "a,1583748873000000000,0.5\nb,1583748873000000000,-1000\n");
   READS("\xef\xbb\xbftime,a\r\n\r\n1,2\r\n \n3,4", "a,1000000000,2\na,3000000000,4\n");
+  READS("\xef\xbb\xbf"
+        "a,time\n2,1\n",
+        "a,1000000000,2\n");
   READS("\"time\",\"a,\"\"b\"\"\"\n\"1\",\"2\"\n", "a,\"b\",1000000000,2\n");
   READS("a,Time,b\n1,10,2\n", "a,10000000000,1\nb,10000000000,2\n");
   READS("when,a\n1,2\n", "a,1000000000,2\n");
