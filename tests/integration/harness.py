@@ -244,7 +244,8 @@ class Daemon:
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
         with open(path, 'w') as f:
-            f.write(f'[daemon]\nbackend = {BACKEND}\n{keys}{listeners}{detectors}')
+            drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
+            f.write(f'[daemon]\nbackend = {BACKEND}\n{drain}{keys}{listeners}{detectors}')
         self.log, self.port, self.ready = [], {}, threading.Event()
         self.process = subprocess.Popen([HANKELD, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         errors='replace', preexec_fn=limits)
