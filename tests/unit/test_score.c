@@ -317,17 +317,12 @@ static void check_scores(const char *text, double most, double mean_most)
       if (!(task[l].z >= 0 && task[l].z <= 1 && fabs((double)task[l].share - e[l].share) < 1e-4))
         fail_msg("%s, %s, sensor %u: z %g, share %g, should be %g, %g", (*k)->name, text, l, (double)task[l].z,
                  (double)task[l].share, e[l].z, e[l].share);
-      if (getenv("VERBOSE") && off > 1e-5)
-        print_message("sensor %u: off %g, gaps %g %g\n", l, off, e[l].present_gap, e[l].past_gap);
       if (e[l].present_gap > 1e-3 && e[l].past_gap > 1e-3) {
         sum += off;
         worst = fmax(worst, off);
         counted++;
       }
     }
-    if (getenv("VERBOSE"))
-      print_message("%s %s: %u sensors, error mean %.2g most %.2g\n", (*k)->name, text, counted, counted ? sum / counted : 0,
-                    worst);
     if (worst > most || (counted && sum / counted > mean_most))
       fail_msg("%s, %s: error mean %g, most %g over %u sensors", (*k)->name, text, counted ? sum / counted : 0, worst, counted);
     hk_scorer_free(scorer);
@@ -370,6 +365,7 @@ static void ika_variants_match_the_definition(void **state)
   check_scores("window=48,present=power", 2e-4, 1e-5);
   check_scores("window=48,operator=gram,krylov=6", 2e-4, 1e-5);
   check_scores("window=77,operator=gram,krylov=8,present=power,products=10", 2e-4, 1e-5);
+  /* looser: without re-orthogonalisation rounding grows, most where the past is nearly of low rank */
   check_scores("window=48,krylov=5,reorthogonalise=no", 2e-3, 1e-4);
   check_scores("window=50,preset=paper,scale=baseline", 2e-2, 2e-3);
 }
