@@ -34,8 +34,8 @@ static int look_up(const char *text, int socktype, struct addrinfo **out, const 
     memcpy(host, begin, length);
     host[length] = 0;
   }
-  if (port[0] == 0 || strspn(port, "0123456789") != strlen(port)) {
-    *why = "no address of the form HOST:PORT, with a number for the port";
+  if (port[0] == 0 || strspn(port, "0123456789") != strlen(port) || strtoul(port, NULL, 10) > 65535) {
+    *why = "no address of the form HOST:PORT, with a number up to 65535 for the port";
     return -EINVAL;
   }
   const struct addrinfo hints = { .ai_socktype = socktype, .ai_flags = AI_NUMERICSERV };

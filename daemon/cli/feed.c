@@ -219,9 +219,9 @@ static int feed_file(struct feed *feed, const char *address)
     .connected = on_connected, .disconnected = on_disconnected, .refused = on_refused, .error = on_error
   };
   link.arg = feed;
-  feed->h = hk_link_open(feed->argv, address, &link);
-  if (!feed->h)
-    return HK_EXIT_FAILED;
+  const int code = hk_link_open(&feed->h, feed->argv, address, &link);
+  if (code != 0)
+    return code;
   const uint32_t n = hk_csv_sensors(feed->csv);
   feed->sensor = calloc(n, sizeof *feed->sensor);
   for (uint32_t i = 0; i < n; i++) {

@@ -2,24 +2,32 @@
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-hankel *hk_link_open(char **argv, const char *address, struct hankel_options *options)
+int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options)
 {
   char client[64];
   snprintf(client, sizeof client, "hankel %s %s", argv[0], HANKELD_VERSION);
   options->address = address;
   options->client = client;
+  *out = NULL;
   hankel *h = hankel_open(options);
-  const int status = h ? hankel_wait(h, HK_LINK_WAIT) : -1;
-  if (status == 0)
-    return h;
-  const char *why = h ? hankel_error(h) : "out of memory";
+  if (!h)
+    return hk_failed(argv, "out of memory");
+  const int status = hankel_wait(h, HK_LINK_WAIT);
+  if (status == 0) {
+    *out = h;
+    return 0;
+  }
+  const char *why = hankel_error(h);
   const size_t length = strlen(address);
   if (strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0) /* it is named once */
     why += length + 2;
-  hk_failed(argv, "cannot connect to the daemon at %s: %s", address, *why ? why : strerror(-status));
+  const int code = status == -EINVAL
+                       ? hk_usage(argv, "%s: %s", address, why)
+                       : hk_failed(argv, "cannot connect to the daemon at %s: %s", address, *why ? why : strerror(-status));
   hankel_close(h);
-  return NULL;
+  return code;
 }

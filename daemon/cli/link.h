@@ -8,8 +8,8 @@
 #define HK_LINK_WAIT 5000      /* ms: for the first connection, and for a reply */
 #define HK_LINK_PATIENCE 10000 /* ms: for a daemon that went away to come back */
 
-/* Opens a handle and waits until it is connected. Callbacks and arg go into *options; address and client are filled in. NULL
- * after a message. */
-hankel *hk_link_open(char **argv, const char *address, struct hankel_options *options);
+/* Opens a handle and waits until it is connected. Callbacks and arg go into *options; address and client are filled in. 0 and
+ * *out, or an exit code after a message: wrong usage when the address is none. *out is then NULL. */
+int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options);
 
 #endif

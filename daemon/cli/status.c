@@ -114,10 +114,10 @@ int hk_command_status(int argc, char **argv)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.once = 1;
-  hankel *h = hk_link_open(argv, address, &link);
-  if (!h)
-    return HK_EXIT_FAILED;
-  int code = HK_EXIT_DONE;
+  hankel *h;
+  int code = hk_link_open(&h, argv, address, &link);
+  if (code != 0)
+    return code;
   if (hankel_status(h, &text, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "no report from the daemon at %s: %s", address, hankel_error(h));
   } else if (json) {

@@ -170,9 +170,9 @@ int hk_command_tail(int argc, char **argv)
                                               .disconnected = on_disconnected,
                                               .error = on_error };
   link.arg = &tail;
-  hankel *h = hk_link_open(argv, address, &link);
-  if (!h)
-    return HK_EXIT_FAILED;
+  hankel *h;
+  if ((code = hk_link_open(&h, argv, address, &link)) != 0)
+    return code;
   const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
   if (sigaction(SIGINT, &interrupt, NULL) < 0) {
     code = hk_failed(argv, "cannot take signals: %s", strerror(errno));

@@ -30,7 +30,8 @@ class Usage(unittest.TestCase):
                                  (('replay', '--unit', 'weeks', 'a'), 'weeks'), (('tail', '--min-score', '2'), '--min-score 2'),
                                  (('tail', 'x'), 'x'), (('feed', '--rate', 'fast', 'a'), '--rate fast'),
                                  (('feed', '--rate', '5', '--fast', 'a'), '--fast'), (('feed', '--rate', '0', 'a'), '--rate 0'),
-                                 (('status', 'now'), 'now'), (('bench', '--sensors', '0'), '--sensors 0'),
+                                 (('status', 'now'), 'now'), (('status', '--from', '127.0.0.1'), 'HOST:PORT'),
+                                 (('tail', '--from', '127.0.0.1:99999'), '99999'), (('bench', '--sensors', '0'), '--sensors 0'),
                                  (('bench', '--window', '5000'), 'window = 5000'), (('bench', '--algorithm', 'magic'), 'magic')]:
             with self.subTest(arguments=arguments):
                 run = hankel(*arguments)
