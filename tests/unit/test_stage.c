@@ -110,9 +110,9 @@ static void test_random(void **state)
     assert_int_equal(hk_stage_open(stage, &source[i]), 0);
   for (int round = 0; round < 20000; round++) {
     const bool flood = rand() % 3 == 0;
-    const uint32_t one = (uint32_t)rand() % SENSORS;
-    for (int n = rand() % 200; n > 0 && hk_stage_room(stage) > 0; n--) {
-      const uint32_t slot = flood ? one : (uint32_t)rand() % SENSORS, from = (uint32_t)rand() % 3;
+    const uint32_t flooded = 4; /* chains of that many do not fit into one batch */
+    for (int n = rand() % 1000; n > 0 && hk_stage_room(stage) > 0; n--) {
+      const uint32_t slot = (uint32_t)rand() % (flood ? flooded : SENSORS), from = (uint32_t)rand() % 3;
       hk_stage_push(stage, source[from], slot, in[slot]++, from);
       pending[from]++;
     }
@@ -162,6 +162,11 @@ static void test_sources(void **state)
   assert_int_equal(hk_stage_pending_of(stage, 1), 0);
   assert_int_equal(hk_stage_open(stage, &third), 0);
   assert_int_equal(first, third);
+  hk_stage_push(stage, third, 1, 0, 0);
+  hk_stage_fill(stage, b, sources);
+  hk_stage_done(stage, b, sources);
+  assert_int_equal(hk_stage_open(stage, &first), 0); /* a source with nothing pending keeps its number until it is closed */
+  assert_int_not_equal(first, third);
   for (int i = 0; i < 1000; i++) { /* numbers are used again: the table does not grow */
     uint32_t again;
     assert_int_equal(hk_stage_open(stage, &again), 0);
