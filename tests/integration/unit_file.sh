@@ -5,7 +5,7 @@ command -v systemd-analyze >/dev/null || exit 77
 set -eu
 directory=$(mktemp -d)
 trap 'rm -r "$directory"' EXIT
-sed "s#^ExecStart=[^ ]*#ExecStart=$2#" "$1" >"$directory/hankeld.service"
+sed "s#^ExecStart=[^ ]*#ExecStart=$(realpath "$2")#" "$1" >"$directory/hankeld.service"
 systemd-analyze verify --man=no "$directory/hankeld.service" 2>"$directory/said"
 cat "$directory/said"
 [ ! -s "$directory/said" ]
