@@ -43,7 +43,8 @@ static void on_connection(uv_stream_t *stream, int status)
   }
   struct hk_connection *c = calloc(1, sizeof *c);
   if (!c || uv_tcp_init(&server->loop, &c->tcp) != 0) {
-    free(c); /* the peer stays in the kernel's queue */
+    free(c);
+    l->stalled = true;
     hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: no memory");
     return;
   }
@@ -72,6 +73,14 @@ static void on_connection(uv_stream_t *stream, int status)
   server->counters.accepted++;
   if (l->config->protocol == HK_PROTOCOL_TEXT)
     hk_text_greet(c);
+}
+
+void hk_listener_retry(struct hk_listener *l)
+{
+  if (!l->open || !l->stalled)
+    return;
+  l->stalled = false;
+  on_connection((uv_stream_t *)&l->tcp, 0);
 }
 
 static int tcp_open(struct hk_listener *l, char *error, size_t size)

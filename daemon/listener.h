@@ -19,6 +19,7 @@ struct hk_listener {
   char address[HK_ADDRESS_MAX]; /* that was bound */
   struct hk_log_quota quota;
   uv_tcp_t tcp;
+  bool stalled; /* a connection waits that there was no memory for; libuv takes no others until it is accepted */
   /* udp */
   uv_poll_t poll;
   int fd; /* -1: none */
@@ -32,6 +33,9 @@ struct hk_listener {
 int hk_listener_open(struct hk_listener *l, struct hk_server *server, const struct hk_config_listener *config, char *error,
                      size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
+
+/* Tries again to accept where there was no memory. Called every second. */
+void hk_listener_retry(struct hk_listener *l);
 
 /* udp.c */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);

@@ -201,6 +201,8 @@ static void on_second(uv_timer_t *timer)
   const int64_t now = hk_now();
   hk_shard_sweep(&s->shard);
   wake_parked(s);
+  for (uint32_t i = 0; i < s->n_listeners; i++)
+    hk_listener_retry(&s->listeners[i]);
   for (struct hk_connection *c = s->connections, *next; c; c = next) {
     next = c->next;
     hk_connection_tick(c, now);
