@@ -4,10 +4,11 @@ import math
 import os
 import random
 import tempfile
+import time
 import unittest
 
 import harness
-from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES, points
+from harness import ALERTS, NOTICES, SCORED, SECOND, START, UNSCORED, VALUES, points
 
 DETECTOR = 'window=16,gap=16,rank=2,interval=1s,alert=0.5,signal=0'
 SPAN = 2 * 16 - 1 + 16
@@ -142,7 +143,8 @@ class FaultsInPoints(harness.Case):
             self.assertEqual(sum(r[2] == 'late' for r in got), len(order) - len(kept))
 
     def test_fault_09_missing_points_are_no_change(self):
-        for detector in (DETECTOR, DETECTOR.replace('alert=0.5', 'alert=adaptive').replace(',signal=0', ''), DETECTOR + ',fill=linear,max_fill=10'):
+        for detector in (DETECTOR, DETECTOR.replace('alert=0.5', 'alert=adaptive').replace(',signal=0', ''),
+                         DETECTOR + ',fill=linear,max_fill=10', DETECTOR.replace('interval=1s', 'interval=auto')):
             self.start(detector)
             sent = 0
             for share in (1, 5, 10, 20, 35, 50, 70, 90):
@@ -158,6 +160,35 @@ class FaultsInPoints(harness.Case):
             self.assertEqual(states, {'warming', 'ok', 'gap'})
             for r in self.watcher.results:
                 self.assertTrue(r[3] is None or 0 <= r[3] <= 1)
+            # A true change is still seen with a few points missing: otherwise this test would say nothing.
+            rng = random.Random(1)
+            h = self.feeder.register('changes')[0]
+            kept = [i for i in range(3000) if rng.random() > 0.005]
+            self.send([h] * len(kept), [START + i * SECOND for i in kept], [signal(i, rng, 9.0 if i < 2000 else 4.0) for i in kept])
+            self.watcher.wait_results(sent + len(kept))
+            self.watcher.drain(0.2)
+            self.assertEqual({e[0] for e in self.raised()}, {'changes'})
+            self.assertTrue(all(abs((e[5] - START) / SECOND - 2000) < 16 for e in self.raised()), self.raised())
+
+    def test_fault_09_silence_is_a_notice(self):
+        self.start(DETECTOR + ',silent=1s')
+        self.watcher.subscribe(ALERTS | NOTICES)
+        quiet, busy = self.feeder.register('quiet', 'busy')
+        self.send([quiet, busy] * 60, [START + i // 2 * SECOND for i in range(120)], [math.sin(i // 2) for i in range(120)])
+        end, tick = time.monotonic() + harness.WAIT, 60
+        while not self.watcher.events:
+            self.assertLess(time.monotonic(), end, 'no notice came')
+            self.send([busy], [START + tick * SECOND], [math.sin(tick)])
+            tick += 1
+            self.watcher.drain(0.2)
+        self.assertEqual([e[:4] for e in self.watcher.events], [('quiet', 0, 'stale', START + 59 * SECOND)])
+        self.send([quiet], [START + 60 * SECOND], [math.sin(60)])
+        while len(self.watcher.events) < 2:
+            self.assertLess(time.monotonic(), end, 'it did not come back')
+            self.send([busy], [START + tick * SECOND], [math.sin(tick)])
+            tick += 1
+            self.watcher.drain(0.2)
+        self.assertEqual(self.watcher.events[1][:3], ('quiet', 0, 'back'))
 
     def test_fault_10_constants(self):
         self.start('window=16,gap=16,rank=2,interval=1s,alert=adaptive')
