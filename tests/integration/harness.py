@@ -12,9 +12,7 @@ import contextlib
 import csv
 import json
 import os
-import random
 import re
-import select
 import signal
 import socket
 import struct

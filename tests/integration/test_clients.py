@@ -3,14 +3,13 @@ is not installed is skipped."""
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 import unittest
 
 import harness
-from harness import ALERTS, NOTICES, SCORED, SECOND, START, UNSCORED, VALUES, until
+from harness import SCORED, SECOND, START, UNSCORED, VALUES
 
 
 def tool(name):
@@ -36,13 +35,11 @@ class Clients(harness.Case):
     def text_and_line(self, text, line, udp):
         d = self.daemon()
         reader = self.start(*text(d.port['text tcp']))
-        reader.stdin.write(b'nonsense>\nresults pump*\n')
+        reader.stdin.write(b'results pump*\nnonsense>\n')  # answered in order: then the subscription is in place
         reader.stdin.flush()
         self.assertIn('error', json.loads(reader.stdout.readline()))
         with d.client() as watcher:
-            # the subscription has to be in place: asked for by points of a sensor of its own
             watcher.subscribe(SCORED | UNSCORED)
-            time.sleep(0.2)
             sender = self.start(*line(d.port['line tcp']))
             sender.stdin.write(self.lines(100))
             sender.stdin.flush()

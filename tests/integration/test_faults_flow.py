@@ -2,9 +2,7 @@
 rows of the fault matrix."""
 import json
 import math
-import os
 import random
-import re
 import signal
 import socket
 import struct

@@ -5,7 +5,7 @@ import struct
 import unittest
 
 import harness
-from harness import BYE, HELLO, PING, POINTS, REGISTER, SCORED, START, STATUS, SUBSCRIBE, UNSCORED, VALUES, SECOND, frame, points, text, until
+from harness import BYE, HELLO, PING, POINTS, REGISTER, SCORED, START, STATUS, SUBSCRIBE, UNSCORED, VALUES, SECOND, frame, points, text
 
 
 def good_stream(handle, n, first=0):
