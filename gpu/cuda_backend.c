@@ -39,6 +39,7 @@ struct cuda_backend {
   struct hk_cuda_plan *plans; /* one for each detector */
   uint32_t n_detectors;
   struct hk_records records;
+  uint32_t sweep_slab, sweep_record; /* where the next sweep begins */
   cudaStream_t stream;
   unsigned char *scratch;
   uint64_t scratch_bytes;
@@ -136,15 +137,30 @@ static cudaError_t launch_points(struct cuda_backend *c, struct flight *f, const
   return failed;
 }
 
+/* Sweeps as many records as the batch surely has room for, as a sensor may give two notices; the next sweep goes on there. So
+ * which notices come does not depend on the order in which the device writes them. */
 static cudaError_t launch_sweep(struct cuda_backend *c, struct flight *f, const struct layout *l)
 {
   const struct hk_cuda_columns columns = columns_of(f, l);
+  uint64_t left = 0;
+  for (uint32_t i = 0; i < c->records.n_slabs; i++)
+    left += c->records.slabs[i].used;
+  if (left > f->batch->capacity / 2)
+    left = f->batch->capacity / 2;
   cudaError_t failed = cudaSuccess;
-  for (uint32_t i = 0; i < c->records.n_slabs && !failed; i++) {
-    const struct hk_cuda_slab *slab = &c->records.slabs[i];
-    if (slab->used > 0)
-      failed =
-          (cudaError_t)hk_cuda_sweep(c->stream, &c->detectors[slab->detector], slab->base, slab->used, f->batch->idle, &columns);
+  while (left > 0 && !failed) {
+    const struct hk_cuda_slab *slab = &c->records.slabs[c->sweep_slab];
+    const struct hk_detector *d = &c->detectors[slab->detector];
+    const uint32_t rest = slab->used - c->sweep_record, n = left < rest ? (uint32_t)left : rest;
+    if (n > 0)
+      failed = (cudaError_t)hk_cuda_sweep(c->stream, d, slab->base + c->sweep_record * hk_cuda_record_bytes(d), n, f->batch->idle,
+                                          &columns);
+    left -= n;
+    c->sweep_record += n;
+    if (c->sweep_record == slab->used) {
+      c->sweep_slab = (c->sweep_slab + 1) % c->records.n_slabs;
+      c->sweep_record = 0;
+    }
   }
   return failed;
 }
