@@ -272,13 +272,13 @@ static void sweeps_go_on_where_they_stopped(void **state)
   assert_in_range(sweeps, 7, 20);
   /* idle ones are told again and again, but none is passed over */
   memset(told, 0, sizeof told);
-  for (sweeps = 0; sweeps < 20; sweeps++) {
+  for (sweeps = 0; sweeps < 30; sweeps++) {
     n = sweep(b, small, 1000, 100);
     for (uint32_t i = 0; i < n; i++)
       told[small->event[i].slot]++;
   }
   for (uint32_t i = 0; i < 100; i++)
-    assert_in_range(told[i], 2, 4);
+    assert_in_range(told[i], 2, 5); /* 8 or 16 of the 100 a sweep, as the backend keeps room for one notice of a sensor or two */
   hk_batch_free(batch);
   hk_batch_free(small);
   b->ops->close(b);
