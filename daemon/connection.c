@@ -27,6 +27,7 @@ void hk_connection_close(struct hk_connection *c)
   if (c->state == HK_CLOSED)
     return;
   c->state = HK_CLOSED;
+  hk_log_peer_gone(&c->server->log, &c->quota, c->peer);
   hk_unsubscribe(c->server->publisher, &c->subscriber);
   hk_stage_close(c->server->stage, c->source);
   uv_close((uv_handle_t *)&c->tcp, on_close);

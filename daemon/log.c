@@ -108,6 +108,13 @@ void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level l
   va_end(arguments);
 }
 
+void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer)
+{
+  if (quota->left_out > 0 && allowed(log, &log->peers, LINES_ALL, "all peers", hk_now()))
+    hk_log(log, HK_LOG_WARNING, "%s: %u more lines were left out", peer, quota->left_out);
+  quota->left_out = 0;
+}
+
 void hk_log_bare(const char *format, ...)
 {
   char line[LINE_MAX_BYTES + 1];

@@ -42,6 +42,9 @@ void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...) __
 void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* The peer is gone: says how many of its lines were left out. */
+void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer);
+
 /* A bare line. */
 void hk_log_bare(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

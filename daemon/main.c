@@ -39,9 +39,12 @@ static int check(const struct hk_config *config, const char *path)
   printf("%s: ok\n", path);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     const uint64_t all = backend->ops->need(backend, i, config->max_sensors), one = all / config->max_sensors;
-    printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u%s\n", config->detectors[i].name,
-           (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors,
-           config->memory > 0 && all > config->memory ? ", which memory does not allow" : "");
+    printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", config->detectors[i].name,
+           (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors);
+    if (config->memory > 0 && all > config->memory)
+      printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
+             (unsigned long long)(config->memory / one));
+    putchar('\n');
   }
   backend->ops->close(backend);
   return DONE;

@@ -324,8 +324,8 @@ void hk_server_run(struct hk_server *s)
   s->watchdog_us = hk_notify_watchdog();
   if (s->watchdog_us > 0)
     uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
-  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u detectors, up to %u sensors",
-         s->shard.backend->ops->name, s->config->n_detectors, s->config->max_sensors);
+  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u detector%s, up to %u sensors",
+         s->shard.backend->ops->name, s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   hk_log_bare("ready");
   hk_notify("READY=1");
   uv_run(&s->loop, UV_RUN_DEFAULT);

@@ -208,7 +208,8 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
   if (hk_error_read(f, &m) != 0)
     return HANKEL_BAD_PAYLOAD;
   char text[1200];
-  snprintf(text, sizeof text, "%s (%s)%s%.*s", hankel_error_name(m.code), hk_frame_name(m.type), m.message.length ? ": " : "",
+  snprintf(text, sizeof text, "%s%s%s%s%s%.*s", hankel_error_name(m.code), m.type ? " (" : "",
+           m.type ? hk_frame_name(m.type) : "", m.type ? ")" : "", m.message.length ? ": " : "",
            (int)(m.message.length < 1024 ? m.message.length : 1024), m.message.data);
   if (m.closing) {
     hk_client_disconnect(h, -ECONNABORTED, text);

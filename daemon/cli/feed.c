@@ -29,7 +29,7 @@ static const char help_text[] =
     "examples:\n"
     "  hankel feed machine.csv\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
-    "  my-logger | hankel feed --to 10.0.0.5:7410 -  points are sent as they come\n";
+    "  my-logger | hankel feed --sensor boiler -     points are sent as they come\n";
 
 struct feed {
   char **argv;

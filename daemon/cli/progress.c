@@ -1,9 +1,10 @@
-/* Progress on a terminal. */
+/* Progress on a terminal: one line, never wider than the terminal, where it could not be taken back. */
 #include "daemon/cli/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,12 @@ int64_t hk_clock(void)
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int columns(void)
+{
+  struct winsize size;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
 struct hk_progress hk_progress_start(bool prints)
@@ -37,15 +44,17 @@ void hk_progress_show(struct hk_progress *progress, double share, uint64_t point
   progress->next = now + EVERY;
   progress->drawn = true;
   const double rate = (double)points * 1e9 / (double)(now - progress->started);
-  fprintf(stderr, "\r\033[K");
+  char line[160];
+  int at = 0;
   if (share >= 0) {
     char bar[BAR + 1];
     memset(bar, ' ', BAR);
     memset(bar, '#', (size_t)(BAR * (share < 1 ? share : 1)));
     bar[BAR] = 0;
-    fprintf(stderr, "[%s] %3.0f %%  ", bar, 100 * share);
+    at = snprintf(line, sizeof line, "[%s] %3.0f %%  ", bar, 100 * share);
   }
-  fprintf(stderr, "%" PRIu64 " points, %.0f a second", points, rate);
+  snprintf(line + at, sizeof line - (size_t)at, "%" PRIu64 " points, %.0f a second", points, rate);
+  fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
   fflush(stderr);
 }
 

@@ -195,7 +195,7 @@ class Client:
         return self._items.popleft()
 
     def __iter__(self):
-        while True:
+        while self._items or self._socket.fileno() >= 0:
             try:
                 yield self.read()
             except ConnectionResetError:
@@ -208,7 +208,8 @@ class Client:
         return json.loads(self._request(_STATUS, _REPORT))
 
     def finish(self):
-        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes."""
+        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes.
+        What has come and was not read yet can still be read."""
         self.flush()
         self._request(_BYE, _FAREWELL, struct.pack("<QQ", self._datagrams, self._sent))
         self.close()

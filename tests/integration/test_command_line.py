@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """hankel without a daemon: wrong usage, what replay reads and prints, pipes that end early, bench."""
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -151,6 +156,23 @@ class Replay(unittest.TestCase):
         self.assertEqual(run.stderr.read(), b'')
         run.stderr.close()
         self.assertIn(run.wait(60), (0, -signal.SIGPIPE))
+
+    def test_progress_stays_on_one_line_of_a_narrow_terminal(self):
+        for columns in (40, 200):
+            ours, theirs = pty.openpty()
+            self.addCleanup(os.close, ours)
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+            run = subprocess.Popen([harness.HANKEL, 'replay', '--backend', 'reference', '--detector', 'window=200', MACHINE],
+                                   stdout=subprocess.DEVNULL, stderr=theirs)
+            os.close(theirs)
+            drawn = b''
+            while drawn.count(b'\r') < 3:
+                self.assertTrue(select.select([ours], [], [], 60)[0])
+                drawn += os.read(ours, 4096)
+            run.kill()
+            run.wait()
+            lines = [line.removeprefix(b'\033[K') for line in drawn.split(b'\r')[1:3]]
+            self.assertTrue(all(line.startswith(b'[') and len(line) < columns for line in lines), lines)
 
     @unittest.skipUnless(os.path.exists('/dev/full'), 'needs /dev/full')
     def test_output_that_cannot_be_written_is(self):

@@ -201,6 +201,14 @@ class FaultsOnTheWire(harness.Case):
         for sensor in {name for name, _ in want}:  # order holds within a connection, so within a sensor
             self.assertEqual([r[1] for r in got if r[0] == sensor], [t for name, t in want if name == sensor], sensor)
 
+    def test_fault_05_a_flood_of_bad_lines_is_few_lines_in_the_log(self):
+        with self.d.connect('line tcp') as s:
+            s.sendall(b'bad\n' * 105)
+            peer = '{}:{}'.format(*s.getsockname())
+        left_out = f'{peer}: 100 more lines were left out'
+        harness.until(lambda: any(left_out in line for line in self.d.log), 'how many were left out')
+        self.assertEqual(sum(f'{peer}: line' in line for line in self.d.log), 5)
+
     def test_fault_05_lines_over_udp(self):
         watcher = self.subscriber()
         with self.d.connect('line udp') as s:

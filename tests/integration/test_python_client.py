@@ -77,6 +77,13 @@ class PythonClient(harness.Case):
             c.read(harness.WAIT)
         self.assertEqual(told.exception.code, 1)
 
+    def test_what_came_before_the_farewell_can_be_read_after_it(self):
+        c = self.client()
+        c.subscribe(unscored=True)
+        c.send('warm', START, 1.0)
+        c.finish()
+        self.assertEqual([r.time for r in c], [START])
+
     def test_the_end_of_the_daemon_ends_iteration(self):
         c = self.client()
         c.subscribe()
