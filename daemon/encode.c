@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 
 #define RESULTS_FRAME 32768u /* results, events, names in one frame; 1 MiB holds as many of each */
@@ -20,16 +20,22 @@ static struct hk_writer writer(struct hk_buffer *out, size_t size)
   return (struct hk_writer)HK_WRITER((uint8_t *)room, room ? size : 0);
 }
 
+/* Room for what a frame of `size` bytes is made of, behind it in the same buffer (so that encoding asks for no memory of its
+ * own), aligned for any type. NULL: no memory, and the buffer is marked. Good until the buffer is used again after the frame. */
+static void *workspace(struct hk_buffer *out, size_t size, size_t bytes)
+{
+  char *room = hk_buffer_room(out, size + bytes + 16);
+  return room ? (void *)(((uintptr_t)room + size + 15) & ~(uintptr_t)15) : NULL;
+}
+
 static void results_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
                           const uint32_t *chosen, uint32_t n, bool values)
 {
   /* Columns of the chosen, widest first. */
-  char *columns = malloc((size_t)n * (8 + 8 + 4 + 4 + 1));
-  if (!columns) {
-    out->failed = true;
+  const size_t size = hk_scores_size(n, values);
+  int64_t *time = workspace(out, size, (size_t)n * (8 + 8 + 4 + 4 + 1));
+  if (!time)
     return;
-  }
-  int64_t *time = (int64_t *)(void *)columns;
   double *value = (double *)(time + n);
   uint32_t *handle = (uint32_t *)(value + n);
   float *score = (float *)(handle + n);
@@ -42,12 +48,11 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
     score[k] = b->score[i];
     state[k] = b->state[i];
   }
-  struct hk_writer w = writer(out, hk_scores_size(n, values));
+  struct hk_writer w = writer(out, size);
   if (hk_scores_write(&w, n, time, values ? value : NULL, handle, score, state) == 0)
     out->size += w.size;
   else
     out->failed = true;
-  free(columns);
 }
 
 static void result_line(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b, uint32_t i)
@@ -102,11 +107,10 @@ static void event_line(struct hk_buffer *out, const struct hk_registry *registry
 static void events_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
                          const uint32_t *chosen, uint32_t n)
 {
-  struct hk_event_message *messages = calloc(n, sizeof *messages);
-  if (!messages) {
-    out->failed = true;
+  const size_t size = HK_FRAME_HEADER + 8 + (size_t)n * HK_EVENT_BYTES;
+  struct hk_event_message *messages = workspace(out, size, n * sizeof *messages);
+  if (!messages)
     return;
-  }
   for (uint32_t k = 0; k < n; k++) {
     const struct hk_event *e = &b->event[chosen[k]];
     messages[k] = (struct hk_event_message){ .handle = hk_registry_handle(registry, e->slot),
@@ -119,12 +123,11 @@ static void events_frame(struct hk_buffer *out, const struct hk_registry *regist
                                              .before = e->before,
                                              .after = e->after };
   }
-  struct hk_writer w = writer(out, HK_FRAME_HEADER + 8 + (size_t)n * HK_EVENT_BYTES);
+  struct hk_writer w = writer(out, size);
   if (hk_events_write(&w, n, messages) == 0)
     out->size += w.size;
   else
     out->failed = true;
-  free(messages);
 }
 
 void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,

@@ -1,5 +1,6 @@
-/* For each batch and view: select, encode, send. The bytes are a message that all subscribers of the view share; it is freed
- * after the last write. When there is no memory for it, it is left out like for a slow subscriber. */
+/* For each batch and view: select, encode, send. The bytes are a message that all subscribers of the view share; after the last
+ * write it is kept for the next batch, so that publishing asks for no memory once the messages have their size. When there is
+ * no memory for one, it is left out like for a slow subscriber. */
 #include "daemon/publish.h"
 
 #include "daemon/encode.h"
@@ -10,6 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define SPARE_BYTES (16u << 20) /* most that messages in nobody's hands may hold */
+#define SPARE_WRITES 1024
 
 enum { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES };
 
@@ -32,18 +36,24 @@ struct hk_publisher {
   uint32_t *results, *events; /* indices chosen of the present batch */
   uint32_t *unnamed;          /* slots */
   uint32_t capacity;          /* of results and events each; unnamed holds the sum */
+  struct message *spare;      /* for the next batches */
+  size_t spare_bytes;
+  struct write *spare_writes;
+  uint32_t n_spare_writes;
 };
 
 struct message {
   uint32_t references;
-  size_t size;
-  char *data;
+  struct hk_buffer bytes;
+  struct hk_publisher *home; /* keeps it when the last reference is gone; NULL: it is freed */
+  struct message *next;
 };
 
 struct write {
   uv_write_t request;
   struct hk_subscriber *subscriber;
   struct message *message;
+  struct write *next;
 };
 
 int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, const struct hk_registry *registry,
@@ -60,6 +70,42 @@ int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, 
   return 0;
 }
 
+/* An empty message. NULL: no memory. */
+static struct message *message_new(struct hk_publisher *home)
+{
+  struct message *m = home ? home->spare : NULL;
+  if (m) {
+    home->spare = m->next;
+    home->spare_bytes -= m->bytes.capacity;
+  } else if (!(m = calloc(1, sizeof *m))) {
+    return NULL;
+  }
+  m->references = 1;
+  m->home = home;
+  m->bytes.size = 0;
+  return m;
+}
+
+static void message_free(struct message *m)
+{
+  hk_buffer_free(&m->bytes);
+  free(m);
+}
+
+static void message_release(struct message *m)
+{
+  struct hk_publisher *home = m->home;
+  if (--m->references > 0)
+    return;
+  if (!home || m->bytes.failed || home->spare_bytes + m->bytes.capacity > SPARE_BYTES) {
+    message_free(m);
+    return;
+  }
+  m->next = home->spare;
+  home->spare = m;
+  home->spare_bytes += m->bytes.capacity;
+}
+
 void hk_publisher_free(struct hk_publisher *p)
 {
   if (!p)
@@ -67,65 +113,69 @@ void hk_publisher_free(struct hk_publisher *p)
   free(p->results);
   free(p->events);
   free(p->unnamed);
+  for (struct message *m = p->spare, *next; m; m = next) {
+    next = m->next;
+    message_free(m);
+  }
+  for (struct write *w = p->spare_writes, *next; w; w = next) {
+    next = w->next;
+    free(w);
+  }
   free(p);
 }
 
-static void message_release(struct message *m)
+static void write_release(struct write *w)
 {
-  if (--m->references == 0) {
-    free(m->data);
-    free(m);
+  struct hk_publisher *home = w->message->home;
+  message_release(w->message);
+  if (!home || home->n_spare_writes == SPARE_WRITES) {
+    free(w);
+    return;
   }
-}
-
-/* Makes a message of what a buffer holds; the buffer is empty afterwards. NULL: no memory. */
-static struct message *message_of(struct hk_buffer *b)
-{
-  struct message *m = b->failed ? NULL : malloc(sizeof *m);
-  if (!m) {
-    hk_buffer_free(b);
-    return NULL;
-  }
-  *m = (struct message){ 1, b->size, b->data };
-  *b = (struct hk_buffer){ 0 };
-  return m;
+  w->next = home->spare_writes;
+  home->spare_writes = w;
+  home->n_spare_writes++;
 }
 
 static void on_write(uv_write_t *request, int status)
 {
   struct write *w = request->data;
   struct hk_subscriber *s = w->subscriber;
-  message_release(w->message);
-  free(w);
+  write_release(w);
   s->progress = hk_now();
   s->wrote(s, status);
 }
 
+/* -ENOMEM for a message that was not made or not filled for want of memory. */
 static int message_send(struct hk_subscriber *s, struct message *m)
 {
-  struct write *w = malloc(sizeof *w);
-  if (!w)
+  if (!m || m->bytes.failed)
     return -ENOMEM;
+  struct hk_publisher *home = m->home;
+  struct write *w = home ? home->spare_writes : NULL;
+  if (w) {
+    home->spare_writes = w->next;
+    home->n_spare_writes--;
+  } else if (!(w = malloc(sizeof *w))) {
+    return -ENOMEM;
+  }
   w->request.data = w;
   w->subscriber = s;
   w->message = m;
-  const uv_buf_t bytes = uv_buf_init(m->data, (unsigned)m->size);
-  const int status = uv_write(&w->request, s->stream, &bytes, 1, on_write);
-  if (status != 0) {
-    free(w);
-    return status;
-  }
   m->references++;
-  return 0;
+  const uv_buf_t bytes = uv_buf_init(m->bytes.data, (unsigned)m->bytes.size);
+  const int status = uv_write(&w->request, s->stream, &bytes, 1, on_write);
+  if (status != 0)
+    write_release(w);
+  return status;
 }
 
 int hk_send(struct hk_subscriber *s, const void *data, size_t size)
 {
-  struct hk_buffer b = { 0 };
-  hk_buffer_put(&b, data, size);
-  struct message *m = message_of(&b);
+  struct message *m = message_new(NULL);
   if (!m)
     return -ENOMEM;
+  hk_buffer_put(&m->bytes, data, size);
   const int status = message_send(s, m);
   message_release(m);
   return status;
@@ -288,10 +338,10 @@ static int send_names(struct hk_publisher *p, struct hk_subscriber *s, const str
       p->unnamed[n++] = b->event[p->events[i]].slot;
   if (n == 0)
     return 0;
-  struct hk_buffer names = { 0 };
-  hk_encode_names(&names, p->registry, p->unnamed, n);
-  struct message *m = message_of(&names);
-  int status = m ? message_send(s, m) : -ENOMEM;
+  struct message *m = message_new(NULL);
+  if (m)
+    hk_encode_names(&m->bytes, p->registry, p->unnamed, n);
+  const int status = message_send(s, m);
   if (m)
     message_release(m);
   if (status != 0)
@@ -304,13 +354,13 @@ void hk_send_gap(struct hk_subscriber *s, size_t room)
 {
   if (!s->view || s->gap_results + s->gap_events == 0 || uv_stream_get_write_queue_size(s->stream) >= room)
     return;
-  struct hk_buffer gap = { 0 };
-  hk_encode_gap(&gap, s->view->wanted.format, s->gap_results, s->gap_events);
-  struct message *m = message_of(&gap);
-  if (m && message_send(s, m) == 0)
+  struct message *m = message_new(NULL);
+  if (!m)
+    return;
+  hk_encode_gap(&m->bytes, s->view->wanted.format, s->gap_results, s->gap_events);
+  if (message_send(s, m) == 0)
     s->gap_results = s->gap_events = 0;
-  if (m)
-    message_release(m);
+  message_release(m);
 }
 
 /* Sends what was chosen to one subscriber, as far as its queue has room. */
@@ -320,8 +370,8 @@ static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struc
   const size_t queued = uv_stream_get_write_queue_size(s->stream);
   /* What was left out is told before anything that comes after it, and before that there must be room again. */
   const size_t limit = s->gap_results > 0 ? p->queue / 2 : p->queue;
-  bool send_results = n_results > 0 && results && queued < limit;
-  bool send_events = n_events > 0 && events && queued < p->queue + p->queue / 4;
+  bool send_results = n_results > 0 && queued < limit;
+  bool send_events = n_events > 0 && queued < p->queue + p->queue / 4;
   if ((send_results || send_events) && s->view->wanted.format == HK_PROTOCOL_BINARY &&
       send_names(p, s, b, send_results ? n_results : 0, send_events ? n_events : 0) != 0)
     send_results = send_events = false;
@@ -366,15 +416,10 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
     }
     const uint32_t n_results = choose_results(p, v, b), n_events = choose_events(p, v, b);
     struct message *results = NULL, *events = NULL;
-    struct hk_buffer bytes = { 0 };
-    if (n_results > 0) {
-      hk_encode_results(&bytes, v->wanted.format, p->registry, b, p->results, n_results, v->wanted.what & HANKEL_VALUES);
-      results = message_of(&bytes);
-    }
-    if (n_events > 0) {
-      hk_encode_events(&bytes, v->wanted.format, p->registry, b, p->events, n_events);
-      events = message_of(&bytes);
-    }
+    if (n_results > 0 && (results = message_new(p)))
+      hk_encode_results(&results->bytes, v->wanted.format, p->registry, b, p->results, n_results, v->wanted.what & HANKEL_VALUES);
+    if (n_events > 0 && (events = message_new(p)))
+      hk_encode_events(&events->bytes, v->wanted.format, p->registry, b, p->events, n_events);
     if (n_results + n_events > 0)
       for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
         deliver(p, s, b, results, n_results, events, n_events);
