@@ -466,8 +466,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   check_taken(r);
   section_end(r);
   if (ferror(file))
-    complain(r, 0, "could not be read to its end");
-  if (out->n_detectors == 0)
+    complain(r, 0, "could not be read to its end; is it a file?");
+  else if (out->n_detectors == 0)
     complain(r, 0, "no [detector NAME] section; `[detector all]` with `match = *` is one for every sensor");
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",

@@ -51,7 +51,7 @@ const char *hk_frame_name(uint8_t type)
   case HK_ERROR:
     return "ERROR";
   }
-  return "?";
+  return "unknown";
 }
 
 /* Of the header up to the checksum, and the payload behind it. */

@@ -49,7 +49,7 @@ enum hk_frame_type {
   HK_ERROR = 0xff,
 };
 
-/* "HELLO"...; "?" when there is no such type. */
+/* "HELLO"...; "unknown" when there is no such type. */
 const char *hk_frame_name(uint8_t type);
 
 /* One whole frame; payload points into the buffer it was read from. */

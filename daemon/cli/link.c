@@ -25,9 +25,10 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
   const size_t length = strlen(address);
   if (strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0) /* it is named once */
     why += length + 2;
-  const int code = status == -EINVAL
-                       ? hk_usage(argv, "%s: %s", address, why)
-                       : hk_failed(argv, "cannot connect to the daemon at %s: %s", address, *why ? why : strerror(-status));
+  if (!*why) /* somebody listens but does not speak to us */
+    why = status == -ETIMEDOUT ? "no answer; is this the daemon's binary listener, over TCP?" : strerror(-status);
+  const int code = status == -EINVAL ? hk_usage(argv, "%s: %s", address, why)
+                                     : hk_failed(argv, "cannot connect to the daemon at %s: %s", address, why);
   hankel_close(h);
   return code;
 }

@@ -52,6 +52,12 @@ class Talking(harness.Case):
             reader.join(20)
         return code
 
+    def test_another_listener_than_the_binary_one_is_a_failure_that_says_so(self):
+        d = self.daemon(harness.section('all', '*', DETECTOR))
+        run = subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{d.port['line tcp']}"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertIn("is this the daemon's binary listener", run.stderr)
+
     def test_what_tail_shows_is_what_replay_prints(self):
         d = self.daemon(harness.section('all', '*', DETECTOR))
         tail = self.tail(d, '--format', 'csv')
