@@ -82,6 +82,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     go_on(c);
     return;
   }
+  if (n == UV_EOF && c->state == HK_LINGERING && uv_stream_get_write_queue_size(stream) > 0) {
+    c->ended = true; /* it still reads: closed once all is sent, or at the deadline */
+    read_stop(c);
+    return;
+  }
   if (n != UV_EOF && c->state == HK_OPEN)
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost: %s",
                 n == UV_ENOBUFS ? "no memory to read it" : uv_strerror((int)n));

@@ -1,0 +1,83 @@
+"""Corners of the flow: what arrives together, ends half, or has to share with a flood."""
+import contextlib
+import socket
+import struct
+import threading
+import time
+import unittest
+
+import harness
+from harness import BYE, FAREWELL, POINTS, SCORED, SECOND, START, UNSCORED, VALUES, frame, points, until
+
+ARRIVAL = 4
+
+
+def now(handle, value):
+    """A POINTS frame of one point whose time is that of its arrival."""
+    return frame(POINTS, struct.pack('<QQQIBBHdI', 0, 0, 0, 1, ARRIVAL, 0, 0, value, handle))
+
+
+class Corners(harness.Case):
+    def flood(self, send):
+        """Calls send over and over in a thread until the test ends."""
+        stop = threading.Event()
+
+        def run():
+            with contextlib.suppress(OSError):
+                while not stop.is_set():
+                    send()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(lambda: (stop.set(), thread.join(harness.WAIT)))
+
+    def test_frames_without_times_that_are_read_together(self):
+        d = self.daemon()
+        with d.client() as c:
+            handle = c.register('s')[0]
+            c.send(b''.join(now(handle, i) for i in range(30)))
+            c.bye()
+        p = self.balanced(d.status())
+        self.assertEqual((p['in'], p['late']), (30, 0), p)
+
+    def test_a_peer_that_has_ended_its_side_gets_all_it_is_owed(self):
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\nstride = 65536\n', keys='threads = 1\nqueue = 64MiB\n')
+        ticks, n = 9500, 64
+        with d.client() as c:
+            c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            handles = c.register(*(f's{i}' for i in range(n)))
+            c.subscribe(SCORED | UNSCORED | VALUES)
+            for t in range(0, ticks, 100):
+                c.send(points(handles * 100, [START + (t + i // n) * SECOND for i in range(100 * n)], [1.0] * (100 * n)))
+            c.send(frame(BYE, bytes(16)))
+            c.socket.shutdown(socket.SHUT_WR)
+            until(lambda: d.status()['points']['pending'] == 0, 'the scores')
+            time.sleep(0.5)  # the end of the stream has been seen by now
+            got = farewell = 0
+            with contextlib.suppress(harness.Closed):
+                while True:
+                    kind, _, payload = c.receive()
+                    got += struct.unpack_from('<I', payload)[0] if kind == harness.SCORES else 0
+                    farewell += kind == FAREWELL
+        self.assertEqual((got, farewell), (ticks * n, 1))
+
+    def test_lines_leave_room_for_frames(self):
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 512\ninterval = 1s\nmax_fill = 0\n',
+                        keys='threads = 1\nbacklog = 32770\nmax_frame = 128KiB\nmax_pending = 4096\n')
+        for k in range(12):
+            s = d.connect('line tcp')
+            s.settimeout(None)
+            self.addCleanup(s.close)
+            self.flood(lambda s=s, k=k: s.sendall(f'flood{k} value=1\n'.encode() * 5000))
+            self.addCleanup(s.shutdown, socket.SHUT_RDWR)
+        with d.client() as c:
+            until(lambda: c.status()['batches']['points_waiting'] > 14000, 'the flood')
+            c.socket.settimeout(10)
+            handle = c.register('s')[0]
+            for i in range(5):
+                c.send(points([handle], [START + i * SECOND], [1.0]))
+                c.ping()
+
+
+if __name__ == '__main__':
+    unittest.main()
