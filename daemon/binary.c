@@ -20,6 +20,9 @@ void hk_points_take(struct hk_server *server, uint32_t source, const struct hk_p
     hk_points_copy(p, at, n, server->intake.wall, handle, time, value);
     *unknown += hk_intake_columns(&server->intake, source, n, handle, time, value);
   }
+  /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
+  if (p->time_kind == HK_TIME_ARRIVAL)
+    server->intake.wall++;
 }
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
