@@ -244,6 +244,12 @@ static enum hk_turn farewell(struct hk_connection *c)
   return HK_TURN_OVER;
 }
 
+/* Only points need room: who greets, asks or subscribes is served while others flood. */
+static bool points_next(const struct hk_inbox *in)
+{
+  return in->end - in->start >= HK_FRAME_HEADER && hk_frame_type(in->data + in->start) == HK_POINTS;
+}
+
 static enum hk_turn step(struct hk_connection *c)
 {
   static const char *const messages[] = {
@@ -254,7 +260,7 @@ static enum hk_turn step(struct hk_connection *c)
   };
   if (c->leaving)
     return farewell(c);
-  if (!hk_intake_open(&c->server->intake, c->source, (uint32_t)(c->server->config->max_frame / 8 + 1)))
+  if (points_next(&c->inbox) && !hk_intake_open(&c->server->intake, c->source, hk_server_frame_points(c->server)))
     return HK_TURN_WAIT;
   struct hk_frame f;
   if (!c->greeted)

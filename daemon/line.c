@@ -35,7 +35,8 @@ static enum hk_turn step(struct hk_connection *c)
   const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
   const char *text;
   size_t length;
-  if (!hk_intake_open(&server->intake, c->source, HK_LINE_FIELDS))
+  /* As much room as a frame needs, though a line needs less: else lines would take all of it before a frame fits. */
+  if (!hk_intake_open(&server->intake, c->source, hk_server_frame_points(server)))
     return HK_TURN_WAIT;
   const int status = hk_lines_next(c, &text, &length);
   if (status == HK_LINE_NONE)

@@ -99,6 +99,12 @@ struct hk_connection *hk_server_feed(const struct hk_server *s, uint64_t feed)
   return c && c->state == HK_OPEN && c->greeted && c->feed_number == feed ? c : NULL;
 }
 
+uint32_t hk_server_frame_points(const struct hk_server *s)
+{
+  _Static_assert(HK_FRAME_MAX_LEAST / 8 >= HK_LINE_FIELDS, "a line's points have room where a frame's have");
+  return (uint32_t)(s->config->max_frame / 8 + 1);
+}
+
 bool hk_server_read_datagrams(struct hk_server *s)
 {
   bool all = true;

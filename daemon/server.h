@@ -67,6 +67,8 @@ void hk_server_park(struct hk_server *server, struct hk_connection *c);
 /* A number for a connection's UDP feed, and the open connection of a number (NULL: none). */
 uint64_t hk_server_feed_number(struct hk_server *server, const struct hk_connection *c);
 struct hk_connection *hk_server_feed(const struct hk_server *server, uint64_t feed);
+/* Points that a frame may hold: the room that a connection waits for. */
+uint32_t hk_server_frame_points(const struct hk_server *server);
 /* Reads what has come over UDP from binary feeds. True when nothing is left. */
 bool hk_server_read_datagrams(struct hk_server *server);
 

@@ -54,6 +54,11 @@ const char *hk_frame_name(uint8_t type)
   return "unknown";
 }
 
+uint8_t hk_frame_type(const uint8_t *header)
+{
+  return header[AT_TYPE];
+}
+
 /* Of the header up to the checksum, and the payload behind it. */
 static uint32_t checksum(const uint8_t *frame, size_t length)
 {

@@ -64,6 +64,9 @@ struct hk_frame {
  * stream cannot be read any further. */
 enum { HK_FRAME_WHOLE = 0, HK_FRAME_PART = -1 };
 
+/* The type that a header of HK_FRAME_HEADER bytes gives, unchecked. */
+uint8_t hk_frame_type(const uint8_t *header);
+
 /* Reads the frame at the start of data. WHOLE: *out is set and hk_frame_size(out) bytes are used up. PART: more bytes are
  * needed. An error code: out has type and tag where they could be read, else 0. */
 int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct hk_frame *out);
