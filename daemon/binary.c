@@ -89,7 +89,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
       uint32_t slot;
       reasons[i] = (uint32_t)hk_registry_take(c->server->registry, name.data, name.length, &slot);
       handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->registry, slot) : HK_NO_HANDLE;
-      if (reasons[i] != 0 && reasons[i] != HANKEL_BAD_NAME)
+      if (reasons[i] != 0)
         hk_intake_refused(&c->server->intake, (int)reasons[i], name.data, name.length);
     }
     struct hk_writer w = HK_WRITER(bytes, size);

@@ -22,7 +22,8 @@ struct hk_counters {
   uint64_t ahead;
 
   uint64_t raised, corrected, cleared, stale, back;
-  uint64_t evicted; /* sensors */
+  uint64_t evicted;       /* sensors */
+  uint64_t names_refused; /* times that a name was refused a sensor, whatever the reason */
 
   uint64_t frames, bad_frames;
   uint64_t lines, bad_lines;

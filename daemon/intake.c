@@ -42,6 +42,7 @@ uint32_t hk_intake_columns(struct hk_intake *in, uint32_t source, uint32_t n, co
 
 void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size_t length)
 {
+  in->counters->names_refused++;
   if (refusal == HANKEL_FULL)
     hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors",
                 "no room for %.*s beside %u sensors; raise max_sensors or memory, or set "

@@ -51,6 +51,7 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
   field(out, "count", hk_registry_count(s->registry));
   field(out, "max", s->config->max_sensors);
   field(out, "evicted", s->counters.evicted);
+  field(out, "refused", s->counters.names_refused);
   field(out, "memory_bytes", memory);
   field(out, "memory_limit_bytes", s->config->memory);
   end(out);

@@ -64,6 +64,7 @@ class PythonClient(harness.Case):
             c.sync()
             self.assertEqual(set(c.refused), {'cold', 'warm\tnot'})
             self.assertEqual(self.balanced(c.status())['in'], 1)
+            self.assertEqual(c.status()['sensors']['refused'], 2)
 
     def test_errors(self):
         with self.client() as c:
