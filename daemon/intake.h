@@ -29,7 +29,7 @@ uint32_t hk_intake_columns(struct hk_intake *intake, uint32_t source, uint32_t n
 /* Takes a point by name, which is valid. */
 void hk_intake_named(struct hk_intake *intake, uint32_t source, const char *name, size_t length, int64_t time, double value);
 
-/* Logs that names were refused, as often as is useful. refusal: enum hankel_refusal. */
+/* Counts that a name was refused, and logs it as often as is useful. refusal: enum hankel_refusal. */
 void hk_intake_refused(struct hk_intake *intake, int refusal, const char *name, size_t length);
 
 #endif

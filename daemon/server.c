@@ -152,6 +152,15 @@ static void on_hangup(uv_signal_t *handle, int number)
   hk_log(&s->log, HK_LOG_NOTICE, "SIGHUP: the configuration is read at the start only; restart to change it");
 }
 
+static void give_up(struct hk_server *s, struct hk_connection *c)
+{
+  const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
+  if (unread > 0)
+    hk_log_peer(&s->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: the daemon ends, and %zu bytes were not read in time",
+                unread);
+  hk_connection_close(c);
+}
+
 static void drain_step(struct hk_server *s)
 {
   if (!hk_shard_quiet(&s->shard) && hk_now() < s->deadline)
@@ -161,7 +170,7 @@ static void drain_step(struct hk_server *s)
   for (struct hk_connection *c = s->connections, *next; c; c = next) {
     next = c->next;
     if (hk_now() >= s->deadline)
-      hk_connection_close(c);
+      give_up(s, c);
     else
       hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
   }

@@ -3,6 +3,7 @@ rows of the fault matrix."""
 import json
 import math
 import random
+import re
 import signal
 import socket
 import struct
@@ -257,6 +258,7 @@ for line in s.makefile('rb'):
             start = time.monotonic()
             self.assertEqual(d.stop(), 0)
             self.assertLess(time.monotonic() - start, 6)
+        self.assertTrue(any(re.search(r'\d+ bytes were not read in time', line) for line in d.log), d.log)
 
 
 if __name__ == '__main__':
