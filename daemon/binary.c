@@ -155,7 +155,7 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
  * taken for the end. False: some may be left. */
 static bool feed_read(struct hk_connection *c)
 {
-  return (c->feed.highest == 0 && c->bye_datagrams == 0) || hk_server_read_datagrams(c->server);
+  return (c->feed.highest == 0 && c->bye_datagrams == 0) || hk_server_read_datagrams(c->server, c->bye_time);
 }
 
 static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
@@ -196,6 +196,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
     return bad_payload(c, f);
   c->leaving = true;
   c->bye_tag = f->tag;
+  c->bye_time = hk_wall();
   c->bye_datagrams = datagrams;
   c->bye_points = sent;
   return HK_TURN_MORE;

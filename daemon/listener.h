@@ -26,6 +26,7 @@ struct hk_listener {
   bool polling;
   uint32_t source;
   uint32_t kernel_lost; /* as the kernel counted last */
+  int64_t read_to;      /* ns, wall clock: what came before has been read */
   struct hk_udp_buffers *buffers;
 };
 

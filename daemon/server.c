@@ -105,13 +105,13 @@ uint32_t hk_server_frame_points(const struct hk_server *s)
   return (uint32_t)(s->config->max_frame / 8 + 1);
 }
 
-bool hk_server_read_datagrams(struct hk_server *s)
+bool hk_server_read_datagrams(struct hk_server *s, int64_t until)
 {
   bool all = true;
   for (uint32_t i = 0; i < s->n_listeners; i++) {
     struct hk_listener *l = &s->listeners[i];
     if (l->open && l->config->transport == HK_TRANSPORT_UDP && l->config->protocol == HK_PROTOCOL_BINARY)
-      all &= hk_udp_read(l);
+      all &= hk_udp_read(l) || l->read_to >= until;
   }
   return all;
 }

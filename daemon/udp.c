@@ -21,7 +21,7 @@ struct hk_udp_buffers {
   struct mmsghdr messages[DATAGRAMS];
   struct iovec parts[DATAGRAMS];
   struct sockaddr_storage peers[DATAGRAMS];
-  char control[DATAGRAMS][CMSG_SPACE(sizeof(uint32_t))];
+  char control[DATAGRAMS][CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(struct timespec))];
   uint8_t bytes[DATAGRAMS][DATAGRAM_MAX];
 };
 
@@ -87,10 +87,16 @@ static unsigned room(const struct hk_listener *l)
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
-static void count_kernel_lost(struct hk_listener *l, struct msghdr *m)
+/* What the kernel says of a datagram: how many it has thrown away, and when this one came. */
+static void take_control(struct hk_listener *l, struct msghdr *m)
 {
   for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
     uint32_t lost;
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+      struct timespec came;
+      memcpy(&came, CMSG_DATA(c), sizeof came);
+      l->read_to = (int64_t)came.tv_sec * 1000000000 + came.tv_nsec;
+    }
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
       continue;
     memcpy(&lost, CMSG_DATA(c), sizeof lost);
@@ -123,22 +129,26 @@ bool hk_udp_read(struct hk_listener *l)
                                                 .msg_control = b->control[i],
                                                 .msg_controllen = sizeof b->control[i] };
     }
+    const int64_t now = hk_wall();
     const int n = recvmmsg(l->fd, b->messages, limit, MSG_DONTWAIT, NULL);
     if (n < 0) {
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
         hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
+      l->read_to = now;
       return true;
     }
     for (int i = 0; i < n; i++) {
       server->counters.datagrams++;
-      count_kernel_lost(l, &b->messages[i].msg_hdr);
+      take_control(l, &b->messages[i].msg_hdr);
       if (l->config->protocol == HK_PROTOCOL_BINARY)
         take_binary(l, &b->peers[i], b->bytes[i], b->messages[i].msg_len);
       else
         take_lines(l, &b->peers[i], (const char *)b->bytes[i], b->messages[i].msg_len);
     }
-    if ((unsigned)n < limit)
+    if ((unsigned)n < limit) {
+      l->read_to = now;
       return true;
+    }
   }
   return false;
 }
@@ -169,7 +179,8 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
   struct sockaddr_storage bound;
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
   l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (l->fd < 0 || bind(l->fd, address, length) != 0 || setsockopt(l->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0)
+  if (l->fd < 0 || bind(l->fd, address, length) != 0 || setsockopt(l->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0 ||
+      setsockopt(l->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0)
     return fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
   length = sizeof bound;

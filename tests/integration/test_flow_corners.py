@@ -61,6 +61,32 @@ class Corners(harness.Case):
                     farewell += kind == FAREWELL
         self.assertEqual((got, farewell), (ticks * n, 1))
 
+    def test_a_farewell_does_not_wait_for_the_end_of_a_flood(self):
+        # Others fill the UDP socket without end: what came before BYE has been read once something that came after it is.
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 256\ninterval = 1s\nalert = off\n',
+                        keys='threads = 1\nbacklog = 65536\nmax_frame = 128KiB\n')
+        flooder, udp, n, at = d.client(), d.connect('binary udp'), 4000, [0]
+        self.addCleanup(flooder.close)
+        self.addCleanup(udp.close)
+        handles = flooder.register(*(f'flood {i}' for i in range(n)))
+        columns = struct.pack(f'<{n}d{n}I', *([1.0] * n), *handles)
+
+        def send():
+            head = struct.pack('<QQQIBBHq', flooder.feed, at[0] + 1, at[0] * n, n, 1, 0, 0, START + at[0] * SECOND)
+            udp.send(frame(POINTS, head + columns))
+            at[0] += 1
+
+        self.flood(send)
+        with d.client() as watcher, d.connect('binary udp') as own:
+            until(lambda: watcher.status()['udp']['kernel_lost'] > 1000, 'the flood')
+            for i in range(4):
+                with d.client() as c:
+                    handle = c.register('s')[0]
+                    own.send(points([handle], [START + i * SECOND], [1.0], c.feed, 1, 0))
+                    begin = time.monotonic()
+                    c.bye(3, 3)  # two of them were never sent
+                    self.assertLess(time.monotonic() - begin, 3)
+
     def test_lines_leave_room_for_frames(self):
         d = self.daemon('[detector all]\nmatch = *\nwindow = 512\ninterval = 1s\nmax_fill = 0\n',
                         keys='threads = 1\nbacklog = 32770\nmax_frame = 128KiB\nmax_pending = 4096\n')
