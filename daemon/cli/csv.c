@@ -193,11 +193,15 @@ static bool parse_number(char *cell, char separator, double *out)
   char *comma = separator == ';' ? strchr(cell, ',') : NULL;
   if (comma)
     *comma = '.';
-  if (hk_number_parse(cell, strlen(cell), out, &used) == 0)
-    return !cell[used];
+  if (hk_number_parse(cell, strlen(cell), out, &used) == 0 && !cell[used])
+    return true;
   char *end;
   *out = strtod(cell, &end);
-  return end != cell && !*end && !isfinite(*out);
+  if (end != cell && !*end && !isfinite(*out))
+    return true;
+  if (comma)
+    *comma = ','; /* the message shows the cell as it stands in the file */
+  return false;
 }
 
 static int parse_time(struct hk_csv *csv, int64_t *time, char *error, size_t size)

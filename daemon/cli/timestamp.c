@@ -88,8 +88,10 @@ int hk_timestamp_parse_date(const char *text, int64_t *ns)
     if (!take_offset(&p, &offset))
       return -EINVAL;
   }
-  if (*p || year < 1678 || year > 2261 || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+  if (*p || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
     return -EINVAL;
+  if (year < 1678 || year > 2261)
+    return -ERANGE;
   tm.tm_year = year - 1900;
   tm.tm_mon = month - 1;
   const int second = tm.tm_sec, day = tm.tm_mday;

@@ -12,7 +12,8 @@
 bool hk_timestamp_is_date(const char *text);
 
 /* Reads `YYYY-MM-DD`, followed by nothing or by `T` or a blank and `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fraction`, followed by
- * nothing (UTC), `Z` or an offset (`+hh`, `+hhmm`, `+hh:mm`). 0, or -EINVAL (no such date, or outside 1678 to 2261). */
+ * nothing (UTC), `Z` or an offset (`+hh`, `+hhmm`, `+hh:mm`). 0, -EINVAL when there is no such date, -ERANGE
+ * outside 1678 to 2261. */
 int hk_timestamp_parse_date(const char *text, int64_t *ns);
 
 /* Reads a decimal number of units, `unit` ns each, exactly to the ns (further digits are cut off). 0, -EINVAL when it is
