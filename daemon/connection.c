@@ -104,7 +104,8 @@ static void park(struct hk_connection *c)
 static void go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
-    const enum hk_turn step = c->replies > REPLIES_MAX ? HK_TURN_WAIT : c->kind->step(c);
+    c->unread = c->subscriber.replies > REPLIES_MAX;
+    const enum hk_turn step = c->unread ? HK_TURN_WAIT : c->kind->step(c);
     if (step == HK_TURN_MORE)
       continue;
     if (step == HK_TURN_WAIT) {
@@ -141,11 +142,8 @@ static void on_wrote(struct hk_subscriber *s, int status)
     return;
   }
   hk_send_gap(s, c->server->config->queue / 2);
-  if (uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0 && c->replies > 0) {
-    c->replies = 0;
-    if (c->parked)
-      go_on(c);
-  }
+  if (c->unread && s->replies <= REPLIES_MAX / 2)
+    go_on(c);
 }
 
 void hk_connection_start(struct hk_connection *c)
@@ -165,7 +163,6 @@ void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
     hk_connection_close(c);
     return;
   }
-  c->replies += size;
 }
 
 static void on_shutdown(uv_shutdown_t *request, int status)

@@ -56,6 +56,7 @@ struct hk_connection {
   struct hk_connection *next, *previous; /* of the server */
   struct hk_connection *next_parked;
   bool parked;
+  bool unread; /* too many of its replies are not sent: it goes on once they are */
   bool reading;
   bool ended;    /* the peer's stream has */
   bool draining; /* no more is read */
@@ -66,7 +67,6 @@ struct hk_connection {
   int64_t opened;   /* ns */
   int64_t heard;    /* ns: when bytes last came */
   int64_t deadline; /* ns, LINGERING: when it is closed at last */
-  size_t replies;   /* bytes of replies that wait to be sent */
   struct hk_log_quota quota;
   struct hk_subscriber subscriber;
 

@@ -45,6 +45,7 @@ struct hk_publisher {
 struct message {
   uint32_t references;
   struct hk_buffer bytes;
+  size_t reply;              /* bytes, when it is a reply; else 0 */
   struct hk_publisher *home; /* keeps it when the last reference is gone; NULL: it is freed */
   struct message *next;
 };
@@ -141,6 +142,7 @@ static void on_write(uv_write_t *request, int status)
 {
   struct write *w = request->data;
   struct hk_subscriber *s = w->subscriber;
+  s->replies -= w->message->reply;
   write_release(w);
   s->progress = hk_now();
   s->wrote(s, status);
@@ -167,6 +169,8 @@ static int message_send(struct hk_subscriber *s, struct message *m)
   const int status = uv_write(&w->request, s->stream, &bytes, 1, on_write);
   if (status != 0)
     write_release(w);
+  else
+    s->replies += m->reply;
   return status;
 }
 
@@ -176,6 +180,7 @@ int hk_send(struct hk_subscriber *s, const void *data, size_t size)
   if (!m)
     return -ENOMEM;
   hk_buffer_put(&m->bytes, data, size);
+  m->reply = size;
   const int status = message_send(s, m);
   message_release(m);
   return status;

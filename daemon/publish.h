@@ -28,6 +28,7 @@ struct hk_subscriber {
   uint64_t gap_results, gap_events;                            /* left out since the last gap notice */
   uint64_t *named;                                             /* bit for each slot: its name was sent (binary) */
   uint32_t named_words;
+  size_t replies;   /* bytes of hk_send that are not sent yet */
   size_t queued;    /* bytes in the queue when progress was last looked at */
   int64_t progress; /* ns: when the queue was last seen empty or shrinking */
 };

@@ -7,7 +7,7 @@ import time
 import unittest
 
 import harness
-from harness import BYE, FAREWELL, POINTS, SCORED, SECOND, START, UNSCORED, VALUES, frame, points, until
+from harness import BYE, FAREWELL, POINTS, SCORED, SECOND, START, STATUS, UNSCORED, VALUES, frame, points, until
 
 ARRIVAL = 4
 
@@ -86,6 +86,32 @@ class Corners(harness.Case):
                     begin = time.monotonic()
                     c.bye(3, 3)  # two of them were never sent
                     self.assertLess(time.monotonic() - begin, 3)
+
+    def test_replies_to_a_subscriber_whose_queue_never_empties(self):
+        """Requests go on as long as their own replies are read, whatever else the connection is sent."""
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\nstride = 65536\n',
+                        keys='threads = 2\nqueue = 8MiB\nstuck = off\n')
+        feeder, n, at = d.client(), 8000, [0]
+        self.addCleanup(feeder.close)
+        handles = feeder.register(*(f's{i}' for i in range(n)))
+        columns = struct.pack(f'<{n}d{n}I', *([1.0] * n), *handles)
+
+        def send():
+            feeder.send(frame(POINTS, struct.pack('<QQQIBBHq', 0, 0, 0, n, 1, 0, 0, START + at[0] * SECOND) + columns))
+            at[0] += 1
+
+        with d.client() as c:
+            c.subscribe(SCORED | UNSCORED | VALUES)
+            self.flood(send)
+            last, reports, asked = time.monotonic(), 0, 0
+            while reports < 500:
+                if asked - reports < 40:
+                    c.send(frame(STATUS) * 10)
+                    asked += 10
+                if c.receive()[0] == harness.REPORT:
+                    last, reports = time.monotonic(), reports + 1
+                self.assertLess(time.monotonic() - last, harness.WAIT / 10, f'no report for so long after {reports}')
+                time.sleep(0.002)
 
     def test_lines_leave_room_for_frames(self):
         d = self.daemon('[detector all]\nmatch = *\nwindow = 512\ninterval = 1s\nmax_fill = 0\n',
