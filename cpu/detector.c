@@ -60,7 +60,7 @@ static const struct {
   [KEY_MIN_SCORE] = { "min_score", 0, 1 },
   [KEY_CLEAR] = { "clear", 0, 1 },
   [KEY_SIGNAL] = { "signal", 0, 1000 },
-  [KEY_FALSE_ALARMS] = { "false_alarms", 0, 100000 },
+  [KEY_FALSE_ALARMS] = { "false_alarms", 0.001, 100000 } /* log(1 - p) of a block keeps its digits */,
 };
 
 static int fail(char *error, size_t size, const char *format, const char *key, const char *value, const char *allowed)

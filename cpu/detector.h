@@ -68,7 +68,7 @@ struct hk_detector {
   float clear;       /* an alert is cleared below threshold * clear; in (0, 1] */
   float signal;      /* no alert unless the leading direction's share of the present's energy, over what is left, is this
                         many times what it is in white noise; >= 0, 0 = off */
-  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in (0, 100000] */
+  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */

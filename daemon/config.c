@@ -56,7 +56,7 @@ static const struct key {
   { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 64, 1, 65535, NULL, false },
   { "max_pending", NUMBER, offsetof(struct hk_config, max_pending), 65536, 1024, 1 << 28, NULL, false },
   { "backlog", NUMBER, offsetof(struct hk_config, backlog), 1 << 20, 1024, 1 << 28, NULL, false },
-  { "memory", BYTES, offsetof(struct hk_config, memory), 1ull << 30, 0, UINT64_MAX, NULL, true },
+  { "memory", BYTES, offsetof(struct hk_config, memory), 2ull << 30, 0, UINT64_MAX, NULL, true },
   { "max_frame", BYTES, offsetof(struct hk_config, max_frame), HK_FRAME_MAX, HK_FRAME_MAX_LEAST, HK_FRAME_MAX_MOST, NULL, false },
   { "max_line", BYTES, offsetof(struct hk_config, max_line), HK_LINE_MAX, HK_LINE_MAX_LEAST, HK_LINE_MAX_MOST, NULL, false },
   { "queue", BYTES, offsetof(struct hk_config, queue), 4 << 20, 64 << 10, 1ull << 40, NULL, false },

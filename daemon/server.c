@@ -215,7 +215,7 @@ static void on_second(uv_timer_t *timer)
   struct hk_server *s = timer->data;
   const int64_t now = hk_now();
   hk_shard_sweep(&s->shard);
-  wake_parked(s);
+  on_settled(s); /* whoever waits for room must not depend on results that never come */
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_retry(&s->listeners[i]);
   for (struct hk_connection *c = s->connections, *next; c; c = next) {

@@ -93,7 +93,7 @@ static void greet(struct hankel *h)
   const int on = 1;
   (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
   h->phase = HK_CLIENT_GREETING;
-  h->last_read = h->last_sent = hk_client_now();
+  h->last_read = h->last_sent = h->last_ping = hk_client_now();
   (void)hk_hello_write(&h->out, 0, hk_string(h->options.client)); /* the buffer is empty and the name was checked */
   h->fresh = true;
 }
@@ -169,7 +169,9 @@ static int64_t next_tick(const struct hankel *h)
 {
   if (h->pings > h->pongs)
     return (h->last_sent > h->last_read ? h->last_sent : h->last_read) + HK_CLIENT_DEAD_MS;
-  return h->ping_wanted ? INT64_MAX : h->last_sent + HK_CLIENT_PING_MS;
+  if (h->ping_wanted)
+    return INT64_MAX;
+  return h->written > h->pinged ? h->last_ping + HK_CLIENT_DOUBT_MS : h->last_sent + HK_CLIENT_PING_MS;
 }
 
 static void tick_ready(struct hankel *h)

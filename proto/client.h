@@ -12,6 +12,7 @@
 #define HK_CLIENT_DATAGRAM (1400u)        /* bytes of a datagram: fits the usual path */
 #define HK_CLIENT_PING_POINTS (64u << 10) /* a PING after so many points, so that little is in doubt */
 #define HK_CLIENT_PING_MS 15000           /* and after so long a silence of ours */
+#define HK_CLIENT_DOUBT_MS 1000           /* and so long after the last PING while points are in doubt, so that little is */
 #define HK_CLIENT_DEAD_MS 60000           /* so long without an answer to a PING ends the connection */
 #define HK_CLIENT_GREETING_MS 10000       /* to connect and be greeted */
 #define HK_CLIENT_PAUSE_MS 100            /* before connecting again, at first; doubled up to */
@@ -46,12 +47,12 @@ struct hankel {
 
   enum hk_client_phase phase;
   int fd;
-  struct addrinfo *addresses, *address; /* of the TCP listener: all, the one being tried */
-  int64_t deadline;                     /* ms: of CONNECTING and GREETING */
-  int64_t retry_at;                     /* ms: CLOSED */
-  int64_t pause;                        /* ms */
-  int64_t last_sent, last_read;         /* ms */
-  bool fresh;                           /* something to send has come since the last hk_client_pump */
+  struct addrinfo *addresses, *address;    /* of the TCP listener: all, the one being tried */
+  int64_t deadline;                        /* ms: of CONNECTING and GREETING */
+  int64_t retry_at;                        /* ms: CLOSED */
+  int64_t pause;                           /* ms */
+  int64_t last_sent, last_read, last_ping; /* ms */
+  bool fresh;                              /* something to send has come since the last hk_client_pump */
   bool greeted_once;
   struct hk_inbox in;
   struct hk_writer out; /* bytes out_start..out.size wait for the socket */

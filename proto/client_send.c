@@ -272,6 +272,7 @@ static void ask_last(struct hankel *h)
   if (((h->ping_wanted && drained) || h->written - h->pinged >= HK_CLIENT_PING_POINTS) &&
       hk_ping_write(w, HK_PING, 0, h->written) == 0) {
     h->pinged = h->written;
+    h->last_ping = hk_client_now();
     h->pings++;
     h->ping_wanted &= !drained;
   }

@@ -49,14 +49,14 @@ static void test_values(void **state)
   struct hk_config c;
   struct faults faults;
   char address[HK_ADDRESS_MAX];
-  const char *text = "\xef\xbb\xbf# a comment\n[daemon]\n  threads=3\nmemory = 2 GiB\nevict = 90\n max_ahead = off ; why\n"
+  const char *text = "\xef\xbb\xbf# a comment\n[daemon]\n  threads=3\nmemory = 3 GiB\nevict = 90\n max_ahead = off ; why\n"
                      "[listen a]\nprotocol = line\ntransport = udp\naddress = [::1]:0\nprecision = ms\n"
                      "[listen b]\r\nprotocol = text\r\naddress = localhost:7412\r\n"
                      "[detector pumps]\nwindow = 48\nmatch = pump*\n\n[detector all]\nmatch = *";
   if (read_text(&c, text, &faults) != 0)
     fail_msg("%s", faults.text);
   assert_int_equal(c.threads, 3);
-  assert_true(c.memory == 2ull << 30);
+  assert_true(c.memory == 3ull << 30);
   assert_true(c.evict == 90000000000);
   assert_true(c.max_ahead == 0);
   assert_int_equal(c.max_sensors, 1000000);

@@ -154,10 +154,10 @@ static void real_ranges(void **state)
   static const char *const good[] = { "alert=1",     "alert=0.001",        "alert=adaptive",
                                       "alert=off",   "min_score=0",        "min_score=1",
                                       "clear=1",     "clear=0.01",         "signal=0",
-                                      "signal=1000", "false_alarms=100000" };
+                                      "signal=1000", "false_alarms=100000", "false_alarms=0.001" };
   static const char *const bad[] = { "alert=0",       "alert=1.01",  "alert=-1",       "alert=nan",       "alert=on",
                                      "min_score=-.1", "min_score=2", "clear=0",        "clear=1.5",       "signal=-1",
-                                     "signal=1001",   "signal=nan",  "false_alarms=0", "false_alarms=1e9" };
+                                     "signal=1001",   "signal=nan",  "false_alarms=0", "false_alarms=1e-4", "false_alarms=1e9" };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
     (void)parsed(good[i]);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
