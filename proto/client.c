@@ -47,13 +47,9 @@ static int look_up(const char *text, int socktype, struct addrinfo **out, const 
   return 0;
 }
 
-void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
+/* Gives back what belongs to a connection: sockets, addresses, what was read. */
+static void release(struct hankel *h)
 {
-  const bool was_ready = h->phase == HK_CLIENT_READY;
-  const uint64_t in_doubt = h->written - h->confirmed;
-  char why[1200];
-  snprintf(why, sizeof why, "%.1199s", reason);
-  snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
   if (h->fd >= 0)
     close(h->fd);
   if (h->udp >= 0)
@@ -63,6 +59,16 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
   h->fd = h->udp = -1;
   h->addresses = h->address = NULL;
   hk_inbox_free(&h->in);
+}
+
+void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
+{
+  const bool was_ready = h->phase == HK_CLIENT_READY;
+  const uint64_t in_doubt = h->written - h->confirmed;
+  char why[1200];
+  snprintf(why, sizeof why, "%.1199s", reason);
+  snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
+  release(h);
   h->out.size = h->out_start = h->datagram_size = 0;
   h->counters.in_doubt += in_doubt;
   h->confirmed = h->pinged = h->written;
@@ -377,13 +383,7 @@ void hankel_close(hankel *h)
 {
   if (!h)
     return;
-  if (h->fd >= 0)
-    close(h->fd);
-  if (h->udp >= 0)
-    close(h->udp);
-  if (h->addresses)
-    freeaddrinfo(h->addresses);
-  hk_inbox_free(&h->in);
+  release(h);
   hk_client_forget_names(h);
   for (uint32_t i = 0; i < h->n_sensors; i++)
     free(h->sensors[i].name);
