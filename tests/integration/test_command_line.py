@@ -269,6 +269,11 @@ class Bench(unittest.TestCase):
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
 
+    def test_what_does_not_fit_is_refused_with_figures(self):
+        run = hankel('bench', '--backend', 'cpu', '--window', '1024', '--sensors', '100000000')
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertRegex(run.stderr, r'100000000 sensors: they need \d{13} bytes, \d+ are free')
+
 
 if __name__ == '__main__':
     unittest.main()
