@@ -1,6 +1,7 @@
 /* Conformance, second half: what a backend promises of its road whatever the scores are. The same points give the same
  * results bit for bit however they are cut into batches, whatever the number of threads, whatever neighbours do, and through
- * an export and import; events are those of the reference backend. Argument: BACKEND. */
+ * an export and import; events are those of the reference backend. Arguments: BACKEND [brief]: brief has fewer small batches,
+ * for sanitizers that slow every launch down. */
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 static const struct backend_kind *kind;
+static bool brief;
 
 /* Several of different widths, so that they share batches; each with alerts, since these reach back into the baseline. */
 static const char *const detector_texts[] = {
@@ -23,6 +25,8 @@ static const char *const detector_texts[] = {
   "window=24,stride=3,alert=0.3,hold=2,interval=1s",
   "window=48,preset=paper,alert=off", /* without re-orthogonalisation, where float32 and double may decide differently */
   "window=17,krylov=17,rank=2,fill=linear,max_fill=5,alert=0.5,signal=0",
+  "window=90,gap=20,alert=0.3,signal=0,interval=1s",
+  "window=115,rank=4,gap=20,alert=0.3,signal=0,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 #define SENSORS (DETECTORS * SIGNALS)
@@ -88,21 +92,28 @@ static void check_same(const struct road *r, const struct backend_kind *how, uin
   results_free(&got);
 }
 
+/* From the middle on `n` points in batches of 1 to `cut`, the others in large ones. */
+static void check_small(const struct road *r, uint32_t n, uint32_t cut, uint64_t random, const char *what)
+{
+  const uint32_t middle = r->points.n / 2;
+  struct hk_backend *b = road_open(r, kind, 0);
+  struct results got = results_new(r->points.n);
+  feed(b, &r->points, 0, middle, 5000, 0, &got);
+  feed(b, &r->points, middle, middle + n, cut, random, &got);
+  feed(b, &r->points, middle + n, r->points.n, 5000, 0, &got);
+  b->ops->close(b);
+  results_same(&r->expected, &got, &r->points, what);
+  results_free(&got);
+}
+
 static void cuts_do_not_show(void **state)
 {
   const struct road *r = *state;
-  check_same(r, kind, 7, 1, "batches of 1 to 7");
+  const uint32_t n = r->points.n;
+  check_small(r, brief ? n / 100 : n / 2, 7, 1, "batches of 1 to 7");
   check_same(r, kind, 700, 2, "batches of 1 to 700");
   check_same(r, kind, SENSORS * POINTS, 0, "as large as can be");
-  const uint32_t n = r->points.n, middle = n / 2, after = middle + n / 10;
-  struct hk_backend *b = road_open(r, kind, 0);
-  struct results got = results_new(n);
-  feed(b, &r->points, 0, middle, 5000, 0, &got);
-  feed(b, &r->points, middle, after, 1, 0, &got);
-  feed(b, &r->points, after, n, 5000, 0, &got);
-  b->ops->close(b);
-  results_same(&r->expected, &got, &r->points, "one point a batch");
-  results_free(&got);
+  check_small(r, brief ? n / 400 : n / 10, 1, 0, "one point a batch");
 }
 
 static void threads_do_not_show(void **state)
@@ -205,10 +216,11 @@ static void events_are_those_of_the_reference(void **state)
 
 int main(int argc, char **argv)
 {
-  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference\n", argv[0]);
+  if (argc < 2 || argc > 3 || !(kind = backend_kind(argv[1])) || (argc == 3 && strcmp(argv[2], "brief") != 0)) {
+    fprintf(stderr, "usage: %s cpu|cuda|reference [brief]\n", argv[0]);
     return 2;
   }
+  brief = argc == 3;
   if (!backend_present(kind))
     return 0;
   const struct CMUnitTest tests[] = {

@@ -1,5 +1,6 @@
 /* Conformance, first half: scores and states of a backend against the oracle in double (oracle.h), for every parameter that
- * changes the arithmetic and every kind of signal. Arguments: BACKEND quick|whole.
+ * changes the arithmetic and every kind of signal. Arguments: BACKEND quick|whole|brief: some cases, all of them, or all with
+ * few scores each in large batches, for sanitizers that slow every launch and instruction down.
  *
  * States agree always. Scores agree (error at most 1e-6 on average, 2e-4 at most) where the data determine them:
  *
@@ -102,8 +103,30 @@ static const char *const more_cases[] = {
   "window=48,algorithm=svd,scale=window",
 };
 
+/* Widths that fill the lanes of a kernel to the last element: the CUDA backend's, which has compiled sizes. Each is met with one
+ * less and one more, with so few Krylov vectors that they fit registers, and with more. */
+static const uint32_t full_widths[] = { 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448 };
+static const uint32_t full_widths_of_many[] = { 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768 };
+
 #define QUICK_CASES (sizeof quick_cases / sizeof *quick_cases)
 #define MORE_CASES (sizeof more_cases / sizeof *more_cases)
+#define FULL_WIDTHS (sizeof full_widths / sizeof *full_widths)
+#define FULL_WIDTHS_OF_MANY (sizeof full_widths_of_many / sizeof *full_widths_of_many)
+#define EDGE_CASES (3 * FULL_WIDTHS + 2 * FULL_WIDTHS_OF_MANY)
+
+static char edge_cases[EDGE_CASES][48];
+static bool brief;
+
+static void write_edge_cases(void)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < FULL_WIDTHS; i++)
+    for (uint32_t w = full_widths[i] - 1; w <= full_widths[i] + 1; w++)
+      snprintf(edge_cases[n++], sizeof *edge_cases, "window=%u,gap=%u", w, 5 + w % 3);
+  for (size_t i = 0; i < FULL_WIDTHS_OF_MANY; i++)
+    for (uint32_t w = full_widths_of_many[i]; w <= full_widths_of_many[i] + 1; w++)
+      snprintf(edge_cases[n++], sizeof *edge_cases, "window=%u,gap=%u,preset=precise", w, 5 + w % 3);
+}
 
 /* What the comparison found. */
 struct tally {
@@ -143,6 +166,16 @@ static void compare(const struct hk_detector *d, uint32_t slot, const struct ser
   free(want);
 }
 
+static struct tally all; /* of the cases with re-orthogonalisation */
+
+static void all_scores_match(void **state)
+{
+  (void)state;
+  print_message("# all: %u of %u scores compared, error %.2g on average\n", all.compared, all.due, all.sum / all.compared);
+  assert_true(all.due > 0 && 2 * all.compared > all.due);
+  assert_true(all.sum / all.compared <= 1e-6);
+}
+
 static void scores_match(void **state)
 {
   const char *detector = *state;
@@ -152,8 +185,10 @@ static void scores_match(void **state)
   if (hk_detector_parse(text, &d, error, sizeof error) != 0)
     fail_msg("%s: %s", text, error);
   /* wide windows cost the oracle much: fewer scores, and of the signals STEP, OFFSET, UNDERTONE, TINY and SICK */
-  const uint32_t scores = d.window <= 70 ? 40 : d.window <= 130 ? 20 : d.window <= 330 ? 6 : 4;
-  const uint32_t every = d.window <= 330 ? 1 : 3, first = every - 1;
+  const bool edge = detector >= edge_cases[0] && detector < edge_cases[EDGE_CASES];
+  const uint32_t many = d.window <= 70 ? 40 : d.window <= 130 ? 20 : d.window <= 330 ? 6 : 4;
+  const uint32_t scores = brief ? (d.window < 500 ? 2 : 1) : edge && many > 2 ? 1 + many / 4 : many;
+  const uint32_t every = d.window <= (brief ? 130 : 330) ? 1 : 3, first = every - 1;
   struct hk_backend *b = backend_open(kind, &d, 1, SIGNALS);
   assert_non_null(b);
   struct series series[SIGNALS];
@@ -166,16 +201,23 @@ static void scores_match(void **state)
   }
   struct points p = points_mix(series, SIGNALS, 1);
   struct results got = results_new(p.n);
-  feed(b, &p, 0, p.n, 500, 0, &got);
+  feed(b, &p, 0, p.n, brief ? 5000 : 500, 0, &got);
   struct tally tally = { 0 };
   for (uint32_t i = 0; i < SIGNALS; i++)
     compare(&d, i, &series[i], &p, &got, &tally);
   const double mean = tally.sum / tally.compared;
   print_message("# %s: %u of %u scores compared, error %.2g on average, %.2g at most\n", detector, tally.compared, tally.due,
                 mean, tally.worst);
-  assert_true(3 * tally.compared > tally.due);
-  assert_true(mean <= (d.reorthogonalise ? 1e-6 : 1e-4));
-  assert_true(tally.worst <= (d.reorthogonalise ? 2e-4 : 2e-2));
+  if (d.reorthogonalise) {
+    all.sum += tally.sum;
+    all.compared += tally.compared;
+    all.due += tally.due;
+  }
+  if (!brief && !edge) { /* else one hard point weighs too much among few: see all_scores_match */
+    assert_true(3 * tally.compared > tally.due);
+    assert_true(mean <= (d.reorthogonalise ? 1e-6 : 1e-4));
+  }
+  assert_true(tally.compared > 0 && tally.worst <= (d.reorthogonalise ? 2e-4 : 2e-2));
   results_free(&got);
   points_free(&p);
   for (uint32_t i = 0; i < SIGNALS; i++)
@@ -186,16 +228,22 @@ static void scores_match(void **state)
 int main(int argc, char **argv)
 {
   if (argc != 3 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference quick|whole\n", argv[0]);
+    fprintf(stderr, "usage: %s cpu|cuda|reference quick|whole|brief\n", argv[0]);
     return 2;
   }
   if (!backend_present(kind))
     return 0;
-  struct CMUnitTest tests[QUICK_CASES + MORE_CASES];
+  struct CMUnitTest tests[QUICK_CASES + MORE_CASES + EDGE_CASES + 1];
   size_t n = 0;
+  const bool quick = strcmp(argv[2], "quick") == 0;
+  brief = strcmp(argv[2], "brief") == 0;
+  write_edge_cases();
   for (size_t i = 0; i < QUICK_CASES; i++)
     tests[n++] = (struct CMUnitTest){ quick_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)quick_cases[i] };
-  for (size_t i = 0; i < MORE_CASES && strcmp(argv[2], "whole") == 0; i++)
+  for (size_t i = 0; i < MORE_CASES && !quick; i++)
     tests[n++] = (struct CMUnitTest){ more_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)more_cases[i] };
+  for (size_t i = 0; i < EDGE_CASES && !quick; i++)
+    tests[n++] = (struct CMUnitTest){ edge_cases[i], scores_match, NULL, NULL, edge_cases[i] };
+  tests[n++] = (struct CMUnitTest)cmocka_unit_test(all_scores_match);
   return _cmocka_run_group_tests("scores", tests, n, NULL, NULL);
 }

@@ -1,0 +1,172 @@
+/* Conformance, fourth part: crowds. A device scores many sensors side by side, in lanes and bundles that may be full, partly
+ * filled or hold one sensor alone; what a sensor gets must not depend on it. The same sensors are scored all together, in groups
+ * of 1, 2, 31, 32, 33, with other interleavings of their points (so that sensors with many points in a batch stand next to those
+ * with one), and with neighbours that send what is not a value: the same scores and states bit for bit. Arguments: BACKEND
+ * [brief]. */
+#include "tests/backend/harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SENSORS 100
+#define SCORES 6
+
+static const struct backend_kind *kind;
+static bool brief;
+
+/* Widths on both sides of those that fill a group of lanes, and everything that changes what is held in registers. */
+static const char *const detectors[] = {
+  "window=9",
+  "window=32",
+  "window=40,alert=0.3",
+  "window=41,scale=window",
+  "window=48,alert=adaptive,false_alarms=50000,min_score=0.02",
+  "window=56,present=power",
+  "window=57,operator=gram",
+  "window=64,preset=paper",
+  "window=77",
+  "window=80,alert=0.3,signal=0",
+  "window=96",
+  "window=96,preset=precise",
+  "window=112",
+  "window=113",
+  "window=150,stride=2",
+  "window=160,rank=4",
+  "window=200",
+  "window=224",
+  "window=300",
+  "window=320",
+  "window=448",
+  "window=500",
+  "window=700,gap=1",
+  "window=33,algorithm=svd",
+  "window=90,algorithm=svd,rank=12",
+};
+#define DETECTORS (sizeof detectors / sizeof *detectors)
+
+static const uint32_t groups[] = { 1, 2, 31, 32, 33 };
+
+struct crowd {
+  struct hk_detector detector;
+  struct series series[SENSORS];
+  struct points points;
+  struct results expected;
+};
+
+/* Runs the points of p and gives back their results in the order of `points` sorted by sensor, so that interleavings compare. */
+static struct results run(const struct crowd *c, const struct points *p, uint32_t cut, uint64_t random)
+{
+  struct hk_backend *b = backend_open(kind, &c->detector, 1, SENSORS);
+  for (uint32_t i = 0; i < p->slots; i++)
+    sensor_add(b, i, 0, i);
+  struct results mixed = results_new(p->n), sorted = results_new(p->n);
+  feed(b, p, 0, p->n, cut, random, &mixed);
+  b->ops->close(b);
+  uint32_t at[SENSORS + 1] = { 0 };
+  for (uint32_t i = 0; i < p->slots; i++)
+    at[i + 1] = at[i] + c->series[i].n;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t to = at[p->slot[i]]++;
+    sorted.score[to] = mixed.score[i];
+    sorted.state[to] = mixed.state[i];
+  }
+  results_free(&mixed);
+  return sorted;
+}
+
+/* Results of sensors 0..n-1, in order of sensor. left_out: sensors whose number it divides are not compared; 0 = none. */
+static void check_same(const struct crowd *c, const struct results *got, uint32_t n, uint32_t left_out, const char *what)
+{
+  uint32_t at = 0;
+  for (uint32_t slot = 0; slot < n; slot++) {
+    for (uint32_t i = 0; i < c->series[slot].n; i++, at++) {
+      const bool same =
+          got->state[at] == c->expected.state[at] && memcmp(&got->score[at], &c->expected.score[at], sizeof(float)) == 0;
+      if (!same && (left_out == 0 || slot % left_out != 0))
+        fail_msg("%s, %u sensors: point %u of slot %u: state %u score %.9g, and among all state %u score %.9g", what, n, i, slot,
+                 got->state[at], (double)got->score[at], c->expected.state[at], (double)c->expected.score[at]);
+    }
+  }
+}
+
+static void groups_do_not_show(const struct crowd *c)
+{
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    struct points p = points_mix(c->series, groups[i], 11);
+    struct results got = run(c, &p, 100000, 0);
+    check_same(c, &got, groups[i], 0, "a group");
+    results_free(&got);
+    points_free(&p);
+  }
+}
+
+static void interleaving_does_not_show(const struct crowd *c)
+{
+  struct points p = points_mix(c->series, SENSORS, 23);
+  struct results got = run(c, &p, brief ? 5000 : 500, 5);
+  check_same(c, &got, SENSORS, 0, "another interleaving");
+  results_free(&got);
+  points_free(&p);
+}
+
+/* One sensor of each seven sends nothing but what is not a value. */
+static void neighbours_do_not_show(const struct crowd *c)
+{
+  static const double bad[] = { (double)NAN, (double)INFINITY, -(double)INFINITY, 1e300 };
+  struct points p = c->points;
+  p.value = malloc(p.n * sizeof *p.value);
+  assert_non_null(p.value);
+  for (uint32_t i = 0; i < p.n; i++)
+    p.value[i] = p.slot[i] % 7 == 0 ? bad[i % 4] : c->points.value[i];
+  struct results got = run(c, &p, 100000, 0);
+  check_same(c, &got, SENSORS, 7, "next to what is not a value");
+  for (uint32_t i = 0; i < c->series[0].n; i++)
+    assert_true(got.state[i] == HK_STATE_REJECTED && isnan(got.score[i]));
+  results_free(&got);
+  free(p.value);
+}
+
+static void crowds_do_not_show(void **state)
+{
+  struct crowd c;
+  char text[256], error[256];
+  snprintf(text, sizeof text, "%s,interval=1s", (const char *)*state);
+  if (hk_detector_parse(text, &c.detector, error, sizeof error) != 0)
+    fail_msg("%s: %s", text, error);
+  for (uint32_t i = 0; i < SENSORS; i++) /* i % 3: sensors that are due at different points */
+    c.series[i] = series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + (brief ? 2 : SCORES) * c.detector.stride + i % 3);
+  c.points = points_mix(c.series, SENSORS, 3);
+  c.expected = run(&c, &c.points, 100000, 0);
+  uint32_t scores = 0;
+  for (uint32_t i = 0; i < c.points.n; i++)
+    scores += !isnan(c.expected.score[i]);
+  assert_true(scores > SENSORS);
+  groups_do_not_show(&c);
+  interleaving_does_not_show(&c);
+  neighbours_do_not_show(&c);
+  results_free(&c.expected);
+  points_free(&c.points);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    series_free(&c.series[i]);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2 || argc > 3 || !(kind = backend_kind(argv[1])) || (argc == 3 && strcmp(argv[2], "brief") != 0)) {
+    fprintf(stderr, "usage: %s cpu|cuda|reference [brief]\n", argv[0]);
+    return 2;
+  }
+  brief = argc == 3;
+  if (!backend_present(kind))
+    return 0;
+  struct CMUnitTest tests[DETECTORS];
+  for (size_t i = 0; i < DETECTORS; i++)
+    tests[i] = (struct CMUnitTest){ detectors[i], crowds_do_not_show, NULL, NULL, (void *)(uintptr_t)detectors[i] };
+  return _cmocka_run_group_tests("crowd", tests, DETECTORS, NULL, NULL);
+}
