@@ -29,11 +29,11 @@ extern "C" {
 #endif
 
 /* A point's share of one launch: at most so many points of one sensor may stand in one batch, so that a sensor that floods
- * delays nobody else. The stage keeps later ones back; submit refuses a batch that breaks this (-EINVAL). */
+ * delays nobody else. The stage keeps later ones back; a batch that breaks this is refused. */
 #define HK_BATCH_PER_SENSOR 64
 
 enum hk_refusal {
-  HK_AGAIN = 1, /* submit: all places in flight are taken; reap first */
+  HK_AGAIN = 1, /* submit: all places in flight are taken, or one must be made larger; reap first */
   HK_FULL = 2,  /* add: no memory left under the limit, or slot out of range */
 };
 
@@ -63,7 +63,8 @@ struct hk_batch {
   uint8_t *state;          /* out: enum hk_state */
   struct hk_event *event;  /* out: n_events <= capacity, in order of index */
   void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own */
-  int status;              /* out: 0, or a negative errno: the device failed and nothing else here is valid */
+  int status;              /* out: 0, or a negative errno: nothing was scored, and nothing else here is valid. -EINVAL: the
+                              batch is bad (see submit); any other: the device failed */
   void *owner;             /* the caller's; the backend does not look at it */
   struct hk_batch *next;   /* for whoever owns the batch at the time */
   struct hk_backend *backend; /* whose memory it is */
@@ -90,8 +91,9 @@ struct hk_backend_ops {
   int (*add)(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed);
   /* Frees a slot. No batch in flight may name it. */
   void (*remove)(struct hk_backend *b, uint32_t slot);
-  /* Hands a batch over. 0, HK_AGAIN, or -EINVAL when a slot is not bound or a sensor has over HK_BATCH_PER_SENSOR points
-   * (nothing was taken, the batch is still the caller's). */
+  /* Hands a batch over. 0, HK_AGAIN, or -EINVAL (nothing was taken, the batch is still the caller's). A batch in which a slot is
+   * not bound or a sensor has over HK_BATCH_PER_SENSOR points is bad: it is refused here, or, by a backend that looks at points on
+   * its device, taken and given back with the status -EINVAL. Sensors and other batches are none the worse for it. */
   int (*submit)(struct hk_backend *b, struct hk_batch *batch);
   /* The next finished batch, or NULL when the oldest in flight is not done. */
   struct hk_batch *(*reap)(struct hk_backend *b);
@@ -102,10 +104,12 @@ struct hk_backend_ops {
    * negative errno; the slot is bound already and the detector must be of the same window and gap. */
   int64_t (*export_)(struct hk_backend *b, uint32_t slot, void *state, size_t size);
   int (*import_)(struct hk_backend *b, uint32_t slot, const void *state, size_t size);
-  /* Memory for batch columns (pinned, for a device). NULL when there is none. */
+  /* Memory for batch columns (pinned, for a device). NULL when there is none. `free` may wait for what is in flight. */
   void *(*alloc)(struct hk_backend *b, size_t bytes);
   void (*free)(struct hk_backend *b, void *memory);
-  /* Waits for what is in flight (unreaped batches go back to their owner: free them before), then frees everything. */
+  /* Waits for what is in flight (unreaped batches go back to their owner: free them before), then frees everything. Neither
+   * close nor free waits for ever: a device that does not answer within seconds is left to itself, with its memory. So a
+   * caller that must not hang on such a device frees its batches and closes, and does not `wait`. */
   void (*close)(struct hk_backend *b);
 };
 

@@ -1,4 +1,4 @@
-/* The kernels: points of many sensors, a block to a sensor, and the sweep, a thread to a sensor; and their launchers.
+/* The score kernel, a block to a sensor, and its launcher.
  *
  * A block takes its sensor's points in order: one thread applies the window rules, all threads score, one thread decides.
  * The score of a point depends on nothing but the sensor's record and the detector. */
@@ -50,15 +50,8 @@ static __device__ struct hk_room hk_room_make(const struct hk_detector *d, unsig
   return room;
 }
 
-/* An event of point or sensor goes to the host, where they are put in order. Returns whether there was a place. */
-static __device__ bool hk_event_place(const struct hk_cuda_columns *columns, uint32_t *place)
-{
-  *place = atomicAdd(columns->n_events, 1u);
-  return *place < columns->capacity;
-}
-
-__global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scratch, const struct hk_cuda_task *tasks, uint32_t n,
-                                const struct hk_cuda_columns columns)
+__global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scratch, const struct hk_cuda_task *tasks,
+                                const uint32_t *n_tasks, const struct hk_cuda_columns columns)
 {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ struct hk_step step;
@@ -67,15 +60,11 @@ __global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scrat
   for HK_EACH (i, hk_shared_floats(&d))
     room.past[i] = 0;
 
+  const uint32_t n = *columns.refused ? 0 : *n_tasks;
   for (uint32_t t = blockIdx.x; t < n; t += gridDim.x) {
     const struct hk_cuda_task task = tasks[t];
     struct hk_cuda_record *const record = task.record;
     float *const feedback = hk_cuda_feedback(record), *const ring = hk_cuda_ring(record, &d);
-    if (threadIdx.x == 0 && task.fresh) {
-      memset(record, 0, sizeof *record);
-      record->window.seed = task.seed;
-      record->slot = task.slot;
-    }
     for (uint32_t p = 0; p < task.count; p++) {
       const uint32_t index = columns.order[task.first + p];
       __syncthreads(); /* `step` of the point before has been read by all */
@@ -95,43 +84,17 @@ __global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scrat
         columns.score[index] = (float)result.z;
         columns.state[index] = step.state;
         struct hk_event event;
-        uint32_t place;
         if (step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED &&
-            hk_alert_decide(&record->alert, &record->window, ring, &d, step, result.z, result.share, &event) &&
-            hk_event_place(&columns, &place)) {
+            hk_alert_decide(&record->alert, &record->window, ring, &d, step, result.z, result.share, &event)) {
           event.index = index;
-          event.slot = task.slot;
-          columns.event[place] = event;
+          event.slot = record->slot;
+          const uint32_t place = atomicAdd(columns.n_events, 1u);
+          if (place < columns.capacity)
+            columns.event[place] = event;
         }
       }
     }
     __syncthreads();
-  }
-}
-
-__global__ void hk_sweep_kernel(const struct hk_detector d, unsigned char *records, uint64_t record_bytes, uint32_t n, int64_t idle,
-                                const struct hk_cuda_columns columns)
-{
-  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n)
-    return;
-  struct hk_cuda_record *const record = (struct hk_cuda_record *)(records + record_bytes * i);
-  struct hk_window window = record->window;
-  const int turn = hk_window_sweep(&window, &d, columns.arrival);
-  struct hk_event event;
-  memset(&event, 0, sizeof event);
-  event.index = UINT32_MAX;
-  event.slot = record->slot;
-  event.time = window.last_time;
-  uint32_t place;
-  if (turn != 0 && hk_event_place(&columns, &place)) {
-    record->window.stale = window.stale;
-    event.kind = turn > 0 ? HK_EVENT_STALE : HK_EVENT_BACK;
-    columns.event[place] = event;
-  }
-  if (idle > 0 && window.started && columns.arrival - window.seen > idle && hk_event_place(&columns, &place)) {
-    event.kind = HK_EVENT_IDLE;
-    columns.event[place] = event;
   }
 }
 
@@ -157,18 +120,10 @@ int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
   return (int)error;
 }
 
-int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, uint32_t blocks,
-                          void *scratch, const struct hk_cuda_task *tasks, uint32_t n, const struct hk_cuda_columns *columns)
+int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
+                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, uint32_t most, const struct hk_cuda_columns *columns)
 {
-  hk_score_kernel<<<n < blocks ? n : blocks, plan->threads, plan->shared, stream>>>(*d, (unsigned char *)scratch, tasks, n, *columns);
-  return (int)cudaGetLastError();
-}
-
-int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, void *records, uint32_t n, int64_t idle,
-                          const struct hk_cuda_columns *columns)
-{
-  const uint32_t threads = 256;
-  hk_sweep_kernel<<<(n + threads - 1) / threads, threads, 0, stream>>>(*d, (unsigned char *)records, hk_cuda_record_bytes(d), n, idle,
-                                                                      *columns);
+  hk_score_kernel<<<most < plan->resident ? most : plan->resident, plan->threads, plan->shared, stream>>>(
+      *d, (unsigned char *)scratch, tasks, n_tasks, *columns);
   return (int)cudaGetLastError();
 }

@@ -2,7 +2,14 @@
  *
  * Launchers put work on a stream, wait for nothing and return the launch error: 0 or a cudaError_t. The kernels' arithmetic is
  * that of cpu/MATHEMATICS.md; every sum is taken in an order that depends on the detector alone, so that a score does not depend
- * on how points were cut into batches. */
+ * on how points were cut into batches.
+ *
+ * A batch on the device, all in the order of one stream:
+ *
+ *   hk_cuda_apply     sensors that came and went since the last batch
+ *   hk_cuda_group     points told apart by sensor: a task a sensor, tasks listed by detector
+ *   hk_cuda_score     for each detector
+ *   hk_cuda_finish    the answer for the host; the counters are zero again */
 #ifndef HK_KERNELS_H
 #define HK_KERNELS_H
 
@@ -14,8 +21,10 @@ extern "C" {
 
 struct CUstream_st; /* a cudaStream_t points at one; said here so that this header needs no CUDA */
 
+#define HK_CUDA_NONE UINT32_MAX
+
 /* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats).
- * All zero is a record that no sensor has used. */
+ * Made ready by hk_cuda_apply when the sensor is added: all zero but the seed and the slot. */
 struct hk_cuda_record {
   struct hk_window window;
   struct hk_alert alert;
@@ -46,49 +55,124 @@ HK_INLINE float *hk_cuda_ring(struct hk_cuda_record *record, const struct hk_det
   return hk_cuda_feedback(record) + hk_cuda_padded(d->window);
 }
 
+/* Which sensor a slot is. Device memory; owner: struct hk_records. */
+struct hk_cuda_directory {
+  struct hk_cuda_record **record; /* by slot; NULL = not bound */
+  uint16_t *detector;             /* by slot */
+  uint32_t *last;                 /* by slot: a point of the batch being grouped; HK_CUDA_NONE between batches */
+  uint32_t *list;                 /* by detector: where its tasks begin in struct hk_cuda_work */
+  uint32_t max;                   /* slots */
+  uint32_t n_detectors;
+};
+
+/* Bytes a slot of it. */
+#define HK_CUDA_SLOT_BYTES (sizeof(struct hk_cuda_record *) + sizeof(uint16_t) + sizeof(uint32_t))
+
+/* What a slot is to be from now on, or (slot = HK_CUDA_NONE) where a detector's list of tasks begins: at `seed`. */
+struct hk_cuda_command {
+  struct hk_cuda_record *record; /* on the device; NULL: the slot is free */
+  uint64_t seed;
+  uint32_t slot;
+  uint32_t image; /* where in the memory that has the commands the whole record stands; 0: the sensor is a new one */
+  uint32_t bytes; /* of the image */
+  uint16_t detector;
+  uint16_t unused;
+};
+
 /* The points of one sensor in a batch. */
 struct hk_cuda_task {
   struct hk_cuda_record *record; /* on the device */
-  uint64_t seed;
-  uint32_t slot;
-  uint32_t first, count; /* its points, in order: columns.order[first .. first + count - 1] */
-  uint32_t fresh;        /* 1: the record is to be made ready for this sensor first */
+  uint32_t first, count;         /* its points, in order: columns.order[first .. first + count - 1] */
 };
 
-/* Columns of a batch. In device memory, but for the events, which are few and go straight to the host. */
+/* Columns of a batch. Score and state lie in device memory or, for small batches, in the host's pinned memory; the events, which
+ * are few, always in the host's. */
 struct hk_cuda_columns {
   const int64_t *time;
   const double *value;
   const uint32_t *order; /* indices of points, grouped by sensor */
   float *score;
   uint8_t *state;
-  struct hk_event *event; /* pinned host memory; in no order */
-  uint32_t *n_events;     /* on the device; may exceed capacity, then the rest was not written */
-  uint32_t capacity;      /* of event */
-  int64_t arrival;        /* ns */
+  struct hk_event *event;  /* in no order */
+  uint32_t *n_events;      /* on the device; may exceed capacity, then the rest was not written */
+  uint32_t capacity;       /* of event */
+  int64_t arrival;         /* ns */
+  const uint32_t *refused; /* on the device; not 0: the batch is bad, score nothing of it */
 };
 
-/* How a detector's kernel runs on this device, and the device memory that each of its blocks works in:
- * the Krylov basis, s vectors of w floats (s = the most Lanczos steps; w for svd), and 2 r s doubles for eigenvectors of the
- * tridiagonal matrix. Default detector: 4 KB; svd with w = 1024, r = 12: 4.4 MB. */
+/* Why a batch was refused. */
+enum hk_cuda_refusal {
+  HK_CUDA_UNBOUND = 1, /* a slot is not bound */
+  HK_CUDA_TOO_MANY = 2 /* over HK_BATCH_PER_SENSOR points of a sensor */
+};
+
+/* Counters of the batch under way, on the device; zero between batches. */
+struct hk_cuda_counters {
+  uint32_t refused; /* enum hk_cuda_refusal */
+  uint32_t events;
+  uint32_t ordered; /* points that have a place in order */
+};
+
+/* Work space of the batch under way, on the device. Owner: the backend. */
+struct hk_cuda_work {
+  struct hk_cuda_counters *counters;
+  uint32_t *n_tasks;          /* by detector; zero between batches */
+  uint32_t *next;             /* by point: one more of its sensor's */
+  uint32_t *order;            /* see struct hk_cuda_columns */
+  struct hk_cuda_task *tasks; /* detector d's begin at directory.list[d] */
+};
+
+/* What the host hears of a batch. Pinned memory of the host, written by the device. */
+struct hk_cuda_answer {
+  uint64_t done; /* the batch's number, once all else of the batch has been written */
+  uint32_t events;
+  uint32_t refused; /* enum hk_cuda_refusal */
+};
+
+/* How a detector's kernel runs on this device, and the device memory that each of its blocks works in. */
 struct hk_cuda_plan {
   uint32_t threads;  /* of a block; by the window alone */
   uint32_t shared;   /* bytes of shared memory */
-  uint32_t resident; /* blocks that the device holds at once */
-  uint64_t scratch;  /* bytes that one block works in */
+  uint32_t resident; /* blocks that may run at once: the device holds them and there is scratch memory for them */
+  uint64_t scratch;  /* bytes that one block works in; 0: none, and the kernel may run next to those of other detectors */
 };
 
 int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan);
 
-/* Scores n tasks of one detector. Tasks (device memory) are taken by `blocks` blocks, each with plan->scratch bytes at
- * scratch. */
-int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, uint32_t blocks,
-                  void *scratch, const struct hk_cuda_task *tasks, uint32_t n, const struct hk_cuda_columns *columns);
+/* Scores the tasks of one detector: *n_tasks of them, at most `most`, which is at least 1. Both on the device. */
+int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
+                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, uint32_t most,
+                  const struct hk_cuda_columns *columns);
+
+/* Loads the kernels below, so that the first batch does not wait for it. */
+int hk_cuda_road_load(void);
+
+/* Carries out n commands, the first being number `first` at `memory`. That is pinned, has the images too, and must stay until the
+ * stream has passed this. Each slot and each list is named once at most. */
+int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const void *memory, uint32_t first,
+                  uint32_t n);
+
+/* Tells n >= 1 points apart by sensor: fills in work's n_tasks, tasks and order; marks a bad batch as refused. */
+int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
+                  const uint32_t *slot, uint32_t n);
+
+/* The same for at most HK_CUDA_SMALL points in one launch; copies times and values, too, from the host's memory to `time` and
+ * `value` on the device. */
+#define HK_CUDA_SMALL 4096
+int hk_cuda_group_small(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
+                        const struct hk_batch *batch, int64_t *time, double *value);
+
+/* Ends a batch: answers, and makes the counters zero. */
+int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors,
+                   struct hk_cuda_answer *answer, uint64_t number);
 
 /* Looks for sensors gone silent or back among n records of one detector. Notices go to columns->event; a sensor for which
  * there is no place stays as it was. idle: as in struct hk_batch. */
-int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, void *records, uint32_t n, int64_t idle,
-                  const struct hk_cuda_columns *columns);
+int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
+                  void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns);
+
+/* Copies n records of `bytes` each, side by side, to `to`. The list of records and `to` lie in pinned memory of the host. */
+int hk_cuda_fetch(struct CUstream_st *stream, struct hk_cuda_record *const *records, uint32_t n, uint32_t bytes, void *to);
 
 #ifdef __cplusplus
 }

@@ -1,33 +1,36 @@
-/* Slots, slabs and tasks: see records.h.
+/* Slots, slabs and states: see records.h.
  *
- * A slot remembers its task of the batch last looked through; nothing is cleared between batches, because a stale memory
- * shows itself: that task is of another slot (Briggs and Torczon, "An efficient representation for sparse sets", 1993).
- *
- * Failure modes: no room on the device or under the limit is HK_FULL and changes nothing; a bad batch is -EINVAL and changes
- * nothing that matters. */
+ * Failure modes: no room on the device or under the limit is HK_FULL and changes nothing; a device that fails is -EIO, said in
+ * words. */
 #include "gpu/records.h"
 #include "cpu/state.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static_assert(sizeof(struct hk_cuda_record) + 12 + 15 <= 256, "a sensor takes at most 4 (span + w) + 256 bytes");
+static_assert(sizeof(struct hk_cuda_record) + 12 + 15 + HK_CUDA_SLOT_BYTES <= 256,
+              "a sensor takes at most 4 (span + w) + 256 bytes");
 
-#define SLAB_LEAST (256 * 1024u)      /* bytes of a detector's first slabs; */
-#define SLAB_SHARE 64                 /* later ones are this part of what there is already, */
-#define SLAB_MOST (64 * 1024 * 1024u) /* up to this: at most 2 % are idle, and a sweep has few slabs to go through */
-#define SPARE (64 * 1024 * 1024u)     /* bytes of device memory left alone: batches and the driver need some */
+#define SLAB_LEAST (256 * 1024u)       /* bytes of a detector's first slabs; */
+#define SLAB_SHARE 64                  /* later ones are this part of what there is already, */
+#define SLAB_MOST (256 * 1024 * 1024u) /* up to this: at most 2 % are idle, and a sweep has few slabs to go through */
+#define SPARE (64 * 1024 * 1024u)      /* bytes of device memory left alone: batches and the driver need some */
+#define FETCH_MOST 4096u               /* records fetched at once, */
+#define FETCH_BYTES (4u << 20)         /* and their bytes */
 
 struct hk_cuda_pool {
   struct hk_cuda_record **free; /* records given back; room for all records of the detector */
   uint32_t n_free;
-  uint32_t records;  /* in all slabs */
-  uint32_t slab;     /* the newest one, when records > 0 */
-  uint32_t in_batch; /* sensors in the batch being looked through, then where its next task goes */
+  uint32_t records; /* in all slabs */
+  uint32_t slab;    /* the newest one, when records > 0 */
+  uint32_t sensors; /* bound */
+  uint32_t active;  /* where in `active`, when sensors > 0 */
+  uint32_t list, list_size;
 };
 
 /* Records in the next slab of a detector that has so many. */
@@ -37,28 +40,76 @@ static uint32_t records_of_slab(const struct hk_detector *d, uint64_t records)
   return (uint32_t)((share < SLAB_LEAST ? SLAB_LEAST : share > SLAB_MOST ? SLAB_MOST : share) / record);
 }
 
-int hk_records_open(struct hk_records *r)
+static int directory_open(struct hk_records *r)
+{
+  struct hk_cuda_directory *d = &r->directory;
+  d->max = r->max;
+  d->n_detectors = r->n_detectors;
+  cudaError_t failed = cudaMalloc((void **)&d->record, r->max * sizeof(struct hk_cuda_record *));
+  if (!failed)
+    failed = cudaMalloc((void **)&d->detector, r->max * sizeof *d->detector);
+  if (!failed)
+    failed = cudaMalloc((void **)&d->last, r->max * sizeof *d->last);
+  if (!failed)
+    failed = cudaMalloc((void **)&d->list, r->n_detectors * sizeof *d->list);
+  if (!failed)
+    failed = cudaMemsetAsync(d->record, 0, r->max * sizeof(struct hk_cuda_record *), r->stream);
+  if (!failed)
+    failed = cudaMemsetAsync(d->detector, 0, r->max * sizeof *d->detector, r->stream);
+  if (!failed)
+    failed = cudaMemsetAsync(d->last, 0xff, r->max * sizeof *d->last, r->stream); /* HK_CUDA_NONE */
+  if (!failed)
+    failed = cudaMemsetAsync(d->list, 0, r->n_detectors * sizeof *d->list, r->stream);
+  return (int)failed;
+}
+
+int hk_records_open(struct hk_records *r, char *error, size_t size)
 {
   r->pools = calloc(r->n_detectors, sizeof *r->pools);
-  r->groups = calloc(r->n_detectors, sizeof *r->groups);
+  r->active = calloc(r->n_detectors, sizeof *r->active);
   r->slots = mmap(NULL, r->max * sizeof *r->slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (r->slots == MAP_FAILED)
     r->slots = NULL;
-  return r->pools && r->groups && r->slots ? 0 : -ENOMEM;
+  if (!r->pools || !r->active || !r->slots) {
+    snprintf(error, size, "no memory for a table of %u sensors", r->max);
+    return -ENOMEM;
+  }
+  cudaError_t failed = (cudaError_t)directory_open(r);
+  r->commands = (struct hk_commands){ .directory = &r->directory, .stream = r->stream };
+  if (!failed)
+    failed = (cudaError_t)hk_commands_open(&r->commands);
+  if (!failed)
+    failed = cudaMallocHost((void **)&r->fetched.memory, FETCH_MOST * sizeof(struct hk_cuda_record *) + FETCH_BYTES);
+  if (!failed)
+    failed = cudaEventCreateWithFlags(&r->fetched.done, cudaEventDisableTiming);
+  if (!failed)
+    return 0;
+  snprintf(error, size, "CUDA, tables for %u sensors (%llu bytes on the device): %s", r->max,
+           (unsigned long long)r->max * HK_CUDA_SLOT_BYTES, cudaGetErrorString(failed));
+  (void)cudaGetLastError(); /* said; must not be taken for the next call's */
+  return failed == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
 }
 
+/* A device that fails in here has failed before, and was heard. */
 void hk_records_close(struct hk_records *r)
 {
   for (uint32_t i = 0; i < r->n_slabs; i++)
-    (void)cudaFree(r->slabs[i].base); /* a device that fails here has failed before */
+    (void)cudaFree(r->slabs[i].base);
   for (uint32_t i = 0; r->pools && i < r->n_detectors; i++)
     free(r->pools[i].free);
+  hk_commands_close(&r->commands);
+  (void)cudaFreeHost(r->fetched.memory);
+  if (r->fetched.done)
+    (void)cudaEventDestroy(r->fetched.done);
+  (void)cudaFree(r->directory.record);
+  (void)cudaFree(r->directory.detector);
+  (void)cudaFree(r->directory.last);
+  (void)cudaFree(r->directory.list);
   if (r->slots)
     munmap(r->slots, r->max * sizeof *r->slots);
   free(r->slabs);
   free(r->pools);
-  free(r->groups);
-  free(r->draft);
+  free(r->active);
   *r = (struct hk_records){ 0 };
 }
 
@@ -115,6 +166,24 @@ static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t
   pool->slab = r->n_slabs++;
   pool->records += records;
   r->memory += bytes;
+  r->grown = true;
+  return 0;
+}
+
+/* Tells the device what a slot is. image: as in hk_commands_put. */
+static int command_put(struct hk_records *r, uint32_t slot, struct hk_cuda_slot *entry, uint64_t seed, uint32_t bytes,
+                       void **image, char *error, size_t size)
+{
+  struct hk_cuda_command *command;
+  const cudaError_t failed = (cudaError_t)hk_commands_put(&r->commands, slot, &entry->command, bytes, &command, image);
+  if (failed) {
+    snprintf(error, size, "CUDA, sending changes of sensors: %s", cudaGetErrorString(failed));
+    return -EIO;
+  }
+  command->record = entry->record;
+  command->seed = seed;
+  command->detector = entry->detector;
+  hk_records_touch(r);
   return 0;
 }
 
@@ -128,7 +197,8 @@ int hk_records_add(struct hk_records *r, uint32_t slot, uint32_t detector, uint6
     snprintf(error, size, "detector %u: there are %u", detector, r->n_detectors);
     return -EINVAL;
   }
-  if (r->slots[slot].record) {
+  struct hk_cuda_slot *entry = &r->slots[slot];
+  if (entry->record) {
     snprintf(error, size, "slot %u is bound already", slot);
     return -EEXIST;
   }
@@ -138,28 +208,41 @@ int hk_records_add(struct hk_records *r, uint32_t slot, uint32_t detector, uint6
     if (full)
       return full;
   }
-  struct hk_cuda_record *record;
-  if (pool->n_free > 0) {
-    record = pool->free[--pool->n_free];
-  } else {
-    struct hk_cuda_slab *slab = &r->slabs[pool->slab];
-    record = (struct hk_cuda_record *)(slab->base + slab->used++ * hk_cuda_record_bytes(&r->detectors[detector]));
+  struct hk_cuda_slab *slab = &r->slabs[pool->slab];
+  const bool fresh = pool->n_free == 0;
+  entry->detector = (uint16_t)detector;
+  entry->record =
+      !fresh ? pool->free[pool->n_free - 1] : (void *)(slab->base + slab->used * hk_cuda_record_bytes(&r->detectors[detector]));
+  void *image;
+  const int status = command_put(r, slot, entry, seed, 0, &image, error, size);
+  if (status) {
+    entry->record = NULL;
+    return status;
   }
-  r->slots[slot] =
-      (struct hk_cuda_slot){ .record = record, .seed = seed, .task = UINT32_MAX, .detector = (uint16_t)detector, .fresh = 1 };
+  slab->used += fresh;
+  pool->n_free -= !fresh;
+  if (pool->sensors++ == 0) {
+    pool->active = r->n_active;
+    r->active[r->n_active++] = detector;
+    r->grown = true;
+  }
   return 0;
 }
 
-int hk_records_remove(struct hk_records *r, uint32_t slot)
+int hk_records_remove(struct hk_records *r, uint32_t slot, char *error, size_t size)
 {
   struct hk_cuda_slot *entry = hk_records_at(r, slot);
   if (!entry)
     return 0;
-  struct hk_cuda_record *record = entry->record;
   struct hk_cuda_pool *pool = &r->pools[entry->detector];
-  pool->free[pool->n_free++] = record;
+  pool->free[pool->n_free++] = entry->record;
   entry->record = NULL;
-  return (int)cudaMemsetAsync(record, 0, sizeof *record, r->stream);
+  if (--pool->sensors == 0) {
+    r->active[pool->active] = r->active[--r->n_active];
+    r->pools[r->active[pool->active]].active = pool->active;
+  }
+  void *image;
+  return command_put(r, slot, entry, 0, 0, &image, error, size);
 }
 
 struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot)
@@ -167,46 +250,84 @@ struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot)
   return slot < r->max && r->slots[slot].record ? &r->slots[slot] : NULL;
 }
 
-/* Copies a record from or to the device, behind what is in flight. */
-static int record_copy(struct hk_records *r, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, char *error,
-                       size_t size)
+uint32_t hk_records_most(const struct hk_records *r, uint32_t detector)
 {
-  cudaError_t failed = cudaMemcpyAsync(to, from, bytes, kind, r->stream);
-  if (!failed)
-    failed = cudaStreamSynchronize(r->stream);
-  if (!failed)
-    return 0;
-  snprintf(error, size, "CUDA, copying a sensor's state: %s", cudaGetErrorString(failed));
-  return -EIO;
+  return r->pools[detector].sensors;
 }
 
-/* A record on the host, as on the device: 0 and *out (the caller frees it), or a negative errno. */
-static int record_fetch(struct hk_records *r, const struct hk_cuda_slot *entry, struct hk_cuda_record **out, char *error,
-                        size_t size)
+uint32_t hk_records_list(const struct hk_records *r, uint32_t detector)
 {
-  const struct hk_detector *d = &r->detectors[entry->detector];
-  struct hk_cuda_record *record = calloc(1, hk_cuda_record_bytes(d));
-  if (!record)
-    return -ENOMEM;
-  int status = 0;
-  if (!entry->fresh)
-    status = record_copy(r, record, entry->record, hk_cuda_record_bytes(d), cudaMemcpyDeviceToHost, error, size);
-  else
-    record->window.seed = entry->seed;
-  if (status) {
-    free(record);
-    return status;
-  }
-  if (!record->window.started) { /* the device sets the feedback vector when the window begins */
-    float *feedback = hk_cuda_feedback(record);
-    double sum = 0;
-    for (uint32_t i = 0; i < d->window; i++)
-      sum += hk_random_element(entry->seed, i) * hk_random_element(entry->seed, i);
-    for (uint32_t i = 0; i < d->window; i++)
-      feedback[i] = (float)(hk_random_element(entry->seed, i) / sqrt(sum));
-  }
-  *out = record;
+  return r->pools[detector].list;
+}
+
+/* A longer list is a new one, twice as long as the old where that may be needed, so all together take at most twice of what they
+ * must. */
+static int list_make(struct hk_records *r, uint32_t detector)
+{
+  struct hk_cuda_pool *pool = &r->pools[detector];
+  const uint32_t must = pool->records < r->room ? pool->records : r->room;
+  if (must <= pool->list_size)
+    return 0;
+  const uint32_t twice = 2 * pool->list_size < r->room ? 2 * pool->list_size : r->room, size = must > twice ? must : twice;
+  struct hk_cuda_command *command;
+  uint32_t known = 0;
+  void *image;
+  const int failed = hk_commands_put(&r->commands, HK_CUDA_NONE, &known, 0, &command, &image);
+  if (failed)
+    return failed;
+  command->detector = (uint16_t)detector;
+  command->seed = pool->list = (uint32_t)r->list_end;
+  pool->list_size = size;
+  r->list_end += size;
   return 0;
+}
+
+int64_t hk_records_lists(struct hk_records *r, uint32_t room)
+{
+  int failed = 0;
+  if (room > r->room || r->grown) {
+    r->room = room > r->room ? room : r->room;
+    r->grown = false;
+    for (uint32_t i = 0; i < r->n_active && !failed; i++)
+      failed = list_make(r, r->active[i]);
+  }
+  if (!failed)
+    failed = hk_commands_send(&r->commands);
+  return failed ? -(int64_t)failed : (int64_t)r->list_end;
+}
+
+void hk_records_touch(struct hk_records *r)
+{
+  r->fetched.n = 0;
+}
+
+/* Fetches the record of a bound slot and, when slots are asked for in turn, those of the slots after it. */
+static cudaError_t records_fetch(struct hk_records *r, uint32_t slot)
+{
+  struct hk_cuda_fetched *f = &r->fetched;
+  const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(&r->detectors[r->slots[slot].detector]);
+  const uint32_t fit = FETCH_BYTES / bytes < FETCH_MOST ? FETCH_BYTES / bytes : FETCH_MOST, most = slot == f->next ? fit : 1;
+  struct hk_cuda_record **list = (struct hk_cuda_record **)f->memory;
+  uint32_t n = 0;
+  for (; n < most && slot + n < r->max; n++) {
+    const struct hk_cuda_slot *entry = hk_records_at(r, slot + n);
+    if (!entry || entry->detector != r->slots[slot].detector)
+      break;
+    list[n] = entry->record;
+  }
+  f->n = 0;
+  int failed = hk_commands_send(&r->commands);
+  if (!failed)
+    failed = hk_cuda_fetch(r->stream, list, n, bytes, list + FETCH_MOST);
+  if (!failed)
+    failed = (int)cudaEventRecord(f->done, r->stream);
+  if (!failed)
+    failed = hk_cuda_await(f->done, HK_CUDA_PATIENCE);
+  if (!failed) {
+    f->first = slot;
+    f->n = n;
+  }
+  return (cudaError_t)failed;
 }
 
 int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size_t size, char *error, size_t error_size)
@@ -215,14 +336,29 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
   if (!entry)
     return -ENOENT;
   const struct hk_detector *d = &r->detectors[entry->detector];
-  struct hk_cuda_record *record;
-  const int status = record_fetch(r, entry, &record, error, error_size);
-  if (status)
-    return status;
+  struct hk_cuda_fetched *f = &r->fetched;
+  if (slot < f->first || slot - f->first >= f->n) {
+    const cudaError_t failed = records_fetch(r, slot);
+    if (failed) {
+      snprintf(error, error_size, "CUDA, copying a sensor's state: %s", cudaGetErrorString(failed));
+      return -EIO;
+    }
+  }
+  f->next = slot + 1;
+  unsigned char *at = f->memory + FETCH_MOST * sizeof(struct hk_cuda_record *);
+  struct hk_cuda_record *record = (struct hk_cuda_record *)(at + (slot - f->first) * hk_cuda_record_bytes(d));
   const size_t bytes = hk_state_size(d, record->window.count);
-  if (bytes <= size)
-    hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
-  free(record);
+  if (bytes > size)
+    return (int64_t)bytes;
+  float *feedback = hk_cuda_feedback(record);
+  if (!record->window.started) { /* the device sets the feedback vector when the window begins */
+    double sum = 0;
+    for (uint32_t i = 0; i < d->window; i++)
+      sum += hk_random_element(record->window.seed, i) * hk_random_element(record->window.seed, i);
+    for (uint32_t i = 0; i < d->window; i++)
+      feedback[i] = (float)(hk_random_element(record->window.seed, i) / sqrt(sum));
+  }
+  hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), feedback);
   return (int64_t)bytes;
 }
 
@@ -232,84 +368,16 @@ int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, si
   if (!entry)
     return -ENOENT;
   const struct hk_detector *d = &r->detectors[entry->detector];
-  const size_t bytes = hk_cuda_record_bytes(d);
-  struct hk_cuda_record *record = calloc(1, bytes);
-  if (!record)
-    return -ENOMEM;
+  const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(d);
+  alignas(16) unsigned char room[sizeof(struct hk_cuda_record) + (HK_SPAN_MAX + HK_WINDOW_MAX + 8) * sizeof(float)];
+  struct hk_cuda_record *record = (struct hk_cuda_record *)room;
+  memset(room, 0, bytes);
   record->slot = slot;
   int status = hk_state_read(state, size, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  void *image;
   if (!status)
-    status = record_copy(r, entry->record, record, bytes, cudaMemcpyHostToDevice, error, error_size);
+    status = command_put(r, slot, entry, 0, bytes, &image, error, error_size);
   if (!status)
-    entry->fresh = 0;
-  free(record);
+    memcpy(image, room, bytes);
   return status;
-}
-
-/* First pass: a task for each sensor in order of appearance, its points counted, and each detector's sensors counted (a
- * group's n). Returns the number of tasks or -EINVAL. */
-static int64_t count_points(struct hk_records *r, const struct hk_batch *batch)
-{
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < batch->n; i++) {
-    struct hk_cuda_slot *entry = hk_records_at(r, batch->slot[i]);
-    if (!entry)
-      return -EINVAL;
-    if (entry->task >= n || r->draft[entry->task].slot != batch->slot[i]) {
-      entry->task = n;
-      r->draft[n++] =
-          (struct hk_cuda_task){ .record = entry->record, .seed = entry->seed, .slot = batch->slot[i], .fresh = entry->fresh };
-      if (r->pools[entry->detector].in_batch++ == 0)
-        r->groups[r->n_groups++].detector = entry->detector;
-    }
-    if (++r->draft[entry->task].count > HK_BATCH_PER_SENSOR)
-      return -EINVAL;
-  }
-  return n;
-}
-
-int64_t hk_records_tasks(struct hk_records *r, const struct hk_batch *batch, struct hk_cuda_task *tasks, uint32_t *order)
-{
-  if (batch->n > r->n_draft) {
-    struct hk_cuda_task *draft = realloc(r->draft, batch->capacity * sizeof *draft);
-    if (!draft)
-      return -ENOMEM;
-    r->draft = draft;
-    r->n_draft = batch->capacity;
-  }
-  r->n_groups = 0;
-  const int64_t n = count_points(r, batch);
-  uint32_t place = 0;
-  for (uint32_t i = 0; i < r->n_groups; i++) {
-    struct hk_cuda_group *group = &r->groups[i];
-    struct hk_cuda_pool *pool = &r->pools[group->detector];
-    group->first = place;
-    group->n = pool->in_batch;
-    pool->in_batch = 0;
-    place += group->n;
-  }
-  if (n < 0)
-    return n;
-  /* Second pass: tasks of a detector side by side. Third: the order of the points. */
-  for (uint32_t i = 0; i < r->n_groups; i++)
-    r->pools[r->groups[i].detector].in_batch = r->groups[i].first;
-  for (int64_t i = 0; i < n; i++) {
-    struct hk_cuda_slot *entry = &r->slots[r->draft[i].slot];
-    entry->task = r->pools[entry->detector].in_batch++;
-    entry->fresh = 0;
-    tasks[entry->task] = r->draft[i];
-  }
-  for (uint32_t i = 0; i < r->n_groups; i++)
-    r->pools[r->groups[i].detector].in_batch = 0;
-  uint32_t first = 0;
-  for (int64_t i = 0; i < n; i++) {
-    tasks[i].first = first;
-    first += tasks[i].count;
-    tasks[i].count = 0;
-  }
-  for (uint32_t i = 0; i < batch->n; i++) {
-    struct hk_cuda_task *task = &tasks[r->slots[batch->slot[i]].task];
-    order[task->first + task->count++] = i;
-  }
-  return n;
 }
