@@ -67,36 +67,12 @@ static int judge(const struct bench *bench, int status, const char *error)
   return status == 0 ? 0 : hk_failed(bench->argv, "%s", error);
 }
 
-/* Ticks for about `seconds`, as many rounds as it takes; sums in *sum. */
-static int measure_rounds(struct bench *bench, double seconds, struct hk_load_round *sum)
-{
-  struct hk_load *load = &bench->load;
-  const uint32_t most = load->room / load->sensors;
-  uint32_t ticks = 1;
-  char error[512];
-  *sum = (struct hk_load_round){ 0 };
-  for (double left = seconds; left > 0; left = seconds - (double)sum->wall / 1e9) {
-    struct hk_load_round round;
-    const int status = hk_load_round(load, ticks, &round, error, sizeof error);
-    if (status != 0)
-      return judge(bench, status, error);
-    if (bench->detector.stride == 1 && round.scores != round.points)
-      return hk_failed(bench->argv, "of %" PRIu64 " points %" PRIu64 " were scored", round.points, round.scores);
-    sum->scores += round.scores;
-    sum->points += round.points;
-    sum->wall += round.wall;
-    sum->processor += round.processor;
-    const double fitting = left * 1e9 / ((double)round.wall / ticks);
-    ticks = fitting > most ? most : fitting < 1 ? 1 : (uint32_t)fitting;
-  }
-  return 0;
-}
-
 /* Whole ticks, several batches in flight; next to the peak of the cores, where these do the work. */
 static int measure_rate(struct bench *bench, const struct settings *settings, struct figures *figures)
 {
   const bool cpu = strcmp(bench->load.backend->ops->name, "cpu") == 0;
   double rate[REPEATS], core[REPEATS], peak[REPEATS] = { 0 }, peak_core[REPEATS] = { 0 };
+  char error[512];
   for (int i = 0; i < REPEATS; i++) {
     struct hk_load_round sum;
     if (cpu) {
@@ -104,9 +80,11 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
       peak[i] = found.rate;
       peak_core[i] = found.core;
     }
-    const int code = measure_rounds(bench, settings->seconds / REPEATS * 0.7, &sum);
-    if (code != 0)
-      return code;
+    const int status = hk_load_run(&bench->load, settings->seconds / REPEATS * 0.7, &sum, error, sizeof error);
+    if (status != 0)
+      return judge(bench, status, error);
+    if (bench->detector.stride == 1 && sum.scores != sum.points)
+      return hk_failed(bench->argv, "of %" PRIu64 " points %" PRIu64 " were scored", sum.points, sum.scores);
     rate[i] = (double)sum.scores * 1e9 / (double)sum.wall;
     core[i] = (double)sum.scores * 1e9 / (double)sum.processor;
     figures->timed += sum.scores;

@@ -235,6 +235,28 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
   return status;
 }
 
+int hk_load_run(struct hk_load *load, double seconds, struct hk_load_round *sum, char *error, size_t size)
+{
+  const uint32_t most = load->room / load->sensors;
+  uint32_t ticks = 1;
+  *sum = (struct hk_load_round){ 0 };
+  for (double left = seconds; left > 0.1 * seconds; left = seconds - (double)sum->wall / 1e9) {
+    struct hk_load_round round;
+    const int status = hk_load_round(load, ticks, &round, error, size);
+    if (status != 0)
+      return status;
+    const double fitting = left * 1e9 / ((double)round.wall / ticks);
+    if (ticks > 1 || fitting < 2 || most == 1) { /* else it was all beginning and end: it tells how many ticks to take */
+      sum->scores += round.scores;
+      sum->points += round.points;
+      sum->wall += round.wall;
+      sum->processor += round.processor;
+    }
+    ticks = fitting > most ? most : fitting < 1 ? 1 : (uint32_t)fitting;
+  }
+  return 0;
+}
+
 static uint32_t common_divisor(uint32_t a, uint32_t b)
 {
   while (b != 0) {

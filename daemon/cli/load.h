@@ -32,7 +32,7 @@ struct hk_load_columns {
   double *value;
 };
 
-/* Owner: the caller; the fields are for reading. */
+/* Owner: the caller, who must not copy it (batches are pointed at); the fields are for reading. */
 struct hk_load {
   struct hk_backend *backend;
   uint32_t sensors;
@@ -66,6 +66,9 @@ int hk_load_fill(struct hk_load *load, uint32_t samples, char *error, size_t siz
 
 /* `ticks` ticks of one new point for every sensor, 1 <= ticks <= room / sensors. As hk_load_fill. */
 int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *round, char *error, size_t size);
+
+/* Rounds of as many ticks as can be made ahead, for about `seconds`: the sums of what they took. As hk_load_fill. */
+int hk_load_run(struct hk_load *load, double seconds, struct hk_load_round *sum, char *error, size_t size);
 
 /* One tick of `ready` sensors at a time, `times` times, on sensors that lie far from each other and change from tick to
  * tick (their detector needs an interval of its own, or the time between two points of one looks like a hole): took[i] is
