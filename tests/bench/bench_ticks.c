@@ -4,8 +4,7 @@
  *   latency   one tick at a time of 1, 100, 10,000 and all of a million sensors
  *   resident  10 million sensors on one card: memory a sensor, and a tick of all of them
  *   mixed     32 detectors of different widths that share ticks, beside one of equal work
- *   speedup   IKA-SST over one core of this host, for the windows of the paper (T. Suzumura and K. Ueno's second: `preset =
- * paper`)
+ *   speedup   IKA-SST over one core of this host, for the windows of K. Ueno and T. Suzumura's paper
  *
  * Prints a table for each and, after --json FILE, appends a line with the figures of each row to FILE. --backend takes another
  * backend and --fewer N so many times fewer sensors, to try it out. Ends with 77 where there is no GPU. */
