@@ -63,8 +63,9 @@ struct hk_batch {
   uint8_t *state;          /* out: enum hk_state */
   struct hk_event *event;  /* out: n_events <= capacity, in order of index */
   void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own */
-  int status;              /* out: 0, or a negative errno: nothing was scored, and nothing else here is valid. -EINVAL: the
-                              batch is bad (see submit); any other: the device failed */
+  /* out: 0, or a negative errno: nothing was scored, and nothing else here is valid. -EINVAL, -ENOMEM: the batch was refused (it
+   * is bad, see submit; there is no room for it), and the backend is well. Any other: the device failed, and goes on failing. */
+  int status;
   void *owner;             /* the caller's; the backend does not look at it */
   struct hk_batch *next;   /* for whoever owns the batch at the time */
   struct hk_backend *backend; /* whose memory it is */

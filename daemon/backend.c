@@ -1,5 +1,5 @@
-/* Which backend the daemon computes with. */
-#include "daemon/shard.h"
+/* The table of backends. */
+#include "daemon/backend.h"
 
 #include "gpu/cuda.h"
 
@@ -7,14 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *hk_backend_failure(struct hk_backend *b, int status)
+const struct hk_backend_kind hk_backend_kinds[] = {
+  [HK_BACKEND_CPU] = { .open = hk_cpu_open, .batch = 16384 },
+  [HK_BACKEND_CUDA] = { .open = hk_cuda_open, .failure = hk_cuda_failure, .batch = 262144, .device = true },
+  [HK_BACKEND_REFERENCE] = { .open = hk_reference_open, .batch = 16384 },
+};
+
+const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status)
 {
-  const char *words = strcmp(b->ops->name, "cuda") == 0 ? hk_cuda_failure(b) : "";
+  const char *words = kind->failure ? kind->failure(b) : "";
   return words[0] ? words : strerror(-status);
 }
 
-int hk_backend_open(struct hk_backend **out, const struct hk_config *config, void (*ready)(void *arg), void *arg, char *error,
-                    size_t size)
+int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
+                    void (*ready)(void *arg), void *arg, char *error, size_t size)
 {
   struct hk_detector *detectors = calloc(config->n_detectors, sizeof *detectors);
   if (!detectors) {
@@ -28,18 +34,12 @@ int hk_backend_open(struct hk_backend **out, const struct hk_config *config, voi
     .n_detectors = config->n_detectors,
     .max_sensors = config->max_sensors,
     .threads = config->threads,
-    .memory = config->memory,
-    .in_flight = HK_SHARD_IN_FLIGHT,
+    .memory = memory,
+    .in_flight = HK_IN_FLIGHT,
     .ready = ready,
     .ready_arg = arg,
   };
-  int status = -ENODEV;
-  if (config->backend == HK_BACKEND_CUDA || config->backend == HK_BACKEND_AUTO)
-    status = hk_cuda_open(out, &c, error, size);
-  if (config->backend == HK_BACKEND_CPU || (config->backend == HK_BACKEND_AUTO && status != 0))
-    status = hk_cpu_open(out, &c, error, size);
-  if (config->backend == HK_BACKEND_REFERENCE)
-    status = hk_reference_open(out, &c, error, size);
+  const int status = kind->open(out, &c, error, size);
   free(detectors);
   return status;
 }

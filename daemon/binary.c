@@ -293,11 +293,11 @@ static void wrote(struct hk_connection *c, size_t n)
   hk_inbox_wrote(&c->inbox, n);
 }
 
-static void refuse(struct hk_connection *c, uint16_t code, const char *message)
+static void tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   send_error(c, 0, code, 0, message);
   if (code == HANKEL_TIMEOUT)
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
 }
 
-const struct hk_connection_kind hk_binary_kind = { space, wrote, step, end, refuse };
+const struct hk_connection_kind hk_binary_kind = { space, wrote, step, end, tell };

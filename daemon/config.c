@@ -25,6 +25,7 @@
 static const char *const protocols[] = { "binary", "line", "text", NULL };
 static const char *const transports[] = { "tcp", "udp", NULL };
 static const char *const backends[] = { "auto", "cpu", "cuda", "reference", NULL };
+static const char *const device_failures[] = { "auto", "cpu", "stop", NULL };
 static const char *const levels[] = { "", "", "", "error", "warning", "notice", "info", "debug", NULL };
 
 const char *hk_protocol_name(enum hk_protocol protocol)
@@ -44,11 +45,14 @@ static const struct key {
   enum kind kind;
   size_t offset;
   uint64_t standard;
-  uint64_t min, max;        /* of numbers and bytes */
+  uint64_t min, max;        /* of numbers and bytes; min of durations, but for off */
   const char *const *words; /* of words */
   bool off;                 /* "off" is 0 */
 } keys[] = {
   { "backend", WORD, offsetof(struct hk_config, backend), HK_BACKEND_AUTO, 0, 0, backends, false },
+  { "on_device_failure", WORD, offsetof(struct hk_config, on_device_failure), HK_DEVICE_FAILURE_AUTO, 0, 0, device_failures,
+    false },
+  { "device_timeout", DURATION, offsetof(struct hk_config, device_timeout), 10 * SECOND, SECOND, 0, NULL, true },
   { "log_level", WORD, offsetof(struct hk_config, log_level), HK_LOG_INFO, 0, 0, levels, false },
   { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
   { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
@@ -167,6 +171,8 @@ static void daemon_key(struct reading *r, const char *name, const char *value)
     int64_t duration = 0;
     if (!off && hk_duration_parse(value, &duration) != 0)
       complain(r, r->line, "%s = %.64s: not a duration such as 250ms, 30s, 5m or 1h%s", name, value, key->off ? ", nor off" : "");
+    else if (!off && duration < (int64_t)key->min)
+      complain(r, r->line, "%s = %.64s: at least %g s%s", name, value, (double)key->min * 1e-9, key->off ? ", or off" : "");
     else
       memcpy(field, &duration, sizeof duration);
   } else {
@@ -472,6 +478,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
              out->backlog);
+  if (out->on_device_failure == HK_DEVICE_FAILURE_AUTO) /* whoever insists on the GPU wants to know that it is gone */
+    out->on_device_failure = out->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
   int status = r->faults > 0 ? -EINVAL : 0;
   if (status == 0 && out->n_listeners == 0)
     status = default_listeners(out);

@@ -17,6 +17,8 @@
 enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT };
 enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
 enum hk_backend_choice { HK_BACKEND_AUTO, HK_BACKEND_CPU, HK_BACKEND_CUDA, HK_BACKEND_REFERENCE };
+/* What to do when the GPU is lost while the daemon runs. */
+enum hk_device_failure { HK_DEVICE_FAILURE_AUTO, HK_DEVICE_FAILURE_CPU, HK_DEVICE_FAILURE_STOP };
 
 const char *hk_protocol_name(enum hk_protocol protocol);
 const char *hk_transport_name(enum hk_transport transport);
@@ -37,6 +39,7 @@ struct hk_config_detector {
 
 struct hk_config {
   uint32_t backend;           /* enum hk_backend_choice */
+  uint32_t on_device_failure; /* enum hk_device_failure; once read it is not auto */
   uint32_t log_level;         /* enum hk_level */
   uint32_t threads;           /* of the cpu backend; 0 = one for each core */
   uint32_t max_sensors;       /* 1..16,777,215 */
@@ -48,6 +51,7 @@ struct hk_config {
   uint64_t max_frame;         /* bytes */
   uint64_t max_line;          /* bytes */
   uint64_t queue;             /* bytes waiting for one subscriber */
+  int64_t device_timeout;     /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
   int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
   int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */
   int64_t handshake;          /* ns for a HELLO */

@@ -192,8 +192,14 @@ void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *me
 {
   if (c->state != HK_OPEN)
     return;
-  c->kind->refuse(c, code, message);
+  c->kind->tell(c, code, message);
   hk_connection_finish(c);
+}
+
+void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
+{
+  if (c->state == HK_OPEN && (c->greeted || c->kind == &hk_text_kind))
+    c->kind->tell(c, code, message);
 }
 
 void hk_connection_tick(struct hk_connection *c, int64_t now)

@@ -41,7 +41,8 @@ struct hk_connection_kind {
   void (*wrote)(struct hk_connection *c, size_t n);      /* n bytes were put there */
   enum hk_turn (*step)(struct hk_connection *c);
   void (*end)(struct hk_connection *c); /* the peer's stream has ended and all steps are done */
-  void (*refuse)(struct hk_connection *c, uint16_t code, const char *message); /* sends last words: enum hankel_error_code */
+  /* Sends an error that concerns no request, perhaps as last words: enum hankel_error_code. */
+  void (*tell)(struct hk_connection *c, uint16_t code, const char *message);
 };
 extern const struct hk_connection_kind hk_binary_kind, hk_line_kind, hk_text_kind;
 
@@ -98,6 +99,8 @@ void hk_connection_finish(struct hk_connection *c);
 void hk_connection_drain(struct hk_connection *c);
 /* Says why, then finishes; logs it. */
 void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *message);
+/* Says what went wrong with the daemon to a peer that can be told, and goes on. */
+void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message);
 /* Closes at once; the connection is freed later. May be called twice. */
 void hk_connection_close(struct hk_connection *c);
 /* Deadlines. Called every second. */

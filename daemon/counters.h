@@ -17,7 +17,8 @@ struct hk_counters {
   uint64_t unknown_handle;
   uint64_t full;        /* a new sensor past max_sensors or memory */
   uint64_t no_detector; /* no detector matches the name */
-  uint64_t failed;      /* the backend could not score them */
+  uint64_t failed;      /* the backend refused them */
+  uint64_t device_lost; /* were in flight when the device was lost */
   /* rejected for a time farther in the future than max_ahead; in `rejected` too */
   uint64_t ahead;
 
@@ -44,7 +45,7 @@ struct hk_counters {
 
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
-  return c->unknown_handle + c->full + c->no_detector + c->failed;
+  return c->unknown_handle + c->full + c->no_detector + c->failed + c->device_lost;
 }
 
 #endif

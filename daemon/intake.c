@@ -44,10 +44,8 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
 {
   in->counters->names_refused++;
   if (refusal == HANKEL_FULL)
-    hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors",
-                "no room for %.*s beside %u sensors; raise max_sensors or memory, or set "
-                "evict",
-                (int)length, name, hk_registry_count(in->registry));
+    hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors", "no room for %.*s beside %u sensors: %s", (int)length, name,
+                hk_registry_count(in->registry), hk_registry_full(in->registry));
   else if (refusal == HANKEL_NO_DETECTOR)
     hk_log_peer(in->log, &in->no_detector, HK_LOG_WARNING, "sensors", "no detector matches %.*s; its points are dropped",
                 (int)length, name);

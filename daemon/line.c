@@ -61,10 +61,10 @@ static void end(struct hk_connection *c)
   hk_connection_close(c);
 }
 
-static void refuse(struct hk_connection *c, uint16_t code, const char *message)
+static void tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   (void)code;
   hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);
 }
 
-const struct hk_connection_kind hk_line_kind = { hk_lines_space, hk_lines_wrote, step, end, refuse };
+const struct hk_connection_kind hk_line_kind = { hk_lines_space, hk_lines_wrote, step, end, tell };

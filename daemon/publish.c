@@ -435,6 +435,17 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
   }
 }
 
+void hk_publish_dropped(struct hk_publisher *p, const struct hk_batch *b)
+{
+  for (struct hk_view *v = p->views; v; v = v->next) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; v->wanted.what & (HANKEL_SCORES | HANKEL_UNSCORED) && i < b->n; i++)
+      n += matches(p, v, b->slot[i]);
+    for (struct hk_subscriber *s = v->subscribers; s && n > 0; s = s->next)
+      s->gap_results += n;
+  }
+}
+
 void hk_publisher_forget(struct hk_publisher *p, uint32_t slot)
 {
   for (struct hk_view *v = p->views; v; v = v->next) {

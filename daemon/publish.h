@@ -52,6 +52,8 @@ void hk_unsubscribe(struct hk_publisher *publisher, struct hk_subscriber *subscr
 
 /* Sends the results and events of a batch, or the notices of a sweep. */
 void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch);
+/* There will be no results of a batch of points: counts them as left out for whoever would have had them. */
+void hk_publish_dropped(struct hk_publisher *publisher, const struct hk_batch *batch);
 /* A slot is about to be freed: nothing that is remembered of its name holds any more. */
 void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
 

@@ -6,6 +6,8 @@
 #include <ck_hs.h>
 #include <ck_malloc.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,7 +23,8 @@ struct sensor {
 };
 
 struct hk_registry {
-  struct hk_backend *backend;
+  const struct hk_config *config;
+  struct hk_device *device; /* NULL: there is none any more */
   uint32_t max_sensors, n_detectors;
   struct hk_glob **globs; /* of the detectors */
   uint32_t *of_detector;  /* sensors of each */
@@ -36,6 +39,7 @@ struct hk_registry {
   uint32_t *free_slot;      /* a stack */
   uint32_t n_free;
   uint32_t removed; /* since the table was last rebuilt */
+  char full[384];   /* see hk_registry_full */
 };
 
 static void *table_malloc(size_t size)
@@ -63,13 +67,14 @@ static bool same(const void *a, const void *b)
   return x->length == y->length && memcmp(x->name, y->name, x->length) == 0;
 }
 
-int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_backend *backend)
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device)
 {
   int status = -ENOMEM;
   struct hk_registry *r = calloc(1, sizeof *r);
   if (!r)
     return -ENOMEM;
-  r->backend = backend;
+  r->config = config;
+  r->device = device;
   r->max_sensors = config->max_sensors;
   r->n_detectors = config->n_detectors;
   r->globs = calloc(config->n_detectors, sizeof *r->globs);
@@ -152,29 +157,64 @@ static int find_detector(const struct hk_registry *r, const char *name, size_t l
   return HANKEL_NO_DETECTOR;
 }
 
+/* Says why the backend refused a sensor, and what helps. */
+static int say_full(struct hk_registry *r, uint32_t detector, int status)
+{
+  const struct hk_device *d = r->device;
+  const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
+  const char *name = r->config->detectors[detector].name;
+  if (words[0])
+    snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
+             words);
+  else if (status != HK_FULL)
+    snprintf(r->full, sizeof r->full, "the %s backend: %s", d->backend->ops->name, strerror(-status));
+  else
+    snprintf(r->full, sizeof r->full,
+             "memory = %.1f MiB is taken, and a sensor of [detector %s] needs %" PRIu64 " bytes; raise memory, or set evict",
+             (double)r->config->memory / (1 << 20), name,
+             d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
+  return HANKEL_FULL;
+}
+
+/* No room on the host, or for more sensors at all. */
+static int refuse(struct hk_registry *r, bool many)
+{
+  if (many)
+    snprintf(r->full, sizeof r->full, "max_sensors = %u are there; raise it, or set evict", r->max_sensors);
+  else
+    snprintf(r->full, sizeof r->full, "the machine has no memory for another name");
+  return HANKEL_FULL;
+}
+
 static int add(struct hk_registry *r, const char *name, size_t length, unsigned long hashed, uint32_t *out)
 {
   uint32_t detector;
   int status = find_detector(r, name, length, &detector);
   if (status != 0)
     return status;
-  if (r->count == r->max_sensors || (r->n_free == 0 && make_room(r) != 0))
+  if (!r->device) {
+    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
     return HANKEL_FULL;
+  }
+  if (r->count == r->max_sensors || (r->n_free == 0 && make_room(r) != 0))
+    return refuse(r, r->count == r->max_sensors);
   const uint32_t slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : r->slots;
   struct sensor *s = malloc(sizeof *s + length + 1);
   if (!s)
-    return HANKEL_FULL;
+    return refuse(r, false);
   *s = (struct sensor){ s->text, length, slot, detector };
   memcpy(s->text, name, length);
   s->text[length] = 0;
-  if (r->backend->ops->add(r->backend, slot, detector, hk_seed(name, length)) != 0) {
+  struct hk_backend *b = r->device->backend;
+  status = b->ops->add(b, slot, detector, hk_seed(name, length));
+  if (status != 0) {
     free(s);
-    return HANKEL_FULL;
+    return say_full(r, detector, status);
   }
   if (!ck_hs_put_unique(&r->table, hashed, s)) {
-    r->backend->ops->remove(r->backend, slot);
+    b->ops->remove(b, slot);
     free(s);
-    return HANKEL_FULL;
+    return refuse(r, false);
   }
   if (r->n_free > 0)
     r->n_free--;
@@ -186,6 +226,19 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
   r->count++;
   *out = slot;
   return 0;
+}
+
+void hk_registry_move(struct hk_registry *r, struct hk_device *device, void (*refused)(void *arg, uint32_t slot), void *arg)
+{
+  r->device = device;
+  for (uint32_t slot = 0; device && slot < r->slots; slot++) {
+    const struct sensor *s = r->sensor[slot];
+    const int status = s ? device->backend->ops->add(device->backend, slot, s->detector, hk_seed(s->name, s->length)) : 0;
+    if (status != 0) {
+      (void)say_full(r, s->detector, status);
+      refused(arg, slot);
+    }
+  }
 }
 
 int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
@@ -220,11 +273,27 @@ struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
   return (struct hk_string){ r->sensor[slot]->text, r->sensor[slot]->length };
 }
 
+uint32_t hk_registry_detector(const struct hk_registry *r, uint32_t slot)
+{
+  return r->sensor[slot]->detector;
+}
+
+bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
+{
+  return slot < r->slots && r->sensor[slot];
+}
+
+const char *hk_registry_full(const struct hk_registry *r)
+{
+  return r->full;
+}
+
 void hk_registry_evict(struct hk_registry *r, uint32_t slot)
 {
   struct sensor *s = r->sensor[slot];
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
-  r->backend->ops->remove(r->backend, slot);
+  if (r->device)
+    r->device->backend->ops->remove(r->device->backend, slot);
   r->of_detector[s->detector]--;
   free(s);
   r->sensor[slot] = NULL;

@@ -9,15 +9,20 @@
 #ifndef HK_REGISTRY_H
 #define HK_REGISTRY_H
 
-#include "cpu/backend.h"
 #include "daemon/config.h"
+#include "daemon/device.h"
 #include "proto/message.h"
 
 struct hk_registry;
 
-/* config and backend must outlive the registry. 0 and *out, or a negative errno. */
-int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_backend *backend);
+/* config must outlive the registry, and device must too or be moved from. 0 and *out, or a negative errno. */
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device);
 void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
+
+/* Binds all sensors to another device's backend, on which no slot is bound; the one before is not touched. Where it has no room
+ * for a sensor `refused` is called, which must evict it. NULL: there is no device any more, and no room for new names. */
+void hk_registry_move(struct hk_registry *registry, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
+                      void *arg);
 
 /* The slot of a name, which becomes a sensor when it is none yet. 0 and *slot, or an enum hankel_refusal: not a valid name, no
  * room, no detector matches. */
@@ -29,9 +34,15 @@ int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_
 enum { HK_UNKNOWN = 1 };
 int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uint32_t *slot);
 
+bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* whether it is a sensor's */
+
 /* Of a slot that holds a sensor. The name is valid until the sensor is evicted; it ends with 0. */
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
+uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
+
+/* Why there was no room for the last name that was refused for that reason, and what helps; "" when none was. */
+const char *hk_registry_full(const struct hk_registry *registry);
 
 /* Forgets a sensor. No batch that waits or is in flight may name its slot. */
 void hk_registry_evict(struct hk_registry *registry, uint32_t slot);

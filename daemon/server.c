@@ -121,15 +121,40 @@ bool hk_server_read_datagrams(struct hk_server *s, int64_t until)
 static void on_results(void *arg, struct hk_batch *batch)
 {
   struct hk_server *s = arg;
+  for (uint32_t i = 0; i < batch->n_events; i++)
+    if (hk_alerts_note(s->alerts, &batch->event[i]) != 0)
+      hk_log_peer(&s->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
   hk_publish(s->publisher, batch);
+}
+
+static void on_dropped(void *arg, const struct hk_batch *batch)
+{
+  struct hk_server *s = arg;
+  hk_publish_dropped(s->publisher, batch);
+}
+
+void hk_server_evict(struct hk_server *s, uint32_t slot)
+{
+  struct hk_event cleared;
+  if (hk_alerts_clear(s->alerts, slot, &cleared)) {
+    const struct hk_batch notice = { .kind = HK_BATCH_SWEEP, .n_events = 1, .capacity = 1, .event = &cleared };
+    hk_publish(s->publisher, &notice);
+    s->counters.cleared++;
+  }
+  hk_alerts_forget(s->alerts, slot);
+  hk_publisher_forget(s->publisher, slot);
+  hk_registry_evict(s->registry, slot);
+  s->counters.evicted++;
 }
 
 static void on_idle(void *arg, uint32_t slot)
 {
-  struct hk_server *s = arg;
-  hk_publisher_forget(s->publisher, slot);
-  hk_registry_evict(s->registry, slot);
-  s->counters.evicted++;
+  hk_server_evict(arg, slot);
+}
+
+static void on_lost(void *arg)
+{
+  hk_server_device_lost(arg);
 }
 
 static void on_settled(void *arg)
@@ -178,6 +203,21 @@ static void drain_step(struct hk_server *s)
     uv_stop(&s->loop);
 }
 
+void hk_server_end(struct hk_server *s)
+{
+  if (s->deadline != 0)
+    return;
+  hk_notify("STOPPING=1");
+  s->deadline = hk_now() + s->config->drain;
+  for (uint32_t i = 0; i < s->n_listeners; i++) {
+    if (s->listeners[i].open && s->listeners[i].config->transport == HK_TRANSPORT_UDP)
+      (void)hk_udp_read(&s->listeners[i]); /* what is here already */
+    hk_listener_close(&s->listeners[i]);
+  }
+  for (struct hk_connection *c = s->connections; c; c = c->next)
+    hk_connection_drain(c);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
   struct hk_server *s = handle->data;
@@ -189,15 +229,7 @@ static void on_signal(uv_signal_t *handle, int number)
     return;
   }
   hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number, s->counters.pending);
-  hk_notify("STOPPING=1");
-  s->deadline = hk_now() + s->config->drain;
-  for (uint32_t i = 0; i < s->n_listeners; i++) {
-    if (s->listeners[i].open && s->listeners[i].config->transport == HK_TRANSPORT_UDP)
-      (void)hk_udp_read(&s->listeners[i]); /* what is here already */
-    hk_listener_close(&s->listeners[i]);
-  }
-  for (struct hk_connection *c = s->connections; c; c = c->next)
-    hk_connection_drain(c);
+  hk_server_end(s);
 }
 
 /* --- clocks ---------------------------------------------------------------------------------------------------------- */
@@ -224,22 +256,25 @@ static void on_second(uv_timer_t *timer)
   }
   if (s->ticks++ % 10 == 0 && s->deadline == 0) {
     char state[256];
-    snprintf(
-        state, sizeof state, "STATUS=%u sensors, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
-        hk_registry_count(s->registry), s->n_connections, s->counters.in, s->counters.scored, hk_counters_dropped(&s->counters));
+    snprintf(state, sizeof state,
+             "STATUS=%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
+             s->shard.loss.time ? "DEVICE LOST; " : "", hk_registry_count(s->registry), hk_shard_backend(&s->shard),
+             s->n_connections, s->counters.in, s->counters.scored, hk_counters_dropped(&s->counters));
     hk_notify(state);
   }
 }
 
-/* All is well while this runs and no batch has been in flight for too long. */
+/* All is well while this runs and what is in flight comes back. A device that hangs is dealt with by the shard, normally long
+ * before; a loop that hangs, or CPU threads that do, are what the watchdog is for. */
 static void on_watchdog(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
-  if ((uint64_t)hk_shard_age(&s->shard) / 1000 < s->watchdog_us)
+  const int64_t stalled = hk_shard_stalled(&s->shard);
+  if ((uint64_t)stalled / 1000 < s->watchdog_us)
     hk_notify("WATCHDOG=1");
   else
-    hk_log(&s->log, HK_LOG_ERROR, "the %s backend has not finished a batch for %.1f s", s->shard.backend->ops->name,
-           (double)hk_shard_age(&s->shard) * 1e-9);
+    hk_log(&s->log, HK_LOG_ERROR, "the %s backend has not finished a batch for %.1f s", hk_shard_backend(&s->shard),
+           (double)stalled * 1e-9);
 }
 
 /* --- open, run, close ------------------------------------------------------------------------------------------------ */
@@ -283,9 +318,11 @@ static int loop_open(struct hk_server *s, char *error, size_t size)
   return status;
 }
 
-int hk_server_open(struct hk_server *s, const struct hk_config *config, char *error, size_t size)
+int hk_server_open(struct hk_server *s, const struct hk_config *config, const struct hk_backend_kind *kinds, char *error,
+                   size_t size)
 {
   s->config = config;
+  s->kinds = kinds;
   s->parked_tail = &s->parked;
   s->started = hk_now();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
@@ -293,14 +330,18 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, char *er
   int status = loop_open(s, error, size);
   if (status != 0)
     return status;
-  status = hk_shard_open(&s->shard, &s->loop, config, error, size);
+  status = hk_shard_open(&s->shard, &s->loop, kinds, config, error, size);
   if (status != 0)
     return status;
+  if (s->shard.excuse[0])
+    hk_log(&s->log, HK_LOG_INFO, "backend = auto: the CPU it is, not the GPU: %s", s->shard.excuse);
   s->by_index = calloc(s->max_connections, sizeof(struct hk_connection *));
   s->listeners = calloc(config->n_listeners, sizeof *s->listeners);
   status = s->by_index && s->listeners ? hk_stage_new(&s->stage, config->backlog, config->max_sensors) : -ENOMEM;
   if (status == 0)
-    status = hk_registry_new(&s->registry, config, s->shard.backend);
+    status = hk_registry_new(&s->registry, config, s->shard.device);
+  if (status == 0)
+    status = hk_alerts_new(&s->alerts, config->max_sensors);
   if (status == 0)
     status = hk_publisher_new(&s->publisher, config, s->registry, &s->counters);
   if (status != 0) {
@@ -311,8 +352,10 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, char *er
   s->shard.log = &s->log;
   s->shard.counters = &s->counters;
   s->shard.results = on_results;
+  s->shard.dropped = on_dropped;
   s->shard.idle = on_idle;
   s->shard.settled = on_settled;
+  s->shard.lost = on_lost;
   s->shard.arg = s;
   s->intake = (struct hk_intake){ .registry = s->registry,
                                   .stage = s->stage,
@@ -329,8 +372,9 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, char *er
   return 0;
 }
 
-void hk_server_run(struct hk_server *s)
+int hk_server_run(struct hk_server *s)
 {
+  hk_shard_start(&s->shard);
   uv_check_start(&s->launch, on_launch);
   uv_timer_start(&s->second, on_second, 1000, 1000);
   uv_signal_start(&s->terminate, on_signal, SIGTERM);
@@ -339,14 +383,19 @@ void hk_server_run(struct hk_server *s)
   s->watchdog_us = hk_notify_watchdog();
   if (s->watchdog_us > 0)
     uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
+  if (s->watchdog_us > 0 && s->shard.device->kind->device && (uint64_t)s->config->device_timeout / 1000 >= s->watchdog_us)
+    hk_log(&s->log, HK_LOG_WARNING,
+           "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
+           (double)s->config->device_timeout * 1e-9, (double)s->watchdog_us * 1e-6);
   hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u detector%s, up to %u sensors",
-         s->shard.backend->ops->name, s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
+         hk_shard_backend(&s->shard), s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   hk_log_bare("ready");
   hk_notify("READY=1");
   uv_run(&s->loop, UV_RUN_DEFAULT);
   const bool clean = s->counters.pending == 0;
   hk_log(&s->log, clean ? HK_LOG_INFO : HK_LOG_WARNING, "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up",
          s->counters.in, s->counters.scored, s->counters.pending);
+  return s->failed ? -EIO : 0;
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)
@@ -356,13 +405,13 @@ static void close_handle(uv_handle_t *handle, void *arg)
     uv_close(handle, NULL);
 }
 
-void hk_server_close(struct hk_server *s)
+bool hk_server_close(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_close(&s->listeners[i]);
   for (struct hk_connection *c = s->connections; c; c = c->next)
     hk_connection_close(c);
-  hk_shard_close(&s->shard);
+  const bool buried = hk_shard_close(&s->shard);
   if (s->loop_open) {
     uv_walk(&s->loop, close_handle, NULL);
     uv_run(&s->loop, UV_RUN_DEFAULT);
@@ -370,8 +419,10 @@ void hk_server_close(struct hk_server *s)
     s->loop_open = false;
   }
   hk_publisher_free(s->publisher);
+  hk_alerts_free(s->alerts);
   hk_registry_free(s->registry);
   hk_stage_free(s->stage);
   free(s->listeners);
   free(s->by_index);
+  return buried;
 }

@@ -7,6 +7,7 @@
 #ifndef HK_SERVER_H
 #define HK_SERVER_H
 
+#include "daemon/alerts.h"
 #include "daemon/buffer.h"
 #include "daemon/config.h"
 #include "daemon/connection.h"
@@ -25,6 +26,7 @@ struct hk_server {
   uv_loop_t loop;
   bool loop_open;
   const struct hk_config *config;
+  const struct hk_backend_kind *kinds;
   struct hk_log log;
   struct hk_counters counters;
   struct hk_shard shard;
@@ -32,6 +34,8 @@ struct hk_server {
   struct hk_stage *stage;
   struct hk_intake intake;
   struct hk_publisher *publisher;
+  struct hk_alerts *alerts;
+  struct hk_log_quota forgetful;
   struct hk_listener *listeners;
   uint32_t n_listeners;
 
@@ -46,6 +50,7 @@ struct hk_server {
   uv_signal_t terminate, interrupt, hangup;
   int64_t started;  /* ns, monotonic */
   int64_t deadline; /* ns: when draining is given up; 0 = not draining */
+  bool failed;      /* it ends because nothing can be computed any more */
   uint64_t ticks;
   uint64_t watchdog_us;
 
@@ -53,12 +58,22 @@ struct hk_server {
   char discard[65536]; /* what lingering connections still send */
 };
 
-/* Opens all that the configuration says and begins to serve. server: zeroed. 0, or a negative errno with a message; close it in
- * either case. */
-int hk_server_open(struct hk_server *server, const struct hk_config *config, char *error, size_t size);
-/* Serves until it is told to end. What had to be given up is logged. */
-void hk_server_run(struct hk_server *server);
-void hk_server_close(struct hk_server *server);
+/* Opens all that the configuration says and begins to serve. server: zeroed. kinds: as hk_backend_kinds. 0, or a negative errno
+ * with a message; close it in either case. */
+int hk_server_open(struct hk_server *server, const struct hk_config *config, const struct hk_backend_kind *kinds, char *error,
+                   size_t size);
+/* Serves until it is told to end: 0; or -EIO: the device was lost, and nothing else may go on. What had to be given up is logged.
+ */
+int hk_server_run(struct hk_server *server);
+/* False: a device that was lost hangs in threads of this process, which can only be ended with _exit. */
+bool hk_server_close(struct hk_server *server);
+
+/* Begins the end. */
+void hk_server_end(struct hk_server *server);
+/* Forgets a sensor of which nothing is pending on the device. */
+void hk_server_evict(struct hk_server *server, uint32_t slot);
+/* failover.c: the shard's device was lost. */
+void hk_server_device_lost(struct hk_server *server);
 
 /* For connections. Adds one; false when it is over the limit (it is to be refused). */
 bool hk_server_add(struct hk_server *server, struct hk_connection *c);

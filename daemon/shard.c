@@ -1,43 +1,45 @@
-/* Launching and reaping. A batch that comes back with a status was not scored: its points are counted as dropped, and the
- * daemon goes on. */
+/* Launching, reaping, and noticing that the device is lost. */
 #include "daemon/shard.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPACITY_HOST 16384u
-#define CAPACITY_DEVICE 262144u
-
-static void on_ready(void *arg)
-{
-  struct hk_shard *s = arg;
-  (void)uv_async_send(&s->wake); /* fails on a handle that is closing only, and the backend is closed before that */
-}
+#define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
+#define BURIAL 2              /* s that an abandoned device gets at the end */
 
 static int64_t pop_launch(struct hk_shard *s)
 {
-  const int64_t at = s->launched[s->first_launch];
-  s->first_launch = (s->first_launch + 1) % HK_SHARD_IN_FLIGHT;
+  const int64_t at = s->launched[s->first];
+  s->first = (s->first + 1) % HK_IN_FLIGHT;
   s->in_flight--;
+  s->back++;
   return at;
+}
+
+static void give_back(struct hk_shard *s, struct hk_batch *b)
+{
+  if (b->kind == HK_BATCH_SWEEP) {
+    s->sweep = b;
+    return;
+  }
+  hk_stage_done(s->stage, b, b->owner);
+  b->next = s->free;
+  s->free = b;
 }
 
 static void count(struct hk_shard *s, const struct hk_batch *b)
 {
   struct hk_counters *c = s->counters;
-  c->pending -= b->n;
-  if (b->status != 0) {
-    c->failed += b->n;
-    return;
-  }
   uint64_t late = 0, rejected = 0, scored = 0;
   for (uint32_t i = 0; i < b->n; i++) {
     late += b->state[i] == HK_STATE_LATE;
     rejected += b->state[i] == HK_STATE_REJECTED;
     scored += !isnan(b->score[i]);
   }
+  c->pending -= b->n;
   c->late += late;
   c->rejected += rejected;
   c->scored += scored;
@@ -49,38 +51,99 @@ static void count(struct hk_shard *s, const struct hk_batch *b)
   }
 }
 
+/* There will be no results of this batch. reason: what its points are counted as. */
+static void drop(struct hk_shard *s, struct hk_batch *b, uint64_t *reason)
+{
+  if (b->kind == HK_BATCH_POINTS) {
+    s->counters->pending -= b->n;
+    *reason += b->n;
+    s->dropped(s->arg, b);
+  }
+  give_back(s, b);
+}
+
+static void lose(struct hk_shard *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The device is lost. `filled` is dropped too: it lies in the device's memory. */
+static void lose(struct hk_shard *s, const char *format, ...)
+{
+  struct hk_device *d = s->device;
+  const uint32_t in_flight = s->in_flight;
+  const uint64_t before = s->counters->device_lost;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(s->loss.why, sizeof s->loss.why, format, arguments);
+  va_end(arguments);
+  s->loss.time = hk_wall();
+  s->loss.device = d->backend->ops->name;
+  for (; s->in_flight > 0; pop_launch(s)) {
+    s->loss.batches += s->flying[s->first]->kind == HK_BATCH_POINTS;
+    drop(s, s->flying[s->first], &s->counters->device_lost);
+  }
+  if (s->filled)
+    drop(s, s->filled, &s->counters->device_lost);
+  s->loss.points += (uint32_t)(s->counters->device_lost - before);
+  s->filled = s->free = s->sweep = NULL;
+  s->refusals = 0;
+  s->stalled = 0;
+  s->device = NULL;
+  hk_device_abandon(d, in_flight);
+  s->abandoned = d;
+  s->lost(s->arg);
+}
+
+/* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
+static void failed(struct hk_shard *s, struct hk_batch *b, int status)
+{
+  struct hk_device *d = s->device;
+  const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
+  const bool out_of_memory = status == -ENOMEM && ++s->refusals >= HK_SHARD_REFUSALS;
+  if (d->kind->device && ((status != -EINVAL && status != -ENOMEM) || out_of_memory)) {
+    char text[sizeof s->loss.why];
+    snprintf(text, sizeof text, "%s", why); /* the backend's, and it goes */
+    s->loss.batches = b->kind == HK_BATCH_POINTS;
+    s->loss.points = b->kind == HK_BATCH_POINTS ? b->n : 0;
+    drop(s, b, &s->counters->device_lost);
+    lose(s, "%s", text);
+    return;
+  }
+  hk_log_peer(s->log, &s->failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", b->n, why);
+  drop(s, b, &s->counters->failed);
+}
+
 /* Notices are published before idle sensors are let go: one sensor may have both. */
 static void swept(struct hk_shard *s, struct hk_batch *b)
 {
-  if (b->status == 0) {
-    const uint32_t n = b->n_events;
-    uint32_t notices = 0;
-    for (uint32_t i = 0; i < n; i++) {
-      const struct hk_event e = b->event[i];
-      s->counters->stale += e.kind == HK_EVENT_STALE;
-      s->counters->back += e.kind == HK_EVENT_BACK;
-      if (e.kind != HK_EVENT_IDLE) {
-        b->event[i] = b->event[notices];
-        b->event[notices++] = e;
-      }
+  const uint32_t n = b->n_events;
+  uint32_t notices = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_event e = b->event[i];
+    s->counters->stale += e.kind == HK_EVENT_STALE;
+    s->counters->back += e.kind == HK_EVENT_BACK;
+    if (e.kind != HK_EVENT_IDLE) {
+      b->event[i] = b->event[notices];
+      b->event[notices++] = e;
     }
-    b->n_events = notices;
-    s->results(s->arg, b);
-    for (uint32_t i = notices; i < n; i++)
-      if (hk_stage_pending_of(s->stage, b->event[i].slot) == 0)
-        s->idle(s->arg, b->event[i].slot);
   }
+  b->n_events = notices;
+  s->results(s->arg, b);
+  for (uint32_t i = notices; i < n; i++)
+    if (hk_stage_pending_of(s->stage, b->event[i].slot) == 0)
+      s->idle(s->arg, b->event[i].slot);
   s->sweep = b;
 }
 
+/* The device may change meanwhile, when it turns out to be lost. */
 static void reap(struct hk_shard *s)
 {
   struct hk_batch *b;
-  while ((b = s->backend->ops->reap(s->backend)) != NULL) {
+  while (s->device && (b = s->device->backend->ops->reap(s->device->backend)) != NULL) {
     const int64_t took = (hk_now() - pop_launch(s)) / 1000;
-    if (b->status != 0)
-      hk_log_peer(s->log, &s->failures, HK_LOG_ERROR, s->backend->ops->name, "a batch of %u points was not scored: %s", b->n,
-                  hk_backend_failure(s->backend, b->status));
+    if (b->status != 0) {
+      failed(s, b, b->status);
+      continue;
+    }
+    s->refusals = 0;
     if (b->kind == HK_BATCH_SWEEP) {
       swept(s, b);
       continue;
@@ -91,41 +154,32 @@ static void reap(struct hk_shard *s)
     s->latency[bin]++;
     s->counters->batches++;
     count(s, b);
-    if (b->status == 0)
-      s->results(s->arg, b);
-    hk_stage_done(s->stage, b, b->owner);
-    b->next = s->free;
-    s->free = b;
+    s->results(s->arg, b);
+    give_back(s, b);
   }
 }
 
-/* 0, or HK_AGAIN. Any other refusal is a fault of ours: said, and the points are counted as dropped. */
+/* 0, or HK_AGAIN. */
 static int submit(struct hk_shard *s, struct hk_batch *b)
 {
   b->arrival = hk_now();
-  const int status = s->backend->ops->submit(s->backend, b);
-  if (status == 0) {
-    s->launched[(s->first_launch + s->in_flight) % HK_SHARD_IN_FLIGHT] = b->arrival;
-    s->in_flight++;
-  } else if (status != HK_AGAIN) {
-    hk_log_peer(s->log, &s->failures, HK_LOG_ERROR, s->backend->ops->name, "a batch of %u points was refused: %s", b->n,
-                strerror(-status));
-    b->status = status;
-    if (b->kind == HK_BATCH_SWEEP) {
-      s->sweep = b;
-    } else {
-      count(s, b);
-      hk_stage_done(s->stage, b, b->owner);
-      b->next = s->free;
-      s->free = b;
-    }
+  const int status = s->device->backend->ops->submit(s->device->backend, b);
+  if (status == HK_AGAIN)
+    return HK_AGAIN;
+  if (status != 0) {
+    failed(s, b, status);
+    return 0;
   }
-  return status == HK_AGAIN ? HK_AGAIN : 0;
+  const uint32_t place = (s->first + s->in_flight) % HK_IN_FLIGHT;
+  s->flying[place] = b;
+  s->launched[place] = b->arrival;
+  s->in_flight++;
+  return 0;
 }
 
 void hk_shard_launch(struct hk_shard *s)
 {
-  if (s->sweep_due && s->sweep && s->in_flight < HK_SHARD_IN_FLIGHT) {
+  if (s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT) {
     struct hk_batch *b = s->sweep;
     b->n = 0;
     b->idle = s->evict;
@@ -136,7 +190,7 @@ void hk_shard_launch(struct hk_shard *s)
       s->sweep_due = true;
     }
   }
-  while (s->in_flight < HK_SHARD_IN_FLIGHT && (s->filled || (s->free && hk_stage_waiting(s->stage) > 0))) {
+  while (s->in_flight < HK_IN_FLIGHT && (s->filled || (s->free && hk_stage_waiting(s->stage) > 0))) {
     struct hk_batch *b = s->filled;
     s->filled = NULL;
     if (!b) {
@@ -151,12 +205,31 @@ void hk_shard_launch(struct hk_shard *s)
   }
 }
 
-static void on_wake(uv_async_t *wake)
+static void turn(struct hk_shard *s)
 {
-  struct hk_shard *s = wake->data;
   reap(s);
   s->settled(s->arg);
   hk_shard_launch(s);
+}
+
+static void on_wake(uv_async_t *wake)
+{
+  turn(wake->data);
+}
+
+/* Looks whether anything has come back since the last look. However late this is called, no more than two periods count: where
+ * the loop did not run (the process was stopped, the machine was busy) the device's own threads may not have run either. */
+static void on_check(uv_timer_t *timer)
+{
+  struct hk_shard *s = timer->data;
+  const int64_t now = hk_now(), since = now - s->checked, most = 2000000 * (int64_t)uv_timer_get_repeat(timer);
+  turn(s);
+  s->stalled = s->in_flight > 0 && s->back == s->back_then ? s->stalled + (since < most ? since : most) : 0;
+  s->checked = now;
+  s->back_then = s->back;
+  if (s->timeout > 0 && s->stalled >= s->timeout && s->device->kind->device)
+    lose(s, "it hangs: nothing has come back from it for %.1f s (device_timeout = %.1f s)", (double)s->stalled * 1e-9,
+         (double)s->timeout * 1e-9);
 }
 
 void hk_shard_sweep(struct hk_shard *s)
@@ -166,12 +239,17 @@ void hk_shard_sweep(struct hk_shard *s)
 
 bool hk_shard_quiet(const struct hk_shard *s)
 {
-  return s->in_flight == 0 && !s->filled && hk_stage_waiting(s->stage) == 0;
+  return !s->device || (s->in_flight == 0 && !s->filled && hk_stage_waiting(s->stage) == 0);
 }
 
-int64_t hk_shard_age(const struct hk_shard *s)
+int64_t hk_shard_stalled(const struct hk_shard *s)
 {
-  return s->in_flight ? hk_now() - s->launched[s->first_launch] : 0;
+  return s->stalled;
+}
+
+const char *hk_shard_backend(const struct hk_shard *s)
+{
+  return s->device ? s->device->backend->ops->name : "none";
 }
 
 uint64_t hk_shard_latency(const struct hk_shard *s, double share)
@@ -187,62 +265,66 @@ uint64_t hk_shard_latency(const struct hk_shard *s, double share)
   return 0;
 }
 
-static void free_batches(struct hk_shard *s)
+void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
 {
-  for (unsigned i = 0; i <= HK_SHARD_IN_FLIGHT; i++) {
-    if (s->batches[i])
-      free(s->batches[i]->owner);
-    hk_batch_free(s->batches[i]);
-    s->batches[i] = NULL;
+  s->device = device;
+  for (unsigned i = 0; i < HK_IN_FLIGHT; i++) {
+    device->batches[i]->next = s->free;
+    s->free = device->batches[i];
   }
+  s->sweep = device->batches[HK_IN_FLIGHT];
 }
 
-int hk_shard_open(struct hk_shard *s, uv_loop_t *loop, const struct hk_config *config, char *error, size_t size)
+int hk_shard_open(struct hk_shard *s, uv_loop_t *loop, const struct hk_backend_kind *kinds, const struct hk_config *config,
+                  char *error, size_t size)
 {
   memset(s, 0, sizeof *s);
   s->evict = config->evict;
+  s->timeout = config->device_timeout;
   int status = uv_async_init(loop, &s->wake, on_wake);
   if (status != 0) {
     snprintf(error, size, "event loop: %s", uv_strerror(status));
     return status;
   }
-  s->wake.data = s;
-  status = hk_backend_open(&s->backend, config, on_ready, s, error, size);
+  uv_timer_init(loop, &s->check);
+  s->wake.data = s->check.data = s;
+  struct hk_device *device;
+  status = hk_device_choose(&device, kinds, config, &s->wake, s->excuse, sizeof s->excuse, error, size);
   if (status != 0) {
     uv_close((uv_handle_t *)&s->wake, NULL);
+    uv_close((uv_handle_t *)&s->check, NULL);
     return status;
   }
-  s->capacity = strcmp(s->backend->ops->name, "cuda") == 0 ? CAPACITY_DEVICE : CAPACITY_HOST;
-  for (unsigned i = 0; i <= HK_SHARD_IN_FLIGHT; i++) {
-    struct hk_batch *b = s->batches[i] = hk_batch_new(s->backend, s->capacity);
-    if (!b || !(b->owner = calloc(s->capacity, sizeof(uint32_t)))) {
-      snprintf(error, size, "no memory for batches of %u points", s->capacity);
-      hk_shard_close(s);
-      return -ENOMEM;
-    }
-    b->kind = i == HK_SHARD_IN_FLIGHT ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
-    if (b->kind == HK_BATCH_SWEEP) {
-      s->sweep = b;
-    } else {
-      b->next = s->free;
-      s->free = b;
-    }
-  }
+  hk_shard_go_on(s, device);
   return 0;
 }
 
-void hk_shard_close(struct hk_shard *s)
+void hk_shard_start(struct hk_shard *s)
 {
-  if (!s->backend)
-    return;
-  /* Batches may be freed once the backend gave them back. */
-  while (s->in_flight > 0) {
-    s->backend->ops->wait(s->backend);
-    while (s->in_flight > 0 && s->backend->ops->reap(s->backend))
-      (void)pop_launch(s);
+  const int64_t tenth = s->timeout / 10;
+  const uint64_t period = (uint64_t)(s->timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
+  s->checked = hk_now();
+  uv_timer_start(&s->check, on_check, period, period);
+}
+
+/* A device with batches in flight may not give them back: it is abandoned, and gets a moment. */
+bool hk_shard_close(struct hk_shard *s)
+{
+  if (!s->loss.time && !s->device)
+    return true; /* was not opened */
+  if (s->device && s->device->kind->device && s->in_flight > 0) {
+    hk_device_abandon(s->device, s->in_flight);
+    s->abandoned = s->device;
+  } else if (s->device) {
+    while (s->in_flight > 0) {
+      s->device->backend->ops->wait(s->device->backend);
+      while (s->in_flight > 0 && s->device->backend->ops->reap(s->device->backend))
+        (void)pop_launch(s);
+    }
+    hk_device_close(s->device);
   }
-  free_batches(s);
-  s->backend->ops->close(s->backend);
-  s->backend = NULL;
+  s->device = NULL;
   uv_close((uv_handle_t *)&s->wake, NULL);
+  uv_close((uv_handle_t *)&s->check, NULL);
+  return !s->abandoned || hk_device_bury(s->abandoned, BURIAL);
 }

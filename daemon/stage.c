@@ -177,21 +177,28 @@ static void hold(struct hk_stage *s, struct entry *e, const struct point *p)
   s->held++;
 }
 
+/* Takes the first point off a chain. */
+static struct point pop_cell(struct hk_stage *s, struct entry *e)
+{
+  const uint32_t tail = e->tail - 1, head = s->cells[tail].next;
+  struct cell *cell = &s->cells[head];
+  if (head == tail)
+    e->tail = 0;
+  else
+    s->cells[tail].next = cell->next;
+  cell->next = s->free_cell + 1;
+  s->free_cell = head;
+  s->held--;
+  return cell->point;
+}
+
 /* Takes points off one chain. */
 static void unchain(struct hk_stage *s, struct entry *e, struct hk_batch *batch, uint32_t *sources, uint32_t limit)
 {
   while (e->tail != 0 && e->taken < HK_BATCH_PER_SENSOR && batch->n < limit) {
-    const uint32_t tail = e->tail - 1, head = s->cells[tail].next;
-    struct cell *cell = &s->cells[head];
-    put(batch, sources, &cell->point);
+    const struct point p = pop_cell(s, e);
+    put(batch, sources, &p);
     e->taken++;
-    if (head == tail)
-      e->tail = 0;
-    else
-      s->cells[tail].next = cell->next;
-    cell->next = s->free_cell + 1;
-    s->free_cell = head;
-    s->held--;
   }
 }
 
@@ -236,12 +243,45 @@ void hk_stage_fill(struct hk_stage *s, struct hk_batch *batch, uint32_t *sources
   }
 }
 
+/* A point has been dealt with. */
+static void settle(struct hk_stage *s, uint32_t slot, uint32_t source)
+{
+  s->entries[slot].pending--;
+  struct source *from = &s->sources[source];
+  if (--from->pending == 0 && !from->open)
+    release(s, source);
+}
+
+uint32_t hk_stage_purge(struct hk_stage *s, bool (*gone)(void *arg, uint32_t slot), void *arg)
+{
+  const uint32_t before = hk_stage_waiting(s), queued = s->queued;
+  s->queued = 0;
+  for (uint32_t i = 0; i < queued; i++) {
+    const struct point p = s->queue[(s->head + i) & s->mask];
+    if (gone(arg, p.slot))
+      settle(s, p.slot, p.source);
+    else
+      s->queue[(s->head + s->queued++) & s->mask] = p;
+  }
+  for (uint32_t turns = s->n_chains; turns > 0; turns--) {
+    const uint32_t slot = s->chains[s->first_chain];
+    s->first_chain = (s->first_chain + 1) & s->mask;
+    s->n_chains--;
+    if (gone(arg, slot)) {
+      while (s->entries[slot].tail != 0) {
+        const struct point p = pop_cell(s, &s->entries[slot]);
+        settle(s, slot, p.source);
+      }
+    } else {
+      s->chains[(s->first_chain + s->n_chains) & s->mask] = slot;
+      s->n_chains++;
+    }
+  }
+  return before - hk_stage_waiting(s);
+}
+
 void hk_stage_done(struct hk_stage *s, const struct hk_batch *batch, const uint32_t *sources)
 {
-  for (uint32_t i = 0; i < batch->n; i++) {
-    s->entries[batch->slot[i]].pending--;
-    struct source *source = &s->sources[sources[i]];
-    if (--source->pending == 0 && !source->open)
-      release(s, sources[i]);
-  }
+  for (uint32_t i = 0; i < batch->n; i++)
+    settle(s, batch->slot[i], sources[i]);
 }

@@ -14,6 +14,8 @@
 
 #include "cpu/backend.h"
 
+#include <stdbool.h>
+
 struct hk_stage;
 
 /* backlog: points; max_sensors: slots are below it. 0 and *out, or -ENOMEM. */
@@ -34,6 +36,9 @@ uint32_t hk_stage_waiting(const struct hk_stage *stage); /* points that were pus
 
 /* Takes a point; there must be room. */
 void hk_stage_push(struct hk_stage *stage, uint32_t source, uint32_t slot, int64_t time, double value);
+
+/* Takes out the points that wait for sensors that are gone. Returns how many. */
+uint32_t hk_stage_purge(struct hk_stage *stage, bool (*gone)(void *arg, uint32_t slot), void *arg);
 
 /* Moves what waits into an empty batch, as much as it holds. sources: batch->capacity numbers, receives the source of each. */
 void hk_stage_fill(struct hk_stage *stage, struct hk_batch *batch, uint32_t *sources);

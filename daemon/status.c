@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 static void field(struct hk_buffer *out, const char *name, uint64_t value)
 {
@@ -38,15 +39,50 @@ static void points(struct hk_buffer *out, const struct hk_counters *c)
   field(out, "full", c->full);
   field(out, "no_detector", c->no_detector);
   field(out, "backend_failed", c->failed);
+  field(out, "device_lost", c->device_lost);
   end(out);
+}
+
+static void text(struct hk_buffer *out, const char *name, const char *value)
+{
+  hk_buffer_print(out, "%s\"%s\":", out->data[out->size - 1] == '{' ? "" : ",", name);
+  hk_json_string(out, value, strlen(value));
+}
+
+/* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
+static void device(struct hk_buffer *out, const struct hk_server *s)
+{
+  const struct hk_loss *loss = &s->shard.loss;
+  const bool lost = loss->time != 0, own = s->shard.device && s->shard.device->kind->device;
+  begin(out, "device");
+  text(out, "state", lost ? "lost" : own ? "ok" : "none");
+  text(out, "on_failure", s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "cpu" : "stop");
+  if (lost) {
+    char since[32];
+    const time_t seconds = loss->time / 1000000000;
+    struct tm utc;
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    text(out, "name", loss->device);
+    text(out, "since", since);
+  }
+  if (lost || s->shard.excuse[0])
+    text(out, "why", lost ? loss->why : s->shard.excuse);
+  field(out, "batches_lost", loss->batches);
+  field(out, "points_lost", s->counters.device_lost);
+  end(out);
+}
+
+static uint64_t need(const struct hk_server *s, uint32_t detector, uint64_t count)
+{
+  const struct hk_backend *b = s->shard.device ? s->shard.device->backend : NULL;
+  return b ? b->ops->need(b, detector, count) : 0;
 }
 
 static void sensors(struct hk_buffer *out, const struct hk_server *s)
 {
-  struct hk_backend *b = s->shard.backend;
   uint64_t memory = 0;
   for (uint32_t i = 0; i < s->config->n_detectors; i++)
-    memory += b->ops->need(b, i, hk_registry_count_of(s->registry, i));
+    memory += need(s, i, hk_registry_count_of(s->registry, i));
   begin(out, "sensors");
   field(out, "count", hk_registry_count(s->registry));
   field(out, "max", s->config->max_sensors);
@@ -54,6 +90,7 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
   field(out, "refused", s->counters.names_refused);
   field(out, "memory_bytes", memory);
   field(out, "memory_limit_bytes", s->config->memory);
+  text(out, "refused_because", hk_registry_full(s->registry));
   end(out);
   hk_buffer_print(out, ",\"detectors\":[");
   for (uint32_t i = 0; i < s->config->n_detectors; i++) {
@@ -64,7 +101,7 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
     hk_json_string(out, d->match, strlen(d->match));
     field(out, "window", d->detector.window);
     field(out, "sensors", hk_registry_count_of(s->registry, i));
-    field(out, "bytes_a_sensor", b->ops->need(b, i, s->config->max_sensors) / s->config->max_sensors);
+    field(out, "bytes_a_sensor", need(s, i, s->config->max_sensors) / s->config->max_sensors);
     end(out);
   }
   hk_buffer_put(out, "]", 1);
@@ -151,10 +188,11 @@ static void output(struct hk_buffer *out, const struct hk_server *s)
 
 void hk_status_json(struct hk_server *s, struct hk_buffer *out)
 {
-  hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, s->shard.backend->ops->name);
+  hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard));
   hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
   field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
+  device(out, s);
   points(out, &s->counters);
   sensors(out, s);
   input(out, s);

@@ -144,10 +144,10 @@ static void end(struct hk_connection *c)
   hk_connection_finish(c);
 }
 
-static void refuse(struct hk_connection *c, uint16_t code, const char *message)
+static void tell(struct hk_connection *c, uint16_t code, const char *message)
 {
   (void)code;
   say_error(c, message);
 }
 
-const struct hk_connection_kind hk_text_kind = { hk_lines_space, hk_lines_wrote, step, end, refuse };
+const struct hk_connection_kind hk_text_kind = { hk_lines_space, hk_lines_wrote, step, end, tell };

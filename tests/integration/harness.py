@@ -238,15 +238,16 @@ address = 127.0.0.1:0
 class Daemon:
     """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
 
-    def __init__(self, detectors, keys='threads = 2\n', listeners=LISTENERS, limits=None):
+    def __init__(self, detectors, keys='threads = 2\n', listeners=LISTENERS, limits=None, backend=BACKEND, program=HANKELD,
+                 environment=None):
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
         with open(path, 'w') as f:
             drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
-            f.write(f'[daemon]\nbackend = {BACKEND}\n{drain}{keys}{listeners}{detectors}')
+            f.write(f'[daemon]\nbackend = {backend}\n{drain}{keys}{listeners}{detectors}')
         self.log, self.port, self.ready = [], {}, threading.Event()
-        self.process = subprocess.Popen([HANKELD, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        errors='replace', preexec_fn=limits)
+        self.process = subprocess.Popen([program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         if not self.ready.wait(WAIT) or self.process.poll() is not None:
@@ -304,10 +305,10 @@ class Daemon:
 
 
 class Case(unittest.TestCase):
-    def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', **how):
-        """A daemon that is ended after the test, which fails when that does not go well."""
+    def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', ends=0, **how):
+        """A daemon that is ended after the test, which fails when that does not go well (with exit code `ends`)."""
         d = Daemon(detectors, **how)
-        self.addCleanup(lambda: self.assertEqual(d.clean(), 0, 'the end of the log:\n' + '\n'.join(d.log[-60:])))
+        self.addCleanup(lambda: self.assertEqual(d.clean(), ends, 'the end of the log:\n' + '\n'.join(d.log[-60:])))
         return d
 
     def assert_grew_less(self, daemon, before, most):

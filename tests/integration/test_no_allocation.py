@@ -13,7 +13,7 @@ COUNTER = os.environ.get('COUNT_ALLOCATIONS')
 class NoAllocation(harness.Case):
     def allocations(self, ticks):
         """Allocations of a daemon that took so many ticks over binary and line protocol, and published all results."""
-        d = self.daemon(limits=lambda: os.environ.__setitem__('LD_PRELOAD', COUNTER))
+        d = self.daemon(environment={'LD_PRELOAD': COUNTER})
         with d.client() as watcher, d.client() as feeder, d.connect('line tcp') as lines:
             watcher.subscribe(SCORED | UNSCORED | ALERTS)
             handles = feeder.register(*(f'sensor {i}' for i in range(SENSORS)))

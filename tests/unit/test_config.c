@@ -76,6 +76,35 @@ static void test_values(void **state)
   hk_config_free(&c);
 }
 
+/* Whoever insists on the GPU is told by the end of the daemon that it is gone; others go on. */
+static void test_device_failure(void **state)
+{
+  static const struct {
+    const char *text;
+    uint32_t expected;
+  } cases[] = {
+    { "", HK_DEVICE_FAILURE_CPU },
+    { "backend = auto\n", HK_DEVICE_FAILURE_CPU },
+    { "backend = cuda\n", HK_DEVICE_FAILURE_STOP },
+    { "on_device_failure = auto\nbackend = cuda\n", HK_DEVICE_FAILURE_STOP },
+    { "backend = cuda\non_device_failure = cpu\n", HK_DEVICE_FAILURE_CPU },
+    { "on_device_failure = stop\n", HK_DEVICE_FAILURE_STOP },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hk_config c;
+    struct faults faults;
+    char text[256];
+    snprintf(text, sizeof text, "[daemon]\n%s" DETECTOR, cases[i].text);
+    assert_int_equal(read_text(&c, text, &faults), 0);
+    assert_int_equal(c.on_device_failure, cases[i].expected);
+    assert_true(c.device_timeout == 10000000000);
+    hk_config_free(&c);
+  }
+  expect_fault("[daemon]\non_device_failure = panic\n" DETECTOR, "on_device_failure = panic: not one of auto, cpu, stop");
+  expect_fault("[daemon]\ndevice_timeout = 10ms\n" DETECTOR, "x.conf:2: device_timeout = 10ms: at least 1 s, or off");
+}
+
 static void test_default_listeners(void **state)
 {
   (void)state;
@@ -182,8 +211,9 @@ static void test_example(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),     cmocka_unit_test(test_default_listeners),
-                                      cmocka_unit_test(test_faults),     cmocka_unit_test(test_all_faults_are_told),
-                                      cmocka_unit_test(test_long_lines), cmocka_unit_test(test_example) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
+                                      cmocka_unit_test(test_faults),        cmocka_unit_test(test_all_faults_are_told),
+                                      cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
+                                      cmocka_unit_test(test_device_failure) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

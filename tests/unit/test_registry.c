@@ -1,6 +1,7 @@
 /* The registry with a real backend: slots, handles and their generations, capacity, detectors by glob. */
 #include "daemon/registry.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,9 +12,15 @@
 
 struct fixture {
   struct hk_config config;
-  struct hk_backend *backend;
+  struct hk_device *device;
   struct hk_registry *registry;
 };
+
+static int device_open(struct fixture *f, struct hk_device **out, uint64_t memory)
+{
+  char error[256];
+  return hk_device_open(out, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, memory, NULL, error, sizeof error);
+}
 
 static int setup(void **state)
 {
@@ -26,18 +33,16 @@ static int setup(void **state)
     return -1;
   detectors[0].detector = parsed[0];
   detectors[1].detector = parsed[1];
-  f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 2, .max_sensors = 3000 };
-  const struct hk_backend_config c = { .detectors = parsed, .n_detectors = 2, .max_sensors = 3000, .threads = 1 };
+  f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 2, .max_sensors = 3000, .threads = 1 };
   *state = f;
-  return hk_reference_open(&f->backend, &c, error, sizeof error) != 0 ||
-         hk_registry_new(&f->registry, &f->config, f->backend) != 0;
+  return device_open(f, &f->device, 0) != 0 || hk_registry_new(&f->registry, &f->config, f->device) != 0;
 }
 
 static int teardown(void **state)
 {
   struct fixture *f = *state;
   hk_registry_free(f->registry);
-  f->backend->ops->close(f->backend);
+  hk_device_close(f->device);
   free(f);
   return 0;
 }
@@ -99,6 +104,7 @@ static void test_capacity_and_churn(void **state)
     assert_int_equal(take(f, name, &slot), 0);
   }
   assert_int_equal(take(f, "pump one too many", &slot), HANKEL_FULL);
+  assert_string_equal(hk_registry_full(f->registry), "max_sensors = 3000 are there; raise it, or set evict");
   assert_int_equal(take(f, "pump 77", &slot), 0);
   /* sensors come and go: tombstones must not pile up, and every name that is there is found */
   for (int i = 0; i < 20000; i++) {
@@ -113,10 +119,65 @@ static void test_capacity_and_churn(void **state)
   assert_int_equal(hk_registry_slots(f->registry), 3000);
 }
 
+struct refusals {
+  struct hk_registry *registry;
+  uint32_t n, first;
+};
+
+static void evict(void *arg, uint32_t slot)
+{
+  struct refusals *r = arg;
+  if (r->n++ == 0)
+    r->first = slot;
+  hk_registry_evict(r->registry, slot);
+}
+
+/* Another device takes over what it has room for, the first ones; handles hold, and so does the detector. */
+static void test_move(void **state)
+{
+  struct fixture *f = *state;
+  uint32_t slot, resolved, handles[1000];
+  char name[32];
+  for (unsigned i = 0; i < 1000; i++) {
+    snprintf(name, sizeof name, i % 2 ? "pump %u" : "fo%ux", i);
+    assert_int_equal(take(f, name, &slot), 0);
+    assert_int_equal(slot, i);
+    handles[i] = hk_registry_handle(f->registry, slot);
+  }
+  hk_registry_evict(f->registry, 5);
+  struct refusals refusals = { .registry = f->registry };
+  hk_registry_move(f->registry, NULL, evict, &refusals);
+  assert_int_equal(take(f, "pump new", &slot), HANKEL_FULL);
+  assert_non_null(strstr(hk_registry_full(f->registry), "lost"));
+  assert_int_equal(take(f, "pump 7", &slot), 0); /* known names are found all the same */
+  hk_registry_evict(f->registry, 7);
+
+  struct hk_device *other, *first = f->device;
+  const uint64_t memory = first->backend->ops->need(first->backend, 0, 1) + first->backend->ops->need(first->backend, 1, 1);
+  assert_int_equal(device_open(f, &other, memory), 0);
+  hk_registry_move(f->registry, other, evict, &refusals);
+  f->device = other;
+  hk_device_close(first);
+  assert_true(refusals.n > 0);
+  assert_true(refusals.first > 100);
+  assert_int_equal(hk_registry_count(f->registry), 998 - refusals.n);
+  for (unsigned i = 0; i < 1000; i++) {
+    const bool there = hk_registry_resolve(f->registry, handles[i], &resolved) == 0;
+    assert_int_equal(there, hk_registry_holds(f->registry, i));
+    assert_true(there || i == 5 || i == 7 || i >= refusals.first);
+    if (there) {
+      assert_int_equal(hk_registry_detector(f->registry, i), i % 2 ? 0 : 1);
+      assert_int_equal(other->backend->ops->add(other->backend, i, 0, 0), -EEXIST); /* it is bound there */
+    }
+  }
+  assert_non_null(strstr(hk_registry_full(f->registry), "raise memory"));
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_names_and_detectors, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_handles, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown) };
+                                      cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_move, setup, teardown) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,9 +177,69 @@ static void test_sources(void **state)
   hk_stage_free(stage);
 }
 
+static bool odd(void *arg, uint32_t slot)
+{
+  (*(unsigned *)arg)++;
+  return slot % 2 == 1;
+}
+
+/* Points of sensors that are gone go, out of the queue and out of chains; the others keep their order. */
+static void test_purge(void **state)
+{
+  (void)state;
+  struct hk_stage *stage;
+  uint32_t source, ended, sources[CAPACITY];
+  unsigned asked = 0;
+  struct hk_batch *b = batch_new(CAPACITY);
+  assert_int_equal(hk_stage_new(&stage, 2000, SENSORS), 0);
+  assert_int_equal(hk_stage_open(stage, &source), 0);
+  assert_int_equal(hk_stage_open(stage, &ended), 0);
+  int64_t time = 0;
+  for (; time < 800; time++) /* floods of two sensors, which become chains */
+    hk_stage_push(stage, source, time % 2 ? 7 : 8, time, 0);
+  hk_stage_fill(stage, b, sources);
+  assert_int_equal(b->n, 2 * HK_BATCH_PER_SENSOR);
+  for (; time < 1000; time++)
+    hk_stage_push(stage, time % SENSORS == 3 ? ended : source, (uint32_t)(time % SENSORS), time, 0);
+  hk_stage_close(stage, ended); /* all it has left is of a sensor that goes */
+  assert_int_equal(hk_stage_purge(stage, odd, &asked), 400 - HK_BATCH_PER_SENSOR + 100);
+  assert_true(asked > 0);
+  assert_int_equal(hk_stage_waiting(stage), 400 - HK_BATCH_PER_SENSOR + 100);
+  assert_int_equal(hk_stage_room(stage), 2000 - 400 + HK_BATCH_PER_SENSOR - 100);
+  assert_int_equal(hk_stage_pending_of(stage, 7), HK_BATCH_PER_SENSOR); /* in the batch */
+  assert_int_equal(hk_stage_pending_of(stage, 9), 0);
+  hk_stage_done(stage, b, sources);
+  uint32_t again;
+  assert_int_equal(hk_stage_open(stage, &again), 0);
+  assert_int_equal(again, ended); /* its number is free */
+  int64_t last[SENSORS] = { 0 };
+  uint32_t n = 0;
+  while (hk_stage_waiting(stage) > 0) {
+    hk_stage_fill(stage, b, sources);
+    for (uint32_t i = 0; i < b->n; i++, n++) {
+      assert_int_equal(b->slot[i] % 2, 0);
+      assert_true(b->time[i] >= last[b->slot[i]]);
+      last[b->slot[i]] = b->time[i] + 1;
+    }
+    hk_stage_done(stage, b, sources);
+  }
+  assert_int_equal(n, 400 - HK_BATCH_PER_SENSOR + 100);
+  assert_int_equal(hk_stage_pending(stage, source), 0);
+  for (int i = 0; i < 2000; i++) /* no cell and no place was lost */
+    hk_stage_push(stage, source, 8, i, 0);
+  while (hk_stage_waiting(stage) > 0) {
+    hk_stage_fill(stage, b, sources);
+    hk_stage_done(stage, b, sources);
+  }
+  assert_int_equal(hk_stage_room(stage), 2000);
+  batch_free(b);
+  hk_stage_free(stage);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_arrival_order), cmocka_unit_test(test_flood_delays_nobody),
-                                      cmocka_unit_test(test_random), cmocka_unit_test(test_sources) };
+                                      cmocka_unit_test(test_random), cmocka_unit_test(test_sources),
+                                      cmocka_unit_test(test_purge) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,33 @@
+/* Alerts: what subscribers have been told of each sensor's alerts: those that stand, and how many there were.
+ *
+ * The alerts themselves are decided in the backend. When its device is lost, or a sensor is evicted, the alerts that stood there
+ * would stay open with subscribers for ever, and the numbers of later ones begin anew: this remembers what is needed to clear
+ * the first and to go on with the second. Nothing here is touched by points that cause no event.
+ *
+ * Thread: the loop's. */
+#ifndef HK_ALERTS_H
+#define HK_ALERTS_H
+
+#include "cpu/backend.h"
+
+#include <stdbool.h>
+
+struct hk_alerts;
+
+/* Slots are below max_sensors. 0 and *out, or -ENOMEM. */
+int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
+void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
+
+/* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
+int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
+/* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that. */
+bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *cleared);
+/* The slot is about to be another sensor's. */
+void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
+
+/* Slots with an alert that stands: `n` of them, in no order. Valid until the next call. */
+const struct hk_event *hk_alerts_standing(const struct hk_alerts *alerts, uint32_t *n);
+/* Number of the sensor's last alert; 0: there was none. */
+uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
+
+#endif

@@ -1,0 +1,31 @@
+/* The backends that the daemon may compute with, and what it has to know of each beyond cpu/backend.h. */
+#ifndef HK_DAEMON_BACKEND_H
+#define HK_DAEMON_BACKEND_H
+
+#include "cpu/backend.h"
+#include "daemon/config.h"
+
+#include <stdbool.h>
+
+#define HK_IN_FLIGHT 4 /* batches between submit and reap */
+
+struct hk_backend_kind {
+  int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
+  /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
+  const char *(*failure)(struct hk_backend *b);
+  uint32_t batch; /* points that a batch holds */
+  bool device;    /* a device of its own, that may be lost or hang while the rest of the machine goes on */
+};
+
+/* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */
+extern const struct hk_backend_kind hk_backend_kinds[];
+
+/* Opens the backend of a choice (not auto), for the detectors and sensors of the configuration. memory: bytes that sensors may
+ * take, 0 = no limit. 0, or a negative errno with a message. */
+int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
+                    void (*ready)(void *arg), void *arg, char *error, size_t size);
+
+/* Why a backend failed, in words. */
+const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status);
+
+#endif

@@ -1,0 +1,260 @@
+/* hankeld with a device that fails on order: for `cuda` stands the cpu backend, all its operations handed through, that does
+ * what $HANKELD_FAULT says from the first batch on that has a point with the value FAULT_VALUE:
+ *
+ *   eio         that batch and all later ones come back with -EIO
+ *   submit      submit says -EIO
+ *   hang        that batch and all later ones never come back, and closing never ends
+ *   hang N      the same, but the device gets over it after N seconds
+ *   enomem      that batch comes back with -ENOMEM; enomem-always: and all later ones do
+ *   einval      that batch comes back with -EINVAL
+ *   block       submit does not return: what no backend may do
+ *   slow N      every batch comes back when it was asked for N times, whatever its values
+ *
+ * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors. The memory limit of the
+ * configuration does not hold on the device. */
+#include "daemon/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FAULT_VALUE (-666.5)
+#define PLACES 4
+
+enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, SLOW, ABSENT, ROOM };
+
+struct faulty {
+  struct hk_backend backend;
+  struct hk_backend *inner;
+  enum fault fault;
+  unsigned number; /* N */
+  bool broken;     /* the value has come */
+  struct {
+    struct hk_batch *batch;
+    int status; /* not 0: the inner backend does not have it */
+    unsigned asked;
+  } flight[PLACES]; /* ring, oldest first */
+  unsigned first, in_flight, sensors;
+  time_t over; /* when a hang is, on the monotonic clock; 0 = never */
+  void (*ready)(void *arg);
+  void *arg;
+};
+
+static struct faulty *from(struct hk_backend *b)
+{
+  return (struct faulty *)b;
+}
+
+static time_t now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec;
+}
+
+static bool ordered(const struct hk_batch *batch)
+{
+  for (uint32_t i = 0; batch->kind == HK_BATCH_POINTS && i < batch->n; i++)
+    if (batch->value[i] == FAULT_VALUE)
+      return true;
+  return false;
+}
+
+/* The status that a batch will have from us; 0: it is the inner backend's. */
+static int status_of(struct faulty *f, const struct hk_batch *batch)
+{
+  const bool now_is_it = ordered(batch);
+  if (now_is_it && !f->broken) {
+    f->broken = true;
+    f->over = f->number ? now() + f->number : 0;
+  }
+  switch (f->fault) {
+  case EIO_STATUS:
+  case HANG:
+    return f->broken ? -EIO : 0;
+  case ENOMEM_ONCE:
+    return now_is_it ? -ENOMEM : 0;
+  case ENOMEM_ALWAYS:
+    return f->broken ? -ENOMEM : 0;
+  case EINVAL_ONCE:
+    return now_is_it ? -EINVAL : 0;
+  default:
+    return 0;
+  }
+}
+
+static int faulty_submit(struct hk_backend *b, struct hk_batch *batch)
+{
+  struct faulty *f = from(b);
+  if (f->in_flight == PLACES)
+    return HK_AGAIN;
+  const int status = status_of(f, batch);
+  if (f->broken && f->fault == EIO_SUBMIT)
+    return -EIO;
+  while (f->broken && f->fault == BLOCK)
+    pause();
+  const int taken = status ? 0 : f->inner->ops->submit(f->inner, batch);
+  if (taken != 0)
+    return taken;
+  const unsigned place = (f->first + f->in_flight++) % PLACES;
+  f->flight[place].batch = batch;
+  f->flight[place].status = status;
+  f->flight[place].asked = 0;
+  if (status && f->fault != HANG)
+    f->ready(f->arg);
+  return 0;
+}
+
+static bool hangs(const struct faulty *f)
+{
+  return f->fault == HANG && f->broken && (f->over == 0 || now() < f->over);
+}
+
+static struct hk_batch *faulty_reap(struct hk_backend *b)
+{
+  struct faulty *f = from(b);
+  if (f->in_flight == 0)
+    return NULL;
+  struct hk_batch *batch = f->flight[f->first].batch;
+  if (f->fault == SLOW && ++f->flight[f->first].asked < f->number)
+    return NULL;
+  if (f->flight[f->first].status) {
+    if (hangs(f))
+      return NULL;
+    batch->status = f->flight[f->first].status;
+  } else if (!f->inner->ops->reap(f->inner)) {
+    return NULL;
+  }
+  f->first = (f->first + 1) % PLACES;
+  f->in_flight--;
+  return batch;
+}
+
+static void faulty_wait(struct hk_backend *b)
+{
+  struct faulty *f = from(b);
+  if (f->in_flight > 0 && !f->flight[f->first].status) {
+    f->inner->ops->wait(f->inner);
+    return;
+  }
+  while (f->in_flight > 0 && hangs(f))
+    sleep(1);
+  f->ready(f->arg); /* as late as a device's own thread might call it */
+}
+
+static uint64_t faulty_need(const struct hk_backend *b, uint32_t detector, uint64_t sensors)
+{
+  const struct hk_backend *inner = ((const struct faulty *)b)->inner;
+  return inner->ops->need(inner, detector, sensors);
+}
+
+static int faulty_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
+{
+  struct faulty *f = from(b);
+  if (f->fault == ROOM && f->sensors == f->number)
+    return HK_FULL;
+  f->sensors++;
+  return f->inner->ops->add(f->inner, slot, detector, seed);
+}
+
+static void faulty_remove(struct hk_backend *b, uint32_t slot)
+{
+  from(b)->sensors--;
+  from(b)->inner->ops->remove(from(b)->inner, slot);
+}
+
+static int64_t faulty_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
+{
+  return from(b)->inner->ops->export_(from(b)->inner, slot, state, size);
+}
+
+static int faulty_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
+{
+  return from(b)->inner->ops->import_(from(b)->inner, slot, state, size);
+}
+
+static void *faulty_alloc(struct hk_backend *b, size_t bytes)
+{
+  return from(b)->inner->ops->alloc(from(b)->inner, bytes);
+}
+
+static void faulty_free(struct hk_backend *b, void *memory)
+{
+  from(b)->inner->ops->free(from(b)->inner, memory);
+}
+
+static void faulty_close(struct hk_backend *b)
+{
+  from(b)->inner->ops->close(from(b)->inner);
+  free(b);
+}
+
+static const char *faulty_failure(struct hk_backend *b)
+{
+  return from(b)->fault == ROOM ? "4096 more bytes do not fit on the device" : from(b)->broken ? "fault on order" : "";
+}
+
+static enum fault read_order(unsigned *number)
+{
+  static const char *const words[] = { "",       "eio",   "submit", "hang",   "enomem", "enomem-always",
+                                       "einval", "block", "slow",   "absent", "room" };
+  const char *order = getenv("HANKELD_FAULT");
+  char word[16] = "";
+  *number = 0;
+  if (order && sscanf(order, "%15s %u", word, number) > 0)
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+      if (strcmp(words[i], word) == 0)
+        return (enum fault)i;
+  return NONE;
+}
+
+static int faulty_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
+{
+  static const struct hk_backend_ops ops = {
+    .name = "cuda",
+    .need = faulty_need,
+    .add = faulty_add,
+    .remove = faulty_remove,
+    .submit = faulty_submit,
+    .reap = faulty_reap,
+    .wait = faulty_wait,
+    .export_ = faulty_export,
+    .import_ = faulty_import,
+    .alloc = faulty_alloc,
+    .free = faulty_free,
+    .close = faulty_close,
+  };
+  struct faulty *f = calloc(1, sizeof *f);
+  struct hk_backend_config inner = *config;
+  if (!f)
+    return -ENOMEM;
+  f->backend.ops = &ops;
+  f->fault = read_order(&f->number);
+  f->ready = config->ready;
+  f->arg = config->ready_arg;
+  inner.memory = 0;
+  int status = -ENODEV;
+  if (f->fault == ABSENT)
+    snprintf(error, size, "no device, on order");
+  else
+    status = hk_cpu_open(&f->inner, &inner, error, size);
+  if (status != 0) {
+    free(f);
+    return status;
+  }
+  *out = &f->backend;
+  return 0;
+}
+
+int main(int argc, char **argv)
+{
+  const struct hk_backend_kind kinds[] = {
+    [HK_BACKEND_CPU] = hk_backend_kinds[HK_BACKEND_CPU],
+    [HK_BACKEND_CUDA] = { .open = faulty_open, .failure = faulty_failure, .batch = 4096, .device = true },
+    [HK_BACKEND_REFERENCE] = hk_backend_kinds[HK_BACKEND_REFERENCE],
+  };
+  return hk_program(argc, argv, kinds);
+}

@@ -1,0 +1,101 @@
+/* What is remembered of alerts: those that stand, and numbers. */
+#include "daemon/alerts.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SENSORS 300
+
+static void note(struct hk_alerts *a, uint32_t slot, uint32_t number, enum hk_event_kind kind, float score)
+{
+  const struct hk_event e = { .slot = slot, .number = number, .kind = (uint8_t)kind, .score = score, .index = 9 };
+  assert_int_equal(hk_alerts_note(a, &e), 0);
+}
+
+static void test_one(void **state)
+{
+  struct hk_alerts *a;
+  struct hk_event e;
+  uint32_t n;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  assert_int_equal(hk_alerts_number(a, 3), 0);
+  assert_false(hk_alerts_clear(a, 3, &e));
+  note(a, 3, 1, HK_EVENT_RAISED, 0.5f);
+  note(a, 3, 0, HK_EVENT_STALE, 0); /* a notice changes nothing */
+  note(a, 3, 1, HK_EVENT_CORRECTED, 0.75f);
+  assert_int_equal(hk_alerts_number(a, 3), 1);
+  assert_true(hk_alerts_clear(a, 3, &e));
+  assert_int_equal(e.kind, HK_EVENT_CLEARED);
+  assert_int_equal(e.number, 1);
+  assert_int_equal(e.slot, 3);
+  assert_true(e.score == 0.75f); /* the latest that was told */
+  assert_int_equal(e.index, UINT32_MAX);
+  assert_false(hk_alerts_clear(a, 3, &e));
+  assert_int_equal(hk_alerts_number(a, 3), 1);
+  note(a, 3, 2, HK_EVENT_RAISED, 0.5f);
+  note(a, 3, 2, HK_EVENT_CLEARED, 0.5f);
+  hk_alerts_standing(a, &n);
+  assert_int_equal(n, 0);
+  assert_int_equal(hk_alerts_number(a, 3), 2);
+  note(a, 3, 3, HK_EVENT_RAISED, 0.5f);
+  hk_alerts_forget(a, 3); /* now it is another sensor */
+  assert_false(hk_alerts_clear(a, 3, &e));
+  assert_int_equal(hk_alerts_number(a, 3), 0);
+  hk_alerts_free(a);
+}
+
+/* Against a plain table. */
+static void test_random(void **state)
+{
+  struct hk_alerts *a;
+  uint32_t number[SENSORS] = { 0 }, n;
+  bool stands[SENSORS] = { false };
+  uint64_t random = 88172645463325252ull;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  for (int step = 0; step < 100000; step++) {
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    const uint32_t slot = (uint32_t)(random >> 20) % SENSORS;
+    struct hk_event e;
+    if (!stands[slot]) {
+      note(a, slot, ++number[slot], HK_EVENT_RAISED, 1);
+      stands[slot] = true;
+    } else if (random % 3 == 0) {
+      assert_true(hk_alerts_clear(a, slot, &e));
+      assert_int_equal(e.slot, slot);
+      assert_int_equal(e.number, number[slot]);
+      stands[slot] = false;
+    } else if (random % 3 == 1) {
+      note(a, slot, number[slot], HK_EVENT_CLEARED, 1);
+      stands[slot] = false;
+    } else {
+      hk_alerts_forget(a, slot);
+      stands[slot] = false;
+      number[slot] = 0;
+    }
+  }
+  const struct hk_event *standing = hk_alerts_standing(a, &n);
+  uint32_t expected = 0;
+  for (uint32_t i = 0; i < n; i++)
+    assert_true(stands[standing[i].slot] && standing[i].number == number[standing[i].slot]);
+  for (uint32_t i = 0; i < SENSORS; i++) {
+    expected += stands[i];
+    assert_int_equal(hk_alerts_number(a, i), number[i]);
+  }
+  assert_int_equal(n, expected);
+  hk_alerts_free(a);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one), cmocka_unit_test(test_random) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
