@@ -59,8 +59,13 @@ int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds
                      uv_async_t *wake, char *excuse, size_t excuse_size, char *error, size_t size)
 {
   excuse[0] = 0;
-  if (config->backend != HK_BACKEND_AUTO)
-    return hk_device_open(out, &kinds[config->backend], config, config->memory, wake, error, size);
+  if (config->backend != HK_BACKEND_AUTO) {
+    const int status = hk_device_open(out, &kinds[config->backend], config, config->memory, wake, error, size);
+    const size_t length = status != 0 ? strlen(error) : 0;
+    if (status == -ENODEV)
+      snprintf(error + length, size - length, "; backend = cuda needs a GPU and its driver, backend = auto goes on without");
+    return status;
+  }
   if (hk_device_open(out, &kinds[HK_BACKEND_CUDA], config, config->memory, wake, excuse, excuse_size) == 0)
     return 0;
   return hk_device_open(out, &kinds[HK_BACKEND_CPU], config, config->memory, wake, error, size);

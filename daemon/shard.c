@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
+#define BATCH_TIME 250000000  /* ns that a batch should take at most, more or less */
+#define BATCH_LEAST 64        /* the part of its capacity below which it is not cut for that */
 #define BURIAL 2              /* s that an abandoned device gets at the end */
 
 static int64_t pop_launch(struct hk_shard *s)
@@ -133,12 +135,24 @@ static void swept(struct hk_shard *s, struct hk_batch *b)
   s->sweep = b;
 }
 
+/* Learns from a batch that took so long, of the device's own time, how many points the next may have. */
+static void pace(struct hk_shard *s, const struct hk_batch *b, int64_t busy)
+{
+  const uint32_t least = b->capacity / BATCH_LEAST;
+  if (busy > 2 * BATCH_TIME && s->most / 2 >= least)
+    s->most /= 2;
+  else if (busy < BATCH_TIME / 2 && b->n == s->most && s->most < b->capacity)
+    s->most *= 2;
+}
+
 /* The device may change meanwhile, when it turns out to be lost. */
 static void reap(struct hk_shard *s)
 {
   struct hk_batch *b;
   while (s->device && (b = s->device->backend->ops->reap(s->device->backend)) != NULL) {
-    const int64_t took = (hk_now() - pop_launch(s)) / 1000;
+    const int64_t now = hk_now(), launched = pop_launch(s), took = (now - launched) / 1000;
+    const int64_t busy = now - (launched > s->back_at ? launched : s->back_at); /* before, it was at the batch before */
+    s->back_at = now;
     if (b->status != 0) {
       failed(s, b, b->status);
       continue;
@@ -153,6 +167,7 @@ static void reap(struct hk_shard *s)
       bin++;
     s->latency[bin]++;
     s->counters->batches++;
+    pace(s, b, busy);
     count(s, b);
     s->results(s->arg, b);
     give_back(s, b);
@@ -196,7 +211,7 @@ void hk_shard_launch(struct hk_shard *s)
     if (!b) {
       b = s->free;
       s->free = b->next;
-      hk_stage_fill(s->stage, b, b->owner);
+      hk_stage_fill(s->stage, b, s->most, b->owner);
     }
     if (submit(s, b) == HK_AGAIN) {
       s->filled = b;
@@ -268,6 +283,7 @@ uint64_t hk_shard_latency(const struct hk_shard *s, double share)
 void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
 {
   s->device = device;
+  s->most = device->kind->batch / 16;
   for (unsigned i = 0; i < HK_IN_FLIGHT; i++) {
     device->batches[i]->next = s->free;
     s->free = device->batches[i];

@@ -1,7 +1,9 @@
 /* Shard: the sensors of one device, and the batches that go to and fro.
  *
  * A batch is launched as soon as a place in flight is free and anything waits, so batches grow by themselves under load and a
- * point waits for no timer. Results are handed to `results` in the order in which the batches were launched.
+ * point waits for no timer. They grow as far as one takes a quarter of a second or so: where scores are dear (wide windows,
+ * exact SVD, the CPU) results keep flowing, and silence means that something is wrong. Results are handed to `results` in the
+ * order in which the batches were launched.
  *
  * The stage is the side of the event loop, everything else the side of the device; they meet in hk_shard_launch and the reaping
  * alone. The loop never waits for the device.
@@ -58,11 +60,13 @@ struct hk_shard {
   struct hk_batch *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
   int64_t launched[HK_IN_FLIGHT];        /* ns: when */
   uint32_t first, in_flight;             /* of the rings */
+  uint32_t most;                         /* points of the next batch */
   bool sweep_due;
   int64_t evict;
   int64_t timeout;    /* ns; 0 = none */
   int64_t stalled;    /* ns that nothing has come back, while something was in flight and we looked */
   int64_t checked;    /* ns: when we last looked */
+  int64_t back_at;    /* ns: when a batch last came back */
   uint64_t back;      /* batches that have come back, */
   uint64_t back_then; /* and how many it were when we last looked */
   uint32_t refusals;  /* for want of memory, in a row */

@@ -212,12 +212,13 @@ static struct entry *entry_of(struct hk_stage *s, uint32_t slot)
   return e;
 }
 
-void hk_stage_fill(struct hk_stage *s, struct hk_batch *batch, uint32_t *sources)
+void hk_stage_fill(struct hk_stage *s, struct hk_batch *batch, uint32_t most, uint32_t *sources)
 {
+  const uint32_t room = most < batch->capacity ? most : batch->capacity;
   batch->n = 0;
   s->round++;
   /* Chains have at most half of the batch while others wait: sensors that flood share it, and delay nobody else. */
-  const uint32_t limit = s->queued > 0 ? batch->capacity / 2 : batch->capacity;
+  const uint32_t limit = s->queued > 0 ? room / 2 : room;
   for (uint32_t turns = s->n_chains; turns > 0 && batch->n < limit; turns--) {
     const uint32_t slot = s->chains[s->first_chain];
     s->first_chain = (s->first_chain + 1) & s->mask;
@@ -229,7 +230,7 @@ void hk_stage_fill(struct hk_stage *s, struct hk_batch *batch, uint32_t *sources
       s->n_chains++;
     }
   }
-  while (s->queued > 0 && batch->n < batch->capacity) {
+  while (s->queued > 0 && batch->n < room) {
     const struct point *p = &s->queue[s->head];
     struct entry *e = entry_of(s, p->slot);
     if (e->tail != 0 || e->taken == HK_BATCH_PER_SENSOR) {

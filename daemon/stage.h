@@ -40,8 +40,9 @@ void hk_stage_push(struct hk_stage *stage, uint32_t source, uint32_t slot, int64
 /* Takes out the points that wait for sensors that are gone. Returns how many. */
 uint32_t hk_stage_purge(struct hk_stage *stage, bool (*gone)(void *arg, uint32_t slot), void *arg);
 
-/* Moves what waits into an empty batch, as much as it holds. sources: batch->capacity numbers, receives the source of each. */
-void hk_stage_fill(struct hk_stage *stage, struct hk_batch *batch, uint32_t *sources);
+/* Moves what waits into an empty batch, as much as it holds and at most `most` points. sources: batch->capacity numbers, receives
+ * the source of each. */
+void hk_stage_fill(struct hk_stage *stage, struct hk_batch *batch, uint32_t most, uint32_t *sources);
 /* The points of a batch have been dealt with. */
 void hk_stage_done(struct hk_stage *stage, const struct hk_batch *batch, const uint32_t *sources);
 

@@ -179,6 +179,7 @@ static void output(struct hk_buffer *out, const struct hk_server *s)
   begin(out, "batches");
   field(out, "done", c->batches);
   field(out, "in_flight", s->shard.in_flight);
+  field(out, "points_at_most", s->shard.most);
   field(out, "points_waiting", hk_stage_waiting(s->stage));
   field(out, "backlog", s->config->backlog);
   field(out, "p50_us", hk_shard_latency(&s->shard, 0.5));

@@ -8,6 +8,7 @@
  *   enomem      that batch comes back with -ENOMEM; enomem-always: and all later ones do
  *   einval      that batch comes back with -EINVAL
  *   block       submit does not return: what no backend may do
+ *   rate N      it takes 1/N s for each point, whatever its values
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
  * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors. The memory limit of the
@@ -24,7 +25,7 @@
 #define FAULT_VALUE (-666.5)
 #define PLACES 4
 
-enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, SLOW, ABSENT, ROOM };
+enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM };
 
 struct faulty {
   struct hk_backend backend;
@@ -36,9 +37,11 @@ struct faulty {
     struct hk_batch *batch;
     int status; /* not 0: the inner backend does not have it */
     unsigned asked;
+    double due;     /* on the monotonic clock */
   } flight[PLACES]; /* ring, oldest first */
   unsigned first, in_flight, sensors;
-  time_t over; /* when a hang is, on the monotonic clock; 0 = never */
+  double over; /* when a hang is, on the monotonic clock; 0 = never */
+  double idle; /* when it has done all it was given */
   void (*ready)(void *arg);
   void *arg;
 };
@@ -48,11 +51,11 @@ static struct faulty *from(struct hk_backend *b)
   return (struct faulty *)b;
 }
 
-static time_t now(void)
+static double now(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec;
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static bool ordered(const struct hk_batch *batch)
@@ -103,6 +106,10 @@ static int faulty_submit(struct hk_backend *b, struct hk_batch *batch)
   f->flight[place].batch = batch;
   f->flight[place].status = status;
   f->flight[place].asked = 0;
+  if (f->fault == RATE && batch->kind == HK_BATCH_POINTS) {
+    f->idle = (f->idle > now() ? f->idle : now()) + (double)batch->n / f->number;
+    f->flight[place].due = f->idle;
+  }
   if (status && f->fault != HANG)
     f->ready(f->arg);
   return 0;
@@ -120,6 +127,8 @@ static struct hk_batch *faulty_reap(struct hk_backend *b)
     return NULL;
   struct hk_batch *batch = f->flight[f->first].batch;
   if (f->fault == SLOW && ++f->flight[f->first].asked < f->number)
+    return NULL;
+  if (f->fault == RATE && f->flight[f->first].due > now())
     return NULL;
   if (f->flight[f->first].status) {
     if (hangs(f))
@@ -199,8 +208,8 @@ static const char *faulty_failure(struct hk_backend *b)
 
 static enum fault read_order(unsigned *number)
 {
-  static const char *const words[] = { "",       "eio",   "submit", "hang",   "enomem", "enomem-always",
-                                       "einval", "block", "slow",   "absent", "room" };
+  static const char *const words[] = { "",       "eio",   "submit", "hang", "enomem", "enomem-always",
+                                       "einval", "block", "rate",   "slow", "absent", "room" };
   const char *order = getenv("HANKELD_FAULT");
   char word[16] = "";
   *number = 0;

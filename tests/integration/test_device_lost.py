@@ -308,6 +308,21 @@ class DeviceLost(Faulty):
             self.assertEqual((status['backend'], status['points']['unscored']), ('cuda', 1))
             self.assertGreater(status['batches']['p99_us'], 3000000)
 
+    def test_dear_scores_are_no_hang(self):
+        """A device that takes long for many points is given fewer at a time: results flow, and it does not count as lost."""
+        d = self.faulty('rate 3000')  # a batch of 4096, the most, would take longer than the timeout
+        n = 2000
+        with d.client() as c:
+            handles = c.register(*(f's {k}' for k in range(n)))
+            for i in range(9):
+                self.tick(c, handles, i)
+            most = [c.status()['batches']['points_at_most']]
+            while (status := c.status())['points']['pending'] > 0:
+                most.append(status['batches']['points_at_most'])
+                time.sleep(0.1)
+            self.assertEqual((status['backend'], status['points']['unscored']), ('cuda', 9 * n))
+            self.assertLess(max(most), 4096)
+
     def test_absent(self):
         """auto says why it takes the CPU, and goes on; cuda says what is wrong, and ends."""
         d = self.faulty('absent')
@@ -319,7 +334,8 @@ class DeviceLost(Faulty):
             f.flush()
             run = subprocess.run([PROGRAM, '-c', f.name], capture_output=True, text=True, timeout=harness.WAIT,
                                  env={**os.environ, 'HANKELD_FAULT': 'absent'}, check=False)
-        self.assertEqual((run.returncode, run.stderr), (1, 'hankeld: error: no device, on order\n'))
+        self.assertEqual((run.returncode, run.stderr), (1, 'hankeld: error: no device, on order; backend = cuda needs a GPU and '
+                                                                'its driver, backend = auto goes on without\n'))
 
     def test_device_full(self):
         d = self.faulty('room 3')

@@ -42,7 +42,7 @@ static void test_arrival_order(void **state)
     hk_stage_push(stage, source, (uint32_t)i % SENSORS, i, i * 0.5);
   assert_int_equal(hk_stage_room(stage), 0);
   for (int i = 0; i < 1000;) {
-    hk_stage_fill(stage, b, sources);
+    hk_stage_fill(stage, b, CAPACITY, sources);
     assert_true(b->n > 0);
     for (uint32_t k = 0; k < b->n; k++, i++) {
       assert_int_equal(b->time[k], i);
@@ -69,14 +69,14 @@ static void test_flood_delays_nobody(void **state)
   for (int i = 0; i < 1000; i++)
     hk_stage_push(stage, source, 7, i, 0);
   hk_stage_push(stage, source, 8, 0, 0);
-  hk_stage_fill(stage, b, sources);
+  hk_stage_fill(stage, b, CAPACITY, sources);
   assert_int_equal(b->n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, behind 1,000 points of sensor 7 */
   assert_int_equal(b->slot[b->n - 1], 8);
   hk_stage_done(stage, b, sources);
   int64_t next = HK_BATCH_PER_SENSOR;
   while (hk_stage_waiting(stage) > 0) {
     hk_stage_push(stage, source, 9, next, 0);
-    hk_stage_fill(stage, b, sources);
+    hk_stage_fill(stage, b, CAPACITY, sources);
     unsigned others = 0;
     for (uint32_t i = 0; i < b->n; i++) {
       if (b->slot[i] == 7)
@@ -127,7 +127,9 @@ static void test_random(void **state)
       assert_int_equal(hk_stage_pending(stage, source[i]), pending[i]);
     struct hk_batch *next = b[(oldest + in_flight) % 4];
     uint32_t of[SENSORS] = { 0 };
-    hk_stage_fill(stage, next, sources[(oldest + in_flight) % 4]);
+    const uint32_t most = rand() % 4 ? CAPACITY : 1 + (uint32_t)rand() % (2 * CAPACITY);
+    hk_stage_fill(stage, next, most, sources[(oldest + in_flight) % 4]);
+    assert_in_range(next->n, 0, most < CAPACITY ? most : CAPACITY);
     in_flight++;
     for (uint32_t i = 0; i < next->n; i++) {
       assert_int_equal(next->time[i], out[next->slot[i]]++);
@@ -156,14 +158,14 @@ static void test_sources(void **state)
   hk_stage_close(stage, first); /* its number must not be used again while a point of it is pending */
   assert_int_equal(hk_stage_open(stage, &second), 0);
   assert_int_not_equal(first, second);
-  hk_stage_fill(stage, b, sources);
+  hk_stage_fill(stage, b, CAPACITY, sources);
   assert_int_equal(hk_stage_pending_of(stage, 1), 1);
   hk_stage_done(stage, b, sources);
   assert_int_equal(hk_stage_pending_of(stage, 1), 0);
   assert_int_equal(hk_stage_open(stage, &third), 0);
   assert_int_equal(first, third);
   hk_stage_push(stage, third, 1, 0, 0);
-  hk_stage_fill(stage, b, sources);
+  hk_stage_fill(stage, b, CAPACITY, sources);
   hk_stage_done(stage, b, sources);
   assert_int_equal(hk_stage_open(stage, &first), 0); /* a source with nothing pending keeps its number until it is closed */
   assert_int_not_equal(first, third);
@@ -197,7 +199,7 @@ static void test_purge(void **state)
   int64_t time = 0;
   for (; time < 800; time++) /* floods of two sensors, which become chains */
     hk_stage_push(stage, source, time % 2 ? 7 : 8, time, 0);
-  hk_stage_fill(stage, b, sources);
+  hk_stage_fill(stage, b, CAPACITY, sources);
   assert_int_equal(b->n, 2 * HK_BATCH_PER_SENSOR);
   for (; time < 1000; time++)
     hk_stage_push(stage, time % SENSORS == 3 ? ended : source, (uint32_t)(time % SENSORS), time, 0);
@@ -215,7 +217,7 @@ static void test_purge(void **state)
   int64_t last[SENSORS] = { 0 };
   uint32_t n = 0;
   while (hk_stage_waiting(stage) > 0) {
-    hk_stage_fill(stage, b, sources);
+    hk_stage_fill(stage, b, CAPACITY, sources);
     for (uint32_t i = 0; i < b->n; i++, n++) {
       assert_int_equal(b->slot[i] % 2, 0);
       assert_true(b->time[i] >= last[b->slot[i]]);
@@ -228,7 +230,7 @@ static void test_purge(void **state)
   for (int i = 0; i < 2000; i++) /* no cell and no place was lost */
     hk_stage_push(stage, source, 8, i, 0);
   while (hk_stage_waiting(stage) > 0) {
-    hk_stage_fill(stage, b, sources);
+    hk_stage_fill(stage, b, CAPACITY, sources);
     hk_stage_done(stage, b, sources);
   }
   assert_int_equal(hk_stage_room(stage), 2000);

@@ -1,0 +1,157 @@
+"""A GPU that fails or hangs under the daemon, really: kernels that write astray or never end are launched in the daemon's own
+context (sabotage.cu). The daemon goes on with the CPU, or ends. Skipped where there is no GPU."""
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES, points, replay, until
+
+SABOTAGE = os.environ.get('SABOTAGE', '')
+W = 16
+SPAN = 3 * W - 1
+DETECTOR = f'window={W},interval=1s,alert=off'
+SECTION = harness.section('all', '*', DETECTOR)
+SENSORS = 200
+ASTRAY, SPIN = signal.SIGUSR1, signal.SIGUSR2
+
+
+def gpu():
+    """Whether hankeld finds a GPU."""
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+        f.write(f'[daemon]\nbackend = cuda\n{SECTION}')
+        f.flush()
+        run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=60, check=False)
+    return run.returncode == 0
+
+
+def wave(sensor, i):
+    return math.sin(i * 0.5 + sensor) + 0.3 * math.sin(i * 1.3)
+
+
+class DeviceFaults(harness.Case):
+    def start(self, keys, **how):
+        return self.daemon(SECTION, keys=f'threads = 2\n{keys}', environment={'LD_PRELOAD': SABOTAGE}, **how)
+
+    def tick(self, client, handles, first, n=1):
+        for i in range(first, first + n):
+            client.send(points(handles, [START + i * SECOND] * len(handles), [wave(k, i) for k in range(len(handles))]))
+
+    def sabotage(self, daemon, number, what):
+        daemon.process.send_signal(number)
+        until(lambda: any(line.startswith(f'sabotage {what}: ') for line in daemon.log), 'the sabotage')
+
+    def lost(self, client, handles, at):
+        """Feeds tick after tick until the device is lost; returns the number of the next tick and the status."""
+        end = time.monotonic() + harness.WAIT
+        while time.monotonic() < end:
+            self.tick(client, handles, at)
+            at += 1
+            status = client.status()
+            self.balanced(status)
+            if status['device']['state'] == 'lost':
+                return at, status
+            time.sleep(0.02)
+        raise AssertionError('the loss went unnoticed')
+
+    def goes_on(self, number, what, why):
+        d = self.start('device_timeout = 2s\n', backend='auto')
+        with d.client() as c:
+            self.assertEqual(c.status()['backend'], 'cuda')
+            c.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+            names = [f's {k}' for k in range(SENSORS)]
+            handles = c.register(*names)
+            self.tick(c, handles, 0, 100)
+            c.wait_results(100 * SENSORS)
+            self.assertEqual({r[4] for r in c.results[-SENSORS:]}, {'ok'})
+            before = len(c.results)
+            self.sabotage(d, number, what)
+            began = time.monotonic()
+            at, status = self.lost(c, handles, 100)
+            print(f'{what}: lost after {time.monotonic() - began:.2f} s, {status["device"]}')
+            self.assertEqual(status['backend'], 'cpu')
+            self.assertRegex(status['device']['why'], why)
+            dropped = status['points']['dropped']
+            self.assertGreater(dropped, 0)
+            self.tick(c, handles, at, 100)
+            c.wait_results((at + 100) * SENSORS - dropped)
+            status = until(lambda: (s := c.status())['points']['pending'] == 0 and s, 'nothing pending')
+            self.assertEqual(self.balanced(status)['dropped'], dropped)
+            self.assertEqual(dropped, status['dropped']['device_lost'])
+            until(lambda: c.ping() or sum(g[0] for g in c.gaps) == dropped, 'the gap notice')
+            self.assertEqual([code for code, _ in c.errors], [14])
+            # what the CPU gave is what a run gives that begins with its first point
+            after = [r for r in c.results[before:] if r[0] == names[7]]
+            with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
+                f.write(f'time,{names[7]}\n' + ''.join(f'{t},{v!r}\n' for _, t, v, _, _ in after))
+                f.flush()
+                rows, _ = replay(f.name, DETECTOR, 'cpu')
+            self.assertEqual([(r[1], r[3], r[4]) for r in after], [(r[1], r[2], r[3]) for r in rows])
+            self.assertEqual([r[4] for r in after[-50:]], ['ok'] * 50)
+        self.assertTrue(any(re.search('error: the cuda device is lost: ' + why, line) for line in d.log), d.log)
+        self.assertTrue(any('the CPU goes on: 200 sensors warm up again' in line for line in d.log), d.log)
+        began = time.monotonic()
+        self.assertEqual(d.stop(), 0)
+        print(f'{what}: ended after {time.monotonic() - began:.2f} s; the end of the log:', *d.log[-5:], sep='\n  ')
+
+    def test_error_goes_on_with_cpu(self):
+        self.goes_on(ASTRAY, 'astray', 'illegal')
+
+    def test_hang_goes_on_with_cpu(self):
+        self.goes_on(SPIN, 'spin', 'it hangs')
+
+    def ends(self, number, what):
+        d = self.start('device_timeout = 2s\n', backend='cuda', ends=1)
+        with d.client() as c:
+            handles = c.register(*(f's {k}' for k in range(SENSORS)))
+            self.tick(c, handles, 0, 50)
+            until(lambda: c.status()['points']['pending'] == 0, 'nothing pending')
+            self.sabotage(d, number, what)
+            self.tick(c, handles, 50)
+            with self.assertRaises(harness.Closed):
+                while True:
+                    c.keep(*c.receive()[::2])
+            self.assertEqual([code for code, _ in c.errors], [14, 13])
+        began = time.monotonic()
+        self.assertEqual(d.process.wait(harness.WAIT), 1)
+        print(f'{what}, stop: ended {time.monotonic() - began:.2f} s after the last words')
+
+    def test_error_stops(self):
+        self.ends(ASTRAY, 'astray')
+
+    def test_hang_stops(self):
+        self.ends(SPIN, 'spin')
+
+    def test_loop_runs_while_the_device_hangs(self):
+        """New sensors while the device hangs, more than there is memory for: the loop does not wait for the device."""
+        d = self.start('device_timeout = 4s\n', backend='auto')
+        with d.client() as c:
+            handles = c.register('first')
+            self.tick(c, handles, 0, 60)
+            until(lambda: c.status()['points']['pending'] == 0, 'nothing pending')
+            self.sabotage(d, SPIN, 'spin')
+            self.tick(c, handles, 60)
+            slowest = 0
+            for i in range(20):
+                began = time.monotonic()
+                c.register(*(f's {i} {k}' for k in range(1000)))
+                slowest = max(slowest, time.monotonic() - began)
+            status = c.status()
+            print(f'{status["sensors"]["count"]} sensors on {status["backend"]} while the device hangs; '
+                  f'the slowest thousand took {slowest:.3f} s')
+            self.assertLess(slowest, 2)
+            until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
+            self.assertEqual(c.status()['sensors']['count'], 20001)
+
+
+if __name__ == '__main__':
+    if not (SABOTAGE and gpu()):
+        print('skipped: no GPU here')
+        sys.exit(77)
+    unittest.main(verbosity=2)
