@@ -21,8 +21,9 @@
 #define MAKE_ALONE 32768 /* fewer points than this are made by one thread */
 #define BATCH (1u << 20)
 #define SENSORS_CUDA 262144
-#define ROOM_DEVICE (1u << 25)
-#define ROOM_HOST (1u << 20)
+#define ROOM_MOST (1u << 25) /* points made ahead, and how many at least; between, ROOM_TICKS ticks */
+#define ROOM_LEAST (1u << 20)
+#define ROOM_TICKS 16
 
 /* ---- signals ---- */
 
@@ -323,7 +324,8 @@ static int make_room(struct hk_load *load, const struct hk_load_config *config)
 {
   struct hk_backend *b = load->backend;
   const uint32_t most = config->batch ? config->batch : BATCH;
-  const uint32_t room = strcmp(b->ops->name, "cuda") == 0 ? ROOM_DEVICE : ROOM_HOST;
+  const uint64_t some = (uint64_t)ROOM_TICKS * load->sensors;
+  const uint32_t room = some > ROOM_MOST ? ROOM_MOST : some < ROOM_LEAST ? ROOM_LEAST : (uint32_t)some;
   load->capacity = most;
   if (most > HK_BATCH_PER_SENSOR && load->sensors < most / HK_BATCH_PER_SENSOR)
     load->capacity = load->sensors * HK_BATCH_PER_SENSOR; /* what hk_load_fill can use */
