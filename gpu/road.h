@@ -1,0 +1,68 @@
+/* The road of batches over the device, host side: memory, streams, and what is put on them for a batch (road.cu has the kernels).
+ *
+ * Three streams: `up` copies columns to the device, `down` copies scores and states back, `main` has everything between. So
+ * copies of one batch run while another is scored, and all work on sensors is in the order of `main`, where batches follow each
+ * other. Detectors of one batch run next to each other on side streams that leave `main` and come back to it.
+ *
+ * Thread: one (the shard's), but for hk_road_await. */
+#ifndef HK_ROAD_H
+#define HK_ROAD_H
+
+#include "gpu/records.h"
+
+#include <stdatomic.h>
+
+/* Streams for detectors that are scored next to each other. */
+#define HK_ROAD_SIDES 8
+
+/* A batch's place on the device. */
+struct hk_road_place {
+  struct hk_batch *batch;        /* set by hk_road_launch */
+  uint64_t number;               /* of the batch, from 1 */
+  bool small;                    /* nothing is copied: kernels read and write the batch's own memory */
+  struct hk_cuda_answer *answer; /* pinned */
+  unsigned char *device;         /* columns */
+  struct CUevent_st *up, *scored, *finished;
+};
+
+/* Owner: the backend that embeds it. */
+struct hk_road {
+  struct hk_detector *detectors; /* our copy */
+  struct hk_cuda_plan *plans;    /* one for each detector */
+  uint32_t n_detectors;
+  struct hk_records records;
+  uint32_t sweep_slab, sweep_record; /* where the next sweep begins */
+  struct CUstream_st *main, *up, *down, *side[HK_ROAD_SIDES];
+  struct CUevent_st *fork, *joined[HK_ROAD_SIDES];
+  unsigned char *scratch; /* on the device; what blocks work in */
+  struct hk_cuda_work work;
+  uint32_t room;         /* points of a batch that there is memory for */
+  uint64_t tasks;        /* that there is memory for */
+  uint32_t *launched;    /* detectors to be launched for a batch; room for all */
+  uint64_t *launched_by; /* by detector: number of the batch that it was last launched for */
+  struct hk_road_place *places;
+  struct hk_cuda_answer *answers; /* of the places, side by side */
+  uint32_t n_places;
+};
+
+/* r: all zero. 0, or a negative errno with a message; close is due either way. */
+int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint32_t places, char *error, size_t size);
+/* Everything on the device is done. */
+void hk_road_close(struct hk_road *r);
+
+/* Makes room for batches of so many points; no batch is on the device. 0, or a negative errno with a message: there is room for
+ * none now. */
+int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size);
+
+/* Puts a batch on the streams; there is room for it. 0 or a cudaError_t: then a part of it may be there. */
+int hk_road_launch(struct hk_road *r, struct hk_road_place *place, struct hk_batch *batch, uint64_t number);
+
+/* Waits until the device is done with a batch: at first without sleep where it may be soon. 0 or a cudaError_t. Any thread. */
+int hk_road_await(const struct hk_road_place *place);
+/* After hk_road_launch has failed: waits until no part of the batch is on the device, well or not. Any thread. */
+void hk_road_drain(const struct hk_road *r);
+
+/* Waits without sleep, for a short time. Returns whether *word has come to be at least `number`. */
+bool hk_road_spin(const _Atomic uint64_t *word, uint64_t number);
+
+#endif
