@@ -58,7 +58,8 @@ static __device__ bool hk_bound(const struct hk_cuda_directory *directory, uint3
 }
 
 /* Point i joins its sensor's chain. */
-static __device__ void hk_link(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot, uint32_t i)
+static __device__ void hk_link(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot,
+                               uint32_t i)
 {
   if (hk_bound(directory, slot))
     work->next[i] = atomicExch(&directory->last[slot], i);
@@ -82,8 +83,8 @@ static __device__ uint32_t hk_unchain(const uint32_t *next, uint32_t i, uint32_t
 }
 
 /* Makes the task of the sensor whose chain begins with point i. Called by whole warps; owner: this thread has such a point. */
-static __device__ void hk_list(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot, uint32_t i,
-                               bool owner)
+static __device__ void hk_list(const struct hk_cuda_directory *directory, const struct hk_cuda_work *work, uint32_t slot,
+                               uint32_t i, bool owner)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
   uint32_t point[HK_BATCH_PER_SENSOR], count = 0;
@@ -142,8 +143,9 @@ __global__ void hk_list_kernel(const struct hk_cuda_directory directory, const s
 }
 
 /* One block: HK_CUDA_SMALL / 1024 points a thread at most. */
-__global__ void hk_group_small_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work, const uint32_t *slot,
-                                      const int64_t *from_time, const double *from_value, int64_t *time, double *value, uint32_t n)
+__global__ void hk_group_small_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work,
+                                      const uint32_t *slot, const int64_t *from_time, const double *from_value, int64_t *time,
+                                      double *value, uint32_t n)
 {
   __shared__ uint32_t slots[HK_CUDA_SMALL];
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
@@ -161,7 +163,8 @@ __global__ void hk_group_small_kernel(const struct hk_cuda_directory directory, 
   }
 }
 
-__global__ void hk_finish_kernel(const struct hk_cuda_work work, uint32_t n_detectors, struct hk_cuda_answer *answer, uint64_t number)
+__global__ void hk_finish_kernel(const struct hk_cuda_work work, uint32_t n_detectors, struct hk_cuda_answer *answer,
+                                 uint64_t number)
 {
   for (uint32_t i = threadIdx.x; i < n_detectors; i += blockDim.x)
     work.n_tasks[i] = 0;
@@ -224,8 +227,9 @@ static uint32_t hk_blocks(uint64_t threads)
 
 int hk_cuda_road_load(void)
 {
-  const void *const kernels[] = { (const void *)hk_apply_kernel,       (const void *)hk_link_kernel,   (const void *)hk_list_kernel,
-                                  (const void *)hk_group_small_kernel, (const void *)hk_finish_kernel, (const void *)hk_sweep_kernel,
+  const void *const kernels[] = { (const void *)hk_apply_kernel,  (const void *)hk_link_kernel,
+                                  (const void *)hk_list_kernel,   (const void *)hk_group_small_kernel,
+                                  (const void *)hk_finish_kernel, (const void *)hk_sweep_kernel,
                                   (const void *)hk_fetch_kernel };
   struct cudaFuncAttributes attributes;
   cudaError_t error = cudaSuccess;
@@ -237,7 +241,8 @@ int hk_cuda_road_load(void)
 int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const void *memory, uint32_t first,
                   uint32_t n)
 {
-  hk_apply_kernel<<<hk_blocks((uint64_t)n * HK_WARP), HK_THREADS, 0, stream>>>(*directory, (const unsigned char *)memory, first, n);
+  hk_apply_kernel<<<hk_blocks((uint64_t)n * HK_WARP), HK_THREADS, 0, stream>>>(*directory, (const unsigned char *)memory, first,
+                                                                               n);
   return (int)cudaGetLastError();
 }
 
@@ -252,24 +257,25 @@ int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *di
 int hk_cuda_group_small(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
                         const struct hk_batch *batch, int64_t *time, double *value)
 {
-  const uint32_t warps = (batch->n + HK_WARP - 1) / HK_WARP;
-  hk_group_small_kernel<<<1, HK_WARP * (warps < 32 ? warps : 32), 0, stream>>>(*directory, *work, batch->slot, batch->time,
-                                                                               batch->value, time, value, batch->n);
+  const uint32_t warps = (batch->n + HK_WARP - 1) / HK_WARP, threads = warps < 32 ? HK_WARP * warps : 1024;
+  hk_group_small_kernel<<<1, threads, 0, stream>>>(*directory, *work, batch->slot, batch->time, batch->value, time, value,
+                                                   batch->n);
   return (int)cudaGetLastError();
 }
 
-int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors, struct hk_cuda_answer *answer,
-                   uint64_t number)
+int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors,
+                   struct hk_cuda_answer *answer, uint64_t number)
 {
-  hk_finish_kernel<<<1, n_detectors < HK_THREADS ? HK_WARP : HK_THREADS, 0, stream>>>(*work, n_detectors, answer, number);
+  const uint32_t threads = n_detectors > HK_WARP ? HK_THREADS : HK_WARP;
+  hk_finish_kernel<<<1, threads, 0, stream>>>(*work, n_detectors, answer, number);
   return (int)cudaGetLastError();
 }
 
-int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory, void *records,
-                  uint32_t n, int64_t idle, const struct hk_cuda_columns *columns)
+int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
+                  void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns)
 {
-  hk_sweep_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*d, *directory, (unsigned char *)records, hk_cuda_record_bytes(d), n, idle,
-                                                           *columns);
+  hk_sweep_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*d, *directory, (unsigned char *)records, hk_cuda_record_bytes(d), n,
+                                                           idle, *columns);
   return (int)cudaGetLastError();
 }
 

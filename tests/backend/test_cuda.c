@@ -1,9 +1,10 @@
-/* What only the CUDA backend has: it says why it cannot open, and what the device refused. Tests that need a
- * GPU are left out where there is none. */
-#include "cpu/backend.h"
+/* What only the CUDA backend has: it says why it cannot open, and what the device refused; batches large and small take
+ * different ways over the device; sensors move to and from the host. Tests that need a GPU are left out where there is none. */
 #include "gpu/cuda.h"
+#include "tests/backend/harness.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#define SECOND 1000000000ll
 
 static struct hk_detector detector;
 
@@ -75,6 +78,179 @@ static void batches_of_other_backends_are_refused(void **state)
   cuda->ops->close(cuda);
 }
 
+static int run(struct hk_backend *b, struct hk_batch *batch)
+{
+  assert_int_equal(b->ops->submit(b, batch), 0);
+  b->ops->wait(b);
+  assert_ptr_equal(b->ops->reap(b), batch);
+  return batch->status;
+}
+
+/* n points of `sensors` slots in turn, those of a sensor a second apart. */
+static void fill(struct hk_batch *batch, uint32_t n, uint32_t sensors, int64_t second)
+{
+  batch->n = n;
+  for (uint32_t i = 0; i < n; i++) {
+    batch->slot[i] = i % sensors;
+    batch->time[i] = (second + i / sensors) * SECOND;
+    batch->value[i] = sin((double)(second + i / sensors) * 0.9 + i % sensors);
+  }
+}
+
+/* A bad point in a batch of any size, at any place, whatever comes of the others: nothing is scored, and the next good batch is
+ * scored as if there had been no bad one. */
+static void bad_batches_leave_no_trace(void **state)
+{
+  (void)state;
+  enum { sensors = 2000, points = 20000 };
+  static const uint32_t sizes[] = { 1, 31, 33, 4095, 4096, 4097, points };
+  const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = sensors + 1 };
+  struct hk_backend *bad = open_with(&config), *good = open_with(&config);
+  struct hk_batch *batch = hk_batch_new(bad, points), *same = hk_batch_new(good, points);
+  for (uint32_t i = 0; i < sensors; i++) {
+    sensor_add(bad, i, 0, i);
+    sensor_add(good, i, 0, i);
+  }
+  int64_t second = 1;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++, second += 100) {
+    const uint32_t n = sizes[i];
+    for (uint32_t k = 0; k < 3; k++) {
+      fill(batch, n, sensors, second);
+      batch->slot[k * (n - 1) / 2] = k == 1 ? sensors : UINT32_MAX - k;
+      assert_int_equal(run(bad, batch), -EINVAL);
+      assert_non_null(strstr(hk_cuda_failure(bad), "not bound"));
+    }
+    if (n > HK_BATCH_PER_SENSOR) {
+      fill(batch, n, sensors, second);
+      for (uint32_t k = 0; k <= HK_BATCH_PER_SENSOR; k++)
+        batch->slot[n - 1 - k * (n / 66)] = 7;
+      assert_int_equal(run(bad, batch), -EINVAL);
+      assert_non_null(strstr(hk_cuda_failure(bad), "too many points"));
+    }
+    fill(batch, n, sensors, second);
+    fill(same, n, sensors, second);
+    assert_int_equal(run(bad, batch), 0);
+    assert_int_equal(run(good, same), 0);
+    assert_memory_equal(batch->score, same->score, n * sizeof *batch->score);
+    assert_memory_equal(batch->state, same->state, n);
+  }
+  hk_batch_free(batch);
+  hk_batch_free(same);
+  bad->ops->close(bad);
+  good->ops->close(good);
+}
+
+/* Slots change hands between batches, several times over: whatever is done to the host's backend and to the device's, points
+ * meet the same states. */
+static void slots_change_hands(void **state)
+{
+  (void)state;
+  enum { slots = 6000, rounds = 80 };
+  struct hk_detector detectors[3] = { detector, detector, detector };
+  detectors[1].window = detectors[1].gap = 20;
+  detectors[2].window = detectors[2].gap = 5;
+  struct hk_backend *b[2] = { backend_open(backend_kind("cpu"), detectors, 3, slots),
+                              backend_open(backend_kind("cuda"), detectors, 3, slots) };
+  struct hk_batch *batch[2] = { hk_batch_new(b[0], slots), hk_batch_new(b[1], slots) };
+  static bool bound[slots];
+  uint64_t random = 5;
+  uint32_t scored = 0;
+  for (int64_t round = 1; round <= rounds; round++) {
+    for (uint32_t k = 0; k < (round % 8 ? 100 : slots); k++) {
+      const uint32_t slot = (uint32_t)(test_random(&random) % slots), turn = (uint32_t)(test_random(&random) % 8);
+      for (int i = 0; i < 2; i++) {
+        if (turn > 0)
+          b[i]->ops->remove(b[i], slot);
+        if (turn > 1 || !bound[slot])
+          sensor_add(b[i], slot, turn % 3, slot);
+      }
+      bound[slot] = turn != 1 || !bound[slot];
+    }
+    for (int i = 0; i < 2; i++) {
+      batch[i]->n = 0;
+      for (uint32_t slot = 0; slot < slots; slot++) {
+        if (bound[slot] && (slot + round) % 9 > 0) {
+          batch[i]->slot[batch[i]->n] = slot;
+          batch[i]->time[batch[i]->n] = (slot + round) % 31 ? round * SECOND : SECOND;
+          batch[i]->value[batch[i]->n++] = sin((double)round * (1 + slot % 7)) + slot;
+        }
+      }
+      assert_int_equal(run(b[i], batch[i]), 0);
+    }
+    for (uint32_t i = 0; i < batch[0]->n; i++) {
+      if (batch[0]->state[i] != batch[1]->state[i])
+        fail_msg("round %d, slot %u: state %u on the host, %u on the device", (int)round, batch[0]->slot[i], batch[0]->state[i],
+                 batch[1]->state[i]);
+      scored += !isnan(batch[1]->score[i]);
+    }
+  }
+  assert_true(scored > 10000);
+  for (int i = 0; i < 2; i++) {
+    hk_batch_free(batch[i]);
+    b[i]->ops->close(b[i]);
+  }
+}
+
+/* Feeds points from..to-1, having moved all sensors over from another backend. */
+static struct hk_backend *go_on(const struct backend_kind *kind, const struct hk_detector *detectors, uint32_t n,
+                                struct hk_backend *before, const struct points *p, uint32_t from, uint32_t to,
+                                struct results *out)
+{
+  struct hk_backend *b = backend_open(kind, detectors, n, p->slots);
+  for (uint32_t i = 0; i < p->slots; i++) {
+    sensor_add(b, i, i % n, i);
+    if (!before)
+      continue;
+    uint8_t bytes[4000];
+    const int64_t size = before->ops->export_(before, i, bytes, sizeof bytes);
+    assert_in_range(size, 1, sizeof bytes);
+    assert_int_equal(b->ops->import_(b, i, bytes, (size_t)size), 0);
+  }
+  if (before)
+    before->ops->close(before);
+  feed(b, p, from, to, 1000, 0, out);
+  return b;
+}
+
+/* From the host to the device and back, in the middle: as if they had stayed. */
+static void sensors_move_to_the_host_and_back(void **state)
+{
+  (void)state;
+  enum { sensors = 60, each = 400 };
+  struct hk_detector detectors[2] = { detector, detector };
+  detectors[0].window = detectors[0].gap = 48;
+  detectors[1].window = detectors[1].gap = 33;
+  struct series series[sensors];
+  for (uint32_t i = 0; i < sensors; i++)
+    series[i] = series_new(SIGNAL_FREQUENCY, i, each);
+  struct points p = points_mix(series, sensors, 3);
+  for (uint32_t i = 0; i < sensors; i++)
+    series_free(&series[i]);
+  const struct backend_kind *cpu = backend_kind("cpu"), *cuda = backend_kind("cuda");
+  struct results stayed = results_new(p.n), moved = results_new(p.n);
+  struct hk_backend *b = go_on(cpu, detectors, 2, NULL, &p, 0, p.n, &stayed);
+  b->ops->close(b);
+  b = go_on(cpu, detectors, 2, NULL, &p, 0, p.n / 2, &moved);
+  b = go_on(cuda, detectors, 2, b, &p, p.n / 2, p.n / 4 * 3, &moved);
+  b = go_on(cpu, detectors, 2, b, &p, p.n / 4 * 3, p.n, &moved);
+  b->ops->close(b);
+  double most = 0;
+  uint32_t scores = 0;
+  for (uint32_t i = 0; i < p.n; i++) {
+    assert_int_equal(stayed.state[i], moved.state[i]);
+    assert_int_equal(isnan(stayed.score[i]), isnan(moved.score[i]));
+    if (!isnan(stayed.score[i])) {
+      most = fmax(most, fabs((double)stayed.score[i] - (double)moved.score[i]));
+      scores++;
+    }
+  }
+  print_message("# %u scores, %.2g apart at most\n", scores, most);
+  assert_true(scores > p.n / 4 && most < 2e-4);
+  results_free(&stayed);
+  results_free(&moved);
+  points_free(&p);
+}
+
 int main(void)
 {
   char error[256] = "";
@@ -90,6 +266,9 @@ int main(void)
     cmocka_unit_test(setups_that_make_no_sense_are_refused),
     cmocka_unit_test(refusals_have_figures),
     cmocka_unit_test(batches_of_other_backends_are_refused),
+    cmocka_unit_test(bad_batches_leave_no_trace),
+    cmocka_unit_test(slots_change_hands),
+    cmocka_unit_test(sensors_move_to_the_host_and_back),
   };
   struct hk_backend *b;
   const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = 1 };
