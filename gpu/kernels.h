@@ -152,15 +152,18 @@ int hk_cuda_road_load(void);
 int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const void *memory, uint32_t first,
                   uint32_t n);
 
-/* Tells n >= 1 points apart by sensor: fills in work's n_tasks, tasks and order; marks a bad batch as refused. */
-int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
-                  const uint32_t *slot, uint32_t n);
+/* Points as they come. */
+struct hk_cuda_points {
+  uint32_t *slot;
+  int64_t *time;
+  double *value;
+};
 
-/* The same for at most HK_CUDA_SMALL points in one launch; copies times and values, too, from the host's memory to `time` and
- * `value` on the device. */
-#define HK_CUDA_SMALL 4096
-int hk_cuda_group_small(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
-                        const struct hk_batch *batch, int64_t *time, double *value);
+/* Tells n >= 1 points apart by sensor: fills in work's n_tasks, tasks and order; marks a bad batch as refused. points: on the
+ * device. from: NULL, or pinned columns of the host that are brought to `points` first, by the same kernels: for small batches.
+ */
+int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
+                  const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t n);
 
 /* Ends a batch: answers, and makes the counters zero. */
 int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors,

@@ -10,14 +10,13 @@
 #include <time.h>
 
 #define SCRATCH_MAX ((uint64_t)1 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
+#define SMALL 4096                      /* points of a batch of which nothing is copied */
 #define LOOKED_AT 64                    /* of batches so small, only the detectors of their points are launched */
 #define SPIN_NS 200000                  /* a small batch is waited for without sleep for so long */
 
-/* Columns of a flight on the device, for `room` points, a multiple of 16. */
+/* Columns of a place on the device, for `room` points, a multiple of 16. */
 struct device_columns {
-  int64_t *time;
-  double *value;
-  uint32_t *slot;
+  struct hk_cuda_points points;
   float *score;
   uint8_t *state;
 };
@@ -26,10 +25,11 @@ struct device_columns {
 
 static struct device_columns device_columns(const struct hk_road_place *p, uint32_t room)
 {
-  struct device_columns d = { .time = (int64_t *)p->device };
-  d.value = (double *)(d.time + room);
-  d.slot = (uint32_t *)(d.value + room);
-  d.score = (float *)(d.slot + room);
+  struct device_columns d;
+  d.points.time = (int64_t *)p->device;
+  d.points.value = (double *)(d.points.time + room);
+  d.points.slot = (uint32_t *)(d.points.value + room);
+  d.score = (float *)(d.points.slot + room);
   d.state = (uint8_t *)(d.score + room);
   return d;
 }
@@ -142,8 +142,8 @@ static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct h
 {
   const struct device_columns d = device_columns(p, r->room);
   return (struct hk_cuda_columns){
-    .time = d.time,
-    .value = d.value,
+    .time = d.points.time,
+    .value = d.points.value,
     .order = r->work.order,
     .score = p->small ? p->batch->score : d.score,
     .state = p->small ? p->batch->state : d.state,
@@ -157,13 +157,13 @@ static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct h
 
 static cudaError_t copy_up(const struct hk_road *r, const struct hk_road_place *p)
 {
-  const struct device_columns d = device_columns(p, r->room);
+  const struct hk_cuda_points to = device_columns(p, r->room).points;
   const struct hk_batch *batch = p->batch;
-  cudaError_t failed = cudaMemcpyAsync(d.slot, batch->slot, batch->n * sizeof *d.slot, cudaMemcpyHostToDevice, r->up);
+  cudaError_t failed = cudaMemcpyAsync(to.slot, batch->slot, batch->n * sizeof *to.slot, cudaMemcpyHostToDevice, r->up);
   if (!failed)
-    failed = cudaMemcpyAsync(d.time, batch->time, batch->n * sizeof *d.time, cudaMemcpyHostToDevice, r->up);
+    failed = cudaMemcpyAsync(to.time, batch->time, batch->n * sizeof *to.time, cudaMemcpyHostToDevice, r->up);
   if (!failed)
-    failed = cudaMemcpyAsync(d.value, batch->value, batch->n * sizeof *d.value, cudaMemcpyHostToDevice, r->up);
+    failed = cudaMemcpyAsync(to.value, batch->value, batch->n * sizeof *to.value, cudaMemcpyHostToDevice, r->up);
   if (!failed)
     failed = cudaEventRecord(p->up, r->up);
   if (!failed)
@@ -187,14 +187,14 @@ static cudaError_t copy_down(const struct hk_road *r, const struct hk_road_place
 
 static cudaError_t launch_points(struct hk_road *r, const struct hk_road_place *p)
 {
-  const struct device_columns d = device_columns(p, r->room);
+  const struct hk_cuda_points points = device_columns(p, r->room).points;
+  const struct hk_cuda_points from = { p->batch->slot, p->batch->time, p->batch->value };
   const struct hk_cuda_columns columns = columns_of(r, p);
   cudaError_t failed = p->small ? cudaSuccess : copy_up(r, p);
   if (!failed)
     failed = tasks_make(r);
   if (!failed)
-    failed = (cudaError_t)(p->small ? hk_cuda_group_small(r->main, &r->records.directory, &r->work, p->batch, d.time, d.value)
-                                    : hk_cuda_group(r->main, &r->records.directory, &r->work, d.slot, p->batch->n));
+    failed = (cudaError_t)hk_cuda_group(r->main, &r->records.directory, &r->work, p->small ? &from : NULL, &points, p->batch->n);
   return failed ? failed : launch_scores(r, p, &columns);
 }
 
@@ -232,7 +232,7 @@ int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *
   const bool points = batch->kind == HK_BATCH_POINTS;
   p->batch = batch;
   p->number = number;
-  p->small = !points || batch->n <= HK_CUDA_SMALL;
+  p->small = !points || batch->n <= SMALL;
   hk_records_touch(&r->records);
   cudaError_t failed = !points ? launch_sweep(r, p) : batch->n > 0 ? launch_points(r, p) : cudaSuccess;
   if (!failed)

@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #define HK_THREADS 256u
+#define HK_BLOCK_MOST 1024u /* threads of a block, at most */
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
 
@@ -127,40 +128,47 @@ static __device__ void hk_list(const struct hk_cuda_directory *directory, const 
   }
 }
 
-__global__ void hk_link_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work, const uint32_t *slot,
-                               uint32_t n)
+/* Brings point i to the device, if it is not there. Returns its slot. */
+static __device__ uint32_t hk_bring(const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t i)
+{
+  if (!from->slot)
+    return points->slot[i];
+  const uint32_t slot = from->slot[i];
+  points->slot[i] = slot;
+  points->time[i] = from->time[i];
+  points->value[i] = from->value[i];
+  return slot;
+}
+
+static __device__ bool hk_owner(const struct hk_cuda_directory *directory, uint32_t slot, uint32_t i)
+{
+  return slot < directory->max && directory->last[slot] == i;
+}
+
+__global__ void hk_link_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work,
+                               const struct hk_cuda_points from, const struct hk_cuda_points points, uint32_t n)
 {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n)
-    hk_link(&directory, &work, slot[i], i);
+    hk_link(&directory, &work, hk_bring(&from, &points, i), i);
 }
 
 __global__ void hk_list_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work, const uint32_t *slot,
                                uint32_t n)
 {
   const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, at = i < n ? slot[i] : HK_CUDA_NONE;
-  hk_list(&directory, &work, at, i, i < n && at < directory.max && directory.last[at] == i);
+  hk_list(&directory, &work, at, i, hk_owner(&directory, at, i));
 }
 
-/* One block: HK_CUDA_SMALL / 1024 points a thread at most. */
-__global__ void hk_group_small_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work,
-                                      const uint32_t *slot, const int64_t *from_time, const double *from_value, int64_t *time,
-                                      double *value, uint32_t n)
+/* Both for a batch that fits one block. */
+__global__ void hk_group_kernel(const struct hk_cuda_directory directory, const struct hk_cuda_work work,
+                                const struct hk_cuda_points from, const struct hk_cuda_points points, uint32_t n)
 {
-  __shared__ uint32_t slots[HK_CUDA_SMALL];
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const int64_t t = from_time[i];
-    const double x = from_value[i];
-    slots[i] = slot[i];
-    hk_link(&directory, &work, slots[i], i);
-    time[i] = t;
-    value[i] = x;
-  }
+  const uint32_t i = threadIdx.x, at = i < n ? hk_bring(&from, &points, i) : HK_CUDA_NONE;
+  if (i < n)
+    hk_link(&directory, &work, at, i);
   __syncthreads();
-  for (uint32_t from = 0; from < n; from += blockDim.x) {
-    const uint32_t i = from + threadIdx.x, at = i < n ? slots[i] : HK_CUDA_NONE;
-    hk_list(&directory, &work, at, i, i < n && at < directory.max && directory.last[at] == i);
-  }
+  hk_list(&directory, &work, at, i, hk_owner(&directory, at, i));
 }
 
 __global__ void hk_finish_kernel(const struct hk_cuda_work work, uint32_t n_detectors, struct hk_cuda_answer *answer,
@@ -228,7 +236,7 @@ static uint32_t hk_blocks(uint64_t threads)
 int hk_cuda_road_load(void)
 {
   const void *const kernels[] = { (const void *)hk_apply_kernel,  (const void *)hk_link_kernel,
-                                  (const void *)hk_list_kernel,   (const void *)hk_group_small_kernel,
+                                  (const void *)hk_list_kernel,   (const void *)hk_group_kernel,
                                   (const void *)hk_finish_kernel, (const void *)hk_sweep_kernel,
                                   (const void *)hk_fetch_kernel };
   struct cudaFuncAttributes attributes;
@@ -247,19 +255,16 @@ int hk_cuda_apply(struct CUstream_st *stream, const struct hk_cuda_directory *di
 }
 
 int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
-                  const uint32_t *slot, uint32_t n)
+                  const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t n)
 {
-  hk_link_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*directory, *work, slot, n);
-  hk_list_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*directory, *work, slot, n);
-  return (int)cudaGetLastError();
-}
-
-int hk_cuda_group_small(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
-                        const struct hk_batch *batch, int64_t *time, double *value)
-{
-  const uint32_t warps = (batch->n + HK_WARP - 1) / HK_WARP, threads = warps < 32 ? HK_WARP * warps : 1024;
-  hk_group_small_kernel<<<1, threads, 0, stream>>>(*directory, *work, batch->slot, batch->time, batch->value, time, value,
-                                                   batch->n);
+  const struct hk_cuda_points none = { NULL, NULL, NULL };
+  if (n <= HK_BLOCK_MOST) {
+    const uint32_t threads = (n + HK_WARP - 1) / HK_WARP * HK_WARP;
+    hk_group_kernel<<<1, threads, 0, stream>>>(*directory, *work, from ? *from : none, *points, n);
+  } else {
+    hk_link_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*directory, *work, from ? *from : none, *points, n);
+    hk_list_kernel<<<hk_blocks(n), HK_THREADS, 0, stream>>>(*directory, *work, points->slot, n);
+  }
   return (int)cudaGetLastError();
 }
 
