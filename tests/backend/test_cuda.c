@@ -1,5 +1,6 @@
 /* What only the CUDA backend has: it says why it cannot open, and what the device refused; batches large and small take
  * different ways over the device; sensors move to and from the host. Tests that need a GPU are left out where there is none. */
+#include "cpu/state.h"
 #include "gpu/cuda.h"
 #include "tests/backend/harness.h"
 
@@ -251,6 +252,68 @@ static void sensors_move_to_the_host_and_back(void **state)
   points_free(&p);
 }
 
+/* Makes a state one whose window cannot be scored: sums over it are infinite or not a number. */
+static void poison(const struct hk_detector *d, void *state, size_t size)
+{
+  static float ring[HK_SPAN_MAX], feedback[HK_WINDOW_MAX];
+  struct hk_window w = { 0 };
+  struct hk_alert a = { 0 };
+  assert_int_equal(hk_state_read(state, size, d, &w, &a, ring, feedback), 0);
+  for (uint32_t i = 0; i < w.count; i++)
+    ring[i] = hk_sample_tag(i % 3 ? 3e38f : -3e38f, false);
+  w.filled = 0;
+  hk_state_write(state, d, &w, &a, ring, feedback);
+}
+
+/* What is wrong with one sensor shows in none of those that are scored with it. */
+static void a_poisoned_window_harms_one_sensor(void **state)
+{
+  (void)state;
+  enum { sensors = 150, each = 260, before = 220 };
+  static const char *const texts[] = { "window=48,interval=1s", "window=33,interval=1s", "window=20,algorithm=svd,interval=1s" };
+  struct hk_detector detectors[3];
+  char error[256];
+  for (uint32_t i = 0; i < 3; i++)
+    assert_int_equal(hk_detector_parse(texts[i], &detectors[i], error, sizeof error), 0);
+  struct series series[sensors];
+  for (uint32_t i = 0; i < sensors; i++)
+    series[i] = series_new(SIGNAL_SINE, i, each);
+  struct points p = points_mix(series, sensors, 3);
+  for (uint32_t i = 0; i < sensors; i++)
+    series_free(&series[i]);
+  const uint32_t middle = (uint32_t)((uint64_t)p.n * before / each);
+  const struct backend_kind *cuda = backend_kind("cuda");
+  struct results well = results_new(p.n), ill = results_new(p.n);
+  struct hk_backend *b = go_on(cuda, detectors, 3, NULL, &p, 0, middle, &well),
+                    *other = backend_open(cuda, detectors, 3, sensors);
+  for (uint32_t i = 0; i < sensors; i++) {
+    uint8_t bytes[4000];
+    const int64_t size = b->ops->export_(b, i, bytes, sizeof bytes);
+    assert_in_range(size, 1, sizeof bytes);
+    if (i % 7 == 0)
+      poison(&detectors[i % 3], bytes, (size_t)size);
+    sensor_add(other, i, i % 3, i);
+    assert_int_equal(other->ops->import_(other, i, bytes, (size_t)size), 0);
+  }
+  feed(b, &p, middle, p.n, 1000, 0, &well);
+  feed(other, &p, middle, p.n, 1000, 0, &ill);
+  uint32_t harmed = 0, scores = 0;
+  for (uint32_t i = middle; i < p.n; i++) {
+    const bool same = well.state[i] == ill.state[i] && memcmp(&well.score[i], &ill.score[i], sizeof(float)) == 0;
+    harmed += !same;
+    scores += !isnan(well.score[i]);
+    if (!same && p.slot[i] % 7 > 0)
+      fail_msg("point %u of slot %u: score %.9g, and next to a poisoned window %.9g", i, p.slot[i], (double)well.score[i],
+               (double)ill.score[i]);
+  }
+  assert_true(harmed > 10 && scores > 1000);
+  b->ops->close(b);
+  other->ops->close(other);
+  results_free(&well);
+  results_free(&ill);
+  points_free(&p);
+}
+
 int main(void)
 {
   char error[256] = "";
@@ -269,6 +332,7 @@ int main(void)
     cmocka_unit_test(bad_batches_leave_no_trace),
     cmocka_unit_test(slots_change_hands),
     cmocka_unit_test(sensors_move_to_the_host_and_back),
+    cmocka_unit_test(a_poisoned_window_harms_one_sensor),
   };
   struct hk_backend *b;
   const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = 1 };
