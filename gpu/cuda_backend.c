@@ -42,9 +42,10 @@ struct cuda_backend {
   pthread_cond_t changed;
   uint64_t submitted, reaped; /* batches so far; under lock */
   _Atomic uint64_t finished;  /* changed under lock */
-  /* under lock: close was called; the watching thread is busy with a batch that the device is done with; it has ended; the
-   * device did not answer in time, and what it may write to is left to it */
-  bool closing, finishing, ended, hung;
+  uint64_t overdue;           /* 1 + the number of batches finished when one was waited for in vain; under lock */
+  /* under lock: close was called; the watching thread is busy with a batch that the device is done with; the device was given up
+   * as hung, and what it may write to is left to it */
+  bool closing, finishing, hung;
   _Atomic bool lost; /* the device failed: it is not used again */
   char loss[TEXT];   /* how; written before `lost` is set */
 };
@@ -173,8 +174,6 @@ static void *watch(void *arg)
       c->ready(c->ready_arg);
     pthread_mutex_lock(&c->lock);
   }
-  c->ended = true;
-  pthread_cond_broadcast(&c->changed);
   pthread_mutex_unlock(&c->lock);
   return NULL;
 }
@@ -209,18 +208,19 @@ static void backend_wait(struct hk_backend *b)
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Waits until nothing is in flight (and, with `end`, the watching thread has ended) or the device must be taken for hung. Returns
- * whether all is well. Under lock. */
-static bool calm(struct cuda_backend *c, bool end)
+/* Waits until nothing is in flight; not for ever, and not a second time when no batch has come back since. Returns whether that
+ * is so. Under lock. */
+static bool calm(struct cuda_backend *c)
 {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += HUNG_SECONDS;
-  int late = 0;
-  while (!c->hung && (c->finished < c->submitted || (end && !c->ended)) && (!late || c->finishing))
+  int late = c->overdue == c->finished + 1 ? ETIMEDOUT : 0;
+  while (c->finished < c->submitted && (!late || c->finishing))
     late = pthread_cond_timedwait(&c->changed, &c->lock, &until);
-  c->hung = c->hung || c->finished < c->submitted;
-  return !c->hung;
+  if (c->finished < c->submitted)
+    c->overdue = c->finished + 1;
+  return c->finished == c->submitted;
 }
 
 static uint64_t backend_need(const struct hk_backend *b, uint32_t detector, uint64_t sensors)
@@ -268,7 +268,9 @@ static void backend_free(struct hk_backend *b, void *memory)
 {
   struct cuda_backend *c = from(b);
   pthread_mutex_lock(&c->lock);
-  const bool well = calm(c, false); /* giving pinned memory back waits for the device */
+  const bool well = calm(c); /* giving pinned memory back waits for the device */
+  for (uint64_t i = c->finished; !well && i < c->submitted; i++)
+    c->hung = c->hung || c->flights[i % c->in_flight].batch->time == memory; /* the caller has given the device up */
   pthread_mutex_unlock(&c->lock);
   if (well)
     (void)cudaFreeHost(memory); /* fails only when the device is lost, and then the process has lost the memory too */
@@ -302,9 +304,9 @@ static void backend_close(struct hk_backend *b)
   pthread_mutex_lock(&c->lock);
   c->closing = true;
   pthread_cond_broadcast(&c->changed);
-  const bool well = calm(c, true);
+  c->hung = !calm(c) || c->hung;
   pthread_mutex_unlock(&c->lock);
-  if (!well) {
+  if (c->hung) {
     /* The thread and all memory stay: the device may come back to them. */
     fprintf(stderr,
             "hankeld: the GPU has not finished its work for %d s: it is left to itself, its memory is lost to this process\n",

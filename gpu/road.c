@@ -11,7 +11,7 @@
 
 #define SCRATCH_MAX ((uint64_t)1 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
 #define SMALL 4096                      /* points of a batch of which nothing is copied */
-#define LOOKED_AT 64                    /* of batches so small, only the detectors of their points are launched */
+#define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
 #define SPIN_NS 200000                  /* a small batch is waited for without sleep for so long */
 
 /* Columns of a place on the device, for `room` points, a multiple of 16. */
@@ -85,12 +85,13 @@ static cudaError_t tasks_make(struct hk_road *r)
   return failed;
 }
 
-/* Which detectors are to be launched: those that have sensors; of a few points, theirs. Returns how many. */
+/* Which detectors are to be launched: those that have sensors; where points are few for so many, those of the points. Returns how
+ * many. */
 static uint32_t choose(struct hk_road *r, const struct hk_road_place *p)
 {
   const struct hk_records *sensors = &r->records;
   const struct hk_batch *batch = p->batch;
-  if (batch->n > LOOKED_AT || sensors->n_active < 2) {
+  if (sensors->n_active < 2 || batch->n / LOOKED_AT >= sensors->n_active) {
     memcpy(r->launched, sensors->active, sensors->n_active * sizeof *sensors->active);
     return sensors->n_active;
   }
