@@ -124,7 +124,7 @@ static cudaError_t flight_await(struct cuda_backend *c, const struct flight *f)
 {
   if (f->broken)
     hk_road_drain(&c->road); /* nothing may write to what the caller gets back */
-  return f->status ? cudaSuccess : (cudaError_t)hk_road_await(&c->road.places[f - c->flights]);
+  return f->status ? cudaSuccess : (cudaError_t)hk_road_await(&c->road, &c->road.places[f - c->flights]);
 }
 
 static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t failed)

@@ -12,7 +12,8 @@
 #define SCRATCH_MAX ((uint64_t)1 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
 #define SMALL 4096                      /* points of a batch of which nothing is copied */
 #define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
-#define SPIN_NS 200000                  /* a small batch is waited for without sleep for so long */
+#define SPIN_NS 200000                  /* a small batch is waited for without sleep for so long, */
+#define PAUSE_NS 30000                  /* and then looked for after so long a sleep */
 
 /* Columns of a place on the device, for `room` points, a multiple of 16. */
 struct device_columns {
@@ -240,8 +241,8 @@ int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *
     failed = (cudaError_t)hk_cuda_finish(r->main, &r->work, r->n_detectors, p->answer, number);
   if (!failed && !p->small)
     failed = copy_down(r, p);
-  if (!failed)
-    failed = cudaEventRecord(p->finished, p->small ? r->main : r->down);
+  if (!failed && !p->small)
+    failed = cudaEventRecord(p->finished, r->down);
   return (int)failed;
 }
 
@@ -261,11 +262,20 @@ bool hk_road_spin(const _Atomic uint64_t *word, uint64_t number)
   return true;
 }
 
-int hk_road_await(const struct hk_road_place *p)
+int hk_road_await(const struct hk_road *r, const struct hk_road_place *p)
 {
-  if (p->small && hk_road_spin((const _Atomic uint64_t *)&p->answer->done, p->number))
+  if (!p->small)
+    return (int)cudaEventSynchronize(p->finished);
+  const _Atomic uint64_t *done = (const _Atomic uint64_t *)&p->answer->done;
+  const struct timespec pause = { 0, PAUSE_NS };
+  if (hk_road_spin(done, p->number))
     return 0;
-  return (int)cudaEventSynchronize(p->finished);
+  for (; atomic_load_explicit(done, memory_order_acquire) < p->number; nanosleep(&pause, NULL)) {
+    const cudaError_t state = cudaStreamQuery(r->main);
+    if (state && state != cudaErrorNotReady)
+      return (int)state;
+  }
+  return 0;
 }
 
 void hk_road_drain(const struct hk_road *r)

@@ -17,12 +17,12 @@
 
 /* A batch's place on the device. */
 struct hk_road_place {
-  struct hk_batch *batch;        /* set by hk_road_launch */
-  uint64_t number;               /* of the batch, from 1 */
-  bool small;                    /* nothing is copied: kernels read and write the batch's own memory */
-  struct hk_cuda_answer *answer; /* pinned */
-  unsigned char *device;         /* columns */
-  struct CUevent_st *up, *scored, *finished;
+  struct hk_batch *batch;                    /* set by hk_road_launch */
+  uint64_t number;                           /* of the batch, from 1 */
+  bool small;                                /* nothing is copied: kernels read and write the batch's own memory */
+  struct hk_cuda_answer *answer;             /* pinned */
+  unsigned char *device;                     /* columns */
+  struct CUevent_st *up, *scored, *finished; /* not of small batches */
 };
 
 /* Owner: the backend that embeds it. */
@@ -58,7 +58,7 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size);
 int hk_road_launch(struct hk_road *r, struct hk_road_place *place, struct hk_batch *batch, uint64_t number);
 
 /* Waits until the device is done with a batch: at first without sleep where it may be soon. 0 or a cudaError_t. Any thread. */
-int hk_road_await(const struct hk_road_place *place);
+int hk_road_await(const struct hk_road *r, const struct hk_road_place *place);
 /* After hk_road_launch has failed: waits until no part of the batch is on the device, well or not. Any thread. */
 void hk_road_drain(const struct hk_road *r);
 
