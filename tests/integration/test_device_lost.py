@@ -149,7 +149,7 @@ class DeviceLost(Faulty):
             until(lambda: c.status()['device']['state'] == 'lost', 'the hang to be noticed')
             self.assertGreater(time.monotonic() - began, 0.9)
             if not harness.SANITIZED:
-                self.assertLess(time.monotonic() - began, 3)
+                self.assertLess(time.monotonic() - began, 10)
             status = self.settle(c)
             lost = status['dropped']['device_lost']
             self.assertTrue(2 <= lost < 1000, lost)
@@ -346,6 +346,23 @@ class DeviceLost(Faulty):
             self.assertIn('4096 more bytes do not fit on the device', sensors['refused_because'])
         self.log(d, r'no room for d beside 3 sensors: 4096 more bytes do not fit on the device; .*memory =')
 
+    def test_alert_of_an_evicted_sensor(self):
+        """An alert does not stay open for ever because nobody watches its sensor any more."""
+        d = self.faulty('', keys='evict = 1s\n')
+        with d.client() as c:
+            c.subscribe(ALL)
+            handles = c.register('a')
+            for i in range(LOST):
+                self.tick(c, handles, i)
+            c.wait_results(LOST)
+            c.ping()
+            stood = standing(c.events)
+            self.assertEqual(set(stood), {('a', 2)})
+            until(lambda: c.status()['sensors']['evicted'] == 1, 'the eviction')
+            c.ping()
+            last = [e for e in c.events if e[1]][-1]
+            self.assertEqual((last[:3], last[3:]), (('a', 2, 'cleared'), stood['a', 2][3:]))
+
     def test_status_as_a_table(self):
         d = self.faulty('eio')
         with d.client() as c:
@@ -398,7 +415,7 @@ class Watchdog(Faulty):
         with d.client() as c:
             self.tick(c, c.register('a'), 0, FAULT)
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
-        self.told.settimeout(2)
+        self.told.settimeout(5)
         for _ in range(3):
             self.expect('WATCHDOG=1')
 
