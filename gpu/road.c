@@ -290,7 +290,8 @@ static int refuse(cudaError_t failed, const char *what, char *error, size_t size
 {
   if (!failed)
     return 0;
-  snprintf(error, size, "CUDA, %s: %s", what, cudaGetErrorString(failed));
+  snprintf(error, size, "CUDA, %s: %s", what, /* CUDA's own words are of versions, also where there is no driver at all */
+           failed == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one older than this build needs" : cudaGetErrorString(failed));
   (void)cudaGetLastError();
   switch (failed) {
   case cudaErrorMemoryAllocation:

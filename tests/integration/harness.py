@@ -17,6 +17,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -321,6 +322,22 @@ class Case(unittest.TestCase):
         p = status['points']
         self.assertEqual(p['in'], sum(v for k, v in p.items() if k != 'in'), p)
         return p
+
+
+def gpu():
+    """Whether hankeld finds a GPU that it can use."""
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+        f.write('[daemon]\nbackend = cuda\n[detector all]\nmatch = *\n')
+        f.flush()
+        return subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, timeout=120, check=False).returncode == 0
+
+
+def main(needs_gpu=BACKEND == 'cuda'):
+    """Runs the tests of a file; ends with 77, skipped, where they need a GPU and there is none."""
+    if needs_gpu and not gpu():
+        print('skipped: no GPU here')
+        sys.exit(77)
+    unittest.main(verbosity=2)
 
 
 def replay(recording, detector='', backend=BACKEND, *options):

@@ -4,8 +4,6 @@ import math
 import os
 import re
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -20,15 +18,6 @@ DETECTOR = f'window={W},interval=1s,alert=off'
 SECTION = harness.section('all', '*', DETECTOR)
 SENSORS = 200
 ASTRAY, SPIN = signal.SIGUSR1, signal.SIGUSR2
-
-
-def gpu():
-    """Whether hankeld finds a GPU."""
-    with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
-        f.write(f'[daemon]\nbackend = cuda\n{SECTION}')
-        f.flush()
-        run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=60, check=False)
-    return run.returncode == 0
 
 
 def wave(sensor, i):
@@ -151,7 +140,4 @@ class DeviceFaults(harness.Case):
 
 
 if __name__ == '__main__':
-    if not (SABOTAGE and gpu()):
-        print('skipped: no GPU here')
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    harness.main(needs_gpu=True)

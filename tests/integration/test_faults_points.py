@@ -4,7 +4,6 @@ import math
 import random
 import tempfile
 import time
-import unittest
 
 import harness
 from harness import ALERTS, NOTICES, SCORED, SECOND, START, UNSCORED, VALUES, points
@@ -230,4 +229,4 @@ class FaultsInPoints(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main()

@@ -3,7 +3,6 @@
 import os
 import random
 import subprocess
-import unittest
 
 import harness
 from harness import ALERTS, DATA, SCORED, UNSCORED, VALUES
@@ -129,4 +128,4 @@ class SameScores(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main()
