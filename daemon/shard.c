@@ -101,12 +101,10 @@ static void failed(struct hk_shard *s, struct hk_batch *b, int status)
   const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
   const bool out_of_memory = status == -ENOMEM && ++s->refusals >= HK_SHARD_REFUSALS;
   if (d->kind->device && ((status != -EINVAL && status != -ENOMEM) || out_of_memory)) {
-    char text[sizeof s->loss.why];
-    snprintf(text, sizeof text, "%s", why); /* the backend's, and it goes */
     s->loss.batches = b->kind == HK_BATCH_POINTS;
     s->loss.points = b->kind == HK_BATCH_POINTS ? b->n : 0;
     drop(s, b, &s->counters->device_lost);
-    lose(s, "%s", text);
+    lose(s, "%s", why);
     return;
   }
   hk_log_peer(s->log, &s->failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", b->n, why);
@@ -157,11 +155,11 @@ static void reap(struct hk_shard *s)
       failed(s, b, b->status);
       continue;
     }
-    s->refusals = 0;
     if (b->kind == HK_BATCH_SWEEP) {
       swept(s, b);
       continue;
     }
+    s->refusals = 0;
     unsigned bin = 0;
     while (bin + 1 < HK_SHARD_LATENCIES && took >> (bin + 1) > 0)
       bin++;

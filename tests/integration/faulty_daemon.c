@@ -5,7 +5,7 @@
  *   submit      submit says -EIO
  *   hang        that batch and all later ones never come back, and closing never ends
  *   hang N      the same, but the device gets over it after N seconds
- *   enomem      that batch comes back with -ENOMEM; enomem-always: and all later ones do
+ *   enomem      that batch comes back with -ENOMEM; enomem-always: and all later ones of points do
  *   einval      that batch comes back with -EINVAL
  *   block       submit does not return: what no backend may do
  *   rate N      it takes 1/N s for each point, whatever its values
@@ -81,7 +81,7 @@ static int status_of(struct faulty *f, const struct hk_batch *batch)
   case ENOMEM_ONCE:
     return now_is_it ? -ENOMEM : 0;
   case ENOMEM_ALWAYS:
-    return f->broken ? -ENOMEM : 0;
+    return f->broken && batch->kind == HK_BATCH_POINTS ? -ENOMEM : 0;
   case EINVAL_ONCE:
     return now_is_it ? -EINVAL : 0;
   default:

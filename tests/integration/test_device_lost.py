@@ -250,7 +250,7 @@ class DeviceLost(Faulty):
         self.refused('enomem')
 
     def test_no_memory_for_good(self):
-        """So many batches in a row without memory, and the device counts as lost."""
+        """So many batches of points in a row without memory, and the device counts as lost; that sweeps go well is no comfort."""
         d = self.faulty('enomem-always')
         with d.client() as c:
             handles = c.register('a')
@@ -258,6 +258,7 @@ class DeviceLost(Faulty):
             for i in range(1, 40):
                 self.tick(c, handles, i)
                 self.settle(c)
+                time.sleep(0.1)
             status = c.status()
             self.assertEqual(status['backend'], 'cpu')
             self.assertEqual((status['dropped']['backend_failed'], status['dropped']['device_lost']), (15, 1))
