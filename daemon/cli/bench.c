@@ -98,7 +98,7 @@ static int measure_rate(struct bench *bench, const struct settings *settings, st
 /* One tick at a time: from the first submit to the last reap. */
 static int measure_latency(struct bench *bench, const struct settings *settings, struct figures *figures)
 {
-  static const uint32_t enough = 20;
+  static const uint32_t enough = 5;
   double *took = malloc(LATENCIES * sizeof *took);
   const int64_t until = hk_clock() + (int64_t)(settings->seconds * 0.15e9);
   uint32_t n = 0;
