@@ -12,7 +12,7 @@
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
  * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors. The memory limit of the
- * configuration does not hold on the device. */
+ * configuration does not hold on the device. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
 #include "daemon/program.h"
 
 #include <errno.h>
@@ -258,10 +258,19 @@ static int faulty_open(struct hk_backend **out, const struct hk_backend_config *
   return 0;
 }
 
+/* The CPU that is to go on has no memory. */
+static int cpu_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
+{
+  if (!getenv("HANKELD_NO_CPU"))
+    return hk_cpu_open(out, config, error, size);
+  snprintf(error, size, "no memory, on order");
+  return -ENOMEM;
+}
+
 int main(int argc, char **argv)
 {
   const struct hk_backend_kind kinds[] = {
-    [HK_BACKEND_CPU] = hk_backend_kinds[HK_BACKEND_CPU],
+    [HK_BACKEND_CPU] = { .open = cpu_open, .batch = hk_backend_kinds[HK_BACKEND_CPU].batch },
     [HK_BACKEND_CUDA] = { .open = faulty_open, .failure = faulty_failure, .batch = 4096, .device = true },
     [HK_BACKEND_REFERENCE] = hk_backend_kinds[HK_BACKEND_REFERENCE],
   };

@@ -186,8 +186,9 @@ class DeviceLost(Faulty):
             self.assertEqual(self.settle(c)['points'], {'in': 3, 'scored': 0, 'unscored': 2, 'late': 0, 'rejected': 0, 'dropped': 1,
                                                         'pending': 0})
 
-    def stops(self, fault, why, backend='cuda', keys=''):
-        d = self.faulty(fault, keys=keys, backend=backend, ends=1)
+    def stops(self, fault, why, backend='cuda', keys='', ending='on_device_failure = stop', **how):
+        """The daemon tells its peers, and ends with 1 for the reason `ending`."""
+        d = self.faulty(fault, keys=keys, backend=backend, ends=1, **how)
         with d.client() as c:
             c.subscribe(ALL)
             handles = c.register('a', 'b')
@@ -205,7 +206,8 @@ class DeviceLost(Faulty):
             self.assertEqual(standing(c.events), {})
         self.assertEqual(d.process.wait(harness.WAIT), 1)
         self.log(d, f'error: the cuda device is lost: {why}')
-        self.log(d, r'error: ending, to be restarted: on_device_failure = stop')
+        self.log(d, f'error: ending, to be restarted: {ending}')
+        return d
 
     def test_error_stops(self):
         self.stops('eio', 'fault on order')
@@ -215,6 +217,10 @@ class DeviceLost(Faulty):
 
     def test_stops_when_told(self):
         self.stops('eio', 'fault on order', 'auto', 'on_device_failure = stop\n')
+
+    def test_nothing_to_go_on_with(self):
+        d = self.stops('eio', 'fault on order', 'auto', ending='nothing is left to compute with', environment={'HANKELD_NO_CPU': '1'})
+        self.log(d, 'error: the CPU cannot take over: no memory, on order')
 
     def test_cuda_goes_on_when_told(self):
         d = self.faulty('eio', 'on_device_failure = cpu\n', backend='cuda')
