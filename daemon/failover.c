@@ -86,47 +86,52 @@ static void move(struct hk_server *s, struct hk_device *device)
          before - hk_registry_count(s->registry), before, purged, hk_registry_full(s->registry));
 }
 
-static int go_on_with_cpu(struct hk_server *s)
+/* The CPU's backend, if it is to go on and can; else NULL. */
+static struct hk_device *successor(struct hk_server *s)
 {
   struct hk_device *device;
   char error[256];
-  const int status =
-      hk_device_open(&device, &s->kinds[HK_BACKEND_CPU], s->config, host_memory(s->config), &s->shard.wake, error, sizeof error);
-  if (status != 0) {
-    hk_log(&s->log, HK_LOG_ERROR, "the CPU cannot take over: %s", error);
-    return status;
-  }
-  hk_shard_go_on(&s->shard, device);
-  move(s, device);
-  return 0;
+  if (s->config->on_device_failure != HK_DEVICE_FAILURE_CPU)
+    return NULL;
+  if (hk_device_open(&device, &s->kinds[HK_BACKEND_CPU], s->config, host_memory(s->config), &s->shard.wake, error,
+                     sizeof error) == 0)
+    return device;
+  hk_log(&s->log, HK_LOG_ERROR, "the CPU cannot take over: %s", error);
+  return NULL;
 }
 
-void hk_server_device_lost(struct hk_server *s)
+static void tell_everyone(struct hk_server *s, const char *what_now)
 {
   const struct hk_loss *loss = &s->shard.loss;
   char message[512];
-  hk_log(&s->log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped",
-         loss->device, loss->why, loss->points, loss->batches);
-  const bool go_on = s->config->on_device_failure == HK_DEVICE_FAILURE_CPU;
-  snprintf(message, sizeof message, "the %s device is lost: %s; %s", loss->device, loss->why,
-           go_on ? "every sensor warms up again, on the CPU" : "the daemon ends");
+  snprintf(message, sizeof message, "the %s device is lost: %s; %s", loss->device, loss->why, what_now);
   for (struct hk_connection *c = s->connections, *next; c; c = next) {
     next = c->next;
     hk_connection_tell(c, HANKEL_INTERNAL, message);
   }
+}
+
+void hk_server_device_lost(struct hk_server *s)
+{
+  static const char look[] = "See what became of the device (nvidia-smi, and Xid in the kernel's log)";
+  const struct hk_loss *loss = &s->shard.loss;
+  hk_log(&s->log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped",
+         loss->device, loss->why, loss->points, loss->batches);
+  struct hk_device *cpu = successor(s);
+  tell_everyone(s, cpu ? "every sensor warms up again, on the CPU" : "the daemon ends");
   hk_registry_move(s->registry, NULL, NULL, NULL);
   const uint32_t alerts = clear_alerts(s);
-  if (go_on && go_on_with_cpu(s) == 0) {
+  if (cpu) {
+    hk_shard_go_on(&s->shard, cpu);
+    move(s, cpu);
     hk_log(&s->log, HK_LOG_WARNING,
-           "the CPU goes on: %u sensors warm up again, %u alerts were cleared. See what became of the device (nvidia-smi, and "
-           "Xid in "
-           "the kernel's log), then restart hankeld to use it again",
-           hk_registry_count(s->registry), alerts);
+           "the CPU goes on: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
+           hk_registry_count(s->registry), alerts, look);
     return;
   }
-  hk_log(&s->log, HK_LOG_ERROR,
-         "ending, to be restarted: %s. See what became of the device (nvidia-smi, and Xid in the kernel's log)",
-         go_on ? "nothing is left to compute with" : "on_device_failure = stop");
+  hk_log(&s->log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
+         s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
+         look);
   s->failed = true;
   hk_server_end(s);
 }

@@ -202,6 +202,7 @@ class DeviceLost(Faulty):
                 while True:
                     c.keep(*c.receive()[::2])
             self.assertEqual([code for code, _ in c.errors], [14, 13])
+            self.assertRegex(c.errors[0][1], f'the cuda device is lost: {why}.*; the daemon ends$')
             self.assertEqual(closed.exception.error[0], 13)
             self.assertEqual(standing(c.events), {})
         self.assertEqual(d.process.wait(harness.WAIT), 1)
