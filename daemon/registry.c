@@ -38,8 +38,10 @@ struct hk_registry {
   uint8_t *generation;      /* by slot */
   uint32_t *free_slot;      /* a stack */
   uint32_t n_free;
-  uint32_t removed; /* since the table was last rebuilt */
-  char full[384];   /* see hk_registry_full */
+  uint32_t removed;                           /* since the table was last rebuilt */
+  char full[384];                             /* see hk_registry_full */
+  void (*failed)(void *arg, const char *why); /* may be NULL */
+  void *failed_arg;
 };
 
 static void *table_malloc(size_t size)
@@ -158,7 +160,7 @@ static int find_detector(const struct hk_registry *r, const char *name, size_t l
 }
 
 /* Says why the backend refused a sensor, and what helps. */
-static int say_full(struct hk_registry *r, uint32_t detector, int status)
+static void say_full(struct hk_registry *r, uint32_t detector, int status)
 {
   const struct hk_device *d = r->device;
   const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
@@ -173,7 +175,6 @@ static int say_full(struct hk_registry *r, uint32_t detector, int status)
              "memory = %.1f MiB is taken, and a sensor of [detector %s] needs %" PRIu64 " bytes; raise memory, or set evict",
              (double)r->config->memory / (1 << 20), name,
              d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
-  return HANKEL_FULL;
 }
 
 /* No room on the host, or for more sensors at all. */
@@ -186,6 +187,7 @@ static int refuse(struct hk_registry *r, bool many)
   return HANKEL_FULL;
 }
 
+/* 0, an enum hankel_refusal, or the negative errno of the backend. */
 static int add(struct hk_registry *r, const char *name, size_t length, unsigned long hashed, uint32_t *out)
 {
   uint32_t detector;
@@ -209,7 +211,8 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
   status = b->ops->add(b, slot, detector, hk_seed(name, length));
   if (status != 0) {
     free(s);
-    return say_full(r, detector, status);
+    say_full(r, detector, status);
+    return status < 0 ? status : HANKEL_FULL;
   }
   if (!ck_hs_put_unique(&r->table, hashed, s)) {
     b->ops->remove(b, slot);
@@ -235,10 +238,22 @@ void hk_registry_move(struct hk_registry *r, struct hk_device *device, void (*re
     const struct sensor *s = r->sensor[slot];
     const int status = s ? device->backend->ops->add(device->backend, slot, s->detector, hk_seed(s->name, s->length)) : 0;
     if (status != 0) {
-      (void)say_full(r, s->detector, status);
+      say_full(r, s->detector, status);
       refused(arg, slot);
     }
   }
+}
+
+/* Whether the device, not the room on it, was why the last sensor was refused; then it was told of. */
+static bool device_failed(struct hk_registry *r, int status)
+{
+  const struct hk_device *d = r->device;
+  if (status >= 0 || status == -ENOMEM || !d->kind->device || !r->failed)
+    return false;
+  char why[256];
+  snprintf(why, sizeof why, "%s", hk_backend_failure(d->kind, d->backend, status));
+  r->failed(r->failed_arg, why);
+  return true;
 }
 
 int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
@@ -246,8 +261,12 @@ int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t lengt
   const struct sensor key = { .name = name, .length = length };
   const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
   const struct sensor *found = ck_hs_get(&r->table, hashed, &key);
-  if (!found)
-    return add(r, name, length, hashed, slot);
+  if (!found) {
+    int status = add(r, name, length, hashed, slot);
+    if (device_failed(r, status))
+      status = add(r, name, length, hashed, slot);
+    return status < 0 ? HANKEL_FULL : status;
+  }
   *slot = found->slot;
   return 0;
 }
@@ -306,6 +325,12 @@ void hk_registry_evict(struct hk_registry *r, uint32_t slot)
     (void)ck_hs_rebuild(&r->table);
     r->removed = 0;
   }
+}
+
+void hk_registry_on_failure(struct hk_registry *r, void (*failed)(void *arg, const char *why), void *arg)
+{
+  r->failed = failed;
+  r->failed_arg = arg;
 }
 
 uint32_t hk_registry_count(const struct hk_registry *r)

@@ -19,6 +19,9 @@ struct hk_registry;
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device);
 void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
 
+/* Whom to call when the device fails while a sensor is added to it. It may move the registry; the sensor is tried once more then.
+ */
+void hk_registry_on_failure(struct hk_registry *registry, void (*failed)(void *arg, const char *why), void *arg);
 /* Binds all sensors to another device's backend, on which no slot is bound; the one before is not touched. Where it has no room
  * for a sensor `refused` is called, which must evict it. NULL: there is no device any more, and no room for new names. */
 void hk_registry_move(struct hk_registry *registry, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),

@@ -157,6 +157,12 @@ static void on_lost(void *arg)
   hk_server_device_lost(arg);
 }
 
+static void on_device_failure(void *arg, const char *why)
+{
+  struct hk_server *s = arg;
+  hk_shard_fail(&s->shard, why);
+}
+
 static void on_settled(void *arg)
 {
   struct hk_server *s = arg;
@@ -348,6 +354,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
   }
+  hk_registry_on_failure(s->registry, on_device_failure, s);
   s->shard.stage = s->stage;
   s->shard.log = &s->log;
   s->shard.counters = &s->counters;

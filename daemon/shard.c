@@ -94,6 +94,12 @@ static void lose(struct hk_shard *s, const char *format, ...)
   s->lost(s->arg);
 }
 
+void hk_shard_fail(struct hk_shard *s, const char *why)
+{
+  s->loss.batches = s->loss.points = 0;
+  lose(s, "%s", why);
+}
+
 /* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
 static void failed(struct hk_shard *s, struct hk_batch *b, int status)
 {

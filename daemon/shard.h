@@ -11,9 +11,9 @@
  * What can go wrong with a batch:
  *  - it is refused, by submit or when it comes back (-EINVAL, -ENOMEM): its points are dropped and counted, the device goes on;
  *  - it comes back with any other status, HK_SHARD_REFUSALS in a row found no memory, or nothing has come back from a device for
- *    the configuration's `device_timeout`: the device is lost. All that was in flight is dropped and counted, the device is
- *    abandoned, and `lost` is called, which may put another one in its place (hk_shard_go_on).
- * A backend that is no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
+ *    the configuration's `device_timeout`, or it failed at something else: the device is lost. All that was in flight is dropped
+ * and counted, the device is abandoned, and `lost` is called, which may put another one in its place (hk_shard_go_on). A backend
+ * that is no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
  *
  * Thread: the loop's, but for the wake-up from the backend's threads. */
 #ifndef HK_SHARD_H
@@ -85,6 +85,9 @@ void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
 /* Waits for what is in flight, drops it, and frees everything. The loop must run once more afterwards. False: an abandoned
  * device hangs, and the process can only be ended with _exit. */
 bool hk_shard_close(struct hk_shard *shard);
+
+/* The device failed at something else than a batch. */
+void hk_shard_fail(struct hk_shard *shard, const char *why);
 
 void hk_shard_launch(struct hk_shard *shard);
 void hk_shard_sweep(struct hk_shard *shard); /* asks for a sweep at the next launch */

@@ -11,7 +11,8 @@
  *   rate N      it takes 1/N s for each point, whatever its values
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
- * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors. The memory limit of the
+ * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors; `add N`: it fails at the
+ * sensor after N. The memory limit of the
  * configuration does not hold on the device. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
 #include "daemon/program.h"
 
@@ -25,7 +26,7 @@
 #define FAULT_VALUE (-666.5)
 #define PLACES 4
 
-enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM };
+enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM, ADD };
 
 struct faulty {
   struct hk_backend backend;
@@ -165,6 +166,10 @@ static int faulty_add(struct hk_backend *b, uint32_t slot, uint32_t detector, ui
   struct faulty *f = from(b);
   if (f->fault == ROOM && f->sensors == f->number)
     return HK_FULL;
+  if (f->fault == ADD && f->sensors == f->number) {
+    f->broken = true;
+    return -EIO;
+  }
   f->sensors++;
   return f->inner->ops->add(f->inner, slot, detector, seed);
 }
@@ -208,8 +213,8 @@ static const char *faulty_failure(struct hk_backend *b)
 
 static enum fault read_order(unsigned *number)
 {
-  static const char *const words[] = { "",       "eio",   "submit", "hang", "enomem", "enomem-always",
-                                       "einval", "block", "rate",   "slow", "absent", "room" };
+  static const char *const words[] = { "",     "eio",  "submit", "hang", "enomem", "enomem-always", "einval", "block",
+                                       "rate", "slow", "absent", "room", "add" };
   const char *order = getenv("HANKELD_FAULT");
   char word[16] = "";
   *number = 0;

@@ -186,6 +186,28 @@ class DeviceLost(Faulty):
             self.assertEqual(self.settle(c)['points'], {'in': 3, 'scored': 0, 'unscored': 2, 'late': 0, 'rejected': 0, 'dropped': 1,
                                                         'pending': 0})
 
+    def test_error_at_a_new_sensor(self):
+        """Who asked for it gets it all the same, from the CPU."""
+        d = self.faulty('add 3')
+        with d.client() as c:
+            c.subscribe(ALL)
+            handles = c.register('a', 'b', 'c')
+            self.tick(c, handles, 0)
+            c.wait_results(3)
+            more = c.register('d', 'a', 'e')
+            self.assertNotIn(None, more)
+            self.assertEqual(more[1], handles[0])
+            status = c.status()
+            self.assertEqual((status['backend'], status['device']['why'], status['sensors']['count']), ('cpu', 'fault on order', 5))
+            self.tick(c, handles + more[::2], 1)
+            c.wait_results(8)
+            self.assertEqual(self.settle(c)['points']['dropped'], 0)
+        d = self.faulty('add 0', backend='cuda', ends=1)
+        with d.connect('line tcp') as s:
+            s.sendall(f'a value=1 {START}\nb value=1 {START}\n'.encode())
+            self.assertEqual(d.process.wait(harness.WAIT), 1)
+        self.log(d, 'the cuda device is lost: fault on order; 0 points in 0 batches')
+
     def stops(self, fault, why, backend='cuda', keys='', ending='on_device_failure = stop', **how):
         """The daemon tells its peers, and ends with 1 for the reason `ending`."""
         d = self.faulty(fault, keys=keys, backend=backend, ends=1, **how)
