@@ -1,6 +1,6 @@
 /* Conformance, fourth part: crowds. A device scores many sensors side by side, in lanes and bundles that may be full, partly
  * filled or hold one sensor alone; what a sensor gets must not depend on it. The same sensors are scored all together, in groups
- * of 1, 2, 31, 32, 33, with other interleavings of their points (so that sensors with many points in a batch stand next to those
+ * of 1 to 65, with other interleavings of their points (so that sensors with many points in a batch stand next to those
  * with one), and with neighbours that send what is not a value: the same scores and states bit for bit. Arguments: BACKEND
  * [brief]. */
 #include "tests/backend/harness.h"
@@ -23,6 +23,8 @@ static bool brief;
 /* Widths on both sides of those that fill a group of lanes, and everything that changes what is held in registers. */
 static const char *const detectors[] = {
   "window=9",
+  "window=16",
+  "window=17",
   "window=32",
   "window=40,alert=0.3",
   "window=41,scale=window",
@@ -50,7 +52,7 @@ static const char *const detectors[] = {
 };
 #define DETECTORS (sizeof detectors / sizeof *detectors)
 
-static const uint32_t groups[] = { 1, 2, 31, 32, 33 };
+static const uint32_t groups[] = { 1, 2, 17, 31, 32, 33, 65 };
 
 struct crowd {
   struct hk_detector detector;

@@ -105,8 +105,8 @@ static const char *const more_cases[] = {
 
 /* Widths that fill the lanes of a kernel to the last element: the CUDA backend's, which has compiled sizes. Each is met with one
  * less and one more, with so few Krylov vectors that they fit registers, and with more. */
-static const uint32_t full_widths[] = { 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448 };
-static const uint32_t full_widths_of_many[] = { 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768 };
+static const uint32_t full_widths[] = { 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448 };
+static const uint32_t full_widths_of_many[] = { 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 896 };
 
 #define QUICK_CASES (sizeof quick_cases / sizeof *quick_cases)
 #define MORE_CASES (sizeof more_cases / sizeof *more_cases)
