@@ -1,5 +1,6 @@
 /* What only the CUDA backend has: it says why it cannot open, and what the device refused; batches large and small take
- * different ways over the device; sensors move to and from the host. Tests that need a GPU are left out where there is none. */
+ * different ways over the device; sensors move to and from the host. Tests that need a GPU are left out where there is none.
+ * With the argument `large`: a batch that takes gigabytes, alone. */
 #include "cpu/state.h"
 #include "gpu/cuda.h"
 #include "tests/backend/harness.h"
@@ -314,8 +315,53 @@ static void a_poisoned_window_harms_one_sensor(void **state)
   points_free(&p);
 }
 
-int main(void)
+/* Points first..first+n-1 of `sensors` slots in turn. */
+static void fill_noise(struct hk_batch *batch, uint32_t first, uint32_t n, uint32_t sensors)
 {
+  batch->n = n;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t slot = (first + i) % sensors, time = (first + i) / sensors;
+    batch->slot[i] = slot;
+    batch->time[i] = (1 + (int64_t)time) * SECOND;
+    batch->value[i] = hk_random_element(slot, time);
+  }
+}
+
+/* 16 million points, 64 of each sensor, in one batch and in 16. */
+static void a_batch_may_be_large(void **state)
+{
+  (void)state;
+  enum { points = 1 << 24, sensors = points / HK_BATCH_PER_SENSOR, pieces = 16, piece = points / pieces };
+  const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = sensors };
+  struct hk_backend *whole = open_with(&config), *cut = open_with(&config);
+  struct hk_batch *batch = hk_batch_new(whole, points), *part = hk_batch_new(cut, piece);
+  assert_non_null(batch);
+  assert_non_null(part);
+  for (uint32_t i = 0; i < sensors; i++) {
+    sensor_add(whole, i, 0, i);
+    sensor_add(cut, i, 0, i);
+  }
+  fill_noise(batch, 0, points, sensors);
+  assert_int_equal(run(whole, batch), 0);
+  uint32_t scored = 0;
+  for (uint32_t i = 0; i < pieces; i++) {
+    fill_noise(part, i * piece, piece, sensors);
+    assert_int_equal(run(cut, part), 0);
+    assert_memory_equal(part->score, batch->score + i * piece, piece * sizeof *part->score);
+    assert_memory_equal(part->state, batch->state + i * piece, piece);
+    for (uint32_t k = 0; k < piece; k++)
+      scored += !isnan(part->score[k]);
+  }
+  assert_int_equal(scored, sensors * (HK_BATCH_PER_SENSOR - hk_detector_span(&detector) + 1));
+  hk_batch_free(batch);
+  hk_batch_free(part);
+  whole->ops->close(whole);
+  cut->ops->close(cut);
+}
+
+int main(int argc, char **argv)
+{
+  const bool large = argc > 1 && strcmp(argv[1], "large") == 0;
   char error[256] = "";
   if (hk_detector_parse("window=16", &detector, error, sizeof error) != 0) {
     fprintf(stderr, "%s\n", error);
@@ -334,10 +380,17 @@ int main(void)
     cmocka_unit_test(sensors_move_to_the_host_and_back),
     cmocka_unit_test(a_poisoned_window_harms_one_sensor),
   };
+  const struct CMUnitTest with_much_memory[] = { cmocka_unit_test(a_batch_may_be_large) };
   struct hk_backend *b;
   const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = 1 };
-  if (hk_cuda_open(&b, &config, error, sizeof error) != 0)
+  const bool present = hk_cuda_open(&b, &config, error, sizeof error) == 0;
+  if (present)
+    b->ops->close(b);
+  if (large && !present)
+    return printf("1..0 # SKIP no device for cuda\n") < 0;
+  if (large)
+    return cmocka_run_group_tests_name("cuda, large", with_much_memory, NULL, NULL);
+  if (!present)
     return cmocka_run_group_tests_name("cuda, without a GPU", anywhere, NULL, NULL);
-  b->ops->close(b);
   return cmocka_run_group_tests_name("cuda", with_gpu, NULL, NULL);
 }
