@@ -3,7 +3,6 @@
 #include "gpu/commands.h"
 
 #include <cuda_runtime_api.h>
-#include <time.h>
 
 #define BLOCK_BYTES (4u << 20)
 
@@ -68,16 +67,12 @@ int hk_commands_send(struct hk_commands *c)
 
 int hk_cuda_await(struct CUevent_st *event, uint32_t seconds)
 {
-  struct timespec now, pause = { 0, 20000 };
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const time_t end = now.tv_sec + seconds;
-  for (;;) {
+  const struct timespec pause = { 0, 20000 };
+  for (const int64_t end = hk_cuda_clock() + seconds * 1000000000ll;; nanosleep(&pause, NULL)) {
     const cudaError_t state = cudaEventQuery(event);
     if (state != cudaErrorNotReady)
       return (int)state;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > end)
+    if (hk_cuda_clock() > end)
       return (int)cudaErrorTimeout;
-    nanosleep(&pause, NULL);
   }
 }

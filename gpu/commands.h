@@ -10,6 +10,8 @@
 
 #include "gpu/kernels.h"
 
+#include <time.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -50,6 +52,14 @@ int hk_commands_send(struct hk_commands *c);
 /* Waits until an event has come to pass: 0, a cudaError_t, or cudaErrorTimeout when the device has done nothing of the kind for
  * so many seconds. */
 int hk_cuda_await(struct CUevent_st *event, uint32_t seconds);
+
+/* ns of a clock that only goes forward. */
+static inline int64_t hk_cuda_clock(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
 
 /* Longest wait for the device, in seconds, where a call cannot do without: batches before it may be long ones. */
 #define HK_CUDA_PATIENCE 30

@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -196,12 +197,12 @@ static struct hk_batch *backend_reap(struct hk_backend *b)
 static void backend_wait(struct hk_backend *b)
 {
   struct cuda_backend *c = from(b);
+  const int64_t end = hk_cuda_clock() + HK_ROAD_SPIN_NS;
   pthread_mutex_lock(&c->lock);
   const bool due = c->reaped == c->finished && c->finished < c->submitted;
-  const bool soon = due && c->road.places[c->finished % c->in_flight].small;
   pthread_mutex_unlock(&c->lock);
-  if (soon && hk_road_spin(&c->finished, c->reaped + 1))
-    return;
+  while (due && c->finished == c->reaped && hk_cuda_clock() < end)
+    continue;
   pthread_mutex_lock(&c->lock);
   while (c->reaped == c->finished && c->finished < c->submitted)
     pthread_cond_wait(&c->changed, &c->lock);

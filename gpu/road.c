@@ -5,15 +5,14 @@
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define SCRATCH_MAX ((uint64_t)1 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
-#define SMALL 4096                      /* points of a batch of which nothing is copied */
+#define SMALL 16384                     /* points of a batch of which nothing is copied */
 #define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
-#define SPIN_NS 200000                  /* a small batch is waited for without sleep for so long, */
-#define PAUSE_NS 30000                  /* and then looked for after so long a sleep */
+#define PAUSE_NS 30000                  /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */
 
 /* Columns of a place on the device, for `room` points, a multiple of 16. */
 struct device_columns {
@@ -246,36 +245,29 @@ int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *
   return (int)failed;
 }
 
-static int64_t now_ns(void)
+/* 0 when the device is done with a batch, cudaErrorNotReady when it is not, or how it failed. A small batch is done when its last
+ * word is there, which costs nothing to look for; whether the device has failed is asked only when it comes late. */
+static cudaError_t place_state(const struct hk_road *r, const struct hk_road_place *p, bool late)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
-bool hk_road_spin(const _Atomic uint64_t *word, uint64_t number)
-{
-  for (const int64_t end = now_ns() + SPIN_NS; atomic_load_explicit(word, memory_order_acquire) < number;) {
-    if (now_ns() > end)
-      return false;
-  }
-  return true;
+  if (!p->small)
+    return cudaEventQuery(p->finished);
+  if (atomic_load_explicit((const _Atomic uint64_t *)&p->answer->done, memory_order_acquire) == p->number)
+    return cudaSuccess;
+  const cudaError_t state = late ? cudaStreamQuery(r->main) : cudaErrorNotReady;
+  return state ? state : cudaErrorNotReady;
 }
 
 int hk_road_await(const struct hk_road *r, const struct hk_road_place *p)
 {
-  if (!p->small)
-    return (int)cudaEventSynchronize(p->finished);
-  const _Atomic uint64_t *done = (const _Atomic uint64_t *)&p->answer->done;
   const struct timespec pause = { 0, PAUSE_NS };
-  if (hk_road_spin(done, p->number))
-    return 0;
-  for (; atomic_load_explicit(done, memory_order_acquire) < p->number; nanosleep(&pause, NULL)) {
-    const cudaError_t state = cudaStreamQuery(r->main);
-    if (state && state != cudaErrorNotReady)
+  const int64_t end = hk_cuda_clock() + HK_ROAD_SPIN_NS;
+  for (bool late = false;; late = hk_cuda_clock() > end) {
+    if (late)
+      nanosleep(&pause, NULL);
+    const cudaError_t state = place_state(r, p, late);
+    if (state != cudaErrorNotReady)
       return (int)state;
   }
-  return 0;
 }
 
 void hk_road_drain(const struct hk_road *r)
@@ -362,7 +354,7 @@ static cudaError_t streams_make(struct hk_road *r)
     if (!failed)
       failed = cudaEventCreateWithFlags(&p->scored, cudaEventDisableTiming);
     if (!failed)
-      failed = cudaEventCreateWithFlags(&p->finished, cudaEventBlockingSync | cudaEventDisableTiming);
+      failed = cudaEventCreateWithFlags(&p->finished, cudaEventDisableTiming);
   }
   return failed;
 }

@@ -10,7 +10,8 @@
 
 #include "gpu/records.h"
 
-#include <stdatomic.h>
+/* A batch is waited for without sleep for so many ns: a small one is done sooner than a thread wakes. */
+#define HK_ROAD_SPIN_NS 200000
 
 /* Streams for detectors that are scored next to each other. */
 #define HK_ROAD_SIDES 8
@@ -57,12 +58,10 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size);
 /* Puts a batch on the streams; there is room for it. 0 or a cudaError_t: then a part of it may be there. */
 int hk_road_launch(struct hk_road *r, struct hk_road_place *place, struct hk_batch *batch, uint64_t number);
 
-/* Waits until the device is done with a batch: at first without sleep where it may be soon. 0 or a cudaError_t. Any thread. */
+/* Waits until the device is done with a batch, without sleep for a short time, for it may be soon. 0 or a cudaError_t. Any
+ * thread. */
 int hk_road_await(const struct hk_road *r, const struct hk_road_place *place);
 /* After hk_road_launch has failed: waits until no part of the batch is on the device, well or not. Any thread. */
 void hk_road_drain(const struct hk_road *r);
-
-/* Waits without sleep, for a short time. Returns whether *word has come to be at least `number`. */
-bool hk_road_spin(const _Atomic uint64_t *word, uint64_t number);
 
 #endif

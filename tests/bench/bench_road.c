@@ -105,6 +105,7 @@ static void ticks(struct bench *bench, uint32_t n)
 {
   static double submit[TICKS], all[TICKS];
   uint32_t done = 0;
+  uint64_t scored = 0;
   for (const double end = now() + LONGEST; done < TICKS && (done < 8 || now() < end); done++) {
     fill(bench->batch[0], n, ++bench->tick);
     const double start = now();
@@ -112,8 +113,10 @@ static void ticks(struct bench *bench, uint32_t n)
     submit[done] = now() - start;
     take(bench);
     all[done] = now() - start;
+    for (uint32_t i = 0; i < n; i++)
+      scored += !isnan(bench->batch[0]->score[i]);
   }
-  printf("ticks of %u:", n);
+  printf("ticks of %u, %.0f %% scored:", n, 100 * (double)scored / ((double)done * n));
   told("submit", submit, done);
   told("submit to reaped", all, done);
   printf(", %u ticks\n", done);
@@ -139,8 +142,14 @@ static void stream(struct bench *bench)
       taken++;
     }
   }
-  bench->tick += sent;
+  bench->tick += sent - IN_FLIGHT;
   printf("ticks of %u, %d in flight: %.1f us each\n", bench->sensors, IN_FLIGHT, (now() - start) / sent * 1e6);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x < y) - (x > y);
 }
 
 int main(int argc, char **argv)
@@ -150,8 +159,8 @@ int main(int argc, char **argv)
   uint32_t sizes[16] = { 1, 100, 10000 }, n = argc > 3 ? 0 : 3;
   for (int i = 3; i < argc && n < 16; i++)
     sizes[n++] = (uint32_t)strtoul(argv[i], NULL, 10);
-  for (uint32_t i = 0; i < n; i++)
-    bench.sensors = sizes[i] > bench.sensors ? sizes[i] : bench.sensors;
+  qsort(sizes, n, sizeof *sizes, larger_first); /* so that no sensor of a tick has missed one before */
+  bench.sensors = n > 0 ? sizes[0] : 0;
   if (argc < 2 || bench.sensors == 0)
     stop("usage: bench_road cpu|cuda [KEYS [SENSORS...]]");
   if (hk_detector_parse(argc > 2 ? argv[2] : "", &bench.detector, error, sizeof error) != 0)
@@ -176,9 +185,9 @@ int main(int argc, char **argv)
   }
   printf("batches of %u: %.3f s\n", bench.sensors, now() - start);
   states(&bench);
+  stream(&bench);
   for (uint32_t i = 0; i < n; i++)
     ticks(&bench, sizes[i]);
-  stream(&bench);
   for (int i = 0; i < IN_FLIGHT; i++)
     hk_batch_free(bench.batch[i]);
   bench.b->ops->close(bench.b);
