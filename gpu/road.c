@@ -46,12 +46,17 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
   (void)cudaFree(r->work.next);
   (void)cudaFree(r->work.order);
   r->work.next = r->work.order = NULL;
-  for (uint32_t i = 0; i < r->n_places && !failed; i++)
+  for (uint32_t i = 0; i < r->n_places && !failed; i++) {
     failed = cudaMalloc((void **)&r->places[i].device, room * POINT_BYTES);
+    if (!failed) /* columns of a refused batch are copied back as they are */
+      failed = cudaMemsetAsync(r->places[i].device, 0, room * POINT_BYTES, r->up);
+  }
   if (!failed)
     failed = cudaMalloc((void **)&r->work.next, room * sizeof *r->work.next);
   if (!failed)
     failed = cudaMalloc((void **)&r->work.order, room * sizeof *r->work.order);
+  if (!failed)
+    failed = cudaStreamSynchronize(r->up);
   if (!failed) {
     r->room = room;
     return 0;
