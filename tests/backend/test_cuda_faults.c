@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define SECOND 1000000000ll
+#define SECOND 2000000000ll
 #define IN_FLIGHT 4
 
 static struct hk_detector detector;
@@ -72,13 +72,13 @@ static void a_lost_device_is_a_status(void **state)
 {
   (void)state;
   char error[256] = "", bytes[64];
-  struct hk_backend *b = open_one(10000), *again;
+  struct hk_backend *b = open_one(20000), *again;
   struct hk_batch *batch[IN_FLIGHT];
-  for (uint32_t i = 0; i < 10000; i++)
+  for (uint32_t i = 0; i < 20000; i++)
     sensor_add(b, i, 0, i);
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
-    assert_non_null(batch[i] = hk_batch_new(b, 10000));
-    fill(batch[i], i % 2 ? 10000 : 10, i + 2);
+    assert_non_null(batch[i] = hk_batch_new(b, 20000));
+    fill(batch[i], i % 2 ? 20000 : 10, i + 2);
   }
   fill(batch[0], 10, 1);
   assert_int_equal(run(b, batch[0]), 0);
@@ -124,20 +124,20 @@ static void a_lost_device_is_a_status(void **state)
 static void a_hung_device_holds_nobody(void **state)
 {
   (void)state;
-  struct hk_backend *b = open_one(10000);
+  struct hk_backend *b = open_one(20000);
   struct hk_batch *batch[IN_FLIGHT + 1];
-  for (uint32_t i = 0; i < 10000; i++)
+  for (uint32_t i = 0; i < 20000; i++)
     sensor_add(b, i, 0, i);
   for (uint32_t i = 0; i <= IN_FLIGHT; i++)
-    assert_non_null(batch[i] = hk_batch_new(b, 10000));
-  fill(batch[0], 10000, 1);
+    assert_non_null(batch[i] = hk_batch_new(b, 20000));
+  fill(batch[0], 20000, 1);
   assert_int_equal(run(b, batch[0]), 0);
   assert_int_equal(sabotage_hang(), 0);
   double start = now();
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
-    fill(batch[i], i % 2 ? 10000 : 10, i + 2);
-    b->ops->remove(b, 9999);
-    sensor_add(b, 9999, 0, 1);
+    fill(batch[i], i % 2 ? 20000 : 10, i + 2);
+    b->ops->remove(b, 19999);
+    sensor_add(b, 19999, 0, 1);
     assert_int_equal(b->ops->submit(b, batch[i]), 0);
   }
   assert_int_equal(b->ops->submit(b, batch[IN_FLIGHT]), HK_AGAIN);
