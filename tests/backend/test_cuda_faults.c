@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define SECOND 2000000000ll
+#define SECOND 1000000000ll
 #define IN_FLIGHT 4
 
 static struct hk_detector detector;
