@@ -56,19 +56,23 @@ static struct cuda_backend *from(struct hk_backend *b)
   return (struct cuda_backend *)b;
 }
 
-/* The device failed on a batch, which gets a status. */
-static void lose(struct cuda_backend *c, struct flight *f, const char *doing, cudaError_t failed)
+/* The device failed on a batch: its failure is told, and that of all later ones. */
+static void lose(struct cuda_backend *c, struct flight *f)
 {
   f->status = -EIO;
-  snprintf(f->failure, TEXT,
-           "CUDA, %s a batch of %u points: %s (%s). The GPU is not used again: start the program anew for that; the kernel's "
-           "log (dmesg, Xid) may say more",
-           doing, f->batch->n, cudaGetErrorString(failed), cudaGetErrorName(failed));
   pthread_mutex_lock(&c->lock);
   if (!c->lost)
     memcpy(c->loss, f->failure, TEXT);
   c->lost = true;
   pthread_mutex_unlock(&c->lock);
+}
+
+static void say(struct flight *f, const char *doing, cudaError_t failed)
+{
+  snprintf(f->failure, TEXT,
+           "CUDA, %s a batch of %u points: %s (%s). The GPU is not used again: start the program anew for that; the kernel's "
+           "log (dmesg, Xid) may say more",
+           doing, f->batch->n, cudaGetErrorString(failed), cudaGetErrorName(failed));
 }
 
 static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
@@ -93,14 +97,19 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
   if (c->lost) {
     f->status = -EIO;
     memcpy(f->failure, c->loss, TEXT);
-  } else if (larger) {
-    f->status = hk_road_room(&c->road, batch->capacity, f->failure, TEXT);
-  }
-  if (!f->status) {
-    const cudaError_t failed = (cudaError_t)hk_road_launch(&c->road, &c->road.places[place], batch, c->submitted + 1);
-    if (failed)
-      lose(c, f, "starting", failed);
-    f->broken = failed != cudaSuccess;
+  } else {
+    if (larger)
+      f->status = hk_road_room(&c->road, batch->capacity, f->failure, TEXT);
+    if (!f->status)
+      f->status = hk_road_ready(&c->road, f->failure, TEXT);
+    if (!f->status) {
+      const cudaError_t failed = (cudaError_t)hk_road_launch(&c->road, &c->road.places[place], batch, c->submitted + 1);
+      f->broken = failed != cudaSuccess;
+      if (failed)
+        say(f, "starting", failed);
+    }
+    if (f->broken || (f->status && f->status != -ENOMEM))
+      lose(c, f);
   }
   pthread_mutex_lock(&c->lock);
   c->submitted++;
@@ -133,8 +142,10 @@ static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t 
   struct hk_batch *batch = f->batch;
   const struct hk_cuda_answer *answer = c->road.places[f - c->flights].answer;
   batch->n_events = 0;
-  if (failed)
-    lose(c, f, "on", failed);
+  if (failed) {
+    say(f, "on", failed);
+    lose(c, f);
+  }
   if (!f->status && answer->refused) {
     f->status = -EINVAL;
     snprintf(f->failure, TEXT, "a batch of %u points %s: nothing of it was scored", batch->n,

@@ -14,6 +14,30 @@
 #define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
 #define PAUSE_NS 30000                  /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */
 
+/* 0, or a negative errno for what CUDA said, with a message. */
+static int refuse(cudaError_t failed, const char *what, char *error, size_t size)
+{
+  if (!failed)
+    return 0;
+  snprintf(error, size, "CUDA, %s: %s", what, /* CUDA's own words are of versions, also where there is no driver at all */
+           failed == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one older than this build needs"
+                                                 : cudaGetErrorString(failed));
+  (void)cudaGetLastError();
+  switch (failed) {
+  case cudaErrorMemoryAllocation:
+    return -ENOMEM;
+  case cudaErrorNoDevice:
+  case cudaErrorInsufficientDriver:
+  case cudaErrorNoKernelImageForDevice:
+  case cudaErrorUnsupportedPtxVersion:
+  case cudaErrorDevicesUnavailable:
+  case cudaErrorSystemNotReady:
+    return -ENODEV;
+  default:
+    return -EIO;
+  }
+}
+
 /* Columns of a place on the device, for `room` points, a multiple of 16. */
 struct device_columns {
   struct hk_cuda_points points;
@@ -70,24 +94,23 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
   return failed == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
 }
 
-/* Brings lists of tasks and what the device knows of sensors up to date. Batches in flight may use the old tasks: memory is
- * taken and given back in the order of the stream. */
-static cudaError_t tasks_make(struct hk_road *r)
+/* Batches in flight may use the old tasks: memory is taken and given back in the order of the stream. */
+int hk_road_ready(struct hk_road *r, char *error, size_t size)
 {
   const int64_t tasks = hk_records_lists(&r->records, r->room);
-  if (tasks < 0)
-    return (cudaError_t)-tasks;
-  if ((uint64_t)tasks <= r->tasks)
-    return cudaSuccess;
-  cudaError_t failed = r->work.tasks ? cudaFreeAsync(r->work.tasks, r->main) : cudaSuccess;
+  cudaError_t failed = tasks < 0 ? (cudaError_t)-tasks : cudaSuccess;
+  if (!failed && (uint64_t)tasks <= r->tasks)
+    return 0;
+  const uint64_t some = (uint64_t)tasks + (uint64_t)tasks / 2;
+  if (!failed && r->work.tasks)
+    failed = cudaFreeAsync(r->work.tasks, r->main);
   r->work.tasks = NULL;
   r->tasks = 0;
-  const uint64_t some = (uint64_t)tasks + (uint64_t)tasks / 2;
   if (!failed)
     failed = cudaMallocAsync((void **)&r->work.tasks, some * sizeof *r->work.tasks, r->main);
   if (!failed)
     r->tasks = some;
-  return failed;
+  return refuse(failed, "getting ready for a batch", error, size);
 }
 
 /* Which detectors are to be launched: those that have sensors; where points are few for so many, those of the points. Returns how
@@ -198,8 +221,6 @@ static cudaError_t launch_points(struct hk_road *r, const struct hk_road_place *
   const struct hk_cuda_columns columns = columns_of(r, p);
   cudaError_t failed = p->small ? cudaSuccess : copy_up(r, p);
   if (!failed)
-    failed = tasks_make(r);
-  if (!failed)
     failed = (cudaError_t)hk_cuda_group(r->main, &r->records.directory, &r->work, p->small ? &from : NULL, &points, p->batch->n);
   return failed ? failed : launch_scores(r, p, &columns);
 }
@@ -215,7 +236,7 @@ static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p
     left += sensors->slabs[i].used;
   if (left > p->batch->capacity / 2)
     left = p->batch->capacity / 2;
-  cudaError_t failed = (cudaError_t)hk_commands_send(&sensors->commands);
+  cudaError_t failed = cudaSuccess;
   while (left > 0 && !failed) {
     const struct hk_cuda_slab *slab = &sensors->slabs[r->sweep_slab];
     const struct hk_detector *d = &r->detectors[slab->detector];
@@ -280,29 +301,6 @@ void hk_road_drain(const struct hk_road *r)
   (void)cudaStreamSynchronize(r->up);
   (void)cudaStreamSynchronize(r->main);
   (void)cudaStreamSynchronize(r->down);
-}
-
-/* 0, or a negative errno for what CUDA said, with a message. */
-static int refuse(cudaError_t failed, const char *what, char *error, size_t size)
-{
-  if (!failed)
-    return 0;
-  snprintf(error, size, "CUDA, %s: %s", what, /* CUDA's own words are of versions, also where there is no driver at all */
-           failed == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one older than this build needs" : cudaGetErrorString(failed));
-  (void)cudaGetLastError();
-  switch (failed) {
-  case cudaErrorMemoryAllocation:
-    return -ENOMEM;
-  case cudaErrorNoDevice:
-  case cudaErrorInsufficientDriver:
-  case cudaErrorNoKernelImageForDevice:
-  case cudaErrorUnsupportedPtxVersion:
-  case cudaErrorDevicesUnavailable:
-  case cudaErrorSystemNotReady:
-    return -ENODEV;
-  default:
-    return -EIO;
-  }
 }
 
 /* Plans every detector and takes the memory that blocks work in: enough for as many blocks as the device holds, within

@@ -55,7 +55,12 @@ void hk_road_close(struct hk_road *r);
  * none now. */
 int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size);
 
-/* Puts a batch on the streams; there is room for it. 0 or a cudaError_t: then a part of it may be there. */
+/* Tells the device which sensors came and went, and makes room for the tasks of all. 0; -ENOMEM with a message: nothing is lost,
+ * but no batch can be launched now; any other negative errno with a message. */
+int hk_road_ready(struct hk_road *r, char *error, size_t size);
+
+/* Puts a batch on the streams; there is room for it, and hk_road_ready was called. 0 or a cudaError_t: then a part of it may be
+ * there. */
 int hk_road_launch(struct hk_road *r, struct hk_road_place *place, struct hk_batch *batch, uint64_t number);
 
 /* Waits until the device is done with a batch, without sleep for a short time, for it may be soon. 0 or a cudaError_t. Any
