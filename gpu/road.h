@@ -13,8 +13,9 @@
 /* A batch is waited for without sleep for so many ns: a small one is done sooner than a thread wakes. */
 #define HK_ROAD_SPIN_NS 200000
 
-/* Streams for detectors that are scored next to each other. */
-#define HK_ROAD_SIDES 8
+/* Streams for detectors that are scored next to each other. With the other three they are as many as CUDA keeps apart on the
+ * device by default (CUDA_DEVICE_MAX_CONNECTIONS); more would wait for each other by chance. */
+#define HK_ROAD_SIDES 5
 
 /* A batch's place on the device. */
 struct hk_road_place {
