@@ -2,6 +2,7 @@
  *
  * A block takes its sensor's points in order: one thread applies the window rules, all threads score, one thread decides.
  * The score of a point depends on nothing but the sensor's record and the detector. */
+#include "gpu/ika.h"
 #include "gpu/score.cuh"
 
 /* Doubles, then floats, that a block keeps in shared memory. */
@@ -100,6 +101,8 @@ __global__ void hk_score_kernel(const struct hk_detector d, unsigned char *scrat
 
 int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
 {
+  if (d->algorithm == HK_ALGORITHM_IKA)
+    return hk_ika_plan(d, plan);
   /* four rows of a product to a thread */
   const uint32_t warps = (hk_cuda_padded(d->window) / 4 + HK_WARP - 1) / HK_WARP;
   plan->threads = HK_WARP * (warps < HK_WARPS_MAX ? warps : HK_WARPS_MAX);
@@ -123,6 +126,8 @@ int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
 int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
                   const struct hk_cuda_task *tasks, const uint32_t *n_tasks, uint32_t most, const struct hk_cuda_columns *columns)
 {
+  if (d->algorithm == HK_ALGORITHM_IKA)
+    return hk_ika_score(stream, d, plan, scratch, tasks, n_tasks, most, columns);
   hk_score_kernel<<<most < plan->resident ? most : plan->resident, plan->threads, plan->shared, stream>>>(
       *d, (unsigned char *)scratch, tasks, n_tasks, *columns);
   return (int)cudaGetLastError();

@@ -29,7 +29,8 @@ struct hk_cuda_record {
   struct hk_window window;
   struct hk_alert alert;
   uint32_t slot;
-  uint32_t unused[3]; /* what follows begins at a multiple of 16 bytes */
+  uint32_t anew;      /* 1: no score was made since the window began; the feedback vector is a0, whatever stands there */
+  uint32_t unused[2]; /* what follows begins at a multiple of 16 bytes */
 };
 
 /* Vectors of w numbers are kept with zeros up to a multiple of 4. */
@@ -134,7 +135,7 @@ struct hk_cuda_plan {
   uint32_t threads;  /* of a block; by the window alone */
   uint32_t shared;   /* bytes of shared memory */
   uint32_t resident; /* blocks that may run at once: the device holds them and there is scratch memory for them */
-  uint64_t scratch;  /* bytes that one block works in; 0: none, and the kernel may run next to those of other detectors */
+  uint64_t scratch;  /* bytes that one block works in */
 };
 
 int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan);

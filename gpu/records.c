@@ -351,7 +351,7 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
   if (bytes > size)
     return (int64_t)bytes;
   float *feedback = hk_cuda_feedback(record);
-  if (!record->window.started) { /* the device sets the feedback vector when the window begins */
+  if (!record->window.started || record->anew) { /* the device makes the feedback vector with the first score */
     double sum = 0;
     for (uint32_t i = 0; i < d->window; i++)
       sum += hk_random_element(record->window.seed, i) * hk_random_element(record->window.seed, i);

@@ -134,31 +134,25 @@ static uint32_t choose(struct hk_road *r, const struct hk_road_place *p)
   return n;
 }
 
-static cudaError_t launch_detector(struct hk_road *r, cudaStream_t stream, uint32_t detector, uint32_t points,
+static cudaError_t launch_detector(struct hk_road *r, cudaStream_t stream, uint32_t part, uint32_t detector, uint32_t points,
                                    const struct hk_cuda_columns *columns)
 {
   const uint32_t sensors = hk_records_most(&r->records, detector);
-  return (cudaError_t)hk_cuda_score(stream, &r->detectors[detector], &r->plans[detector], r->scratch,
+  return (cudaError_t)hk_cuda_score(stream, &r->detectors[detector], &r->plans[detector], r->scratch + part * r->scratch_part,
                                     r->work.tasks + hk_records_list(&r->records, detector), r->work.n_tasks + detector,
                                     points < sensors ? points : sensors, columns);
 }
 
-/* Detectors that need no scratch memory run next to each other on the side streams, then the others in turn on `main`. */
+/* Several detectors run next to each other on side streams, as many as there are parts of scratch memory for. */
 static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *p, const struct hk_cuda_columns *columns)
 {
-  const uint32_t n = choose(r, p);
-  uint32_t aside = 0;
-  for (uint32_t i = 0; i < n; i++)
-    aside += r->plans[r->launched[i]].scratch == 0;
-  aside = n > 1 ? aside : 0;
-  const uint32_t sides = aside < HK_ROAD_SIDES ? aside : HK_ROAD_SIDES;
+  const uint32_t n = choose(r, p), parts = n < r->scratch_parts ? n : r->scratch_parts, sides = parts > 1 ? parts : 0;
   cudaError_t failed = sides > 0 ? cudaEventRecord(r->fork, r->main) : cudaSuccess;
   for (uint32_t i = 0; i < sides && !failed; i++)
     failed = cudaStreamWaitEvent(r->side[i], r->fork, 0);
-  for (uint32_t i = 0, side = 0; i < n && !failed; i++) {
-    const bool here = aside == 0 || r->plans[r->launched[i]].scratch > 0;
-    failed = launch_detector(r, here ? r->main : r->side[side++ % HK_ROAD_SIDES], r->launched[i], p->batch->n, columns);
-  }
+  for (uint32_t i = 0; i < n && !failed; i++)
+    failed = launch_detector(r, sides > 0 ? r->side[i % sides] : r->main, sides > 0 ? i % sides : 0, r->launched[i], p->batch->n,
+                             columns);
   for (uint32_t i = 0; i < sides && !failed; i++) {
     failed = cudaEventRecord(r->joined[i], r->side[i]);
     if (!failed)
@@ -303,8 +297,8 @@ void hk_road_drain(const struct hk_road *r)
   (void)cudaStreamSynchronize(r->down);
 }
 
-/* Plans every detector and takes the memory that blocks work in: enough for as many blocks as the device holds, within
- * SCRATCH_MAX and an eighth of what is free, and at least for one. */
+/* Plans every detector and takes the memory that blocks work in: enough for as many blocks as the device holds, and for as many
+ * detectors side by side as there are side streams, within SCRATCH_MAX and an eighth of what is free; and at least for one. */
 static int scratch_take(struct hk_road *r, char *error, size_t size)
 {
   size_t left = 0, all = 0;
@@ -331,6 +325,11 @@ static int scratch_take(struct hk_road *r, char *error, size_t size)
     if (plan->scratch > 0 && plan->resident > scratch / plan->scratch)
       plan->resident = (uint32_t)(scratch / plan->scratch);
   }
+  r->scratch_part = scratch;
+  r->scratch_parts = r->n_detectors < HK_ROAD_SIDES ? r->n_detectors : HK_ROAD_SIDES;
+  while (r->scratch_parts > 1 && r->scratch_parts * scratch > most)
+    r->scratch_parts--;
+  scratch *= r->scratch_parts;
   if (!status && scratch > 0 && cudaMalloc((void **)&r->scratch, scratch)) {
     snprintf(error, size, "CUDA: the detectors need %llu bytes on the device to work in, and %zu of %zu are free",
              (unsigned long long)scratch, left, all);

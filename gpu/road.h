@@ -36,7 +36,9 @@ struct hk_road {
   uint32_t sweep_slab, sweep_record; /* where the next sweep begins */
   struct CUstream_st *main, *up, *down, *side[HK_ROAD_SIDES];
   struct CUevent_st *fork, *joined[HK_ROAD_SIDES];
-  unsigned char *scratch; /* on the device; what blocks work in */
+  unsigned char *scratch; /* on the device; what blocks work in: a part for each side stream that is used */
+  uint64_t scratch_part;  /* bytes */
+  uint32_t scratch_parts; /* 1 .. HK_ROAD_SIDES */
   struct hk_cuda_work work;
   uint32_t room;         /* points of a batch that there is memory for */
   uint64_t tasks;        /* that there is memory for */

@@ -1,0 +1,208 @@
+/* The kernel of IKA-SST. Compiled once for each number of vector elements a lane (HK_ROWS) and of lanes to a sensor (HK_LANES); ika.c
+ * chooses by the detector.
+ *
+ * A warp takes a bundle of sensors, up to 32. For each of their points in turn:
+ *   a lane to a sensor    the window rules
+ *   L lanes to a sensor   centring, mu, feedback, Lanczos on the past, for 32 / L sensors at a time
+ *   a lane to a sensor    the eigenproblems of the past, results, the alert rule
+ * Nothing of a sensor is shared with another, and where in a bundle it stands changes no number of it. */
+#include "gpu/ika.cuh"
+#include "gpu/ika.h"
+#include "gpu/tick.cuh"
+
+#define HK_JOIN_(a, b, c) a##_##b##_##c
+#define HK_JOIN(a, b, c) HK_JOIN_(a, b, c)
+#define HK_NAME HK_JOIN(hk_ika, HK_ROWS, HK_LANES)
+
+typedef hk_basis<HK_ROWS, HK_LANES> basis;
+typedef hk_group<HK_ROWS, HK_LANES> group;
+
+#define HK_THREADS 64
+#define HK_WARPS (HK_THREADS / HK_WARP)
+
+/* Floats of shared memory that a warp needs. */
+static __host__ __device__ uint32_t floats(uint32_t order)
+{
+  return (2 * order + 2) * HK_WARP + HK_WARP / HK_LANES * group::size;
+}
+
+/* What the lanes of a warp share, beside the groups' sequences. A column for each sensor of the bundle. */
+struct room {
+  float *alpha, *beta; /* T: order rows of HK_WARP */
+  float *share;        /* HK_WARP */
+  uint32_t *order;     /* HK_WARP: of T; 0 = the present is zero, HK_NO_PAST = the past is */
+  float *groups;   /* their rooms; between scores, when no sequence is needed, rows to work in */
+};
+#define HK_NO_PAST UINT32_MAX
+
+static __device__ __forceinline__ struct room room_of(float *shared, uint32_t order)
+{
+  struct room r;
+  r.alpha = shared + threadIdx.x / HK_WARP * floats(order);
+  r.beta = r.alpha + order * HK_WARP;
+  r.share = r.beta + order * HK_WARP;
+  r.order = (uint32_t *)(r.share + HK_WARP);
+  r.groups = (float *)(r.order + HK_WARP);
+  return r;
+}
+
+/* The samples of a record; none, when there is no record. */
+static __device__ __forceinline__ hk_span span_of(const hk_detector &d, struct hk_cuda_record *record)
+{
+  if (!record)
+    return { nullptr, 0, 0, 0, 0 };
+  return { hk_cuda_ring(record, &d), record->window.head, hk_detector_span(&d), record->window.mean, record->window.reference };
+}
+
+/* Scores the sensor of column `column` as its window stands. record: NULL where this group has none. */
+static __device__ __forceinline__ void score(const group &g, const hk_detector &d, basis &q, const struct room &room,
+                                             uint32_t column, struct hk_cuda_record *record)
+{
+  const hk_span span = span_of(d, record);
+  float *const feedback = record ? hk_cuda_feedback(record) : nullptr;
+  const uint64_t seed = record ? record->window.seed : 0;
+  const bool anew = record && record->anew;
+  const uint32_t elements = record ? g.window : 0;
+  float mu[HK_ROWS];
+#pragma unroll
+  for (int e = 0; e < HK_ROWS; e++)
+    mu[e] = !anew && g.lane * HK_ROWS + e < elements ? feedback[g.lane * HK_ROWS + e] : 0;
+  float *const alpha = room.alpha + column, *const beta = room.beta + column;
+  float share = 0, held = 0, present_top = 0, a[HK_ROWS];
+  bool zero = false, nothing = false; /* in the present, in the past */
+#pragma unroll 1
+  for (uint32_t past = 0; past < 2; past++) {
+    float energy, top;
+    hk_span_lay_out(g, span, d, past ? 0 : d.gap, &energy, &top, &held);
+    if (past) {
+      held = fmaxf(held, hk_span_between(g, span, d.gap));
+      const float least = fmaxf((float)HK_ZERO_ABSOLUTE, held * (float)HK_ZERO_RELATIVE);
+      zero = !(present_top > least);
+#pragma unroll
+      for (int e = 0; e < HK_ROWS; e++)
+        if (!zero && g.lane * HK_ROWS + e < elements)
+          feedback[g.lane * HK_ROWS + e] = a[e];
+      nothing = !(top > least);
+    } else {
+      present_top = top;
+      if (__any_sync(HK_ALL, anew)) {
+        hk_group_random(g, seed, a);
+#pragma unroll
+        for (int e = 0; e < HK_ROWS; e++)
+          mu[e] = anew ? a[e] : mu[e];
+      }
+    }
+    const hk_krylov_plan plan = past ? hk_plan_past(d) : hk_plan_present(d);
+    const uint32_t order = hk_group_krylov(g, q, plan, mu, alpha, beta);
+    if (past) {
+      if (record && g.lane == 0) {
+        room.share[column] = zero ? 0 : share;
+        room.order[column] = zero ? 0 : nothing ? HK_NO_PAST : order;
+        if (!zero)
+          record->anew = 0;
+      }
+    } else {
+      share = fminf(hk_group_mu(g, q, plan, order, alpha, beta, mu) / energy, 1.0f);
+      hk_group_random(g, seed, a); /* a := normalise(mu + 1e-3 a0) is fed back */
+#pragma unroll
+      for (int e = 0; e < HK_ROWS; e++)
+        a[e] = fmaf(1e-3f, a[e], mu[e]);
+      const float by = hk_inverse_root(hk_group_sum(g, hk_lane_dot(a, a)));
+#pragma unroll
+      for (int e = 0; e < HK_ROWS; e++)
+        a[e] *= by;
+    }
+  }
+}
+
+/* The eigenproblem of this lane's column: z. */
+static __device__ __forceinline__ float outside(const hk_detector &d, const struct room &room, uint32_t column)
+{
+  const uint32_t order = room.order[column];
+  /* Below `least` of the largest an eigenvalue is rounding noise: a past of rank below r spans no more than its rank. */
+  const float least = d.operator_ == HK_OPERATOR_GRAM ? 0x1p-21f : 0x1p-17f;
+  if (order == 0)
+    return 0;
+  if (order == HK_NO_PAST)
+    return 1;
+  return hk_lane_outside(room.alpha + column, room.beta + column, room.groups + column, order, d.rank, least);
+}
+
+static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_record *record, uint32_t lane)
+{
+  return (struct hk_cuda_record *)__shfl_sync(HK_ALL, (unsigned long long)record, lane);
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 24 ? 6 : 4)
+    hk_ika_kernel(const __grid_constant__ struct hk_detector d, uint32_t order, float *scratch,
+                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const __grid_constant__ struct hk_cuda_columns columns)
+{
+  extern __shared__ __align__(16) float shared[];
+  if (*columns.refused)
+    return;
+  const struct room room = room_of(shared, order);
+  const uint32_t lane = threadIdx.x % HK_WARP, warp = blockIdx.x * HK_WARPS + threadIdx.x / HK_WARP, warps = gridDim.x * HK_WARPS;
+  const uint32_t n = *n_tasks, mine = lane / HK_LANES;
+  constexpr uint32_t groups = HK_WARP / HK_LANES;
+  const group g = { lane % HK_LANES, d.window, room.groups + mine * group::size };
+  basis q(scratch + (size_t)warp * basis::floats(order));
+
+  /* As few sensors to a warp as there are warps for: a small tick is not to wait for a full bundle. */
+  const uint32_t turns = min((uint32_t)HK_LANES, max(1u, (n + warps * groups - 1) / (warps * groups))), bundle = turns * groups;
+  for (uint32_t first = warp * bundle; first < n; first += warps * bundle) {
+    struct hk_cuda_task task = { nullptr, 0, 0 };
+    if (lane < bundle && first + lane < n)
+      task = tasks[first + lane];
+    for (uint32_t p = 0; __any_sync(HK_ALL, p < task.count); p++) {
+      const bool has = p < task.count;
+      struct hk_step step = { 0, 0, 0 };
+      uint32_t index = 0;
+      if (has) {
+        index = columns.order[task.first + p];
+        step = hk_tick_take(&d, task.record, &columns, index);
+      }
+      __syncwarp();
+      const uint32_t due = __ballot_sync(HK_ALL, has && step.score);
+      struct hk_cuda_record *const record = due >> lane & 1 ? task.record : nullptr;
+      for (uint32_t turn = 0; turn < turns; turn++) {
+        const uint32_t column = turn * groups + mine;
+        struct hk_cuda_record *const now = of_lane(record, column), *const then = of_lane(record, min(column + groups, HK_WARP - 1));
+        if (turn + 1 < turns)
+          hk_span_announce(g, span_of(d, then));
+        if (__any_sync(HK_ALL, now != nullptr))
+          score(g, d, q, room, column, now);
+      }
+      __syncwarp();
+      if (has) {
+        const float z = step.score ? outside(d, room, lane) : NAN, share = step.score ? room.share[lane] : NAN;
+        hk_tick_decide(&d, task.record, &columns, index, step, z, share);
+      }
+      __syncwarp();
+    }
+  }
+}
+
+static int resident(uint32_t shared, uint32_t *blocks)
+{
+  int each = 0;
+  cudaError_t error = cudaFuncSetAttribute(hk_ika_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  if (!error)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, hk_ika_kernel, HK_THREADS, shared);
+  *blocks = (uint32_t)each;
+  return (int)error;
+}
+
+static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, uint32_t order, const struct hk_detector *d,
+                  void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns)
+{
+  hk_ika_kernel<<<blocks, HK_THREADS, shared, stream>>>(*d, order, (float *)scratch, tasks, n_tasks, *columns);
+  return (int)cudaGetLastError();
+}
+
+static uint64_t scratch_bytes(uint32_t order)
+{
+  return basis::floats(order) * sizeof(float);
+}
+
+extern "C" const struct hk_ika_variant HK_NAME;
+const struct hk_ika_variant HK_NAME = { HK_ROWS, HK_LANES, HK_WARPS, floats, scratch_bytes, resident, launch };

@@ -1,0 +1,143 @@
+/* Krylov iterations with a Hankel matrix H, or with H H^T, by a group of lanes: see "Lanczos" in cpu/MATHEMATICS.md.
+ *
+ * All groups of a warp walk in step; a group whose Krylov space is complete goes on with zeros, which change nothing of its own. */
+#ifndef HK_KRYLOV_CUH
+#define HK_KRYLOV_CUH
+
+#include "gpu/group.cuh"
+
+#define HK_BREAKDOWN 0x1p-20f /* a beta below this share of the largest |alpha| + beta before: the Krylov space is complete */
+
+/* The basis, in device memory that is the warp's own: elements e .. e + 3 of vector t stand at [t][e / 4][lane of the warp]. */
+template <int R, int L> class hk_basis {
+public:
+  /* Floats of memory a warp for so many vectors. */
+  static __host__ __device__ constexpr uint32_t floats(uint32_t vectors) { return vectors * R * HK_WARP; }
+
+  __device__ __forceinline__ explicit hk_basis(float *memory) : q((float4 *)memory + threadIdx.x % HK_WARP) {}
+
+  /* Vector t := a. */
+  __device__ __forceinline__ void set(uint32_t t, const float (&a)[R])
+  {
+#pragma unroll
+    for (int e = 0; e < R; e += 4)
+      q[(t * (R / 4) + e / 4) * HK_WARP] = make_float4(a[e], a[e + 1], a[e + 2], a[e + 3]);
+  }
+
+  __device__ __forceinline__ void get(uint32_t t, float (&a)[R]) const
+  {
+#pragma unroll
+    for (int e = 0; e < R; e += 4) {
+      const float4 four = q[(t * (R / 4) + e / 4) * HK_WARP];
+      a[e] = four.x;
+      a[e + 1] = four.y;
+      a[e + 2] = four.z;
+      a[e + 3] = four.w;
+    }
+  }
+
+  /* Takes vectors t and t + 1 out of u, both as u stands; t + 1 only if `both`. Returns what u had of the last of them. */
+  __device__ __forceinline__ float take_out(const hk_group<R, L> &g, uint32_t t, bool both, float (&u)[R]) const
+  {
+    float a[R], b[R], c[2];
+    get(t, a);
+    get(both ? t + 1 : t, b);
+    c[0] = hk_lane_dot(a, u);
+    c[1] = hk_lane_dot(b, u);
+    hk_group_sums(g, c);
+    hk_lane_add(u, -c[0], a);
+    if (both)
+      hk_lane_add(u, -c[1], b);
+    return c[1];
+  }
+
+  /* a += Q y over the first n vectors; y in shared memory. */
+  __device__ __forceinline__ void combine(const float *y, uint32_t n, float (&a)[R]) const
+  {
+#pragma unroll 2
+    for (uint32_t t = 0; t < n; t++) {
+      float b[R];
+      get(t, b);
+      hk_lane_add(a, y[t], b);
+    }
+  }
+
+private:
+  float4 *q; /* this lane's */
+};
+
+/* How a Krylov iteration runs. */
+struct hk_krylov_plan {
+  uint32_t steps;    /* at least 1 */
+  uint32_t products; /* a step: 1 works on H, 2 on H H^T */
+  bool power;        /* power iteration; else Lanczos */
+  bool reorthogonalise;
+};
+
+/* Lanczos: at most plan.steps steps from `v`, a unit vector, which is overwritten; alpha and beta receive T. Returns its order, at
+ * least 1; the basis vectors beyond it are zero, or were not set. In a step, what u = A q_s has of q_(s-1) and q_s, nearly all of it, is
+ * taken out first, then what it has of all vectors; by pairs, so that each is read once and sums do not wait for each other.
+ *
+ * Power iteration: v := normalise(A v) plan.steps times, or until A v = 0; beta receives the norms. Returns how many there are, which
+ * may be 0.
+ *
+ * Element t of alpha and beta stands at [t * HK_WARP]; the group's first lane writes it, and all may read it afterwards. There is one
+ * such loop in the kernel, for the same reason as in hk_group_product. */
+template <int R, int L>
+static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L> &g, hk_basis<R, L> &q, const hk_krylov_plan &plan,
+                                                           float (&v)[R], float *alpha, float *beta)
+{
+  float before = 0, top = 0;
+  uint32_t order = 0;
+  bool complete = false;
+  q.set(0, v);
+#pragma unroll 1
+  for (uint32_t s = 0; s < plan.steps; s++) {
+    if (plan.power)
+      q.set(0, v); /* to go back to */
+#pragma unroll 1
+    for (uint32_t product = 0; product < plan.products; product++)
+      hk_group_product(g, v);
+    if (!plan.power) {
+      const float a = q.take_out(g, s > 0 ? s - 1 : 0, s > 0, v);
+      if (!complete) {
+        order = s + 1;
+        if (g.lane == 0)
+          alpha[s * HK_WARP] = a;
+      }
+      if (s + 1 == plan.steps)
+        break;
+      if (plan.reorthogonalise)
+#pragma unroll 1
+        for (uint32_t t = 0; t <= s; t += 2)
+          q.take_out(g, t, t < s, v);
+      top = fmaxf(top, fabsf(a) + before);
+    }
+    const float square = hk_group_sum(g, hk_lane_dot(v, v)), by = hk_inverse_root(square), norm = square * by;
+    const bool ends = !(square > 0x1p-100f && norm > HK_BREAKDOWN * top); /* NaN does, too */
+    complete = complete || ends;
+    if (!complete && g.lane == 0)
+      beta[s * HK_WARP] = norm;
+    if (plan.power) {
+      order += !complete;
+      float back[R];
+      q.get(0, back);
+#pragma unroll
+      for (int e = 0; e < R; e++)
+        v[e] = complete ? back[e] : v[e] * by;
+    }
+    if (__all_sync(HK_ALL, complete))
+      break;
+    before = complete ? 0 : norm;
+    if (!plan.power) {
+#pragma unroll
+      for (int e = 0; e < R; e++)
+        v[e] = complete ? 0 : v[e] * by;
+      q.set(s + 1, v);
+    }
+  }
+  __syncwarp();
+  return order;
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* From a sensor's ring to the sequences of its Hankel matrices in shared memory: what hk_span_prepare (cpu/window.h) does, by a group
+ * of lanes. */
+#ifndef HK_SPAN_CUH
+#define HK_SPAN_CUH
+
+#include "gpu/group.cuh"
+
+/* A sensor's samples, in device memory. */
+struct hk_span {
+  const float *ring;
+  uint32_t head, samples; /* hk_detector_span; 0: there is no sensor */
+  double mean, reference; /* of struct hk_window */
+};
+
+/* Tells memory that the span will be read soon. */
+template <int R, int L> static __device__ __forceinline__ void hk_span_announce(const hk_group<R, L> &g, const hk_span &s)
+{
+  for (uint32_t i = g.lane * 32; i < s.samples; i += L * 32)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(s.ring + i));
+}
+
+/* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros, where there is no sensor.
+ * *energy: |H|_F^2 of the result. *top: largest magnitude after centring. *held: becomes at least the largest magnitude before. */
+template <int R, int L>
+static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L> &g, const hk_span &s, const hk_detector &d, uint32_t from,
+                                                       float *energy, float *top, float *held)
+{
+  typedef hk_group<R, L> group;
+  const uint32_t reach = s.samples ? 2 * g.window - 1 : 0, half = L / 2 * R; /* b: numbers i, b + i, 2b + i and 3b + i go together */
+  uint32_t lane = g.lane;
+  asm volatile("" : "+r"(lane)); /* what follows from it is cheaper computed each time than kept for the next sensor */
+  float x[R / 2][4], raw = 0;
+#pragma unroll
+  for (int n = 0; n < R / 2; n++)
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+      const uint32_t i = part * half + n * L + lane, at = s.head + from + i;
+      x[n][part] = i < reach ? s.ring[at < s.samples ? at : at - s.samples] : 0;
+    }
+  double mean = d.scale == HK_SCALE_BASELINE ? s.mean : -s.reference;
+  if (d.scale == HK_SCALE_WINDOW) {
+    double sum = 0;
+#pragma unroll
+    for (int n = 0; n < R / 2; n++)
+      sum += ((double)x[n][0] + (double)x[n][1]) + ((double)x[n][2] + (double)x[n][3]);
+#pragma unroll
+    for (int lanes = L / 2; lanes > 0; lanes /= 2)
+      sum += __shfl_xor_sync(HK_ALL, sum, lanes);
+    mean = sum / (2 * g.window - 1);
+  }
+  /* In two steps, which loses no more than the rounding of the result: where x and mean are close, x - coarse is exact. */
+  const float coarse = (float)mean, fine = (float)(mean - (double)coarse);
+  float size = 0;
+#pragma unroll
+  for (int n = 0; n < R / 2; n++)
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+      const uint32_t i = part * half + n * L + lane;
+      raw = fmaxf(raw, fabsf(x[n][part]));
+      x[n][part] = i < reach ? x[n][part] - coarse - fine : 0;
+      size = fmaxf(size, fabsf(x[n][part]));
+    }
+  *held = fmaxf(*held, hk_group_max(g, raw));
+  *top = size = hk_group_max(g, size);
+  /* a power of two that brings `size` into [1/2, 1); one so small that this is beyond float32 counts as zero anyway */
+  const float factor = size > 0x1p-100f ? __uint_as_float((253u << 23) - (__float_as_uint(size) & 0x7f800000u)) : 1;
+  float squares = 0;
+  __syncwarp(); /* the sequences before have been read by all */
+#pragma unroll
+  for (int n = 0; n < R / 2; n++) {
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+      const float i = (float)(int32_t)(part * half + n * L + lane); /* stands on an antidiagonal of w - |i - (w - 1)| */
+      x[n][part] *= factor;
+      squares = fmaf(fminf(i + 1, (float)(2 * g.window - 1) - i) * x[n][part], x[n][part], squares);
+    }
+    const uint32_t i = n * L + lane, at = i / R * group::stride + i % R, next = at + group::half;
+    g.room[at] = x[n][0] - x[n][1];
+    g.room[next] = x[n][1] - x[n][2];
+    g.room[next + group::half] = x[n][2] - x[n][3];
+    g.room[group::shared + at] = x[n][1];
+    g.room[group::shared + next] = x[n][2];
+  }
+  *energy = hk_group_sum(g, squares);
+}
+
+/* Largest magnitude of the samples between past and present that neither reads. */
+template <int R, int L> static __device__ __forceinline__ float hk_span_between(const hk_group<R, L> &g, const hk_span &s, uint32_t gap)
+{
+  float held = 0;
+  for (uint32_t i = 2 * g.window - 1 + g.lane; i < gap; i += L) { /* past ends before 2w - 1, present begins at gap */
+    const uint32_t at = s.head + i;
+    held = fmaxf(held, i < s.samples ? fabsf(s.ring[at < s.samples ? at : at - s.samples]) : 0);
+  }
+  return hk_group_max(g, held);
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* What a lane does for a sensor around its score: takes the next point before, decides after. A lane to a sensor, in device memory.
+ *
+ * Neither is inlined: they are long, and their registers must not count against those of the score. */
+#ifndef HK_TICK_CUH
+#define HK_TICK_CUH
+
+#include "gpu/kernels.h"
+
+/* Applies the window rules to a point. */
+static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detector *d, struct hk_cuda_record *record,
+                                                           const struct hk_cuda_columns *columns, uint32_t index)
+{
+  const bool started = record->window.started;
+  const struct hk_step step = hk_window_take(&record->window, hk_cuda_ring(record, d), d, columns->time[index], columns->value[index],
+                                             columns->arrival, record->alert.raised);
+  if (step.restarted || started != (bool)record->window.started)
+    record->anew = 1;
+  return step;
+}
+
+/* Writes the point's results and applies the alert rule. z is NaN when no score was due. Events are written in no order; the host
+ * sorts them. */
+static __device__ __noinline__ void hk_tick_decide(const struct hk_detector *d, struct hk_cuda_record *record,
+                                                   const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step, float z,
+                                                   float share)
+{
+  columns->score[index] = z;
+  columns->state[index] = step.state;
+  struct hk_event event;
+  if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED ||
+      !hk_alert_decide(&record->alert, &record->window, hk_cuda_ring(record, d), d, step, z, share, &event))
+    return;
+  const uint32_t place = atomicAdd(columns->n_events, 1u);
+  if (place >= columns->capacity)
+    return;
+  event.index = index;
+  event.slot = record->slot;
+  columns->event[place] = event;
+}
+
+#endif
