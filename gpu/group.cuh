@@ -172,7 +172,8 @@ template <int R> static __device__ __forceinline__ void hk_pair_multiply(const h
 template <int R, int L> static __device__ __forceinline__ void hk_group_product(const hk_group<R, L> &g, float (&v)[R])
 {
   typedef hk_group<R, L> at;
-  constexpr int B = L / 2, turns_shared = B / 2, turns = turns_shared + B;
+  constexpr int B = L / 2, blocks = R <= 16 && L >= 8 ? 2 : 1; /* blocks a turn */
+  constexpr int turns_shared = B / 2 / blocks, turns = turns_shared + B / blocks;
   const uint32_t upper = g.lane >= B, row = g.lane - (upper ? B : 0);
   float sum[R], here[R];
 #pragma unroll
@@ -207,9 +208,12 @@ template <int R, int L> static __device__ __forceinline__ void hk_group_product(
       columns = g.room + at::v + (upper ? at::half : 0);
       hk_block_load(here, x);
     }
-    x += at::stride;
-    hk_block_multiply(v, here, x, columns);
-    columns += at::stride;
+#pragma unroll
+    for (int block = 0; block < blocks; block++) {
+      x += at::stride;
+      hk_block_multiply(v, here, x, columns);
+      columns += at::stride;
+    }
   }
   hk_lane_trim(g, v);
 }

@@ -6,13 +6,13 @@
 #define WARP 32u
 
 extern const struct hk_ika_variant
-    hk_ika_8_2, hk_ika_16_2, hk_ika_24_2, hk_ika_16_4, hk_ika_20_4, hk_ika_24_4, hk_ika_28_4, hk_ika_16_8, hk_ika_20_8,
+    hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_12_8, hk_ika_28_4, hk_ika_16_8, hk_ika_20_8,
     hk_ika_24_8, hk_ika_28_8, hk_ika_16_16, hk_ika_20_16, hk_ika_24_16, hk_ika_28_16, hk_ika_16_32, hk_ika_20_32,
     hk_ika_24_32, hk_ika_28_32, hk_ika_32_32;
 
 /* By the number of elements that they hold. */
 static const struct hk_ika_variant *const variants[] = {
-  &hk_ika_8_2, &hk_ika_16_2, &hk_ika_24_2, &hk_ika_16_4, &hk_ika_20_4, &hk_ika_24_4, &hk_ika_28_4, &hk_ika_16_8,
+  &hk_ika_8_2, &hk_ika_16_2, &hk_ika_12_4, &hk_ika_16_4, &hk_ika_20_4, &hk_ika_12_8, &hk_ika_28_4, &hk_ika_16_8,
   &hk_ika_20_8, &hk_ika_24_8, &hk_ika_28_8, &hk_ika_16_16, &hk_ika_20_16, &hk_ika_24_16, &hk_ika_28_16, &hk_ika_16_32,
   &hk_ika_20_32, &hk_ika_24_32, &hk_ika_28_32, &hk_ika_32_32,
 };
@@ -39,7 +39,7 @@ int hk_ika_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
 {
   const struct hk_ika_variant *v = variant_of(d);
   const uint32_t order = steps_most(d);
-  int device, processors;
+  int device, processors, most;
   uint32_t each = 0;
   plan->threads = v->warps * WARP;
   plan->shared = v->warps * v->floats(order) * (uint32_t)sizeof(float);
@@ -48,7 +48,9 @@ int hk_ika_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
   if (!error)
     error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   if (!error)
-    error = (cudaError_t)v->resident(plan->shared, &each);
+    error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (!error)
+    error = (cudaError_t)v->resident((uint32_t)most, plan->shared, &each);
   if (!error)
     plan->resident = (uint32_t)processors * each;
   return (int)error;

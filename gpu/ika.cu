@@ -133,7 +133,7 @@ static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_
   return (struct hk_cuda_record *)__shfl_sync(HK_ALL, (unsigned long long)record, lane);
 }
 
-static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 24 ? 6 : 4)
+static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS <= 24 ? 6 : 4)
     hk_ika_kernel(const __grid_constant__ struct hk_detector d, uint32_t order, float *scratch,
                   const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const __grid_constant__ struct hk_cuda_columns columns)
 {
@@ -182,10 +182,10 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 24 ? 6 : 4)
   }
 }
 
-static int resident(uint32_t shared, uint32_t *blocks)
+static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
-  cudaError_t error = cudaFuncSetAttribute(hk_ika_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  cudaError_t error = cudaFuncSetAttribute(hk_ika_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (!error)
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, hk_ika_kernel, HK_THREADS, shared);
   *blocks = (uint32_t)each;
