@@ -3,6 +3,7 @@
  * Failure modes: no room on the device or under the limit is HK_FULL and changes nothing; a device that fails is -EIO, said in
  * words. */
 #include "gpu/records.h"
+#include "cpu/score.h"
 #include "cpu/state.h"
 
 #include <assert.h>
@@ -350,15 +351,9 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
   const size_t bytes = hk_state_size(d, record->window.count);
   if (bytes > size)
     return (int64_t)bytes;
-  float *feedback = hk_cuda_feedback(record);
-  if (!record->window.started || record->anew) { /* the device makes the feedback vector with the first score */
-    double sum = 0;
-    for (uint32_t i = 0; i < d->window; i++)
-      sum += hk_random_element(record->window.seed, i) * hk_random_element(record->window.seed, i);
-    for (uint32_t i = 0; i < d->window; i++)
-      feedback[i] = (float)(hk_random_element(record->window.seed, i) / sqrt(sum));
-  }
-  hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), feedback);
+  if (!record->window.started || record->anew) /* the device makes the feedback vector with the first score */
+    hk_feedback_reset(hk_cuda_feedback(record), record->window.seed, d->window);
+  hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
   return (int64_t)bytes;
 }
 
@@ -374,6 +369,11 @@ int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, si
   memset(room, 0, bytes);
   record->slot = slot;
   int status = hk_state_read(state, size, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  float first[HK_WINDOW_MAX];
+  if (!status) { /* what was not fed back yet is made by the device again, so that a sensor which moves goes on bit by bit */
+    hk_feedback_reset(first, record->window.seed, d->window);
+    record->anew = memcmp(first, hk_cuda_feedback(record), d->window * sizeof *first) == 0;
+  }
   void *image;
   if (!status)
     status = command_put(r, slot, entry, 0, bytes, &image, error, error_size);
