@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SCRATCH_MAX ((uint64_t)1 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
+#define SCRATCH_MAX ((uint64_t)3 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
 #define SMALL 16384                     /* points of a batch of which nothing is copied */
 #define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
 #define PAUSE_NS 30000                  /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */

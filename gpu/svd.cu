@@ -10,7 +10,7 @@
 
 #define HK_JOIN_(a, b) a##_##b
 #define HK_JOIN(a, b) HK_JOIN_(a, b)
-#define HK_BLOCKS (HK_ROWS <= 4 ? 24 : HK_ROWS <= 10 ? 16 : 8) /* on a multiprocessor: what registers are shared out among */
+#define HK_BLOCKS (HK_ROWS <= 10 ? 16 : 8) /* on a multiprocessor: what registers are shared out among */
 #define HK_MIXED 0x1p-5f                   /* part of a0 in the vector from which the past is searched */
 #define HK_COUNTS 0x1p-17                  /* of the largest eigenvalue: below, an eigenvalue is rounding noise */
 

@@ -58,8 +58,8 @@ template <int R> static __device__ __forceinline__ void hk_basis_store(const hk_
     to[e * HK_WARP] = make_float2(q[2 * e], q[2 * e + 1]);
 }
 
-/* Four sums over the warp at once: the lanes first share out the sums among them. */
-static __device__ __forceinline__ void hk_warp_sums(float (&c)[4])
+/* Four sums over the warp at once, in c[0 .. 3]: the lanes first share out the sums among them. */
+static __device__ __forceinline__ void hk_warp_sums(float *c)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
   const bool upper = lane & 16, odd = lane & 8;
@@ -89,32 +89,40 @@ template <int R, int N> static __device__ __forceinline__ void hk_basis_some(con
   }
 }
 
-/* Makes a and b orthogonal to the first n basis vectors, two of them at a time (of long ones, one). Both at once, as the basis lies in
- * memory and is read once for the two; the next of it are on their way meanwhile. */
+/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, as the basis lies in memory and is read once for
+ * the two; where registers allow, the next few are on their way meanwhile. */
 template <int R>
 static __device__ __forceinline__ void hk_orthogonalise(const hk_svd_room<R> &room, uint32_t n, float (&a)[R], float (&b)[R])
 {
-  constexpr int N = R <= 16 ? 2 : 1;
+  constexpr bool ahead = R <= 16;
+  constexpr int N = ahead ? 2 : 4;
   float q[N][R];
   hk_basis_some(room, 0, n, q);
 #pragma unroll 1
   for (uint32_t s = 0; s < n; s += N) {
-    float next[N][R], c[4] = { 0, 0, 0, 0 };
-    hk_basis_some(room, s + N, n, next);
+    float next[N][R], c[2 * N];
+    if (ahead)
+      hk_basis_some(room, s + N, n, next);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      c[2 * i] = hk_lane_dot(q[i], a);
-      c[2 * i + 1] = hk_lane_dot(q[i], b);
+      c[i] = hk_lane_dot(q[i], a);
+      c[N + i] = hk_lane_dot(q[i], b);
     }
-    hk_warp_sums(c);
+#pragma unroll
+    for (int i = 0; i < 2 * N; i += 4)
+      hk_warp_sums(c + i);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      hk_lane_add(a, -c[2 * i], q[i]);
-      hk_lane_add(b, -c[2 * i + 1], q[i]);
+      hk_lane_add(a, -c[i], q[i]);
+      hk_lane_add(b, -c[N + i], q[i]);
+    }
+    if (!ahead)
+      hk_basis_some(room, s + N, n, next);
+#pragma unroll
+    for (int i = 0; i < N; i++)
 #pragma unroll
       for (int e = 0; e < R; e++)
         q[i][e] = next[i][e];
-    }
   }
 }
 
