@@ -81,8 +81,9 @@ static __device__ __forceinline__ hk_bracket hk_bracket_begin(const hk_tridiagon
 }
 
 /* Narrows the brackets of the `wanted` largest eigenvalues, at most HK_WARP, by `bits`. The whole warp. */
-static __device__ __noinline__ void hk_bracket_narrow(const hk_tridiagonal &m, uint32_t wanted, float bits, hk_bracket &b)
+static __device__ __noinline__ hk_bracket hk_bracket_narrow(const hk_tridiagonal m, uint32_t wanted, float bits, hk_bracket b)
 {
+  __builtin_assume(__isShared(m.t));
   const uint32_t lane = threadIdx.x % HK_WARP, each = hk_lanes_each(wanted), number = min(lane / each, wanted - 1);
   const uint32_t first = number * each, place = min(lane - first, each - 1);
   const uint32_t mine = each == HK_WARP ? HK_ALL : ((1u << each) - 1) << first;
@@ -98,6 +99,7 @@ static __device__ __noinline__ void hk_bracket_narrow(const hk_tridiagonal &m, u
     b.high = n < each ? b.low + width * (n + 1) : b.high;
     b.low += width * n;
   }
+  return b;
 }
 
 static __device__ __forceinline__ double hk_inverse(double x)
@@ -169,9 +171,11 @@ static __device__ __forceinline__ hk_pair hk_vector(const hk_tridiagonal &m, dou
 }
 
 /* The eigenpairs of the brackets, number i in lane i; other lanes get zeros. bits: of the brackets. The whole warp. */
-static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal &m, uint32_t wanted, float bits, const hk_bracket &b,
+static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal m, uint32_t wanted, float bits, const hk_bracket b,
                                                   const float *along)
 {
+  __builtin_assume(__isShared(m.t));
+  __builtin_assume(__isShared(along));
   const uint32_t lane = threadIdx.x % HK_WARP, each = hk_lanes_each(wanted), number = lane / each;
   hk_pair pair = { 0, 0, 0, 0, 0 };
   if (lane % each == 0 && number < wanted) {

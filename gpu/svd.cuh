@@ -212,9 +212,13 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
 /* The leading pairs of H, whose sequences are laid out in room.g: number i in lane i, i <= search.rank, of size 0 where there is none.
  * vector: the start, not zero; replaced by the first eigenvector if search.vector. */
 template <int R>
-static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> &room, const hk_svd_search &search, uint64_t seed,
+static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> room, const hk_svd_search search, uint64_t seed,
                                                          const float (&given)[R], float (&vector)[R])
 {
+  __builtin_assume(__isShared(room.g.room));
+  __builtin_assume(__isShared(room.t));
+  __builtin_assume(__isShared(room.along));
+  __builtin_assume(__isGlobal(room.basis));
   const hk_group<R, HK_WARP> g = room.g;
   hk_leading held = { 0, 0 };
   float along[R], v[R], u[R], before = 0, top = 0; /* v: the newest basis vector; u: what comes after it */
@@ -267,8 +271,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> &r
     __syncwarp();
     const hk_tridiagonal t = { room.t, order };
     const uint32_t wanted = min(order, search.rank + 1);
-    hk_bracket bracket = hk_bracket_begin(t);
-    hk_bracket_narrow(t, wanted, HK_BITS_LOOK, bracket);
+    hk_bracket bracket = hk_bracket_narrow(t, wanted, HK_BITS_LOOK, hk_bracket_begin(t));
     hk_pair pair = hk_vectors(t, wanted, HK_BITS_LOOK, bracket, room.along);
     const float largest = (float)fabs(__shfl_sync(HK_ALL, pair.theta, 0));
     const float limit = largest * (g.lane < search.rank ? search.tolerance : search.next);
@@ -281,7 +284,7 @@ static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> &r
       continue;
     }
 
-    hk_bracket_narrow(t, wanted, HK_BITS_MORE, bracket);
+    bracket = hk_bracket_narrow(t, wanted, HK_BITS_MORE, bracket);
     pair = hk_vectors(t, wanted, HK_BITS_LOOK + HK_BITS_MORE, bracket, room.along);
     const hk_leading run = { fabs(pair.theta), pair.along };
     const double first = __shfl_sync(HK_ALL, run.size, 0);
