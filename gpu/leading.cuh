@@ -1,8 +1,9 @@
 /* Leading eigenpairs of a symmetric tridiagonal matrix T, by a warp, in double.
  *
- * T comes from Lanczos: no number beside the diagonal is zero, so that eigenvalues are distinct. Magnitudes by Sturm counts at x and
- * -x at once, several points at a time where there are more lanes than eigenvalues. An eigenvector follows row by row from either
- * end, which is stable as long as it grows; both meet where it is largest. What is wanted of it are sums, so that none is stored.
+ * T comes from Lanczos: no number beside the diagonal is zero, so that eigenvalues are distinct. Magnitudes by Sturm counts at x
+ * and -x at once, several points at a time where there are more lanes than eigenvalues. An eigenvector follows row by row from
+ * either end, which is stable as long as it grows; both meet where it is largest. What is wanted of it are sums, so that none is
+ * stored.
  *
  * Everything ends, whatever is in T. */
 #ifndef HK_LEADING_CUH
@@ -108,8 +109,8 @@ static __device__ __forceinline__ double hk_inverse(double x)
   return y * (2 - x * y);
 }
 
-/* The eigenvector of theta. along: the given vector, in shared memory. deep: how far below its largest component so far the vector must
- * fall for what comes then to be noise that grows. */
+/* The eigenvector of theta. along: the given vector, in shared memory. deep: how far below its largest component so far the
+ * vector must fall for what comes then to be noise that grows. */
 static __device__ __forceinline__ hk_pair hk_vector(const hk_tridiagonal &m, double theta, const float *along, double deep)
 {
   hk_pair pair;

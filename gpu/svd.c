@@ -8,7 +8,8 @@
 extern const struct hk_svd_variant hk_svd_2, hk_svd_4, hk_svd_6, hk_svd_8, hk_svd_10, hk_svd_16, hk_svd_32;
 
 /* By the width they hold; the last holds any. */
-static const struct hk_svd_variant *const variants[] = { &hk_svd_2, &hk_svd_4, &hk_svd_6, &hk_svd_8, &hk_svd_10, &hk_svd_16, &hk_svd_32 };
+static const struct hk_svd_variant *const variants[] = { &hk_svd_2,  &hk_svd_4,  &hk_svd_6, &hk_svd_8,
+                                                         &hk_svd_10, &hk_svd_16, &hk_svd_32 };
 
 static const struct hk_svd_variant *choose(const struct hk_detector *d)
 {

@@ -1,5 +1,5 @@
-/* The kernel of SVD-SST, a warp to a sensor. Compiled once for each number of vector elements a lane (HK_ROWS); svd.c chooses by the
- * window.
+/* The kernel of SVD-SST, a warp to a sensor. Compiled once for each number of vector elements a lane (HK_ROWS); svd.c chooses by
+ * the window.
  *
  * A warp takes its sensor's points in order: a lane applies the window rules, all lanes find mu and the leading directions of the
  * past, a lane decides. The score of a point depends on nothing but the sensor's record and the detector. */
@@ -19,12 +19,14 @@ struct scored {
   float z, share;
 };
 
-static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS> &room, const hk_detector &d, struct hk_cuda_record *record)
+static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS> &room, const hk_detector &d,
+                                                      struct hk_cuda_record *record)
 {
   const hk_group<HK_ROWS, HK_WARP> &g = room.g;
   const uint64_t seed = record->window.seed;
   float *const feedback = hk_cuda_feedback(record);
-  const hk_span span = { hk_cuda_ring(record, &d), record->window.head, hk_detector_span(&d), record->window.mean, record->window.reference };
+  const hk_span span = { hk_cuda_ring(record, &d), record->window.head, hk_detector_span(&d), record->window.mean,
+                         record->window.reference };
   float held = 0; /* largest magnitude in the ring */
   for (uint32_t i = g.lane; i < span.samples; i += HK_WARP)
     held = fmaxf(held, fabsf(span.ring[i]));
@@ -129,8 +131,8 @@ static int resident(uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
-                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns)
+static int launch(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan,
+                  void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns)
 {
   hk_svd_kernel<<<blocks, HK_WARP, plan->shared, stream>>>(*d, (unsigned char *)scratch, tasks, n_tasks, *columns);
   return (int)cudaGetLastError();

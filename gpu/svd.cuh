@@ -1,10 +1,10 @@
-/* Leading eigenpairs of a Hankel matrix H by a warp, to working accuracy: Lanczos with full re-orthogonalisation, run until residuals
- * are at rounding level. "SVD-SST" in gpu/MATHEMATICS.md says why this way.
+/* Leading eigenpairs of a Hankel matrix H by a warp, to working accuracy: Lanczos with full re-orthogonalisation, run until
+ * residuals are at rounding level. "SVD-SST" in gpu/MATHEMATICS.md says why this way.
  *
  * A run goes on until the wanted pairs, and the one after them, have converged, or until its Krylov space is complete. A complete
- * space holds one eigenvector of each eigenvalue that the start has a part of; H may have more to it, so another run starts from a
- * random vector outside the basis. It ends with a run that adds no pair to the leading ones, or with a full basis: after w steps at
- * most, whatever the numbers are. */
+ * space holds one eigenvector of each eigenvalue that the start has a part of; H may have more to it, so another run starts from
+ * a random vector outside the basis. It ends with a run that adds no pair to the leading ones, or with a full basis: after w
+ * steps at most, whatever the numbers are. */
 #ifndef HK_SVD_CUH
 #define HK_SVD_CUH
 
@@ -20,7 +20,7 @@ template <int R> struct hk_svd_room {
   hk_group<R, HK_WARP> g;
   double2 *t;    /* shared: T of a run, w + HK_ROWS_AT_ONCE rows */
   float *along;  /* shared: basis vectors of the run times the given vector; w */
-  float2 *basis; /* device: w vectors; numbers e and e + 1 of this lane's R of vector s, e even, stand at [(s R + e) / 2 * HK_WARP] */
+  float2 *basis; /* device: this lane's numbers of w vectors; e and e + 1 of vector s, e even, at [(s R + e) / 2 * HK_WARP] */
 };
 
 /* What is looked for. */
@@ -50,7 +50,8 @@ template <int R> static __device__ __forceinline__ void hk_basis_load(const hk_s
   }
 }
 
-template <int R> static __device__ __forceinline__ void hk_basis_store(const hk_svd_room<R> &room, uint32_t s, const float (&q)[R])
+template <int R>
+static __device__ __forceinline__ void hk_basis_store(const hk_svd_room<R> &room, uint32_t s, const float (&q)[R])
 {
   float2 *const to = room.basis + (size_t)s * (R / 2 * HK_WARP);
 #pragma unroll
@@ -75,7 +76,8 @@ static __device__ __forceinline__ void hk_warp_sums(float *c)
 }
 
 /* Vectors s .. s + N - 1, those from number n on zero. */
-template <int R, int N> static __device__ __forceinline__ void hk_basis_some(const hk_svd_room<R> &room, uint32_t s, uint32_t n, float (&q)[N][R])
+template <int R, int N>
+static __device__ __forceinline__ void hk_basis_some(const hk_svd_room<R> &room, uint32_t s, uint32_t n, float (&q)[N][R])
 {
 #pragma unroll
   for (uint32_t i = 0; i < N; i++) {
@@ -89,8 +91,8 @@ template <int R, int N> static __device__ __forceinline__ void hk_basis_some(con
   }
 }
 
-/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, as the basis lies in memory and is read once for
- * the two; where registers allow, the next few are on their way meanwhile. */
+/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, as the basis lies in memory and is read
+ * once for the two; where registers allow, the next few are on their way meanwhile. */
 template <int R>
 static __device__ __forceinline__ void hk_orthogonalise(const hk_svd_room<R> &room, uint32_t n, float (&a)[R], float (&b)[R])
 {
@@ -171,11 +173,11 @@ static __device__ __forceinline__ hk_leading hk_merge(hk_leading held, hk_leadin
   return merged;
 }
 
-/* The eigenvector of H that belongs to lane 0's pair of T, so turned that its product with the given vector is not negative. first: of
- * the run's basis vectors. Row by row from both ends to the peak, as in hk_vector. */
+/* The eigenvector of H that belongs to lane 0's pair of T, so turned that its product with the given vector is not negative.
+ * first: of the run's basis vectors. Row by row from both ends to the peak, as in hk_vector. */
 template <int R>
-static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, const hk_tridiagonal &m, hk_pair pair, uint32_t first,
-                                                  float (&sum)[R])
+static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, const hk_tridiagonal &m, hk_pair pair,
+                                                  uint32_t first, float (&sum)[R])
 {
   pair.theta = __shfl_sync(HK_ALL, pair.theta, 0);
   pair.along = __shfl_sync(HK_ALL, pair.along, 0);
@@ -198,7 +200,8 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
     hk_basis_load(room, first + at, q);
     hk_lane_add(sum, (float)y, q);
     const double above = at > 0 ? m.t[at - 1].y : 0, beside = m.t[at].y;
-    const double next = -fma(m.t[at].x - pair.theta, y, (forward ? above : beside) * after) * hk_inverse(forward ? beside : above);
+    const double next =
+        -fma(m.t[at].x - pair.theta, y, (forward ? above : beside) * after) * hk_inverse(forward ? beside : above);
     after = y;
     y = next;
   }
@@ -209,8 +212,8 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
       sum[e] = -sum[e];
 }
 
-/* The leading pairs of H, whose sequences are laid out in room.g: number i in lane i, i <= search.rank, of size 0 where there is none.
- * vector: the start, not zero; replaced by the first eigenvector if search.vector. */
+/* The leading pairs of H, whose sequences are laid out in room.g: number i in lane i, i <= search.rank, of size 0 where there is
+ * none. vector: the start, not zero; replaced by the first eigenvector if search.vector. */
 template <int R>
 static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> room, const hk_svd_search search, uint64_t seed,
                                                          const float (&given)[R], float (&vector)[R])

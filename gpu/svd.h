@@ -16,8 +16,8 @@ struct hk_svd_variant {
   /* Lets blocks have so many bytes of shared memory, and tells how many fit a multiprocessor. 0 or a cudaError_t. */
   int (*resident)(uint32_t shared, uint32_t *blocks);
   /* As hk_cuda_score. */
-  int (*launch)(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
-                const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns);
+  int (*launch)(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan,
+                void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns);
 };
 
 /* hk_cuda_plan and hk_cuda_score, for detectors of algorithm svd. */

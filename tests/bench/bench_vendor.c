@@ -1,8 +1,8 @@
 /* SVD-SST on the GPU beside the vendor's routines, in one run on one device.
  *
- * Ours: scores a second of whole ticks through submit and reap. Theirs: cuSOLVER's routines on the Hankel matrices of as many windows of
- * the same kind (a sine with noise), matrices resident, vectors asked for; two decompositions make a score, and what is still to
- * do from there to the score is left out. cuSOLVER is loaded when the program runs and is linked into nothing.
+ * Ours: scores a second of whole ticks through submit and reap. Theirs: cuSOLVER's routines on the Hankel matrices of as many
+ * windows of the same kind (a sine with noise), matrices resident, vectors asked for; two decompositions make a score, and what
+ * is still to do from there to the score is left out. cuSOLVER is loaded when the program runs and is linked into nothing.
  *
  * Without a GPU it says so and ends with 77; a routine that the library lacks is left out. */
 #include "cpu/window.h"
@@ -173,8 +173,8 @@ static int gesvdj(const struct vendor *vendor, struct problem *p, bool first)
   const __typeof__(&cusolverDnSgesvdj) run = FIND(vendor, cusolverDnSgesvdj);
   if (first) {
     check("params", FIND(vendor, cusolverDnCreateGesvdjInfo)(&params));
-    check("size", FIND(vendor, cusolverDnSgesvdj_bufferSize)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, 0, p->n, p->n, p->a, p->n, p->s,
-                                                             p->u, p->n, p->v, p->n, &size, params));
+    check("size", FIND(vendor, cusolverDnSgesvdj_bufferSize)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, 0, p->n, p->n, p->a, p->n,
+                                                             p->s, p->u, p->n, p->v, p->n, &size, params));
     p->work = device((size_t)size * sizeof(float));
   }
   const size_t square = (size_t)p->n * (size_t)p->n;
@@ -191,14 +191,14 @@ static int gesvda(const struct vendor *vendor, struct problem *p, bool first)
   static int size;
   const long long square = (long long)p->n * p->n;
   if (first) {
-    check("size", FIND(vendor, cusolverDnSgesvdaStridedBatched_bufferSize)(
-                      vendor->handle, CUSOLVER_EIG_MODE_VECTOR, p->n, p->n, p->n, p->a, p->n, square, p->s, p->n, p->u, p->n, square,
-                      p->v, p->n, square, &size, p->batch));
+    check("size", FIND(vendor, cusolverDnSgesvdaStridedBatched_bufferSize)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, p->n, p->n,
+                                                                           p->n, p->a, p->n, square, p->s, p->n, p->u, p->n,
+                                                                           square, p->v, p->n, square, &size, p->batch));
     p->work = device((size_t)size * sizeof(float));
   }
-  return (int)FIND(vendor, cusolverDnSgesvdaStridedBatched)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, p->n, p->n, p->n, p->a, p->n,
-                                                            square, p->s, p->n, p->u, p->n, square, p->v, p->n, square, p->work, size,
-                                                            p->info, NULL, p->batch);
+  return (int)FIND(vendor, cusolverDnSgesvdaStridedBatched)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, p->n, p->n, p->n, p->a,
+                                                            p->n, square, p->s, p->n, p->u, p->n, square, p->v, p->n, square,
+                                                            p->work, size, p->info, NULL, p->batch);
 }
 
 static int syevj_batched(const struct vendor *vendor, struct problem *p, bool first)
@@ -207,12 +207,13 @@ static int syevj_batched(const struct vendor *vendor, struct problem *p, bool fi
   static int size;
   if (first) {
     check("params", FIND(vendor, cusolverDnCreateSyevjInfo)(&params));
-    check("size", FIND(vendor, cusolverDnSsyevjBatched_bufferSize)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, p->n,
-                                                                   p->a, p->n, p->s, &size, params, p->batch));
+    check("size",
+          FIND(vendor, cusolverDnSsyevjBatched_bufferSize)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, p->n,
+                                                           p->a, p->n, p->s, &size, params, p->batch));
     p->work = device((size_t)size * sizeof(float));
   }
-  return (int)FIND(vendor, cusolverDnSsyevjBatched)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, p->n, p->a, p->n,
-                                                    p->s, p->work, size, p->info, params, p->batch);
+  return (int)FIND(vendor, cusolverDnSsyevjBatched)(vendor->handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, p->n, p->a,
+                                                    p->n, p->s, p->work, size, p->info, params, p->batch);
 }
 
 static int syev_batched(const struct vendor *vendor, struct problem *p, bool first)
@@ -222,16 +223,16 @@ static int syev_batched(const struct vendor *vendor, struct problem *p, bool fir
   static void *host;
   if (first) {
     check("params", FIND(vendor, cusolverDnCreateParams)(&params));
-    check("size", FIND(vendor, cusolverDnXsyevBatched_bufferSize)(vendor->handle, params, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER,
-                                                                  p->n, CUDA_R_32F, p->a, p->n, CUDA_R_32F, p->s, CUDA_R_32F, &on_device,
-                                                                  &on_host, p->batch));
+    check("size", FIND(vendor, cusolverDnXsyevBatched_bufferSize)(vendor->handle, params, CUSOLVER_EIG_MODE_VECTOR,
+                                                                  CUBLAS_FILL_MODE_LOWER, p->n, CUDA_R_32F, p->a, p->n,
+                                                                  CUDA_R_32F, p->s, CUDA_R_32F, &on_device, &on_host, p->batch));
     p->work = device(on_device);
     free(host);
     host = malloc(on_host + 1);
   }
   return (int)FIND(vendor, cusolverDnXsyevBatched)(vendor->handle, params, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, p->n,
-                                                   CUDA_R_32F, p->a, p->n, CUDA_R_32F, p->s, CUDA_R_32F, p->work, on_device, host, on_host,
-                                                   p->info, p->batch);
+                                                   CUDA_R_32F, p->a, p->n, CUDA_R_32F, p->s, CUDA_R_32F, p->work, on_device, host,
+                                                   on_host, p->info, p->batch);
 }
 
 /* Matrices a second: the median of ROUNDS runs after a first. */
