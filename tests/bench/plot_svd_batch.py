@@ -23,15 +23,17 @@ PAPER_SVD = (416, 256, 4.14)
 
 
 def read(path):
-    """{table: [row]}, rows in order of n and tasks."""
-    tables = {}
+    """{table: [row]}, rows in order of n and tasks; and what the line 'Version: ...' says."""
+    tables, version = {}, ''
     with open(path, encoding='utf-8') as lines:
         for line in lines:
+            if line.startswith('Version: '):
+                version = line.removeprefix('Version: ').strip()
             if line.startswith('{'):
                 row = json.loads(line)
                 if 'table' in row:
                     tables.setdefault(row['table'], {})[(row.get('n', 0), row.get('tasks', 0))] = row
-    return {name: [rows[key] for key in sorted(rows)] for name, rows in tables.items()}
+    return {name: [rows[key] for key in sorted(rows)] for name, rows in tables.items()}, version
 
 
 def table(title, rows, columns):
@@ -42,11 +44,11 @@ def table(title, rows, columns):
     return title + '\n\n' + ''.join('  '.join(c.rjust(w) for c, w in zip(line, widths)).rstrip() + '\n' for line in cells)
 
 
-def tables_text(t):
+def tables_text(t, version):
     size = [('n', 'n', 'd'), ('tasks', 'tasks', 'd')]
     reduction = size + [('GPU ms', 'gpu', '.3f'), ('with copies', 'copied', '.3f'), ('SGEBRD, 1 core', 'sgebrd_1_core', '.1f'),
                         ('times', 'times', '.1f'), ('times with copies', 'times_copied', '.1f'), ('TFLOP/s', 'tflops', '.2f')]
-    parts = []
+    parts = [version + '\n']
     if 'head' in t:
         parts.append(table('Bidiagonalisation of the papers\' example. They: 584 ms with copies, 10060 ms on one core, 17.22 times.', t['head'],
                            reduction))
@@ -74,29 +76,31 @@ def line(axis, rows, x, y, label, **style):
     axis.plot([r[x] for r in rows], [r[y] for r in rows], marker='.', label=label, **style)
 
 
-def finish(axis, title, x, y):
-    axis.set(title=title, xlabel=x, ylabel=y, ylim=(0, None))
+def finish(axis, title, x, y, log=False):
+    axis.set(title=title, xlabel=x, ylabel=y)
+    axis.set(yscale='log') if log else axis.set(ylim=(0, None))
     axis.grid(alpha=.3)
     axis.legend(fontsize=8)
 
 
-def plot_bidiagonal(t, path):
+def plot_bidiagonal(t, version, path):
     figure, (by_tasks, by_n) = plt.subplots(1, 2, figsize=(11, 4.2))
     line(by_tasks, t['tasks'], 'tasks', 'times', 'resident')
     line(by_tasks, t['tasks'], 'tasks', 'times_copied', 'with copies')
     by_tasks.set_xscale('log', base=2)
     finish(by_tasks, 'Bidiagonalisation, n = 448', 'tasks', 'times LAPACK SGEBRD on one core')
     for tasks, style in ((64, '--'), (256, '-')):
-        rows = [r for r in t['sizes'] if r['tasks'] == tasks]
+        rows = [r for r in t.get('sizes', t['head']) if r['tasks'] == tasks]
         line(by_n, rows, 'n', 'times', f'{tasks} tasks, resident', linestyle=style)
         line(by_n, rows, 'n', 'times_copied', f'{tasks} tasks, with copies', linestyle=style)
     by_n.plot(PAPER_BIDIAGONAL[0], PAPER_BIDIAGONAL[2], 'k*', label='the paper: 17.22 (256 tasks, with copies)')
     finish(by_n, 'Bidiagonalisation', 'n', 'times LAPACK SGEBRD on one core')
+    figure.suptitle(version, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, metadata={'Date': None})
 
 
-def plot_svd(t, path):
+def plot_svd(t, version, path):
     figure, (times, took) = plt.subplots(1, 2, figsize=(11, 4.2))
     for tasks, style in ((64, '--'), (256, '-')):
         rows = [r for r in t['svd'] if r['tasks'] == tasks]
@@ -105,9 +109,8 @@ def plot_svd(t, path):
         line(took, rows, 'n', 'sgesvd_4_cores', f'SGESVD on 4 cores, {tasks} tasks', linestyle=style)
     times.plot(PAPER_SVD[0], PAPER_SVD[2], 'k*', label='the paper: 4.14 (256 tasks)')
     finish(times, 'SVD with vectors and copies', 'n', 'times LAPACK SGESVD on four cores')
-    finish(took, 'SVD with vectors and copies', 'n', 'ms')
-    took.set_yscale('log')
-    took.set_ylim(auto=True)
+    finish(took, 'SVD with vectors and copies', 'n', 'ms', log=True)
+    figure.suptitle(version, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, metadata={'Date': None})
 
@@ -115,13 +118,13 @@ def plot_svd(t, path):
 def main():
     path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(RESULTS, 'cuda-bidiagonal.txt')
     folder = os.path.dirname(path)
-    t = read(path)
+    t, version = read(path)
     with open(os.path.join(folder, 'cuda-bidiagonal-tables.txt'), 'w', encoding='utf-8') as out:
-        out.write(tables_text(t))
-    if 'tasks' in t and 'sizes' in t:
-        plot_bidiagonal(t, os.path.join(folder, 'cuda-bidiagonal.svg'))
+        out.write(tables_text(t, version))
+    if 'tasks' in t:
+        plot_bidiagonal(t, version, os.path.join(folder, 'cuda-bidiagonal.svg'))
     if 'svd' in t:
-        plot_svd(t, os.path.join(folder, 'cuda-svd.svg'))
+        plot_svd(t, version, os.path.join(folder, 'cuda-svd.svg'))
 
 
 if __name__ == '__main__':
