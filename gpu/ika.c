@@ -5,16 +5,15 @@
 
 #define WARP 32u
 
-extern const struct hk_ika_variant
-    hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_12_8, hk_ika_28_4, hk_ika_16_8, hk_ika_20_8,
-    hk_ika_24_8, hk_ika_28_8, hk_ika_16_16, hk_ika_20_16, hk_ika_24_16, hk_ika_28_16, hk_ika_16_32, hk_ika_20_32,
-    hk_ika_24_32, hk_ika_28_32, hk_ika_32_32;
+extern const struct hk_ika_variant hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_12_8, hk_ika_28_4,
+    hk_ika_16_8, hk_ika_20_8, hk_ika_24_8, hk_ika_28_8, hk_ika_16_16, hk_ika_20_16, hk_ika_24_16, hk_ika_28_16, hk_ika_16_32,
+    hk_ika_20_32, hk_ika_24_32, hk_ika_28_32, hk_ika_32_32;
 
 /* By the number of elements that they hold. */
 static const struct hk_ika_variant *const variants[] = {
-  &hk_ika_8_2, &hk_ika_16_2, &hk_ika_12_4, &hk_ika_16_4, &hk_ika_20_4, &hk_ika_12_8, &hk_ika_28_4, &hk_ika_16_8,
-  &hk_ika_20_8, &hk_ika_24_8, &hk_ika_28_8, &hk_ika_16_16, &hk_ika_20_16, &hk_ika_24_16, &hk_ika_28_16, &hk_ika_16_32,
-  &hk_ika_20_32, &hk_ika_24_32, &hk_ika_28_32, &hk_ika_32_32,
+  &hk_ika_8_2,   &hk_ika_16_2,  &hk_ika_12_4,  &hk_ika_16_4,  &hk_ika_20_4,  &hk_ika_12_8,  &hk_ika_28_4,
+  &hk_ika_16_8,  &hk_ika_20_8,  &hk_ika_24_8,  &hk_ika_28_8,  &hk_ika_16_16, &hk_ika_20_16, &hk_ika_24_16,
+  &hk_ika_28_16, &hk_ika_16_32, &hk_ika_20_32, &hk_ika_24_32, &hk_ika_28_32, &hk_ika_32_32,
 };
 
 /* Steps of the longer iteration: rows of T, and vectors of the basis. */
@@ -61,6 +60,6 @@ int hk_ika_score(struct CUstream_st *stream, const struct hk_detector *d, const 
 {
   const struct hk_ika_variant *v = variant_of(d);
   const uint32_t sensors = v->warps * WARP / v->lanes, blocks = (most + sensors - 1) / sensors; /* side by side in a block */
-  return v->launch(stream, blocks < plan->resident ? blocks : plan->resident, plan->shared, steps_most(d), d, scratch, tasks, n_tasks,
-                   columns);
+  return v->launch(stream, blocks < plan->resident ? blocks : plan->resident, plan->shared, steps_most(d), d, scratch, tasks,
+                   n_tasks, columns);
 }

@@ -4,7 +4,7 @@
 
 #include "gpu/krylov.cuh"
 #include "gpu/span.cuh"
-#include "gpu/tridiagonal_small.cuh"
+#include "gpu/tridiagonal.cuh"
 
 /* hk_random_element (cpu/window.h) of seed + i, in single. */
 static __device__ __forceinline__ float hk_random_single(uint64_t z)

@@ -1,5 +1,5 @@
-/* The kernels of IKA-SST as the host sees them: one variant for each number of lanes to a sensor and of vector elements a lane, each
- * good for all parameters. */
+/* The kernels of IKA-SST as the host sees them: one variant for each number of lanes to a sensor and of vector elements a lane,
+ * each good for all parameters. */
 #ifndef HK_IKA_H
 #define HK_IKA_H
 
@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 struct hk_ika_variant {
-  uint32_t rows, lanes; /* vector elements a lane, lanes a sensor */
-  uint32_t warps;       /* of a block */
+  uint32_t rows, lanes;                /* vector elements a lane, lanes a sensor */
+  uint32_t warps;                      /* of a block */
   uint32_t (*floats)(uint32_t order);  /* of shared memory a warp, for so many Lanczos steps */
   uint64_t (*scratch)(uint32_t order); /* bytes of device memory a warp */
   /* Lets blocks have up to `most` bytes of shared memory, and tells how many with `shared` bytes fit a multiprocessor. 0 or a

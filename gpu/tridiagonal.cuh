@@ -3,8 +3,8 @@
  *
  * T: alpha on the diagonal, beta beside it, element t at [t * HK_WARP] in shared memory. Order 1 .. K. Errors are relative to the
  * largest eigenvalue, as those of T itself are. Everything ends, whatever is in T. */
-#ifndef HK_TRIDIAGONAL_SMALL_CUH
-#define HK_TRIDIAGONAL_SMALL_CUH
+#ifndef HK_TRIDIAGONAL_CUH
+#define HK_TRIDIAGONAL_CUH
 
 #include "gpu/group.cuh"
 
