@@ -5,7 +5,10 @@
  *   a lane to a sensor    the window rules
  *   L lanes to a sensor   centring, mu, feedback, Lanczos on the past, for 32 / L sensors at a time
  *   a lane to a sensor    the eigenproblems of the past, results, the alert rule
- * Nothing of a sensor is shared with another, and where in a bundle it stands changes no number of it. */
+ * Nothing of a sensor is shared with another, and where in a bundle it stands changes no number of it.
+ *
+ * Compiled with denormals taken as zero (-ftz=true): spans are scaled to about 1, where nothing that small counts, and window.h keeps
+ * denormals out of the ring; the tag in a sample's lowest bit is never read as a number. */
 #include "gpu/ika.cuh"
 #include "gpu/ika.h"
 #include "gpu/tick.cuh"
@@ -31,7 +34,7 @@ struct room {
   float *alpha, *beta; /* T: order rows of HK_WARP */
   float *share;        /* HK_WARP */
   uint32_t *order;     /* HK_WARP: of T; 0 = the present is zero, HK_NO_PAST = the past is */
-  float *groups;   /* their rooms; between scores, when no sequence is needed, rows to work in */
+  float *groups;       /* their rooms; between scores, when no sequence is needed, rows to work in */
 };
 #define HK_NO_PAST UINT32_MAX
 
@@ -133,6 +136,8 @@ static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_
   return (struct hk_cuda_record *)__shfl_sync(HK_ALL, (unsigned long long)record, lane);
 }
 
+/* Blocks on a multiprocessor: a multiple of 2, so that its four schedulers have as many warps each, as many as registers for R elements
+ * in three vectors at once allow. */
 static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS <= 24 ? 6 : 4)
     hk_ika_kernel(const __grid_constant__ struct hk_detector d, uint32_t order, float *scratch,
                   const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const __grid_constant__ struct hk_cuda_columns columns)
