@@ -1,8 +1,6 @@
 /* Which kernel of IKA-SST a detector is scored by: see ika.h. */
 #include "gpu/ika.h"
 
-#include <cuda_runtime_api.h>
-
 #define WARP 32u
 
 extern const struct hk_ika_variant hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_12_8, hk_ika_28_4,
@@ -38,21 +36,10 @@ int hk_ika_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
 {
   const struct hk_ika_variant *v = variant_of(d);
   const uint32_t order = steps_most(d);
-  int device, processors, most;
-  uint32_t each = 0;
   plan->threads = v->warps * WARP;
   plan->shared = v->warps * v->floats(order) * (uint32_t)sizeof(float);
   plan->scratch = v->warps * v->scratch(order);
-  cudaError_t error = cudaGetDevice(&device);
-  if (!error)
-    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (!error)
-    error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (!error)
-    error = (cudaError_t)v->resident((uint32_t)most, plan->shared, &each);
-  if (!error)
-    plan->resident = (uint32_t)processors * each;
-  return (int)error;
+  return hk_cuda_plan_resident(v->resident, plan);
 }
 
 int hk_ika_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,

@@ -3,7 +3,7 @@
 #ifndef HK_IKA_H
 #define HK_IKA_H
 
-#include "gpu/kernels.h"
+#include "gpu/score.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,9 +14,7 @@ struct hk_ika_variant {
   uint32_t warps;                      /* of a block */
   uint32_t (*floats)(uint32_t order);  /* of shared memory a warp, for so many Lanczos steps */
   uint64_t (*scratch)(uint32_t order); /* bytes of device memory a warp */
-  /* Lets blocks have up to `most` bytes of shared memory, and tells how many with `shared` bytes fit a multiprocessor. 0 or a
-   * cudaError_t. Detectors share variants: `most` is the same for all. */
-  int (*resident)(uint32_t most, uint32_t shared, uint32_t *blocks);
+  hk_cuda_fit *resident;
   int (*launch)(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, uint32_t order, const struct hk_detector *d,
                 void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns);
 };

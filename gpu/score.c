@@ -1,6 +1,25 @@
 /* Which kernels score a detector. */
+#include "gpu/score.h"
 #include "gpu/ika.h"
 #include "gpu/svd.h"
+
+#include <cuda_runtime_api.h>
+
+int hk_cuda_plan_resident(hk_cuda_fit *fit, struct hk_cuda_plan *plan)
+{
+  int device, processors, most;
+  uint32_t blocks = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (!error)
+    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  if (!error)
+    error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (!error)
+    error = (cudaError_t)fit((uint32_t)most, plan->shared, &blocks);
+  if (!error)
+    plan->resident = (uint32_t)processors * blocks;
+  return (int)error;
+}
 
 int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
 {

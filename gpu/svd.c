@@ -1,8 +1,6 @@
 /* Which kernel of SVD-SST a detector is scored by, and how it is laid out on the device. */
 #include "gpu/svd.h"
 
-#include <cuda_runtime_api.h>
-
 #define LANES 32u
 
 extern const struct hk_svd_variant hk_svd_2, hk_svd_4, hk_svd_6, hk_svd_8, hk_svd_10, hk_svd_16, hk_svd_32;
@@ -25,16 +23,7 @@ int hk_svd_plan(const struct hk_detector *d, struct hk_cuda_plan *plan)
   plan->threads = LANES;
   plan->shared = v->shared(d->window);
   plan->scratch = v->scratch(d->window);
-  int device, processors;
-  uint32_t blocks = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (!error)
-    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (!error)
-    error = (cudaError_t)v->resident(plan->shared, &blocks);
-  if (!error)
-    plan->resident = (uint32_t)processors * blocks;
-  return (int)error;
+  return hk_cuda_plan_resident(v->resident, plan);
 }
 
 int hk_svd_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,

@@ -121,10 +121,10 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS)
   }
 }
 
-static int resident(uint32_t shared, uint32_t *blocks)
+static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
-  cudaError_t error = cudaFuncSetAttribute(hk_svd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+  cudaError_t error = cudaFuncSetAttribute(hk_svd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
   if (!error)
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, hk_svd_kernel, HK_WARP, shared);
   *blocks = (uint32_t)each;

@@ -2,7 +2,7 @@
 #ifndef HK_SVD_H
 #define HK_SVD_H
 
-#include "gpu/kernels.h"
+#include "gpu/score.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,8 +13,7 @@ struct hk_svd_variant {
   uint32_t rows;                        /* vector elements a lane: for windows up to 32 times that */
   uint32_t (*shared)(uint32_t window);  /* bytes of shared memory a block */
   uint64_t (*scratch)(uint32_t window); /* bytes of device memory a block */
-  /* Lets blocks have so many bytes of shared memory, and tells how many fit a multiprocessor. 0 or a cudaError_t. */
-  int (*resident)(uint32_t shared, uint32_t *blocks);
+  hk_cuda_fit *resident;
   /* As hk_cuda_score. */
   int (*launch)(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan,
                 void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns);

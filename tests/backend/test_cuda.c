@@ -266,6 +266,35 @@ static void poison(const struct hk_detector *d, void *state, size_t size)
   hk_state_write(state, d, &w, &a, ring, feedback);
 }
 
+/* Detectors that one kernel serves, a wide one planned before a narrow one: both are scored. */
+static void detectors_share_a_kernel(void **state)
+{
+  (void)state;
+  enum { sensors = 8, each = 260 };
+  static const char *const texts[] = { "window=60,algorithm=svd,interval=1s", "window=50,algorithm=svd,interval=1s",
+                                       "window=48,preset=precise,interval=1s", "window=40,interval=1s" };
+  struct hk_detector detectors[4];
+  char error[256];
+  for (uint32_t i = 0; i < 4; i++)
+    assert_int_equal(hk_detector_parse(texts[i], &detectors[i], error, sizeof error), 0);
+  struct series series[sensors];
+  for (uint32_t i = 0; i < sensors; i++)
+    series[i] = series_new(SIGNAL_SINE, i, each);
+  struct points p = points_mix(series, sensors, 5);
+  for (uint32_t i = 0; i < sensors; i++)
+    series_free(&series[i]);
+  struct results out = results_new(p.n);
+  struct hk_backend *b = go_on(backend_kind("cuda"), detectors, 4, NULL, &p, 0, p.n, &out);
+  uint32_t scores[4] = { 0 };
+  for (uint32_t i = 0; i < p.n; i++)
+    scores[p.slot[i] % 4] += !isnan(out.score[i]);
+  for (uint32_t i = 0; i < 4; i++)
+    assert_int_equal(scores[i], sensors / 4 * (each - hk_detector_span(&detectors[i]) + 1));
+  b->ops->close(b);
+  results_free(&out);
+  points_free(&p);
+}
+
 /* What is wrong with one sensor shows in none of those that are scored with it. */
 static void a_poisoned_window_harms_one_sensor(void **state)
 {
@@ -378,6 +407,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(bad_batches_leave_no_trace),
     cmocka_unit_test(slots_change_hands),
     cmocka_unit_test(sensors_move_to_the_host_and_back),
+    cmocka_unit_test(detectors_share_a_kernel),
     cmocka_unit_test(a_poisoned_window_harms_one_sensor),
   };
   const struct CMUnitTest with_much_memory[] = { cmocka_unit_test(a_batch_may_be_large) };
