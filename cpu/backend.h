@@ -78,6 +78,7 @@ struct hk_backend_config {
   uint32_t threads;                    /* cpu: worker threads; 0 = one for each core this process may use */
   uint64_t memory;                     /* bytes that sensors may take; 0 = no limit of our own */
   uint32_t in_flight;                  /* batches between submit and reap; 0 = 4 */
+  uint32_t device;                     /* cuda: number of the GPU, from 0; backends that are open at once share nothing */
   void (*ready)(void *arg);            /* a batch has finished; may be NULL. Called from a thread of the backend, must be brief */
   void *ready_arg;
 };

@@ -10,8 +10,12 @@
 extern "C" {
 #endif
 
-/* Opens the backend on the first GPU (CUDA_VISIBLE_DEVICES picks another). 0 and *out, or a negative errno with a message:
- * -ENODEV no usable GPU or driver, -ENOMEM no room on the device (the message has the figures), -EINVAL, -EIO. */
+/* GPUs of this host that the process may use (CUDA_VISIBLE_DEVICES picks among them); 0 where there is none, or no driver. */
+uint32_t hk_cuda_devices(void);
+
+/* Opens the backend on GPU number config->device. 0 and *out, or a negative errno with a message: -ENODEV no usable GPU of that
+ * number or no driver, -ENOMEM no room on the device (the message has the figures), -EINVAL, -EIO. Its calls, and this one, leave
+ * that GPU the current one of the calling thread. */
 int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
 
 /* The latest failure of the device in words, for the log: set when a batch came back with a status, or when add answered

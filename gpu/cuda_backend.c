@@ -56,6 +56,15 @@ static struct cuda_backend *from(struct hk_backend *b)
   return (struct cuda_backend *)b;
 }
 
+/* CUDA calls of this thread are for the backend's device from now on. A device that cannot be had any more is told by the calls
+ * that follow. */
+static struct cuda_backend *enter(struct hk_backend *b)
+{
+  struct cuda_backend *c = from(b);
+  (void)cudaSetDevice((int)c->road.device);
+  return c;
+}
+
 /* The device failed on a batch: its failure is told, and that of all later ones. */
 static void lose(struct cuda_backend *c, struct flight *f)
 {
@@ -77,7 +86,7 @@ static void say(struct flight *f, const char *doing, cudaError_t failed)
 
 static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   pthread_mutex_lock(&c->lock);
   const bool full = c->submitted - c->reaped == c->in_flight, busy = c->finished < c->submitted;
   pthread_mutex_unlock(&c->lock);
@@ -161,7 +170,7 @@ static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t 
 /* Finishes batches as the device gets done with them. Ends once nothing is in flight and close has been called. */
 static void *watch(void *arg)
 {
-  struct cuda_backend *c = arg;
+  struct cuda_backend *c = enter(arg);
   pthread_mutex_lock(&c->lock);
   for (;;) {
     while (c->finished == c->submitted && !c->closing)
@@ -242,31 +251,31 @@ static uint64_t backend_need(const struct hk_backend *b, uint32_t detector, uint
 
 static int backend_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   return hk_records_add(&c->road.records, slot, detector, seed, c->failure, sizeof c->failure);
 }
 
 static void backend_remove(struct hk_backend *b, uint32_t slot)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   (void)hk_records_remove(&c->road.records, slot, c->failure, sizeof c->failure); /* the next batch hears of it, too */
 }
 
 static int64_t backend_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   return hk_records_export(&c->road.records, slot, state, size, c->failure, sizeof c->failure);
 }
 
 static int backend_import(struct hk_backend *b, uint32_t slot, const void *state, size_t size)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   return hk_records_import(&c->road.records, slot, state, size, c->failure, sizeof c->failure);
 }
 
 static void *backend_alloc(struct hk_backend *b, size_t bytes)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   void *memory = NULL;
   const cudaError_t failed = cudaMallocHost(&memory, bytes);
   if (!failed)
@@ -278,7 +287,7 @@ static void *backend_alloc(struct hk_backend *b, size_t bytes)
 
 static void backend_free(struct hk_backend *b, void *memory)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   pthread_mutex_lock(&c->lock);
   const bool well = calm(c); /* giving pinned memory back waits for the device */
   for (uint64_t i = c->finished; !well && i < c->submitted; i++)
@@ -312,7 +321,7 @@ const char *hk_cuda_failure(struct hk_backend *b)
 
 static void backend_close(struct hk_backend *b)
 {
-  struct cuda_backend *c = from(b);
+  struct cuda_backend *c = enter(b);
   pthread_mutex_lock(&c->lock);
   c->closing = true;
   pthread_cond_broadcast(&c->changed);
@@ -350,6 +359,14 @@ static int watcher_start(struct cuda_backend *c)
     pthread_mutex_destroy(&c->lock);
   }
   return status;
+}
+
+uint32_t hk_cuda_devices(void)
+{
+  int count = 0;
+  const cudaError_t failed = cudaGetDeviceCount(&count);
+  (void)cudaGetLastError(); /* must not be taken for the next call's */
+  return failed ? 0 : (uint32_t)count;
 }
 
 int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)

@@ -394,9 +394,14 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
     return -ENOMEM;
   }
   memcpy(r->detectors, config->detectors, r->n_detectors * sizeof *r->detectors);
+  r->device = config->device;
   int count = 0, status = refuse(cudaGetDeviceCount(&count), "looking for a GPU", error, size);
+  if (!status && r->device >= (uint32_t)count) {
+    snprintf(error, size, "GPU number %u: there are %d, counted from 0", r->device, count);
+    return -ENODEV;
+  }
   if (!status)
-    status = refuse(count > 0 ? cudaSetDevice(0) : cudaErrorNoDevice, "opening the GPU", error, size);
+    status = refuse(cudaSetDevice((int)r->device), "opening the GPU", error, size);
   if (!status)
     status = refuse(streams_make(r), "making streams", error, size);
   if (!status)

@@ -32,6 +32,7 @@ struct hk_road {
   struct hk_detector *detectors; /* our copy */
   struct hk_cuda_plan *plans;    /* one for each detector */
   uint32_t n_detectors;
+  uint32_t device;
   struct hk_records records;
   uint32_t sweep_slab, sweep_record; /* where the next sweep begins */
   struct CUstream_st *main, *up, *down, *side[HK_ROAD_SIDES];

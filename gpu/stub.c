@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+uint32_t hk_cuda_devices(void)
+{
+  return 0;
+}
+
 int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
 {
   (void)config;

@@ -63,6 +63,19 @@ static void refusals_have_figures(void **state)
   b->ops->close(b);
 }
 
+static void a_device_that_is_not_there_is_refused(void **state)
+{
+  (void)state;
+  char error[256] = "";
+  struct hk_backend *b = (struct hk_backend *)&detector;
+  const uint32_t devices = hk_cuda_devices();
+  const struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = 1, .device = devices };
+  assert_true(devices > 0);
+  assert_int_equal(hk_cuda_open(&b, &config, error, sizeof error), -ENODEV);
+  assert_null(b);
+  assert_non_null(strstr(error, "GPU number"));
+}
+
 /* The device writes into a batch's columns, so they must be of its own memory. */
 static void batches_of_other_backends_are_refused(void **state)
 {
@@ -97,6 +110,46 @@ static void fill(struct hk_batch *batch, uint32_t n, uint32_t sensors, int64_t s
     batch->time[i] = (second + i / sensors) * SECOND;
     batch->value[i] = sin((double)(second + i / sensors) * 0.9 + i % sensors);
   }
+}
+
+/* Two backends at once, called in turn by one thread, give the same bits; on two GPUs where there are two. */
+static void backends_share_nothing(void **state)
+{
+  (void)state;
+  enum { sensors = 300, points = 9000 };
+  struct hk_backend_config config = { .detectors = &detector, .n_detectors = 1, .max_sensors = sensors };
+  struct hk_backend *one = open_with(&config), *other;
+  config.device = hk_cuda_devices() - 1;
+  other = open_with(&config);
+  struct hk_batch *first = hk_batch_new(one, points), *second = hk_batch_new(other, points);
+  assert_non_null(first);
+  assert_non_null(second);
+  for (uint32_t i = 0; i < sensors; i++) {
+    sensor_add(one, i, 0, i);
+    sensor_add(other, i, 0, i);
+  }
+  uint32_t scored = 0;
+  for (uint32_t round = 0; round < 4; round++) {
+    fill(first, points, sensors, 1 + round * (points / sensors));
+    fill(second, points, sensors, 1 + round * (points / sensors));
+    assert_int_equal(one->ops->submit(one, first), 0);
+    assert_int_equal(other->ops->submit(other, second), 0);
+    one->ops->wait(one);
+    assert_ptr_equal(one->ops->reap(one), first);
+    other->ops->wait(other);
+    assert_ptr_equal(other->ops->reap(other), second);
+    assert_int_equal(first->status, 0);
+    assert_int_equal(second->status, 0);
+    assert_memory_equal(first->score, second->score, points * sizeof *first->score);
+    assert_memory_equal(first->state, second->state, points);
+    for (uint32_t i = 0; i < points; i++)
+      scored += !isnan(first->score[i]);
+  }
+  assert_true(scored > 0);
+  hk_batch_free(first);
+  hk_batch_free(second);
+  one->ops->close(one);
+  other->ops->close(other);
 }
 
 /* A bad point in a batch of any size, at any place, whatever comes of the others: nothing is scored, and the next good batch is
@@ -402,8 +455,10 @@ int main(int argc, char **argv)
   };
   const struct CMUnitTest with_gpu[] = {
     cmocka_unit_test(setups_that_make_no_sense_are_refused),
+    cmocka_unit_test(a_device_that_is_not_there_is_refused),
     cmocka_unit_test(refusals_have_figures),
     cmocka_unit_test(batches_of_other_backends_are_refused),
+    cmocka_unit_test(backends_share_nothing),
     cmocka_unit_test(bad_batches_leave_no_trace),
     cmocka_unit_test(slots_change_hands),
     cmocka_unit_test(sensors_move_to_the_host_and_back),
