@@ -7,6 +7,7 @@
 #include <ck_malloc.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct sensor {
 };
 
 struct hk_registry {
+  pthread_rwlock_t lock; /* of the table and the arrays below, but for `handle`; held for writing while a sensor comes or goes */
   const struct hk_config *config;
   struct hk_device *device; /* NULL: there is none any more */
   uint32_t max_sensors, n_detectors;
@@ -32,9 +34,10 @@ struct hk_registry {
   struct ck_malloc memory;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
   uint32_t count;
+  uint64_t added;           /* sensors, ever */
   uint32_t slots, capacity; /* slots ever used; size of the arrays below */
   struct sensor **sensor;   /* by slot; NULL when free */
-  uint32_t *handle;         /* by slot; HK_NO_HANDLE when free */
+  uint32_t *handle;         /* by slot, room for max_sensors; HK_NO_HANDLE when free */
   uint8_t *generation;      /* by slot */
   uint32_t *free_slot;      /* a stack */
   uint32_t n_free;
@@ -75,13 +78,15 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, st
   struct hk_registry *r = calloc(1, sizeof *r);
   if (!r)
     return -ENOMEM;
+  pthread_rwlock_init(&r->lock, NULL);
   r->config = config;
   r->device = device;
   r->max_sensors = config->max_sensors;
   r->n_detectors = config->n_detectors;
   r->globs = calloc(config->n_detectors, sizeof *r->globs);
   r->of_detector = calloc(config->n_detectors, sizeof *r->of_detector);
-  if (!r->globs || !r->of_detector)
+  r->handle = malloc(config->max_sensors * sizeof *r->handle);
+  if (!r->globs || !r->of_detector || !r->handle)
     goto failed;
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     status = hk_glob_new(&r->globs[i], config->detectors[i].match, strlen(config->detectors[i].match));
@@ -120,6 +125,7 @@ void hk_registry_free(struct hk_registry *r)
   free(r->handle);
   free(r->generation);
   free(r->free_slot);
+  pthread_rwlock_destroy(&r->lock);
   free(r);
 }
 
@@ -141,8 +147,8 @@ static int make_room(struct hk_registry *r)
   uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
   if (capacity > r->max_sensors)
     capacity = r->max_sensors;
-  if (grow(&r->sensor, sizeof *r->sensor, capacity) != 0 || grow(&r->handle, sizeof *r->handle, capacity) != 0 ||
-      grow(&r->generation, sizeof *r->generation, capacity) != 0 || grow(&r->free_slot, sizeof *r->free_slot, capacity) != 0)
+  if (grow(&r->sensor, sizeof *r->sensor, capacity) != 0 || grow(&r->generation, sizeof *r->generation, capacity) != 0 ||
+      grow(&r->free_slot, sizeof *r->free_slot, capacity) != 0)
     return -ENOMEM;
   memset(r->generation + r->capacity, 0, capacity - r->capacity);
   r->capacity = capacity;
@@ -198,8 +204,8 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
     snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
     return HANKEL_FULL;
   }
-  if (r->count == r->max_sensors || (r->n_free == 0 && make_room(r) != 0))
-    return refuse(r, r->count == r->max_sensors);
+  if (r->count == r->max_sensors)
+    return refuse(r, true);
   const uint32_t slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : r->slots;
   struct sensor *s = malloc(sizeof *s + length + 1);
   if (!s)
@@ -214,7 +220,9 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
     say_full(r, detector, status);
     return status < 0 ? status : HANKEL_FULL;
   }
-  if (!ck_hs_put_unique(&r->table, hashed, s)) {
+  pthread_rwlock_wrlock(&r->lock);
+  if ((r->n_free == 0 && make_room(r) != 0) || !ck_hs_put_unique(&r->table, hashed, s)) {
+    pthread_rwlock_unlock(&r->lock);
     b->ops->remove(b, slot);
     free(s);
     return refuse(r, false);
@@ -227,6 +235,8 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
   r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
   r->of_detector[detector]++;
   r->count++;
+  r->added++;
+  pthread_rwlock_unlock(&r->lock);
   *out = slot;
   return 0;
 }
@@ -302,6 +312,36 @@ bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
   return slot < r->slots && r->sensor[slot];
 }
 
+const uint32_t *hk_registry_handles(const struct hk_registry *r)
+{
+  return r->handle;
+}
+
+uint64_t hk_registry_added(const struct hk_registry *r)
+{
+  return r->added;
+}
+
+int hk_registry_find(const struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+{
+  const struct sensor key = { .name = name, .length = length };
+  const struct sensor *found = ck_hs_get(&r->table, CK_HS_HASH(&r->table, hash, &key), &key);
+  if (!found)
+    return HK_UNKNOWN;
+  *slot = found->slot;
+  return 0;
+}
+
+void hk_registry_read(struct hk_registry *r)
+{
+  pthread_rwlock_rdlock(&r->lock);
+}
+
+void hk_registry_read_end(struct hk_registry *r)
+{
+  pthread_rwlock_unlock(&r->lock);
+}
+
 const char *hk_registry_full(const struct hk_registry *r)
 {
   return r->full;
@@ -310,6 +350,7 @@ const char *hk_registry_full(const struct hk_registry *r)
 void hk_registry_evict(struct hk_registry *r, uint32_t slot)
 {
   struct sensor *s = r->sensor[slot];
+  pthread_rwlock_wrlock(&r->lock);
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
   if (r->device)
     r->device->backend->ops->remove(r->device->backend, slot);
@@ -325,6 +366,7 @@ void hk_registry_evict(struct hk_registry *r, uint32_t slot)
     (void)ck_hs_rebuild(&r->table);
     r->removed = 0;
   }
+  pthread_rwlock_unlock(&r->lock);
 }
 
 void hk_registry_on_failure(struct hk_registry *r, void (*failed)(void *arg, const char *why), void *arg)
