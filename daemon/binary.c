@@ -9,7 +9,7 @@
 #define CHUNK 1024u      /* points decoded at a time */
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
-void hk_points_take(struct hk_server *server, uint32_t source, const struct hk_points *p, uint32_t *unknown)
+void hk_points_take(struct hk_loop *loop, uint32_t source, const struct hk_points *p, uint32_t *unknown)
 {
   uint32_t handle[CHUNK];
   int64_t time[CHUNK];
@@ -17,12 +17,12 @@ void hk_points_take(struct hk_server *server, uint32_t source, const struct hk_p
   *unknown = 0;
   for (uint32_t at = 0; at < p->n; at += CHUNK) {
     const uint32_t n = p->n - at < CHUNK ? p->n - at : CHUNK;
-    hk_points_copy(p, at, n, server->intake.wall, handle, time, value);
-    *unknown += hk_intake_columns(&server->intake, source, n, handle, time, value);
+    hk_points_copy(p, at, n, loop->intake.wall, handle, time, value);
+    *unknown += hk_intake_columns(&loop->intake, source, n, handle, time, value);
   }
   /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
   if (p->time_kind == HK_TIME_ARRIVAL)
-    server->intake.wall++;
+    loop->intake.wall++;
 }
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
@@ -44,7 +44,7 @@ static enum hk_turn fault(struct hk_connection *c, const struct hk_frame *f, uin
   send_error(c, f->tag, code, f->type, message);
   if (!hk_error_closes(code))
     return HK_TURN_MORE;
-  c->server->counters.bad_frames++;
+  hk_count(&c->loop->counters.bad_frames, 1);
   hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s frame: %s", hk_frame_name(f->type), message);
   hk_connection_finish(c);
   return HK_TURN_OVER;
@@ -90,7 +90,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
       reasons[i] = (uint32_t)hk_registry_take(c->server->registry, name.data, name.length, &slot);
       handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->registry, slot) : HK_NO_HANDLE;
       if (reasons[i] != 0)
-        hk_intake_refused(&c->server->intake, (int)reasons[i], name.data, name.length);
+        hk_intake_refused(&c->loop->intake, (int)reasons[i], name.data, name.length);
     }
     struct hk_writer w = HK_WRITER(bytes, size);
     if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
@@ -109,7 +109,7 @@ static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
   uint32_t unknown;
   if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || p.before != 0)
     return bad_payload(c, f);
-  hk_points_take(c->server, c->source, &p, &unknown);
+  hk_points_take(c->loop, c->source, &p, &unknown);
   if (unknown == 0)
     return HK_TURN_MORE;
   hk_log_peer(&c->server->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",
@@ -126,7 +126,7 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
   if (code != 0)
     return bad_payload(c, f);
   const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob };
-  const int status = hk_subscribe(c->server->publisher, &c->subscriber, &wanted);
+  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, &wanted);
   if (status == -ENOSPC)
     return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
                  "too many different subscriptions; max_subscriptions in the configuration limits them");
@@ -143,7 +143,7 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
 {
   if (hk_empty_read(f) != 0)
     return bad_payload(c, f);
-  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  hk_unsubscribe(c->loop->publisher, &c->subscriber);
   uint8_t bytes[HK_FRAME_HEADER];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
@@ -204,7 +204,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
-  c->server->counters.frames++;
+  hk_count(&c->loop->counters.frames, 1);
   if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_BYE)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   switch (f->type) {
@@ -261,7 +261,7 @@ static enum hk_turn step(struct hk_connection *c)
   };
   if (c->leaving)
     return farewell(c);
-  if (points_next(&c->inbox) && !hk_intake_open(&c->server->intake, c->source, hk_server_frame_points(c->server)))
+  if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, hk_server_frame_points(c->server)))
     return HK_TURN_WAIT;
   struct hk_frame f;
   if (!c->greeted)
@@ -277,7 +277,7 @@ static enum hk_turn step(struct hk_connection *c)
 static void end(struct hk_connection *c)
 {
   if (c->inbox.end > c->inbox.start) {
-    c->server->counters.bad_frames++;
+    hk_count(&c->loop->counters.bad_frames, 1);
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "the connection ended within a frame");
   }
   hk_connection_finish(c);

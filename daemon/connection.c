@@ -28,7 +28,7 @@ void hk_connection_close(struct hk_connection *c)
     return;
   c->state = HK_CLOSED;
   hk_log_peer_gone(&c->server->log, &c->quota, c->peer);
-  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  hk_unsubscribe(c->loop->publisher, &c->subscriber);
   hk_stage_close(c->server->stage, c->source);
   uv_close((uv_handle_t *)&c->tcp, on_close);
 }
@@ -36,8 +36,8 @@ void hk_connection_close(struct hk_connection *c)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
   struct hk_connection *c = handle->data;
-  size_t size = sizeof c->server->discard;
-  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : c->server->discard;
+  size_t size = sizeof c->loop->discard;
+  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : c->loop->discard;
   (void)suggested;
   *out = uv_buf_init(space, space ? (unsigned)size : 0);
 }
@@ -71,7 +71,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     c->heard = hk_now();
     if (c->state != HK_OPEN)
       return;
-    c->server->intake.wall = hk_wall();
+    c->loop->intake.wall = hk_wall();
     c->kind->wrote(c, (size_t)n);
     go_on(c);
     return;
@@ -179,7 +179,7 @@ void hk_connection_finish(struct hk_connection *c)
     return;
   c->state = HK_LINGERING;
   c->deadline = hk_now() + LINGER;
-  hk_unsubscribe(c->server->publisher, &c->subscriber);
+  hk_unsubscribe(c->loop->publisher, &c->subscriber);
   c->shutdown.data = c;
   if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
     hk_connection_close(c);
@@ -211,16 +211,16 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
     if (c->state == HK_LINGERING && now > c->deadline + (sent ? 0 : LINGER_UNSENT))
       hk_connection_close(c);
   } else if (stuck) {
-    c->server->counters.cut_off++;
+    hk_count(&c->loop->counters.cut_off, 1);
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer,
                 "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
                 uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
     hk_connection_close(c);
   } else if (c->kind == &hk_binary_kind && !c->greeted && now - c->opened > config->handshake) {
-    c->server->counters.timed_out++;
+    hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "no HELLO came within the handshake deadline");
   } else if (config->idle > 0 && !c->subscriber.view && !c->parked && now - c->heard > config->idle) {
-    c->server->counters.timed_out++;
+    hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
   }
 }

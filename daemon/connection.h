@@ -26,6 +26,7 @@
 #include <uv.h>
 
 struct hk_server;
+struct hk_loop;
 struct hk_connection;
 
 enum hk_turn {
@@ -52,9 +53,10 @@ struct hk_connection {
   uv_tcp_t tcp;
   uv_shutdown_t shutdown;
   struct hk_server *server;
+  struct hk_loop *loop; /* whose thread it is on */
   const struct hk_config_listener *listener;
   const struct hk_connection_kind *kind;
-  struct hk_connection *next, *previous; /* of the server */
+  struct hk_connection *next, *previous; /* of the loop */
   struct hk_connection *next_parked;
   bool parked;
   bool unread; /* too many of its replies are not sent: it goes on once they are */

@@ -1,51 +1,81 @@
-/* What the daemon counts, since its start. Always: in = scored + unscored + late + rejected + dropped + pending, pending being
- * the points that were accepted and have no result yet. Thread: the loop's. */
+/* What the daemon counts, since its start.
+ *
+ * Every thread has counters of its own, which it alone writes and anybody may read; what is reported is their sum. Always:
+ * in = scored + unscored + late + rejected + dropped + pending, pending being the points that were accepted and have no result
+ * yet: it is what is left, so it is not counted. For it to be never too small a point is counted as `in` before it is counted as
+ * anything else, and hk_counters_sum looks at `in` last. */
 #ifndef HK_COUNTERS_H
 #define HK_COUNTERS_H
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
+typedef _Atomic uint64_t hk_counter;
+
+/* Nothing but counters. */
 struct hk_counters {
   /* points */
-  uint64_t in;       /* that came with a readable frame, datagram or line */
-  uint64_t scored;   /* a score was given */
-  uint64_t unscored; /* warming up, or between strides */
-  uint64_t late;
-  uint64_t rejected;
-  uint64_t pending;
+  hk_counter in;       /* that came with a readable frame, datagram or line; the first member: see hk_counters_sum */
+  hk_counter scored;   /* a score was given */
+  hk_counter unscored; /* warming up, or between strides */
+  hk_counter late;
+  hk_counter rejected;
   /* dropped, by reason */
-  uint64_t unknown_handle;
-  uint64_t full;        /* a new sensor past max_sensors or memory */
-  uint64_t no_detector; /* no detector matches the name */
-  uint64_t failed;      /* the backend refused them */
-  uint64_t device_lost; /* were in flight when the device was lost */
+  hk_counter unknown_handle;
+  hk_counter full;        /* a new sensor past max_sensors or memory */
+  hk_counter no_detector; /* no detector matches the name */
+  hk_counter failed;      /* the backend refused them */
+  hk_counter device_lost; /* were in flight when the device was lost */
   /* rejected for a time farther in the future than max_ahead; in `rejected` too */
-  uint64_t ahead;
+  hk_counter ahead;
 
-  uint64_t raised, corrected, cleared, stale, back;
-  uint64_t evicted;       /* sensors */
-  uint64_t names_refused; /* times that a name was refused a sensor, whatever the reason */
+  hk_counter raised, corrected, cleared, stale, back;
+  hk_counter evicted;       /* sensors */
+  hk_counter names_refused; /* times that a name was refused a sensor, whatever the reason */
 
-  uint64_t frames, bad_frames;
-  uint64_t lines, bad_lines;
-  uint64_t strings; /* fields of text in good lines */
+  hk_counter frames, bad_frames;
+  hk_counter lines, bad_lines;
+  hk_counter strings; /* fields of text in good lines */
 
-  uint64_t datagrams;     /* all that came */
-  uint64_t bad_datagrams; /* not one whole frame of points; no line in it that can be read */
-  uint64_t strangers;     /* of no open feed */
-  uint64_t kernel_lost;   /* datagrams for which the socket's buffer had no room */
+  hk_counter datagrams;     /* all that came */
+  hk_counter bad_datagrams; /* not one whole frame of points; no line in it that can be read */
+  hk_counter strangers;     /* of no open feed */
+  hk_counter kernel_lost;   /* datagrams for which the socket's buffer had no room */
   /* of feeds that have ended; status adds the open ones */
-  uint64_t lost, lost_points, repeated, reordered, too_late;
+  hk_counter lost, lost_points, repeated, reordered, too_late;
 
-  uint64_t accepted, refused;       /* connections */
-  uint64_t timed_out, cut_off;      /* closed for silence; subscribers closed because they did not read */
-  uint64_t gap_results, gap_events; /* left out for slow subscribers */
-  uint64_t batches;
+  hk_counter accepted, refused;       /* connections */
+  hk_counter timed_out, cut_off;      /* closed for silence; subscribers closed because they did not read */
+  hk_counter gap_results, gap_events; /* left out for slow subscribers */
+  hk_counter batches;
 };
+
+/* Counts n more. Thread: the one whose counters they are. */
+static inline void hk_count(hk_counter *counter, uint64_t n)
+{
+  atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_release);
+}
+
+/* Adds what n threads have counted to *sum, which nobody else knows. */
+static inline void hk_counters_sum(struct hk_counters *sum, const struct hk_counters *const *of, size_t n)
+{
+  const size_t all = sizeof *sum / sizeof(hk_counter);
+  for (size_t pass = 0; pass < 2; pass++) /* `in` last */
+    for (size_t i = 0; i < n; i++)
+      for (size_t k = pass ? 0 : 1; k < (pass ? 1 : all); k++)
+        hk_count((hk_counter *)sum + k, atomic_load_explicit((const hk_counter *)of[i] + k, memory_order_acquire));
+}
 
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
   return c->unknown_handle + c->full + c->no_detector + c->failed + c->device_lost;
+}
+
+/* Of a sum. */
+static inline uint64_t hk_counters_pending(const struct hk_counters *c)
+{
+  return c->in - c->scored - c->unscored - c->late - c->rejected - hk_counters_dropped(c);
 }
 
 #endif

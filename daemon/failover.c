@@ -28,10 +28,10 @@ static uint32_t clear_alerts(struct hk_server *s)
     struct hk_batch cleared = { .kind = HK_BATCH_SWEEP, .capacity = 256, .event = events };
     for (; n > 0 && cleared.n_events < cleared.capacity; n--)
       cleared.n_events += hk_alerts_clear(s->alerts, standing[n - 1].slot, &events[cleared.n_events]);
-    hk_publish(s->publisher, &cleared);
+    hk_publish(s->loop.publisher, &cleared);
     all += cleared.n_events;
   }
-  s->counters.cleared += all;
+  hk_count(&s->counters.cleared, all);
   return all;
 }
 
@@ -80,8 +80,7 @@ static void move(struct hk_server *s, struct hk_device *device)
   if (hk_registry_count(s->registry) == before)
     return;
   const uint32_t purged = hk_stage_purge(s->stage, gone, s->registry);
-  s->counters.pending -= purged;
-  s->counters.full += purged;
+  hk_count(&s->counters.full, purged);
   hk_log(&s->log, HK_LOG_WARNING, "%u of %u sensors have no room on the CPU and were evicted, %u points of theirs dropped: %s",
          before - hk_registry_count(s->registry), before, purged, hk_registry_full(s->registry));
 }
@@ -105,7 +104,7 @@ static void tell_everyone(struct hk_server *s, const char *what_now)
   const struct hk_loss *loss = &s->shard.loss;
   char message[512];
   snprintf(message, sizeof message, "the %s device is lost: %s; %s", loss->device, loss->why, what_now);
-  for (struct hk_connection *c = s->connections, *next; c; c = next) {
+  for (struct hk_connection *c = s->loop.connections, *next; c; c = next) {
     next = c->next;
     hk_connection_tell(c, HANKEL_INTERNAL, message);
   }

@@ -6,26 +6,26 @@
 
 #include <stdlib.h>
 
-void hk_lines_take(struct hk_server *server, const struct hk_lines_from *from, const char *text, size_t length)
+void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const char *text, size_t length)
 {
-  struct hk_line *line = &server->line;
+  struct hk_line *line = &loop->line;
   char buffer[HK_NAME_MAX];
   line->unit = from->unit;
   hk_line_parse(line, text, length);
   if (line->error) {
-    server->counters.bad_lines++;
-    hk_log_peer(&server->log, from->quota, HK_LOG_WARNING, from->peer, "line %llu dropped, byte %u: %s",
+    hk_count(&loop->counters.bad_lines, 1);
+    hk_log_peer(&loop->server->log, from->quota, HK_LOG_WARNING, from->peer, "line %llu dropped, byte %u: %s",
                 (unsigned long long)from->number, line->error_byte, line->error);
     return;
   }
-  server->counters.lines++;
-  server->counters.strings += line->strings;
+  hk_count(&loop->counters.lines, 1);
+  hk_count(&loop->counters.strings, line->strings);
   /* Lines without a time that were read together would all have the same one, and all but the first of a sensor be late. */
-  const int64_t time = line->timed ? line->time : server->intake.wall++;
+  const int64_t time = line->timed ? line->time : loop->intake.wall++;
   for (uint32_t i = 0; i < line->n; i++) {
     uint32_t name_length;
     const char *name = hk_line_name(line, i, buffer, &name_length);
-    hk_intake_named(&server->intake, from->source, name, name_length, time, line->points[i].value);
+    hk_intake_named(&loop->intake, from->source, name, name_length, time, line->points[i].value);
   }
 }
 
@@ -36,15 +36,15 @@ static enum hk_turn step(struct hk_connection *c)
   const char *text;
   size_t length;
   /* As much room as a frame needs, though a line needs less: else lines would take all of it before a frame fits. */
-  if (!hk_intake_open(&server->intake, c->source, hk_server_frame_points(server)))
+  if (!hk_intake_open(&c->loop->intake, c->source, hk_server_frame_points(server)))
     return HK_TURN_WAIT;
   const int status = hk_lines_next(c, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
   if (status == HK_LINE_WHOLE) {
-    hk_lines_take(server, &from, text, length);
+    hk_lines_take(c->loop, &from, text, length);
   } else {
-    server->counters.bad_lines++;
+    hk_count(&c->loop->counters.bad_lines, 1);
     hk_log_peer(&server->log, &c->quota, HK_LOG_WARNING, c->peer, "line %llu dropped: %s", (unsigned long long)c->splitter.line,
                 status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
   }
@@ -57,7 +57,7 @@ static void end(struct hk_connection *c)
   const char *text;
   size_t length;
   if (hk_splitter_end(&c->splitter, &text, &length) == HK_LINE_WHOLE)
-    hk_lines_take(c->server, &from, text, length);
+    hk_lines_take(c->loop, &from, text, length);
   hk_connection_close(c);
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct hk_server;
+struct hk_loop;
 
 /* Where a line comes from. */
 struct hk_lines_from {
@@ -19,6 +19,6 @@ struct hk_lines_from {
 };
 
 /* Takes one line without its LF; there must be room for HK_LINE_FIELDS points. */
-void hk_lines_take(struct hk_server *server, const struct hk_lines_from *from, const char *text, size_t length);
+void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const char *text, size_t length);
 
 #endif

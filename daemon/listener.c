@@ -42,7 +42,7 @@ static void on_connection(uv_stream_t *stream, int status)
     return;
   }
   struct hk_connection *c = calloc(1, sizeof *c);
-  if (!c || uv_tcp_init(&server->loop, &c->tcp) != 0) {
+  if (!c || uv_tcp_init(&l->loop->uv, &c->tcp) != 0) {
     free(c);
     l->stalled = true;
     hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: no memory");
@@ -50,6 +50,7 @@ static void on_connection(uv_stream_t *stream, int status)
   }
   c->tcp.data = c;
   c->server = server;
+  c->loop = l->loop;
   c->listener = l->config;
   c->kind = kinds[l->config->protocol];
   c->splitter.max_line = l->config->protocol == HK_PROTOCOL_TEXT ? HK_LINE_MAX_LEAST : (uint32_t)server->config->max_line;
@@ -64,13 +65,13 @@ static void on_connection(uv_stream_t *stream, int status)
   const bool room = hk_server_add(server, c);
   hk_connection_start(c);
   if (!room) {
-    server->counters.refused++;
+    hk_count(&server->counters.refused, 1);
     hk_log_peer(&server->log, &l->quota, HK_LOG_WARNING, l->address,
                 "%s was refused: there are %u connections already (max_connections)", c->peer, server->max_connections);
     hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
     return;
   }
-  server->counters.accepted++;
+  hk_count(&server->counters.accepted, 1);
   if (l->config->protocol == HK_PROTOCOL_TEXT)
     hk_text_greet(c);
 }
@@ -85,10 +86,9 @@ void hk_listener_retry(struct hk_listener *l)
 
 static int tcp_open(struct hk_listener *l, char *error, size_t size)
 {
-  struct hk_server *server = l->server;
   struct sockaddr_storage bound;
   int length = sizeof bound;
-  int status = uv_tcp_init(&server->loop, &l->tcp);
+  int status = uv_tcp_init(&l->loop->uv, &l->tcp);
   if (status == 0) {
     l->open = true;
     l->tcp.data = l;
@@ -106,10 +106,10 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   return 0;
 }
 
-int hk_listener_open(struct hk_listener *l, struct hk_server *server, const struct hk_config_listener *config, char *error,
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, char *error,
                      size_t size)
 {
-  *l = (struct hk_listener){ .server = server, .config = config, .fd = -1 };
+  *l = (struct hk_listener){ .server = loop->server, .loop = loop, .config = config, .fd = -1 };
   hk_address_format((const struct sockaddr *)&config->address, l->address);
   const int status = config->transport == HK_TRANSPORT_UDP ? hk_udp_open(l, error, size) : tcp_open(l, error, size);
   if (status != 0) {

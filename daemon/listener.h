@@ -8,12 +8,14 @@
 #include <uv.h>
 
 struct hk_server;
+struct hk_loop;
 
 /* Of UDP: buffers for one recvmmsg. */
 struct hk_udp_buffers;
 
 struct hk_listener {
   struct hk_server *server;
+  struct hk_loop *loop; /* on whose thread it is */
   const struct hk_config_listener *config;
   bool open;                    /* a handle of it is open */
   char address[HK_ADDRESS_MAX]; /* that was bound */
@@ -30,8 +32,8 @@ struct hk_listener {
   struct hk_udp_buffers *buffers;
 };
 
-/* Binds, listens, and prints the bare line `listening ...`. 0, or a negative errno with a message. */
-int hk_listener_open(struct hk_listener *l, struct hk_server *server, const struct hk_config_listener *config, char *error,
+/* Binds, listens on a loop, and prints the bare line `listening ...`. 0, or a negative errno with a message. */
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, char *error,
                      size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
 

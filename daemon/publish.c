@@ -388,11 +388,11 @@ static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struc
     send_events = message_send(s, events) == 0;
   if (!send_results) {
     s->gap_results += n_results;
-    p->counters->gap_results += n_results;
+    hk_count(&p->counters->gap_results, n_results);
   }
   if (!send_events) {
     s->gap_events += n_events;
-    p->counters->gap_events += n_events;
+    hk_count(&p->counters->gap_events, n_events);
   }
 }
 
@@ -415,8 +415,8 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
 {
   for (struct hk_view *v = p->views; v; v = v->next) {
     if (reserve(p, b->capacity) != 0) {
-      p->counters->gap_results += b->n;
-      p->counters->gap_events += b->n_events;
+      hk_count(&p->counters->gap_results, b->n);
+      hk_count(&p->counters->gap_events, b->n_events);
       continue;
     }
     const uint32_t n_results = choose_results(p, v, b), n_events = choose_events(p, v, b);

@@ -18,10 +18,10 @@
 bool hk_server_add(struct hk_server *s, struct hk_connection *c)
 {
   c->previous = NULL;
-  c->next = s->connections;
+  c->next = s->loop.connections;
   if (c->next)
     c->next->previous = c;
-  s->connections = c;
+  s->loop.connections = c;
   c->index = NO_INDEX;
   if (s->n_connections == s->max_connections)
     return false;
@@ -37,45 +37,45 @@ void hk_server_remove(struct hk_server *s, struct hk_connection *c)
   if (c->previous)
     c->previous->next = c->next;
   else
-    s->connections = c->next;
+    s->loop.connections = c->next;
   if (c->next)
     c->next->previous = c->previous;
   if (c->parked) {
-    struct hk_connection **link = &s->parked;
+    struct hk_connection **link = &s->loop.parked;
     while (*link != c)
       link = &(*link)->next_parked;
     *link = c->next_parked;
-    if (s->parked_tail == &c->next_parked)
-      s->parked_tail = link;
+    if (s->loop.parked_tail == &c->next_parked)
+      s->loop.parked_tail = link;
   }
-  if (s->deadline != 0 && !s->connections && hk_shard_quiet(&s->shard))
-    uv_stop(&s->loop); /* drained, and this was the last */
+  if (s->deadline != 0 && !s->loop.connections && hk_shard_quiet(&s->shard))
+    uv_stop(&s->loop.uv); /* drained, and this was the last */
   if (c->index == NO_INDEX)
     return;
   s->by_index[c->index] = NULL;
   s->n_connections--;
-  s->counters.lost += hk_feed_lost(&c->feed);
-  s->counters.lost_points += hk_feed_lost_points(&c->feed);
-  s->counters.repeated += c->feed.repeated;
-  s->counters.reordered += c->feed.reordered;
-  s->counters.too_late += c->feed.too_late;
-  s->counters.bad_datagrams += c->feed.malformed;
+  hk_count(&s->counters.lost, hk_feed_lost(&c->feed));
+  hk_count(&s->counters.lost_points, hk_feed_lost_points(&c->feed));
+  hk_count(&s->counters.repeated, c->feed.repeated);
+  hk_count(&s->counters.reordered, c->feed.reordered);
+  hk_count(&s->counters.too_late, c->feed.too_late);
+  hk_count(&s->counters.bad_datagrams, c->feed.malformed);
 }
 
 void hk_server_park(struct hk_server *s, struct hk_connection *c)
 {
   c->parked = true;
   c->next_parked = NULL;
-  *s->parked_tail = c;
-  s->parked_tail = &c->next_parked;
+  *s->loop.parked_tail = c;
+  s->loop.parked_tail = &c->next_parked;
 }
 
 /* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
 static void wake_parked(struct hk_server *s)
 {
-  struct hk_connection *c = s->parked;
-  s->parked = NULL;
-  s->parked_tail = &s->parked;
+  struct hk_connection *c = s->loop.parked;
+  s->loop.parked = NULL;
+  s->loop.parked_tail = &s->loop.parked;
   while (c) {
     struct hk_connection *next = c->next_parked;
     c->parked = false;
@@ -124,13 +124,13 @@ static void on_results(void *arg, struct hk_batch *batch)
   for (uint32_t i = 0; i < batch->n_events; i++)
     if (hk_alerts_note(s->alerts, &batch->event[i]) != 0)
       hk_log_peer(&s->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
-  hk_publish(s->publisher, batch);
+  hk_publish(s->loop.publisher, batch);
 }
 
 static void on_dropped(void *arg, const struct hk_batch *batch)
 {
   struct hk_server *s = arg;
-  hk_publish_dropped(s->publisher, batch);
+  hk_publish_dropped(s->loop.publisher, batch);
 }
 
 void hk_server_evict(struct hk_server *s, uint32_t slot)
@@ -138,13 +138,13 @@ void hk_server_evict(struct hk_server *s, uint32_t slot)
   struct hk_event cleared;
   if (hk_alerts_clear(s->alerts, slot, &cleared)) {
     const struct hk_batch notice = { .kind = HK_BATCH_SWEEP, .n_events = 1, .capacity = 1, .event = &cleared };
-    hk_publish(s->publisher, &notice);
-    s->counters.cleared++;
+    hk_publish(s->loop.publisher, &notice);
+    hk_count(&s->counters.cleared, 1);
   }
   hk_alerts_forget(s->alerts, slot);
-  hk_publisher_forget(s->publisher, slot);
+  hk_publisher_forget(s->loop.publisher, slot);
   hk_registry_evict(s->registry, slot);
-  s->counters.evicted++;
+  hk_count(&s->counters.evicted, 1);
 }
 
 static void on_idle(void *arg, uint32_t slot)
@@ -166,12 +166,19 @@ static void on_device_failure(void *arg, const char *why)
 static void on_settled(void *arg)
 {
   struct hk_server *s = arg;
-  s->intake.wall = hk_wall();
+  s->loop.intake.wall = hk_wall();
   wake_parked(s);
   if (s->deadline == 0)
     for (uint32_t i = 0; i < s->n_listeners; i++)
       if (s->listeners[i].config->transport == HK_TRANSPORT_UDP)
         hk_udp_go_on(&s->listeners[i]);
+}
+
+void hk_server_sum(const struct hk_server *s, struct hk_counters *sum)
+{
+  const struct hk_counters *of[] = { &s->counters, &s->loop.counters };
+  *sum = (struct hk_counters){ 0 };
+  hk_counters_sum(sum, of, 2);
 }
 
 /* --- the end --------------------------------------------------------------------------------------------------------- */
@@ -198,15 +205,15 @@ static void drain_step(struct hk_server *s)
     return;
   /* All is scored and published. Connections are told, flushed and closed; those that do not read are given up at the deadline.
    */
-  for (struct hk_connection *c = s->connections, *next; c; c = next) {
+  for (struct hk_connection *c = s->loop.connections, *next; c; c = next) {
     next = c->next;
     if (hk_now() >= s->deadline)
       give_up(s, c);
     else
       hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
   }
-  if (!s->connections)
-    uv_stop(&s->loop);
+  if (!s->loop.connections)
+    uv_stop(&s->loop.uv);
 }
 
 void hk_server_end(struct hk_server *s)
@@ -220,7 +227,7 @@ void hk_server_end(struct hk_server *s)
       (void)hk_udp_read(&s->listeners[i]); /* what is here already */
     hk_listener_close(&s->listeners[i]);
   }
-  for (struct hk_connection *c = s->connections; c; c = c->next)
+  for (struct hk_connection *c = s->loop.connections; c; c = c->next)
     hk_connection_drain(c);
 }
 
@@ -231,10 +238,12 @@ static void on_signal(uv_signal_t *handle, int number)
     hk_log(&s->log, HK_LOG_WARNING, "second signal %d: ending at once", number);
     s->deadline = hk_now();
     drain_step(s);
-    uv_stop(&s->loop);
+    uv_stop(&s->loop.uv);
     return;
   }
-  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number, s->counters.pending);
+  struct hk_counters sum;
+  hk_server_sum(s, &sum);
+  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number, hk_counters_pending(&sum));
   hk_server_end(s);
 }
 
@@ -256,16 +265,18 @@ static void on_second(uv_timer_t *timer)
   on_settled(s); /* whoever waits for room must not depend on results that never come */
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_retry(&s->listeners[i]);
-  for (struct hk_connection *c = s->connections, *next; c; c = next) {
+  for (struct hk_connection *c = s->loop.connections, *next; c; c = next) {
     next = c->next;
     hk_connection_tick(c, now);
   }
   if (s->ticks++ % 10 == 0 && s->deadline == 0) {
     char state[256];
+    struct hk_counters sum;
+    hk_server_sum(s, &sum);
     snprintf(state, sizeof state,
              "STATUS=%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
              s->shard.loss.time ? "DEVICE LOST; " : "", hk_registry_count(s->registry), hk_shard_backend(&s->shard),
-             s->n_connections, s->counters.in, s->counters.scored, hk_counters_dropped(&s->counters));
+             s->n_connections, sum.in, sum.scored, hk_counters_dropped(&sum));
     hk_notify(state);
   }
 }
@@ -304,21 +315,21 @@ static void limit_connections(struct hk_server *s)
 
 static int loop_open(struct hk_server *s, char *error, size_t size)
 {
-  int status = uv_loop_init(&s->loop);
+  int status = uv_loop_init(&s->loop.uv);
   if (status != 0) {
     snprintf(error, size, "event loop: %s", uv_strerror(status));
     return status;
   }
-  s->loop_open = true;
-  uv_check_init(&s->loop, &s->launch);
-  uv_timer_init(&s->loop, &s->second);
-  uv_timer_init(&s->loop, &s->watchdog);
+  s->loop.open = true;
+  uv_check_init(&s->loop.uv, &s->launch);
+  uv_timer_init(&s->loop.uv, &s->second);
+  uv_timer_init(&s->loop.uv, &s->watchdog);
   s->launch.data = s->second.data = s->watchdog.data = s->terminate.data = s->interrupt.data = s->hangup.data = s;
-  status = uv_signal_init(&s->loop, &s->terminate);
+  status = uv_signal_init(&s->loop.uv, &s->terminate);
   if (status == 0)
-    status = uv_signal_init(&s->loop, &s->interrupt);
+    status = uv_signal_init(&s->loop.uv, &s->interrupt);
   if (status == 0)
-    status = uv_signal_init(&s->loop, &s->hangup);
+    status = uv_signal_init(&s->loop.uv, &s->hangup);
   if (status != 0)
     snprintf(error, size, "signals: %s", uv_strerror(status));
   return status;
@@ -329,14 +340,15 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
 {
   s->config = config;
   s->kinds = kinds;
-  s->parked_tail = &s->parked;
+  s->loop.server = s;
+  s->loop.parked_tail = &s->loop.parked;
   s->started = hk_now();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
   limit_connections(s);
   int status = loop_open(s, error, size);
   if (status != 0)
     return status;
-  status = hk_shard_open(&s->shard, &s->loop, kinds, config, error, size);
+  status = hk_shard_open(&s->shard, &s->loop.uv, kinds, config, error, size);
   if (status != 0)
     return status;
   if (s->shard.excuse[0])
@@ -349,7 +361,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   if (status == 0)
     status = hk_alerts_new(&s->alerts, config->max_sensors);
   if (status == 0)
-    status = hk_publisher_new(&s->publisher, config, s->registry, &s->counters);
+    status = hk_publisher_new(&s->loop.publisher, config, s->registry, &s->loop.counters);
   if (status != 0) {
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
@@ -357,21 +369,21 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   hk_registry_on_failure(s->registry, on_device_failure, s);
   s->shard.stage = s->stage;
   s->shard.log = &s->log;
-  s->shard.counters = &s->counters;
+  s->shard.counters = &s->loop.counters;
   s->shard.results = on_results;
   s->shard.dropped = on_dropped;
   s->shard.idle = on_idle;
   s->shard.settled = on_settled;
   s->shard.lost = on_lost;
   s->shard.arg = s;
-  s->intake = (struct hk_intake){ .registry = s->registry,
+  s->loop.intake = (struct hk_intake){ .registry = s->registry,
                                   .stage = s->stage,
-                                  .counters = &s->counters,
+                                  .counters = &s->loop.counters,
                                   .log = &s->log,
                                   .max_ahead = config->max_ahead,
                                   .max_pending = config->max_pending };
   for (uint32_t i = 0; i < config->n_listeners; i++) {
-    status = hk_listener_open(&s->listeners[i], s, &config->listeners[i], error, size);
+    status = hk_listener_open(&s->listeners[i], &s->loop, &config->listeners[i], error, size);
     if (status != 0)
       return status;
     s->n_listeners++;
@@ -398,10 +410,12 @@ int hk_server_run(struct hk_server *s)
          hk_shard_backend(&s->shard), s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   hk_log_bare("ready");
   hk_notify("READY=1");
-  uv_run(&s->loop, UV_RUN_DEFAULT);
-  const bool clean = s->counters.pending == 0;
-  hk_log(&s->log, clean ? HK_LOG_INFO : HK_LOG_WARNING, "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up",
-         s->counters.in, s->counters.scored, s->counters.pending);
+  uv_run(&s->loop.uv, UV_RUN_DEFAULT);
+  struct hk_counters sum;
+  hk_server_sum(s, &sum);
+  const uint64_t pending = hk_counters_pending(&sum);
+  hk_log(&s->log, pending == 0 ? HK_LOG_INFO : HK_LOG_WARNING, "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up",
+         sum.in, sum.scored, pending);
   return s->failed ? -EIO : 0;
 }
 
@@ -416,16 +430,16 @@ bool hk_server_close(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_close(&s->listeners[i]);
-  for (struct hk_connection *c = s->connections; c; c = c->next)
+  for (struct hk_connection *c = s->loop.connections; c; c = c->next)
     hk_connection_close(c);
   const bool buried = hk_shard_close(&s->shard);
-  if (s->loop_open) {
-    uv_walk(&s->loop, close_handle, NULL);
-    uv_run(&s->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&s->loop);
-    s->loop_open = false;
+  if (s->loop.open) {
+    uv_walk(&s->loop.uv, close_handle, NULL);
+    uv_run(&s->loop.uv, UV_RUN_DEFAULT);
+    uv_loop_close(&s->loop.uv);
+    s->loop.open = false;
   }
-  hk_publisher_free(s->publisher);
+  hk_publisher_free(s->loop.publisher);
   hk_alerts_free(s->alerts);
   hk_registry_free(s->registry);
   hk_stage_free(s->stage);

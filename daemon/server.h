@@ -11,11 +11,9 @@
 #include "daemon/buffer.h"
 #include "daemon/config.h"
 #include "daemon/connection.h"
-#include "daemon/counters.h"
-#include "daemon/intake.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
-#include "daemon/publish.h"
+#include "daemon/loop.h"
 #include "daemon/registry.h"
 #include "daemon/shard.h"
 #include "daemon/stage.h"
@@ -23,27 +21,22 @@
 #include <uv.h>
 
 struct hk_server {
-  uv_loop_t loop;
-  bool loop_open;
+  struct hk_loop loop;
   const struct hk_config *config;
   const struct hk_backend_kind *kinds;
   struct hk_log log;
-  struct hk_counters counters;
+  struct hk_counters counters; /* what no other thread counts */
   struct hk_shard shard;
   struct hk_registry *registry;
   struct hk_stage *stage;
-  struct hk_intake intake;
-  struct hk_publisher *publisher;
   struct hk_alerts *alerts;
   struct hk_log_quota forgetful;
   struct hk_listener *listeners;
   uint32_t n_listeners;
 
-  struct hk_connection *connections; /* list */
-  struct hk_connection **by_index;   /* max_connections of them; NULL = free */
-  uint32_t n_connections;            /* that count against the limit */
-  uint32_t max_connections;          /* the configuration's, or as many as there are descriptors for */
-  struct hk_connection *parked, **parked_tail;
+  struct hk_connection **by_index; /* max_connections of them; NULL = free */
+  uint32_t n_connections;          /* that count against the limit */
+  uint32_t max_connections;        /* the configuration's, or as many as there are descriptors for */
 
   uv_check_t launch;
   uv_timer_t second, watchdog;
@@ -53,9 +46,6 @@ struct hk_server {
   bool failed;      /* it ends because nothing can be computed any more */
   uint64_t ticks;
   uint64_t watchdog_us;
-
-  struct hk_line line; /* the parser's, shared by all connections */
-  char discard[65536]; /* what lingering connections still send */
 };
 
 /* Opens all that the configuration says and begins to serve. server: zeroed. kinds: as hk_backend_kinds. 0, or a negative errno
@@ -87,6 +77,9 @@ uint32_t hk_server_frame_points(const struct hk_server *server);
 /* Reads what has come over UDP from binary feeds. True when nothing is left that came before `until` (ns, wall clock): with
  * others flooding the socket it may never be empty. */
 bool hk_server_read_datagrams(struct hk_server *server, int64_t until);
+
+/* What all threads have counted. */
+void hk_server_sum(const struct hk_server *server, struct hk_counters *sum);
 
 /* status.c: the counters as one JSON object. */
 void hk_status_json(struct hk_server *server, struct hk_buffer *out);

@@ -41,24 +41,22 @@ static void count(struct hk_shard *s, const struct hk_batch *b)
     rejected += b->state[i] == HK_STATE_REJECTED;
     scored += !isnan(b->score[i]);
   }
-  c->pending -= b->n;
-  c->late += late;
-  c->rejected += rejected;
-  c->scored += scored;
-  c->unscored += b->n - late - rejected - scored;
+  hk_count(&c->late, late);
+  hk_count(&c->rejected, rejected);
+  hk_count(&c->scored, scored);
+  hk_count(&c->unscored, b->n - late - rejected - scored);
   for (uint32_t i = 0; i < b->n_events; i++) {
-    c->raised += b->event[i].kind == HK_EVENT_RAISED;
-    c->corrected += b->event[i].kind == HK_EVENT_CORRECTED;
-    c->cleared += b->event[i].kind == HK_EVENT_CLEARED;
+    hk_count(&c->raised, b->event[i].kind == HK_EVENT_RAISED);
+    hk_count(&c->corrected, b->event[i].kind == HK_EVENT_CORRECTED);
+    hk_count(&c->cleared, b->event[i].kind == HK_EVENT_CLEARED);
   }
 }
 
 /* There will be no results of this batch. reason: what its points are counted as. */
-static void drop(struct hk_shard *s, struct hk_batch *b, uint64_t *reason)
+static void drop(struct hk_shard *s, struct hk_batch *b, hk_counter *reason)
 {
   if (b->kind == HK_BATCH_POINTS) {
-    s->counters->pending -= b->n;
-    *reason += b->n;
+    hk_count(reason, b->n);
     s->dropped(s->arg, b);
   }
   give_back(s, b);
@@ -124,8 +122,8 @@ static void swept(struct hk_shard *s, struct hk_batch *b)
   uint32_t notices = 0;
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_event e = b->event[i];
-    s->counters->stale += e.kind == HK_EVENT_STALE;
-    s->counters->back += e.kind == HK_EVENT_BACK;
+    hk_count(&s->counters->stale, e.kind == HK_EVENT_STALE);
+    hk_count(&s->counters->back, e.kind == HK_EVENT_BACK);
     if (e.kind != HK_EVENT_IDLE) {
       b->event[i] = b->event[notices];
       b->event[notices++] = e;
@@ -170,7 +168,7 @@ static void reap(struct hk_shard *s)
     while (bin + 1 < HK_SHARD_LATENCIES && took >> (bin + 1) > 0)
       bin++;
     s->latency[bin]++;
-    s->counters->batches++;
+    hk_count(&s->counters->batches, 1);
     pace(s, b, busy);
     count(s, b);
     s->results(s->arg, b);

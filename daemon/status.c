@@ -32,7 +32,7 @@ static void points(struct hk_buffer *out, const struct hk_counters *c)
   field(out, "late", c->late);
   field(out, "rejected", c->rejected);
   field(out, "dropped", hk_counters_dropped(c));
-  field(out, "pending", c->pending);
+  field(out, "pending", hk_counters_pending(c));
   end(out);
   begin(out, "dropped");
   field(out, "unknown_handle", c->unknown_handle);
@@ -50,7 +50,7 @@ static void text(struct hk_buffer *out, const char *name, const char *value)
 }
 
 /* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
-static void device(struct hk_buffer *out, const struct hk_server *s)
+static void device(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
 {
   const struct hk_loss *loss = &s->shard.loss;
   const bool lost = loss->time != 0, own = s->shard.device && s->shard.device->kind->device;
@@ -68,7 +68,7 @@ static void device(struct hk_buffer *out, const struct hk_server *s)
   if (lost || s->shard.excuse[0])
     text(out, "why", lost ? loss->why : s->shard.excuse);
   field(out, "batches_lost", loss->batches);
-  field(out, "points_lost", s->counters.device_lost);
+  field(out, "points_lost", c->device_lost);
   end(out);
 }
 
@@ -78,7 +78,7 @@ static uint64_t need(const struct hk_server *s, uint32_t detector, uint64_t coun
   return b ? b->ops->need(b, detector, count) : 0;
 }
 
-static void sensors(struct hk_buffer *out, const struct hk_server *s)
+static void sensors(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
 {
   uint64_t memory = 0;
   for (uint32_t i = 0; i < s->config->n_detectors; i++)
@@ -86,8 +86,8 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
   begin(out, "sensors");
   field(out, "count", hk_registry_count(s->registry));
   field(out, "max", s->config->max_sensors);
-  field(out, "evicted", s->counters.evicted);
-  field(out, "refused", s->counters.names_refused);
+  field(out, "evicted", c->evicted);
+  field(out, "refused", c->names_refused);
   field(out, "memory_bytes", memory);
   field(out, "memory_limit_bytes", s->config->memory);
   text(out, "refused_because", hk_registry_full(s->registry));
@@ -107,12 +107,11 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s)
   hk_buffer_put(out, "]", 1);
 }
 
-static void input(struct hk_buffer *out, const struct hk_server *s)
+static void input(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
 {
-  const struct hk_counters *c = &s->counters;
   uint64_t lost = c->lost, lost_points = c->lost_points, repeated = c->repeated, reordered = c->reordered, too_late = c->too_late,
            bad = c->bad_datagrams;
-  for (const struct hk_connection *each = s->connections; each; each = each->next) {
+  for (const struct hk_connection *each = s->loop.connections; each; each = each->next) {
     lost += hk_feed_lost(&each->feed);
     lost_points += hk_feed_lost_points(&each->feed);
     repeated += each->feed.repeated;
@@ -143,11 +142,10 @@ static void input(struct hk_buffer *out, const struct hk_server *s)
   end(out);
 }
 
-static void output(struct hk_buffer *out, const struct hk_server *s)
+static void output(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
 {
-  const struct hk_counters *c = &s->counters;
   uint64_t subscribers = 0, queued = 0, parked = 0;
-  for (const struct hk_connection *each = s->connections; each; each = each->next) {
+  for (const struct hk_connection *each = s->loop.connections; each; each = each->next) {
     subscribers += each->subscriber.view != NULL;
     parked += each->parked;
     if (each->state != HK_CLOSED)
@@ -171,7 +169,7 @@ static void output(struct hk_buffer *out, const struct hk_server *s)
   end(out);
   begin(out, "subscribers");
   field(out, "count", subscribers);
-  field(out, "subscriptions", hk_publisher_views(s->publisher));
+  field(out, "subscriptions", hk_publisher_views(s->loop.publisher));
   field(out, "queued_bytes", queued);
   field(out, "gap_results", c->gap_results);
   field(out, "gap_events", c->gap_events);
@@ -189,14 +187,16 @@ static void output(struct hk_buffer *out, const struct hk_server *s)
 
 void hk_status_json(struct hk_server *s, struct hk_buffer *out)
 {
+  struct hk_counters sum;
+  hk_server_sum(s, &sum);
   hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard));
   hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
   field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
-  device(out, s);
-  points(out, &s->counters);
-  sensors(out, s);
-  input(out, s);
-  output(out, s);
+  device(out, s, &sum);
+  points(out, &sum);
+  sensors(out, s, &sum);
+  input(out, s, &sum);
+  output(out, s, &sum);
   end(out);
 }

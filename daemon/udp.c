@@ -29,7 +29,7 @@ static void bad(struct hk_listener *l, const struct sockaddr_storage *peer, cons
 {
   char address[HK_ADDRESS_MAX];
   hk_address_format((const struct sockaddr *)peer, address);
-  l->server->counters.bad_datagrams++;
+  hk_count(&l->loop->counters.bad_datagrams, 1);
   hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address, "datagram from %s dropped: %s", address, why);
 }
 
@@ -46,13 +46,13 @@ static void take_binary(struct hk_listener *l, const struct sockaddr_storage *pe
   }
   struct hk_connection *c = hk_server_feed(server, p.feed);
   if (!c) {
-    server->counters.strangers++;
+    hk_count(&l->loop->counters.strangers, 1);
     hk_log_peer(&server->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
   if (hk_feed_take(&c->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
     c->heard = hk_now();
-    hk_points_take(server, c->source, &p, &unknown);
+    hk_points_take(l->loop, c->source, &p, &unknown);
   }
 }
 
@@ -66,9 +66,9 @@ static void take_lines(struct hk_listener *l, const struct sockaddr_storage *pee
     const size_t length = feed ? (size_t)(feed - data) - at : size - at;
     from.number++;
     if (length <= l->server->config->max_line) {
-      hk_lines_take(l->server, &from, data + at, length);
+      hk_lines_take(l->loop, &from, data + at, length);
     } else {
-      l->server->counters.bad_lines++;
+      hk_count(&l->loop->counters.bad_lines, 1);
       hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, address, "line %llu dropped: longer than max_line",
                   (unsigned long long)from.number);
     }
@@ -81,7 +81,7 @@ static unsigned room(const struct hk_listener *l)
 {
   const struct hk_server *server = l->server;
   const uint32_t kept = server->config->backlog / 2;
-  if (!hk_intake_open(&server->intake, l->source, kept + POINTS_MAX))
+  if (!hk_intake_open(&l->loop->intake, l->source, kept + POINTS_MAX))
     return 0;
   const uint32_t n = (hk_stage_room(server->stage) - kept) / POINTS_MAX;
   return n < DATAGRAMS ? n : DATAGRAMS;
@@ -103,7 +103,7 @@ static void take_control(struct hk_listener *l, struct msghdr *m)
     if (lost != l->kernel_lost)
       hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address,
                   "%u datagrams lost: they came faster than they were read", lost - l->kernel_lost);
-    l->server->counters.kernel_lost += lost - l->kernel_lost;
+    hk_count(&l->loop->counters.kernel_lost, lost - l->kernel_lost);
     l->kernel_lost = lost;
   }
 }
@@ -112,7 +112,7 @@ bool hk_udp_read(struct hk_listener *l)
 {
   struct hk_udp_buffers *b = l->buffers;
   struct hk_server *server = l->server;
-  server->intake.wall = hk_wall();
+  l->loop->intake.wall = hk_wall();
   for (unsigned turn = 0; turn < TURNS; turn++) {
     const unsigned limit = room(l);
     if (limit == 0) {
@@ -138,7 +138,7 @@ bool hk_udp_read(struct hk_listener *l)
       return true;
     }
     for (int i = 0; i < n; i++) {
-      server->counters.datagrams++;
+      hk_count(&l->loop->counters.datagrams, 1);
       take_control(l, &b->messages[i].msg_hdr);
       if (l->config->protocol == HK_PROTOCOL_BINARY)
         take_binary(l, &b->peers[i], b->bytes[i], b->messages[i].msg_len);
@@ -192,7 +192,7 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
     return fail(l, -ENOMEM, error, size);
   int status = hk_stage_open(l->server->stage, &l->source);
   if (status == 0)
-    status = uv_poll_init(&l->server->loop, &l->poll, l->fd);
+    status = uv_poll_init(&l->loop->uv, &l->poll, l->fd);
   if (status != 0)
     return fail(l, status, error, size);
   l->poll.data = l;
