@@ -1,29 +1,10 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
-#include "daemon/binary.h"
-
 #include "daemon/server.h"
 #include "proto/message.h"
 
 #include <stdlib.h>
 
-#define CHUNK 1024u      /* points decoded at a time */
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
-
-void hk_points_take(struct hk_loop *loop, uint32_t source, const struct hk_points *p, uint32_t *unknown)
-{
-  uint32_t handle[CHUNK];
-  int64_t time[CHUNK];
-  double value[CHUNK];
-  *unknown = 0;
-  for (uint32_t at = 0; at < p->n; at += CHUNK) {
-    const uint32_t n = p->n - at < CHUNK ? p->n - at : CHUNK;
-    hk_points_copy(p, at, n, loop->intake.wall, handle, time, value);
-    *unknown += hk_intake_columns(&loop->intake, source, n, handle, time, value);
-  }
-  /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
-  if (p->time_kind == HK_TIME_ARRIVAL)
-    loop->intake.wall++;
-}
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
 {
@@ -106,10 +87,9 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
 static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_points p;
-  uint32_t unknown;
   if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || p.before != 0)
     return bad_payload(c, f);
-  hk_points_take(c->loop, c->source, &p, &unknown);
+  const uint32_t unknown = hk_intake_points(&c->loop->intake, c->source, &p);
   if (unknown == 0)
     return HK_TURN_MORE;
   hk_log_peer(&c->server->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",

@@ -2,6 +2,8 @@
  * is late), so such a point goes on with a value that every backend rejects: its result comes back in its place. */
 #include "daemon/intake.h"
 
+#include "daemon/decode.h"
+
 #include <math.h>
 
 bool hk_intake_open(const struct hk_intake *in, uint32_t source, uint32_t n)
@@ -9,34 +11,57 @@ bool hk_intake_open(const struct hk_intake *in, uint32_t source, uint32_t n)
   return hk_stage_pending(in->stage, source) < in->max_pending && hk_stage_room(in->stage) >= n;
 }
 
-static void take(struct hk_intake *in, uint32_t source, uint32_t slot, int64_t time, double value)
+/* The latest time that is believed. */
+static int64_t latest(const struct hk_intake *in)
 {
-  if (in->max_ahead > 0 && time > in->wall && time - in->wall > in->max_ahead) {
-    const struct hk_string name = hk_registry_name(in->registry, slot);
-    hk_count(&in->counters->ahead, 1);
-    value = NAN;
-    hk_log_peer(in->log, &in->ahead, HK_LOG_WARNING, "points",
-                "sensor %.*s: a time %.0f s ahead of this machine's clock was rejected; "
-                "look at the sender's clock and unit of time",
-                (int)name.length, name.data, (double)(time - in->wall) * 1e-9);
-  }
-  hk_stage_push(in->stage, source, slot, time, value);
+  int64_t time;
+  return in->max_ahead > 0 && !__builtin_add_overflow(in->wall, in->max_ahead, &time) ? time : INT64_MAX;
 }
 
-uint32_t hk_intake_columns(struct hk_intake *in, uint32_t source, uint32_t n, const uint32_t *handle, const int64_t *time,
-                           const double *value)
+static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
 {
-  uint32_t unknown = 0;
-  hk_count(&in->counters->in, n);
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t slot;
-    if (hk_registry_resolve(in->registry, handle[i], &slot) == 0)
-      take(in, source, slot, time[i], value[i]);
-    else
-      unknown++;
+  hk_registry_read(in->registry);
+  const struct hk_string name = hk_registry_name(in->registry, slot);
+  hk_log_peer(
+      in->log, &in->ahead, HK_LOG_WARNING, "points",
+      "sensor %.*s: a time %.0f s ahead of this machine's clock was rejected; look at the sender's clock and unit of time",
+      (int)name.length, name.data, (double)(time - in->wall) * 1e-9);
+  hk_registry_read_end(in->registry);
+}
+
+/* Hands the chunk's points on. */
+static void pass_on(struct hk_intake *in, uint32_t source)
+{
+  const struct hk_chunk *c = in->chunk;
+  for (uint32_t i = 0; i < c->n; i++)
+    hk_stage_push(in->stage, source, c->slot[i], c->time[i], c->value[i]);
+  hk_chunk_clear(in->chunk);
+}
+
+uint32_t hk_intake_points(struct hk_intake *in, uint32_t source, const struct hk_points *p)
+{
+  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
+  struct hk_chunk *c = in->chunk;
+  uint32_t taken = 0;
+  hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
+  for (uint32_t first = 0, n; first < p->n; first += n) {
+    uint32_t ahead;
+    n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
+    const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
+    const uint32_t kept = hk_decode(&decoder, p, first, n, to, &ahead);
+    for (uint32_t i = 0; ahead > 0 && i < kept; i++)
+      if (to.time[i] > decoder.latest)
+        tell_ahead(in, to.slot[i], to.time[i]);
+    hk_count(&in->counters->ahead, ahead);
+    taken += kept;
+    c->n += kept;
+    pass_on(in, source);
   }
-  hk_count(&in->counters->unknown_handle, unknown);
-  return unknown;
+  hk_count(&in->counters->unknown_handle, p->n - taken);
+  /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
+  if (p->time_kind == HK_TIME_ARRIVAL)
+    in->wall++;
+  return p->n - taken;
 }
 
 void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size_t length)
@@ -56,7 +81,12 @@ void hk_intake_named(struct hk_intake *in, uint32_t source, const char *name, si
   const int refusal = hk_registry_take_valid(in->registry, name, length, &slot);
   hk_count(&in->counters->in, 1); /* before it is counted as anything else */
   if (refusal == 0) {
-    take(in, source, slot, time, value);
+    if (time > latest(in)) {
+      hk_count(&in->counters->ahead, 1);
+      value = NAN;
+      tell_ahead(in, slot, time);
+    }
+    hk_stage_push(in->stage, source, slot, time, value);
     return;
   }
   if (refusal == HANKEL_NO_DETECTOR)

@@ -3,6 +3,7 @@
 #ifndef HK_INTAKE_H
 #define HK_INTAKE_H
 
+#include "daemon/chunk.h"
 #include "daemon/counters.h"
 #include "daemon/log.h"
 #include "daemon/registry.h"
@@ -11,6 +12,7 @@
 struct hk_intake {
   struct hk_registry *registry;
   struct hk_stage *stage;
+  struct hk_chunk *chunk; /* that points are decoded into; empty between calls */
   struct hk_counters *counters;
   struct hk_log *log;
   int64_t max_ahead;                            /* ns; 0 = any time is taken */
@@ -22,9 +24,9 @@ struct hk_intake {
 /* True when a source may hand over up to n points now. */
 bool hk_intake_open(const struct hk_intake *intake, uint32_t source, uint32_t n);
 
-/* Takes n points by handle. Returns how many had handles that are no good; they are dropped and counted. */
-uint32_t hk_intake_columns(struct hk_intake *intake, uint32_t source, uint32_t n, const uint32_t *handle, const int64_t *time,
-                           const double *value);
+/* Takes all points of a payload; there is room for them. Returns how many had handles that are no good; they are dropped and
+ * counted. */
+uint32_t hk_intake_points(struct hk_intake *intake, uint32_t source, const struct hk_points *points);
 
 /* Takes a point by name, which is valid. */
 void hk_intake_named(struct hk_intake *intake, uint32_t source, const char *name, size_t length, int64_t time, double value);

@@ -1,4 +1,5 @@
-/* The table is ck's hash set of sensors; the arrays by slot grow by doubling up to max_sensors. */
+/* The table is ck's hash set of sensors; the arrays by slot grow by doubling up to max_sensors, but for
+ * that of handles, which others read at any time: it stands where it is from the start, and its pages come as slots are used. */
 #include "daemon/registry.h"
 
 #include "daemon/glob.h"
@@ -37,7 +38,7 @@ struct hk_registry {
   uint64_t added;           /* sensors, ever */
   uint32_t slots, capacity; /* slots ever used; size of the arrays below */
   struct sensor **sensor;   /* by slot; NULL when free */
-  uint32_t *handle;         /* by slot, room for max_sensors; HK_NO_HANDLE when free */
+  atomic_uint *handle;      /* by slot, max_sensors + 1 of them: see struct hk_handles */
   uint8_t *generation;      /* by slot */
   uint32_t *free_slot;      /* a stack */
   uint32_t n_free;
@@ -85,9 +86,10 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, st
   r->n_detectors = config->n_detectors;
   r->globs = calloc(config->n_detectors, sizeof *r->globs);
   r->of_detector = calloc(config->n_detectors, sizeof *r->of_detector);
-  r->handle = malloc(config->max_sensors * sizeof *r->handle);
+  r->handle = calloc((size_t)config->max_sensors + 1, sizeof *r->handle);
   if (!r->globs || !r->of_detector || !r->handle)
     goto failed;
+  atomic_init(&r->handle[0], HK_NO_HANDLE);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     status = hk_glob_new(&r->globs[i], config->detectors[i].match, strlen(config->detectors[i].match));
     if (status != 0)
@@ -232,7 +234,7 @@ static int add(struct hk_registry *r, const char *name, size_t length, unsigned 
   else
     r->slots++;
   r->sensor[slot] = s;
-  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  atomic_store_explicit(&r->handle[slot], slot | (uint32_t)r->generation[slot] << 24, memory_order_relaxed);
   r->of_detector[detector]++;
   r->count++;
   r->added++;
@@ -286,15 +288,21 @@ int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uin
   return hk_name_valid(name, length) ? hk_registry_take_valid(r, name, length, slot) : HANKEL_BAD_NAME;
 }
 
+struct hk_handles hk_registry_lookup(const struct hk_registry *r)
+{
+  return (struct hk_handles){ r->handle, r->max_sensors };
+}
+
 int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
 {
-  *slot = handle & 0xffffff;
-  return *slot < r->slots && r->handle[*slot] == handle ? 0 : HK_UNKNOWN;
+  const struct hk_handles handles = hk_registry_lookup(r);
+  *slot = hk_handle_slot(handle, r->max_sensors);
+  return hk_handle_good(&handles, handle) ? 0 : HK_UNKNOWN;
 }
 
 uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 {
-  return r->handle[slot];
+  return atomic_load_explicit(&r->handle[slot], memory_order_relaxed);
 }
 
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
@@ -314,7 +322,8 @@ bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
 
 const uint32_t *hk_registry_handles(const struct hk_registry *r)
 {
-  return r->handle;
+  _Static_assert(sizeof(atomic_uint) == sizeof(uint32_t), "a handle that nobody is changing can be read as a plain number");
+  return (const uint32_t *)r->handle;
 }
 
 uint64_t hk_registry_added(const struct hk_registry *r)
@@ -357,7 +366,7 @@ void hk_registry_evict(struct hk_registry *r, uint32_t slot)
   r->of_detector[s->detector]--;
   free(s);
   r->sensor[slot] = NULL;
-  r->handle[slot] = HK_NO_HANDLE;
+  atomic_store_explicit(&r->handle[slot], HK_NO_HANDLE, memory_order_relaxed);
   r->generation[slot]++;
   r->free_slot[r->n_free++] = slot;
   r->count--;

@@ -13,7 +13,28 @@
 #include "daemon/device.h"
 #include "proto/message.h"
 
+#include <stdatomic.h>
+
 struct hk_registry;
+
+/* What decoding looks at: the handle that each slot's sensor has, HK_NO_HANDLE or 0 where there is none (0 is a handle of slot 0
+ * alone). Written by the registry, read without a lock by any thread. Has one more place, behind all slots, which stays 0. */
+struct hk_handles {
+  const atomic_uint *of_slot;
+  uint32_t max_sensors;
+};
+
+/* The slot that a handle names, were it good; max_sensors when there is no such slot. */
+static inline uint32_t hk_handle_slot(uint32_t handle, uint32_t max_sensors)
+{
+  const uint32_t slot = handle & 0xffffff;
+  return slot < max_sensors ? slot : max_sensors;
+}
+/* Whether a handle is a sensor's; then hk_handle_slot is its slot. */
+static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
+{
+  return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_relaxed) == handle;
+}
 
 /* config must outlive the registry, and device must too or be moved from. 0 and *out, or a negative errno. */
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device);
@@ -33,6 +54,8 @@ int hk_registry_take(struct hk_registry *registry, const char *name, size_t leng
 /* As above for a name that is known to be valid. */
 int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 
+/* For decoding, on any thread; valid as long as the registry is. */
+struct hk_handles hk_registry_lookup(const struct hk_registry *registry);
 /* The slot of a handle. 0, or HK_UNKNOWN. */
 enum { HK_UNKNOWN = 1 };
 int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uint32_t *slot);

@@ -377,11 +377,16 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->shard.lost = on_lost;
   s->shard.arg = s;
   s->loop.intake = (struct hk_intake){ .registry = s->registry,
-                                  .stage = s->stage,
-                                  .counters = &s->loop.counters,
-                                  .log = &s->log,
-                                  .max_ahead = config->max_ahead,
-                                  .max_pending = config->max_pending };
+                                       .stage = s->stage,
+                                       .chunk = hk_chunk_new(0),
+                                       .counters = &s->loop.counters,
+                                       .log = &s->log,
+                                       .max_ahead = config->max_ahead,
+                                       .max_pending = config->max_pending };
+  if (!s->loop.intake.chunk) {
+    snprintf(error, size, "start: %s", strerror(ENOMEM));
+    return -ENOMEM;
+  }
   for (uint32_t i = 0; i < config->n_listeners; i++) {
     status = hk_listener_open(&s->listeners[i], &s->loop, &config->listeners[i], error, size);
     if (status != 0)
@@ -443,6 +448,7 @@ bool hk_server_close(struct hk_server *s)
   hk_alerts_free(s->alerts);
   hk_registry_free(s->registry);
   hk_stage_free(s->stage);
+  hk_chunk_free(s->loop.intake.chunk);
   free(s->listeners);
   free(s->by_index);
   return buried;

@@ -1,9 +1,9 @@
 /* Datagrams: read many at a time, never answered. When there is no room for the points that could come, the socket is left
  * alone: the kernel's buffer fills and it counts what it must throw away (SO_RXQ_OVFL), so that nothing is lost uncounted. */
-#include "daemon/binary.h"
 #include "daemon/lines.h"
 #include "daemon/listener.h"
 #include "daemon/server.h"
+#include "proto/message.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,6 @@ static void take_binary(struct hk_listener *l, const struct sockaddr_storage *pe
   struct hk_server *server = l->server;
   struct hk_frame f;
   struct hk_points p;
-  uint32_t unknown;
   if (hk_frame_read(data, size, DATAGRAM_MAX, &f) != HK_FRAME_WHOLE || hk_frame_size(&f) != size || f.type != HK_POINTS ||
       hk_points_read(&f, &p) != 0) {
     bad(l, peer, "not one whole POINTS frame");
@@ -52,7 +51,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr_storage *pe
   }
   if (hk_feed_take(&c->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
     c->heard = hk_now();
-    hk_points_take(l->loop, c->source, &p, &unknown);
+    (void)hk_intake_points(&l->loop->intake, c->source, &p);
   }
 }
 

@@ -92,40 +92,55 @@ int hk_points_read(const struct hk_frame *f, struct hk_points *p)
   return hk_reader_done(&r) && times_fit(p) ? 0 : HANKEL_BAD_PAYLOAD;
 }
 
-void hk_points_copy(const struct hk_points *p, uint32_t first, uint32_t count, int64_t arrival, uint32_t *handle, int64_t *time,
-                    double *value)
+void hk_points_handles(const struct hk_points *p, uint32_t first, uint32_t count, uint32_t *handle)
 {
   memcpy(handle, (const uint8_t *)p->handles + 4 * (size_t)first, 4 * (size_t)count);
+}
+
+void hk_points_values(const struct hk_points *p, uint32_t first, uint32_t count, double *value)
+{
   const uint8_t *values = p->values;
   if (p->value_kind == HK_VALUE_F64) {
     memcpy(value, values + 8 * (size_t)first, 8 * (size_t)count);
-  } else {
-    for (uint32_t i = 0; i < count; i++) {
-      float x;
-      memcpy(&x, values + 4 * ((size_t)first + i), sizeof x);
-      value[i] = (double)x;
-    }
+    return;
   }
+  for (uint32_t i = 0; i < count; i++) {
+    float x;
+    memcpy(&x, values + 4 * ((size_t)first + i), sizeof x);
+    value[i] = (double)x;
+  }
+}
+
+void hk_points_times(const struct hk_points *p, uint32_t first, uint32_t count, int64_t arrival, int64_t *time)
+{
   switch ((enum hk_time_kind)p->time_kind) {
   case HK_TIME_EACH:
     memcpy(time, (const uint8_t *)p->times + 8 * (size_t)first, 8 * (size_t)count);
     break;
   case HK_TIME_ONE:
-  case HK_TIME_ARRIVAL:
+  case HK_TIME_ARRIVAL: {
+    const int64_t one = p->time_kind == HK_TIME_ONE ? p->base : arrival;
     for (uint32_t i = 0; i < count; i++)
-      time[i] = p->time_kind == HK_TIME_ONE ? p->base : arrival;
+      time[i] = one;
     break;
-  case HK_TIME_EVEN:
-    for (uint32_t i = 0; i < count; i++)
-      time[i] = p->base + (int64_t)(first + i) * p->step;
+  }
+  case HK_TIME_EVEN: {
+    /* Counted up rather than multiplied, which few instruction sets can in 64 bits; unsigned, for it counts once too often. */
+    uint64_t next = (uint64_t)p->base + (uint64_t)first * (uint64_t)p->step;
+    for (uint32_t i = 0; i < count; i++, next += (uint64_t)p->step)
+      time[i] = (int64_t)next;
     break;
-  case HK_TIME_STEPS:
+  }
+  case HK_TIME_STEPS: {
+    const uint8_t *steps = (const uint8_t *)p->steps + 4 * (size_t)first;
+    const uint32_t unit = (uint32_t)p->step; /* at most 10^9 */
     for (uint32_t i = 0; i < count; i++) {
       uint32_t step;
-      memcpy(&step, (const uint8_t *)p->steps + 4 * ((size_t)first + i), sizeof step);
-      time[i] = p->base + (int64_t)step * p->step;
+      memcpy(&step, steps + 4 * (size_t)i, sizeof step);
+      time[i] = (int64_t)((uint64_t)p->base + (uint64_t)step * unit);
     }
     break;
+  }
   }
 }
 

@@ -50,7 +50,7 @@ void hk_registered_next(struct hk_list *list, uint32_t *handle, uint32_t *reason
 enum hk_time_kind { HK_TIME_EACH = 0, HK_TIME_ONE = 1, HK_TIME_EVEN = 2, HK_TIME_STEPS = 3, HK_TIME_ARRIVAL = 4 };
 enum hk_value_kind { HK_VALUE_F64 = 0, HK_VALUE_F32 = 1 };
 
-/* POINTS. Columns are not aligned in a frame that was read: go through hk_points_copy. */
+/* POINTS. Columns are not aligned in a frame that was read: go through the functions below. */
 struct hk_points {
   uint64_t feed, sequence, before; /* 0 over TCP */
   uint32_t n;
@@ -67,9 +67,10 @@ int hk_points_write(struct hk_writer *w, uint32_t tag, const struct hk_points *p
 int hk_points_read(const struct hk_frame *f, struct hk_points *p);
 /* Bytes of a whole frame with n points of these kinds. */
 size_t hk_points_size(uint8_t time_kind, uint8_t value_kind, uint32_t n);
-/* Copies points first..first+count-1 out as plain columns. arrival: ns since the epoch, for HK_TIME_ARRIVAL. */
-void hk_points_copy(const struct hk_points *p, uint32_t first, uint32_t count, int64_t arrival, uint32_t *handle, int64_t *time,
-                    double *value);
+/* Copies a column of points first..first+count-1 out. arrival: ns since the epoch, for HK_TIME_ARRIVAL. */
+void hk_points_handles(const struct hk_points *p, uint32_t first, uint32_t count, uint32_t *handle);
+void hk_points_times(const struct hk_points *p, uint32_t first, uint32_t count, int64_t arrival, int64_t *time);
+void hk_points_values(const struct hk_points *p, uint32_t first, uint32_t count, double *value);
 
 struct hk_subscription {
   uint32_t what;   /* enum hankel_what, added up */

@@ -62,7 +62,9 @@ static void bench_points(const char *name, uint8_t time_kind, uint8_t value_kind
       struct hk_points q;
       require(hk_frame_read(data, w.size, HK_FRAME_MAX, &f) == HK_FRAME_WHOLE && hk_points_read(&f, &q) == 0,
               "cannot read the frame");
-      hk_points_copy(&q, 0, POINTS, 0, handle, time, value);
+      hk_points_handles(&q, 0, POINTS, handle);
+      hk_points_times(&q, 0, POINTS, 0, time);
+      hk_points_values(&q, 0, POINTS, value);
       sum += value[i % POINTS];
     }
     const double took = now() - start, took_copy = copy(data, FRAMES * w.size, w.size);

@@ -30,9 +30,13 @@ static void read_points(const struct hk_frame *f, struct hk_writer *w)
   uint32_t *handle = malloc(p.n * sizeof *handle);
   int64_t *time = malloc(p.n * sizeof *time);
   double *value = malloc(p.n * sizeof *value);
-  hk_points_copy(&p, 0, p.n, 1, handle, time, value);
+  hk_points_handles(&p, 0, p.n, handle);
+  hk_points_times(&p, 0, p.n, 1, time);
+  hk_points_values(&p, 0, p.n, value);
   const uint32_t half = p.n / 2;
-  hk_points_copy(&p, half, p.n - half, 1, handle, time, value);
+  hk_points_handles(&p, half, p.n - half, handle);
+  hk_points_times(&p, half, p.n - half, 1, time);
+  hk_points_values(&p, half, p.n - half, value);
   free(handle);
   free(time);
   free(value);

@@ -89,7 +89,9 @@ static void server_free(struct server *s)
 static void take_points(struct server *s, const struct hk_points *p)
 {
   assert_true(s->n + p->n <= POINTS);
-  hk_points_copy(p, 0, p->n, 0, s->handle + s->n, s->time + s->n, s->value + s->n);
+  hk_points_handles(p, 0, p->n, s->handle + s->n);
+  hk_points_times(p, 0, p->n, 0, s->time + s->n);
+  hk_points_values(p, 0, p->n, s->value + s->n);
   s->n += p->n;
   s->kinds[p->time_kind][0] = 1;
   s->kinds[p->value_kind][1] = 1;

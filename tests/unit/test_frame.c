@@ -127,7 +127,9 @@ static void check(size_t number, const struct hk_frame *f)
     assert_int_equal(p.sequence, number == 2 ? 8 : 0);
     assert_int_equal(p.before, number == 2 ? 7 : 0);
     /* whole, and point by point: the same */
-    hk_points_copy(&p, 0, 3, 1234, handle, time, value);
+    hk_points_handles(&p, 0, 3, handle);
+    hk_points_times(&p, 0, 3, 1234, time);
+    hk_points_values(&p, 0, 3, value);
     for (uint32_t i = 0; i < 3; i++) {
       static const int64_t times[5][3] = {
         { -1, 0, INT64_MAX }, { 99, 99, 99 }, { 99, 89, 79 }, { 99, 5099, 99 + 1000 * (int64_t)UINT32_MAX }, { 1234, 1234, 1234 }
@@ -135,7 +137,9 @@ static void check(size_t number, const struct hk_frame *f)
       uint32_t one_handle;
       int64_t one_time;
       double one_value;
-      hk_points_copy(&p, i, 1, 1234, &one_handle, &one_time, &one_value);
+      hk_points_handles(&p, i, 1, &one_handle);
+      hk_points_times(&p, i, 1, 1234, &one_time);
+      hk_points_values(&p, i, 1, &one_value);
       assert_int_equal(handle[i], i == 0 ? 7 : i == 1 ? 0 : 0xfffffffe);
       assert_int_equal(one_handle, handle[i]);
       assert_int_equal(time[i], times[number - 2][i]);
