@@ -32,7 +32,7 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
                           const uint32_t *chosen, uint32_t n, bool values)
 {
   /* Columns of the chosen, widest first. */
-  const size_t size = hk_scores_size(n, values);
+  const size_t size = hk_scores_most(n, values);
   int64_t *time = workspace(out, size, (size_t)n * (8 + 8 + 4 + 4 + 1));
   if (!time)
     return;

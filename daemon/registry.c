@@ -331,7 +331,7 @@ uint64_t hk_registry_added(const struct hk_registry *r)
   return r->added;
 }
 
-int hk_registry_find(const struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+int hk_registry_find(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
   const struct sensor key = { .name = name, .length = length };
   const struct sensor *found = ck_hs_get((ck_hs_t *)&r->table, CK_HS_HASH(&r->table, hash, &key), &key);

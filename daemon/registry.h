@@ -70,11 +70,11 @@ uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot)
 /* For publishers, each on a thread of its own.
  * hk_registry_handles: the handles by slot, for any slot that a batch names while that batch is being published; the array stays
  * where it is. hk_registry_added: how many sensors were ever added; it only grows, and counts a sensor before any batch names it.
- * hk_registry_find: the slot of a name that is a sensor's; 0, or HK_UNKNOWN. Between hk_registry_read and hk_registry_read_end the
- * names of slots stay valid and hk_registry_find may be called; hold it briefly, and not twice. */
+ * hk_registry_find: the slot of a name that is a sensor's; 0, or HK_UNKNOWN. Between hk_registry_read and hk_registry_read_end
+ * the names of slots stay valid and hk_registry_find may be called; hold it briefly, and not twice. */
 const uint32_t *hk_registry_handles(const struct hk_registry *registry);
 uint64_t hk_registry_added(const struct hk_registry *registry);
-int hk_registry_find(const struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
+int hk_registry_find(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 void hk_registry_read(struct hk_registry *registry);
 void hk_registry_read_end(struct hk_registry *registry);
 

@@ -21,6 +21,11 @@ static const char *name_of(const struct hankel *h, uint32_t handle)
   return h->names_size ? name_place(h, handle)->name : NULL;
 }
 
+const char *hankel_name(const hankel *h, uint32_t handle)
+{
+  return name_of(h, handle);
+}
+
 static int name_set(struct hankel *h, uint32_t handle, struct hk_string name)
 {
   if (2 * (h->n_names + 1) > h->names_size) {
@@ -111,14 +116,27 @@ static int take_names(struct hankel *h, const struct hk_frame *f)
   return status;
 }
 
+/* The names of n results into name[]. False: one is about a sensor that was never named. */
+static bool name_results(const struct hankel *h, const struct hk_scores *s, const char **name)
+{
+  for (size_t i = 0; i < s->n; i++) {
+    uint32_t handle;
+    memcpy(&handle, (const uint8_t *)s->handles + 4 * i, sizeof handle);
+    if (!(name[i] = name_of(h, handle)))
+      return false;
+  }
+  return true;
+}
+
 static int take_scores(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_scores s;
   if (hk_scores_read(f, &s) != 0)
     return HANKEL_BAD_PAYLOAD;
-  if (!h->options.callbacks.scores || s.n == 0)
+  if (!h->options.callbacks.scores)
     return 0;
-  const size_t n = s.n, needed = n * (sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(float));
+  /* Plain aligned columns, widest first. */
+  const size_t n = s.n, needed = n * (sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(uint32_t) + sizeof(float) + 1);
   if (needed > h->columns_size) {
     void *columns = realloc(h->columns, needed);
     if (!columns)
@@ -129,19 +147,23 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
   const char **name = h->columns;
   int64_t *time = (int64_t *)(name + n);
   double *value = (double *)(time + n);
-  float *score = (float *)(value + n);
-  for (size_t i = 0; i < n; i++) {
-    uint32_t handle;
-    memcpy(&handle, (const uint8_t *)s.handle + 4 * i, sizeof handle);
-    name[i] = name_of(h, handle);
-    if (!name[i])
-      return HANKEL_BAD_PAYLOAD;
-  }
-  memcpy(time, s.time, n * sizeof *time);
-  memcpy(score, s.score, n * sizeof *score);
-  if (s.value)
-    memcpy(value, s.value, n * sizeof *value);
-  const struct hankel_scores scores = { s.n, name, time, s.value ? value : NULL, score, s.state };
+  uint32_t *handle = (uint32_t *)(value + n);
+  float *score = (float *)(handle + n);
+  uint8_t *state = (uint8_t *)(score + n);
+  if (!h->options.handles && !name_results(h, &s, name))
+    return HANKEL_BAD_PAYLOAD;
+  hk_scores_times(&s, time);
+  if (s.values)
+    memcpy(value, s.values, n * sizeof *value);
+  memcpy(handle, s.handles, n * sizeof *handle);
+  memcpy(score, s.scores, n * sizeof *score);
+  if (s.states)
+    memcpy(state, s.states, n);
+  else
+    memset(state, HANKEL_OK, n);
+  const struct hankel_scores scores = {
+    s.n, h->options.handles ? NULL : name, time, s.values ? value : NULL, score, state, handle
+  };
   h->options.callbacks.scores(h->options.arg, &scores);
   return 0;
 }

@@ -1,9 +1,9 @@
-/* Payloads made of columns: POINTS and SCORES. See message.h and PROTOCOL.md. */
+/* POINTS: points as columns. See message.h and PROTOCOL.md. */
 #include "proto/message.h"
 
 #include <errno.h>
 
-enum { POINTS_HEAD = 32, SCORES_HEAD = 8, SCORES_VALUES = 1 };
+enum { POINTS_HEAD = 32 };
 
 static size_t time_head(uint8_t kind)
 {
@@ -142,40 +142,4 @@ void hk_points_times(const struct hk_points *p, uint32_t first, uint32_t count, 
     break;
   }
   }
-}
-
-size_t hk_scores_size(uint32_t n, bool values)
-{
-  return HK_FRAME_HEADER + SCORES_HEAD + (size_t)n * (values ? 25 : 17);
-}
-
-int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint32_t *handle,
-                    const float *score, const uint8_t *state)
-{
-  const size_t place = hk_frame_begin(w, HK_SCORES, 0);
-  hk_put_u32(w, n);
-  hk_put_u32(w, value ? SCORES_VALUES : 0);
-  hk_put(w, time, n * sizeof *time);
-  if (value)
-    hk_put(w, value, n * sizeof *value);
-  hk_put(w, handle, n * sizeof *handle);
-  hk_put(w, score, n * sizeof *score);
-  hk_put(w, state, n);
-  return hk_frame_end(w, place);
-}
-
-int hk_scores_read(const struct hk_frame *f, struct hk_scores *s)
-{
-  struct hk_reader r = hk_reader(f);
-  s->n = hk_get_u32(&r);
-  const uint32_t columns = hk_get_u32(&r);
-  if (r.bad || (columns & ~(uint32_t)SCORES_VALUES))
-    return HANKEL_BAD_PAYLOAD;
-  const size_t n = s->n;
-  s->time = hk_take(&r, 8 * n);
-  s->value = columns ? hk_take(&r, 8 * n) : NULL;
-  s->handle = hk_take(&r, 4 * n);
-  s->score = hk_take(&r, 4 * n);
-  s->state = hk_take(&r, n);
-  return hk_reader_done(&r) ? 0 : HANKEL_BAD_PAYLOAD;
 }

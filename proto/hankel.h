@@ -80,11 +80,12 @@ typedef struct hankel hankel;
 /* A batch of results, as columns of n. All of it is valid during the callback only. */
 struct hankel_scores {
   uint32_t n;
-  const char *const *name; /* of the sensor, ends with 0 */
+  const char *const *name; /* of the sensor, ends with 0; NULL with the option `handles` */
   const int64_t *time;     /* ns */
   const double *value;     /* NULL unless subscribed with HANKEL_VALUES */
   const float *score;      /* NaN: none was due */
   const uint8_t *state;    /* enum hankel_state */
+  const uint32_t *handle;  /* the daemon's number of the sensor: hankel_name has its name */
 };
 
 struct hankel_event {
@@ -120,12 +121,13 @@ struct hankel_options {
   const char *client;  /* name of this program for the daemon's log */
   uint32_t buffer;     /* points that wait to be sent, at most; 1024..1048576 */
   int once;            /* 1: do not connect again when the connection breaks */
+  int handles;         /* 1: results come without names, which takes a core through 100 M of them a second and more */
   struct hankel_callbacks callbacks;
   void *arg;
 };
 #define HANKEL_OPTIONS_DEFAULT                                                                                                   \
   {                                                                                                                              \
-    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, { 0 }, NULL                                                                   \
+    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL                                                                \
   }
 
 /* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
@@ -174,6 +176,11 @@ int hankel_sync(hankel *h, int timeout);
 /* Subscribes to sensors that match the glob (`*` and `?`; "" = all), replacing an earlier subscription; what = 0 ends it. Kept
  * over reconnections. what: enum hankel_what, added up. 0 or -EINVAL. */
 int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what);
+
+/* The name of the sensor that results of this connection give this handle, NULL when there is none. Valid until the next call
+ * that waits or steps, but within a callback until it returns: a handle may get another sensor, and other handles another
+ * connection. */
+const char *hankel_name(const hankel *h, uint32_t handle);
 
 /* The daemon's counters as JSON text; *text is the caller's to free(). 0, -ETIMEDOUT, ... */
 int hankel_status(hankel *h, char **text, int timeout);

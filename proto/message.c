@@ -1,4 +1,4 @@
-/* Payloads of the binary protocol, but for POINTS and SCORES (columns.c). See message.h. */
+/* Payloads of the binary protocol, but for POINTS (columns.c) and SCORES (scores.c). See message.h. */
 #include "proto/message.h"
 
 #include <errno.h>

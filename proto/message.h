@@ -101,16 +101,28 @@ int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, con
 int hk_names_read(const struct hk_frame *f, struct hk_list *list);
 void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name);
 
-/* SCORES. value NULL: not sent along. */
+/* SCORES, n at least 1. value NULL: not sent along. The writer chooses how times are given, and leaves the states out when all
+ * are HANKEL_OK. */
 int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint32_t *handle,
                     const float *score, const uint8_t *state);
 struct hk_scores { /* columns, not aligned: memcpy from them */
   uint32_t n;
-  const void *time, *value, *handle, *score, *state;
+  uint8_t time_kind;   /* enum hk_time_kind, but for ARRIVAL */
+  int64_t base;        /* ns: ONE, EVEN, STEPS */
+  int64_t step;        /* ns: EVEN the interval, STEPS the unit */
+  const void *times;   /* int64_t, EACH; else NULL */
+  const void *values;  /* double; NULL: not sent along */
+  const void *handles; /* uint32_t */
+  const void *scores;  /* float */
+  const void *steps;   /* uint32_t, STEPS; else NULL */
+  const void *states;  /* uint8_t; NULL: all are HANKEL_OK */
 };
 int hk_scores_read(const struct hk_frame *f, struct hk_scores *s);
-/* Bytes of a whole frame with n results. */
-size_t hk_scores_size(uint32_t n, bool values);
+/* The times as a plain column of s->n. */
+void hk_scores_times(const struct hk_scores *s, int64_t *time);
+/* Bytes of a whole frame: of one that was read; and of n results at most. */
+size_t hk_scores_size(const struct hk_scores *s);
+size_t hk_scores_most(uint32_t n, bool values);
 
 #define HK_EVENT_BYTES 56u
 struct hk_event_message {

@@ -16,6 +16,7 @@ connection breaks ConnectionError is raised: make a new client. One client, one 
 """
 import array
 import collections
+import itertools
 import json
 import math
 import socket
@@ -278,15 +279,22 @@ class Client:
             self._replies[tag] = kind, payload
 
     def _take_scores(self, payload):
-        n, with_values = struct.unpack_from("<II", payload)
-        at, columns = 8, []
-        for code, size in (("q", 8), ("d", 8), ("I", 4), ("f", 4), ("B", 1)):
-            if code == "d" and not with_values:
-                columns.append([None] * n)
-                continue
-            columns.append(_column(code, payload[at : at + size * n]))
+        n, time_kind, columns, _ = struct.unpack_from("<IBBH", payload)
+        head = struct.unpack_from(("", "<q", "<qq", "<qq")[time_kind], payload, 8)
+        at = 8 + 8 * len(head)
+
+        def take(code, size):
+            nonlocal at
             at += size * n
-        for time, value, handle, score, state in zip(*columns):
+            return _column(code, payload[at - size * n : at])
+
+        times = take("q", 8) if time_kind == 0 else itertools.repeat(head[0]) if time_kind == 1 else itertools.count(*head)
+        values = take("d", 8) if columns & 1 else itertools.repeat(None)
+        handles, scores = take("I", 4), take("f", 4)
+        if time_kind == 3:
+            times = [head[0] + step * head[1] for step in take("I", 4)]
+        states = take("B", 1) if columns & 2 else itertools.repeat(1)
+        for handle, time, value, score, state in zip(handles, times, values, scores, states):
             self._items.append(Result(self._names[handle], time, value, None if math.isnan(score) else score, STATES[state]))
 
     def _take_error(self, tag, payload):

@@ -46,12 +46,41 @@ static void read_points(const struct hk_frame *f, struct hk_writer *w)
 static void read_scores(const struct hk_frame *f)
 {
   struct hk_scores s;
-  if (hk_scores_read(f, &s) != 0 || s.n == 0)
+  if (hk_scores_read(f, &s) != 0)
     return;
-  require(hk_scores_size(s.n, s.value != NULL) == hk_frame_size(f));
-  uint8_t last;
-  memcpy(&last, (const uint8_t *)s.state + s.n - 1, 1);
-  require((const uint8_t *)s.state + s.n == f->payload + f->length);
+  require(hk_scores_size(&s) == hk_frame_size(f) && hk_scores_size(&s) <= hk_scores_most(s.n, s.values != NULL));
+  /* What is written anew of what was read says the same. */
+  const size_t n = s.n, size = hk_scores_most(s.n, s.values != NULL);
+  int64_t *time = malloc(2 * n * sizeof *time), *again = time + n;
+  double *value = malloc(n * sizeof *value);
+  uint32_t *handle = malloc(n * sizeof *handle);
+  float *score = malloc(n * sizeof *score);
+  uint8_t *state = malloc(n), *bytes = malloc(size);
+  require(time && value && handle && score && state && bytes);
+  hk_scores_times(&s, time);
+  if (s.values)
+    memcpy(value, s.values, n * sizeof *value);
+  memcpy(handle, s.handles, n * sizeof *handle);
+  memcpy(score, s.scores, n * sizeof *score);
+  memset(state, HANKEL_OK, n);
+  if (s.states)
+    memcpy(state, s.states, n);
+  struct hk_writer w = HK_WRITER(bytes, size);
+  struct hk_frame g;
+  struct hk_scores t;
+  require(hk_scores_write(&w, s.n, time, s.values ? value : NULL, handle, score, state) == 0);
+  require(hk_frame_read(bytes, w.size, UINT32_MAX, &g) == HK_FRAME_WHOLE && hk_scores_read(&g, &t) == 0 && t.n == s.n);
+  hk_scores_times(&t, again);
+  require(memcmp(time, again, n * sizeof *time) == 0 && memcmp(handle, t.handles, n * sizeof *handle) == 0 &&
+          memcmp(score, t.scores, n * sizeof *score) == 0 && (!s.values || memcmp(value, t.values, n * sizeof *value) == 0));
+  for (size_t i = 0; i < n; i++)
+    require(state[i] == (t.states ? ((const uint8_t *)t.states)[i] : HANKEL_OK));
+  free(time);
+  free(value);
+  free(handle);
+  free(score);
+  free(state);
+  free(bytes);
 }
 
 static void read_payload(const struct hk_frame *f, struct hk_writer *w)

@@ -148,10 +148,14 @@ class Client:
                 handle = r.one('I')
                 self.names[handle] = r.string()
         elif kind == SCORES:
-            n, columns = r.take('II')
-            times = r.take(f'{n}q')
+            n, kind, columns, _ = r.take('IBBH')
+            head = r.take({0: '', 1: 'q'}.get(kind, 'qq'))
+            times = r.take(f'{n}q') if kind == 0 else [head[0] + i * head[-1] * (kind == 2) for i in range(n)]
             values = r.take(f'{n}d') if columns & 1 else [None] * n
-            rows = zip(r.take(f'{n}I'), times, values, r.take(f'{n}f'), r.take(f'{n}B'))
+            handles, scores = r.take(f'{n}I'), r.take(f'{n}f')
+            if kind == 3:
+                times = [head[0] + step * head[1] for step in r.take(f'{n}I')]
+            rows = zip(handles, times, values, scores, r.take(f'{n}B') if columns & 2 else [1] * n)
             self.results += [(self.names[h], t, v, None if z != z else z, STATES[s]) for h, t, v, z, s in rows]
         elif kind == EVENTS:
             for _ in range(r.take('II')[0]):

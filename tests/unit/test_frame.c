@@ -197,11 +197,11 @@ static void check(size_t number, const struct hk_frame *f)
   case 17:
     assert_int_equal(hk_scores_read(f, &scores), 0);
     assert_int_equal(scores.n, 3);
-    assert_int_equal(scores.value != NULL, number == 16);
-    assert_memory_equal(scores.state, "\0\1\4", 3);
-    memcpy(&time[0], (const uint8_t *)scores.time + 16, sizeof time[0]);
-    assert_true(time[0] == INT64_MAX);
-    assert_int_equal(f->length + HK_FRAME_HEADER, hk_scores_size(3, number == 16));
+    assert_int_equal(scores.values != NULL, number == 16);
+    assert_memory_equal(scores.states, "\0\1\4", 3);
+    hk_scores_times(&scores, time);
+    assert_true(time[0] == -1 && time[1] == 0 && time[2] == INT64_MAX);
+    assert_int_equal(f->length + HK_FRAME_HEADER, hk_scores_size(&scores));
     break;
   case 18:
     assert_int_equal(hk_events_read(f, &list), 0);
@@ -627,9 +627,96 @@ static void names_follow_the_rule(void **state)
   assert_false(hk_name_valid(longest, HK_NAME_MAX + 1));
 }
 
+/* Every layout of SCORES: times of each kind, whatever they are, with values and without, states all ok and not. */
+static void scores_in_every_layout(void **state)
+{
+  (void)state;
+  enum { MOST = 1000 };
+  static const struct {
+    int64_t first, step; /* of times that are even but for the last, */
+    int64_t last;        /* which is this much later than even */
+    uint8_t kind;
+    int64_t unit; /* STEPS */
+  } cases[] = {
+    { 5, 0, 0, HK_TIME_ONE, 0 },
+    { INT64_MIN, 0, 0, HK_TIME_ONE, 0 },
+    { -7, 1000, 0, HK_TIME_EVEN, 0 },
+    { 1, -3, 0, HK_TIME_EVEN, 0 },
+    { INT64_MAX, -1, 0, HK_TIME_EVEN, 0 },
+    { 100, 1, 1, HK_TIME_STEPS, 1 },
+    { 1700000000000000000, 1000, -500000, HK_TIME_STEPS, 1 },
+    { 1700000000000000000, 0, 2147483647, HK_TIME_STEPS, 1 },
+    { 1700000000000000000, 0, -2147483648, HK_TIME_STEPS, 1 },
+    { 1700000000000000000, 0, 2147483648, HK_TIME_STEPS, 1 }, /* not near the first, and not over 2^32 */
+    { 1700000000000000000, 0, 4294967295, HK_TIME_STEPS, 1 },
+    { 1700000000000000000, 0, 4294967296, HK_TIME_EACH, 0 },
+    { 1700000000000000000, 0, 4294968000, HK_TIME_STEPS, 1000 },
+    { -50, 2000, 10000000000000, HK_TIME_EACH, 0 }, /* micro do not reach, and milli do not divide */
+    { -50, 2000000, 10000000000000, HK_TIME_STEPS, 1000000 },
+    { 9, 1000000000, 10000000000000000, HK_TIME_STEPS, 1000000000 },
+    { 9, 1000000000, 10000000000000001, HK_TIME_EACH, 0 },
+    { 9, 1, 4294967296000000000, HK_TIME_EACH, 0 },
+    { INT64_MIN, 1, 1, HK_TIME_EACH, 0 }, /* a base two seconds before is no time */
+    { INT64_MAX - 2000, 1, 1, HK_TIME_EACH, 0 },
+  };
+  static uint8_t bytes[40 * MOST], states[MOST];
+  int64_t time[MOST], got[MOST];
+  double value[MOST];
+  uint32_t handle[MOST];
+  float score[MOST];
+  for (uint32_t i = 0; i < MOST; i++) {
+    value[i] = i / 3.0;
+    handle[i] = i * 7919;
+    score[i] = (float)i / MOST;
+    states[i] = HANKEL_OK;
+  }
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (uint32_t n = 1; n <= MOST; n = n < 4 ? n + 1 : n + 83)
+      for (int with = 0; with < 4; with++) {
+        for (uint32_t i = 0; i < n; i++)
+          time[i] = cases[c].first + (int64_t)i * cases[c].step;
+        if (n > 2) /* two are always even */
+          time[n - 1] += cases[c].last;
+        states[n - 1] = with & 2 ? HANKEL_GAP : HANKEL_OK;
+        struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+        assert_int_equal(hk_scores_write(&w, n, time, with & 1 ? value : NULL, handle, score, states), 0);
+        struct hk_frame f;
+        struct hk_scores s;
+        assert_int_equal(hk_frame_read(bytes, w.size, HK_FRAME_MAX, &f), HK_FRAME_WHOLE);
+        assert_int_equal(hk_scores_read(&f, &s), 0);
+        assert_int_equal(s.n, n);
+        assert_int_equal(w.size, hk_scores_size(&s));
+        assert_true(w.size <= hk_scores_most(n, with & 1));
+        if (n > 2) {
+          assert_int_equal(s.time_kind, cases[c].kind);
+          assert_true(s.time_kind != HK_TIME_STEPS || s.step == cases[c].unit);
+        }
+        memset(got, 0, sizeof got);
+        hk_scores_times(&s, got);
+        assert_memory_equal(got, time, n * sizeof *time);
+        assert_memory_equal(s.handles, handle, n * sizeof *handle);
+        assert_memory_equal(s.scores, score, n * sizeof *score);
+        assert_true((s.values != NULL) == (with & 1) && (s.states != NULL) == (with >> 1));
+        if (s.values)
+          assert_memory_equal(s.values, value, n * sizeof *value);
+        if (s.states)
+          assert_memory_equal(s.states, states, n);
+        states[n - 1] = HANKEL_OK;
+        /* No column may be missing or too long. */
+        for (uint32_t cut = 1; cut < 9; cut++) {
+          struct hk_frame wrong = f;
+          wrong.length = f.length - cut;
+          assert_int_equal(hk_scores_read(&wrong, &s), HANKEL_BAD_PAYLOAD);
+          wrong.length = f.length + cut;
+          assert_int_equal(hk_scores_read(&wrong, &s), HANKEL_BAD_PAYLOAD);
+        }
+      }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(scores_in_every_layout),
     cmocka_unit_test(every_type_there_and_back_at_every_cut),
     cmocka_unit_test(every_flipped_bit_is_found),
     cmocka_unit_test(wrong_headers_are_told_at_once),
