@@ -63,11 +63,24 @@ static uint32_t leave_out(const struct hk_handles *handles, const struct hk_poin
   return kept;
 }
 
-uint32_t hk_decode(const struct hk_decoder *d, const struct hk_points *p, uint32_t first, uint32_t n, struct hk_columns to,
-                   uint32_t *ahead)
+/* Takes their values from the points that are later than is believed. */
+static void spoil_later(int64_t latest, uint32_t n, struct hk_columns to, struct hk_decoded *out)
 {
-  const struct hk_columns start = to;
-  *ahead = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (to.time[i] <= latest)
+      continue;
+    if (out->ahead++ == 0) {
+      out->slot = to.slot[i];
+      out->time = to.time[i];
+    }
+    to.value[i] = NAN;
+  }
+}
+
+struct hk_decoded hk_decode(const struct hk_decoder *d, const struct hk_points *p, uint32_t first, uint32_t n,
+                            struct hk_columns to)
+{
+  struct hk_decoded out = { 0 };
   for (uint32_t end = first + n; first < end;) {
     const uint32_t piece = end - first < PIECE ? end - first : PIECE;
     uint32_t kept = piece;
@@ -78,13 +91,10 @@ uint32_t hk_decode(const struct hk_decoder *d, const struct hk_points *p, uint32
     if (!good)
       kept = leave_out(&d->handles, p, first, piece, to);
     if (may_be_later(p, first, piece, d->latest) && any_later(kept, to.time, d->latest))
-      for (uint32_t i = 0; i < kept; i++)
-        if (to.time[i] > d->latest) {
-          to.value[i] = NAN;
-          ++*ahead;
-        }
+      spoil_later(d->latest, kept, to, &out);
     to = (struct hk_columns){ to.slot + kept, to.time + kept, to.value + kept };
+    out.n += kept;
     first += piece;
   }
-  return (uint32_t)(to.slot - start.slot);
+  return out;
 }

@@ -19,10 +19,16 @@ struct hk_decoder {
   int64_t latest;  /* ns: points that are later have a value that no backend takes, NaN */
 };
 
-/* Decodes points first..first+n-1. Returns how many there are in the columns now, in their order: those with a good handle.
- * *ahead: how many of them are later than `latest`. The columns have room for n, and may be written to beyond what is returned.
- */
-uint32_t hk_decode(const struct hk_decoder *decoder, const struct hk_points *points, uint32_t first, uint32_t n,
-                   struct hk_columns to, uint32_t *ahead);
+/* What came of it. */
+struct hk_decoded {
+  uint32_t n;     /* points in the columns now, in their order: those with a good handle */
+  uint32_t ahead; /* how many of them are later than `latest` */
+  uint32_t slot;  /* of the first of those, and its time */
+  int64_t time;
+};
+
+/* Decodes points first..first+n-1. The columns have room for n, and may be written to beyond what is returned. */
+struct hk_decoded hk_decode(const struct hk_decoder *decoder, const struct hk_points *points, uint32_t first, uint32_t n,
+                            struct hk_columns to);
 
 #endif

@@ -45,16 +45,14 @@ uint32_t hk_intake_points(struct hk_intake *in, uint32_t source, const struct hk
   uint32_t taken = 0;
   hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
   for (uint32_t first = 0, n; first < p->n; first += n) {
-    uint32_t ahead;
     n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
     const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
-    const uint32_t kept = hk_decode(&decoder, p, first, n, to, &ahead);
-    for (uint32_t i = 0; ahead > 0 && i < kept; i++)
-      if (to.time[i] > decoder.latest)
-        tell_ahead(in, to.slot[i], to.time[i]);
-    hk_count(&in->counters->ahead, ahead);
-    taken += kept;
-    c->n += kept;
+    const struct hk_decoded out = hk_decode(&decoder, p, first, n, to);
+    hk_count(&in->counters->ahead, out.ahead);
+    if (out.ahead > 0)
+      tell_ahead(in, out.slot, out.time);
+    taken += out.n;
+    c->n += out.n;
     pass_on(in, source);
   }
   hk_count(&in->counters->unknown_handle, p->n - taken);

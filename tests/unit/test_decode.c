@@ -116,21 +116,24 @@ static bool handle_good(const atomic_uint *of_slot, uint32_t handle)
 static void compare(const struct frame *f, const struct hk_points *read, const struct hk_decoder *d, uint32_t first, uint32_t n)
 {
   const struct hk_columns to = { malloc(n * sizeof(uint32_t)), malloc(n * sizeof(int64_t)), malloc(n * sizeof(double)) };
-  uint32_t ahead = 77, later = 0, at = 0;
-  const uint32_t kept = hk_decode(d, read, first, n, to, &ahead);
+  uint32_t later = 0, at = 0;
+  const struct hk_decoded out = hk_decode(d, read, first, n, to);
   for (uint32_t i = first; i < first + n; i++) {
     if (!handle_good(d->handles.of_slot, f->handle[i]))
       continue;
-    assert_true(at < kept);
+    assert_true(at < out.n);
     const double value = f->time[i] > d->latest ? NAN : f->value[i];
-    later += f->time[i] > d->latest;
+    if (f->time[i] > d->latest && later++ == 0) {
+      assert_int_equal(out.slot, f->handle[i] & 0xffffff);
+      assert_int_equal(out.time, f->time[i]);
+    }
     assert_int_equal(to.slot[at], f->handle[i] & 0xffffff);
     assert_int_equal(to.time[at], f->time[i]);
     assert_true(isnan(value) ? isnan(to.value[at]) : memcmp(&value, &to.value[at], sizeof value) == 0);
     at++;
   }
-  assert_int_equal(at, kept);
-  assert_int_equal(ahead, later);
+  assert_int_equal(at, out.n);
+  assert_int_equal(out.ahead, later);
   free(to.slot);
   free(to.time);
   free(to.value);

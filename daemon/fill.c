@@ -1,0 +1,91 @@
+/* A chunk is handed on as soon as it is full, so that there is always room for a point. */
+#include "daemon/fill.h"
+
+#define PIECE 1024u
+
+/* The next n points of a shard's chunk have been filled in. */
+static void put_in(struct hk_filling *f, uint32_t shard, struct hk_source *source, uint32_t n)
+{
+  hk_chunk_add(f->chunk[shard], source, n);
+  if (hk_chunk_room(f->chunk[shard]) == 0)
+    f->chunk[shard] = f->full(f->arg, shard);
+}
+
+static void note(struct hk_decoded *sum, const struct hk_decoded *more)
+{
+  if (sum->ahead == 0) {
+    sum->slot = more->slot;
+    sum->time = more->time;
+  }
+  sum->n += more->n;
+  sum->ahead += more->ahead;
+}
+
+static struct hk_decoded fill_one(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
+                                  const struct hk_points *p)
+{
+  struct hk_decoded sum = { 0 };
+  for (uint32_t first = 0, n; first < p->n; first += n) {
+    const struct hk_chunk *c = f->chunk[0];
+    n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
+    const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
+    const struct hk_decoded more = hk_decode(d, p, first, n, to);
+    note(&sum, &more);
+    put_in(f, 0, source, more.n);
+  }
+  return sum;
+}
+
+/* Sends n points each to its shard. at: the place of the next point in each shard's chunk, whose own count lags behind it. */
+static void scatter(struct hk_filling *f, struct hk_source *source, uint32_t n, const struct hk_columns *from, uint32_t *at)
+{
+  /* Division by multiplying with the reciprocal, rounded up: exact for a slot, of 24 bits, and up to 256 shards. */
+  const uint64_t reciprocal = (1ull << 32) / f->shards + 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t local = (uint32_t)(from->slot[i] * reciprocal >> 32), shard = from->slot[i] - local * f->shards;
+    const struct hk_chunk *c = f->chunk[shard];
+    const uint32_t place = at[shard]++;
+    c->slot[place] = local;
+    c->time[place] = from->time[i];
+    c->value[place] = from->value[i];
+    if (place + 1 == HK_CHUNK_POINTS) {
+      put_in(f, shard, source, HK_CHUNK_POINTS - c->n);
+      at[shard] = f->chunk[shard]->n;
+    }
+  }
+}
+
+static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
+                                      const struct hk_points *p)
+{
+  struct hk_decoded sum = { 0 };
+  uint32_t slot[PIECE], at[HK_SHARDS_MAX];
+  int64_t time[PIECE];
+  double value[PIECE];
+  const struct hk_columns piece = { slot, time, value };
+  for (uint32_t i = 0; i < f->shards; i++)
+    at[i] = f->chunk[i]->n;
+  for (uint32_t first = 0, n; first < p->n; first += n) {
+    n = p->n - first < PIECE ? p->n - first : PIECE;
+    const struct hk_decoded more = hk_decode(d, p, first, n, piece);
+    note(&sum, &more);
+    scatter(f, source, more.n, &piece, at);
+  }
+  for (uint32_t i = 0; i < f->shards; i++)
+    put_in(f, i, source, at[i] - f->chunk[i]->n);
+  return sum;
+}
+
+struct hk_decoded hk_fill_points(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
+                                 const struct hk_points *p)
+{
+  return f->shards == 1 ? fill_one(f, source, d, p) : fill_several(f, source, d, p);
+}
+
+void hk_fill_point(struct hk_filling *f, struct hk_source *source, uint32_t slot, int64_t time, double value)
+{
+  const uint32_t shard = slot % f->shards;
+  hk_chunk_put(f->chunk[shard], source, slot / f->shards, time, value);
+  if (hk_chunk_room(f->chunk[shard]) == 0)
+    f->chunk[shard] = f->full(f->arg, shard);
+}

@@ -1,0 +1,29 @@
+/* Fill: the chunks that a loop is filling, one a shard, and how points get into them.
+ *
+ * Sensor `slot` is in shard slot % shards, there at place slot / shards. Where there is one shard, points are decoded straight
+ * into its chunk; where there are several, into a piece that stays in the nearest cache, and from there to where they belong.
+ * Thread: the loop's. */
+#ifndef HK_FILL_H
+#define HK_FILL_H
+
+#include "daemon/chunk.h"
+#include "daemon/decode.h"
+
+#define HK_SHARDS_MAX 64u
+
+struct hk_filling {
+  uint32_t shards;                       /* 1..HK_SHARDS_MAX */
+  struct hk_chunk *chunk[HK_SHARDS_MAX]; /* each with room for a point at least */
+  /* chunk[shard] is full: takes it, and gives one with room. Whoever hands points over has looked whether there are enough of
+   * them. */
+  struct hk_chunk *(*full)(void *arg, uint32_t shard);
+  void *arg;
+};
+
+/* Decodes all points of a payload. */
+struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *source, const struct hk_decoder *decoder,
+                                 const struct hk_points *points);
+/* Puts in one point. */
+void hk_fill_point(struct hk_filling *filling, struct hk_source *source, uint32_t slot, int64_t time, double value);
+
+#endif
