@@ -1,0 +1,376 @@
+/* The subscriber of the socket-to-socket benches: reads results and events of one or many subscriptions, counts them, checks
+ * their order, and measures how long points took.
+ *
+ *   load_tail --port P [--subscribers N] [--what 3] [--min-score Z] [--glob G | --one PREFIX] [--mark NS] [--ticks FILE]
+ *
+ * connect, subscribe -> `subscribed` on standard output -> read until standard input ends -> BYE -> FAREWELL -> one JSON object
+ *
+ * Every result's time must be after that of its sensor's last one (`disorder` counts those that are not), and with --ticks, the
+ * file that load_feed writes, every sensor must have had as many results as points were sent for it (`incomplete` counts sensors
+ * that have not); both of the first subscription only. Latency is the wall clock when a frame was read, less the point's time, of
+ * points whose time is `--skip` ms or more after that of the first one past --mark: what load_feed sends at a rate. The rate is
+ * that of results past
+ * --mark, from the first to the last. With --one, subscriber i wants the one sensor i. Any fault ends it with 1. */
+#include "daemon/histogram.h"
+#include "tests/bench/load_peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SLOTS (1u << 24) /* a handle's lower bits: see REGISTERED in PROTOCOL.md; here they are just taken to be small */
+#define READ_MOST (512u << 10)
+#define STATES 5
+#define SLICE 100000000 /* ns */
+#define SLICES 600
+
+struct sensor {
+  int64_t last;    /* time of its last result */
+  uint32_t count;  /* results */
+  uint32_t number; /* of the sensor, + 1 */
+};
+
+struct subscriber {
+  struct peer peer;
+  bool over;
+};
+
+struct tail {
+  struct sensor *sensors; /* by slot */
+  size_t prefix;
+  int64_t mark, skip, from; /* ns; from: when latencies begin to count; 0 = not yet known */
+  uint64_t results, states[STATES], scored, events[6], gap_results, gap_events, disorder, unnamed;
+  uint64_t frames, bytes;
+  uint64_t marked;         /* results past the mark */
+  int64_t first, last;     /* ns, wall clock: when the first and the last of them came */
+  uint64_t slices[SLICES]; /* results past the mark by time of arrival */
+  struct hk_histogram latency;
+};
+
+/* Times of many points of a frame are the same. */
+static void take_times(struct tail *t, const struct hk_scores *s, int64_t now)
+{
+  uint64_t marked = 0;
+  int64_t time, run_time = 0;
+  uint32_t run = 0;
+  for (uint32_t i = 0; i <= s->n; i++) {
+    if (i < s->n)
+      memcpy(&time, (const uint8_t *)s->time + 8 * (size_t)i, sizeof time);
+    if (i < s->n && run > 0 && time == run_time) {
+      run++;
+      continue;
+    }
+    if (run > 0 && run_time >= t->mark) {
+      marked += run;
+      if (t->from == 0)
+        t->from = run_time + t->skip;
+      if (run_time >= t->from)
+        hk_histogram_add(&t->latency, now - run_time, run);
+    }
+    run = 1;
+    run_time = time;
+  }
+  if (marked == 0)
+    return;
+  if (t->marked == 0)
+    t->first = now;
+  t->marked += marked;
+  t->last = now;
+  const uint64_t slice = (uint64_t)(now - t->first) / SLICE;
+  t->slices[slice < SLICES ? slice : SLICES - 1] += marked;
+}
+
+static void check_order(struct tail *t, const struct hk_scores *s)
+{
+  const uint8_t *times = s->time, *handles = s->handle;
+  uint64_t disorder = 0, unnamed = 0;
+  for (uint32_t i = 0; i < s->n; i++) {
+    uint32_t handle;
+    int64_t time;
+    memcpy(&handle, handles + 4 * (size_t)i, sizeof handle);
+    memcpy(&time, times + 8 * (size_t)i, sizeof time);
+    struct sensor *sensor = &t->sensors[handle % SLOTS];
+    disorder += time <= sensor->last;
+    unnamed += sensor->number == 0;
+    sensor->last = time;
+    sensor->count++;
+  }
+  t->disorder += disorder;
+  t->unnamed += unnamed;
+}
+
+static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, bool check)
+{
+  struct hk_scores s;
+  if (hk_scores_read(f, &s) != 0)
+    die("SCORES cannot be read");
+  const uint8_t *state = s.state, *score = s.score;
+  uint32_t states[STATES] = { 0 }, scored = 0;
+  for (uint32_t i = 0; i < s.n; i++) {
+    if (state[i] >= STATES)
+      die("a result has state %u", state[i]);
+    states[state[i]]++;
+  }
+  for (uint32_t i = 0; i < s.n; i++) {
+    float z;
+    memcpy(&z, score + 4 * (size_t)i, sizeof z);
+    scored += z == z;
+  }
+  for (unsigned i = 0; i < STATES; i++)
+    t->states[i] += states[i];
+  t->scored += scored;
+  t->results += s.n;
+  take_times(t, &s, now);
+  if (check)
+    check_order(t, &s);
+}
+
+static void take_names(struct tail *t, const struct hk_frame *f)
+{
+  struct hk_list list;
+  if (hk_names_read(f, &list) != 0)
+    die("NAMES cannot be read");
+  for (uint32_t i = 0; i < list.n; i++) {
+    uint32_t handle;
+    struct hk_string name;
+    char text[32];
+    hk_names_next(&list, &handle, &name);
+    if (name.length < NAME_DIGITS || name.length >= sizeof text)
+      continue;
+    memcpy(text, name.data, name.length);
+    text[name.length] = 0;
+    t->sensors[handle % SLOTS].number = (uint32_t)strtoul(text + name.length - NAME_DIGITS, NULL, 10) + 1;
+  }
+}
+
+static void take_events(struct tail *t, const struct hk_frame *f)
+{
+  struct hk_list list;
+  if (hk_events_read(f, &list) != 0)
+    die("EVENTS cannot be read");
+  for (uint32_t i = 0; i < list.n; i++) {
+    struct hk_event_message e;
+    hk_event_next(&list, &e);
+    if (e.kind >= sizeof t->events / sizeof *t->events)
+      die("an event is of kind %u", e.kind);
+    t->events[e.kind]++;
+  }
+}
+
+static void take(struct tail *t, struct subscriber *s, const struct hk_frame *f, int64_t now, bool first)
+{
+  uint64_t results, events;
+  t->frames++;
+  switch (f->type) {
+  case HK_SCORES:
+    take_scores(t, f, now, first);
+    break;
+  case HK_NAMES:
+    if (first)
+      take_names(t, f);
+    break;
+  case HK_EVENTS:
+    take_events(t, f);
+    break;
+  case HK_GAP:
+    if (hk_gap_read(f, &results, &events) != 0)
+      die("GAP cannot be read");
+    t->gap_results += results;
+    t->gap_events += events;
+    break;
+  case HK_FAREWELL:
+    s->over = true;
+    break;
+  case HK_ERROR:
+    peer_error(f);
+  default:
+    die("the daemon sent a frame of type %02x", f->type);
+  }
+}
+
+static void receive(struct tail *t, struct subscriber *s, bool first)
+{
+  struct hk_frame f;
+  size_t room;
+  uint8_t *space = need(hk_inbox_space(&s->peer.in, &room));
+  const ssize_t n = recv(s->peer.fd, space, room < READ_MOST ? room : READ_MOST, MSG_DONTWAIT);
+  if (n < 0 && errno == EAGAIN)
+    return;
+  if (n <= 0)
+    die("the daemon closed a subscription%s%s", n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
+  const int64_t now = now_wall();
+  hk_inbox_wrote(&s->peer.in, (size_t)n);
+  t->bytes += (uint64_t)n;
+  int status;
+  while ((status = hk_inbox_next(&s->peer.in, &f)) == HK_FRAME_WHOLE)
+    take(t, s, &f, now, first);
+  if (status != HK_FRAME_PART)
+    die("what the daemon sent is no frame (%d)", status);
+}
+
+static void subscribe(struct peer *p, uint32_t what, double min_score, const char *glob)
+{
+  uint8_t bytes[256];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  struct hk_frame f;
+  const struct hk_subscription m = { what, (float)min_score, hk_string(glob) };
+  if (hk_subscribe_write(&w, 1, &m) != 0)
+    die("SUBSCRIBE does not fit");
+  send_all(p->fd, w.data, w.size);
+  peer_await(p, HK_DONE, &f);
+}
+
+static void say_bye(struct peer *p)
+{
+  uint8_t bytes[64];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_bye_write(&w, 1, 0, 0) != 0)
+    die("BYE does not fit");
+  send_all(p->fd, w.data, w.size);
+}
+
+/* How many sensors have not had as many results as points were sent for them, or cannot be told. */
+static uint64_t count_incomplete(const struct tail *t, const char *path)
+{
+  FILE *file = fopen(path, "r");
+  uint32_t first, count, ticks, all = 0;
+  if (!file)
+    die("%s: %s", path, strerror(errno));
+  while (fscanf(file, "%u %u %u", &first, &count, &ticks) == 3)
+    all = first + count > all ? first + count : all;
+  uint32_t *owed = need(calloc((size_t)all + 1, sizeof *owed));
+  rewind(file);
+  while (fscanf(file, "%u %u %u", &first, &count, &ticks) == 3)
+    for (uint32_t i = first; i < first + count; i++)
+      owed[i] = ticks;
+  (void)fclose(file);
+  uint64_t wrong = 0;
+  for (uint32_t slot = 0; slot < SLOTS; slot++) {
+    const struct sensor *s = &t->sensors[slot];
+    if (s->number == 0 || s->number > all) {
+      wrong += s->count > 0;
+    } else {
+      wrong += owed[s->number - 1] != s->count;
+      owed[s->number - 1] = 0;
+    }
+  }
+  for (uint32_t i = 0; i < all; i++)
+    wrong += owed[i] > 0; /* of which nothing was heard */
+  free(owed);
+  return wrong;
+}
+
+static void report(const struct tail *t, uint64_t incomplete)
+{
+  static const double shares[] = { 0.5, 0.9, 0.99, 0.999, 1 };
+  static const char *const names[] = { "p50", "p90", "p99", "p999", "most" };
+  struct rusage use;
+  const double took = (double)(t->last - t->first) * 1e-9;
+  if (getrusage(RUSAGE_SELF, &use) != 0)
+    die("getrusage: %s", strerror(errno));
+  printf("{\"event\":\"done\",\"results\":%" PRIu64 ",\"scored\":%" PRIu64, t->results, t->scored);
+  printf(",\"warming\":%" PRIu64 ",\"ok\":%" PRIu64 ",\"gap\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rejected\":%" PRIu64,
+         t->states[0], t->states[1], t->states[2], t->states[3], t->states[4]);
+  printf(",\"raised\":%" PRIu64 ",\"corrected\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"back\":%" PRIu64,
+         t->events[1], t->events[2], t->events[3], t->events[4], t->events[5]);
+  printf(",\"gap_results\":%" PRIu64 ",\"gap_events\":%" PRIu64 ",\"disorder\":%" PRIu64 ",\"unnamed\":%" PRIu64
+         ",\"incomplete\":%" PRIu64,
+         t->gap_results, t->gap_events, t->disorder, t->unnamed, incomplete);
+  printf(",\"frames\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"first\":%" PRId64 ",\"last\":%" PRId64
+         ",\"rate\":%.0f",
+         t->frames, t->bytes, t->marked, t->first, t->last, took > 0 ? (double)t->marked / took : 0);
+  printf(",\"timed\":%" PRIu64, hk_histogram_count(&t->latency));
+  for (unsigned i = 0; i < sizeof shares / sizeof *shares; i++)
+    printf(",\"%s_us\":%.1f", names[i], (double)hk_histogram_quantile(&t->latency, shares[i]) / 1e3);
+  printf(",\"processor_s\":%.3f,\"slices\":[",
+         (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec));
+  for (unsigned i = 0; i < SLICES && (uint64_t)i * SLICE <= (uint64_t)(t->last - t->first); i++)
+    printf("%s%" PRIu64, i ? "," : "", t->slices[i]);
+  printf("]}\n");
+}
+
+/* Reads all subscriptions until each has had its FAREWELL. */
+static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n)
+{
+  const int poll = epoll_create1(EPOLL_CLOEXEC);
+  struct epoll_event ready[256], wanted = { .events = EPOLLIN };
+  uint32_t over = 0;
+  bool told = false;
+  for (uint32_t i = 0; poll >= 0 && i < n; i++) {
+    wanted.data.u32 = i;
+    if (epoll_ctl(poll, EPOLL_CTL_ADD, subscribers[i].peer.fd, &wanted) != 0)
+      die("epoll: %s", strerror(errno));
+  }
+  wanted.data.u32 = n;
+  if (poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, STDIN_FILENO, &wanted) != 0)
+    die("epoll: %s", strerror(errno));
+  while (over < n) {
+    const int count = epoll_wait(poll, ready, 256, -1);
+    for (int k = 0; k < count; k++) {
+      const uint32_t i = ready[k].data.u32;
+      if (i < n) {
+        receive(t, &subscribers[i], i == 0);
+        if (subscribers[i].over) {
+          over++;
+          close(subscribers[i].peer.fd);
+        }
+      } else if (!told) {
+        char rest[64];
+        if (read(STDIN_FILENO, rest, sizeof rest) > 0)
+          continue;
+        told = true;
+        (void)epoll_ctl(poll, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
+        for (uint32_t s = 0; s < n; s++)
+          say_bye(&subscribers[s].peer);
+      }
+    }
+  }
+  close(poll);
+}
+
+int main(int argc, char **argv)
+{
+  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200;
+  double min_score = 0;
+  const char *glob = "", *one = NULL, *ticks = NULL;
+  const struct setting settings[] = {
+    { "--port", SETTING_NUMBER, &port },
+    { "--subscribers", SETTING_NUMBER, &subscribers },
+    { "--what", SETTING_NUMBER, &what }, /* as in SUBSCRIBE */
+    { "--min-score", SETTING_REAL, &min_score },
+    { "--glob", SETTING_TEXT, &glob },
+    { "--one", SETTING_TEXT, &one },
+    { "--mark", SETTING_NUMBER, &mark },
+    { "--skip", SETTING_NUMBER, &skip },
+    { "--ticks", SETTING_TEXT, &ticks },
+    { 0 },
+  };
+  parse_settings(argc, argv, settings);
+  if (subscribers < 1)
+    die("--subscribers: at least one");
+  raise_descriptors();
+  struct tail *t = need(calloc(1, sizeof *t));
+  struct subscriber *all = need(calloc((size_t)subscribers, sizeof *all));
+  t->sensors = need(calloc(SLOTS, sizeof *t->sensors));
+  t->mark = mark;
+  t->skip = skip * 1000000;
+  for (int64_t i = 0; i < subscribers; i++) {
+    char name[32];
+    if (one)
+      name_of(one, (uint32_t)i, name);
+    peer_open(&all[i].peer, (uint16_t)port);
+    subscribe(&all[i].peer, (uint32_t)what, min_score, one ? name : glob);
+  }
+  printf("{\"event\":\"subscribed\",\"time\":%" PRId64 "}\n", now_wall());
+  fflush(stdout);
+  serve(t, all, (uint32_t)subscribers);
+  report(t, ticks ? count_incomplete(t, ticks) : 0);
+  return 0;
+}
