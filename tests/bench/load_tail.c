@@ -43,8 +43,8 @@ struct subscriber {
 };
 
 struct tail {
-  struct sensor *sensors; /* by slot */
-  size_t prefix;
+  struct sensor *sensors;   /* by slot */
+  int64_t *time;            /* of one frame's results */
   int64_t mark, skip, from; /* ns; from: when latencies begin to count; 0 = not yet known */
   uint64_t results, states[STATES], scored, events[6], gap_results, gap_events, disorder, unnamed;
   uint64_t frames, bytes;
@@ -55,27 +55,20 @@ struct tail {
 };
 
 /* Times of many points of a frame are the same. */
-static void take_times(struct tail *t, const struct hk_scores *s, int64_t now)
+static void take_times(struct tail *t, uint32_t n, int64_t now)
 {
   uint64_t marked = 0;
-  int64_t time, run_time = 0;
-  uint32_t run = 0;
-  for (uint32_t i = 0; i <= s->n; i++) {
-    if (i < s->n)
-      memcpy(&time, (const uint8_t *)s->time + 8 * (size_t)i, sizeof time);
-    if (i < s->n && run > 0 && time == run_time) {
-      run++;
+  for (uint32_t i = 0, run; i < n; i += run) {
+    const int64_t time = t->time[i];
+    for (run = 1; i + run < n && t->time[i + run] == time; run++)
+      ;
+    if (time < t->mark)
       continue;
-    }
-    if (run > 0 && run_time >= t->mark) {
-      marked += run;
-      if (t->from == 0)
-        t->from = run_time + t->skip;
-      if (run_time >= t->from)
-        hk_histogram_add(&t->latency, now - run_time, run);
-    }
-    run = 1;
-    run_time = time;
+    marked += run;
+    if (t->from == 0)
+      t->from = time + t->skip;
+    if (time >= t->from)
+      hk_histogram_add(&t->latency, now - time, run);
   }
   if (marked == 0)
     return;
@@ -89,13 +82,12 @@ static void take_times(struct tail *t, const struct hk_scores *s, int64_t now)
 
 static void check_order(struct tail *t, const struct hk_scores *s)
 {
-  const uint8_t *times = s->time, *handles = s->handle;
+  const uint8_t *handles = s->handles;
   uint64_t disorder = 0, unnamed = 0;
   for (uint32_t i = 0; i < s->n; i++) {
     uint32_t handle;
-    int64_t time;
     memcpy(&handle, handles + 4 * (size_t)i, sizeof handle);
-    memcpy(&time, times + 8 * (size_t)i, sizeof time);
+    const int64_t time = t->time[i];
     struct sensor *sensor = &t->sensors[handle % SLOTS];
     disorder += time <= sensor->last;
     unnamed += sensor->number == 0;
@@ -111,9 +103,11 @@ static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, b
   struct hk_scores s;
   if (hk_scores_read(f, &s) != 0)
     die("SCORES cannot be read");
-  const uint8_t *state = s.state, *score = s.score;
+  const uint8_t *state = s.states, *score = s.scores;
   uint32_t states[STATES] = { 0 }, scored = 0;
-  for (uint32_t i = 0; i < s.n; i++) {
+  if (!state)
+    states[HANKEL_OK] = s.n;
+  for (uint32_t i = 0; state && i < s.n; i++) {
     if (state[i] >= STATES)
       die("a result has state %u", state[i]);
     states[state[i]]++;
@@ -127,7 +121,8 @@ static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, b
     t->states[i] += states[i];
   t->scored += scored;
   t->results += s.n;
-  take_times(t, &s, now);
+  hk_scores_times(&s, t->time);
+  take_times(t, s.n, now);
   if (check)
     check_order(t, &s);
 }
@@ -359,6 +354,7 @@ int main(int argc, char **argv)
   struct tail *t = need(calloc(1, sizeof *t));
   struct subscriber *all = need(calloc((size_t)subscribers, sizeof *all));
   t->sensors = need(calloc(SLOTS, sizeof *t->sensors));
+  t->time = need(malloc(HK_FRAME_MAX / 8 * sizeof *t->time)); /* a result takes 8 bytes at least */
   t->mark = mark;
   t->skip = skip * 1000000;
   for (int64_t i = 0; i < subscribers; i++) {
