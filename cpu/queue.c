@@ -129,6 +129,10 @@ static int start_worker(struct hk_queue *q, uint32_t number)
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const int status = pthread_create(&worker->thread, NULL, worker_main, worker);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  char name[16];
+  snprintf(name, sizeof name, "cpu %u", number);
+  if (status == 0)
+    (void)pthread_setname_np(worker->thread, name); /* for top and debuggers */
   return status;
 }
 

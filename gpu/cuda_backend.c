@@ -357,6 +357,8 @@ static int watcher_start(struct cuda_backend *c)
   if (status) {
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
+  } else {
+    (void)pthread_setname_np(c->watcher, "gpu watch"); /* for top and debuggers */
   }
   return status;
 }

@@ -10,7 +10,8 @@
  * that have not); both of the first subscription only. Latency is the wall clock when a frame was read, less the point's time, of
  * points whose time is `--skip` ms or more after that of the first one past --mark: what load_feed sends at a rate. The rate is
  * that of results past
- * --mark, from the first to the last. With --one, subscriber i wants the one sensor i. Any fault ends it with 1. */
+ * --mark, from the first to the last. With --one, subscriber i wants the one sensor i. --busy 1 looks for
+ * data without a pause, so that how fast this process wakes up is not part of the latency. Any fault ends it with 1. */
 #include "daemon/histogram.h"
 #include "tests/bench/load_peer.h"
 
@@ -292,7 +293,7 @@ static void report(const struct tail *t, uint64_t incomplete)
 }
 
 /* Reads all subscriptions until each has had its FAREWELL. */
-static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n)
+static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n, bool busy)
 {
   const int poll = epoll_create1(EPOLL_CLOEXEC);
   struct epoll_event ready[256], wanted = { .events = EPOLLIN };
@@ -307,7 +308,7 @@ static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n)
   if (poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, STDIN_FILENO, &wanted) != 0)
     die("epoll: %s", strerror(errno));
   while (over < n) {
-    const int count = epoll_wait(poll, ready, 256, -1);
+    const int count = epoll_wait(poll, ready, 256, busy ? 0 : -1);
     for (int k = 0; k < count; k++) {
       const uint32_t i = ready[k].data.u32;
       if (i < n) {
@@ -332,7 +333,7 @@ static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n)
 
 int main(int argc, char **argv)
 {
-  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200;
+  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200, busy = 0;
   double min_score = 0;
   const char *glob = "", *one = NULL, *ticks = NULL;
   const struct setting settings[] = {
@@ -344,6 +345,7 @@ int main(int argc, char **argv)
     { "--one", SETTING_TEXT, &one },
     { "--mark", SETTING_NUMBER, &mark },
     { "--skip", SETTING_NUMBER, &skip },
+    { "--busy", SETTING_NUMBER, &busy },
     { "--ticks", SETTING_TEXT, &ticks },
     { 0 },
   };
@@ -366,7 +368,7 @@ int main(int argc, char **argv)
   }
   printf("{\"event\":\"subscribed\",\"time\":%" PRId64 "}\n", now_wall());
   fflush(stdout);
-  serve(t, all, (uint32_t)subscribers);
+  serve(t, all, (uint32_t)subscribers, busy != 0);
   report(t, ticks ? count_incomplete(t, ticks) : 0);
   return 0;
 }

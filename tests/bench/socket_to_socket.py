@@ -11,354 +11,22 @@ thread's time went; exit code 1 when a case fails or a count does not agree. `--
 sensors, on any machine. Cases: see CASES below; `all` is all of them. Standard library only.
 """
 import argparse
-import collections
 import json
 import os
-import re
-import signal
-import socket
-import struct
-import subprocess
 import sys
-import tempfile
-import threading
-import time
-import zlib
 
-WAIT = 120  # seconds that anything may take
-HELLO, STATUS, WELCOME, REPORT = 1, 7, 0x81, 0x87
-SCORED, UNSCORED, ALERTS = 1, 2, 4
-DAY = 86400 * 10**9  # ns: the sensors' interval in the configuration, so that no spacing of points is a hole
-EVERYTHING = SCORED | UNSCORED
-LISTENERS = ''.join(f'[listen {protocol}-{transport}]\nprotocol = {protocol}\ntransport = {transport}\naddress = 127.0.0.1:0\n'
-                    for protocol in ('binary', 'line') for transport in ('tcp', 'udp'))
-
-
-class Failed(Exception):
-    pass
-
-
-def nanoseconds():
-    return time.clock_gettime_ns(time.CLOCK_REALTIME)
-
-
-def until(condition, what, wait=WAIT):
-    end = time.monotonic() + wait
-    while not condition():
-        if time.monotonic() > end:
-            raise Failed(f'waited {wait} s for {what}')
-        time.sleep(0.002)
-
-
-class Link:
-    """Asks a daemon for its status, over one connection."""
-
-    def __init__(self, port):
-        self.socket = socket.create_connection(('127.0.0.1', port), WAIT)
-        self.ask(HELLO, struct.pack('<H', 5) + b'bench', WELCOME)
-
-    def ask(self, kind, payload, reply):
-        head = struct.pack('<2sBBII', b'HK', 1, kind, len(payload), 1)
-        self.socket.sendall(head + struct.pack('<I', zlib.crc32(payload, zlib.crc32(head))) + payload)
-        while True:
-            head = self.exactly(16)
-            data = self.exactly(struct.unpack_from('<I', head, 4)[0])
-            if head[3] == reply:
-                return data
-            raise Failed(f'the daemon answered with {head[3]:#x}: {data!r}')
-
-    def exactly(self, n):
-        data = b''
-        while len(data) < n:
-            got = self.socket.recv(n - len(data))
-            if not got:
-                raise Failed('the daemon closed the connection')
-            data += got
-        return data
-
-    def status(self):
-        return json.loads(self.ask(STATUS, b'', REPORT))
-
-
-class Process:
-    """A child whose standard output is JSON objects, one a line, that tell how far it is."""
-
-    def __init__(self, name, command):
-        self.name, self.events = name, {}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            event = json.loads(line)
-            self.events[event.pop('event')] = event
-
-    def reached(self, event):
-        if event not in self.events and self.process.poll() is not None:
-            self.reader.join(WAIT)
-            if event not in self.events:
-                raise Failed(f'{self.name}: {self.process.stderr.read().strip() or self.process.returncode}')
-        return event in self.events
-
-    def wait(self, event, wait=WAIT):
-        until(lambda: self.reached(event), f'{self.name}: {event}', wait)
-        return self.events[event]
-
-    def go(self):
-        self.process.stdin.write('go\n')
-        self.process.stdin.flush()
-
-    def end_input(self):
-        self.process.stdin.close()
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-
-
-class Daemon:
-    def __init__(self, program, configuration, directory):
-        path = os.path.join(directory, 'hankeld.conf')
-        with open(path, 'w') as f:
-            f.write(configuration)
-        self.log, self.port, self.ready = [], {}, False
-        self.process = subprocess.Popen([program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self._read, daemon=True).start()
-        until(lambda: self.ready or self.process.poll() is not None, 'the daemon to be ready')
-        if self.process.poll() is not None:
-            raise Failed('the daemon did not start:\n' + '\n'.join(self.log[-20:]))
-        self.link = Link(self.port['binary tcp'])
-
-    def _read(self):
-        for line in self.process.stderr:
-            found = re.match(r'listening (\w+) (\w+) \S+:(\d+)$', line)
-            if found:
-                self.port[f'{found[1]} {found[2]}'] = found[3]
-            elif line.strip() == 'ready':
-                self.ready = True
-            else:
-                self.log.append(line.rstrip())
-
-    def resident(self):
-        with open(f'/proc/{self.process.pid}/statm') as f:
-            return int(f.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                raise Failed('the daemon did not end') from None
-        return self.process.returncode
-
-
-def thread_times(pid):
-    """Nanoseconds that each thread has run, by (id, name)."""
-    times = {}
-    for task in os.listdir(f'/proc/{pid}/task'):
-        try:
-            with open(f'/proc/{pid}/task/{task}/comm') as f:
-                name = f.read().strip()
-            with open(f'/proc/{pid}/task/{task}/stat') as f:
-                fields = f.read().rsplit(')', 1)[1].split()
-            user, system = (int(x) * 10**9 // os.sysconf('SC_CLK_TCK') for x in fields[11:13])
-            try:
-                with open(f'/proc/{pid}/task/{task}/schedstat') as f:
-                    total = int(f.read().split()[0])
-            except OSError:
-                total = user + system
-            times[task, name] = (total, user, system)
-        except (OSError, IndexError):
-            pass  # it has ended
-    return times
-
-
-def thread_shares(before, after, took):
-    """Percent of a core that each thread used: (name, percent, share of it that was in the kernel), the busiest first."""
-    rows = []
-    for key, (total, user, system) in after.items():
-        begin = before.get(key, (0, 0, 0))
-        used, in_user, in_system = total - begin[0], user - begin[1], system - begin[2]
-        share = in_system / (in_user + in_system) if in_user + in_system else 0
-        if used / took > 0.005:
-            rows.append((key[1], round(100 * used / took, 1), round(share, 2)))
-    return sorted(rows, key=lambda row: -row[1])
-
-
-# One generator: how it feeds. What is None is the size's own.
-Feed = collections.namedtuple('Feed', 'sensors connections threads frame protocol layout rate prefix burst buffer',
-                              defaults=(None, 16, 4, 4096, 'binary', 'tick', 0, 's', 65536, 0))
-# One subscriber process: what it wants.
-Tail = collections.namedtuple('Tail', 'what subscribers min_score glob one', defaults=(EVERYTHING, 1, 0.0, '', None))
-
-
-class Bench:
-    def __init__(self, options):
-        self.options = options
-        self.tiny = options.size == 'tiny'
-        self.cpu = options.backend == 'cpu'
-        self.most = options.most  # points a second: what the latency cases are a part of
-
-    def configuration(self, sensors, detector):
-        keys = {'backend': self.options.backend, 'max_sensors': max(sensors, 1000), 'memory': 'off', 'max_connections': 16000,
-                'max_subscriptions': 2000, 'max_pending': 1 << 20, 'backlog': 1 << 20 if self.tiny else 8 << 20,
-                'queue': '16MiB' if self.tiny else '1GiB', 'log_level': 'warning'}
-        keys.update(pair.split('=', 1) for pair in self.options.set)
-        own = {'match': '*', 'window': 96, 'interval': '1d', 'silent': 'off'}
-        if self.cpu:
-            own.update(window=12, stride=64)
-        own.update(detector)
-        return ('[daemon]\n' + ''.join(f'{k} = {v}\n' for k, v in keys.items()) + LISTENERS +
-                '[detector all]\n' + ''.join(f'{k} = {v}\n' for k, v in own.items()), own)
-
-    def span(self, own):
-        w = int(own['window'])
-        return 2 * w - 1 + int(own.get('gap', w))
-
-    def program(self, *path):
-        return os.path.join(self.options.build, *path)
-
-    def command(self, name, settings):
-        pairs = [(f'--{key}', str(value)) for key, value in settings.items() if value is not None]
-        return [self.program('tests/bench', name), *(word for pair in pairs for word in pair)]
-
-    def run(self, name, feeds, tails=(Tail(),), detector=None, seconds=None, fill=0):
-        """One daemon, one measurement. fill: samples filled in for each of the warm-up's points; there the spans are in state gap."""
-        detector = dict(detector or {})
-        if fill:
-            detector['max_fill'] = fill
-        seconds = seconds or self.options.seconds
-        sensors = sum(feed.sensors for feed in feeds)
-        configuration, own = self.configuration(sensors, detector)
-        warm = -(-self.span(own) // (fill + 1)) + 1
-        processes = []
-        with tempfile.TemporaryDirectory(prefix='hankeld-bench-') as directory:
-            daemon = Daemon(self.program('hankeld'), configuration, directory)
-            try:
-                result = {'case': name, 'sensors': sensors, 'seconds': seconds, 'resident_start': daemon.resident()}
-                mark = nanoseconds()
-                ticks = os.path.join(directory, 'ticks')
-                for i, tail in enumerate(tails):
-                    whole = len(feeds) == 1 and i == 0 and tail.what & EVERYTHING == EVERYTHING and not feeds[0].protocol.endswith('udp')
-                    processes.append(Process(f'subscriber {i}', self.command('load_tail', {
-                        'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
-                        'mark': mark, 'glob': tail.glob, 'one': tail.one, 'ticks': ticks if whole else None})))
-                subscribers = list(processes)
-                for each in subscribers:
-                    each.wait('subscribed')
-                feeders = []
-                for i, feed in enumerate(feeds):
-                    p = Process(f'feeder {i}', self.command('load_feed', {
-                        'port': daemon.port['binary tcp'], 'udp': daemon.port['binary udp'], 'line': daemon.port['line tcp'],
-                        'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': ticks + (str(i) if i else ''), 'warm': warm,
-                        'warm-step': (fill + 1) * DAY if fill else 1000, 'seconds': seconds, 'mark': mark}))
-                    feeders.append(p)
-                    processes.append(p)
-                for each in feeders:
-                    each.wait('registered')
-                result['resident_registered'] = daemon.resident()
-                result['setup_s'] = round((nanoseconds() - mark) * 1e-9, 2)
-                for each in feeders:
-                    each.wait('warm')
-                warmed = warm * sensors
-                until(lambda: self.settled(daemon, warmed), 'the windows to be full')
-                result['warm_s'] = round((nanoseconds() - mark) * 1e-9 - result['setup_s'], 2)
-                result['resident_warm'] = daemon.resident()
-                self.measure(result, daemon, feeders, subscribers, seconds)
-                for each in feeders:
-                    each.wait('done', WAIT + seconds)
-                until(lambda: self.settled(daemon, 0), 'the last points to be scored')
-                time.sleep(0.3 if any('udp' in f.protocol for f in feeds) else 0)
-                result['status'] = status = daemon.link.status()
-                for each in subscribers:
-                    each.end_input()
-                result['feeders'] = [each.events['done'] for each in feeders]
-                result['subscribers'] = [each.wait('done') for each in subscribers]
-                result['faults'] = self.reconcile(result, feeds, tails, status)
-                daemon.link.socket.close()  # an open connection is lingered for
-                code = daemon.stop()
-                if code != 0:
-                    result['faults'].append(f'the daemon ended with {code}')
-                result['log'] = daemon.log[-10:]
-                return result
-            finally:
-                for each in processes:
-                    each.kill()
-                if daemon.process.poll() is None:
-                    daemon.process.kill()
-                    daemon.process.wait()
-
-    @staticmethod
-    def settled(daemon, least):
-        p = daemon.link.status()['points']
-        return p['pending'] == 0 and p['in'] >= least
-
-    @staticmethod
-    def measure(result, daemon, feeders, subscribers, seconds):
-        """Starts the measured part and looks, well within it, at what the daemon has done and where all threads have spent their time."""
-        pids = {'daemon': daemon.process.pid}
-        pids.update((each.name, each.process.pid) for each in feeders + subscribers)
-        for each in feeders:
-            each.go()
-        time.sleep(0.2 * seconds)
-        looks = []
-        for wait in (0.7 * seconds, 0):
-            status, now = daemon.link.status(), time.monotonic()
-            looks.append((now, status, {name: thread_times(pid) for name, pid in pids.items()}))
-            time.sleep(wait)
-        (t0, status0, cpu0), (t1, status1, cpu1) = looks
-        result['in_per_s'] = round((status1['points']['in'] - status0['points']['in']) / (t1 - t0))
-        result['scored_per_s'] = round((status1['points']['scored'] - status0['points']['scored']) / (t1 - t0))
-        done = status1['batches']['done'] - status0['batches']['done']
-        result['points_a_batch'] = round(result['in_per_s'] * (t1 - t0) / done) if done else 0
-        result['threads'] = {name: thread_shares(cpu0[name], cpu1[name], (t1 - t0) * 1e9) for name in pids}
-
-    @staticmethod
-    def reconcile(result, feeds, tails, status):
-        """What does not agree, in words."""
-        faults = []
-
-        def same(what, a, b):
-            if a != b:
-                faults.append(f'{what}: {a} and {b}')
-
-        points, udp = status['points'], status['udp']
-        sent = sum(f['warmed'] + f['sent'] for f in result['feeders'])
-        lost = 0
-        if any(f.protocol.endswith('udp') for f in feeds):
-            same('datagrams sent, and read and lost by the kernel', sum(f['datagrams'] for f in result['feeders']),
-                 udp['datagrams'] + udp['kernel_lost'])
-            lost = udp['lost_points'] if feeds[0].protocol == 'binary-udp' else sent - points['in'] if udp['kernel_lost'] else 0
-        same('points sent, and in and lost', sent, points['in'] + lost)
-        result['lost'] = lost
-        same('points in, and all that became of them', points['in'], sum(v for k, v in points.items() if k != 'in'))
-        for what in ('pending', 'late', 'rejected', 'dropped'):
-            same(f'points {what}, and none', points[what], 0)
-        events = sum(status['events'][kind] for kind in ('raised', 'corrected', 'cleared'))
-        for tail, got in zip(tails, result['subscribers']):
-            for what in ('disorder', 'unnamed', 'late', 'rejected'):
-                same(f'results {what}, and none', got[what], 0)
-            if tail.glob or tail.one or tail.min_score:
-                continue
-            if tail.what & EVERYTHING == EVERYTHING:
-                same('results and left out, and points in', got['results'] + got['gap_results'], points['in'] * tail.subscribers)
-                if got['gap_results'] == 0:
-                    same('scored results, and points scored', got['scored'], points['scored'] * tail.subscribers)
-                    same('sensors with another number of results than points, and none', got['incomplete'], 0)
-            if tail.what & ALERTS:
-                same('events and left out, and events', got['raised'] + got['corrected'] + got['cleared'] + got['gap_events'],
-                     events * tail.subscribers)
-        return faults
+from load_run import ALERTS, SCORED, Bench, Failed, Feed, Tail
 
 
 # ---- cases: each returns the results of one or more runs ----
 
 def size(bench, full, tiny):
     return tiny if bench.tiny else full
+
+
+def eager(bench, **how):
+    """A subscriber that looks for results without a pause, where there are cores for it: what is timed is the daemon."""
+    return Tail(busy=size(bench, 1, 0), **how)
 
 
 def feed(bench, **how):
@@ -421,12 +89,12 @@ def latency(bench):
     for part in bench.options.parts:
         rate = part / 100 * bench.most
         results.append(bench.run(f'latency, {part} % of {bench.most * 1e-6:.3g} M/s', [feed(bench, rate=rate, frame=size(bench, 512, 64))],
-                                 fill=3))
+                                 [eager(bench)], fill=3))
     return results
 
 
 def lone(bench):
-    return [bench.run('one sensor, 1 kHz', [Feed(sensors=1, connections=1, threads=1, frame=1, rate=1000)])]
+    return [bench.run('one sensor, 1 kHz', [Feed(sensors=1, connections=1, threads=1, frame=1, rate=1000)], [eager(bench)])]
 
 
 def sensors(bench):
@@ -452,8 +120,8 @@ def fairness(bench):
     n = size(bench, 100, 5)
     polite = Feed(sensors=10 * n, connections=n, threads=1, frame=10, rate=size(bench, 100000, 500), prefix='p')
     flood = Feed(sensors=size(bench, 100000, 500), connections=1, threads=1, frame=4096, prefix='f')
-    return [bench.run('polite connections alone', [polite], [Tail(glob='p*')]),
-            bench.run('polite beside a flood', [polite, flood], [Tail(glob='p*'), Tail()])]
+    return [bench.run('polite connections alone', [polite], [eager(bench, glob='p*')]),
+            bench.run('polite beside a flood', [polite, flood], [eager(bench, glob='p*'), Tail()])]
 
 
 CASES = {f.__name__: f for f in (throughput, each, svd, line, udp, udp_flood, udp_single, line_udp, alerts, min_score, latency, lone,
