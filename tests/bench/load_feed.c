@@ -29,7 +29,7 @@
 
 #define NAMES_AT_ONCE 8192u
 #define DATAGRAMS 64u
-#define STEP 1000  /* ns between ticks without a rate */
+#define STEP 1024  /* ns between ticks without a rate */
 #define SPIN 60000 /* ns before a frame is due from which on the clock is looked at without a pause */
 #define HOUR 3600000000000
 

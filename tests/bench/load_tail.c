@@ -5,13 +5,13 @@
  *
  * connect, subscribe -> `subscribed` on standard output -> read until standard input ends -> BYE -> FAREWELL -> one JSON object
  *
- * Every result's time must be after that of its sensor's last one (`disorder` counts those that are not), and with --ticks, the
- * file that load_feed writes, every sensor must have had as many results as points were sent for it (`incomplete` counts sensors
- * that have not); both of the first subscription only. Latency is the wall clock when a frame was read, less the point's time, of
- * points whose time is `--skip` ms or more after that of the first one past --mark: what load_feed sends at a rate. The rate is
- * that of results past
- * --mark, from the first to the last. With --one, subscriber i wants the one sensor i. --busy 1 looks for
- * data without a pause, so that how fast this process wakes up is not part of the latency. Any fault ends it with 1. */
+ * Every result past --mark must have a time after that of its sensor's last one (`disorder` counts those that have not), and with
+ * --ticks, the file that load_feed writes, every sensor must have had as many results as points were sent for it (`incomplete`
+ * counts sensors that have not); both of the first subscription only. Latency is the wall clock when a frame was read, less the
+ * point's time, of points whose time is `--skip` ms or more after that of the first one past --mark: what load_feed sends at a
+ * rate. The rate is that of results past --mark, from the first to the last. With --one, subscriber i wants the one sensor i.
+ * --busy 1 looks for data without a pause, so that how fast this process wakes up is not part of the latency. Any fault ends it
+ * with 1. */
 #include "daemon/histogram.h"
 #include "tests/bench/load_peer.h"
 
@@ -29,13 +29,13 @@
 #define SLOTS (1u << 24) /* a handle's lower bits: see REGISTERED in PROTOCOL.md; here they are just taken to be small */
 #define READ_MOST (512u << 10)
 #define STATES 5
+#define PART 512        /* ns; points of one sensor are twice that apart */
 #define SLICE 100000000 /* ns */
 #define SLICES 600
 
 struct sensor {
-  int64_t last;    /* time of its last result */
-  uint32_t count;  /* results */
-  uint32_t number; /* of the sensor, + 1 */
+  uint32_t last;  /* time of its last result past the mark, in parts of PART ns, + 1 */
+  uint32_t count; /* results */
 };
 
 struct subscriber {
@@ -44,10 +44,11 @@ struct subscriber {
 };
 
 struct tail {
-  struct sensor *sensors;   /* by slot */
+  struct sensor *sensors; /* by slot */
+  uint32_t *number;       /* of the sensor, + 1; by slot */
   int64_t *time;            /* of one frame's results */
   int64_t mark, skip, from; /* ns; from: when latencies begin to count; 0 = not yet known */
-  uint64_t results, states[STATES], scored, events[6], gap_results, gap_events, disorder, unnamed;
+  uint64_t results, states[STATES], scored, events[6], gap_results, gap_events, disorder;
   uint64_t frames, bytes;
   uint64_t marked;         /* results past the mark */
   int64_t first, last;     /* ns, wall clock: when the first and the last of them came */
@@ -55,48 +56,63 @@ struct tail {
   struct hk_histogram latency;
 };
 
-/* Times of many points of a frame are the same. */
-static void take_times(struct tail *t, uint32_t n, int64_t now)
+static void take_time(struct tail *t, int64_t time, uint32_t n, int64_t now)
 {
-  uint64_t marked = 0;
-  for (uint32_t i = 0, run; i < n; i += run) {
-    const int64_t time = t->time[i];
-    for (run = 1; i + run < n && t->time[i + run] == time; run++)
-      ;
-    if (time < t->mark)
-      continue;
-    marked += run;
-    if (t->from == 0)
-      t->from = time + t->skip;
-    if (time >= t->from)
-      hk_histogram_add(&t->latency, now - time, run);
-  }
-  if (marked == 0)
+  if (time < t->mark)
     return;
-  if (t->marked == 0)
+  if (t->marked == 0) {
     t->first = now;
-  t->marked += marked;
+    t->from = time + t->skip;
+  }
+  t->marked += n;
   t->last = now;
   const uint64_t slice = (uint64_t)(now - t->first) / SLICE;
-  t->slices[slice < SLICES ? slice : SLICES - 1] += marked;
+  t->slices[slice < SLICES ? slice : SLICES - 1] += n;
+  if (time >= t->from)
+    hk_histogram_add(&t->latency, now - time, n);
 }
 
-static void check_order(struct tail *t, const struct hk_scores *s)
+static uint32_t stamp_of(const struct tail *t, int64_t time)
+{
+  return time < t->mark ? 0 : (uint32_t)((time - t->mark) / PART) + 1;
+}
+
+/* True: it does not come after the last one. */
+static inline bool count_result(struct tail *t, const uint8_t *handle, uint32_t stamp)
+{
+  uint32_t slot;
+  memcpy(&slot, handle, sizeof slot);
+  struct sensor *sensor = &t->sensors[slot % SLOTS];
+  const bool disorder = stamp != 0 && stamp <= sensor->last;
+  sensor->last = stamp;
+  sensor->count++;
+  return disorder;
+}
+
+/* Results of one time, which are most, and of many. */
+static void take_one_time(struct tail *t, const struct hk_scores *s, int64_t now, bool check)
 {
   const uint8_t *handles = s->handles;
-  uint64_t disorder = 0, unnamed = 0;
-  for (uint32_t i = 0; i < s->n; i++) {
-    uint32_t handle;
-    memcpy(&handle, handles + 4 * (size_t)i, sizeof handle);
-    const int64_t time = t->time[i];
-    struct sensor *sensor = &t->sensors[handle % SLOTS];
-    disorder += time <= sensor->last;
-    unnamed += sensor->number == 0;
-    sensor->last = time;
-    sensor->count++;
-  }
+  const uint32_t stamp = stamp_of(t, s->base);
+  uint64_t disorder = 0;
+  take_time(t, s->base, s->n, now);
+  for (uint32_t i = 0; check && i < s->n; i++)
+    disorder += count_result(t, handles + 4 * (size_t)i, stamp);
   t->disorder += disorder;
-  t->unnamed += unnamed;
+}
+
+static void take_times(struct tail *t, const struct hk_scores *s, int64_t now, bool check)
+{
+  const uint8_t *handles = s->handles;
+  hk_scores_times(s, t->time);
+  for (uint32_t i = 0, run; i < s->n; i += run) {
+    const int64_t time = t->time[i];
+    for (run = 1; i + run < s->n && t->time[i + run] == time; run++)
+      ;
+    take_time(t, time, run, now);
+    for (uint32_t k = 0; check && k < run; k++)
+      t->disorder += count_result(t, handles + 4 * ((size_t)i + k), stamp_of(t, time));
+  }
 }
 
 static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, bool check)
@@ -122,10 +138,10 @@ static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, b
     t->states[i] += states[i];
   t->scored += scored;
   t->results += s.n;
-  hk_scores_times(&s, t->time);
-  take_times(t, s.n, now);
-  if (check)
-    check_order(t, &s);
+  if (s.time_kind == HK_TIME_ONE)
+    take_one_time(t, &s, now, check);
+  else
+    take_times(t, &s, now, check);
 }
 
 static void take_names(struct tail *t, const struct hk_frame *f)
@@ -142,7 +158,7 @@ static void take_names(struct tail *t, const struct hk_frame *f)
       continue;
     memcpy(text, name.data, name.length);
     text[name.length] = 0;
-    t->sensors[handle % SLOTS].number = (uint32_t)strtoul(text + name.length - NAME_DIGITS, NULL, 10) + 1;
+    t->number[handle % SLOTS] = (uint32_t)strtoul(text + name.length - NAME_DIGITS, NULL, 10) + 1;
   }
 }
 
@@ -249,12 +265,12 @@ static uint64_t count_incomplete(const struct tail *t, const char *path)
   (void)fclose(file);
   uint64_t wrong = 0;
   for (uint32_t slot = 0; slot < SLOTS; slot++) {
-    const struct sensor *s = &t->sensors[slot];
-    if (s->number == 0 || s->number > all) {
-      wrong += s->count > 0;
+    const uint32_t number = t->number[slot], had = t->sensors[slot].count;
+    if (number == 0 || number > all) {
+      wrong += had > 0;
     } else {
-      wrong += owed[s->number - 1] != s->count;
-      owed[s->number - 1] = 0;
+      wrong += owed[number - 1] != had;
+      owed[number - 1] = 0;
     }
   }
   for (uint32_t i = 0; i < all; i++)
@@ -276,9 +292,8 @@ static void report(const struct tail *t, uint64_t incomplete)
          t->states[0], t->states[1], t->states[2], t->states[3], t->states[4]);
   printf(",\"raised\":%" PRIu64 ",\"corrected\":%" PRIu64 ",\"cleared\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"back\":%" PRIu64,
          t->events[1], t->events[2], t->events[3], t->events[4], t->events[5]);
-  printf(",\"gap_results\":%" PRIu64 ",\"gap_events\":%" PRIu64 ",\"disorder\":%" PRIu64 ",\"unnamed\":%" PRIu64
-         ",\"incomplete\":%" PRIu64,
-         t->gap_results, t->gap_events, t->disorder, t->unnamed, incomplete);
+  printf(",\"gap_results\":%" PRIu64 ",\"gap_events\":%" PRIu64 ",\"disorder\":%" PRIu64 ",\"incomplete\":%" PRIu64,
+         t->gap_results, t->gap_events, t->disorder, incomplete);
   printf(",\"frames\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"marked\":%" PRIu64 ",\"first\":%" PRId64 ",\"last\":%" PRId64
          ",\"rate\":%.0f",
          t->frames, t->bytes, t->marked, t->first, t->last, took > 0 ? (double)t->marked / took : 0);
@@ -356,6 +371,7 @@ int main(int argc, char **argv)
   struct tail *t = need(calloc(1, sizeof *t));
   struct subscriber *all = need(calloc((size_t)subscribers, sizeof *all));
   t->sensors = need(calloc(SLOTS, sizeof *t->sensors));
+  t->number = need(calloc(SLOTS, sizeof *t->number));
   t->time = need(malloc(HK_FRAME_MAX / 8 * sizeof *t->time)); /* a result takes 8 bytes at least */
   t->mark = mark;
   t->skip = skip * 1000000;
