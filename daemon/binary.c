@@ -176,7 +176,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
     return bad_payload(c, f);
   c->leaving = true;
   c->bye_tag = f->tag;
-  c->bye_time = hk_wall();
+  c->bye_time = hk_now();
   c->bye_datagrams = datagrams;
   c->bye_points = sent;
   return HK_TURN_MORE;

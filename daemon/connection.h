@@ -78,7 +78,7 @@ struct hk_connection {
   bool greeted;
   bool leaving; /* BYE came */
   uint32_t bye_tag;
-  int64_t bye_time;                   /* ns, wall clock: when BYE was read; 0 before */
+  int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
   uint64_t feed_number;
   struct hk_feed feed;

@@ -6,6 +6,14 @@
 
 #include <stdlib.h>
 
+const char *hk_lines_peer(const struct hk_lines_from *from, char *room)
+{
+  if (!from->address)
+    return from->peer;
+  hk_address_format(from->address, room);
+  return room;
+}
+
 void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const char *text, size_t length)
 {
   struct hk_line *line = &loop->line;
@@ -13,8 +21,9 @@ void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const
   line->unit = from->unit;
   hk_line_parse(line, text, length);
   if (line->error) {
+    char address[HK_ADDRESS_MAX];
     hk_count(&loop->counters.bad_lines, 1);
-    hk_log_peer(&loop->server->log, from->quota, HK_LOG_WARNING, from->peer, "line %llu dropped, byte %u: %s",
+    hk_log_peer(&loop->server->log, from->quota, HK_LOG_WARNING, hk_lines_peer(from, address), "line %llu dropped, byte %u: %s",
                 (unsigned long long)from->number, line->error_byte, line->error);
     return;
   }
@@ -32,7 +41,7 @@ void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const
 static enum hk_turn step(struct hk_connection *c)
 {
   struct hk_server *server = c->server;
-  const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
+  const struct hk_lines_from from = { c->peer, NULL, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
   const char *text;
   size_t length;
   /* As much room as a frame needs, though a line needs less: else lines would take all of it before a frame fits. */
@@ -53,7 +62,7 @@ static enum hk_turn step(struct hk_connection *c)
 
 static void end(struct hk_connection *c)
 {
-  const struct hk_lines_from from = { c->peer, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
+  const struct hk_lines_from from = { c->peer, NULL, &c->quota, c->listener->precision, c->source, c->splitter.line + 1 };
   const char *text;
   size_t length;
   if (hk_splitter_end(&c->splitter, &text, &length) == HK_LINE_WHOLE)

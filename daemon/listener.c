@@ -78,6 +78,8 @@ static void on_connection(uv_stream_t *stream, int status)
 
 void hk_listener_retry(struct hk_listener *l)
 {
+  if (l->config->transport == HK_TRANSPORT_UDP)
+    hk_udp_look(l);
   if (!l->open || !l->stalled)
     return;
   l->stalled = false;

@@ -27,8 +27,12 @@ struct hk_listener {
   int fd; /* -1: none */
   bool polling;
   uint32_t source;
+  unsigned ask;         /* calls for which senders are asked for still, after a fault */
   uint32_t kernel_lost; /* as the kernel counted last */
-  int64_t read_to;      /* ns, wall clock: what came before has been read */
+  int64_t read_to;      /* ns, hk_now: what came before has been read */
+  /* With others flooding it the socket may never be empty. So: of the bytes of its buffer that were taken at the time `mark`, how
+   * many may still hold datagrams that are not read; when none, all that came before `mark` has been. */
+  int64_t mark, before_mark;
   struct hk_udp_buffers *buffers;
 };
 
@@ -45,6 +49,9 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size);
 void hk_udp_close(struct hk_listener *l);
 /* Reads what has come, as far as there is room and for a bounded time. True when nothing is left. */
 bool hk_udp_read(struct hk_listener *l);
+/* Asks the kernel how many datagrams it threw away for want of room in the socket's buffer, and counts them. Called every second.
+ */
+void hk_udp_look(struct hk_listener *l);
 /* Reads again, if it was paused for want of room. */
 void hk_udp_go_on(struct hk_listener *l);
 

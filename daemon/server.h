@@ -74,7 +74,7 @@ uint64_t hk_server_feed_number(struct hk_server *server, const struct hk_connect
 struct hk_connection *hk_server_feed(const struct hk_server *server, uint64_t feed);
 /* Points that a frame may hold: the room that a connection waits for. */
 uint32_t hk_server_frame_points(const struct hk_server *server);
-/* Reads what has come over UDP from binary feeds. True when nothing is left that came before `until` (ns, wall clock): with
+/* Reads what has come over UDP from binary feeds. True when nothing is left that came before `until` (ns, hk_now): with
  * others flooding the socket it may never be empty. */
 bool hk_server_read_datagrams(struct hk_server *server, int64_t until);
 

@@ -1,39 +1,61 @@
 /* Datagrams: read many at a time, never answered. When there is no room for the points that could come, the socket is left
- * alone: the kernel's buffer fills and it counts what it must throw away (SO_RXQ_OVFL), so that nothing is lost uncounted. */
+ * alone: the kernel's buffer fills and it counts what it must throw away (SO_MEMINFO), so that nothing is lost uncounted. */
 #include "daemon/lines.h"
 #include "daemon/listener.h"
 #include "daemon/server.h"
 #include "proto/message.h"
 
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define DATAGRAMS 32 /* of one recvmmsg */
+#define DATAGRAMS 64 /* of one recvmmsg */
+#define TURNS 4      /* calls of recvmmsg before others have their turn */
 #define DATAGRAM_MAX 65536
-#define POINTS_MAX 16384u /* in a datagram: 8 bytes each in a frame, 4 in a line of many fields */
+#define DATAGRAM_LEAST 512 /* what the smallest takes of the socket's buffer: the kernel's two structures for it are larger */
+#define POINTS_MAX 16384u  /* in a datagram: 8 bytes each in a frame, 4 in a line of many fields */
 #define RECEIVE_BUFFER (8 << 20)
-#define TURNS 8 /* calls of recvmmsg before others have their turn */
+#define ASK 64 /* calls of recvmmsg for which senders are asked for after a fault */
 
+/* What recvmmsg is given; set up once, for it changes nothing that it needs again. Being told who sent a datagram costs a seventh
+ * of reading it: `named` asks for that, `plain` does not. */
 struct hk_udp_buffers {
-  struct mmsghdr messages[DATAGRAMS];
+  struct mmsghdr named[DATAGRAMS], plain[DATAGRAMS];
   struct iovec parts[DATAGRAMS];
-  struct sockaddr_storage peers[DATAGRAMS];
-  char control[DATAGRAMS][CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(struct timespec))];
+  struct sockaddr_in6 peers[DATAGRAMS]; /* the larger of the two kinds */
   uint8_t bytes[DATAGRAMS][DATAGRAM_MAX];
 };
 
-static void bad(struct hk_listener *l, const struct sockaddr_storage *peer, const char *why)
+static struct hk_udp_buffers *buffers_new(void)
 {
-  char address[HK_ADDRESS_MAX];
-  hk_address_format((const struct sockaddr *)peer, address);
-  hk_count(&l->loop->counters.bad_datagrams, 1);
-  hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address, "datagram from %s dropped: %s", address, why);
+  struct hk_udp_buffers *b = calloc(1, sizeof *b);
+  for (unsigned i = 0; b && i < DATAGRAMS; i++) {
+    b->parts[i] = (struct iovec){ b->bytes[i], DATAGRAM_MAX };
+    b->plain[i].msg_hdr = b->named[i].msg_hdr = (struct msghdr){ .msg_iov = &b->parts[i], .msg_iovlen = 1 };
+    b->named[i].msg_hdr.msg_name = &b->peers[i];
+    b->named[i].msg_hdr.msg_namelen = sizeof b->peers[i];
+  }
+  return b;
 }
 
-static void take_binary(struct hk_listener *l, const struct sockaddr_storage *peer, const uint8_t *data, size_t size)
+/* peer: NULL when it was not asked for; it will be for a while. */
+static void bad(struct hk_listener *l, const struct sockaddr *peer, const char *why)
+{
+  hk_count(&l->loop->counters.bad_datagrams, 1);
+  l->ask = ASK;
+  if (peer) {
+    char address[HK_ADDRESS_MAX];
+    hk_address_format(peer, address);
+    hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address, "datagram from %s dropped: %s", address, why);
+  } else {
+    hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address, "datagram dropped: %s", why);
+  }
+}
+
+static void take_binary(struct hk_listener *l, const struct sockaddr *peer, const uint8_t *data, size_t size, int64_t now)
 {
   struct hk_server *server = l->server;
   struct hk_frame f;
@@ -50,16 +72,14 @@ static void take_binary(struct hk_listener *l, const struct sockaddr_storage *pe
     return;
   }
   if (hk_feed_take(&c->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
-    c->heard = hk_now();
+    c->heard = now;
     (void)hk_intake_points(&l->loop->intake, c->source, &p);
   }
 }
 
-static void take_lines(struct hk_listener *l, const struct sockaddr_storage *peer, const char *data, size_t size)
+static void take_lines(struct hk_listener *l, const struct sockaddr *peer, const char *data, size_t size)
 {
-  char address[HK_ADDRESS_MAX];
-  hk_address_format((const struct sockaddr *)peer, address);
-  struct hk_lines_from from = { address, &l->quota, l->config->precision, l->source, 0 };
+  struct hk_lines_from from = { l->address, peer, &l->quota, l->config->precision, l->source, 0 };
   for (size_t at = 0; at < size;) {
     const char *feed = memchr(data + at, '\n', size - at);
     const size_t length = feed ? (size_t)(feed - data) - at : size - at;
@@ -68,8 +88,9 @@ static void take_lines(struct hk_listener *l, const struct sockaddr_storage *pee
       hk_lines_take(l->loop, &from, data + at, length);
     } else {
       hk_count(&l->loop->counters.bad_lines, 1);
-      hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, address, "line %llu dropped: longer than max_line",
-                  (unsigned long long)from.number);
+      char address[HK_ADDRESS_MAX];
+      hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, hk_lines_peer(&from, address),
+                  "line %llu dropped: longer than max_line", (unsigned long long)from.number);
     }
     at += length + 1;
   }
@@ -86,32 +107,48 @@ static unsigned room(const struct hk_listener *l)
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
-/* What the kernel says of a datagram: how many it has thrown away, and when this one came. */
-static void take_control(struct hk_listener *l, struct msghdr *m)
+void hk_udp_look(struct hk_listener *l)
 {
-  for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-    uint32_t lost;
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
-      struct timespec came;
-      memcpy(&came, CMSG_DATA(c), sizeof came);
-      l->read_to = (int64_t)came.tv_sec * 1000000000 + came.tv_nsec;
-    }
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
-      continue;
-    memcpy(&lost, CMSG_DATA(c), sizeof lost);
-    if (lost != l->kernel_lost)
-      hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address,
-                  "%u datagrams lost: they came faster than they were read", lost - l->kernel_lost);
-    hk_count(&l->loop->counters.kernel_lost, lost - l->kernel_lost);
-    l->kernel_lost = lost;
+  uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+  socklen_t size = sizeof memory;
+  const int64_t now = hk_now();
+  if (!l->open || getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &size) != 0)
+    return;
+  const uint32_t lost = memory[SK_MEMINFO_DROPS] - l->kernel_lost;
+  if (lost > 0)
+    hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, l->address, "%u datagrams lost: they came faster than they were read",
+                lost);
+  hk_count(&l->loop->counters.kernel_lost, lost);
+  l->kernel_lost += lost;
+  if (l->before_mark <= 0) {
+    l->mark = now;
+    l->before_mark = memory[SK_MEMINFO_RMEM_ALLOC];
   }
+}
+
+/* Takes n datagrams of a recvmmsg at the time `now`. */
+static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned n, int64_t now)
+{
+  const struct hk_udp_buffers *b = l->buffers;
+  hk_count(&l->loop->counters.datagrams, n);
+  for (unsigned i = 0; i < n; i++) {
+    const struct sockaddr *peer = messages[i].msg_hdr.msg_name;
+    const size_t size = messages[i].msg_len;
+    l->before_mark -= (int64_t)(DATAGRAM_LEAST + size);
+    if (l->config->protocol == HK_PROTOCOL_BINARY)
+      take_binary(l, peer, b->bytes[i], size, now);
+    else
+      take_lines(l, peer, (const char *)b->bytes[i], size);
+  }
+  if (l->before_mark <= 0)
+    l->read_to = l->mark;
 }
 
 bool hk_udp_read(struct hk_listener *l)
 {
   struct hk_udp_buffers *b = l->buffers;
-  struct hk_server *server = l->server;
   l->loop->intake.wall = hk_wall();
+  hk_udp_look(l);
   for (unsigned turn = 0; turn < TURNS; turn++) {
     const unsigned limit = room(l);
     if (limit == 0) {
@@ -119,33 +156,18 @@ bool hk_udp_read(struct hk_listener *l)
       l->polling = false;
       return false;
     }
-    for (unsigned i = 0; i < limit; i++) {
-      b->parts[i] = (struct iovec){ b->bytes[i], DATAGRAM_MAX };
-      b->messages[i].msg_hdr = (struct msghdr){ .msg_name = &b->peers[i],
-                                                .msg_namelen = sizeof b->peers[i],
-                                                .msg_iov = &b->parts[i],
-                                                .msg_iovlen = 1,
-                                                .msg_control = b->control[i],
-                                                .msg_controllen = sizeof b->control[i] };
-    }
-    const int64_t now = hk_wall();
-    const int n = recvmmsg(l->fd, b->messages, limit, MSG_DONTWAIT, NULL);
-    if (n < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
+    /* The first call of a turn is the only one while not much comes, and may cost more. */
+    struct mmsghdr *messages = turn == 0 || l->ask > 0 ? b->named : b->plain;
+    l->ask -= l->ask > 0;
+    const int64_t now = hk_now();
+    const int n = recvmmsg(l->fd, messages, limit, MSG_DONTWAIT, NULL);
+    if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+      hk_log_peer(&l->server->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
+    if (n > 0)
+      take(l, messages, (unsigned)n, now);
+    if (n < (int)limit) {
       l->read_to = now;
-      return true;
-    }
-    for (int i = 0; i < n; i++) {
-      hk_count(&l->loop->counters.datagrams, 1);
-      take_control(l, &b->messages[i].msg_hdr);
-      if (l->config->protocol == HK_PROTOCOL_BINARY)
-        take_binary(l, &b->peers[i], b->bytes[i], b->messages[i].msg_len);
-      else
-        take_lines(l, &b->peers[i], (const char *)b->bytes[i], b->messages[i].msg_len);
-    }
-    if ((unsigned)n < limit) {
-      l->read_to = now;
+      l->before_mark = 0;
       return true;
     }
   }
@@ -174,19 +196,20 @@ static int fail(const struct hk_listener *l, int status, char *error, size_t siz
 int hk_udp_open(struct hk_listener *l, char *error, size_t size)
 {
   const struct sockaddr *address = (const struct sockaddr *)&l->config->address;
-  const int on = 1, buffer = RECEIVE_BUFFER;
+  const int buffer = RECEIVE_BUFFER;
+  uint32_t memory[SK_MEMINFO_VARS];
   struct sockaddr_storage bound;
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
   l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (l->fd < 0 || bind(l->fd, address, length) != 0 || setsockopt(l->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on) != 0 ||
-      setsockopt(l->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on) != 0)
+  if (l->fd < 0 || bind(l->fd, address, length) != 0 ||
+      getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
     return fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
   length = sizeof bound;
   if (getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
     return fail(l, -errno, error, size);
   hk_address_format((const struct sockaddr *)&bound, l->address);
-  l->buffers = calloc(1, sizeof *l->buffers);
+  l->buffers = buffers_new();
   if (!l->buffers)
     return fail(l, -ENOMEM, error, size);
   int status = hk_stage_open(l->server->stage, &l->source);
@@ -212,6 +235,7 @@ void hk_udp_close(struct hk_listener *l)
   free(l->buffers);
   l->buffers = NULL;
   if (l->open) {
+    hk_udp_look(l); /* nothing is lost uncounted */
     hk_stage_close(l->server->stage, l->source);
     uv_close((uv_handle_t *)&l->poll, on_close);
   } else if (l->fd >= 0) {
