@@ -74,21 +74,28 @@ static const char *skip_string(struct cursor *c)
   return NULL;
 }
 
-static const char *read_boolean(struct cursor *c, double *value)
+bool hk_line_boolean(const char *text, size_t length, double *value)
 {
   static const char *const words[] = { "t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE" };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strlen(words[i]) == length && memcmp(words[i], text, length) == 0) {
+      *value = i < 5;
+      return true;
+    }
+  }
+  return false;
+}
+
+static const char *read_boolean(struct cursor *c, double *value)
+{
   const size_t left = (size_t)(c->end - c->p);
   size_t n = 0;
   while (n < left && !(delimiters[(uint8_t)c->p[n]] & (COMMA | SPACE)))
     n++;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (strlen(words[i]) == n && memcmp(words[i], c->p, n) == 0) {
-      *value = i < 5;
-      c->p += n;
-      return NULL;
-    }
-  }
-  return n == 0 ? "a field has no value" : "a field's value is no number, boolean or string";
+  if (!hk_line_boolean(c->p, n, value))
+    return n == 0 ? "a field has no value" : "a field's value is no number, boolean or string";
+  c->p += n;
+  return NULL;
 }
 
 static const char *read_number(struct cursor *c, double *value)

@@ -1,6 +1,7 @@
 /* InfluxDB line protocol: text lines to points. PROTOCOL.md (Line protocol) has the grammar and how sensors are named.
  *
  *   hk_splitter gives whole lines out of a TCP stream however it is cut; hk_line_parse turns a line into points.
+ *   hk_splitter_parse does both, and quickly.
  *
  * A bad line is an error with the byte and the reason, and never stops the next one. Memory: the splitter holds at most
  * one line of max_line bytes, the parser nothing of its own. Thread: whoever owns the object. */
@@ -45,6 +46,15 @@ struct hk_line {
 /* Parses a line without its LF; a CR at the end is ignored. A blank line or a comment gives n = 0 and no error. */
 void hk_line_parse(struct hk_line *l, const char *text, size_t length);
 
+/* The same for the line that begins at text and ends at the next LF, when it is an ordinary one; it is found on the way. Returns
+ * its bytes with the LF, or 0: it is not ordinary, perhaps faulty, and hk_line_parse has to look at it; *l is of no meaning then.
+ * An LF has to follow sooner or later, and behind it HK_LINE_BEHIND bytes that can be read, whatever they are. */
+#define HK_LINE_BEHIND 64
+size_t hk_line_quick(struct hk_line *l, const char *text);
+
+/* Whether text[0..length-1] is a boolean, and which (1 or 0). */
+bool hk_line_boolean(const char *text, size_t length, double *value);
+
 /* Name of the sensor of point i, *length (1..HK_NAME_MAX) bytes, valid by the rule of name.h: in the line itself where it stands
  * there in one piece, else put together in buffer. */
 const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length);
@@ -67,6 +77,10 @@ enum hk_splitter_status {
 
 /* The next line of what has been held and data[*used..size-1]; moves *used on. Call until HK_LINE_NONE. */
 int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_t *used, const char **line, size_t *length);
+
+/* The same, and the line is parsed into *l, quickly where it is an ordinary one. data[size] is overwritten, and behind it
+ * HK_LINE_BEHIND bytes can be read. What l points to is valid until the next call after which *used == size. */
+int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size_t size, size_t *used);
 
 /* The stream has ended: the last line when it had no LF. HK_LINE_WHOLE or HK_LINE_NONE. */
 int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length);

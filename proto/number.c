@@ -6,6 +6,8 @@
  * locale does not matter. */
 #include "proto/number.h"
 
+#include "proto/digits.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +17,9 @@
 __extension__ typedef unsigned __int128 wide;
 
 enum { EXACT_DIGITS = 19, EXACT_POWER = 27 };
+
+const double hk_ten_to[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 
 static const uint64_t five_to[EXACT_POWER + 1] = {
   1ull,
@@ -60,9 +65,7 @@ static double power_of_two(int e)
 static double exact(uint64_t m, int power)
 {
   if (m <= 1ull << 53 && power >= -22 && power <= 22) { /* both exact as doubles, so one operation rounds once */
-    static const double ten_to[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-    return power < 0 ? (double)m / ten_to[-power] : (double)m * ten_to[power];
+    return power < 0 ? (double)m / hk_ten_to[-power] : (double)m * hk_ten_to[power];
   }
   if (power >= 0)
     return (double)((wide)m * five_to[power]) * power_of_two(power);
@@ -78,6 +81,18 @@ static double exact(uint64_t m, int power)
 static bool digit(char c)
 {
   return (unsigned char)(c - '0') < 10;
+}
+
+/* Reads the digits from p on: *m becomes the number that they make, modulo 2^64. Returns where they end. */
+static const char *read_digits(const char *p, const char *end, uint64_t *m)
+{
+  while (end - p >= 8) {
+    if (!hk_digits_take(&p, m))
+      return p;
+  }
+  for (; p < end && digit(*p); p++)
+    *m = 10 * *m + (uint64_t)(*p - '0');
+  return p;
 }
 
 /* The slow road: digits[0..n-1] at text (with perhaps a point among them) times 10^power, power counted from behind the
@@ -114,19 +129,12 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
     p++;
   const char *const first = p, *point = NULL;
   uint64_t m = 0;
-  uint32_t significant = 0; /* digits in m; past EXACT_DIGITS m is not used */
-  size_t digits = 0;
-  for (; p < end; p++) {
-    if (digit(*p)) {
-      digits++;
-      m = 10 * m + (uint64_t)(*p - '0');
-      significant += significant > 0 || *p != '0';
-    } else if (*p == '.' && !point) {
-      point = p;
-    } else {
-      break;
-    }
+  p = read_digits(p, end, &m);
+  if (p < end && *p == '.') {
+    point = p;
+    p = read_digits(p + 1, end, &m);
   }
+  const size_t digits = (size_t)(p - first) - (point != NULL);
   if (digits == 0)
     return HK_NUMBER_NONE;
   const char *const last = p;
@@ -144,8 +152,11 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
       p = q;
     }
   }
+  size_t significant = digits; /* past EXACT_DIGITS, which 2^64 holds, m is not used */
+  for (const char *q = first; significant > EXACT_DIGITS && q < last && (*q == '0' || *q == '.'); q++)
+    significant -= *q == '0';
   double x;
-  if (significant == 0)
+  if (significant <= EXACT_DIGITS && m == 0)
     x = 0;
   else if (significant <= EXACT_DIGITS && power >= -EXACT_POWER && power <= EXACT_POWER)
     x = exact(m, (int)power);
@@ -161,15 +172,18 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
 int hk_unsigned_parse(const char *text, size_t size, uint64_t *out, size_t *used)
 {
   uint64_t x = 0;
-  size_t i = 0;
-  for (; i < size && digit(text[i]); i++) {
-    if (__builtin_mul_overflow(x, (uint64_t)10, &x) || __builtin_add_overflow(x, (uint64_t)(text[i] - '0'), &x))
-      return HK_NUMBER_RANGE;
-  }
-  if (i == 0)
+  const size_t n = (size_t)(read_digits(text, text + size, &x) - text);
+  if (n == 0)
     return HK_NUMBER_NONE;
+  if (n > EXACT_DIGITS) { /* perhaps too large, perhaps zeros before it */
+    x = 0;
+    for (size_t i = 0; i < n; i++) {
+      if (__builtin_mul_overflow(x, (uint64_t)10, &x) || __builtin_add_overflow(x, (uint64_t)(text[i] - '0'), &x))
+        return HK_NUMBER_RANGE;
+    }
+  }
   *out = x;
-  *used = i;
+  *used = n;
   return 0;
 }
 

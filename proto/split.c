@@ -62,6 +62,25 @@ int hk_splitter_next(struct hk_splitter *s, const char *data, size_t size, size_
   return HK_LINE_NONE;
 }
 
+int hk_splitter_parse(struct hk_splitter *s, struct hk_line *l, char *data, size_t size, size_t *used)
+{
+  if (*used < size && s->n_held == 0 && !s->skipping) {
+    data[size] = '\n';
+    const size_t n = hk_line_quick(l, data + *used);
+    if (n > 0 && n <= size - *used && n - 1 <= s->max_line) { /* else it ends further on, or is too long */
+      *used += n;
+      s->line++;
+      return HK_LINE_WHOLE;
+    }
+  }
+  const char *line;
+  size_t length;
+  const int status = hk_splitter_next(s, data, size, used, &line, &length);
+  if (status == HK_LINE_WHOLE)
+    hk_line_parse(l, line, length);
+  return status;
+}
+
 int hk_splitter_end(struct hk_splitter *s, const char **line, size_t *length)
 {
   const bool some = s->n_held > 0;

@@ -1,6 +1,7 @@
 /* Line protocol: the grammar as a table, faults with their byte, the splitter at every cut, and the numbers against strtod. */
 #include "proto/line.h"
 #include "proto/number.h"
+#include "tests/line_same.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,30 +14,35 @@
 
 #include <cmocka.h>
 
-/* What a line gives, as text: "name=value name=value @time +strings" or "!byte reason". */
+/* What a line gave, as text: "name=value name=value @time +strings" or "!byte reason". */
+static const char *said(const struct hk_line *l)
+{
+  static char out[4096];
+  size_t n = 0;
+  out[0] = 0;
+  if (l->error)
+    snprintf(out, sizeof out, "!%" PRIu32 " %s", l->error_byte, l->error);
+  for (uint32_t i = 0; i < l->n; i++) {
+    char buffer[HK_NAME_MAX];
+    uint32_t size;
+    const char *name = hk_line_name(l, i, buffer, &size);
+    n += (size_t)snprintf(out + n, sizeof out - n, "%s<%.*s>=%.17g", i ? " " : "", (int)size, name, l->points[i].value);
+  }
+  if (!l->error && l->timed)
+    n += (size_t)snprintf(out + n, sizeof out - n, " @%" PRId64, l->time);
+  if (l->strings)
+    snprintf(out + n, sizeof out - n, " +%" PRIu32, l->strings);
+  return out;
+}
+
 static const char *parse(const char *text, size_t length, int64_t unit)
 {
   static struct hk_line l;
-  static char out[4096];
-  size_t n = 0;
   /* a piece of memory of its own, so that ASan sees a read past the end */
   char *copy = malloc(length ? length : 1);
   memcpy(copy, text, length);
-  l.unit = unit;
-  hk_line_parse(&l, copy, length);
-  out[0] = 0;
-  if (l.error)
-    snprintf(out, sizeof out, "!%" PRIu32 " %s", l.error_byte, l.error);
-  for (uint32_t i = 0; i < l.n; i++) {
-    char buffer[HK_NAME_MAX];
-    uint32_t size;
-    const char *name = hk_line_name(&l, i, buffer, &size);
-    n += (size_t)snprintf(out + n, sizeof out - n, "%s<%.*s>=%.17g", i ? " " : "", (int)size, name, l.points[i].value);
-  }
-  if (!l.error && l.timed)
-    n += (size_t)snprintf(out + n, sizeof out - n, " @%" PRId64, l.time);
-  if (l.strings)
-    snprintf(out + n, sizeof out - n, " +%" PRIu32, l.strings);
+  assert_int_not_equal(line_same(copy, length, unit, 'x', &l), -1);
+  const char *out = said(&l);
   free(copy);
   return out;
 }
@@ -156,6 +162,65 @@ static void the_grammar(void **state)
   assert_string_equal(parse("m s=\"a\0b\",f=1", 13, 1), "<m f>=1 +1");
 }
 
+/* Good lines of many shapes, then damaged, then at random places of the windows of 64 bytes in which the quick reader looks. */
+static void the_quick_reader_agrees(void **state)
+{
+  (void)state;
+  static const char *const lines[] = {
+    "sensor00001,s=a v=1234.56 1700000000000000000",
+    "machine,site=a,unit=7 temperature=21.5,pressure=1013i 1700000000000000000",
+    ("cpu,cpu=cpu0,host=db-1.example.org,rack=r12,region=eu-west,role=primary usage_guest=0,usage_idle=97.32,usage_irq=0,"
+     "usage_nice=-0.5,usage_softirq=1.2e-3,usage_system=1.1,usage_user=1.42 1700000000000000000"),
+    "disk,path=/mnt/my\\ disk,fs\\,t=ext4\\=x free\\ space=12i,used\\,part=0.30000000000000004,b=true,c=F 1700000000",
+    "net s=\"text, with = all\",n=9007199254740993i,m=18446744073709551615u,u=12u,l=9007199254740993,d=1e22,e=.5,f=5.",
+    "m,ort=K\xc3\xb6ln,einheit=\xc2\xb0\x43 wert=1,value=2,t=t,f=FALSE,x=-0i,y=-0,z=+3 -12",
+    "a f=123456789012345678,g=12345678901234567,h=0.00000000000000000123,i=1234567890.12345678 9223372036854775807",
+    "m f=1,s=\"\",t=\"a long text that goes on over more than one window of the reader, and then some\",g=2 0",
+  };
+  enum { LINES = sizeof lines / sizeof *lines, ROUNDS = 400000 };
+  static const char bytes[] = ", =\\\"\r\t\xff\xc3\x7f#0123456789.eE+-iutTfF";
+  static struct hk_line plain;
+  char text[1024];
+  uint64_t took = 0, left = 0;
+  srandom(3);
+  for (size_t i = 0; i < LINES; i++)
+    assert_int_equal(line_same(lines[i], strlen(lines[i]), 1, 0, &plain), i != 5); /* its time is below 0, which is left */
+  for (int round = 0; round < ROUNDS; round++) {
+    const char *line = lines[random() % LINES];
+    const size_t shift = (size_t)(random() % 70); /* a longer measurement */
+    memset(text, 'w', shift);
+    size_t n = shift + strlen(line);
+    memcpy(text + shift, line, n - shift);
+    for (long damage = random() % 4; damage > 0; damage--) {
+      const size_t at = (size_t)random() % n;
+      const char byte = bytes[(size_t)random() % (sizeof bytes - 1)];
+      switch (random() % 4) {
+      case 0:
+        text[at] = byte;
+        break;
+      case 1: /* puts it in */
+        memmove(text + at + 1, text + at, n - at);
+        text[at] = byte;
+        n++;
+        break;
+      case 2: /* takes one out */
+        memmove(text + at, text + at + 1, n - at - 1);
+        n = n > 1 ? n - 1 : n;
+        break;
+      default: /* cuts it off */
+        n = random() % 4 == 0 ? at + 1 : n;
+      }
+    }
+    const int same = line_same(text, n, random() % 2 ? 1 : 1000000000, bytes[(size_t)round % (sizeof bytes - 1)], &plain);
+    if (same < 0)
+      fail_msg("%.*s: read differently", (int)n, text);
+    took += same > 0;
+    left += same == 0;
+  }
+  assert_in_range(took, ROUNDS / 4, ROUNDS);
+  assert_in_range(left, ROUNDS / 4, ROUNDS);
+}
+
 static void every_prefix_of_a_line_is_read_within_its_bounds(void **state)
 {
   (void)state;
@@ -265,6 +330,42 @@ static void lines_come_out_whole_at_every_cut(void **state)
   assert_string_equal(out, "!");
   split(&s, "a\n", 2, 0, 1, out);
   assert_string_equal(out, "a|");
+  hk_splitter_free(&s);
+}
+
+static void lines_are_parsed_at_every_cut(void **state)
+{
+  (void)state;
+  const char data[] =
+      "m,t=v f=1 5\n\n#f\nm\\ n value=1,g=-2.5i 6\r\nm f=1,g\nm f=\"0123456789012345678901234567890123456789\"\nm f=3 7\nm f=4 8";
+  const char *const expected[] = { "<m,t=v f>=1 @5",          "",         "",           "!16 an integer has more than digits",
+                                   "!8 a field has no value", "too long", "<m f>=3 @7", "<m f>=4 @8" };
+  static struct hk_line l = { .unit = 1 };
+  struct hk_splitter s = { .max_line = 40 };
+  for (size_t piece = 1; piece <= strlen(data); piece++) {
+    size_t found = 0;
+    s.line = 0;
+    for (size_t at = 0; at < strlen(data); at += piece) {
+      const size_t n = piece < strlen(data) - at ? piece : strlen(data) - at;
+      char *copy = malloc(n + 1 + HK_LINE_BEHIND);
+      memcpy(copy, data + at, n);
+      memset(copy + n, '7', 1 + HK_LINE_BEHIND);
+      size_t used = 0;
+      int status;
+      while ((status = hk_splitter_parse(&s, &l, copy, n, &used)) != HK_LINE_NONE) {
+        assert_true(found < 7 && s.line == found + 1);
+        assert_string_equal(status == HK_LINE_WHOLE ? said(&l) : "too long", expected[found]);
+        found++;
+      }
+      assert_int_equal(used, n);
+      free(copy);
+    }
+    const char *line;
+    size_t length;
+    assert_int_equal(found, 7);
+    assert_int_equal(hk_splitter_end(&s, &line, &length), HK_LINE_WHOLE);
+    assert_string_equal(parse(line, length, 1), expected[7]);
+  }
   hk_splitter_free(&s);
 }
 
@@ -460,10 +561,12 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_grammar),
+    cmocka_unit_test(the_quick_reader_agrees),
     cmocka_unit_test(every_prefix_of_a_line_is_read_within_its_bounds),
     cmocka_unit_test(precisions),
     cmocka_unit_test(limits),
     cmocka_unit_test(lines_come_out_whole_at_every_cut),
+    cmocka_unit_test(lines_are_parsed_at_every_cut),
     cmocka_unit_test(a_line_without_end_takes_no_memory),
     cmocka_unit_test(numbers_are_rounded_as_strtod_rounds),
     cmocka_unit_test(integers),

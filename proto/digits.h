@@ -1,0 +1,43 @@
+/* Decimal digits, eight at a time. Little-endian machines only, as all of the wire. */
+#ifndef HK_DIGITS_H
+#define HK_DIGITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* 10^k for 0 <= k <= 22: all exact. */
+extern const double hk_ten_to[23];
+
+/* The number that eight digits make: bytes 0..9, the first digit in the lowest. */
+static inline uint64_t hk_digits_eight(uint64_t x)
+{
+  x = (x * 10 + (x >> 8)) & 0x00ff00ff00ff00ff;   /* four numbers of two digits */
+  x = (x * 100 + (x >> 16)) & 0x0000ffff0000ffff; /* two of four */
+  return (x & 0xffffffff) * 10000 + (x >> 32);
+}
+
+/* Takes the digits at the start of the 8 bytes at *p, which all may be read: *m becomes the number that they make behind what it
+ * was, modulo 2^64, and *p moves behind them. True when all 8 were digits. */
+static inline bool hk_digits_take(const char **p, uint64_t *m)
+{
+  static const uint64_t ten_to[] = { 1, 10, 100, 1000, 10000, 100000, 1000000, 10000000 };
+  uint64_t x;
+  memcpy(&x, *p, sizeof x);
+  x ^= 0x3030303030303030; /* digits become 0..9 */
+  /* High bits: set in the first byte that is none, not set in any before it, of no meaning in those behind. */
+  const uint64_t other = ((x + 0x7676767676767676) | x) & 0x8080808080808080;
+  if (other == 0) {
+    *m = 100000000 * *m + hk_digits_eight(x);
+    *p += 8;
+    return true;
+  }
+  const unsigned n = (unsigned)__builtin_ctzll(other) / 8;
+  *m = ten_to[n] * *m + hk_digits_eight(x << 8 << (56 - 8 * n)); /* zeros in front of them */
+  *p += n;
+  return false;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first digit is the lowest byte");
+
+#endif
