@@ -6,8 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RESULTS_FRAME 32768u /* results, events, names in one frame; 1 MiB holds as many of each */
-#define EVENTS_FRAME 16384u
+#define EVENTS_FRAME 16384u /* events, names in one frame; 1 MiB holds as many of each */
 #define NAMES_FRAME 1024u
 
 static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected" };
@@ -29,10 +28,11 @@ static void *workspace(struct hk_buffer *out, size_t size, size_t bytes)
 }
 
 static void results_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
-                          const uint32_t *chosen, uint32_t n, bool values)
+                          const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values)
 {
-  /* Columns of the chosen, widest first. */
+  const uint32_t *handles = hk_registry_handles(registry);
   const size_t size = hk_scores_most(n, values);
+  /* Columns of the chosen, widest first; those of a whole batch stand there already, but for the handles. */
   int64_t *time = workspace(out, size, (size_t)n * (8 + 8 + 4 + 4 + 1));
   if (!time)
     return;
@@ -40,13 +40,22 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
   uint32_t *handle = (uint32_t *)(value + n);
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
-  for (uint32_t k = 0; k < n; k++) {
-    const uint32_t i = chosen[k];
+  const uint32_t *index = chosen->index ? chosen->index + first : NULL;
+  for (uint32_t k = 0; index && k < n; k++) {
+    const uint32_t i = index[k];
     time[k] = b->time[i];
     value[k] = b->value[i];
-    handle[k] = hk_registry_handle(registry, b->slot[i]);
+    handle[k] = handles[b->slot[i]];
     score[k] = b->score[i];
     state[k] = b->state[i];
+  }
+  if (!index) {
+    for (uint32_t k = 0; k < n; k++)
+      handle[k] = handles[b->slot[first + k]];
+    time = b->time + first;
+    value = b->value + first;
+    score = b->score + first;
+    state = b->state + first;
   }
   struct hk_writer w = writer(out, size);
   if (hk_scores_write(&w, n, time, values ? value : NULL, handle, score, state) == 0)
@@ -68,15 +77,13 @@ static void result_line(struct hk_buffer *out, const struct hk_registry *registr
 }
 
 void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                       const struct hk_batch *b, const uint32_t *chosen, uint32_t n, bool values)
+                       const struct hk_batch *b, const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values)
 {
-  if (format == HK_PROTOCOL_TEXT) {
+  if (format == HK_PROTOCOL_BINARY)
+    results_frame(out, registry, b, chosen, first, n, values);
+  else
     for (uint32_t i = 0; i < n; i++)
-      result_line(out, registry, b, chosen[i]);
-    return;
-  }
-  for (uint32_t at = 0; at < n; at += RESULTS_FRAME)
-    results_frame(out, registry, b, chosen + at, n - at < RESULTS_FRAME ? n - at : RESULTS_FRAME, values);
+      result_line(out, registry, b, hk_choice_at(chosen, first + i));
 }
 
 static void event_line(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_event *e)
@@ -107,13 +114,14 @@ static void event_line(struct hk_buffer *out, const struct hk_registry *registry
 static void events_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
                          const uint32_t *chosen, uint32_t n)
 {
+  const uint32_t *handles = hk_registry_handles(registry);
   const size_t size = HK_FRAME_HEADER + 8 + (size_t)n * HK_EVENT_BYTES;
   struct hk_event_message *messages = workspace(out, size, n * sizeof *messages);
   if (!messages)
     return;
   for (uint32_t k = 0; k < n; k++) {
     const struct hk_event *e = &b->event[chosen[k]];
-    messages[k] = (struct hk_event_message){ .handle = hk_registry_handle(registry, e->slot),
+    messages[k] = (struct hk_event_message){ .handle = handles[e->slot],
                                              .number = e->number,
                                              .kind = e->kind,
                                              .score = e->score,
@@ -131,15 +139,16 @@ static void events_frame(struct hk_buffer *out, const struct hk_registry *regist
 }
 
 void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                      const struct hk_batch *b, const uint32_t *chosen, uint32_t n)
+                      const struct hk_batch *b, const struct hk_choice *chosen)
 {
+  const uint32_t n = chosen->n;
   if (format == HK_PROTOCOL_TEXT) {
     for (uint32_t i = 0; i < n; i++)
-      event_line(out, registry, &b->event[chosen[i]]);
+      event_line(out, registry, &b->event[chosen->index[i]]);
     return;
   }
   for (uint32_t at = 0; at < n; at += EVENTS_FRAME)
-    events_frame(out, registry, b, chosen + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME);
+    events_frame(out, registry, b, chosen->index + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME);
 }
 
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events)
@@ -163,7 +172,7 @@ void hk_encode_names(struct hk_buffer *out, const struct hk_registry *registry, 
     const uint32_t count = n - at < NAMES_FRAME ? n - at : NAMES_FRAME;
     size_t size = HK_FRAME_HEADER + 4;
     for (uint32_t i = 0; i < count; i++) {
-      handles[i] = hk_registry_handle(registry, slots[at + i]);
+      handles[i] = hk_registry_handles(registry)[slots[at + i]];
       names[i] = hk_registry_name(registry, slots[at + i]);
       size += 6 + names[i].length;
     }

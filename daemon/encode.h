@@ -6,16 +6,19 @@
 #include "daemon/buffer.h"
 #include "daemon/config.h"
 #include "daemon/registry.h"
+#include "daemon/view.h"
 
-/* Results of a batch: those whose indices are in chosen[0..n-1]. values: with the points' values (binary; text always has them).
- */
+#define HK_RESULTS_FRAME 16384u /* results in one frame: what is made of one stays in a core's cache until it is sent */
+
+/* Results first..first+n-1 of those chosen of a batch; binary: at most HK_RESULTS_FRAME, one frame. values: with the points'
+ * values (text always has them). Text needs the registry's names: between hk_registry_read and hk_registry_read_end. */
 void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                       const struct hk_batch *batch, const uint32_t *chosen, uint32_t n, bool values);
-/* Events of a batch: those whose indices in batch->event are in chosen[0..n-1]. */
+                       const struct hk_batch *batch, const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values);
+/* Events of a batch: those chosen of batch->event. Names as above. */
 void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                      const struct hk_batch *batch, const uint32_t *chosen, uint32_t n);
+                      const struct hk_batch *batch, const struct hk_choice *chosen);
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events);
-/* NAMES frames for slots[0..n-1]. */
+/* NAMES frames for slots[0..n-1]. Names as above. */
 void hk_encode_names(struct hk_buffer *out, const struct hk_registry *registry, const uint32_t *slots, uint32_t n);
 
 #endif

@@ -1,42 +1,31 @@
-/* For each batch and view: select, encode, send. The bytes are a message that all subscribers of the view share; after the last
- * write it is kept for the next batch, so that publishing asks for no memory once the messages have their size. When there is
- * no memory for one, it is left out like for a slow subscriber. */
+/* For each batch and view: select (view.c), encode, send, piece by piece. The bytes are a message that all subscribers of the
+ * view share. A socket that has nothing waiting is written to at once, so that the message is free again for the next piece,
+ * while its memory is still in the cache; what the socket does not take waits in the queue of libuv. Messages and requests are
+ * kept for the next time, so that publishing asks for no memory once there are enough of them. When there is none for one, it is
+ * left out like for a slow subscriber. */
 #include "daemon/publish.h"
 
 #include "daemon/encode.h"
-#include "daemon/glob.h"
 #include "daemon/log.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SPARE_BYTES (16u << 20) /* most that messages in nobody's hands may hold */
 #define SPARE_WRITES 1024
-
-enum { MATCH_UNKNOWN = 0, MATCH_NO, MATCH_YES };
-
-struct hk_view {
-  struct hk_view *next;
-  struct hk_wanted wanted; /* the glob's bytes are below */
-  char pattern[HK_GLOB_MAX];
-  struct hk_glob *glob;
-  uint8_t *match; /* MATCH_ of each slot */
-  uint32_t n_match;
-  struct hk_subscriber *subscribers;
-};
+#define PAGE_SLOTS 32768u /* of one page of names sent */
+#define PARTS 4           /* messages in one write: names, gap, results, events */
 
 struct hk_publisher {
-  const struct hk_registry *registry;
+  struct hk_registry *registry;
   struct hk_counters *counters;
-  struct hk_view *views;
-  uint32_t n_views, max_views;
-  size_t queue;               /* bytes a subscriber */
-  uint32_t *results, *events; /* indices chosen of the present batch */
-  uint32_t *unnamed;          /* slots */
-  uint32_t capacity;          /* of results and events each; unnamed holds the sum */
-  struct message *spare;      /* for the next batches */
+  struct hk_views *views;
+  size_t queue;      /* bytes a subscriber */
+  uint64_t evicted;  /* sensors, ever */
+  uint32_t *unnamed; /* slots; room for what is in a piece and the batch's events */
+  uint32_t capacity;
+  struct message *spare; /* for the next batches */
   size_t spare_bytes;
   struct write *spare_writes;
   uint32_t n_spare_writes;
@@ -45,7 +34,6 @@ struct hk_publisher {
 struct message {
   uint32_t references;
   struct hk_buffer bytes;
-  size_t reply;              /* bytes, when it is a reply; else 0 */
   struct hk_publisher *home; /* keeps it when the last reference is gone; NULL: it is freed */
   struct message *next;
 };
@@ -53,23 +41,32 @@ struct message {
 struct write {
   uv_write_t request;
   struct hk_subscriber *subscriber;
-  struct message *message;
+  struct message *message[PARTS];
+  unsigned n;
+  size_t reply;              /* bytes, when it is a reply; else 0 */
+  struct hk_publisher *home; /* as of a message */
   struct write *next;
 };
 
-int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, const struct hk_registry *registry,
+int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
                      struct hk_counters *counters)
 {
   struct hk_publisher *p = calloc(1, sizeof *p);
   if (!p)
     return -ENOMEM;
+  const int status = hk_views_new(&p->views, registry, config->max_subscriptions);
+  if (status != 0) {
+    free(p);
+    return status;
+  }
   p->registry = registry;
   p->counters = counters;
   p->queue = config->queue;
-  p->max_views = config->max_subscriptions;
   *out = p;
   return 0;
 }
+
+/* --- messages and writes --- */
 
 /* An empty message. NULL: no memory. */
 static struct message *message_new(struct hk_publisher *home)
@@ -93,11 +90,12 @@ static void message_free(struct message *m)
   free(m);
 }
 
+/* NULL is fine. */
 static void message_release(struct message *m)
 {
-  struct hk_publisher *home = m->home;
-  if (--m->references > 0)
+  if (!m || --m->references > 0)
     return;
+  struct hk_publisher *home = m->home;
   if (!home || m->bytes.failed || home->spare_bytes + m->bytes.capacity > SPARE_BYTES) {
     message_free(m);
     return;
@@ -111,8 +109,7 @@ void hk_publisher_free(struct hk_publisher *p)
 {
   if (!p)
     return;
-  free(p->results);
-  free(p->events);
+  hk_views_free(p->views);
   free(p->unnamed);
   for (struct message *m = p->spare, *next; m; m = next) {
     next = m->next;
@@ -127,8 +124,9 @@ void hk_publisher_free(struct hk_publisher *p)
 
 static void write_release(struct write *w)
 {
-  struct hk_publisher *home = w->message->home;
-  message_release(w->message);
+  struct hk_publisher *home = w->home;
+  for (unsigned i = 0; i < w->n; i++)
+    message_release(w->message[i]);
   if (!home || home->n_spare_writes == SPARE_WRITES) {
     free(w);
     return;
@@ -142,18 +140,36 @@ static void on_write(uv_write_t *request, int status)
 {
   struct write *w = request->data;
   struct hk_subscriber *s = w->subscriber;
-  s->replies -= w->message->reply;
+  s->replies -= w->reply;
   write_release(w);
   s->progress = hk_now();
   s->wrote(s, status);
 }
 
-/* -ENOMEM for a message that was not made or not filled for want of memory. */
-static int message_send(struct hk_subscriber *s, struct message *m)
+/* Writes what the socket takes at once, if nothing waits before it; returns how many bytes. An error shows in the write of the
+ * rest. */
+static size_t write_now(struct hk_subscriber *s, const uv_buf_t *bytes, unsigned n)
 {
-  if (!m || m->bytes.failed)
-    return -ENOMEM;
-  struct hk_publisher *home = m->home;
+  const int written = uv_try_write(s->stream, bytes, n);
+  return written > 0 ? (size_t)written : 0;
+}
+
+/* Writes, or queues, messages to a subscriber; NULL among them: none. home: whose spare requests are used, may be NULL. 0, or
+ * -ENOMEM (a message could not be made, or there is no request for it) or another negative errno; then nothing was sent. */
+static int send_all(struct hk_publisher *home, struct hk_subscriber *s, struct message *const *messages, unsigned n, size_t reply)
+{
+  struct message *part[PARTS];
+  uv_buf_t bytes[PARTS];
+  unsigned parts = 0;
+  for (unsigned i = 0; i < n; i++) {
+    if (!messages[i])
+      continue;
+    if (messages[i]->bytes.failed)
+      return -ENOMEM;
+    part[parts] = messages[i];
+    bytes[parts++] = uv_buf_init(messages[i]->bytes.data, (unsigned)messages[i]->bytes.size);
+  }
+  /* Had first, so that no write is ever broken off within a frame. */
   struct write *w = home ? home->spare_writes : NULL;
   if (w) {
     home->spare_writes = w->next;
@@ -161,101 +177,119 @@ static int message_send(struct hk_subscriber *s, struct message *m)
   } else if (!(w = malloc(sizeof *w))) {
     return -ENOMEM;
   }
+  *w = (struct write){ .subscriber = s, .reply = reply, .home = home };
   w->request.data = w;
-  w->subscriber = s;
-  w->message = m;
-  m->references++;
-  const uv_buf_t bytes = uv_buf_init(m->bytes.data, (unsigned)m->bytes.size);
-  const int status = uv_write(&w->request, s->stream, &bytes, 1, on_write);
+  size_t written = write_now(s, bytes, parts);
+  unsigned first = 0;
+  while (first < parts && written >= bytes[first].len)
+    written -= bytes[first++].len;
+  if (first == parts) {
+    s->progress = hk_now();
+    write_release(w);
+    return 0;
+  }
+  bytes[first] = uv_buf_init(bytes[first].base + written, (unsigned)(bytes[first].len - written));
+  for (unsigned i = first; i < parts; i++) {
+    part[i]->references++;
+    w->message[w->n++] = part[i];
+  }
+  const int status = uv_write(&w->request, s->stream, bytes + first, parts - first, on_write);
   if (status != 0)
     write_release(w);
   else
-    s->replies += m->reply;
+    s->replies += reply;
   return status;
 }
 
-int hk_send(struct hk_subscriber *s, const void *data, size_t size)
+/* --- names that were sent --- */
+
+static void forget_names(struct hk_subscriber *s)
 {
-  struct message *m = message_new(NULL);
-  if (!m)
-    return -ENOMEM;
-  hk_buffer_put(&m->bytes, data, size);
-  m->reply = size;
-  const int status = message_send(s, m);
-  message_release(m);
-  return status;
+  for (uint32_t i = 0; i < s->named_pages; i++)
+    free(s->named[i]);
+  free(s->named);
+  s->named = NULL;
+  s->named_pages = 0;
 }
 
-static bool same(const struct hk_view *v, const struct hk_wanted *w)
+/* The word of a slot's bit; NULL: there is no memory for it. */
+static uint64_t *named_word(struct hk_subscriber *s, uint32_t slot)
 {
-  return v->wanted.format == w->format && v->wanted.what == w->what && v->wanted.min_score == w->min_score &&
-         v->wanted.glob.length == w->glob.length && memcmp(v->pattern, w->glob.data, w->glob.length) == 0;
-}
-
-static int view_find(struct hk_publisher *p, const struct hk_wanted *wanted, struct hk_view **out)
-{
-  for (struct hk_view *v = p->views; v; v = v->next)
-    if (same(v, wanted)) {
-      *out = v;
-      return 0;
-    }
-  if (p->n_views == p->max_views)
-    return -ENOSPC;
-  struct hk_view *v = calloc(1, sizeof *v);
-  if (!v)
-    return -ENOMEM;
-  const int status = hk_glob_new(&v->glob, wanted->glob.data, wanted->glob.length);
-  if (status != 0) {
-    free(v);
-    return status;
+  const uint32_t page = slot / PAGE_SLOTS;
+  if (page >= s->named_pages) {
+    uint64_t **named = realloc(s->named, (page + 1) * sizeof *named);
+    if (!named)
+      return NULL;
+    memset(named + s->named_pages, 0, (page + 1 - s->named_pages) * sizeof *named);
+    s->named = named;
+    s->named_pages = page + 1;
   }
-  v->wanted = *wanted;
-  memcpy(v->pattern, wanted->glob.data, wanted->glob.length);
-  v->wanted.glob.data = v->pattern;
-  v->next = p->views;
-  p->views = v;
-  p->n_views++;
-  *out = v;
+  if (!s->named[page] && !(s->named[page] = calloc(PAGE_SLOTS / 64, sizeof **s->named)))
+    return NULL;
+  return &s->named[page][slot % PAGE_SLOTS / 64];
+}
+
+static bool is_named(const struct hk_subscriber *s, uint32_t slot)
+{
+  const uint32_t page = slot / PAGE_SLOTS;
+  return page < s->named_pages && s->named[page] && s->named[page][slot % PAGE_SLOTS / 64] >> slot % 64 & 1;
+}
+
+/* Adds a slot to p->unnamed if its name was not sent, and marks it as sent. */
+static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t slot, uint32_t *n)
+{
+  if (is_named(s, slot))
+    return 0;
+  uint64_t *word = named_word(s, slot);
+  if (!word)
+    return -ENOMEM;
+  *word |= (uint64_t)1 << slot % 64;
+  p->unnamed[(*n)++] = slot;
   return 0;
 }
 
-static void view_free(struct hk_publisher *p, struct hk_view *v)
+static void unname(struct hk_publisher *p, struct hk_subscriber *s, uint32_t n)
 {
-  struct hk_view **link = &p->views;
-  while (*link != v)
-    link = &(*link)->next;
-  *link = v->next;
-  p->n_views--;
-  hk_glob_free(v->glob);
-  free(v->match);
-  free(v);
+  for (uint32_t i = 0; i < n; i++)
+    *named_word(s, p->unnamed[i]) &= ~((uint64_t)1 << p->unnamed[i] % 64);
+  s->settled -= n;
 }
+
+/* --- subscribing --- */
 
 static void leave(struct hk_publisher *p, struct hk_subscriber *s)
 {
   struct hk_view *v = s->view;
   if (!v)
     return;
-  struct hk_subscriber **link = &v->subscribers;
-  while (*link != s)
-    link = &(*link)->next;
-  *link = s->next;
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    v->subscribers = s->next;
+  if (s->next)
+    s->next->previous = s->previous;
   s->view = NULL;
   if (!v->subscribers)
-    view_free(p, v);
+    hk_view_close(p->views, v);
 }
 
 int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct hk_wanted *wanted)
 {
   struct hk_view *v;
-  const int status = view_find(p, wanted, &v);
+  const int status = hk_view_open(p->views, wanted, &v);
   if (status != 0)
     return status;
   if (v == s->view)
     return 0;
   leave(p, s);
+  /* Only while it has this view it hears of the sensors that go. */
+  forget_names(s);
+  s->settled = p->evicted;
   s->view = v;
+  s->previous = NULL;
   s->next = v->subscribers;
+  if (s->next)
+    s->next->previous = s;
   v->subscribers = s;
   s->progress = hk_now();
   return 0;
@@ -265,196 +299,223 @@ void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 {
   leave(p, s);
   s->gap_results = s->gap_events = 0;
-  free(s->named);
-  s->named = NULL;
-  s->named_words = 0;
+  forget_names(s);
 }
 
-static bool matches(struct hk_publisher *p, struct hk_view *v, uint32_t slot)
-{
-  const struct hk_string name = hk_registry_name(p->registry, slot);
-  if (slot >= v->n_match) {
-    const uint32_t n = hk_registry_slots(p->registry) + 1024;
-    uint8_t *match = realloc(v->match, n);
-    if (!match)
-      return hk_glob_match(v->glob, name.data, name.length);
-    memset(match + v->n_match, MATCH_UNKNOWN, n - v->n_match);
-    v->match = match;
-    v->n_match = n;
-  }
-  if (v->match[slot] == MATCH_UNKNOWN)
-    v->match[slot] = hk_glob_match(v->glob, name.data, name.length) ? MATCH_YES : MATCH_NO;
-  return v->match[slot] == MATCH_YES;
-}
+/* --- publishing --- */
 
-static uint32_t choose_results(struct hk_publisher *p, struct hk_view *v, const struct hk_batch *b)
+/* What is sent at one time: a piece of the results, and with the last piece the events. */
+struct piece {
+  const struct hk_batch *batch;
+  const struct hk_choice *chosen; /* results */
+  uint32_t first, n_results;      /* of the chosen */
+  struct hk_choice events;
+  struct message *results_message, *events_message; /* NULL: none, or no memory */
+};
+
+/* A message with the names that a binary subscriber does not know of a piece; *n: how many. 0 with NULL: it knows all. */
+static int name_piece(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece, bool results, bool events,
+                      struct message **out, uint32_t *n)
 {
-  const bool scored = v->wanted.what & HANKEL_SCORES, unscored = v->wanted.what & HANKEL_UNSCORED;
-  uint32_t n = 0;
-  if (b->kind != HK_BATCH_POINTS || !(scored || unscored))
+  *out = NULL;
+  *n = 0;
+  if (s->settled == hk_registry_added(p->registry))
     return 0;
-  for (uint32_t i = 0; i < b->n; i++) {
-    const bool wanted = isnan(b->score[i]) ? unscored : scored && b->score[i] >= v->wanted.min_score;
-    if (wanted && matches(p, v, b->slot[i]))
-      p->results[n++] = i;
+  int status = 0;
+  for (uint32_t i = 0; results && status == 0 && i < piece->n_results; i++)
+    status = name_slot(p, s, piece->batch->slot[hk_choice_at(piece->chosen, piece->first + i)], n);
+  for (uint32_t i = 0; events && status == 0 && i < piece->events.n; i++)
+    status = name_slot(p, s, piece->batch->event[piece->events.index[i]].slot, n);
+  s->settled += *n;
+  if (status == 0 && *n > 0 && (*out = message_new(NULL))) {
+    hk_registry_read(p->registry);
+    hk_encode_names(&(*out)->bytes, p->registry, p->unnamed, *n);
+    hk_registry_read_end(p->registry);
   }
-  return n;
-}
-
-static uint32_t choose_events(struct hk_publisher *p, struct hk_view *v, const struct hk_batch *b)
-{
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < b->n_events; i++) {
-    const uint32_t kind = b->event[i].kind >= HK_EVENT_STALE ? HANKEL_NOTICES : HANKEL_EVENTS;
-    if (v->wanted.what & kind && matches(p, v, b->event[i].slot))
-      p->events[n++] = i;
-  }
-  return n;
-}
-
-/* Marks a slot as named to the subscriber; true when it was not. */
-static bool name_slot(struct hk_subscriber *s, uint32_t slot)
-{
-  const uint64_t bit = (uint64_t)1 << slot % 64;
-  const bool is_new = !(s->named[slot / 64] & bit);
-  s->named[slot / 64] |= bit;
-  return is_new;
-}
-
-/* Sends a binary subscriber the names that it does not know of these results and events. 0 or -ENOMEM. */
-static int send_names(struct hk_publisher *p, struct hk_subscriber *s, const struct hk_batch *b, uint32_t n_results,
-                      uint32_t n_events)
-{
-  const uint32_t words = hk_registry_slots(p->registry) / 64 + 1;
-  if (words > s->named_words) {
-    uint64_t *named = realloc(s->named, 2 * words * sizeof *named);
-    if (!named)
-      return -ENOMEM;
-    memset(named + s->named_words, 0, (2 * words - s->named_words) * sizeof *named);
-    s->named = named;
-    s->named_words = 2 * words;
-  }
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < n_results; i++)
-    if (name_slot(s, b->slot[p->results[i]]))
-      p->unnamed[n++] = b->slot[p->results[i]];
-  for (uint32_t i = 0; i < n_events; i++)
-    if (name_slot(s, b->event[p->events[i]].slot))
-      p->unnamed[n++] = b->event[p->events[i]].slot;
-  if (n == 0)
+  if (status == 0 && (*n == 0 || *out))
     return 0;
-  struct message *m = message_new(NULL);
+  unname(p, s, *n);
+  return -ENOMEM;
+}
+
+static struct message *gap_message(struct hk_subscriber *s)
+{
+  struct message *m = s->gap_results + s->gap_events > 0 ? message_new(NULL) : NULL;
   if (m)
-    hk_encode_names(&m->bytes, p->registry, p->unnamed, n);
-  const int status = message_send(s, m);
-  if (m)
-    message_release(m);
-  if (status != 0)
-    for (uint32_t i = 0; i < n; i++)
-      s->named[p->unnamed[i] / 64] &= ~((uint64_t)1 << p->unnamed[i] % 64);
-  return status;
+    hk_encode_gap(&m->bytes, s->view->wanted.format, s->gap_results, s->gap_events);
+  return m;
 }
 
 void hk_send_gap(struct hk_subscriber *s, size_t room)
 {
   if (!s->view || s->gap_results + s->gap_events == 0 || uv_stream_get_write_queue_size(s->stream) >= room)
     return;
-  struct message *m = message_new(NULL);
-  if (!m)
-    return;
-  hk_encode_gap(&m->bytes, s->view->wanted.format, s->gap_results, s->gap_events);
-  if (message_send(s, m) == 0)
+  struct message *m = gap_message(s);
+  if (m && send_all(NULL, s, &m, 1, 0) == 0)
     s->gap_results = s->gap_events = 0;
   message_release(m);
 }
 
-/* Sends what was chosen to one subscriber, as far as its queue has room. */
-static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struct hk_batch *b, struct message *results,
-                    uint32_t n_results, struct message *events, uint32_t n_events)
+int hk_send(struct hk_subscriber *s, const void *data, size_t size)
 {
-  const size_t queued = uv_stream_get_write_queue_size(s->stream);
+  struct message *m = message_new(NULL);
+  if (!m)
+    return -ENOMEM;
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = send_all(NULL, s, &m, 1, size);
+  message_release(m);
+  hk_send_gap(s, 1); /* else it is sent when the write has ended */
+  return status;
+}
+
+static bool has_room_for_results(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
   /* What was left out is told before anything that comes after it, and before that there must be room again. */
-  const size_t limit = s->gap_results > 0 ? p->queue / 2 : p->queue;
-  bool send_results = n_results > 0 && queued < limit;
-  bool send_events = n_events > 0 && queued < p->queue + p->queue / 4;
-  if ((send_results || send_events) && s->view->wanted.format == HK_PROTOCOL_BINARY &&
-      send_names(p, s, b, send_results ? n_results : 0, send_events ? n_events : 0) != 0)
-    send_results = send_events = false;
-  if (send_results) {
-    hk_send_gap(s, SIZE_MAX);
-    send_results = message_send(s, results) == 0;
+  return uv_stream_get_write_queue_size(s->stream) < (s->gap_results > 0 ? p->queue / 2 : p->queue);
+}
+
+static bool has_room_for_events(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
+  return uv_stream_get_write_queue_size(s->stream) < p->queue + p->queue / 4;
+}
+
+/* Sends a piece to one subscriber, as far as its queue has room. */
+static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece)
+{
+  bool results = piece->results_message && has_room_for_results(p, s);
+  bool events = piece->events_message && has_room_for_events(p, s);
+  struct message *names = NULL, *gap = NULL;
+  uint32_t named = 0;
+  if ((results || events) && s->view->wanted.format == HK_PROTOCOL_BINARY &&
+      name_piece(p, s, piece, results, events, &names, &named) != 0)
+    results = events = false;
+  if (results || (events && uv_stream_get_write_queue_size(s->stream) < p->queue / 2))
+    gap = gap_message(s);
+  if (s->gap_results + s->gap_events > 0 && !gap)
+    results = false;
+  if (results || events) {
+    struct message *const parts[PARTS] = { names, gap, results ? piece->results_message : NULL,
+                                           events ? piece->events_message : NULL };
+    if (send_all(p, s, parts, PARTS, 0) != 0) {
+      unname(p, s, named);
+      results = events = false;
+    } else if (gap) {
+      s->gap_results = s->gap_events = 0;
+    }
   }
-  if (send_events)
-    send_events = message_send(s, events) == 0;
-  if (!send_results) {
-    s->gap_results += n_results;
-    hk_count(&p->counters->gap_results, n_results);
+  message_release(names);
+  message_release(gap);
+  if (!results) {
+    s->gap_results += piece->n_results;
+    p->counters->gap_results += piece->n_results;
   }
-  if (!send_events) {
-    s->gap_events += n_events;
-    hk_count(&p->counters->gap_events, n_events);
+  if (!events) {
+    s->gap_events += piece->events.n;
+    p->counters->gap_events += piece->events.n;
   }
 }
 
-/* Room for the indices of a batch. */
-static int reserve(struct hk_publisher *p, uint32_t capacity)
+static bool anyone_has_room(const struct hk_publisher *p, const struct hk_view *v, const struct piece *piece)
 {
-  if (capacity <= p->capacity)
+  for (const struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    if (has_room_for_results(p, s) || (piece->events.n > 0 && has_room_for_events(p, s)))
+      return true;
+  return false;
+}
+
+static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece *piece)
+{
+  const enum hk_protocol format = v->wanted.format;
+  if (format == HK_PROTOCOL_TEXT)
+    hk_registry_read(p->registry);
+  if (piece->n_results > 0 && (piece->results_message = message_new(p)))
+    hk_encode_results(&piece->results_message->bytes, format, p->registry, piece->batch, piece->chosen, piece->first,
+                      piece->n_results, v->wanted.what & HANKEL_VALUES);
+  if (piece->events.n > 0 && (piece->events_message = message_new(p)))
+    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events);
+  if (format == HK_PROTOCOL_TEXT)
+    hk_registry_read_end(p->registry);
+}
+
+/* Room for the slots of a piece and of the events of a batch. */
+static int reserve(struct hk_publisher *p, const struct hk_batch *b)
+{
+  const uint32_t capacity = HK_RESULTS_FRAME + (b->n_events > b->capacity ? b->n_events : b->capacity);
+  if (HK_RESULTS_FRAME + b->n_events <= p->capacity)
     return 0;
-  free(p->results);
-  free(p->events);
   free(p->unnamed);
-  p->results = malloc(capacity * sizeof *p->results);
-  p->events = malloc(capacity * sizeof *p->events);
-  p->unnamed = malloc(2 * (size_t)capacity * sizeof *p->unnamed);
-  p->capacity = p->results && p->events && p->unnamed ? capacity : 0;
-  return p->capacity ? 0 : -ENOMEM;
+  p->unnamed = malloc(capacity * sizeof *p->unnamed);
+  p->capacity = p->unnamed ? capacity : 0;
+  return p->unnamed ? 0 : -ENOMEM;
+}
+
+struct publishing {
+  struct hk_publisher *publisher;
+  const struct hk_batch *batch;
+};
+
+static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
+{
+  const struct publishing *x = arg;
+  struct hk_publisher *p = x->publisher;
+  uint32_t at = 0;
+  do {
+    const uint32_t left = results->n - at, n = left < HK_RESULTS_FRAME ? left : HK_RESULTS_FRAME;
+    struct piece piece = { .batch = x->batch, .chosen = results, .first = at, .n_results = n };
+    if (n == left)
+      piece.events = *events;
+    if (anyone_has_room(p, v, &piece))
+      encode(p, v, &piece);
+    for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+      deliver(p, s, &piece);
+    message_release(piece.results_message);
+    message_release(piece.events_message);
+    at += n;
+  } while (at < results->n);
 }
 
 void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
 {
-  for (struct hk_view *v = p->views; v; v = v->next) {
-    if (reserve(p, b->capacity) != 0) {
-      hk_count(&p->counters->gap_results, b->n);
-      hk_count(&p->counters->gap_events, b->n_events);
-      continue;
-    }
-    const uint32_t n_results = choose_results(p, v, b), n_events = choose_events(p, v, b);
-    struct message *results = NULL, *events = NULL;
-    if (n_results > 0 && (results = message_new(p)))
-      hk_encode_results(&results->bytes, v->wanted.format, p->registry, b, p->results, n_results, v->wanted.what & HANKEL_VALUES);
-    if (n_events > 0 && (events = message_new(p)))
-      hk_encode_events(&events->bytes, v->wanted.format, p->registry, b, p->events, n_events);
-    if (n_results + n_events > 0)
-      for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
-        deliver(p, s, b, results, n_results, events, n_events);
-    if (results)
-      message_release(results);
-    if (events)
-      message_release(events);
+  struct publishing x = { p, b };
+  if (hk_views_count(p->views) == 0)
+    return;
+  if (reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {
+    p->counters->gap_results += b->n;
+    p->counters->gap_events += b->n_events;
   }
+  hk_views_tend(p->views);
+}
+
+static void on_dropped(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
+{
+  (void)arg;
+  (void)events; /* none */
+  for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    s->gap_results += results->n;
 }
 
 void hk_publish_dropped(struct hk_publisher *p, const struct hk_batch *b)
 {
-  for (struct hk_view *v = p->views; v; v = v->next) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; v->wanted.what & (HANKEL_SCORES | HANKEL_UNSCORED) && i < b->n; i++)
-      n += matches(p, v, b->slot[i]);
-    for (struct hk_subscriber *s = v->subscribers; s && n > 0; s = s->next)
-      s->gap_results += n;
-  }
+  if (hk_views_choose(p->views, b, true, on_dropped, NULL) != 0)
+    p->counters->gap_results += b->n;
+}
+
+/* A sensor that goes is settled for whoever might have heard of it: its name was sent, which is counted already, or need not be.
+ */
+static void on_told(void *arg, struct hk_view *v)
+{
+  const uint32_t slot = *(const uint32_t *)arg;
+  for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    if (is_named(s, slot))
+      *named_word(s, slot) &= ~((uint64_t)1 << slot % 64);
+    else
+      s->settled++;
 }
 
 void hk_publisher_forget(struct hk_publisher *p, uint32_t slot)
 {
-  for (struct hk_view *v = p->views; v; v = v->next) {
-    if (slot < v->n_match)
-      v->match[slot] = MATCH_UNKNOWN;
-    for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
-      if (slot / 64 < s->named_words)
-        s->named[slot / 64] &= ~((uint64_t)1 << slot % 64);
-  }
+  p->evicted++;
+  hk_views_forget(p->views, slot, on_told, &slot);
 }
 
 bool hk_subscriber_stuck(struct hk_subscriber *s, int64_t now, int64_t stuck)
@@ -468,5 +529,5 @@ bool hk_subscriber_stuck(struct hk_subscriber *s, int64_t now, int64_t stuck)
 
 uint32_t hk_publisher_views(const struct hk_publisher *p)
 {
-  return p->n_views;
+  return hk_views_count(p->views);
 }

@@ -1,11 +1,13 @@
 /* Publisher: results and events to those who asked for them.
  *
- * What a subscriber asked for is a view. Subscribers that ask for the same share one: its results are selected and encoded
- * once, and the bytes are sent to all of them. Whether a sensor's name matches is found out once for each view.
+ * What a subscriber asked for is a view (view.h). Subscribers that ask for the same share one: its results are selected and
+ * encoded once, and the bytes are sent to all of them: in pieces that stay in the cache from the encoding to the last copy into a
+ * socket. What a socket does not take at once waits in the subscriber's queue.
  *
- * A subscriber has a bounded queue. While it is full results are left out and counted, and a gap notice stands where they
- * would have been; events have a quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
- * Thread: the loop's. */
+ * The queue is bounded. While it is full results are left out and counted, and a gap notice stands where they would have been;
+ * events have a quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
+ *
+ * A publisher keeps nothing of a batch, and no name. Thread: its loop's; the registry's names are read under its lock. */
 #ifndef HK_PUBLISH_H
 #define HK_PUBLISH_H
 
@@ -13,34 +15,28 @@
 #include "daemon/config.h"
 #include "daemon/counters.h"
 #include "daemon/registry.h"
+#include "daemon/view.h"
 
 #include <uv.h>
 
 struct hk_publisher;
-struct hk_view;
 
 /* A subscriber: part of a connection, zero-initialised. */
 struct hk_subscriber {
   uv_stream_t *stream;
   void (*wrote)(struct hk_subscriber *subscriber, int status); /* a write has ended, well or not */
   struct hk_view *view;                                        /* NULL: not subscribed */
-  struct hk_subscriber *next;                                  /* of the view */
+  struct hk_subscriber *next, *previous;                       /* of the view */
   uint64_t gap_results, gap_events;                            /* left out since the last gap notice */
-  uint64_t *named;                                             /* bit for each slot: its name was sent (binary) */
-  uint32_t named_words;
+  uint64_t **named; /* binary: pages of bits by slot: its name was sent; NULL: none of them */
+  uint32_t named_pages;
+  uint64_t settled; /* sensors that were ever added, and whose name was sent or is not needed any more */
   size_t replies;   /* bytes of hk_send that are not sent yet */
   size_t queued;    /* bytes in the queue when progress was last looked at */
   int64_t progress; /* ns: when the queue was last seen empty or shrinking */
 };
 
-struct hk_wanted {
-  enum hk_protocol format; /* binary or text */
-  uint32_t what;           /* enum hankel_what, added up */
-  float min_score;
-  struct hk_string glob;
-};
-
-int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, const struct hk_registry *registry,
+int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
                      struct hk_counters *counters);
 void hk_publisher_free(struct hk_publisher *publisher); /* NULL is fine; no subscriber may be left */
 
@@ -54,7 +50,8 @@ void hk_unsubscribe(struct hk_publisher *publisher, struct hk_subscriber *subscr
 void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch);
 /* There will be no results of a batch of points: counts them as left out for whoever would have had them. */
 void hk_publish_dropped(struct hk_publisher *publisher, const struct hk_batch *batch);
-/* A slot is about to be freed: nothing that is remembered of its name holds any more. */
+/* A slot is about to be freed: nothing that is remembered of its name holds any more. To be called once for each sensor that is
+ * evicted, before its slot can be another's. */
 void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
 
 /* Sends bytes (copied) to a subscriber's connection, behind all that was sent before. 0 or negative errno. */
