@@ -57,7 +57,7 @@ static const struct key {
   { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
   { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
   { "max_connections", NUMBER, offsetof(struct hk_config, max_connections), 1024, 1, 65535, NULL, false },
-  { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 64, 1, 65535, NULL, false },
+  { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 1024, 1, 65535, NULL, false },
   { "max_pending", NUMBER, offsetof(struct hk_config, max_pending), 65536, 1024, 1 << 28, NULL, false },
   { "backlog", NUMBER, offsetof(struct hk_config, backlog), 1 << 20, 1024, 1 << 28, NULL, false },
   { "memory", BYTES, offsetof(struct hk_config, memory), 2ull << 30, 0, UINT64_MAX, NULL, true },
