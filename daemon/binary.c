@@ -265,6 +265,7 @@ static void end(struct hk_connection *c)
 
 static char *space(struct hk_connection *c, size_t *size)
 {
+  hk_inbox_lend(&c->inbox, c->loop->buffer, HK_LOOP_BUFFER);
   return (char *)hk_inbox_space(&c->inbox, size);
 }
 

@@ -9,6 +9,8 @@
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define LINES_BUFFER 65536
+#define TURN_MOST                                                                                                                \
+  (512u << 10) /* bytes taken from one connection in a turn of the loop, more or less, before others are looked at */
 #define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
 
 static void on_close(uv_handle_t *handle)
@@ -36,9 +38,14 @@ void hk_connection_close(struct hk_connection *c)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
   struct hk_connection *c = handle->data;
-  size_t size = sizeof c->loop->discard;
-  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : c->loop->discard;
   (void)suggested;
+  c->sated = c->turn == c->loop->turn && c->came >= TURN_MOST;
+  if (c->sated) {
+    *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
+    return;
+  }
+  size_t size = HK_LOOP_BUFFER;
+  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : (char *)c->loop->buffer;
   *out = uv_buf_init(space, space ? (unsigned)size : 0);
 }
 
@@ -61,14 +68,15 @@ static void read_stop(struct hk_connection *c)
   c->reading = false;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+/* Bytes came, or the stream has ended (UV_EOF), or there is a fault. */
+static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
 {
-  struct hk_connection *c = stream->data;
-  (void)buffer;
   if (n == 0)
     return;
   if (n > 0) {
     c->heard = hk_now();
+    c->came = (size_t)n + (c->turn == c->loop->turn ? c->came : 0);
+    c->turn = c->loop->turn;
     if (c->state != HK_OPEN)
       return;
     c->loop->intake.wall = hk_wall();
@@ -91,6 +99,19 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost: %s",
                 n == UV_ENOBUFS ? "no memory to read it" : uv_strerror((int)n));
   hk_connection_close(c);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+  struct hk_connection *c = stream->data;
+  (void)buffer;
+  if (n == UV_ENOBUFS && c->sated)
+    return;
+  take_read(c, stream, n);
+  if (hk_inbox_settle(&c->inbox) != 0 && c->state == HK_OPEN) {
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of a frame");
+    hk_connection_close(c);
+  }
 }
 
 static void park(struct hk_connection *c)

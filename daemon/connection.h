@@ -63,6 +63,9 @@ struct hk_connection {
   bool reading;
   bool ended;    /* the peer's stream has */
   bool draining; /* no more is read */
+  bool sated;    /* enough has come from it in this turn of the loop */
+  uint64_t turn; /* of the loop, in which bytes last came, */
+  size_t came;   /* and how many did */
   enum hk_connection_state state;
   uint32_t index;  /* among the server's connections */
   uint32_t source; /* of its points in the stage */

@@ -11,6 +11,8 @@
 
 #include <uv.h>
 
+#define HK_LOOP_BUFFER (256u << 10) /* stays in the second cache, with the chunk that its points go to */
+
 struct hk_server;
 
 struct hk_loop {
@@ -24,7 +26,8 @@ struct hk_loop {
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
   struct hk_line line; /* the parser's, shared by all connections */
-  char discard[65536]; /* what lingering connections still send */
+  uint64_t turn;       /* counts the turns of the event loop */
+  uint8_t *buffer;     /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
 };
 
 #endif

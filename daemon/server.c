@@ -252,6 +252,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static void on_launch(uv_check_t *check)
 {
   struct hk_server *s = check->data;
+  s->loop.turn++;
   hk_shard_launch(&s->shard);
   if (s->deadline != 0)
     drain_step(s);
@@ -383,7 +384,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                        .log = &s->log,
                                        .max_ahead = config->max_ahead,
                                        .max_pending = config->max_pending };
-  if (!s->loop.intake.chunk) {
+  s->loop.buffer = malloc(HK_LOOP_BUFFER);
+  if (!s->loop.intake.chunk || !s->loop.buffer) {
     snprintf(error, size, "start: %s", strerror(ENOMEM));
     return -ENOMEM;
   }
@@ -449,6 +451,7 @@ bool hk_server_close(struct hk_server *s)
   hk_registry_free(s->registry);
   hk_stage_free(s->stage);
   hk_chunk_free(s->loop.intake.chunk);
+  free(s->loop.buffer);
   free(s->listeners);
   free(s->by_index);
   return buried;

@@ -93,10 +93,49 @@ int hk_frame_read(const uint8_t *data, size_t size, uint32_t max_length, struct 
 /* An inbox starts small, so that a peer who sends nothing costs little, and doubles when it is full of bytes that have come. */
 enum { INBOX_START = 16 << 10 };
 
+void hk_inbox_lend(struct hk_inbox *in, uint8_t *buffer, size_t size)
+{
+  const size_t waits = in->end - in->start;
+  if (waits >= size / 2)
+    return;
+  if (waits > 0)
+    memcpy(buffer, in->data + in->start, waits);
+  in->own = in->data;
+  in->own_capacity = in->capacity;
+  in->data = buffer;
+  in->capacity = size;
+  in->start = 0;
+  in->end = waits;
+  in->lent = true;
+}
+
+int hk_inbox_settle(struct hk_inbox *in)
+{
+  const uint8_t *left = in->data + in->start;
+  const size_t n = in->end - in->start;
+  int status = 0;
+  if (!in->lent)
+    return 0;
+  if (n > in->own_capacity || n == 0) {
+    free(in->own);
+    in->own = n > 0 ? malloc(n) : NULL;
+    in->own_capacity = in->own ? n : 0;
+    status = n > 0 && !in->own ? -ENOMEM : 0;
+  }
+  if (in->own)
+    memcpy(in->own, left, n);
+  *in = (struct hk_inbox){ in->own, 0, in->own ? n : 0, in->own_capacity, in->max_length, false, NULL, 0 };
+  return status;
+}
+
 uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size)
 {
   if (in->start == in->end)
     in->start = in->end = 0;
+  if (in->lent) {
+    *size = in->capacity - in->end;
+    return in->data + in->end;
+  }
   /* A whole longest frame, and as much again so that moving the rest to the front is rare. */
   const size_t most = 2 * (HK_FRAME_HEADER + (size_t)in->max_length);
   if (in->capacity - in->end < in->capacity / 4 && in->start >= in->capacity / 2) {
@@ -105,7 +144,7 @@ uint8_t *hk_inbox_space(struct hk_inbox *in, size_t *size)
     in->start = 0;
   }
   if (in->end == in->capacity && in->capacity < most) {
-    size_t capacity = in->capacity ? 2 * in->capacity : INBOX_START;
+    size_t capacity = in->capacity > INBOX_START / 2 ? 2 * in->capacity : INBOX_START;
     if (capacity > most)
       capacity = most;
     uint8_t *data = realloc(in->data, capacity);
@@ -139,7 +178,7 @@ int hk_inbox_next(struct hk_inbox *in, struct hk_frame *out)
 
 void hk_inbox_free(struct hk_inbox *in)
 {
-  free(in->data);
+  free(in->lent ? in->own : in->data);
   *in = (struct hk_inbox){ .max_length = in->max_length };
 }
 

@@ -78,10 +78,21 @@ static inline size_t hk_frame_size(const struct hk_frame *f)
 
 /* Bytes that wait to become frames. Zero-initialise, then set max_length. */
 struct hk_inbox {
-  uint8_t *data;
+  uint8_t *data; /* its own memory, or lent to it */
   size_t start, end, capacity;
   uint32_t max_length; /* longest payload taken */
+  bool lent;
+  uint8_t *own; /* while data is lent */
+  size_t own_capacity;
 };
+
+/* Where many inboxes take turns, one large buffer serves them all, stays in the cache, and each inbox has memory for the rest of
+ * a frame at most: hk_inbox_lend, hk_inbox_space, recv, hk_inbox_wrote, hk_inbox_next..., hk_inbox_settle hk_inbox_lend: what
+ * waits is moved to the front of `buffer`, which the inbox reads into; nothing is done, and it reads into its own memory, when
+ * what waits would fill half of the buffer. hk_inbox_settle: what is left is moved to its own memory, and the buffer is free for
+ * others; no memory is kept when nothing is left. 0, or -ENOMEM: what was left is gone, and the stream with it. */
+void hk_inbox_lend(struct hk_inbox *in, uint8_t *buffer, size_t size);
+int hk_inbox_settle(struct hk_inbox *in);
 
 /* Room for *size bytes at the end, valid until the next call on the inbox. Views of frames end here. NULL: no memory. *size 0:
  * full of whole frames that were not taken (never when hk_inbox_next was called until HK_FRAME_PART). An inbox grows to twice the

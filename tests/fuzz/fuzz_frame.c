@@ -167,6 +167,35 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   }
 }
 
+/* Bytes in pieces through an inbox of its own memory, or one that reads into a buffer that is somebody else's in between. */
+static void stream(const uint8_t *data, size_t size, struct hk_writer *w, bool lend)
+{
+  struct hk_inbox in = { .max_length = 4096 };
+  struct hk_frame f;
+  const size_t piece = 1 + (data[0] >> 1);
+  int status = HK_FRAME_PART;
+  for (size_t at = 1; at < size && status == HK_FRAME_PART; at += piece) {
+    uint8_t *buffer = lend ? malloc(1024) : NULL;
+    size_t room;
+    const size_t n = piece < size - at ? piece : size - at;
+    if (lend)
+      hk_inbox_lend(&in, buffer, 1024);
+    uint8_t *space = hk_inbox_space(&in, &room);
+    require(space && room >= n);
+    memcpy(space, data + at, n);
+    hk_inbox_wrote(&in, n);
+    while ((status = hk_inbox_next(&in, &f)) == HK_FRAME_WHOLE) {
+      require(f.length <= in.max_length);
+      w->size = 0;
+      read_payload(&f, w);
+    }
+    require(hk_inbox_settle(&in) == 0);
+    free(buffer);
+  }
+  require(in.capacity <= 2 * (HK_FRAME_HEADER + 4096) || in.capacity <= 16 << 10);
+  hk_inbox_free(&in);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static uint8_t buffer[1 << 18];
@@ -183,23 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(payload);
     return 0;
   }
-  struct hk_inbox in = { .max_length = 4096 };
-  const size_t piece = 1 + (data[0] >> 1);
-  int status = HK_FRAME_PART;
-  for (size_t at = 1; at < size && status == HK_FRAME_PART; at += piece) {
-    size_t room;
-    const size_t n = piece < size - at ? piece : size - at;
-    uint8_t *space = hk_inbox_space(&in, &room);
-    require(space && room >= n);
-    memcpy(space, data + at, n);
-    hk_inbox_wrote(&in, n);
-    while ((status = hk_inbox_next(&in, &f)) == HK_FRAME_WHOLE) {
-      require(f.length <= in.max_length);
-      w.size = 0;
-      read_payload(&f, &w);
-    }
-  }
-  require(in.capacity <= 2 * (HK_FRAME_HEADER + 4096) || in.capacity <= 16 << 10);
-  hk_inbox_free(&in);
+  stream(data, size, &w, false);
+  stream(data, size, &w, true);
   return 0;
 }
