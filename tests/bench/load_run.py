@@ -225,9 +225,11 @@ class Bench:
         warm = -(-self.span(own) // (fill + 1)) + 1
         processes = []
         with tempfile.TemporaryDirectory(prefix='hankeld-bench-') as directory:
+            began = time.monotonic()
             daemon = Daemon(self.program('hankeld'), configuration, directory)
             try:
                 result = {'case': name, 'sensors': sensors, 'seconds': seconds, 'resident_start': daemon.resident()}
+                result['start_s'] = round(time.monotonic() - began, 2)
                 mark = nanoseconds()
                 ticks = os.path.join(directory, 'ticks')
                 for i, tail in enumerate(tails):
@@ -272,6 +274,7 @@ class Bench:
                 if code != 0:
                     result['faults'].append(f'the daemon ended with {code}')
                 result['log'] = daemon.log[-10:]
+                result['took_s'] = round(time.monotonic() - began, 2)
                 return result
             finally:
                 for each in processes:

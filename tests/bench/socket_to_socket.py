@@ -38,7 +38,7 @@ def feed(bench, **how):
 
 def throughput(bench):
     result = bench.run('throughput', [feed(bench)])
-    bench.most = result['subscribers'][0]['rate']
+    bench.most = result['in_per_s'] if result['subscribers'][0]['gap_results'] else result['subscribers'][0]['rate']
     return [result]
 
 
@@ -135,7 +135,7 @@ def show(result):
     print(f"  {result['in_per_s'] * 1e-6:.3f} M points/s in, {result['scored_per_s'] * 1e-6:.3f} M/s scored, {first['rate'] * 1e-6:.3f} M/s "
           f"delivered to the first subscriber; {result['points_a_batch']} points a batch")
     print(f"  {sum(f['sent'] for f in feeders)} sent, {result['lost']} lost, {got} results, {left_out} left out; "
-          f"registered in {result['setup_s']} s, warm in {result['warm_s']} s")
+          f"started in {result['start_s']} s, registered in {result['setup_s']} s, warm in {result['warm_s']} s, all over after {result['took_s']} s")
     if first['timed'] and any(f['frames'] for f in feeders):
         quantiles = ', '.join(f'{name} {first[key]:.0f}' for name, key in
                               (('p50', 'p50_us'), ('p90', 'p90_us'), ('p99', 'p99_us'), ('p99.9', 'p999_us'), ('most', 'most_us')))
@@ -144,8 +144,9 @@ def show(result):
     print(f"  resident {start * 1e-6:.0f} MB at the start, {registered * 1e-6:.0f} registered ({(registered - start) / result['sensors']:.0f} B a "
           f'sensor), {warm * 1e-6:.0f} warm')
     for name, rows in result['threads'].items():
-        print(f'  {name}: ' + ', '.join(f'{comm} {percent:.0f} %' + (f' ({100 * share:.0f} kernel)' if percent >= 5 else '')
-                                        for comm, percent, share in rows[:14]))
+        cores = sum(percent for _, percent, _ in rows) / 100
+        print(f"  {name}: {cores:.2f} cores, {result['in_per_s'] * 1e-6 / max(cores, 0.001):.1f} M points a core and second: " +
+              ', '.join(f'{comm} {percent:.0f} %' + (f' ({100 * share:.0f} kernel)' if percent >= 5 else '') for comm, percent, share in rows[:14]))
     for key in ('latency', 'batches'):
         if key in result['status']:
             print(f'  {key}: {json.dumps(result["status"][key])}')
