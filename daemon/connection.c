@@ -248,7 +248,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
 
 char *hk_lines_space(struct hk_connection *c, size_t *size)
 {
-  if (!c->data && !(c->data = malloc(LINES_BUFFER)))
+  if (!c->data && !(c->data = malloc(LINES_BUFFER + 1 + HK_LINE_BEHIND)))
     return NULL;
   c->start = c->size = 0; /* reading goes on only when all was taken */
   *size = LINES_BUFFER;
@@ -268,4 +268,5 @@ int hk_lines_next(struct hk_connection *c, const char **text, size_t *length)
 void hk_lines_wrote(struct hk_connection *c, size_t n)
 {
   c->size = n;
+  memset(c->data + n, 0, 1 + HK_LINE_BEHIND); /* looked at, though it does not matter what is there */
 }

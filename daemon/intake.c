@@ -73,23 +73,25 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
                 (int)length, name);
 }
 
-void hk_intake_named(struct hk_intake *in, uint32_t source, const char *name, size_t length, int64_t time, double value)
+int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32_t *slot)
 {
-  uint32_t slot;
-  const int refusal = hk_registry_take_valid(in->registry, name, length, &slot);
-  hk_count(&in->counters->in, 1); /* before it is counted as anything else */
-  if (refusal == 0) {
-    if (time > latest(in)) {
-      hk_count(&in->counters->ahead, 1);
-      value = NAN;
-      tell_ahead(in, slot, time);
-    }
-    hk_stage_push(in->stage, source, slot, time, value);
-    return;
-  }
-  if (refusal == HANKEL_NO_DETECTOR)
-    hk_count(&in->counters->no_detector, 1);
-  else
-    hk_count(&in->counters->full, 1);
+  const int refusal = hk_registry_take_valid(in->registry, name, length, slot);
+  if (refusal == 0)
+    return 0;
+  hk_count(refusal == HANKEL_NO_DETECTOR ? &in->counters->no_detector : &in->counters->full, 1);
   hk_intake_refused(in, refusal, name, length);
+  return refusal;
+}
+
+void hk_intake_put(struct hk_intake *in, uint32_t source, uint32_t n, const uint32_t *slot, const int64_t *time, double *value)
+{
+  const int64_t believed = latest(in);
+  for (uint32_t i = 0; i < n; i++) {
+    if (time[i] > believed) {
+      hk_count(&in->counters->ahead, 1);
+      value[i] = NAN;
+      tell_ahead(in, slot[i], time[i]);
+    }
+    hk_stage_push(in->stage, source, slot[i], time[i], value[i]);
+  }
 }

@@ -28,8 +28,13 @@ bool hk_intake_open(const struct hk_intake *intake, uint32_t source, uint32_t n)
  * counted. */
 uint32_t hk_intake_points(struct hk_intake *intake, uint32_t source, const struct hk_points *points);
 
-/* Takes a point by name, which is valid. */
-void hk_intake_named(struct hk_intake *intake, uint32_t source, const char *name, size_t length, int64_t time, double value);
+/* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
+ * it was counted as dropped. */
+int hk_intake_find(struct hk_intake *intake, const char *name, size_t length, uint32_t *slot);
+
+/* Takes n points by slot, for which there is room; the caller has counted that they came in. May write into value. */
+void hk_intake_put(struct hk_intake *intake, uint32_t source, uint32_t n, const uint32_t *slot, const int64_t *time,
+                   double *value);
 
 /* Counts that a name was refused, and logs it as often as is useful. refusal: enum hankel_refusal. */
 void hk_intake_refused(struct hk_intake *intake, int refusal, const char *name, size_t length);

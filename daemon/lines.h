@@ -1,28 +1,41 @@
-/* Points out of a line of the line protocol, over TCP or UDP. Thread: the loop's. */
+/* Points out of lines of the line protocol, over TCP or UDP: lines are parsed, their points gathered, and some 128 at a time
+ * looked up and handed to the intake, so that what is to be fetched from memory for one is fetched while others are parsed.
+ *
+ *   hk_lines_read until all bytes are used up, then hk_lines_flush, before the bytes are gone.
+ *
+ * Thread: the loop's; there is one object a loop. */
 #ifndef HK_LINES_H
 #define HK_LINES_H
 
-#include "daemon/log.h"
+#include "daemon/intake.h"
+#include "proto/line.h"
 
-#include <stddef.h>
-#include <stdint.h>
+#include <sys/socket.h>
 
-struct hk_loop;
+struct hk_lines;
 
-/* Where a line comes from. */
+/* Where lines come from. */
 struct hk_lines_from {
   const char *peer;
   const struct sockaddr *address; /* when not NULL it says who the peer is; made text of only when there is something to say */
   struct hk_log_quota *quota;
   int64_t unit;    /* ns of its times */
   uint32_t source; /* in the stage */
-  uint64_t number; /* of the line, for messages */
 };
 
-/* The peer as text; room: HK_ADDRESS_MAX bytes that may hold it. */
-const char *hk_lines_peer(const struct hk_lines_from *from, char *room);
+/* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.
+ */
+int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict);
+void hk_lines_free(struct hk_lines *lines); /* NULL is fine */
 
-/* Takes one line without its LF; there must be room for HK_LINE_FIELDS points. */
-void hk_lines_take(struct hk_loop *loop, const struct hk_lines_from *from, const char *text, size_t length);
+/* Reads lines of data[*used..size-1] and moves *used on; 128 points or one line's, whichever is more, for which there must be
+ * room. True when it has to be called again, if there still is room; false: all is used up. data[size] is overwritten, and behind
+ * it HK_LINE_BEHIND bytes can be read. Faults are counted and logged. */
+bool hk_lines_read(struct hk_lines *lines, const struct hk_lines_from *from, struct hk_splitter *splitter, char *data,
+                   size_t size, size_t *used);
+/* The stream has ended: its last line, when it had no LF. */
+void hk_lines_end(struct hk_lines *lines, const struct hk_lines_from *from, struct hk_splitter *splitter);
+/* Hands over the points of all lines that were read. source: where they all come from. */
+void hk_lines_flush(struct hk_lines *lines, uint32_t source);
 
 #endif

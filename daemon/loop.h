@@ -6,8 +6,8 @@
 #include "daemon/connection.h"
 #include "daemon/counters.h"
 #include "daemon/intake.h"
+#include "daemon/lines.h"
 #include "daemon/publish.h"
-#include "proto/line.h"
 
 #include <uv.h>
 
@@ -25,9 +25,9 @@ struct hk_loop {
   struct hk_publisher *publisher;
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
-  struct hk_line line; /* the parser's, shared by all connections */
-  uint64_t turn;       /* counts the turns of the event loop */
-  uint8_t *buffer;     /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  struct hk_lines *lines; /* of all connections and datagrams */
+  uint64_t turn;          /* counts the turns of the event loop */
+  uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
 };
 
 #endif

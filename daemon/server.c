@@ -385,9 +385,10 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                        .max_ahead = config->max_ahead,
                                        .max_pending = config->max_pending };
   s->loop.buffer = malloc(HK_LOOP_BUFFER);
-  if (!s->loop.intake.chunk || !s->loop.buffer) {
-    snprintf(error, size, "start: %s", strerror(ENOMEM));
-    return -ENOMEM;
+  status = s->loop.intake.chunk && s->loop.buffer ? hk_lines_new(&s->loop.lines, &s->loop.intake, config->evict) : -ENOMEM;
+  if (status != 0) {
+    snprintf(error, size, "start: %s", strerror(-status));
+    return status;
   }
   for (uint32_t i = 0; i < config->n_listeners; i++) {
     status = hk_listener_open(&s->listeners[i], &s->loop, &config->listeners[i], error, size);
@@ -450,6 +451,7 @@ bool hk_server_close(struct hk_server *s)
   hk_alerts_free(s->alerts);
   hk_registry_free(s->registry);
   hk_stage_free(s->stage);
+  hk_lines_free(s->loop.lines);
   hk_chunk_free(s->loop.intake.chunk);
   free(s->loop.buffer);
   free(s->listeners);

@@ -25,8 +25,8 @@
 struct hk_udp_buffers {
   struct mmsghdr named[DATAGRAMS], plain[DATAGRAMS];
   struct iovec parts[DATAGRAMS];
-  struct sockaddr_in6 peers[DATAGRAMS]; /* the larger of the two kinds */
-  uint8_t bytes[DATAGRAMS][DATAGRAM_MAX];
+  struct sockaddr_in6 peers[DATAGRAMS];                        /* the larger of the two kinds */
+  uint8_t bytes[DATAGRAMS][DATAGRAM_MAX + 2 + HK_LINE_BEHIND]; /* two: LF behind the last line and behind that */
 };
 
 static struct hk_udp_buffers *buffers_new(void)
@@ -77,23 +77,16 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
   }
 }
 
-static void take_lines(struct hk_listener *l, const struct sockaddr *peer, const char *data, size_t size)
+/* The points are gathered, over all datagrams of a recvmmsg. */
+static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
-  struct hk_lines_from from = { l->address, peer, &l->quota, l->config->precision, l->source, 0 };
-  for (size_t at = 0; at < size;) {
-    const char *feed = memchr(data + at, '\n', size - at);
-    const size_t length = feed ? (size_t)(feed - data) - at : size - at;
-    from.number++;
-    if (length <= l->server->config->max_line) {
-      hk_lines_take(l->loop, &from, data + at, length);
-    } else {
-      hk_count(&l->loop->counters.bad_lines, 1);
-      char address[HK_ADDRESS_MAX];
-      hk_log_peer(&l->server->log, &l->quota, HK_LOG_WARNING, hk_lines_peer(&from, address),
-                  "line %llu dropped: longer than max_line", (unsigned long long)from.number);
-    }
-    at += length + 1;
-  }
+  const struct hk_lines_from from = { l->address, peer, &l->quota, l->config->precision, l->source };
+  struct hk_splitter splitter = { .max_line = (uint32_t)l->server->config->max_line };
+  size_t used = 0;
+  if (size > 0 && data[size - 1] != '\n')
+    data[size++] = '\n'; /* so that the splitter never holds anything */
+  while (hk_lines_read(l->loop->lines, &from, &splitter, data, size, &used))
+    ;
 }
 
 /* How many datagrams there is room for. Half of the stage is left to connections, which wait for their turn: datagrams do not. */
@@ -129,7 +122,7 @@ void hk_udp_look(struct hk_listener *l)
 /* Takes n datagrams of a recvmmsg at the time `now`. */
 static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned n, int64_t now)
 {
-  const struct hk_udp_buffers *b = l->buffers;
+  struct hk_udp_buffers *b = l->buffers;
   hk_count(&l->loop->counters.datagrams, n);
   for (unsigned i = 0; i < n; i++) {
     const struct sockaddr *peer = messages[i].msg_hdr.msg_name;
@@ -138,8 +131,9 @@ static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned
     if (l->config->protocol == HK_PROTOCOL_BINARY)
       take_binary(l, peer, b->bytes[i], size, now);
     else
-      take_lines(l, peer, (const char *)b->bytes[i], size);
+      take_lines(l, peer, (char *)b->bytes[i], size);
   }
+  hk_lines_flush(l->loop->lines, l->source);
   if (l->before_mark <= 0)
     l->read_to = l->mark;
 }

@@ -177,9 +177,9 @@ static const char *check_piece(struct cursor *c, const char *piece, size_t lengt
   return "a control character, or a byte that is not UTF-8, in a name";
 }
 
-static bool is_value(const struct hk_line_point *p)
+static bool is_value(const char *field, uint32_t length)
 {
-  return p->field_length == 5 && memcmp(p->field, "value", 5) == 0;
+  return length == 5 && memcmp(field, "value", 5) == 0;
 }
 
 /* Names by the rule; done last, for most lines are good. */
@@ -194,7 +194,7 @@ static const char *check_names(struct cursor *c, const struct hk_line *l)
   for (uint32_t i = 0; i < l->n && !fault; i++) {
     const struct hk_line_point *p = &l->points[i];
     fault = check_piece(c, p->field, p->field_length);
-    if (!fault && (size_t)l->key_length + (is_value(p) ? 0 : 1 + p->field_length) > HK_NAME_MAX) {
+    if (!fault && (size_t)l->key_length + (is_value(p->field, p->field_length) ? 0 : 1 + p->field_length) > HK_NAME_MAX) {
       c->p = p->field;
       fault = too_long;
     }
@@ -245,19 +245,24 @@ void hk_line_parse(struct hk_line *l, const char *text, size_t length)
   }
 }
 
+const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
+                         uint32_t *length)
+{
+  *length = key_length;
+  if (is_value(field, field_length))
+    return key;
+  *length += 1 + field_length;
+  if (field == key + key_length + 1)
+    return key;
+  memcpy(buffer, key, key_length);
+  buffer[key_length] = ' ';
+  memcpy(buffer + key_length + 1, field, field_length);
+  return buffer;
+}
+
 const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length)
 {
-  const struct hk_line_point *p = &l->points[i];
-  *length = l->key_length;
-  if (is_value(p))
-    return l->key;
-  *length += 1 + p->field_length;
-  if (p->field == l->key + l->key_length + 1)
-    return l->key;
-  memcpy(buffer, l->key, l->key_length);
-  buffer[l->key_length] = ' ';
-  memcpy(buffer + l->key_length + 1, p->field, p->field_length);
-  return buffer;
+  return hk_line_join(l->key, l->key_length, l->points[i].field, l->points[i].field_length, buffer, length);
 }
 
 int64_t hk_precision_parse(const char *text)

@@ -59,6 +59,10 @@ bool hk_line_boolean(const char *text, size_t length, double *value);
  * there in one piece, else put together in buffer. */
 const char *hk_line_name(const struct hk_line *l, uint32_t i, char buffer[HK_NAME_MAX], uint32_t *length);
 
+/* The same from the key of a line and that of a field, which stand in one line. */
+const char *hk_line_join(const char *key, uint32_t key_length, const char *field, uint32_t field_length, char buffer[HK_NAME_MAX],
+                         uint32_t *length);
+
 /* Lines out of a stream. Zero-initialise, then set max_line. */
 struct hk_splitter {
   uint32_t max_line; /* bytes, without LF */

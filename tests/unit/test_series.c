@@ -1,0 +1,333 @@
+/* The cache of series by itself, and behind the lines that use it: sensors that go and come back in other slots, names that are
+ * refused, more names than it has room for. */
+#include "daemon/lines.h"
+#include "daemon/series.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The marks of the points of a line. */
+static uint32_t mark(const struct hk_series *s, const char *text, struct hk_mark *out)
+{
+  static struct hk_line line = { .unit = 1 };
+  hk_line_parse(&line, text, strlen(text));
+  assert_null(line.error);
+  hk_series_mark(s, &line, out);
+  return line.n;
+}
+
+static uint32_t find(const struct hk_series *s, const char *text)
+{
+  struct hk_mark m;
+  uint32_t handle;
+  assert_int_equal(mark(s, text, &m), 1);
+  hk_series_find(s, 1, &m, &handle);
+  return handle;
+}
+
+static void put(struct hk_series *s, const char *text, uint32_t handle)
+{
+  struct hk_mark m;
+  assert_int_equal(mark(s, text, &m), 1);
+  hk_series_put(s, &m, handle);
+}
+
+static void names_are_told_apart(void **state)
+{
+  (void)state;
+  struct hk_series *s;
+  assert_int_equal(hk_series_new(&s), 0);
+  assert_int_equal(find(s, "m,t=a f=1"), HK_NO_HANDLE);
+  static const char *const lines[] = { "m,t=a f=1", "m,t=a g=1",  "m,t=b f=1", "m f=1", "m value=1",
+                                       "f m=1",     "m,t=a ff=1", "m\\ f f=1", "mf f=1" };
+  for (uint32_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    assert_int_equal(find(s, lines[i]), HK_NO_HANDLE);
+    put(s, lines[i], i);
+  }
+  for (uint32_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    assert_int_equal(find(s, lines[i]), i);
+  assert_int_equal(hk_series_count(s), sizeof lines / sizeof *lines);
+  put(s, "m f=2", 77); /* another handle for the same name */
+  assert_int_equal(find(s, "m f=3.5 12"), 77);
+  assert_int_equal(hk_series_count(s), sizeof lines / sizeof *lines);
+  struct hk_mark three[3];
+  uint32_t handle[3];
+  assert_int_equal(mark(s, "m f=1,n=2,value=3", three), 3);
+  hk_series_find(s, 3, three, handle);
+  assert_true(handle[0] == 77 && handle[1] == HK_NO_HANDLE && handle[2] == 4);
+  hk_series_clear(s);
+  assert_int_equal(find(s, "m f=1"), HK_NO_HANDLE);
+  assert_int_equal(hk_series_count(s), 0);
+  hk_series_free(s);
+}
+
+/* Nobody can know beforehand which names meet in a bucket: the same names are marked otherwise in every cache. */
+static void hashes_are_keyed(void **state)
+{
+  (void)state;
+  struct hk_series *a, *b;
+  struct hk_mark x, y;
+  assert_int_equal(hk_series_new(&a), 0);
+  assert_int_equal(hk_series_new(&b), 0);
+  mark(a, "m f=1", &x);
+  mark(b, "m f=1", &y);
+  assert_true(x.place != y.place && x.check != y.check);
+  hk_series_free(a);
+  hk_series_free(b);
+}
+
+static void put_many(struct hk_series *s, uint32_t first, uint32_t n)
+{
+  char text[64];
+  for (uint32_t i = first; i < first + n; i++) {
+    snprintf(text, sizeof text, "pump%u f=1", i);
+    put(s, text, i);
+  }
+}
+
+/* How many of these are found; what is found is right. */
+static uint32_t found_of(struct hk_series *s, uint32_t first, uint32_t n)
+{
+  char text[64];
+  uint32_t found = 0;
+  for (uint32_t i = first; i < first + n; i++) {
+    snprintf(text, sizeof text, "pump%u f=1", i);
+    const uint32_t handle = find(s, text);
+    assert_true(handle == i || handle == HK_NO_HANDLE);
+    found += handle == i;
+  }
+  return found;
+}
+
+static void it_grows_with_its_names_and_forgets_few(void **state)
+{
+  (void)state;
+  struct hk_series *s;
+  assert_int_equal(hk_series_new(&s), 0);
+  uint32_t worst = 100;
+  for (uint32_t n = 100; n <= 100000; n = n * 5 / 4) {
+    put_many(s, 0, n); /* twice: when it grows it begins anew */
+    put_many(s, 0, n);
+    const uint32_t share = (uint32_t)(100ull * found_of(s, 0, n) / n);
+    worst = share < worst ? share : worst;
+    assert_in_range(hk_series_room(s), n, 4 * (n + 100)); /* 12.8 to 51 bytes a name */
+  }
+  assert_in_range(worst, 93, 100);
+  hk_series_free(s);
+}
+
+static void it_is_bounded(void **state)
+{
+  (void)state;
+  struct hk_series *s;
+  assert_int_equal(hk_series_new(&s), 0);
+  put_many(s, 0, 4000000);
+  assert_int_equal(hk_series_room(s), 5u << 19);
+  assert_in_range(hk_series_count(s), 2000000, 5u << 19);
+  assert_in_range(found_of(s, 3900000, 100000), 95000, 100000); /* the latest stay */
+  put_many(s, 4000000, 1000000);
+  assert_int_equal(hk_series_room(s), 5u << 19);
+  assert_in_range(found_of(s, 4900000, 100000), 95000, 100000);
+  hk_series_free(s);
+}
+
+/* --- behind lines --- */
+
+struct fixture {
+  struct hk_config config;
+  struct hk_device *device;
+  struct hk_registry *registry;
+  struct hk_log log;
+  struct hk_log_quota quota;
+  struct hk_counters counters;
+  struct hk_stage *stage;
+  struct hk_intake intake;
+  struct hk_lines *lines;
+  uint32_t source;
+};
+
+static int setup(void **state)
+{
+  static struct hk_config_detector detector = { .name = "all", .match = "p*" };
+  struct fixture *f = calloc(1, sizeof *f);
+  char error[256];
+  if (!f || hk_detector_parse("window=8", &detector.detector, error, sizeof error) != 0)
+    return -1;
+  f->config = (struct hk_config){ .detectors = &detector, .n_detectors = 1, .max_sensors = 3, .threads = 1 };
+  hk_log_init(&f->log, HK_LOG_ERROR);
+  f->intake = (struct hk_intake){ .counters = &f->counters, .log = &f->log, .wall = 1 };
+  *state = f;
+  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, NULL, error, sizeof error) != 0 ||
+      hk_registry_new(&f->registry, &f->config, f->device) != 0 || hk_stage_new(&f->stage, 100000, 3) != 0 ||
+      hk_stage_open(f->stage, &f->source) != 0)
+    return -1;
+  f->intake.registry = f->registry;
+  f->intake.stage = f->stage;
+  return hk_lines_new(&f->lines, &f->intake, 3600000000000);
+}
+
+static int teardown(void **state)
+{
+  struct fixture *f = *state;
+  hk_lines_free(f->lines);
+  hk_stage_free(f->stage);
+  hk_registry_free(f->registry);
+  hk_device_close(f->device);
+  free(f);
+  return 0;
+}
+
+/* Reads lines, that come in pieces. */
+static void read_lines(struct fixture *f, const char *text, size_t piece)
+{
+  const struct hk_lines_from from = { .peer = "test", .quota = &f->quota, .unit = 1, .source = f->source };
+  struct hk_splitter splitter = { .max_line = 1024 };
+  for (size_t at = 0; at < strlen(text); at += piece) {
+    const size_t n = piece < strlen(text) - at ? piece : strlen(text) - at;
+    char *data = malloc(n + 1 + HK_LINE_BEHIND);
+    size_t used = 0;
+    memcpy(data, text + at, n);
+    memset(data + n, 0, 1 + HK_LINE_BEHIND);
+    while (hk_lines_read(f->lines, &from, &splitter, data, n, &used))
+      ;
+    hk_lines_flush(f->lines, f->source);
+    free(data);
+  }
+  hk_lines_end(f->lines, &from, &splitter);
+  hk_splitter_free(&splitter);
+}
+
+static uint32_t slot_of(struct fixture *f, const char *name)
+{
+  uint32_t slot;
+  return hk_registry_find(f->registry, name, strlen(name), &slot) == 0 ? slot : UINT32_MAX;
+}
+
+/* The points that were handed over since the last call, in order: "slot=value@time ...". */
+static const char *handed_over(struct fixture *f)
+{
+  static uint32_t slot[512], sources[512];
+  static int64_t time[512];
+  static double value[512];
+  static char out[8192];
+  size_t n = 0;
+  struct hk_batch batch = { .capacity = 512, .slot = slot, .time = time, .value = value };
+  hk_stage_fill(f->stage, &batch, batch.capacity, sources);
+  out[0] = 0;
+  for (uint32_t i = 0; i < batch.n; i++)
+    n += (size_t)snprintf(out + n, sizeof out - n, "%s%u=%g@%lld", i ? " " : "", slot[i], value[i], (long long)time[i]);
+  hk_stage_done(f->stage, &batch, sources);
+  return out;
+}
+
+static void points_arrive_in_order_however_lines_are_cut(void **state)
+{
+  struct fixture *f = *state;
+  static const char lines[] = "p,t=a f=1,g=2 1\np,t=b f=3 2\nbad\n\np,t=a g=4,s=\"x\",f=5 3\np,t=a f=-6\np,t=b f=7";
+  static const char expected[] = "0=1@1 1=2@1 2=3@2 1=4@3 0=5@3 0=-6@%lld 2=7@%lld";
+  char text[256];
+  for (size_t piece = sizeof lines; piece > 0; piece--) {
+    const long long wall = (long long)f->intake.wall + 1; /* the blank line has a time, too */
+    read_lines(f, lines, piece);
+    snprintf(text, sizeof text, expected, wall, wall + 1);
+    assert_string_equal(handed_over(f), text);
+  }
+  assert_int_equal(f->counters.lines, 6 * sizeof lines);
+  assert_int_equal(f->counters.bad_lines, sizeof lines);
+  assert_int_equal(f->counters.strings, sizeof lines);
+  assert_int_equal(f->counters.in, 7 * sizeof lines);
+}
+
+static void a_sensor_that_was_evicted_is_a_new_one(void **state)
+{
+  struct fixture *f = *state;
+  read_lines(f, "p1 value=1 1\n", 64);
+  assert_int_equal(slot_of(f, "p1"), 0);
+  hk_registry_evict(f->registry, 0);
+  read_lines(f, "p2 value=2 2\n", 64); /* in its slot */
+  assert_int_equal(slot_of(f, "p2"), 0);
+  read_lines(f, "p1 value=3 3\np2 value=4 4\np1 value=5 5\n", 64);
+  assert_int_equal(slot_of(f, "p1"), 1);
+  assert_string_equal(handed_over(f), "0=1@1 0=2@2 1=3@3 0=4@4 1=5@5");
+  hk_registry_evict(f->registry, 0);
+  hk_registry_evict(f->registry, 1);
+  read_lines(f, "p2 value=6 6\np1 value=7 7\n", 64); /* each in the other's slot */
+  assert_string_equal(handed_over(f), "1=6@6 0=7@7");
+}
+
+/* After 256 sensors in its slot a handle is good again. The series must have been forgotten by then. */
+static void a_handle_that_comes_round_again_does_not_mislead(void **state)
+{
+  struct fixture *f = *state;
+  char text[64];
+  hk_lines_free(f->lines);
+  assert_int_equal(hk_lines_new(&f->lines, &f->intake, 1), 0); /* a nanosecond of silence, and they go */
+  read_lines(f, "p_first value=1 1\n", 64);
+  for (int i = 0; i < 255; i++) {
+    hk_registry_evict(f->registry, 0);
+    snprintf(text, sizeof text, "p%d value=2 2\n", i);
+    read_lines(f, text, 64);
+  }
+  hk_registry_evict(f->registry, 0);
+  read_lines(f, "p_last value=3 3\n", 64);
+  assert_int_equal(slot_of(f, "p_last"), 0);
+  read_lines(f, "p_first value=4 4\n", 64);
+  assert_int_equal(slot_of(f, "p_first"), 1);
+}
+
+static void refused_names_leave_no_points(void **state)
+{
+  struct fixture *f = *state;
+  read_lines(
+      f, "p1 value=1 1\nx value=1 1\np2 value=2 2\np3 value=3 3\np4 value=4 4\np1 value=5 5\nx f=1,value=2\np4 value=6 6\n", 512);
+  assert_string_equal(handed_over(f), "0=1@1 1=2@2 2=3@3 0=5@5");
+  assert_int_equal(f->counters.in, 9);
+  assert_int_equal(f->counters.no_detector, 3);
+  assert_int_equal(f->counters.full, 2);
+  hk_registry_evict(f->registry, 1);
+  read_lines(f, "p4 value=7 7\n", 512); /* there is room now */
+  assert_string_equal(handed_over(f), "1=7@7");
+}
+
+static void more_fields_than_are_gathered(void **state)
+{
+  struct fixture *f = *state;
+  char text[8192];
+  size_t n = (size_t)snprintf(text, sizeof text, "p1 value=0 1\np1 value=0");
+  for (int i = 1; i < 300; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, ",value=%d", i);
+  (void)snprintf(text + n, sizeof text - n, " 2\np1 value=300 3\n");
+  struct hk_splitter splitter = { .max_line = sizeof text };
+  const struct hk_lines_from from = { .peer = "test", .quota = &f->quota, .unit = 1, .source = f->source };
+  char *data = calloc(1, sizeof text + 1 + HK_LINE_BEHIND);
+  size_t used = 0;
+  memcpy(data, text, strlen(text));
+  assert_true(hk_lines_read(f->lines, &from, &splitter, data, strlen(text), &used)); /* two lines, then it is enough */
+  assert_int_equal(f->counters.in, 301);
+  assert_false(hk_lines_read(f->lines, &from, &splitter, data, strlen(text), &used));
+  hk_lines_flush(f->lines, f->source);
+  assert_int_equal(f->counters.in, 302);
+  assert_int_equal(hk_stage_pending_of(f->stage, 0), 302);
+  free(data);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(names_are_told_apart),
+    cmocka_unit_test(hashes_are_keyed),
+    cmocka_unit_test(it_grows_with_its_names_and_forgets_few),
+    cmocka_unit_test(it_is_bounded),
+    cmocka_unit_test_setup_teardown(points_arrive_in_order_however_lines_are_cut, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_sensor_that_was_evicted_is_a_new_one, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_handle_that_comes_round_again_does_not_mislead, setup, teardown),
+    cmocka_unit_test_setup_teardown(refused_names_leave_no_points, setup, teardown),
+    cmocka_unit_test_setup_teardown(more_fields_than_are_gathered, setup, teardown),
+  };
+  return cmocka_run_group_tests_name("series", tests, NULL, NULL);
+}
