@@ -131,24 +131,27 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
   return HK_TURN_MORE;
 }
 
-/* Datagrams that were sent before a frame over TCP may still wait in their socket: they are read before what the frame says is
- * taken for the end. False: some may be left. */
-static bool feed_read(struct hk_connection *c)
+/* Datagrams that were sent before a PING or BYE may still wait in their socket: those that had come when it was read are taken before
+ * it is answered. */
+static enum hk_turn pong(struct hk_connection *c)
 {
-  return (c->feed.highest == 0 && c->bye_datagrams == 0) || hk_server_read_datagrams(c->server, c->bye_time);
+  if (!hk_server_read_datagrams(c->server, c->ping_time))
+    return HK_TURN_WAIT;
+  c->ping_time = 0;
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_ping_write(&w, HK_PONG, c->ping_tag, c->ping_token) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
 }
 
 static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
 {
-  uint64_t token;
-  if (hk_ping_read(f, &token) != 0)
+  if (hk_ping_read(f, &c->ping_token) != 0)
     return bad_payload(c, f);
-  (void)feed_read(c); /* PONG promises nothing of datagrams, but those that are here count */
-  uint8_t bytes[HK_FRAME_HEADER + 8];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_ping_write(&w, HK_PONG, f->tag, token) == 0)
-    reply(c, &w);
-  return HK_TURN_MORE;
+  c->ping_tag = f->tag;
+  c->ping_time = hk_now();
+  return pong(c);
 }
 
 static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
@@ -211,7 +214,8 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
-  if (!feed_read(c))
+  const bool feeds = c->feed.highest > 0 || c->bye_datagrams > 0;
+  if (feeds && !hk_server_read_datagrams(c->server, c->bye_time))
     return HK_TURN_WAIT;
   hk_feed_end(&c->feed, c->bye_datagrams, c->bye_points);
   if (hk_stage_pending(c->server->stage, c->source) > 0)
@@ -241,6 +245,8 @@ static enum hk_turn step(struct hk_connection *c)
   };
   if (c->leaving)
     return farewell(c);
+  if (c->ping_time != 0)
+    return pong(c);
   if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, hk_server_frame_points(c->server)))
     return HK_TURN_WAIT;
   struct hk_frame f;

@@ -117,6 +117,8 @@ void hk_udp_look(struct hk_listener *l)
     l->mark = now;
     l->before_mark = memory[SK_MEMINFO_RMEM_ALLOC];
   }
+  if (memory[SK_MEMINFO_RMEM_ALLOC] == 0) /* empty: known even while there is no room for what it might hold */
+    l->read_to = now;
 }
 
 /* Takes n datagrams of a recvmmsg at the time `now`. */

@@ -14,7 +14,7 @@ import time
 import unittest
 
 import harness
-from harness import BYE, FAREWELL, SCORED, SECOND, START, STATUS, UNSCORED, VALUES, frame, points, until
+from harness import BYE, FAREWELL, PING, PONG, SCORED, SECOND, START, STATUS, UNSCORED, VALUES, frame, points, until
 
 SMALL = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 
@@ -84,6 +84,20 @@ class Flow(harness.Case):
         self.assertEqual(udp['lost'] * 60, udp['lost_points'])
         self.assertGreater(udp['lost'], 0, 'the socket held everything: no overload')
         self.assertGreater(taken, 0, status)
+
+    def test_a_pong_comes_after_all_datagrams_that_were_there(self):
+        d, n = self.daemon(), 3000
+        with d.client() as c, d.connect('binary udp') as udp:
+            handle = c.register('s')[0]
+            for first in (0, n):  # the daemon knows nothing of the feed the first time
+                d.process.send_signal(signal.SIGSTOP)
+                for i in range(first, first + n):
+                    udp.send(points([handle], [START + i * SECOND], [0.5], c.feed, i + 1, i))
+                c.send(frame(PING, struct.pack('<Q', 77)))
+                d.process.send_signal(signal.SIGCONT)
+                while c.receive()[0] != PONG:
+                    pass
+                self.assertEqual(c.status()['udp']['datagrams'], first + n)
 
     def test_fault_16_reordered_repeated_and_lost_datagrams(self):
         d = self.daemon()
