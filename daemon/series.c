@@ -15,7 +15,7 @@
 #define ENTRIES 5u
 #define BUCKETS_LEAST 64u       /* of a new table */
 #define BUCKETS_MOST (1u << 19) /* 32 MiB */
-#define CROWDED 3u              /* names a bucket, on average, at which the table grows */
+#define CROWDED 32u             /* a table grows when more than one look in so many pushes a name out */
 #define HUGE_PAGE (2u << 20)
 
 struct bucket {
@@ -27,9 +27,9 @@ _Static_assert(sizeof(struct bucket) == 64, "a bucket is a cache line");
 
 struct hk_series {
   struct bucket *table;
-  uint32_t mask; /* buckets - 1 */
-  uint32_t most; /* buckets that it may grow to */
-  uint64_t count;
+  uint32_t mask;                                                        /* buckets - 1 */
+  uint32_t most;                                                        /* buckets that it may grow to */
+  uint64_t looks, pushed_out;                                           /* of late */
   uint8_t of_key[XXH3_SECRET_SIZE_MIN], of_field[XXH3_SECRET_SIZE_MIN]; /* secrets of the two hashes */
 };
 
@@ -84,15 +84,19 @@ void hk_series_mark(const struct hk_series *s, const struct hk_line *line, struc
   }
 }
 
-void hk_series_find(const struct hk_series *s, uint32_t n, const struct hk_mark *mark, uint32_t *handle)
+void hk_series_find(struct hk_series *s, uint32_t n, const struct hk_mark *mark, uint32_t *handle)
 {
   for (uint32_t i = 0; i < n; i++) {
     const struct bucket *b = &s->table[mark[i].place & s->mask];
-    uint32_t found = HK_NO_HANDLE;
+    uint32_t found =
+        0; /* every bit that differs from HK_NO_HANDLE; one entry at most has any. No branches, for they would go anywhere */
     for (uint32_t k = 0; k < ENTRIES; k++)
-      found = b->check[k] == mark[i].check ? b->handle[k] : found;
-    handle[i] = found;
+      found |= (b->handle[k] ^ HK_NO_HANDLE) & -(uint32_t)(b->check[k] == mark[i].check);
+    handle[i] = found ^ HK_NO_HANDLE;
   }
+  s->looks += n;
+  if (s->looks >= hk_series_room(s))
+    s->looks = s->pushed_out = 0;
 }
 
 /* A larger table, empty: what is missed now comes back from the registry. With no memory it stays as it is. */
@@ -107,12 +111,12 @@ static void grow(struct hk_series *s)
   free(s->table);
   s->table = table;
   s->mask = buckets - 1;
-  s->count = 0;
+  s->looks = s->pushed_out = 0;
 }
 
 void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t handle)
 {
-  if (s->count >= (uint64_t)CROWDED * (s->mask + 1) && s->mask + 1 < s->most)
+  if (s->pushed_out > hk_series_room(s) / CROWDED && s->mask + 1 < s->most)
     grow(s);
   struct bucket *b = &s->table[mark->place & s->mask];
   uint32_t at = ENTRIES;
@@ -123,8 +127,7 @@ void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t han
   if (at == ENTRIES) {
     at = b->next;
     b->next = (at + 1) % ENTRIES;
-  } else {
-    s->count += b->check[at] == 0;
+    s->pushed_out++;
   }
   b->check[at] = mark->check;
   b->handle[at] = handle;
@@ -133,15 +136,10 @@ void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t han
 void hk_series_clear(struct hk_series *s)
 {
   memset(s->table, 0, (s->mask + 1) * sizeof *s->table);
-  s->count = 0;
+  s->looks = s->pushed_out = 0;
 }
 
 uint64_t hk_series_room(const struct hk_series *s)
 {
   return (uint64_t)ENTRIES * (s->mask + 1);
-}
-
-uint64_t hk_series_count(const struct hk_series *s)
-{
-  return s->count;
 }

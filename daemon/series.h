@@ -6,7 +6,8 @@
  * stale: the caller checks it (hk_handle_good).
  *
  * Bounded: a name has one place, a cache line of five entries; a sixth name there takes the place of another one. The table
- * doubles, empty, while it is crowded, up to 32 MiB. Whoever is not found is looked up in the registry, at the usual cost.
+ * doubles, empty, while more than one look in 32 pushes a name out, up to 32 MiB. Whoever is not found is looked up in the
+ * registry, at the usual cost.
  *
  *   hk_series_mark for all points of some lines, then hk_series_find: memory is fetched in between.
  *
@@ -34,7 +35,7 @@ void hk_series_free(struct hk_series *series); /* NULL is fine */
 void hk_series_mark(const struct hk_series *series, const struct hk_line *line, struct hk_mark *mark);
 
 /* What handle was put in for each of n names; HK_NO_HANDLE for none. */
-void hk_series_find(const struct hk_series *series, uint32_t n, const struct hk_mark *mark, uint32_t *handle);
+void hk_series_find(struct hk_series *series, uint32_t n, const struct hk_mark *mark, uint32_t *handle);
 
 /* Remembers a handle. */
 void hk_series_put(struct hk_series *series, const struct hk_mark *mark, uint32_t handle);
@@ -42,8 +43,7 @@ void hk_series_put(struct hk_series *series, const struct hk_mark *mark, uint32_
 /* Forgets all: handles repeat after 256 sensors in one slot, and no entry must live that long. */
 void hk_series_clear(struct hk_series *series);
 
-/* Names it has room for, and names that it holds. */
+/* Names that it has room for; 12.8 bytes each. */
 uint64_t hk_series_room(const struct hk_series *series);
-uint64_t hk_series_count(const struct hk_series *series);
 
 #endif
