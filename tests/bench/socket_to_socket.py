@@ -13,6 +13,7 @@ sensors, on any machine. Cases: see CASES below; `all` is all of them. Standard 
 import argparse
 import json
 import os
+import signal
 import sys
 
 from load_run import ALERTS, SCORED, Bench, Failed, Feed, Tail
@@ -176,6 +177,7 @@ def main():
     unknown = [name for name in names if name not in CASES]
     if unknown:
         parser.error(f'no such case: {", ".join(unknown)}')
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     bench, results, failed = Bench(options), [], False
     for name in names:
         try:
