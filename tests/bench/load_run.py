@@ -180,8 +180,8 @@ def thread_shares(before, after, took):
 # One generator: how it feeds. What is None is the size's own.
 Feed = collections.namedtuple('Feed', 'sensors connections threads frame protocol layout rate prefix burst buffer',
                               defaults=(None, 16, 4, 4096, 'binary', 'tick', 0, 's', 65536, 0))
-# One subscriber process: what it wants.
-Tail = collections.namedtuple('Tail', 'what subscribers min_score glob one busy', defaults=(EVERYTHING, 1, 0.0, '', None, 0))
+# One subscriber process: what it wants; of: the number of the generator whose sensors it wants, None: all.
+Tail = collections.namedtuple('Tail', 'what subscribers min_score of one busy', defaults=(EVERYTHING, 1, 0.0, None, None, 0))
 
 
 class Bench:
@@ -233,10 +233,12 @@ class Bench:
                 mark = nanoseconds()
                 ticks = os.path.join(directory, 'ticks')
                 for i, tail in enumerate(tails):
-                    whole = len(feeds) == 1 and i == 0 and tail.what & EVERYTHING == EVERYTHING and not feeds[0].protocol.endswith('udp')
+                    of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
+                    whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
                     processes.append(Process(f'subscriber {i}', self.command('load_tail', {
                         'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
-                        'busy': tail.busy, 'mark': mark, 'glob': tail.glob, 'one': tail.one, 'ticks': ticks if whole else None})))
+                        'busy': tail.busy, 'mark': mark, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
+                        'ticks': f'{ticks}{of}' if whole and not tail.one else None})))
                 subscribers = list(processes)
                 for each in subscribers:
                     each.wait('subscribed')
@@ -244,7 +246,7 @@ class Bench:
                 for i, feed in enumerate(feeds):
                     p = Process(f'feeder {i}', self.command('load_feed', {
                         'port': daemon.port['binary tcp'], 'udp': daemon.port['binary udp'], 'line': daemon.port['line tcp'],
-                        'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': ticks + (str(i) if i else ''), 'warm': warm,
+                        'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': f'{ticks}{i}', 'warm': warm,
                         'warm-step': (fill + 1) * DAY if fill else 1024, 'seconds': seconds, 'mark': mark}))
                     feeders.append(p)
                     processes.append(p)
@@ -333,14 +335,16 @@ class Bench:
         for tail, got in zip(tails, result['subscribers']):
             for what in ('disorder', 'late', 'rejected'):
                 same(f'results {what}, and none', got[what], 0)
-            if tail.glob or tail.one or tail.min_score:
+            if tail.one or tail.min_score:
                 continue
             if tail.what & EVERYTHING == EVERYTHING:
-                same('results and left out, and points in', got['results'] + got['gap_results'], points['in'] * tail.subscribers)
+                owed = points['in'] if tail.of is None else sum(result['feeders'][tail.of][key] for key in ('warmed', 'sent'))
+                same('results and left out, and points in', got['results'] + got['gap_results'], owed * tail.subscribers)
                 if got['gap_results'] == 0:
-                    same('scored results, and points scored', got['scored'], points['scored'] * tail.subscribers)
                     same('sensors with another number of results than points, and none', got['incomplete'], 0)
-            if tail.what & ALERTS:
+                if got['gap_results'] == 0 and tail.of is None:
+                    same('scored results, and points scored', got['scored'], points['scored'] * tail.subscribers)
+            if tail.what & ALERTS and tail.of is None:
                 same('events and left out, and events', got['raised'] + got['corrected'] + got['cleared'] + got['gap_events'],
                      events * tail.subscribers)
         return faults

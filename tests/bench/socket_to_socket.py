@@ -45,7 +45,7 @@ def throughput(bench):
 
 def each(bench):
     """A time and an f64 a point, sensors out of order: 20 bytes a point instead of 8."""
-    return [bench.run('a time a point', [feed(bench, layout='each')])]
+    return [bench.run('a time a point', [feed(bench, layout='each')], fill=3)]
 
 
 def svd(bench):
@@ -53,27 +53,28 @@ def svd(bench):
 
 
 def line(bench):
-    return [bench.run('line protocol', [feed(bench, protocol='line')])]
+    return [bench.run('line protocol', [feed(bench, protocol='line', sensors=size(bench, 100000, 1000))], fill=3)]
 
 
 def udp(bench):
     rate = size(bench, 20e6, 20000)
-    return [bench.run('udp, 59 points a datagram', [feed(bench, protocol='binary-udp', frame=59, rate=rate)])]
+    return [bench.run('udp, 59 points a datagram', [feed(bench, protocol='binary-udp', frame=59, rate=rate)], fill=3)]
 
 
 def udp_flood(bench):
-    return [bench.run('udp, flooded', [feed(bench, protocol='binary-udp', frame=59)])]
+    return [bench.run('udp, flooded', [feed(bench, protocol='binary-udp', frame=59)], fill=3)]
 
 
 def udp_single(bench):
     rate = size(bench, 1e6, 2000)
     load = feed(bench, protocol='binary-udp', frame=1, rate=rate, sensors=size(bench, 100000, 200))
-    return [bench.run('udp, 1 point a datagram', [load])]
+    return [bench.run('udp, 1 point a datagram', [load], fill=3)]
 
 
 def line_udp(bench):
     rate = size(bench, 4e6, 5000)
-    return [bench.run('line protocol, udp', [feed(bench, protocol='line-udp', frame=28, rate=rate)])]
+    return [bench.run('line protocol, udp', [feed(bench, protocol='line-udp', frame=28, rate=rate, sensors=size(bench, 100000, 1000))],
+                      fill=3)]
 
 
 def alerts(bench):
@@ -116,25 +117,32 @@ def subscribers(bench):
             bench.run('4 subscribers to everything', [feed(bench)], [Tail() for _ in range(4)], fill=3)]
 
 
+def quarters(bench):
+    """Four generators and four subscribers, each to everything of one: where one subscriber would be the bound."""
+    n = size(bench, 250000, 250)
+    feeds = [feed(bench, sensors=n, connections=size(bench, 4, 1), threads=1, prefix=prefix) for prefix in 'abcd']
+    return [bench.run('four of each', feeds, [Tail(of=i) for i in range(4)])]
+
+
 def fairness(bench):
     """Polite connections at a low rate, alone and beside one that floods; latencies are those of the polite ones."""
     n = size(bench, 100, 5)
     polite = Feed(sensors=10 * n, connections=n, threads=1, frame=10, rate=size(bench, 100000, 500), prefix='p')
     flood = Feed(sensors=size(bench, 100000, 500), connections=1, threads=1, frame=4096, prefix='f')
-    return [bench.run('polite connections alone', [polite], [eager(bench, glob='p*')]),
-            bench.run('polite beside a flood', [polite, flood], [eager(bench, glob='p*'), Tail()])]
+    return [bench.run('polite connections alone', [polite], [eager(bench, of=0)]),
+            bench.run('polite beside a flood', [polite, flood], [eager(bench, of=0), Tail(of=1)])]
 
 
 CASES = {f.__name__: f for f in (throughput, each, svd, line, udp, udp_flood, udp_single, line_udp, alerts, min_score, latency, lone,
-                                 sensors, connections, subscribers, fairness)}
+                                 sensors, connections, subscribers, quarters, fairness)}
 
 
 def show(result):
     first, feeders = result['subscribers'][0], result['feeders']
     got, left_out = (sum(s[key] for s in result['subscribers']) for key in ('marked', 'gap_results'))
     print(f"{result['case']}: {result['sensors']} sensors")
-    print(f"  {result['in_per_s'] * 1e-6:.3f} M points/s in, {result['scored_per_s'] * 1e-6:.3f} M/s scored, {first['rate'] * 1e-6:.3f} M/s "
-          f"delivered to the first subscriber; {result['points_a_batch']} points a batch")
+    print(f"  {result['in_per_s'] * 1e-6:.3f} M points/s in, {result['scored_per_s'] * 1e-6:.3f} M/s scored, {sum(s['rate'] for s in result['subscribers']) * 1e-6:.3f} M/s "
+          f"delivered; {result['points_a_batch']} points a batch")
     print(f"  {sum(f['sent'] for f in feeders)} sent, {result['lost']} lost, {got} results, {left_out} left out; "
           f"started in {result['start_s']} s, registered in {result['setup_s']} s, warm in {result['warm_s']} s, all over after {result['took_s']} s")
     if first['timed'] and any(f['frames'] for f in feeders):
