@@ -41,17 +41,18 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
   const uint32_t *index = chosen->index ? chosen->index + first : NULL;
-  for (uint32_t k = 0; index && k < n; k++) {
-    const uint32_t i = index[k];
-    time[k] = b->time[i];
-    value[k] = b->value[i];
-    handle[k] = handles[b->slot[i]];
-    score[k] = b->score[i];
-    state[k] = b->state[i];
-  }
+  /* A loop a column: the reads of one do not wait for those of another. */
+  for (uint32_t k = 0; index && k < n; k++)
+    time[k] = b->time[index[k]];
+  for (uint32_t k = 0; index && values && k < n; k++)
+    value[k] = b->value[index[k]];
+  for (uint32_t k = 0; k < n; k++)
+    handle[k] = handles[b->slot[index ? index[k] : first + k]];
+  for (uint32_t k = 0; index && k < n; k++)
+    score[k] = b->score[index[k]];
+  for (uint32_t k = 0; index && k < n; k++)
+    state[k] = b->state[index[k]];
   if (!index) {
-    for (uint32_t k = 0; k < n; k++)
-      handle[k] = handles[b->slot[first + k]];
     time = b->time + first;
     value = b->value + first;
     score = b->score + first;

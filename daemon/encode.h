@@ -8,7 +8,7 @@
 #include "daemon/registry.h"
 #include "daemon/view.h"
 
-#define HK_RESULTS_FRAME 16384u /* results in one frame: what is made of one stays in a core's cache until it is sent */
+#define HK_RESULTS_FRAME 32768u /* results in one frame: what is made of one stays in a core's cache until it is sent */
 
 /* Results first..first+n-1 of those chosen of a batch; binary: at most HK_RESULTS_FRAME, one frame. values: with the points'
  * values (text always has them). Text needs the registry's names: between hk_registry_read and hk_registry_read_end. */

@@ -1,4 +1,4 @@
-/* Choosing is done in blocks where it can be: a score is compared without a branch, and blocks without a hit are skipped. */
+/* Scores are compared a block at a time, without a branch; what follows is work for each hit. */
 #include "daemon/view.h"
 
 #include "daemon/glob.h"
@@ -418,35 +418,42 @@ static inline uint32_t keeps(struct limits l, float score)
   return (uint32_t)(score >= l.least) | ((uint32_t)(score != score) & l.unscored);
 }
 
+/* Bit i: whether the limits keep score[i] of a block. */
+static uint64_t keeps_of_block(struct limits limits, const float *score)
+{
+  uint8_t keep[BLOCK];
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < BLOCK; i++)
+    keep[i] = (uint8_t)keeps(limits, score[i]);
+  for (uint32_t i = 0; i < BLOCK; i += 8) {
+    uint64_t bytes; /* the product has byte k's bit at 56 + k */
+    memcpy(&bytes, keep + i, sizeof bytes);
+    mask |= (bytes * 0x0102040810204080u >> 56) << i;
+  }
+  return mask;
+}
+
 /* Indices of the results that are within the limits and whose slots are in the set (NULL: any). out has room for all. */
 static uint32_t sift(const struct hk_batch *b, struct limits limits, const uint64_t *set, uint32_t *out)
 {
-  uint32_t n = 0;
-  for (uint32_t at = 0; at < b->n; at += BLOCK) {
-    const float *score = b->score + at;
-    const uint32_t *slot = b->slot + at;
-    const uint32_t size = b->n - at < BLOCK ? b->n - at : BLOCK;
-    uint32_t kept = 0;
-    if (size == BLOCK)
-      for (uint32_t i = 0; i < BLOCK; i++)
-        kept += keeps(limits, score[i]);
-    if (size == BLOCK && kept == 0)
-      continue;
-    if (kept == BLOCK && !set) {
+  uint32_t n = 0, at = 0;
+  for (; b->n - at >= BLOCK; at += BLOCK) {
+    uint64_t mask = keeps_of_block(limits, b->score + at);
+    if (mask == UINT64_MAX && !set) {
       for (uint32_t i = 0; i < BLOCK; i++)
         out[n + i] = at + i;
       n += BLOCK;
-    } else if (!set) {
-      for (uint32_t i = 0; i < size; i++) {
-        out[n] = at + i;
-        n += keeps(limits, score[i]);
-      }
-    } else {
-      for (uint32_t i = 0; i < size; i++) {
-        out[n] = at + i;
-        n += keeps(limits, score[i]) & (uint32_t)bit(set, slot[i]);
-      }
+      continue;
     }
+    for (; mask != 0; mask &= mask - 1) {
+      const uint32_t i = at + (uint32_t)__builtin_ctzll(mask);
+      out[n] = i;
+      n += set ? bit(set, b->slot[i]) : 1;
+    }
+  }
+  for (; at < b->n; at++) {
+    out[n] = at;
+    n += keeps(limits, b->score[at]) & (uint32_t)(set ? bit(set, b->slot[at]) : 1);
   }
   return n;
 }
