@@ -244,13 +244,12 @@ static void settle(struct fixture *f)
 
 /* --- what is due --- */
 
-static void make_batch(struct fixture *f)
+static void make_batch(struct fixture *f, uint32_t n)
 {
-  static const uint32_t sizes[] = { 1, 2, 63, 64, 1000, 32768, 32769, POINTS };
   struct hk_batch *b = f->batch;
   const uint32_t slots = hk_registry_slots(f->registry), times = number(f, 4), bad = number(f, 3);
   b->kind = HK_BATCH_POINTS;
-  b->n = sizes[number(f, 8)];
+  b->n = n;
   b->n_events = number(f, 20);
   uint32_t slot = number(f, slots);
   for (uint32_t i = 0; i < b->n; i++) {
@@ -322,6 +321,7 @@ static void everyone_gets_what_is_due(void **state)
     { "m*", HANKEL_UNSCORED | HANKEL_VALUES, 0 },
     { "m100", HANKEL_NOTICES, 0 },
   };
+  static const uint32_t sizes[] = { 1, 2, 63, 64, 1000, 32768, 32769, POINTS };
   uint32_t sensors = 0;
   for (; sensors < 200; sensors++)
     add(f, sensors);
@@ -344,7 +344,7 @@ static void everyone_gets_what_is_due(void **state)
       if (number(f, 2))
         add(f, number(f, 2) ? number(f, 20) : sensors++);
     }
-    make_batch(f);
+    make_batch(f, sizes[number(f, 8)]);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
     hk_publish(f->publisher, f->batch);
@@ -368,10 +368,7 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
   for (int i = 0; i < SUBSCRIBERS; i++)
     subscribe(f, f->peer[i], i % 2 ? "m*" : "", all, 0);
   for (int round = 0; round < 300; round++) {
-    make_batch(f);
-    f->batch->n = POINTS;
-    for (uint32_t i = 0; i < f->batch->n; i++)
-      f->batch->slot[i] = i % 1000;
+    make_batch(f, POINTS);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
     hk_publish(f->publisher, f->batch);

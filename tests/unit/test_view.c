@@ -171,7 +171,7 @@ static void chosen_as_by_looking_at_everything(void **state)
   static const float least[] = { 0, 0.5f, 0.9f, 0.99f, 1 };
   struct hk_view *open[VIEWS];
   uint32_t n_open = 0, sensors = 0;
-  for (int round = 0; round < 600; round++) {
+  for (int round = 0; round < 300; round++) {
     /* Views come and go; sensors come, and go, and other ones take their slots. */
     if (n_open < VIEWS && number(f, 3) == 0)
       open[n_open++] = view(f, globs[number(f, 20)], 1 + number(f, 31), least[number(f, 5)]);
@@ -184,7 +184,7 @@ static void chosen_as_by_looking_at_everything(void **state)
         hk_view_close(f->views, open[i]);
       open[i] = open[--n_open];
     }
-    for (uint32_t more = number(f, round < 200 ? 3 : 60); more > 0 && sensors < 4000; more--)
+    for (uint32_t more = number(f, round < 100 ? 3 : 60); more > 0 && sensors < 4000; more--)
       add(f, sensors++);
     for (uint32_t less = number(f, 10) ? 0 : 8; less > 0 && sensors > 10; less--) {
       const uint32_t slot = number(f, hk_registry_slots(f->registry));
