@@ -19,8 +19,8 @@ const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_bac
   return words[0] ? words : strerror(-status);
 }
 
-int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
-                    void (*ready)(void *arg), void *arg, char *error, size_t size)
+int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config,
+                    const struct hk_backend_wish *wish, char *error, size_t size)
 {
   struct hk_detector *detectors = calloc(config->n_detectors, sizeof *detectors);
   if (!detectors) {
@@ -32,12 +32,13 @@ int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind,
   const struct hk_backend_config c = {
     .detectors = detectors,
     .n_detectors = config->n_detectors,
-    .max_sensors = config->max_sensors,
+    .max_sensors = (config->max_sensors + wish->of - 1) / wish->of,
     .threads = config->threads,
-    .memory = memory,
+    .memory = wish->memory,
     .in_flight = HK_IN_FLIGHT,
-    .ready = ready,
-    .ready_arg = arg,
+    .ready = wish->ready,
+    .ready_arg = wish->arg,
+    .device = wish->number,
   };
   const int status = kind->open(out, &c, error, size);
   free(detectors);

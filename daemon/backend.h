@@ -20,10 +20,18 @@ struct hk_backend_kind {
 /* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */
 extern const struct hk_backend_kind hk_backend_kinds[];
 
-/* Opens the backend of a choice (not auto), for the detectors and sensors of the configuration. memory: bytes that sensors may
- * take, 0 = no limit. 0, or a negative errno with a message. */
-int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
-                    void (*ready)(void *arg), void *arg, char *error, size_t size);
+/* What whoever opens a backend wants of it, beside what the configuration says. */
+struct hk_backend_wish {
+  uint64_t memory;     /* bytes that sensors may take, 0 = no limit */
+  uint32_t number, of; /* which of so many backends it is, that share the sensors; the number is that of the GPU, too */
+  void (*ready)(void *arg);
+  void *arg;
+};
+
+/* Opens the backend of a choice (not auto), for the detectors and sensors of the configuration. 0, or a negative errno with a
+ * message. */
+int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config,
+                    const struct hk_backend_wish *wish, char *error, size_t size);
 
 /* Why a backend failed, in words. */
 const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status);

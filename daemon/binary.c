@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
+#define FIRST_FRAME 4096        /* bytes of a payload before HELLO */
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
 {
@@ -45,11 +45,13 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
     return bad_payload(c, f);
   hk_log(&c->server->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)client.length, client.data);
   c->greeted = true;
-  c->feed_number = hk_server_feed_number(c->server, c);
+  const uint64_t feed = hk_seat_open(c->seat, c->source);
+  if (feed == 0)
+    hk_log(&c->server->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
   c->inbox.max_length = (uint32_t)c->server->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  const struct hk_welcome welcome = { c->feed_number, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION) };
+  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION) };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
     reply(c, &w);
   return HK_TURN_MORE;
@@ -68,8 +70,8 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
     for (uint32_t i = 0; i < n; i++) {
       const struct hk_string name = hk_name_next(&names);
       uint32_t slot;
-      reasons[i] = (uint32_t)hk_registry_take(c->server->registry, name.data, name.length, &slot);
-      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->registry, slot) : HK_NO_HANDLE;
+      reasons[i] = (uint32_t)hk_registry_take(c->server->shards.registry, name.data, name.length, &slot);
+      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->shards.registry, slot) : HK_NO_HANDLE;
       if (reasons[i] != 0)
         hk_intake_refused(&c->loop->intake, (int)reasons[i], name.data, name.length);
     }
@@ -106,7 +108,7 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
   if (code != 0)
     return bad_payload(c, f);
   const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob };
-  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, &wanted);
+  const int status = hk_connection_subscribe(c, &wanted);
   if (status == -ENOSPC)
     return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
                  "too many different subscriptions; max_subscriptions in the configuration limits them");
@@ -123,7 +125,7 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
 {
   if (hk_empty_read(f) != 0)
     return bad_payload(c, f);
-  hk_unsubscribe(c->loop->publisher, &c->subscriber);
+  hk_connection_unsubscribe(c);
   uint8_t bytes[HK_FRAME_HEADER];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
@@ -135,7 +137,7 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
  * it is answered. */
 static enum hk_turn pong(struct hk_connection *c)
 {
-  if (!hk_server_read_datagrams(c->server, c->ping_time))
+  if (!hk_server_read_datagrams(c->loop, c->ping_time))
     return HK_TURN_WAIT;
   c->ping_time = 0;
   uint8_t bytes[HK_FRAME_HEADER + 8];
@@ -159,7 +161,7 @@ static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
   if (hk_empty_read(f) != 0)
     return bad_payload(c, f);
   struct hk_buffer json = { 0 };
-  hk_status_json(c->server, &json);
+  hk_status_json(c->loop, &json);
   const size_t size = HK_FRAME_HEADER + json.size;
   uint8_t *bytes = json.failed ? NULL : malloc(size);
   struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
@@ -214,11 +216,11 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
-  const bool feeds = c->feed.highest > 0 || c->bye_datagrams > 0;
-  if (feeds && !hk_server_read_datagrams(c->server, c->bye_time))
+  const bool feeds = hk_seat_fed(c->seat) || c->bye_datagrams > 0;
+  if (feeds && !hk_server_read_datagrams(c->loop, c->bye_time))
     return HK_TURN_WAIT;
-  hk_feed_end(&c->feed, c->bye_datagrams, c->bye_points);
-  if (hk_stage_pending(c->server->stage, c->source) > 0)
+  hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
+  if (hk_source_pending(c->source) > 0)
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER];

@@ -55,6 +55,8 @@ static const struct key {
   { "device_timeout", DURATION, offsetof(struct hk_config, device_timeout), 10 * SECOND, SECOND, 0, NULL, true },
   { "log_level", WORD, offsetof(struct hk_config, log_level), HK_LOG_INFO, 0, 0, levels, false },
   { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
+  { "loops", NUMBER, offsetof(struct hk_config, loops), 0, 0, 64, NULL, false },
+  { "busy_poll", DURATION, offsetof(struct hk_config, busy_poll), 0, 0, 0, NULL, true },
   { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
   { "max_connections", NUMBER, offsetof(struct hk_config, max_connections), 1024, 1, 65535, NULL, false },
   { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 1024, 1, 65535, NULL, false },

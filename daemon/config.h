@@ -42,6 +42,7 @@ struct hk_config {
   uint32_t on_device_failure; /* enum hk_device_failure; once read it is not auto */
   uint32_t log_level;         /* enum hk_level */
   uint32_t threads;           /* of the cpu backend; 0 = one for each core */
+  uint32_t loops;             /* event loops; 0 = by cores */
   uint32_t max_sensors;       /* 1..16,777,215 */
   uint32_t max_connections;   /* over TCP, all listeners together */
   uint32_t max_subscriptions; /* different ones at one time */
@@ -51,6 +52,7 @@ struct hk_config {
   uint64_t max_frame;         /* bytes */
   uint64_t max_line;          /* bytes */
   uint64_t queue;             /* bytes waiting for one subscriber */
+  int64_t busy_poll;          /* ns that a shard looks for work before it sleeps */
   int64_t device_timeout;     /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
   int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
   int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */

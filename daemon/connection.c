@@ -2,10 +2,13 @@
 #include "daemon/connection.h"
 
 #include "daemon/server.h"
+#include "daemon/text.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#define KEEPALIVE 60              /* s of silence before a peer is asked whether it still is there */
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define LINES_BUFFER 65536
@@ -13,14 +16,21 @@
   (512u << 10) /* bytes taken from one connection in a turn of the loop, more or less, before others are looked at */
 #define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
 
+static const struct hk_connection_kind *const kinds[] = {
+  [HK_PROTOCOL_BINARY] = &hk_binary_kind,
+  [HK_PROTOCOL_LINE] = &hk_line_kind,
+  [HK_PROTOCOL_TEXT] = &hk_text_kind,
+};
+
 static void on_close(uv_handle_t *handle)
 {
   struct hk_connection *c = handle->data;
-  struct hk_server *server = c->server;
   hk_inbox_free(&c->inbox);
   hk_splitter_free(&c->splitter);
   free(c->data);
-  hk_server_remove(server, c);
+  hk_loop_remove(c->loop, c);
+  if (c->seat)
+    hk_seats_give(&c->server->seats, c->seat, &c->loop->counters);
   free(c);
 }
 
@@ -30,8 +40,9 @@ void hk_connection_close(struct hk_connection *c)
     return;
   c->state = HK_CLOSED;
   hk_log_peer_gone(&c->server->log, &c->quota, c->peer);
-  hk_unsubscribe(c->loop->publisher, &c->subscriber);
-  hk_stage_close(c->server->stage, c->source);
+  hk_connection_unsubscribe(c);
+  hk_seat_shut(c->seat);
+  hk_source_close(c->source);
   uv_close((uv_handle_t *)&c->tcp, on_close);
 }
 
@@ -118,7 +129,7 @@ static void park(struct hk_connection *c)
 {
   read_stop(c);
   if (!c->parked)
-    hk_server_park(c->server, c);
+    hk_loop_park(c->loop, c);
 }
 
 /* Takes what came, as far as it goes. */
@@ -167,13 +178,87 @@ static void on_wrote(struct hk_subscriber *s, int status)
     go_on(c);
 }
 
+struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, int fd)
+{
+  struct hk_connection *c = calloc(1, sizeof *c);
+  if (!c || !(c->source = hk_source_new())) {
+    free(c);
+    return NULL;
+  }
+  c->fd = fd;
+  c->server = server;
+  c->listener = listener;
+  c->kind = kinds[listener->protocol];
+  c->splitter.max_line = listener->protocol == HK_PROTOCOL_TEXT ? HK_LINE_MAX_LEAST : (uint32_t)server->config->max_line;
+  return c;
+}
+
+void hk_connection_abandon(struct hk_connection *c)
+{
+  close(c->fd);
+  hk_source_close(c->source);
+  if (c->seat)
+    hk_seats_give(&c->server->seats, c->seat, &c->loop->counters);
+  atomic_fetch_sub(&c->loop->n_connections, 1);
+  free(c);
+}
+
+static void name_peer(struct hk_connection *c)
+{
+  struct sockaddr_storage address;
+  int length = sizeof address;
+  if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&address, &length) == 0)
+    hk_address_format((const struct sockaddr *)&address, c->peer);
+  else
+    snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
+}
+
 void hk_connection_start(struct hk_connection *c)
 {
+  struct hk_server *server = c->server;
+  if (uv_tcp_init(&c->loop->uv, &c->tcp) != 0) {
+    hk_connection_abandon(c);
+    return;
+  }
   c->tcp.data = c;
+  hk_loop_add(c->loop, c);
+  if (uv_tcp_open(&c->tcp, c->fd) != 0) {
+    close(c->fd);
+    hk_connection_close(c);
+    return;
+  }
+  c->fd = -1;
+  name_peer(c);
+  /* neither is vital */
+  (void)uv_tcp_nodelay(&c->tcp, 1);
+  (void)uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE);
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
   c->opened = c->heard = hk_now();
   go_on(c);
+  if (!c->seat) {
+    hk_count(&c->loop->counters.refused, 1);
+    hk_log_peer(&server->log, &server->crowded, HK_LOG_WARNING, "connections",
+                "%s was refused: there are %u connections already (max_connections)", c->peer, server->max_connections);
+    hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
+    return;
+  }
+  hk_count(&c->loop->counters.accepted, 1);
+  if (c->kind == &hk_text_kind)
+    hk_text_greet(c);
+}
+
+int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
+{
+  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, wanted);
+  hk_loop_subscribed(c->loop);
+  return status;
+}
+
+void hk_connection_unsubscribe(struct hk_connection *c)
+{
+  hk_unsubscribe(c->loop->publisher, &c->subscriber);
+  hk_loop_subscribed(c->loop);
 }
 
 void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
@@ -200,7 +285,8 @@ void hk_connection_finish(struct hk_connection *c)
     return;
   c->state = HK_LINGERING;
   c->deadline = hk_now() + LINGER;
-  hk_unsubscribe(c->loop->publisher, &c->subscriber);
+  hk_connection_unsubscribe(c);
+  hk_seat_shut(c->seat);
   c->shutdown.data = c;
   if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
     hk_connection_close(c);
@@ -223,6 +309,13 @@ void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *mess
     c->kind->tell(c, code, message);
 }
 
+/* ns: when something last came, over TCP or UDP. */
+static int64_t heard(const struct hk_connection *c)
+{
+  const int64_t datagram = c->seat ? c->seat->heard : 0;
+  return datagram > c->heard ? datagram : c->heard;
+}
+
 void hk_connection_tick(struct hk_connection *c, int64_t now)
 {
   const struct hk_config *config = c->server->config;
@@ -240,7 +333,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
   } else if (c->kind == &hk_binary_kind && !c->greeted && now - c->opened > config->handshake) {
     hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "no HELLO came within the handshake deadline");
-  } else if (config->idle > 0 && !c->subscriber.view && !c->parked && now - c->heard > config->idle) {
+  } else if (config->idle > 0 && !c->subscriber.view && !c->parked && now - heard(c) > config->idle) {
     hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
   }

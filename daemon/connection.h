@@ -19,7 +19,7 @@
 #include "daemon/config.h"
 #include "daemon/log.h"
 #include "daemon/publish.h"
-#include "proto/feed.h"
+#include "daemon/seats.h"
 #include "proto/frame.h"
 #include "proto/line.h"
 
@@ -56,7 +56,7 @@ struct hk_connection {
   struct hk_loop *loop; /* whose thread it is on */
   const struct hk_config_listener *listener;
   const struct hk_connection_kind *kind;
-  struct hk_connection *next, *previous; /* of the loop */
+  struct hk_connection *next, *previous; /* of the loop; next also of those that are on their way to it */
   struct hk_connection *next_parked;
   bool parked;
   bool unread; /* too many of its replies are not sent: it goes on once they are */
@@ -67,8 +67,9 @@ struct hk_connection {
   uint64_t turn; /* of the loop, in which bytes last came, */
   size_t came;   /* and how many did */
   enum hk_connection_state state;
-  uint32_t index;  /* among the server's connections */
-  uint32_t source; /* of its points in the stage */
+  int fd;                   /* until it is started on its loop; then -1 */
+  struct hk_seat *seat;     /* NULL: there was none; it is to be refused */
+  struct hk_source *source; /* of its points */
   char peer[HK_ADDRESS_MAX];
   int64_t opened;   /* ns */
   int64_t heard;    /* ns: when bytes last came */
@@ -86,8 +87,6 @@ struct hk_connection {
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
-  uint64_t feed_number;
-  struct hk_feed feed;
 
   /* line and text */
   struct hk_splitter splitter;
@@ -95,8 +94,15 @@ struct hk_connection {
   size_t start, size; /* of what was read and is not taken yet; bytes read */
 };
 
-/* Takes over a connection that a listener has accepted on c->tcp. */
+/* A connection that a listener has accepted, to be started on a loop. It owns fd. NULL: no memory; fd is still the caller's. */
+struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, int fd);
+/* Begins to serve, on c->loop, whose thread calls it. */
 void hk_connection_start(struct hk_connection *c);
+/* Frees one that is not to be started any more. */
+void hk_connection_abandon(struct hk_connection *c);
+/* As hk_subscribe and hk_unsubscribe. */
+int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted);
+void hk_connection_unsubscribe(struct hk_connection *c);
 /* Goes on after a park. */
 void hk_connection_go_on(struct hk_connection *c);
 /* Sends a reply (copied). When it cannot be sent the connection is closed. */

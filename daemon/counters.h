@@ -47,6 +47,7 @@ struct hk_counters {
 
   hk_counter accepted, refused;       /* connections */
   hk_counter timed_out, cut_off;      /* closed for silence; subscribers closed because they did not read */
+  hk_counter launched;                /* points that were put into a batch */
   hk_counter gap_results, gap_events; /* left out for slow subscribers */
   hk_counter batches;
 };
@@ -70,6 +71,12 @@ static inline void hk_counters_sum(struct hk_counters *sum, const struct hk_coun
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
   return c->unknown_handle + c->full + c->no_detector + c->failed + c->device_lost;
+}
+
+/* Of a sum: points that were accepted and are in no batch yet. */
+static inline uint64_t hk_counters_waiting(const struct hk_counters *c)
+{
+  return c->in - c->launched - c->unknown_handle - c->full - c->no_detector;
 }
 
 /* Of a sum. */

@@ -6,30 +6,48 @@
 #include <string.h>
 #include <time.h>
 
+static void end(struct hk_device *d)
+{
+  pthread_mutex_destroy(&d->lock);
+  pthread_mutex_destroy(&d->calls);
+  free(d);
+}
+
 static void on_ready(void *arg)
 {
   struct hk_device *d = arg;
   pthread_mutex_lock(&d->lock);
   if (d->wake)
-    (void)uv_async_send(d->wake); /* fails on a handle that is closing only, and that comes after the device's end */
+    hk_wake_up(d->wake, HK_WAKE_WORK);
   pthread_mutex_unlock(&d->lock);
 }
 
-static int make_batches(struct hk_device *d, char *error, size_t size)
+static void parcel_free(struct hk_parcel *p)
 {
-  for (unsigned i = 0; i <= HK_IN_FLIGHT; i++) {
-    struct hk_batch *b = d->batches[i] = hk_batch_new(d->backend, d->kind->batch);
-    if (!b || !(b->owner = calloc(d->kind->batch, sizeof(uint32_t)))) {
+  if (!p)
+    return;
+  hk_batch_free(p->batch);
+  free(p->runs);
+  free(p);
+}
+
+static int make_parcels(struct hk_device *d, char *error, size_t size)
+{
+  for (unsigned i = 0; i <= HK_BATCHES; i++) {
+    struct hk_parcel *p = d->parcels[i] = calloc(1, sizeof *p);
+    if (!p || !(p->batch = hk_batch_new(d->backend, d->kind->batch)) || !(p->runs = calloc(d->kind->batch, sizeof *p->runs))) {
       snprintf(error, size, "no memory for batches of %u points", d->kind->batch);
       return -ENOMEM;
     }
-    b->kind = i == HK_IN_FLIGHT ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
+    p->device = d;
+    p->batch->owner = p;
+    p->batch->kind = i == HK_BATCHES ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
   }
   return 0;
 }
 
 int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
-                   uv_async_t *wake, char *error, size_t size)
+                   const struct hk_device_place *place, char *error, size_t size)
 {
   struct hk_device *d = calloc(1, sizeof *d);
   if (!d) {
@@ -37,16 +55,17 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
     return -ENOMEM;
   }
   d->kind = kind;
-  d->wake = wake;
+  d->wake = place->wake;
   pthread_mutex_init(&d->lock, NULL);
-  int status = hk_backend_open(&d->backend, kind, config, memory, on_ready, d, error, size);
+  pthread_mutex_init(&d->calls, NULL);
+  const struct hk_backend_wish wish = { memory, place->number, place->of, on_ready, d };
+  int status = hk_backend_open(&d->backend, kind, config, &wish, error, size);
   if (status != 0) {
-    pthread_mutex_destroy(&d->lock);
-    free(d);
+    end(d);
     return status;
   }
-  if (wake)
-    status = make_batches(d, error, size);
+  if (place->wake)
+    status = make_parcels(d, error, size);
   if (status != 0) {
     hk_device_close(d);
     return status;
@@ -56,36 +75,27 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
 }
 
 int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds, const struct hk_config *config,
-                     uv_async_t *wake, char *excuse, size_t excuse_size, char *error, size_t size)
+                     const struct hk_device_place *place, char *excuse, size_t excuse_size, char *error, size_t size)
 {
   excuse[0] = 0;
   if (config->backend != HK_BACKEND_AUTO) {
-    const int status = hk_device_open(out, &kinds[config->backend], config, config->memory, wake, error, size);
+    const int status = hk_device_open(out, &kinds[config->backend], config, config->memory, place, error, size);
     const size_t length = status != 0 ? strlen(error) : 0;
     if (status == -ENODEV)
       snprintf(error + length, size - length, "; backend = cuda needs a GPU and its driver, backend = auto goes on without");
     return status;
   }
-  if (hk_device_open(out, &kinds[HK_BACKEND_CUDA], config, config->memory, wake, excuse, excuse_size) == 0)
+  if (hk_device_open(out, &kinds[HK_BACKEND_CUDA], config, config->memory, place, excuse, excuse_size) == 0)
     return 0;
-  return hk_device_open(out, &kinds[HK_BACKEND_CPU], config, config->memory, wake, error, size);
+  return hk_device_open(out, &kinds[HK_BACKEND_CPU], config, config->memory, place, error, size);
 }
 
 /* All but the memory of the device itself. */
 static void release(struct hk_device *d)
 {
-  for (unsigned i = 0; i <= HK_IN_FLIGHT; i++) {
-    if (d->batches[i])
-      free(d->batches[i]->owner);
-    hk_batch_free(d->batches[i]);
-  }
+  for (unsigned i = 0; i <= HK_BATCHES; i++)
+    parcel_free(d->parcels[i]);
   d->backend->ops->close(d->backend);
-}
-
-static void end(struct hk_device *d)
-{
-  pthread_mutex_destroy(&d->lock);
-  free(d);
 }
 
 void hk_device_close(struct hk_device *d)
@@ -101,6 +111,10 @@ static void *close_when_done(void *arg)
     d->backend->ops->wait(d->backend);
     while (d->in_flight > 0 && d->backend->ops->reap(d->backend))
       d->in_flight--;
+  }
+  while (atomic_load_explicit(&d->lent, memory_order_acquire) > 0) {
+    const struct timespec moment = { 0, 1000000 };
+    (void)nanosleep(&moment, NULL);
   }
   release(d);
   return NULL;

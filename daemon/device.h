@@ -1,40 +1,52 @@
-/* Device: an opened backend, the batches in its memory, and the wake-up from its threads.
+/* Device: an opened backend, the parcels with batches in its memory, and the wake-up from its threads.
  *
  *   hk_device_open -> (batches go to and fro)... -> hk_device_close
  *                                                -> hk_device_abandon -> hk_device_bury
  *
- * A device that failed or hangs is abandoned whole: a thread of its own waits for what is in flight, frees the batches and
- * closes the backend, however long that takes. On a device that hangs it takes for ever; then thread, batches and backend
- * are left behind until the process ends, which is deliberate: whatever the device may still write to must stay.
+ * A device that failed or hangs is abandoned whole: a thread of its own waits for what is in flight and for batches that are
+ * being published, frees them and closes the backend, however long that takes. On a device that hangs it takes for ever; then
+ * thread, batches and backend are left behind until the process ends, which is deliberate: whatever the device may still write to
+ * must stay.
  *
- * Thread: the loop's. Once abandoned, the device is its closing thread's. */
+ * Thread: the shard's; others may call the backend under `calls` too, to add and remove sensors. Once abandoned, the device is
+ * its closing thread's. */
 #ifndef HK_DEVICE_H
 #define HK_DEVICE_H
 
 #include "daemon/backend.h"
+#include "daemon/parcel.h"
+#include "daemon/wake.h"
 
 #include <pthread.h>
-#include <uv.h>
+
+#define HK_BATCHES (2 * HK_IN_FLIGHT) /* of points: in flight, and being published */
 
 struct hk_device {
   const struct hk_backend_kind *kind;
   struct hk_backend *backend;
-  struct hk_batch *batches[HK_IN_FLIGHT + 1]; /* owner: room for a number of each point; the last is for sweeps */
+  pthread_mutex_t calls;                     /* held while the backend is called */
+  struct hk_parcel *parcels[HK_BATCHES + 1]; /* each with a batch, whose owner it is; the last is for sweeps */
   pthread_mutex_t lock;
-  uv_async_t *wake;   /* under lock: told when a batch has finished; NULL: nobody is */
-  uint32_t in_flight; /* batches that the closing thread waits for */
-  bool closing;       /* there is a closing thread */
+  struct hk_wake *wake; /* under lock: told when a batch has finished; NULL: nobody is */
+  atomic_uint lent;     /* parcels that loops have, or that have not got back to the shard yet */
+  uint32_t in_flight;   /* batches that the closing thread waits for */
+  bool closing;         /* there is a closing thread */
   pthread_t closer;
 };
 
-/* Opens the backend of a choice. wake: an open handle that outlives the device, or NULL: the backend is only to be asked, and no
- * batches are made. 0 and *out, or a negative errno with a message. */
+/* For whom a device is opened. */
+struct hk_device_place {
+  uint32_t number, of;  /* the shard's, and how many there are: of the sensors it has this share */
+  struct hk_wake *wake; /* outlives the device; NULL: the backend is only to be asked, and no batches are made */
+};
+
+/* Opens the backend of a choice. 0 and *out, or a negative errno with a message. */
 int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
-                   uv_async_t *wake, char *error, size_t size);
+                   const struct hk_device_place *place, char *error, size_t size);
 /* Opens what the configuration names; `auto` is the GPU where there is one, else the CPU, and then excuse says why not the GPU.
  */
 int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds, const struct hk_config *config,
-                     uv_async_t *wake, char *excuse, size_t excuse_size, char *error, size_t size);
+                     const struct hk_device_place *place, char *excuse, size_t excuse_size, char *error, size_t size);
 /* Nothing may be in flight. */
 void hk_device_close(struct hk_device *device);
 

@@ -1,14 +1,16 @@
-/* The device is lost: on with the CPU, or the end.
+/* The device of a shard is lost: on with the CPU, or the end.
  *
  * What subscribers see, in this order: an error that says so; a gap notice for the points that were in flight (with the next
  * thing that is sent); `cleared` for every alert that stands, since nobody watches it any more; then results of state warming.
  * Windows, baselines and learned thresholds were on the device and are gone; the numbers of alerts go on, so that an id never
  * means two alerts. */
-#include "daemon/server.h"
+#include "daemon/shard.h"
 
 #include "cpu/state.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes that sensors may take on the host: it has other room than the device had. */
@@ -18,21 +20,49 @@ static uint64_t host_memory(const struct hk_config *config)
   return config->memory > 0 && config->memory < available ? config->memory : available;
 }
 
-/* Clears the alerts that stand; returns how many. */
-static uint32_t clear_alerts(struct hk_server *s)
+/* Tells every peer that can be told. */
+static void tell_everyone(struct hk_shard *s, const char *what_now)
 {
-  struct hk_event events[256];
-  uint32_t all = 0, n;
-  const struct hk_event *standing;
-  while (standing = hk_alerts_standing(s->alerts, &n), n > 0) {
-    struct hk_batch cleared = { .kind = HK_BATCH_SWEEP, .capacity = 256, .event = events };
-    for (; n > 0 && cleared.n_events < cleared.capacity; n--)
-      cleared.n_events += hk_alerts_clear(s->alerts, standing[n - 1].slot, &events[cleared.n_events]);
-    hk_publish(s->loop.publisher, &cleared);
-    all += cleared.n_events;
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  char message[512];
+  snprintf(message, sizeof message, "the %s device is lost: %s; %s", s->loss.device, s->loss.why, what_now);
+  if (!p || !(p->words = strdup(message))) {
+    free(p);
+    return;
   }
-  hk_count(&s->counters.cleared, all);
-  return all;
+  p->kind = HK_PARCEL_WORDS;
+  hk_shard_hand_over(s, p, true);
+}
+
+/* Clears the alerts that stand; returns how many. */
+static uint32_t clear_alerts(struct hk_shard *s)
+{
+  uint32_t n;
+  (void)hk_alerts_standing(s->alerts, &n);
+  if (n == 0)
+    return 0;
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_batch *b = calloc(1, sizeof *b);
+  struct hk_event *events = calloc(n, sizeof *events);
+  if (!p || !b || !events) {
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to tell of %u alerts that nobody watches any more", n);
+    free(p);
+    free(b);
+    free(events);
+    return 0;
+  }
+  *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = n, .event = events };
+  for (const struct hk_event *standing; standing = hk_alerts_standing(s->alerts, &n), n > 0;) {
+    struct hk_event *e = &events[b->n_events++];
+    (void)hk_alerts_clear(s->alerts, standing[n - 1].slot, e);
+    e->slot = e->slot * s->all->n + s->number;
+  }
+  p->kind = HK_PARCEL_RESULTS;
+  p->batch = b;
+  hk_count(&s->counters.cleared, b->n_events);
+  n = b->n_events;
+  hk_shard_hand_over(s, p, false);
+  return n;
 }
 
 /* Makes a new sensor go on with the numbers of the alerts that it had. */
@@ -53,84 +83,110 @@ static int carry_number(struct hk_backend *b, const struct hk_detector *d, uint3
   return b->ops->import_(b, slot, state, (size_t)size);
 }
 
-static bool gone(void *arg, uint32_t slot)
-{
-  return !hk_registry_holds(arg, slot);
-}
+/* Sensors that found no room. */
+struct refused {
+  uint32_t *slots;
+  uint32_t n, capacity;
+};
 
-static void no_room(void *arg, uint32_t slot)
+static void refuse(void *arg, uint32_t slot)
 {
-  hk_server_evict(arg, slot);
-}
-
-/* Moves all sensors to a device. */
-static void move(struct hk_server *s, struct hk_device *device)
-{
-  const uint32_t before = hk_registry_count(s->registry);
-  int status = 0;
-  hk_registry_move(s->registry, device, no_room, s);
-  for (uint32_t slot = 0; slot < hk_registry_slots(s->registry) && status == 0; slot++) {
-    const uint32_t number = hk_alerts_number(s->alerts, slot);
-    if (number > 0 && hk_registry_holds(s->registry, slot))
-      status =
-          carry_number(device->backend, &s->config->detectors[hk_registry_detector(s->registry, slot)].detector, slot, number);
+  struct refused *r = arg;
+  if (r->n == r->capacity) {
+    const uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
+    uint32_t *slots = realloc(r->slots, capacity * sizeof *slots);
+    if (!slots)
+      return; /* batches that name it will be refused */
+    r->slots = slots;
+    r->capacity = capacity;
   }
+  r->slots[r->n++] = slot;
+}
+
+/* Moves all sensors to the device, which is to be the shard's. */
+static void move(struct hk_shard *s, struct hk_device *device)
+{
+  struct hk_registry *registry = s->all->registry;
+  struct refused refused = { 0 };
+  int status = 0;
+  hk_registry_move(registry, s->number, device, refuse, &refused);
+  if (refused.n > 0)
+    hk_shard_retire(s, refused.slots, refused.n, true);
+  pthread_mutex_lock(&device->calls);
+  for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
+    const uint32_t local = slot / s->all->n, number = hk_alerts_number(s->alerts, local);
+    if (number > 0 && hk_registry_holds(registry, slot))
+      status =
+          carry_number(device->backend, &s->all->config->detectors[hk_registry_detector(registry, slot)].detector, local, number);
+  }
+  pthread_mutex_unlock(&device->calls);
   if (status != 0)
-    hk_log(&s->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
-  if (hk_registry_count(s->registry) == before)
-    return;
-  const uint32_t purged = hk_stage_purge(s->stage, gone, s->registry);
-  hk_count(&s->counters.full, purged);
-  hk_log(&s->log, HK_LOG_WARNING, "%u of %u sensors have no room on the CPU and were evicted, %u points of theirs dropped: %s",
-         before - hk_registry_count(s->registry), before, purged, hk_registry_full(s->registry));
+    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
 }
 
 /* The CPU's backend, if it is to go on and can; else NULL. */
-static struct hk_device *successor(struct hk_server *s)
+static struct hk_device *successor(struct hk_shard *s)
 {
+  const struct hk_config *config = s->all->config;
+  const struct hk_device_place place = { s->number, s->all->n, &s->wake };
   struct hk_device *device;
   char error[256];
-  if (s->config->on_device_failure != HK_DEVICE_FAILURE_CPU)
+  if (config->on_device_failure != HK_DEVICE_FAILURE_CPU)
     return NULL;
-  if (hk_device_open(&device, &s->kinds[HK_BACKEND_CPU], s->config, host_memory(s->config), &s->shard.wake, error,
-                     sizeof error) == 0)
+  if (hk_device_open(&device, &s->all->kinds[HK_BACKEND_CPU], config, host_memory(config), &place, error, sizeof error) == 0)
     return device;
-  hk_log(&s->log, HK_LOG_ERROR, "the CPU cannot take over: %s", error);
+  hk_log(s->all->log, HK_LOG_ERROR, "the CPU cannot take over: %s", error);
   return NULL;
 }
 
-static void tell_everyone(struct hk_server *s, const char *what_now)
+/* Gives the device up. No other thread looks at it after that. */
+static void abandon(struct hk_shard *s)
 {
-  const struct hk_loss *loss = &s->shard.loss;
-  char message[512];
-  snprintf(message, sizeof message, "the %s device is lost: %s; %s", loss->device, loss->why, what_now);
-  for (struct hk_connection *c = s->loop.connections, *next; c; c = next) {
-    next = c->next;
-    hk_connection_tell(c, HANKEL_INTERNAL, message);
-  }
+  struct hk_device *d = s->device;
+  hk_registry_move(s->all->registry, s->number, NULL, NULL, NULL);
+  pthread_mutex_lock(&s->lock);
+  s->device = NULL;
+  s->moving = true;
+  s->loss.device = d->backend->ops->name;
+  s->loss.time = hk_wall();
+  pthread_mutex_unlock(&s->lock);
+  s->abandoned = d;
+  hk_device_abandon(d, hk_shard_drop_all(s));
 }
 
-void hk_server_device_lost(struct hk_server *s)
+void hk_shard_lose(struct hk_shard *s, const char *format, ...)
 {
   static const char look[] = "See what became of the device (nvidia-smi, and Xid in the kernel's log)";
-  const struct hk_loss *loss = &s->shard.loss;
-  hk_log(&s->log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped",
-         loss->device, loss->why, loss->points, loss->batches);
+  struct hk_log *log = s->all->log;
+  char why[sizeof s->loss.why];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why, sizeof why, format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&s->lock);
+  memcpy(s->loss.why, why, sizeof why);
+  pthread_mutex_unlock(&s->lock);
+  abandon(s);
+  hk_log(log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped", s->loss.device,
+         s->loss.why, s->loss.points, s->loss.batches);
   struct hk_device *cpu = successor(s);
   tell_everyone(s, cpu ? "every sensor warms up again, on the CPU" : "the daemon ends");
-  hk_registry_move(s->registry, NULL, NULL, NULL);
   const uint32_t alerts = clear_alerts(s);
   if (cpu) {
-    hk_shard_go_on(&s->shard, cpu);
+    hk_shard_go_on(s, cpu);
     move(s, cpu);
-    hk_log(&s->log, HK_LOG_WARNING,
+    hk_log(log, HK_LOG_WARNING,
            "the CPU goes on: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
-           hk_registry_count(s->registry), alerts, look);
-    return;
+           hk_registry_count(s->all->registry), alerts, look);
+  } else {
+    hk_log(log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
+           s->all->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with"
+                                                                      : "on_device_failure = stop",
+           look);
+    s->all->ended(s->all->arg);
   }
-  hk_log(&s->log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
-         s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
-         look);
-  s->failed = true;
-  hk_server_end(s);
+  pthread_mutex_lock(&s->lock);
+  s->moving = false;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
 }

@@ -1,4 +1,4 @@
-/* Points on their way into the stage. A time too far in the future would make the sensor deaf until then (all that follows
+/* Points on their way into chunks. A time too far in the future would make the sensor deaf until then (all that follows
  * is late), so such a point goes on with a value that every backend rejects: its result comes back in its place. */
 #include "daemon/intake.h"
 
@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-bool hk_intake_open(const struct hk_intake *in, uint32_t source, uint32_t n)
+bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)
 {
-  return hk_stage_pending(in->stage, source) < in->max_pending && hk_stage_room(in->stage) >= n;
+  return hk_source_pending(source) < in->max_pending && hk_outlet_room(in->outlet) >= n;
 }
 
 /* The latest time that is believed. */
@@ -29,45 +29,29 @@ static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
   hk_registry_read_end(in->registry);
 }
 
-/* Hands the chunk's points on. */
-static void pass_on(struct hk_intake *in, uint32_t source)
-{
-  const struct hk_chunk *c = in->chunk;
-  for (uint32_t i = 0; i < c->n; i++)
-    hk_stage_push(in->stage, source, c->slot[i], c->time[i], c->value[i]);
-  hk_chunk_clear(in->chunk);
-}
-
-uint32_t hk_intake_points(struct hk_intake *in, uint32_t source, const struct hk_points *p)
+uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const struct hk_points *p)
 {
   const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
-  struct hk_chunk *c = in->chunk;
-  uint32_t taken = 0;
   hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
-  for (uint32_t first = 0, n; first < p->n; first += n) {
-    n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
-    const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
-    const struct hk_decoded out = hk_decode(&decoder, p, first, n, to);
-    hk_count(&in->counters->ahead, out.ahead);
-    if (out.ahead > 0)
-      tell_ahead(in, out.slot, out.time);
-    taken += out.n;
-    c->n += out.n;
-    pass_on(in, source);
-  }
-  hk_count(&in->counters->unknown_handle, p->n - taken);
+  const struct hk_decoded out = hk_fill_points(&in->outlet->filling, source, &decoder, p);
+  const uint32_t unknown = p->n - out.n;
+  hk_count(&in->counters->ahead, out.ahead);
+  hk_count(&in->counters->unknown_handle, unknown);
+  if (out.ahead > 0)
+    tell_ahead(in, out.slot, out.time);
   /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
   if (p->time_kind == HK_TIME_ARRIVAL)
     in->wall++;
-  return p->n - taken;
+  return unknown;
 }
 
 void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size_t length)
 {
+  char why[HK_REGISTRY_FULL_MAX];
   hk_count(&in->counters->names_refused, 1);
   if (refusal == HANKEL_FULL)
     hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors", "no room for %.*s beside %u sensors: %s", (int)length, name,
-                hk_registry_count(in->registry), hk_registry_full(in->registry));
+                hk_registry_count(in->registry), hk_registry_full(in->registry, why));
   else if (refusal == HANKEL_NO_DETECTOR)
     hk_log_peer(in->log, &in->no_detector, HK_LOG_WARNING, "sensors", "no detector matches %.*s; its points are dropped",
                 (int)length, name);
@@ -83,7 +67,7 @@ int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32
   return refusal;
 }
 
-void hk_intake_put(struct hk_intake *in, uint32_t source, uint32_t n, const uint32_t *slot, const int64_t *time, double *value)
+void hk_intake_put(struct hk_intake *in, struct hk_source *source, uint32_t n, const uint32_t *slot, const int64_t *time, double *value)
 {
   const int64_t believed = latest(in);
   for (uint32_t i = 0; i < n; i++) {
@@ -92,6 +76,6 @@ void hk_intake_put(struct hk_intake *in, uint32_t source, uint32_t n, const uint
       value[i] = NAN;
       tell_ahead(in, slot[i], time[i]);
     }
-    hk_stage_push(in->stage, source, slot[i], time[i], value[i]);
+    hk_fill_point(&in->outlet->filling, source, slot[i], time[i], value[i]);
   }
 }

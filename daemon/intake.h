@@ -1,18 +1,15 @@
-/* Intake: where decoded points, whatever their protocol, become staged ones or are counted with the reason why not.
- * Thread: the loop's. */
+/* Intake: where points, whatever their protocol, go into chunks or are counted with the reason why not. Thread: the loop's. */
 #ifndef HK_INTAKE_H
 #define HK_INTAKE_H
 
-#include "daemon/chunk.h"
 #include "daemon/counters.h"
 #include "daemon/log.h"
+#include "daemon/outlet.h"
 #include "daemon/registry.h"
-#include "daemon/stage.h"
 
 struct hk_intake {
   struct hk_registry *registry;
-  struct hk_stage *stage;
-  struct hk_chunk *chunk; /* that points are decoded into; empty between calls */
+  struct hk_outlet *outlet;
   struct hk_counters *counters;
   struct hk_log *log;
   int64_t max_ahead;                            /* ns; 0 = any time is taken */
@@ -22,18 +19,18 @@ struct hk_intake {
 };
 
 /* True when a source may hand over up to n points now. */
-bool hk_intake_open(const struct hk_intake *intake, uint32_t source, uint32_t n);
+bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t n);
 
 /* Takes all points of a payload; there is room for them. Returns how many had handles that are no good; they are dropped and
  * counted. */
-uint32_t hk_intake_points(struct hk_intake *intake, uint32_t source, const struct hk_points *points);
+uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, const struct hk_points *points);
 
 /* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
  * it was counted as dropped. */
 int hk_intake_find(struct hk_intake *intake, const char *name, size_t length, uint32_t *slot);
 
 /* Takes n points by slot, for which there is room; the caller has counted that they came in. May write into value. */
-void hk_intake_put(struct hk_intake *intake, uint32_t source, uint32_t n, const uint32_t *slot, const int64_t *time,
+void hk_intake_put(struct hk_intake *intake, struct hk_source *source, uint32_t n, const uint32_t *slot, const int64_t *time,
                    double *value);
 
 /* Counts that a name was refused, and logs it as often as is useful. refusal: enum hankel_refusal. */

@@ -133,7 +133,7 @@ static void forget(struct hk_lines *l)
   }
 }
 
-void hk_lines_flush(struct hk_lines *l, uint32_t source)
+void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
 {
   uint32_t slot[PLACES], n = 0;
   const uint32_t gathered = l->n;

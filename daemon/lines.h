@@ -19,8 +19,8 @@ struct hk_lines_from {
   const char *peer;
   const struct sockaddr *address; /* when not NULL it says who the peer is; made text of only when there is something to say */
   struct hk_log_quota *quota;
-  int64_t unit;    /* ns of its times */
-  uint32_t source; /* in the stage */
+  int64_t unit; /* ns of its times */
+  struct hk_source *source;
 };
 
 /* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.
@@ -36,6 +36,6 @@ bool hk_lines_read(struct hk_lines *lines, const struct hk_lines_from *from, str
 /* The stream has ended: its last line, when it had no LF. */
 void hk_lines_end(struct hk_lines *lines, const struct hk_lines_from *from, struct hk_splitter *splitter);
 /* Hands over the points of all lines that were read. source: where they all come from. */
-void hk_lines_flush(struct hk_lines *lines, uint32_t source);
+void hk_lines_flush(struct hk_lines *lines, struct hk_source *source);
 
 #endif

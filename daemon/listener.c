@@ -4,33 +4,33 @@
 #include "daemon/listener.h"
 
 #include "daemon/server.h"
-#include "daemon/text.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BACKLOG 512
-#define KEEPALIVE 60 /* s of silence before a peer is asked whether it still is there */
 
-static const struct hk_connection_kind *const kinds[] = {
-  [HK_PROTOCOL_BINARY] = &hk_binary_kind,
-  [HK_PROTOCOL_LINE] = &hk_line_kind,
-  [HK_PROTOCOL_TEXT] = &hk_text_kind,
-};
-
-static void peer_name(struct hk_connection *c)
+static void on_taken(uv_handle_t *handle)
 {
-  struct sockaddr_storage address;
-  int length = sizeof address;
-  if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&address, &length) == 0)
-    hk_address_format((const struct sockaddr *)&address, c->peer);
-  else
-    snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
+  free(handle);
 }
 
-static void on_discard(uv_handle_t *handle)
+/* Takes what was accepted off libuv's hands: -1 when there is no descriptor. */
+static int take_descriptor(uv_tcp_t *tcp)
 {
-  free(handle->data);
+  int fd;
+  return uv_fileno((uv_handle_t *)tcp, &fd) == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+static struct hk_loop *least_busy(struct hk_server *server)
+{
+  struct hk_loop *least = &server->loops[0];
+  for (uint32_t i = 1; i < server->n_loops; i++)
+    if (server->loops[i].n_connections < least->n_connections)
+      least = &server->loops[i];
+  return least;
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -41,45 +41,29 @@ static void on_connection(uv_stream_t *stream, int status)
     hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: %s", uv_strerror(status));
     return;
   }
-  struct hk_connection *c = calloc(1, sizeof *c);
-  if (!c || uv_tcp_init(&l->loop->uv, &c->tcp) != 0) {
-    free(c);
+  uv_tcp_t *tcp = malloc(sizeof *tcp);
+  if (!tcp || uv_tcp_init(&l->loop->uv, tcp) != 0) {
+    free(tcp);
     l->stalled = true;
     hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: no memory");
     return;
   }
-  c->tcp.data = c;
-  c->server = server;
-  c->loop = l->loop;
-  c->listener = l->config;
-  c->kind = kinds[l->config->protocol];
-  c->splitter.max_line = l->config->protocol == HK_PROTOCOL_TEXT ? HK_LINE_MAX_LEAST : (uint32_t)server->config->max_line;
-  if (uv_accept(stream, (uv_stream_t *)&c->tcp) != 0 || hk_stage_open(server->stage, &c->source) != 0) {
-    uv_close((uv_handle_t *)&c->tcp, on_discard);
+  const int fd = uv_accept(stream, (uv_stream_t *)tcp) == 0 ? take_descriptor(tcp) : -1;
+  uv_close((uv_handle_t *)tcp, on_taken);
+  if (fd < 0)
+    return;
+  struct hk_connection *c = hk_connection_new(server, l->config, fd);
+  if (!c) {
+    close(fd);
     return;
   }
-  peer_name(c);
-  /* neither is vital */
-  (void)uv_tcp_nodelay(&c->tcp, 1);
-  (void)uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE);
-  const bool room = hk_server_add(server, c);
-  hk_connection_start(c);
-  if (!room) {
-    hk_count(&server->counters.refused, 1);
-    hk_log_peer(&server->log, &l->quota, HK_LOG_WARNING, l->address,
-                "%s was refused: there are %u connections already (max_connections)", c->peer, server->max_connections);
-    hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
-    return;
-  }
-  hk_count(&server->counters.accepted, 1);
-  if (l->config->protocol == HK_PROTOCOL_TEXT)
-    hk_text_greet(c);
+  c->seat = hk_seats_take(&server->seats);
+  c->loop = least_busy(server);
+  hk_loop_hand(c->loop, c);
 }
 
 void hk_listener_retry(struct hk_listener *l)
 {
-  if (l->config->transport == HK_TRANSPORT_UDP)
-    hk_udp_look(l);
   if (!l->open || !l->stalled)
     return;
   l->stalled = false;
@@ -94,7 +78,7 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   if (status == 0) {
     l->open = true;
     l->tcp.data = l;
-    status = uv_tcp_bind(&l->tcp, (const struct sockaddr *)&l->config->address, 0);
+    status = uv_tcp_bind(&l->tcp, (const struct sockaddr *)l->bind_to, 0);
   }
   if (status == 0)
     status = uv_listen((uv_stream_t *)&l->tcp, BACKLOG, on_connection);
@@ -108,17 +92,18 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   return 0;
 }
 
-int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, char *error,
-                     size_t size)
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config,
+                     struct sockaddr_storage *bind_to, char *error, size_t size)
 {
-  *l = (struct hk_listener){ .server = loop->server, .loop = loop, .config = config, .fd = -1 };
-  hk_address_format((const struct sockaddr *)&config->address, l->address);
+  *l = (struct hk_listener){ .server = loop->server, .loop = loop, .config = config, .bind_to = bind_to, .fd = -1 };
+  hk_address_format((const struct sockaddr *)bind_to, l->address);
   const int status = config->transport == HK_TRANSPORT_UDP ? hk_udp_open(l, error, size) : tcp_open(l, error, size);
   if (status != 0) {
     hk_listener_close(l);
     return status;
   }
-  hk_log_bare("listening %s %s %s", hk_protocol_name(config->protocol), hk_transport_name(config->transport), l->address);
+  if (loop->number == 0)
+    hk_log_bare("listening %s %s %s", hk_protocol_name(config->protocol), hk_transport_name(config->transport), l->address);
   return 0;
 }
 

@@ -1,4 +1,6 @@
-/* Listener: a TCP or UDP socket that takes input. Thread: the loop's. */
+/* Listener: a TCP or UDP socket that takes input. TCP connections are accepted on loop 0 and handed to the loop that has the
+ * fewest; for datagrams each loop has a socket of its own, all bound to the same address, over which the kernel spreads them,
+ * those of one sender always to the same. Thread: the loop's. */
 #ifndef HK_LISTENER_H
 #define HK_LISTENER_H
 
@@ -9,6 +11,7 @@
 
 struct hk_server;
 struct hk_loop;
+struct hk_source;
 
 /* Of UDP: buffers for one recvmmsg. */
 struct hk_udp_buffers;
@@ -17,8 +20,9 @@ struct hk_listener {
   struct hk_server *server;
   struct hk_loop *loop; /* on whose thread it is */
   const struct hk_config_listener *config;
-  bool open;                    /* a handle of it is open */
-  char address[HK_ADDRESS_MAX]; /* that was bound */
+  struct sockaddr_storage *bind_to; /* where to; then where it was bound */
+  bool open;                        /* a handle of it is open */
+  char address[HK_ADDRESS_MAX];     /* that was bound */
   struct hk_log_quota quota;
   uv_tcp_t tcp;
   bool stalled; /* a connection waits that there was no memory for; libuv takes no others until it is accepted */
@@ -26,19 +30,20 @@ struct hk_listener {
   uv_poll_t poll;
   int fd; /* -1: none */
   bool polling;
-  uint32_t source;
-  unsigned ask;         /* calls for which senders are asked for still, after a fault */
-  uint32_t kernel_lost; /* as the kernel counted last */
-  int64_t read_to;      /* ns, hk_now: what came before has been read */
+  struct hk_source *source;
+  unsigned ask;            /* calls for which senders are asked for still, after a fault */
+  uint32_t kernel_lost;    /* as the kernel counted last */
+  _Atomic int64_t read_to; /* ns, hk_now: what came before has been read; for any thread to look at */
   /* With others flooding it the socket may never be empty. So: of the bytes of its buffer that were taken at the time `mark`, how
    * many may still hold datagrams that are not read; when none, all that came before `mark` has been. */
   int64_t mark, before_mark;
   struct hk_udp_buffers *buffers;
 };
 
-/* Binds, listens on a loop, and prints the bare line `listening ...`. 0, or a negative errno with a message. */
-int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, char *error,
-                     size_t size);
+/* Binds, listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
+ * message. */
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config,
+                     struct sockaddr_storage *bind_to, char *error, size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
 
 /* Tries again to accept where there was no memory. Called every second. */

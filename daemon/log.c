@@ -38,7 +38,7 @@ int64_t hk_wall(void)
 
 void hk_log_init(struct hk_log *log, enum hk_level level)
 {
-  *log = (struct hk_log){ .level = level };
+  *log = (struct hk_log){ .level = level, .lock = PTHREAD_MUTEX_INITIALIZER };
   const char *stream = getenv("JOURNAL_STREAM");
   unsigned long long device, inode;
   struct stat status;
@@ -80,7 +80,7 @@ void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...)
   va_end(arguments);
 }
 
-/* Takes a line off the quota; says how many were left out when a new stretch begins. */
+/* Under the lock: takes a line off the quota; says how many were left out when a new stretch begins. */
 static bool allowed(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, const char *whose, int64_t now)
 {
   if (quota->since == 0 || now - quota->since >= STRETCH) {
@@ -98,9 +98,13 @@ static bool allowed(struct hk_log *log, struct hk_log_quota *quota, uint32_t lin
 
 void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
 {
+  if (level > log->level)
+    return;
   const int64_t now = hk_now();
-  if (level > log->level || !allowed(log, quota, LINES_PEER, peer, now) ||
-      !allowed(log, &log->peers, LINES_ALL, "all peers", now))
+  pthread_mutex_lock(&log->lock);
+  const bool fine = allowed(log, quota, LINES_PEER, peer, now) && allowed(log, &log->peers, LINES_ALL, "all peers", now);
+  pthread_mutex_unlock(&log->lock);
+  if (!fine)
     return;
   va_list arguments;
   va_start(arguments, format);
@@ -110,9 +114,11 @@ void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level l
 
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer)
 {
+  pthread_mutex_lock(&log->lock);
   if (quota->left_out > 0 && allowed(log, &log->peers, LINES_ALL, "all peers", hk_now()))
     hk_log(log, HK_LOG_WARNING, "%s: %u more lines were left out", peer, quota->left_out);
   quota->left_out = 0;
+  pthread_mutex_unlock(&log->lock);
 }
 
 void hk_log_bare(const char *format, ...)

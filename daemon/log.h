@@ -6,10 +6,11 @@
  *     ready                                          the daemon serves
  *
  * What peers cause goes through hk_log_peer: a few lines for each peer and a few more for all peers together in ten seconds;
- * the rest is counted and the count logged, so that a flood of faults is no flood of lines. Thread: the loop's. */
+ * the rest is counted and the count logged, so that a flood of faults is no flood of lines. Thread: any. */
 #ifndef HK_LOG_H
 #define HK_LOG_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct hk_log_quota {
 struct hk_log {
   enum hk_level level; /* lines beyond it are not written */
   bool journal;
+  pthread_mutex_t lock;      /* of all quotas */
   struct hk_log_quota peers; /* of all peers together */
 };
 

@@ -1,5 +1,26 @@
-/* Loop: an event loop, and all that belongs to its thread alone: connections, the line parser, the way of their points into the
- * stage, a publisher, counters. */
+/* Loop: an event loop with its thread, and all that belongs to that thread alone.
+ *
+ * The threads of the daemon, and what is between them:
+ *
+ *     loops                                      shards, one a device
+ *     sockets -> decode -> chunk  -- sealed -->  stage -> batch -> backend
+ *     sockets <- encode <- parcel <- parcels --  results, as soon as they are there
+ *                                 <- emptied --  chunks, to be filled again
+ *
+ *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, an outlet for
+ * points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to the
+ * loop that has the fewest, and has the signals, the watchdog and the end (server.c).
+ *  - Shards (shard.h): one thread each, which makes batches of the chunks of all loops and gives the results to those loops that
+ *    have subscribers.
+ *  - Threads of the backend (cpu/, gpu/), of which only the shard is told when a batch has finished.
+ *
+ * Between a loop and a shard lie the rings of a lane (lane.h), so neither waits for the other; whoever sleeps is woken (wake.h).
+ * What all share is the registry (names under a lock that readers share, handles with none), the seats of connections, the log,
+ * and the counters, which each thread writes for itself. On a point's way from socket to socket there is no lock and no
+ * allocation.
+ *
+ * A turn of the loop: sockets are read (points go into open chunks), parcels are published, connections that wait for room are
+ * given a turn if there is any, chunks are sealed; then it sleeps. */
 #ifndef HK_LOOP_H
 #define HK_LOOP_H
 
@@ -7,7 +28,10 @@
 #include "daemon/counters.h"
 #include "daemon/intake.h"
 #include "daemon/lines.h"
+#include "daemon/listener.h"
+#include "daemon/outlet.h"
 #include "daemon/publish.h"
+#include "daemon/wake.h"
 
 #include <uv.h>
 
@@ -15,19 +39,78 @@
 
 struct hk_server;
 
+/* What a loop may be told to do. */
+enum hk_order {
+  HK_ORDER_READ = 1,    /* read the datagrams that have come */
+  HK_ORDER_DRAIN = 2,   /* the end: read what has come over UDP, and no more */
+  HK_ORDER_FLUSH = 4,   /* all is scored and published: tell the connections, flush and close them */
+  HK_ORDER_GIVE_UP = 8, /* close them as they are */
+  HK_ORDER_STOP = 16,   /* end the thread */
+};
+
 struct hk_loop {
   struct hk_server *server;
   uint32_t number;
   uv_loop_t uv;
-  bool open;
+  bool open, running;
+  pthread_t thread;
+  uv_prepare_t prepare;
+  uv_check_t check;
+  uv_idle_t idle; /* runs while the loop must not sleep */
+  uv_timer_t second, pulse;
   struct hk_counters counters; /* written by this thread alone */
   struct hk_intake intake;
+  struct hk_outlet outlet;
+  uint32_t points; /* that the outlet has room for when nothing waits */
   struct hk_publisher *publisher;
+  struct hk_listener *datagrams; /* a UDP socket for each such listener */
+  uint32_t n_datagrams;
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
   struct hk_lines *lines; /* of all connections and datagrams */
   uint64_t turn;          /* counts the turns of the event loop */
   uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  uint64_t settled;       /* as the shards had counted when parked connections last had a turn */
+  bool draining;          /* no more is read */
+
+  /* for other threads */
+  struct hk_wake wake;
+  atomic_uint orders;                 /* enum hk_order */
+  atomic_uint subscriptions;          /* the publisher's views: with none, no results are wanted */
+  atomic_uint n_connections;          /* also those that are on their way here */
+  atomic_bool drained;                /* draining, and no connection waits for room */
+  _Atomic int64_t beat;               /* ns: when it was last seen running */
+  atomic_uint subscribers, held_back; /* connections; a second old */
+  _Atomic uint64_t queued;            /* bytes; a second old */
+  pthread_mutex_t lock;
+  struct hk_connection *arrivals; /* under lock: list of accepted connections, to be started here */
 };
+
+/* Opens loop `number` on this thread, with no sockets yet. loop: zeroed. 0, or a negative errno with a message. */
+int hk_loop_open(struct hk_loop *loop, struct hk_server *server, uint32_t number, char *error, size_t size);
+/* Opens a socket for datagrams. bind_to: where to; receives where it was bound. Errors as above. */
+int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config, struct sockaddr_storage *bind_to, char *error,
+                   size_t size);
+/* Begins to run: on a thread of its own, or, loop 0, on the caller's once it calls uv_run. beat: ms between two beats. 0 or a
+ * negative errno. */
+int hk_loop_start(struct hk_loop *loop, uint64_t beat);
+/* Ends the thread. Thread: main. */
+void hk_loop_stop(struct hk_loop *loop);
+/* Closes connections and sockets, and what is in the lanes; the shards have stopped. May be called for a loop that was not
+ * opened. */
+void hk_loop_close(struct hk_loop *loop);
+
+/* For other threads. */
+void hk_loop_order(struct hk_loop *loop, enum hk_order order);
+void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
+
+/* For the loop's connections. */
+void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
+void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
+void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
+/* The publisher's views may have changed. */
+void hk_loop_subscribed(struct hk_loop *loop);
+/* What connections have in the way of subscribers, queues and so on, for the status. */
+void hk_loop_survey(struct hk_loop *loop);
 
 #endif

@@ -1,5 +1,5 @@
-/* The table is ck's hash set of sensors; the arrays by slot grow by doubling up to max_sensors, but for
- * that of handles, which others read at any time: it stands where it is from the start, and its pages come as slots are used. */
+/* The table is ck's hash set of sensors. The arrays by slot have room for max_sensors from the start, so that others can read
+ * them at any time: their pages come as slots are used. */
 #include "daemon/registry.h"
 
 #include "daemon/glob.h"
@@ -15,36 +15,48 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-/* What the table holds; a key to look for has the same first members. */
-struct sensor {
-  const char *name;
-  size_t length;
+#define KEY UINT32_MAX /* the slot of a key */
+
+/* What the table holds are sensors; what is looked for is a key. Both begin with this. */
+struct entry {
   uint32_t slot;
-  uint32_t detector;
+  uint16_t length;
+  uint16_t detector;
+};
+
+struct sensor {
+  struct entry entry;
   char text[]; /* the name, with a 0 */
 };
 
+struct key {
+  struct entry entry;
+  const char *name;
+};
+
 struct hk_registry {
-  pthread_rwlock_t lock; /* of the table and the arrays below, but for `handle`; held for writing while a sensor comes or goes */
+  pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
   const struct hk_config *config;
-  struct hk_device *device; /* NULL: there is none any more */
-  uint32_t max_sensors, n_detectors;
-  struct hk_glob **globs; /* of the detectors */
-  uint32_t *of_detector;  /* sensors of each */
+  struct hk_device **device; /* of each shard; NULL: there is none (any more) */
+  uint32_t n_shards, max_sensors, n_detectors;
+  struct hk_glob **globs;   /* of the detectors */
+  atomic_uint *of_detector; /* sensors of each */
   ck_hs_t table;
   struct ck_malloc memory;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
-  uint32_t count;
-  uint64_t added;           /* sensors, ever */
-  uint32_t slots, capacity; /* slots ever used; size of the arrays below */
-  struct sensor **sensor;   /* by slot; NULL when free */
-  atomic_uint *handle;      /* by slot, max_sensors + 1 of them: see struct hk_handles */
-  uint8_t *generation;      /* by slot */
-  uint32_t *free_slot;      /* a stack */
+  atomic_uint count;
+  atomic_uint_fast64_t added;     /* sensors, ever */
+  atomic_uint slots;              /* ever used */
+  uint32_t taken;                 /* slots in use, with those of retired sensors */
+  struct sensor *_Atomic *sensor; /* by slot; NULL when free */
+  atomic_uint *lookup;            /* by slot, max_sensors + 1 of them: see struct hk_handles */
+  uint32_t *handle;               /* by slot; holds until the sensor is released */
+  uint8_t *generation;            /* by slot */
+  uint32_t *free_slot;            /* a stack */
   uint32_t n_free;
-  uint32_t removed;                           /* since the table was last rebuilt */
-  char full[384];                             /* see hk_registry_full */
-  void (*failed)(void *arg, const char *why); /* may be NULL */
+  uint32_t removed;                /* since the table was last rebuilt */
+  char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
+  void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why); /* may be NULL */
   void *failed_arg;
 };
 
@@ -56,40 +68,60 @@ static void *table_malloc(size_t size)
 static void table_free(void *memory, size_t size, bool defer)
 {
   (void)size;
-  (void)defer; /* one thread: nobody else reads the old table */
+  (void)defer; /* changed under the lock for writing: nobody else reads the old table */
   free(memory);
 }
 
-/* ck hands the seed through as a number: it is the address of the secret. */
-static unsigned long hash(const void *key, unsigned long seed)
+static const char *name_of(const struct entry *e)
 {
-  const struct sensor *k = key;
-  return XXH3_64bits_withSecret(k->name, k->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
+  return e->slot == KEY ? ((const struct key *)(const void *)e)->name : ((const struct sensor *)(const void *)e)->text;
+}
+
+/* ck hands the seed through as a number: it is the address of the secret. */
+static unsigned long hash(const void *entry, unsigned long seed)
+{
+  const struct entry *e = entry;
+  return XXH3_64bits_withSecret(name_of(e), e->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
 }
 
 static bool same(const void *a, const void *b)
 {
-  const struct sensor *x = a, *y = b;
-  return x->length == y->length && memcmp(x->name, y->name, x->length) == 0;
+  const struct entry *x = a, *y = b;
+  return x->length == y->length && memcmp(name_of(x), name_of(y), x->length) == 0;
 }
 
-int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device)
+/* Readers come all the time: whoever wants to write must not wait until there happens to be none. */
+static void lock_init(pthread_rwlock_t *lock)
+{
+  pthread_rwlockattr_t fair;
+  pthread_rwlockattr_init(&fair);
+  pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(lock, &fair);
+  pthread_rwlockattr_destroy(&fair);
+}
+
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards)
 {
   int status = -ENOMEM;
   struct hk_registry *r = calloc(1, sizeof *r);
   if (!r)
     return -ENOMEM;
-  pthread_rwlock_init(&r->lock, NULL);
+  lock_init(&r->lock);
   r->config = config;
-  r->device = device;
+  r->n_shards = n_shards;
   r->max_sensors = config->max_sensors;
   r->n_detectors = config->n_detectors;
-  r->globs = calloc(config->n_detectors, sizeof *r->globs);
+  r->device = calloc(n_shards, sizeof(struct hk_device *));
+  r->globs = calloc(config->n_detectors, sizeof(struct hk_glob *));
   r->of_detector = calloc(config->n_detectors, sizeof *r->of_detector);
-  r->handle = calloc((size_t)config->max_sensors + 1, sizeof *r->handle);
-  if (!r->globs || !r->of_detector || !r->handle)
+  r->sensor = calloc(config->max_sensors, sizeof(struct sensor *));
+  r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
+  r->handle = calloc(config->max_sensors, sizeof *r->handle);
+  r->generation = calloc(config->max_sensors, sizeof *r->generation);
+  r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
+  if (!r->device || !r->globs || !r->of_detector || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->free_slot)
     goto failed;
-  atomic_init(&r->handle[0], HK_NO_HANDLE);
+  atomic_init(&r->lookup[0], HK_NO_HANDLE);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     status = hk_glob_new(&r->globs[i], config->detectors[i].match, strlen(config->detectors[i].match));
     if (status != 0)
@@ -121,40 +153,16 @@ void hk_registry_free(struct hk_registry *r)
     free(r->sensor[i]);
   if (r->table.map)
     ck_hs_destroy(&r->table);
+  free(r->device);
   free(r->globs);
   free(r->of_detector);
   free(r->sensor);
+  free(r->lookup);
   free(r->handle);
   free(r->generation);
   free(r->free_slot);
   pthread_rwlock_destroy(&r->lock);
   free(r);
-}
-
-static int grow(void *array, size_t element, uint32_t capacity)
-{
-  void **place = array;
-  void *moved = realloc(*place, element * capacity);
-  if (!moved)
-    return -ENOMEM;
-  *place = moved;
-  return 0;
-}
-
-/* Makes room for one more slot in the arrays. */
-static int make_room(struct hk_registry *r)
-{
-  if (r->slots < r->capacity)
-    return 0;
-  uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
-  if (capacity > r->max_sensors)
-    capacity = r->max_sensors;
-  if (grow(&r->sensor, sizeof *r->sensor, capacity) != 0 || grow(&r->generation, sizeof *r->generation, capacity) != 0 ||
-      grow(&r->free_slot, sizeof *r->free_slot, capacity) != 0)
-    return -ENOMEM;
-  memset(r->generation + r->capacity, 0, capacity - r->capacity);
-  r->capacity = capacity;
-  return 0;
 }
 
 static int find_detector(const struct hk_registry *r, const char *name, size_t length, uint32_t *out)
@@ -167,10 +175,9 @@ static int find_detector(const struct hk_registry *r, const char *name, size_t l
   return HANKEL_NO_DETECTOR;
 }
 
-/* Says why the backend refused a sensor, and what helps. */
-static void say_full(struct hk_registry *r, uint32_t detector, int status)
+/* Says why a device refused a sensor, and what helps. */
+static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t detector, int status)
 {
-  const struct hk_device *d = r->device;
   const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
   const char *name = r->config->detectors[detector].name;
   if (words[0])
@@ -195,92 +202,127 @@ static int refuse(struct hk_registry *r, bool many)
   return HANKEL_FULL;
 }
 
-/* 0, an enum hankel_refusal, or the negative errno of the backend. */
-static int add(struct hk_registry *r, const char *name, size_t length, unsigned long hashed, uint32_t *out)
+/* Binds a slot on its shard's device. 0, an enum hk_refusal, or the negative errno of the backend; *full says why. */
+static int bind_slot(struct hk_registry *r, struct hk_device *d, uint32_t slot, uint32_t detector, uint64_t seed)
 {
-  uint32_t detector;
-  int status = find_detector(r, name, length, &detector);
+  pthread_mutex_lock(&d->calls);
+  const int status = d->backend->ops->add(d->backend, slot / r->n_shards, detector, seed);
   if (status != 0)
-    return status;
-  if (!r->device) {
+    say_full(r, d, detector, status);
+  pthread_mutex_unlock(&d->calls);
+  return status;
+}
+
+/* What became of a device while a sensor was added. */
+struct failure {
+  bool any;
+  uint32_t shard;
+  const struct hk_device *device; /* that failed; NULL: there is none at the time */
+  char why[256];
+};
+
+/* Makes a name a sensor, in a slot that was released or never used. Under the lock. The table does not have the name. 0, or an
+ * enum hankel_refusal. */
+static int add(struct hk_registry *r, const struct key *key, unsigned long hashed, uint32_t *out, struct failure *failure)
+{
+  if (r->taken == r->max_sensors)
+    return refuse(r, true);
+  const uint32_t slots = r->slots, slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : slots;
+  const uint32_t length = key->entry.length, detector = key->entry.detector;
+  struct hk_device *d = r->device[slot % r->n_shards];
+  *failure = (struct failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
+  if (!d) {
     snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
     return HANKEL_FULL;
   }
-  if (r->count == r->max_sensors)
-    return refuse(r, true);
-  const uint32_t slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : r->slots;
   struct sensor *s = malloc(sizeof *s + length + 1);
   if (!s)
     return refuse(r, false);
-  *s = (struct sensor){ s->text, length, slot, detector };
-  memcpy(s->text, name, length);
+  s->entry = (struct entry){ slot, key->entry.length, key->entry.detector };
+  memcpy(s->text, key->name, length);
   s->text[length] = 0;
-  struct hk_backend *b = r->device->backend;
-  status = b->ops->add(b, slot, detector, hk_seed(name, length));
+  const int status = bind_slot(r, d, slot, detector, hk_seed(key->name, length));
   if (status != 0) {
     free(s);
-    say_full(r, detector, status);
-    return status < 0 ? status : HANKEL_FULL;
+    failure->any = status < 0 && status != -ENOMEM && d->kind->device;
+    snprintf(failure->why, sizeof failure->why, "%s", hk_backend_failure(d->kind, d->backend, status));
+    return HANKEL_FULL;
   }
-  pthread_rwlock_wrlock(&r->lock);
-  if ((r->n_free == 0 && make_room(r) != 0) || !ck_hs_put_unique(&r->table, hashed, s)) {
-    pthread_rwlock_unlock(&r->lock);
-    b->ops->remove(b, slot);
+  if (!ck_hs_put_unique(&r->table, hashed, s)) {
+    pthread_mutex_lock(&d->calls);
+    d->backend->ops->remove(d->backend, slot / r->n_shards);
+    pthread_mutex_unlock(&d->calls);
     free(s);
     return refuse(r, false);
   }
   if (r->n_free > 0)
     r->n_free--;
   else
-    r->slots++;
-  r->sensor[slot] = s;
-  atomic_store_explicit(&r->handle[slot], slot | (uint32_t)r->generation[slot] << 24, memory_order_relaxed);
+    r->slots = slots + 1;
+  r->taken++;
+  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
   r->of_detector[detector]++;
   r->count++;
   r->added++;
-  pthread_rwlock_unlock(&r->lock);
+  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  atomic_store_explicit(&r->lookup[slot], r->handle[slot], memory_order_release);
   *out = slot;
   return 0;
 }
 
-void hk_registry_move(struct hk_registry *r, struct hk_device *device, void (*refused)(void *arg, uint32_t slot), void *arg)
+void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
+                      void *arg)
 {
-  r->device = device;
-  for (uint32_t slot = 0; device && slot < r->slots; slot++) {
+  pthread_rwlock_wrlock(&r->lock);
+  r->device[shard] = device;
+  for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
     const struct sensor *s = r->sensor[slot];
-    const int status = s ? device->backend->ops->add(device->backend, slot, s->detector, hk_seed(s->name, s->length)) : 0;
-    if (status != 0) {
-      say_full(r, s->detector, status);
+    if (s && bind_slot(r, device, slot, s->entry.detector, hk_seed(s->text, s->entry.length)) != 0)
       refused(arg, slot);
-    }
   }
+  pthread_rwlock_unlock(&r->lock);
 }
 
-/* Whether the device, not the room on it, was why the last sensor was refused; then it was told of. */
-static bool device_failed(struct hk_registry *r, int status)
+static const struct sensor *find(struct hk_registry *r, const struct key *key, unsigned long hashed)
 {
-  const struct hk_device *d = r->device;
-  if (status >= 0 || status == -ENOMEM || !d->kind->device || !r->failed)
-    return false;
-  char why[256];
-  snprintf(why, sizeof why, "%s", hk_backend_failure(d->kind, d->backend, status));
-  r->failed(r->failed_arg, why);
-  return true;
+  return ck_hs_get(&r->table, hashed, key);
+}
+
+static int take_new(struct hk_registry *r, struct key *key, unsigned long hashed, uint32_t *slot, struct failure *failure)
+{
+  uint32_t detector;
+  int status = find_detector(r, key->name, key->entry.length, &detector);
+  failure->any = false;
+  if (status != 0)
+    return status;
+  key->entry.detector = (uint16_t)detector;
+  pthread_rwlock_wrlock(&r->lock);
+  const struct sensor *found = find(r, key, hashed); /* somebody else may have added it meanwhile */
+  if (found)
+    *slot = found->entry.slot;
+  else
+    status = add(r, key, hashed, slot, failure);
+  pthread_rwlock_unlock(&r->lock);
+  return status;
 }
 
 int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
-  const struct sensor key = { .name = name, .length = length };
+  struct key key = { { KEY, (uint16_t)length, 0 }, name };
   const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
-  const struct sensor *found = ck_hs_get(&r->table, hashed, &key);
-  if (!found) {
-    int status = add(r, name, length, hashed, slot);
-    if (device_failed(r, status))
-      status = add(r, name, length, hashed, slot);
-    return status < 0 ? HANKEL_FULL : status;
-  }
-  *slot = found->slot;
-  return 0;
+  struct failure failure;
+  pthread_rwlock_rdlock(&r->lock);
+  const struct sensor *found = find(r, &key, hashed);
+  if (found)
+    *slot = found->entry.slot;
+  pthread_rwlock_unlock(&r->lock);
+  if (found)
+    return 0;
+  const int status = take_new(r, &key, hashed, slot, &failure);
+  if (!failure.any || !r->failed)
+    return status;
+  r->failed(r->failed_arg, failure.shard, failure.device, failure.why);
+  return take_new(r, &key, hashed, slot, &failure);
 }
 
 int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
@@ -290,7 +332,7 @@ int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uin
 
 struct hk_handles hk_registry_lookup(const struct hk_registry *r)
 {
-  return (struct hk_handles){ r->handle, r->max_sensors };
+  return (struct hk_handles){ r->lookup, r->max_sensors };
 }
 
 int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
@@ -302,28 +344,33 @@ int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *
 
 uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 {
-  return atomic_load_explicit(&r->handle[slot], memory_order_relaxed);
+  return atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
+}
+
+static const struct sensor *sensor_of(const struct hk_registry *r, uint32_t slot)
+{
+  return atomic_load_explicit(&r->sensor[slot], memory_order_acquire);
 }
 
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
 {
-  return (struct hk_string){ r->sensor[slot]->text, r->sensor[slot]->length };
+  const struct sensor *s = sensor_of(r, slot);
+  return (struct hk_string){ s->text, s->entry.length };
 }
 
 uint32_t hk_registry_detector(const struct hk_registry *r, uint32_t slot)
 {
-  return r->sensor[slot]->detector;
+  return sensor_of(r, slot)->entry.detector;
 }
 
 bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
 {
-  return slot < r->slots && r->sensor[slot];
+  return slot < r->slots && hk_registry_handle(r, slot) != HK_NO_HANDLE;
 }
 
 const uint32_t *hk_registry_handles(const struct hk_registry *r)
 {
-  _Static_assert(sizeof(atomic_uint) == sizeof(uint32_t), "a handle that nobody is changing can be read as a plain number");
-  return (const uint32_t *)r->handle;
+  return r->handle;
 }
 
 uint64_t hk_registry_added(const struct hk_registry *r)
@@ -333,11 +380,11 @@ uint64_t hk_registry_added(const struct hk_registry *r)
 
 int hk_registry_find(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
-  const struct sensor key = { .name = name, .length = length };
-  const struct sensor *found = ck_hs_get((ck_hs_t *)&r->table, CK_HS_HASH(&r->table, hash, &key), &key);
+  const struct key key = { { KEY, (uint16_t)length, 0 }, name };
+  const struct sensor *found = length <= HK_NAME_MAX ? find(r, &key, CK_HS_HASH(&r->table, hash, &key)) : NULL;
   if (!found)
     return HK_UNKNOWN;
-  *slot = found->slot;
+  *slot = found->entry.slot;
   return 0;
 }
 
@@ -351,24 +398,21 @@ void hk_registry_read_end(struct hk_registry *r)
   pthread_rwlock_unlock(&r->lock);
 }
 
-const char *hk_registry_full(const struct hk_registry *r)
+const char *hk_registry_full(struct hk_registry *r, char out[HK_REGISTRY_FULL_MAX])
 {
-  return r->full;
+  pthread_rwlock_rdlock(&r->lock);
+  memcpy(out, r->full, sizeof r->full);
+  pthread_rwlock_unlock(&r->lock);
+  return out;
 }
 
-void hk_registry_evict(struct hk_registry *r, uint32_t slot)
+void hk_registry_retire(struct hk_registry *r, uint32_t slot)
 {
-  struct sensor *s = r->sensor[slot];
   pthread_rwlock_wrlock(&r->lock);
+  struct sensor *s = r->sensor[slot];
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
-  if (r->device)
-    r->device->backend->ops->remove(r->device->backend, slot);
-  r->of_detector[s->detector]--;
-  free(s);
-  r->sensor[slot] = NULL;
-  atomic_store_explicit(&r->handle[slot], HK_NO_HANDLE, memory_order_relaxed);
-  r->generation[slot]++;
-  r->free_slot[r->n_free++] = slot;
+  atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
+  r->of_detector[s->entry.detector]--;
   r->count--;
   /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
   if (++r->removed > r->count + 1024) {
@@ -378,7 +422,24 @@ void hk_registry_evict(struct hk_registry *r, uint32_t slot)
   pthread_rwlock_unlock(&r->lock);
 }
 
-void hk_registry_on_failure(struct hk_registry *r, void (*failed)(void *arg, const char *why), void *arg)
+void hk_registry_release(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  struct hk_device *d = r->device[slot % r->n_shards];
+  if (d) {
+    pthread_mutex_lock(&d->calls);
+    d->backend->ops->remove(d->backend, slot / r->n_shards);
+    pthread_mutex_unlock(&d->calls);
+  }
+  free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
+  r->generation[slot]++;
+  r->free_slot[r->n_free++] = slot;
+  r->taken--;
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_on_failure(struct hk_registry *r,
+                            void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why), void *arg)
 {
   r->failed = failed;
   r->failed_arg = arg;

@@ -1,11 +1,17 @@
 /* Registry: names of sensors to slots, and back.
  *
  * A new name takes the detector of the first section whose glob matches it, and a free slot of the backend. Past capacity new
- * names are refused and the known ones keep working. A sensor that was evicted frees its slot; the next one in it has another
- * generation, so that an old handle does not reach it (generations are 8 bits: a handle kept over 256 evictions of one slot
- * could).
+ * names are refused and the known ones keep working. A sensor is forgotten in two steps: once it is retired, nobody gets its slot
+ * any more by name or handle; the slot is used again when it is released, after all points that may name it are through. The next
+ * sensor in it has another generation, so that an old handle does not reach it (generations are 8 bits: a handle kept over 256
+ * evictions of one slot could).
  *
- * The hash is keyed with random bytes, so that nobody can prepare names that collide. Thread: the loop's. */
+ * Slots are spread over the shards: slot s is number s / n of shard s % n.
+ *
+ * The hash is keyed with random bytes, so that nobody can prepare names that collide.
+ *
+ * Thread: any, but for what is said to be a shard's. Names are looked up under a lock that readers share; handles are resolved,
+ * and what belongs to a slot is read, with no lock at all. */
 #ifndef HK_REGISTRY_H
 #define HK_REGISTRY_H
 
@@ -36,17 +42,20 @@ static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
   return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_relaxed) == handle;
 }
 
-/* config must outlive the registry, and device must too or be moved from. 0 and *out, or a negative errno. */
-int hk_registry_new(struct hk_registry **out, const struct hk_config *config, struct hk_device *device);
+/* config must outlive the registry. Every shard has no device at first: see hk_registry_move. 0 and *out, or a negative errno. */
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards);
 void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
 
-/* Whom to call when the device fails while a sensor is added to it. It may move the registry; the sensor is tried once more then.
- */
-void hk_registry_on_failure(struct hk_registry *registry, void (*failed)(void *arg, const char *why), void *arg);
-/* Binds all sensors to another device's backend, on which no slot is bound; the one before is not touched. Where it has no room
- * for a sensor `refused` is called, which must evict it. NULL: there is no device any more, and no room for new names. */
-void hk_registry_move(struct hk_registry *registry, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
-                      void *arg);
+/* Whom to call, with no lock held, when a shard's device fails while a sensor is added to it, or there is none (NULL). It returns
+ * when the shard has got over that; the sensor is tried once more then. */
+void hk_registry_on_failure(struct hk_registry *registry,
+                            void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why),
+                            void *arg);
+/* Binds all sensors of a shard to a device's backend, on which no slot is bound; the one before is not touched. Where it has no
+ * room for a sensor `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
+ * no device any more, and no room for new names. Thread: the shard's, or before there are any. */
+void hk_registry_move(struct hk_registry *registry, uint32_t shard, struct hk_device *device,
+                      void (*refused)(void *arg, uint32_t slot), void *arg);
 
 /* The slot of a name, which becomes a sensor when it is none yet. 0 and *slot, or an enum hankel_refusal: not a valid name, no
  * room, no detector matches. */
@@ -62,7 +71,7 @@ int hk_registry_resolve(const struct hk_registry *registry, uint32_t handle, uin
 
 bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* whether it is a sensor's */
 
-/* Of a slot that holds a sensor. The name is valid until the sensor is evicted; it ends with 0. */
+/* Of a slot that holds a sensor, or a retired one. The name is valid until it is released; it ends with 0. */
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
@@ -78,11 +87,15 @@ int hk_registry_find(struct hk_registry *registry, const char *name, size_t leng
 void hk_registry_read(struct hk_registry *registry);
 void hk_registry_read_end(struct hk_registry *registry);
 
-/* Why there was no room for the last name that was refused for that reason, and what helps; "" when none was. */
-const char *hk_registry_full(const struct hk_registry *registry);
+/* Why there was no room for the last name that was refused for that reason, and what helps; "" when none was. Returns `out`. */
+#define HK_REGISTRY_FULL_MAX 384
+const char *hk_registry_full(struct hk_registry *registry, char out[HK_REGISTRY_FULL_MAX]);
 
-/* Forgets a sensor. No batch that waits or is in flight may name its slot. */
-void hk_registry_evict(struct hk_registry *registry, uint32_t slot);
+/* Forgets a sensor's name and handle; it counts no more. Its slot is still its own. Thread: its shard's. */
+void hk_registry_retire(struct hk_registry *registry, uint32_t slot);
+/* Frees the slot of a retired sensor, also in the backend. Nothing that waits, is in flight or is being published may name it,
+ * and no sweep may be in flight. Thread: its shard's. */
+void hk_registry_release(struct hk_registry *registry, uint32_t slot);
 
 /* Sensors in all, and of one detector; one more than the highest slot ever used. */
 uint32_t hk_registry_count(const struct hk_registry *registry);

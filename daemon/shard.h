@@ -1,27 +1,28 @@
-/* Shard: the sensors of one device, and the batches that go to and fro.
+/* Shard: the sensors of one device, the thread that feeds it, and the batches that go to and fro.
  *
- * A batch is launched as soon as a place in flight is free and anything waits, so batches grow by themselves under load and a
- * point waits for no timer. They grow as far as one takes a quarter of a second or so: where scores are dear (wide windows,
- * exact SVD, the CPU) results keep flowing, and silence means that something is wrong. Results are handed to `results` in the
- * order in which the batches were launched.
- *
- * The stage is the side of the event loop, everything else the side of the device; they meet in hk_shard_launch and the reaping
- * alone. The loop never waits for the device.
+ * The thread takes chunks from the lanes of all loops in turn and makes batches of them (the stage). A batch is launched as soon
+ * as a place in flight is free and anything waits, so batches grow by themselves under load and a point waits for no timer. They
+ * grow as far as one takes a quarter of a second or so: where scores are dear (wide windows, exact SVD, the CPU) results keep
+ * flowing, and silence means that something is wrong. Results go to the loops in the order in which the batches were launched.
+ * The thread sleeps when there is nothing to do, at once or, with `busy_poll`, after it has looked again for so long.
  *
  * What can go wrong with a batch:
  *  - it is refused, by submit or when it comes back (-EINVAL, -ENOMEM): its points are dropped and counted, the device goes on;
  *  - it comes back with any other status, HK_SHARD_REFUSALS in a row found no memory, or nothing has come back from a device for
- *    the configuration's `device_timeout`, or it failed at something else: the device is lost. All that was in flight is dropped
- * and counted, the device is abandoned, and `lost` is called, which may put another one in its place (hk_shard_go_on). A backend
- * that is no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
+ *    the configuration's `device_timeout`, or it failed at something else: the device is lost (failover.c). All that was in
+ * flight is dropped and counted, the device is abandoned, and the CPU goes on in its place, or nothing does. A backend that is no
+ *    device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
  *
- * Thread: the loop's, but for the wake-up from the backend's threads. */
+ * Thread: its own, but for what says otherwise. */
 #ifndef HK_SHARD_H
 #define HK_SHARD_H
 
+#include "daemon/alerts.h"
 #include "daemon/counters.h"
 #include "daemon/device.h"
+#include "daemon/lane.h"
 #include "daemon/log.h"
+#include "daemon/registry.h"
 #include "daemon/stage.h"
 
 #include <uv.h>
@@ -37,68 +38,123 @@ struct hk_loss {
   uint32_t batches, points; /* that were in flight */
 };
 
-struct hk_shard {
-  struct hk_device *device; /* NULL: it was lost, and nothing is computed any more */
-  struct hk_device *abandoned;
-  struct hk_loss loss;
-  struct hk_stage *stage; /* set before the first launch */
+struct hk_retired;
+
+/* What shards have in common; set before they start. */
+struct hk_shards {
+  const struct hk_config *config;
+  const struct hk_backend_kind *kinds;
   struct hk_log *log;
-  struct hk_counters *counters;
-  void (*results)(void *arg, struct hk_batch *batch); /* batches of points and sweeps; valid during the call */
-  void (*dropped)(void *arg,
-                  const struct hk_batch *batch); /* there will be no results of these points: slots are valid, no more */
-  void (*idle)(void *arg, uint32_t slot);        /* a sensor has been silent for `evict`, and nothing of it is pending */
-  void (*settled)(void *arg);                    /* batches have been dealt with: sources may have room again */
-  void (*lost)(void *arg);                       /* the device was lost; `device` is NULL */
+  struct hk_registry *registry;
+  uint32_t n, n_loops;
+  atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
+  void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
   void *arg;
-  uv_async_t wake;
-  uv_timer_t check;
-  char excuse[256];                      /* why the CPU and not the GPU, where the choice was ours; else "" */
-  struct hk_batch *free;                 /* batches of points that are not in use */
-  struct hk_batch *filled;               /* was refused for want of a place; goes first */
-  struct hk_batch *sweep;                /* NULL while in flight */
-  struct hk_batch *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
-  int64_t launched[HK_IN_FLIGHT];        /* ns: when */
-  uint32_t first, in_flight;             /* of the rings */
-  uint32_t most;                         /* points of the next batch */
-  bool sweep_due;
-  int64_t evict;
-  int64_t timeout;    /* ns; 0 = none */
-  int64_t stalled;    /* ns that nothing has come back, while something was in flight and we looked */
-  int64_t checked;    /* ns: when we last looked */
-  int64_t back_at;    /* ns: when a batch last came back */
-  uint64_t back;      /* batches that have come back, */
-  uint64_t back_then; /* and how many it were when we last looked */
-  uint32_t refusals;  /* for want of memory, in a row */
-  struct hk_log_quota failures;
-  uint64_t latency[HK_SHARD_LATENCIES]; /* batches by floor(log2(us)) from launch to results */
 };
 
-/* Opens the backend that the configuration names; `auto` is the GPU where there is one, else the CPU. kinds: as hk_backend_kinds.
- * 0, or a negative errno with a message. */
-int hk_shard_open(struct hk_shard *shard, uv_loop_t *loop, const struct hk_backend_kind *kinds, const struct hk_config *config,
-                  char *error, size_t size);
-/* Begins to look whether the device is alive; the loop is about to run. */
-void hk_shard_start(struct hk_shard *shard);
-/* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
-void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
-/* Waits for what is in flight, drops it, and frees everything. The loop must run once more afterwards. False: an abandoned
- * device hangs, and the process can only be ended with _exit. */
+struct hk_shard {
+  struct hk_shards *all;
+  uint32_t number;
+  struct hk_lane *lanes; /* from each loop */
+  uv_loop_t uv;
+  bool open, running;
+  pthread_t thread;
+  struct hk_wake wake;
+  uv_timer_t check, second;
+  atomic_bool quit;
+  struct hk_counters counters;
+
+  /* Under lock for other threads to read; changed by this one. */
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct hk_device *device; /* NULL: it was lost, and nothing is computed at the time, or any more */
+  struct hk_loss loss;
+  char excuse[256]; /* why the CPU and not the GPU, where the choice was ours; else "" */
+  bool moving;      /* the device was lost, and what goes on in its place is on its way */
+  char failure[256];
+  const struct hk_device *_Atomic failed; /* another thread found this device failing, as `failure` says */
+
+  struct hk_device *abandoned;
+  struct hk_stage *stage;
+  struct hk_alerts *alerts;                   /* by slot within the shard */
+  struct hk_cursor cursor;                    /* the chunk that is being taken */
+  uint32_t turn;                              /* the lane whose turn it is */
+  struct hk_parcel *_Atomic returned;         /* list of parcels that came back; any thread puts them there */
+  struct hk_parcel *free;                     /* batches of points that are not in use */
+  struct hk_parcel *filled;                   /* was refused for want of a place; goes first */
+  struct hk_parcel *sweep;                    /* NULL while in flight or being published */
+  struct hk_parcel *flying[HK_IN_FLIGHT];     /* ring of the batches in flight, oldest first */
+  int64_t launched[HK_IN_FLIGHT];             /* ns: when */
+  uint32_t first;                             /* of the rings */
+  atomic_uint in_flight, most;                /* most: points of the next batch */
+  uint64_t made, gone;                        /* batches of points that were filled; that were handed to the loops */
+  struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
+  uint64_t retirements;                       /* so far */
+  bool sweep_due;
+  int64_t checked;          /* ns: when we last looked whether the device is alive */
+  int64_t back_at;          /* ns: when a batch last came back */
+  uint64_t back, back_then; /* batches that have come back, and how many it were when we last looked */
+  uint32_t refusals;        /* for want of memory, in a row */
+  _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
+  _Atomic int64_t beat;     /* ns: when the thread was last seen running */
+  struct hk_log_quota failures, forgetful;
+  atomic_uint_fast64_t latency[HK_SHARD_LATENCIES]; /* batches by floor(log2(us)) from launch to results */
+};
+
+/* Opens the backend that the configuration names; `auto` is the GPU where there is one, else the CPU. shard: zeroed; `lanes` has
+ * one for each loop. 0, or a negative errno with a message. */
+int hk_shard_open(struct hk_shard *shard, struct hk_shards *all, uint32_t number, struct hk_lane *lanes, char *error,
+                  size_t size);
+/* Starts the thread. beat: ms between two beats. 0 or a negative errno. */
+int hk_shard_start(struct hk_shard *shard, uint64_t beat);
+/* Ends the thread. Loops must have ended before; afterwards, what is left in the lanes is to be released. */
+void hk_shard_stop(struct hk_shard *shard);
+/* Waits for what is in flight, drops it, and frees everything. False: an abandoned device hangs, and the process can only be
+ * ended with _exit. */
 bool hk_shard_close(struct hk_shard *shard);
 
-/* The device failed at something else than a batch. */
-void hk_shard_fail(struct hk_shard *shard, const char *why);
+/* The device failed at something that another thread wanted of it; or (NULL) there was none. Returns when there is another one,
+ * or none any more. Thread: a loop's, which holds no lock. */
+void hk_shard_failed(struct hk_shard *shard, const struct hk_device *device, const char *why);
 
-void hk_shard_launch(struct hk_shard *shard);
-void hk_shard_sweep(struct hk_shard *shard); /* asks for a sweep at the next launch */
-
-/* True when nothing waits and nothing is in flight, or nothing will be computed any more. */
-bool hk_shard_quiet(const struct hk_shard *shard);
-/* ns for which nothing has come back though something is in flight. Time in which the loop did not run does not count. */
+/* For any thread.
+ * ns for which nothing has come back though something is in flight. Time in which the thread did not run does not count. */
 int64_t hk_shard_stalled(const struct hk_shard *shard);
 /* The time in us that a share (0..1) of the batches took at most, to a power of two; 0 when there was none. */
 uint64_t hk_shard_latency(const struct hk_shard *shard, double share);
+/* Whether nothing is computed any more. */
+bool hk_shard_lost(struct hk_shard *shard);
 /* Name of the backend that computes; "none" when none does. */
-const char *hk_shard_backend(const struct hk_shard *shard);
+const char *hk_shard_backend(struct hk_shard *shard);
+/* Bytes that so many sensors of a detector take; 0 when nothing computes. */
+uint64_t hk_shard_need(struct hk_shard *shard, uint32_t detector, uint64_t sensors);
+
+/* --- between the files of the shard ---------------------------------------------------------------------------------- */
+
+/* launch.c: batches out and back. True when anything was done. */
+bool hk_shard_turn(struct hk_shard *shard);
+/* Drops what the device has, for good. Returns how many batches it had in flight. */
+uint32_t hk_shard_drop_all(struct hk_shard *shard);
+/* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
+void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
+
+/* parcel.c: gives a parcel to the loops that have a use for it, or to all of them. */
+void hk_shard_hand_over(struct hk_shard *shard, struct hk_parcel *parcel, bool all);
+/* Takes back what loops have let go. True when there was any. */
+bool hk_shard_take_back(struct hk_shard *shard);
+/* Tells loops that points were dealt with. */
+void hk_shard_settled(struct hk_shard *shard);
+
+/* failover.c: the device is lost. */
+void hk_shard_lose(struct hk_shard *shard, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* retire.c: begins to forget sensors, whose alerts were cleared. slots: of the registry, n > 0; the shard's from now on,
+ * allocated with malloc. barred: they are not bound on the device, and points of theirs are dropped. */
+void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool barred);
+/* Goes on with that. */
+void hk_shard_retire_step(struct hk_shard *shard);
+/* A parcel of a retirement came back. */
+void hk_shard_retire_back(struct hk_parcel *parcel);
+void hk_shard_retire_free(struct hk_shard *shard);
 
 #endif

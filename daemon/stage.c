@@ -1,288 +1,321 @@
-/* The queue is a ring of columns. A chain is a circular list of cells whose tail the sensor's entry knows; sensors that have
- * one stand in a ring of their own and take turns. Cells are as many as points fit into the stage, so there is always one. */
+/* How many points of a sensor a batch has is counted in 16 bits by slot: the round (one a batch) above, the number below. A count
+ * of another round is none. Rounds are numbered from 1 to ROUNDS and over again; a part of the counts is set to 0 in every round,
+ * so that none is as old as a whole turn of the numbers. A sensor whose next point must not go into the batch (it has as many as
+ * it may, it has a chain, it is barred) has a count that says so, and the rest is left to the slow way.
+ *
+ * A chain is a circular list of cells, whose last one is known by slot; sensors that have one stand in a ring and take turns. */
 #include "daemon/stage.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
-
-struct point {
-  int64_t time;
-  double value;
-  uint32_t slot;
-  uint32_t source;
-};
+#define ROUNDS 511u
+#define CLOSED 127u /* a count: no more points in this batch */
+#define COUNT_BITS 7
+_Static_assert(HK_BATCH_PER_SENSOR <= CLOSED && (ROUNDS << COUNT_BITS | CLOSED) <= UINT16_MAX, "a count has 16 bits");
 
 struct cell {
-  struct point point;
+  int64_t time;
+  double value;
+  struct hk_source *source;
+  uint32_t slot;
   uint32_t next;
 };
 
-/* Of a sensor. */
-struct entry {
-  uint32_t pending;
-  uint32_t tail;  /* 1 + the last cell of its chain; 0 = no chain */
-  uint32_t round; /* in which `taken` was counted */
-  uint32_t taken; /* of its points in the batch of that round */
-};
-
-struct source {
-  uint32_t pending;
-  uint32_t next_free;
-  bool open;
-};
-
 struct hk_stage {
-  uint32_t backlog;
-  uint32_t mask;       /* of both rings */
-  struct point *queue; /* ring */
-  uint32_t head, queued;
+  uint16_t *count; /* by slot */
+  uint32_t n_slots;
+  uint32_t round, section;  /* section: of the counts, to be set to 0 next */
+  struct hk_parcel *parcel; /* whose batch was begun */
+  uint32_t limit;           /* its points */
   struct cell *cells;
-  uint32_t free_cell, held; /* list of free cells; points in chains */
-  uint32_t *chains;         /* ring of slots that have a chain */
-  uint32_t first_chain, n_chains;
-  struct entry *entries; /* by slot */
-  uint32_t round;
-  struct source *sources;
-  uint32_t n_sources, free_source;
+  uint32_t n_cells, free_cell, held; /* list of free cells; points in chains */
+  uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
+  uint32_t *chains;                  /* ring of slots that have a chain */
+  uint32_t mask, first_chain, n_chains;
+  const uint32_t *barred; /* slots of the registry: ours are that divided by `shards` */
+  uint32_t n_barred, shards;
+  uint64_t *is_barred; /* bit for each slot */
+  hk_counter *dropped;
 };
 
-int hk_stage_new(struct hk_stage **out, uint32_t backlog, uint32_t max_sensors)
+int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_counter *barred)
 {
   struct hk_stage *s = calloc(1, sizeof *s);
   if (!s)
     return -ENOMEM;
   uint32_t size = 1;
-  while (size < backlog)
+  while (size < chained)
     size *= 2;
-  s->backlog = backlog;
   s->mask = size - 1;
-  s->free_source = NONE;
-  s->queue = calloc(size, sizeof *s->queue);
-  s->cells = calloc(backlog, sizeof *s->cells);
+  s->n_slots = n_slots;
+  s->n_cells = chained;
+  s->dropped = barred;
+  s->count = calloc(n_slots, sizeof *s->count);
+  s->tail = calloc(n_slots, sizeof *s->tail);
+  s->cells = calloc(chained, sizeof *s->cells);
   s->chains = calloc(size, sizeof *s->chains);
-  s->entries = calloc(max_sensors, sizeof *s->entries);
-  if (!s->queue || !s->cells || !s->chains || !s->entries) {
+  s->is_barred = calloc(n_slots / 64 + 1, sizeof *s->is_barred);
+  if (!s->count || !s->tail || !s->cells || !s->chains || !s->is_barred) {
     hk_stage_free(s);
     return -ENOMEM;
   }
-  /* A cell that was never used stands for "the one after it is free next", so that memory is touched only when needed. */
-  s->free_cell = 0;
   *out = s;
   return 0;
+}
+
+/* Takes the first point off a chain. */
+static struct cell pop_cell(struct hk_stage *s, uint32_t slot)
+{
+  const uint32_t tail = s->tail[slot] - 1, head = s->cells[tail].next;
+  const struct cell cell = s->cells[head];
+  if (head == tail)
+    s->tail[slot] = 0;
+  else
+    s->cells[tail].next = cell.next;
+  s->cells[head].next = s->free_cell + 1;
+  s->free_cell = head;
+  s->held--;
+  return cell;
+}
+
+static uint32_t pop_chain(struct hk_stage *s)
+{
+  const uint32_t slot = s->chains[s->first_chain];
+  s->first_chain = (s->first_chain + 1) & s->mask;
+  s->n_chains--;
+  return slot;
+}
+
+static void push_chain(struct hk_stage *s, uint32_t slot)
+{
+  s->chains[(s->first_chain + s->n_chains) & s->mask] = slot;
+  s->n_chains++;
 }
 
 void hk_stage_free(struct hk_stage *s)
 {
   if (!s)
     return;
-  free(s->queue);
+  while (s->n_chains > 0) {
+    const uint32_t slot = pop_chain(s);
+    while (s->tail[slot] != 0)
+      hk_source_done(pop_cell(s, slot).source, 1);
+  }
+  free(s->count);
+  free(s->tail);
   free(s->cells);
   free(s->chains);
-  free(s->entries);
-  free(s->sources);
+  free(s->is_barred);
   free(s);
 }
 
-int hk_stage_open(struct hk_stage *s, uint32_t *out)
+/* Puts a point at the end of its sensor's chain. A cell that was never used stands for "the one after it is free next", so that
+ * memory is touched only when needed. */
+static void hold(struct hk_stage *s, const struct cell *point)
 {
-  if (s->free_source == NONE) {
-    const uint32_t more = s->n_sources ? s->n_sources : 16;
-    struct source *sources = realloc(s->sources, ((size_t)s->n_sources + more) * sizeof *sources);
-    if (!sources)
-      return -ENOMEM;
-    s->sources = sources;
-    for (uint32_t i = s->n_sources + more; i-- > s->n_sources;) {
-      sources[i] = (struct source){ .next_free = s->free_source };
-      s->free_source = i;
-    }
-    s->n_sources += more;
-  }
-  *out = s->free_source;
-  s->free_source = s->sources[*out].next_free;
-  s->sources[*out] = (struct source){ .open = true };
-  return 0;
-}
-
-static void release(struct hk_stage *s, uint32_t source)
-{
-  s->sources[source].next_free = s->free_source;
-  s->free_source = source;
-}
-
-void hk_stage_close(struct hk_stage *s, uint32_t source)
-{
-  s->sources[source].open = false;
-  if (s->sources[source].pending == 0)
-    release(s, source);
-}
-
-uint32_t hk_stage_pending(const struct hk_stage *s, uint32_t source)
-{
-  return s->sources[source].pending;
-}
-
-uint32_t hk_stage_pending_of(const struct hk_stage *s, uint32_t slot)
-{
-  return s->entries[slot].pending;
-}
-
-uint32_t hk_stage_waiting(const struct hk_stage *s)
-{
-  return s->queued + s->held;
-}
-
-uint32_t hk_stage_room(const struct hk_stage *s)
-{
-  return s->backlog - hk_stage_waiting(s);
-}
-
-void hk_stage_push(struct hk_stage *s, uint32_t source, uint32_t slot, int64_t time, double value)
-{
-  s->queue[(s->head + s->queued) & s->mask] = (struct point){ time, value, slot, source };
-  s->queued++;
-  s->entries[slot].pending++;
-  s->sources[source].pending++;
-}
-
-static void put(struct hk_batch *batch, uint32_t *sources, const struct point *p)
-{
-  batch->slot[batch->n] = p->slot;
-  batch->time[batch->n] = p->time;
-  batch->value[batch->n] = p->value;
-  sources[batch->n] = p->source;
-  batch->n++;
-}
-
-/* Puts a point at the end of its sensor's chain. */
-static void hold(struct hk_stage *s, struct entry *e, const struct point *p)
-{
-  const uint32_t index = s->free_cell;
+  const uint32_t index = s->free_cell, slot = point->slot;
   struct cell *cell = &s->cells[index];
   s->free_cell = cell->next ? cell->next - 1 : index + 1;
-  cell->point = *p;
-  if (e->tail == 0) {
+  *cell = *point;
+  if (s->tail[slot] == 0) {
     cell->next = index;
-    s->chains[(s->first_chain + s->n_chains) & s->mask] = p->slot;
-    s->n_chains++;
+    push_chain(s, slot);
   } else {
-    struct cell *tail = &s->cells[e->tail - 1];
+    struct cell *tail = &s->cells[s->tail[slot] - 1];
     cell->next = tail->next;
     tail->next = index;
   }
-  e->tail = index + 1;
+  s->tail[slot] = index + 1;
   s->held++;
 }
 
-/* Takes the first point off a chain. */
-static struct point pop_cell(struct hk_stage *s, struct entry *e)
+/* The next n points of the batch are the source's. */
+static void note(struct hk_parcel *p, struct hk_source *source, uint32_t n)
 {
-  const uint32_t tail = e->tail - 1, head = s->cells[tail].next;
-  struct cell *cell = &s->cells[head];
-  if (head == tail)
-    e->tail = 0;
+  if (p->n_runs > 0 && p->runs[p->n_runs - 1].source == source)
+    p->runs[p->n_runs - 1].n += n;
   else
-    s->cells[tail].next = cell->next;
-  cell->next = s->free_cell + 1;
-  s->free_cell = head;
-  s->held--;
-  return cell->point;
+    p->runs[p->n_runs++] = (struct hk_run){ source, n };
 }
 
-/* Takes points off one chain. */
-static void unchain(struct hk_stage *s, struct entry *e, struct hk_batch *batch, uint32_t *sources, uint32_t limit)
+static void close_slot(struct hk_stage *s, uint32_t slot)
 {
-  while (e->tail != 0 && e->taken < HK_BATCH_PER_SENSOR && batch->n < limit) {
-    const struct point p = pop_cell(s, e);
-    put(batch, sources, &p);
-    e->taken++;
+  s->count[slot] = (uint16_t)(s->round << COUNT_BITS | CLOSED);
+}
+
+static void next_round(struct hk_stage *s, uint32_t slots)
+{
+  const uint32_t size = (s->n_slots + ROUNDS - 2) / (ROUNDS - 1), first = s->section * size;
+  s->round = s->round % ROUNDS + 1;
+  s->section = (s->section + 1) % (ROUNDS - 1);
+  if (first < slots)
+    memset(s->count + first, 0, (slots - first < size ? slots - first : size) * sizeof *s->count);
+  for (uint32_t i = 0; i < s->n_barred; i++)
+    close_slot(s, s->barred[i] / s->shards);
+}
+
+/* Moves what it may of a chain into the batch. */
+static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
+{
+  struct hk_batch *b = s->parcel->batch;
+  uint32_t taken = 0;
+  for (; s->tail[slot] != 0 && taken < HK_BATCH_PER_SENSOR && b->n < limit; taken++) {
+    const struct cell c = pop_cell(s, slot);
+    b->slot[b->n] = slot;
+    b->time[b->n] = c.time;
+    b->value[b->n++] = c.value;
+    note(s->parcel, c.source, 1);
+  }
+  if (s->tail[slot] != 0)
+    close_slot(s, slot); /* what comes must wait behind it */
+  else
+    s->count[slot] = (uint16_t)(s->round << COUNT_BITS | taken);
+}
+
+void hk_stage_begin(struct hk_stage *s, struct hk_parcel *parcel, uint32_t most, uint32_t slots, bool others)
+{
+  struct hk_batch *b = parcel->batch;
+  s->parcel = parcel;
+  s->limit = most < b->capacity ? most : b->capacity;
+  b->n = parcel->n_runs = 0;
+  parcel->opened = INT64_MAX;
+  next_round(s, slots);
+  for (uint32_t turns = s->n_chains; turns > 0; turns--) {
+    const uint32_t slot = pop_chain(s);
+    unchain(s, slot, others ? s->limit / 2 : s->limit);
+    if (s->tail[slot] != 0)
+      push_chain(s, slot);
   }
 }
 
-static struct entry *entry_of(struct hk_stage *s, uint32_t slot)
+/* How many of the next points may go straight into the batch; they are counted. */
+static uint32_t straight(struct hk_stage *s, const uint32_t *slot, uint32_t n)
 {
-  struct entry *e = &s->entries[slot];
-  if (e->round != s->round) {
-    e->round = s->round;
-    e->taken = 0;
+  uint16_t *count = s->count;
+  const uint16_t base = (uint16_t)(s->round << COUNT_BITS);
+  for (uint32_t i = 0; i < n; i++) {
+    uint16_t taken = (uint16_t)(count[slot[i]] - base);
+    if (taken > CLOSED)
+      taken = 0; /* of another round */
+    if (taken >= HK_BATCH_PER_SENSOR)
+      return i;
+    count[slot[i]] = (uint16_t)(base + taken + 1);
   }
-  return e;
+  return n;
 }
 
-void hk_stage_fill(struct hk_stage *s, struct hk_batch *batch, uint32_t most, uint32_t *sources)
+/* n points of the cursor's chunk go to the batch, or are dealt with otherwise (batch = NULL: one, whose source is returned). */
+static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_parcel *to)
 {
-  const uint32_t room = most < batch->capacity ? most : batch->capacity;
-  batch->n = 0;
-  s->round++;
-  /* Chains have at most half of the batch while others wait: sensors that flood share it, and delay nobody else. */
-  const uint32_t limit = s->queued > 0 ? room / 2 : room;
-  for (uint32_t turns = s->n_chains; turns > 0 && batch->n < limit; turns--) {
-    const uint32_t slot = s->chains[s->first_chain];
-    s->first_chain = (s->first_chain + 1) & s->mask;
-    s->n_chains--;
-    struct entry *e = entry_of(s, slot);
-    unchain(s, e, batch, sources, limit);
-    if (e->tail != 0) {
-      s->chains[(s->first_chain + s->n_chains) & s->mask] = slot;
-      s->n_chains++;
+  struct hk_source *source = NULL;
+  c->at += n;
+  while (n > 0) {
+    const struct hk_run *run = &c->chunk->runs[c->run];
+    const uint32_t left = run->n - c->of_run, some = n < left ? n : left;
+    source = run->source;
+    if (to)
+      note(to, source, some);
+    c->of_run += some;
+    n -= some;
+    if (c->of_run == run->n) {
+      c->run++;
+      c->of_run = 0;
     }
   }
-  while (s->queued > 0 && batch->n < room) {
-    const struct point *p = &s->queue[s->head];
-    struct entry *e = entry_of(s, p->slot);
-    if (e->tail != 0 || e->taken == HK_BATCH_PER_SENSOR) {
-      hold(s, e, p);
-    } else {
-      put(batch, sources, p);
-      e->taken++;
-    }
-    s->head = (s->head + 1) & s->mask;
-    s->queued--;
+  return source;
+}
+
+static bool is_barred(const struct hk_stage *s, uint32_t slot)
+{
+  return s->is_barred[slot / 64] >> slot % 64 & 1;
+}
+
+static void drop(struct hk_stage *s, struct hk_source *source)
+{
+  hk_count(s->dropped, 1);
+  hk_source_done(source, 1);
+}
+
+/* Takes a point that must not go into the batch. */
+static void put_aside(struct hk_stage *s, struct hk_cursor *c)
+{
+  const uint32_t i = c->at;
+  const struct cell point = { c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->slot[i], 0 };
+  if (is_barred(s, point.slot))
+    drop(s, point.source);
+  else
+    hold(s, &point);
+}
+
+bool hk_stage_room(const struct hk_stage *s)
+{
+  return s->parcel->batch->n < s->limit;
+}
+
+bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
+{
+  struct hk_batch *b = s->parcel->batch;
+  struct hk_chunk *chunk = c->chunk;
+  if (c->at == 0 && chunk->opened < s->parcel->opened)
+    s->parcel->opened = chunk->opened;
+  while (c->at < chunk->n && b->n < s->limit) {
+    const uint32_t left = chunk->n - c->at, room = s->limit - b->n;
+    const uint32_t n = straight(s, chunk->slot + c->at, left < room ? left : room);
+    memcpy(b->slot + b->n, chunk->slot + c->at, n * sizeof *b->slot);
+    memcpy(b->time + b->n, chunk->time + c->at, n * sizeof *b->time);
+    memcpy(b->value + b->n, chunk->value + c->at, n * sizeof *b->value);
+    b->n += n;
+    (void)advance(c, n, s->parcel);
+    if (c->at == chunk->n || b->n == s->limit)
+      break;
+    if (s->held == s->n_cells)
+      return false; /* no more can be put aside: it waits until chains get shorter */
+    put_aside(s, c);
   }
+  if (c->at < chunk->n)
+    return false;
+  hk_chunk_clear(chunk);
+  *c = (struct hk_cursor){ 0 };
+  return true;
 }
 
-/* A point has been dealt with. */
-static void settle(struct hk_stage *s, uint32_t slot, uint32_t source)
+uint32_t hk_stage_chained(const struct hk_stage *s)
 {
-  s->entries[slot].pending--;
-  struct source *from = &s->sources[source];
-  if (--from->pending == 0 && !from->open)
-    release(s, source);
+  return s->held;
 }
 
-uint32_t hk_stage_purge(struct hk_stage *s, bool (*gone)(void *arg, uint32_t slot), void *arg)
+bool hk_stage_has(const struct hk_stage *s, uint32_t slot)
 {
-  const uint32_t before = hk_stage_waiting(s), queued = s->queued;
-  s->queued = 0;
-  for (uint32_t i = 0; i < queued; i++) {
-    const struct point p = s->queue[(s->head + i) & s->mask];
-    if (gone(arg, p.slot))
-      settle(s, p.slot, p.source);
-    else
-      s->queue[(s->head + s->queued++) & s->mask] = p;
+  return s->tail[slot] != 0;
+}
+
+void hk_stage_bar(struct hk_stage *s, const uint32_t *slots, uint32_t n, uint32_t shards)
+{
+  s->barred = slots;
+  s->n_barred = n;
+  s->shards = shards;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t slot = slots[i] / shards;
+    s->is_barred[slot / 64] |= (uint64_t)1 << slot % 64;
+    close_slot(s, slot);
   }
   for (uint32_t turns = s->n_chains; turns > 0; turns--) {
-    const uint32_t slot = s->chains[s->first_chain];
-    s->first_chain = (s->first_chain + 1) & s->mask;
-    s->n_chains--;
-    if (gone(arg, slot)) {
-      while (s->entries[slot].tail != 0) {
-        const struct point p = pop_cell(s, &s->entries[slot]);
-        settle(s, slot, p.source);
-      }
-    } else {
-      s->chains[(s->first_chain + s->n_chains) & s->mask] = slot;
-      s->n_chains++;
+    const uint32_t slot = pop_chain(s);
+    if (!is_barred(s, slot)) {
+      push_chain(s, slot);
+      continue;
     }
+    while (s->tail[slot] != 0)
+      drop(s, pop_cell(s, slot).source);
   }
-  return before - hk_stage_waiting(s);
 }
 
-void hk_stage_done(struct hk_stage *s, const struct hk_batch *batch, const uint32_t *sources)
+void hk_stage_unbar(struct hk_stage *s)
 {
-  for (uint32_t i = 0; i < batch->n; i++)
-    settle(s, batch->slot[i], sources[i]);
+  for (uint32_t i = 0; i < s->n_barred; i++)
+    s->is_barred[s->barred[i] / s->shards / 64] &= ~((uint64_t)1 << s->barred[i] / s->shards % 64);
+  s->n_barred = 0;
 }

@@ -1,49 +1,52 @@
-/* Stage: points that were accepted and wait for a batch, as columns in the order in which they came.
+/* Stage: where a shard makes batches out of chunks.
  *
- * push -> (fill a batch -> scored elsewhere -> done)...
+ * begin -> take a chunk, or a part of it -> ... -> the batch is full, or there is no chunk
  *
- * A batch takes the points in order, but at most HK_BATCH_PER_SENSOR of one sensor. What one sensor has beyond that is put
- * aside in a chain of its own, in order, and goes first into the next batches; so it delays nobody else, and every point is
- * moved at most twice.
+ * Points go into a batch in the order in which they come, but at most HK_BATCH_PER_SENSOR of one sensor. What one sensor has
+ * beyond that is put aside in a chain of its own, in order, and goes first into the next batches; so it delays nobody else, and
+ * every point is moved at most twice. As long as no sensor has too many, a chunk is copied column by column, after one look at
+ * each point's slot.
  *
- * Every point has a source (a connection or a UDP listener), whose points that are not scored yet are counted: that is what
- * back-pressure and goodbyes go by. Memory is taken at the start, for `backlog` points; `room` says how many more fit.
- * Thread: the loop's. */
+ * Memory is taken at the start; what is not touched is only address space. Thread: the shard's. */
 #ifndef HK_STAGE_H
 #define HK_STAGE_H
 
-#include "cpu/backend.h"
-
-#include <stdbool.h>
+#include "daemon/chunk.h"
+#include "daemon/counters.h"
+#include "daemon/parcel.h"
 
 struct hk_stage;
 
-/* backlog: points; max_sensors: slots are below it. 0 and *out, or -ENOMEM. */
-int hk_stage_new(struct hk_stage **out, uint32_t backlog, uint32_t max_sensors);
-void hk_stage_free(struct hk_stage *stage); /* NULL is fine */
+/* A chunk, and how far it has been taken. */
+struct hk_cursor {
+  struct hk_chunk *chunk; /* NULL: none */
+  uint32_t at;            /* points taken */
+  uint32_t run, of_run;   /* the run of the next point, and the points of it that were taken */
+};
 
-/* A new source. 0 and *out, or -ENOMEM. */
-int hk_stage_open(struct hk_stage *stage, uint32_t *out);
-/* No more points of this source will come. Its number is used again once its last point is done. */
-void hk_stage_close(struct hk_stage *stage, uint32_t source);
-/* Points of a source that are not done yet. */
-uint32_t hk_stage_pending(const struct hk_stage *stage, uint32_t source);
-/* Points of a sensor that are not done yet. */
-uint32_t hk_stage_pending_of(const struct hk_stage *stage, uint32_t slot);
+/* chained: points that chains hold at most; slots are below n_slots; barred: counts points of slots that are barred. 0 and *out,
+ * or -ENOMEM. */
+int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_counter *barred);
+/* Points that are still in chains are done with that. NULL is fine. */
+void hk_stage_free(struct hk_stage *stage);
 
-uint32_t hk_stage_room(const struct hk_stage *stage);    /* points that can be pushed */
-uint32_t hk_stage_waiting(const struct hk_stage *stage); /* points that were pushed and are in no batch yet */
+/* Begins a batch of at most `most` points with what chains hold. slots: below which all slots are. others: there are chunks,
+ * which are to get half of it. The sources of the points are told in the parcel's runs. */
+void hk_stage_begin(struct hk_stage *stage, struct hk_parcel *parcel, uint32_t most, uint32_t slots, bool others);
+/* Moves points into the batch that was begun. True when all of the chunk was taken: it is empty then, and the cursor's no more.
+ */
+bool hk_stage_take(struct hk_stage *stage, struct hk_cursor *cursor);
+/* Whether the batch that was begun has room. */
+bool hk_stage_room(const struct hk_stage *stage);
 
-/* Takes a point; there must be room. */
-void hk_stage_push(struct hk_stage *stage, uint32_t source, uint32_t slot, int64_t time, double value);
+/* Points in chains. */
+uint32_t hk_stage_chained(const struct hk_stage *stage);
+/* Whether a sensor has points in a chain. */
+bool hk_stage_has(const struct hk_stage *stage, uint32_t slot);
 
-/* Takes out the points that wait for sensors that are gone. Returns how many. */
-uint32_t hk_stage_purge(struct hk_stage *stage, bool (*gone)(void *arg, uint32_t slot), void *arg);
-
-/* Moves what waits into an empty batch, as much as it holds and at most `most` points. sources: batch->capacity numbers, receives
- * the source of each. */
-void hk_stage_fill(struct hk_stage *stage, struct hk_batch *batch, uint32_t most, uint32_t *sources);
-/* The points of a batch have been dealt with. */
-void hk_stage_done(struct hk_stage *stage, const struct hk_batch *batch, const uint32_t *sources);
+/* Points of these slots are dropped and counted, those that wait in chains and those that come, until unbar; once at a time. The
+ * slots are the registry's, whose n-th one is the n / shards-th here; they are the caller's and stay where they are. */
+void hk_stage_bar(struct hk_stage *stage, const uint32_t *slots, uint32_t n, uint32_t shards);
+void hk_stage_unbar(struct hk_stage *stage);
 
 #endif

@@ -49,13 +49,39 @@ static void text(struct hk_buffer *out, const char *name, const char *value)
   hk_json_string(out, value, strlen(value));
 }
 
-/* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
-static void device(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
+/* A copy of what a shard says of its device. */
+struct condition {
+  struct hk_loss loss;
+  bool own; /* there is one, and it is a device of its own */
+  char excuse[256];
+};
+
+static struct condition condition_of(struct hk_shard *shard)
 {
-  const struct hk_loss *loss = &s->shard.loss;
-  const bool lost = loss->time != 0, own = s->shard.device && s->shard.device->kind->device;
+  struct condition c;
+  pthread_mutex_lock(&shard->lock);
+  c.loss = shard->loss;
+  c.own = shard->device && shard->device->kind->device;
+  memcpy(c.excuse, shard->excuse, sizeof c.excuse);
+  pthread_mutex_unlock(&shard->lock);
+  return c;
+}
+
+/* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
+static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
+{
+  struct condition now = condition_of(&s->shard[0]);
+  uint32_t batches = now.loss.batches;
+  for (uint32_t i = 1; i < s->shards.n; i++) { /* one that was lost is what there is to say */
+    const struct condition other = condition_of(&s->shard[i]);
+    batches += other.loss.batches;
+    if (other.loss.time != 0 && now.loss.time == 0)
+      now = other;
+  }
+  const struct hk_loss *loss = &now.loss;
+  const bool lost = loss->time != 0;
   begin(out, "device");
-  text(out, "state", lost ? "lost" : own ? "ok" : "none");
+  text(out, "state", lost ? "lost" : now.own ? "ok" : "none");
   text(out, "on_failure", s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "cpu" : "stop");
   if (lost) {
     char since[32];
@@ -65,32 +91,33 @@ static void device(struct hk_buffer *out, const struct hk_server *s, const struc
     text(out, "name", loss->device);
     text(out, "since", since);
   }
-  if (lost || s->shard.excuse[0])
-    text(out, "why", lost ? loss->why : s->shard.excuse);
-  field(out, "batches_lost", loss->batches);
+  if (lost || now.excuse[0])
+    text(out, "why", lost ? loss->why : now.excuse);
+  field(out, "batches_lost", batches);
   field(out, "points_lost", c->device_lost);
   end(out);
 }
 
-static uint64_t need(const struct hk_server *s, uint32_t detector, uint64_t count)
+/* Bytes that sensors take where they are computed. */
+static uint64_t need(struct hk_server *s, uint32_t detector, uint64_t count)
 {
-  const struct hk_backend *b = s->shard.device ? s->shard.device->backend : NULL;
-  return b ? b->ops->need(b, detector, count) : 0;
+  return hk_shard_need(&s->shard[0], detector, count);
 }
 
-static void sensors(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
+static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
 {
+  char why[HK_REGISTRY_FULL_MAX];
   uint64_t memory = 0;
   for (uint32_t i = 0; i < s->config->n_detectors; i++)
-    memory += need(s, i, hk_registry_count_of(s->registry, i));
+    memory += need(s, i, hk_registry_count_of(s->shards.registry, i));
   begin(out, "sensors");
-  field(out, "count", hk_registry_count(s->registry));
+  field(out, "count", hk_registry_count(s->shards.registry));
   field(out, "max", s->config->max_sensors);
   field(out, "evicted", c->evicted);
   field(out, "refused", c->names_refused);
   field(out, "memory_bytes", memory);
   field(out, "memory_limit_bytes", s->config->memory);
-  text(out, "refused_because", hk_registry_full(s->registry));
+  text(out, "refused_because", hk_registry_full(s->shards.registry, why));
   end(out);
   hk_buffer_print(out, ",\"detectors\":[");
   for (uint32_t i = 0; i < s->config->n_detectors; i++) {
@@ -100,25 +127,15 @@ static void sensors(struct hk_buffer *out, const struct hk_server *s, const stru
     hk_buffer_print(out, ",\"match\":");
     hk_json_string(out, d->match, strlen(d->match));
     field(out, "window", d->detector.window);
-    field(out, "sensors", hk_registry_count_of(s->registry, i));
+    field(out, "sensors", hk_registry_count_of(s->shards.registry, i));
     field(out, "bytes_a_sensor", need(s, i, s->config->max_sensors) / s->config->max_sensors);
     end(out);
   }
   hk_buffer_put(out, "]", 1);
 }
 
-static void input(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
+static void input(struct hk_buffer *out, const struct hk_counters *c)
 {
-  uint64_t lost = c->lost, lost_points = c->lost_points, repeated = c->repeated, reordered = c->reordered, too_late = c->too_late,
-           bad = c->bad_datagrams;
-  for (const struct hk_connection *each = s->loop.connections; each; each = each->next) {
-    lost += hk_feed_lost(&each->feed);
-    lost_points += hk_feed_lost_points(&each->feed);
-    repeated += each->feed.repeated;
-    reordered += each->feed.reordered;
-    too_late += each->feed.too_late;
-    bad += each->feed.malformed;
-  }
   begin(out, "input");
   field(out, "frames", c->frames);
   field(out, "bad_frames", c->bad_frames);
@@ -131,25 +148,29 @@ static void input(struct hk_buffer *out, const struct hk_server *s, const struct
   end(out);
   begin(out, "udp");
   field(out, "datagrams", c->datagrams);
-  field(out, "bad_datagrams", bad);
+  field(out, "bad_datagrams", c->bad_datagrams);
   field(out, "strangers", c->strangers);
-  field(out, "lost", lost);
-  field(out, "lost_points", lost_points);
-  field(out, "repeated", repeated);
-  field(out, "reordered", reordered);
-  field(out, "too_late", too_late);
+  field(out, "lost", c->lost);
+  field(out, "lost_points", c->lost_points);
+  field(out, "repeated", c->repeated);
+  field(out, "reordered", c->reordered);
+  field(out, "too_late", c->too_late);
   field(out, "kernel_lost", c->kernel_lost);
   end(out);
 }
 
-static void output(struct hk_buffer *out, const struct hk_server *s, const struct hk_counters *c)
+static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
 {
-  uint64_t subscribers = 0, queued = 0, parked = 0;
-  for (const struct hk_connection *each = s->loop.connections; each; each = each->next) {
-    subscribers += each->subscriber.view != NULL;
-    parked += each->parked;
-    if (each->state != HK_CLOSED)
-      queued += uv_stream_get_write_queue_size((const uv_stream_t *)&each->tcp);
+  uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
+  for (uint32_t i = 0; i < s->n_loops; i++) {
+    subscribers += s->loops[i].subscribers;
+    subscriptions += s->loops[i].subscriptions;
+    queued += s->loops[i].queued;
+    held_back += s->loops[i].held_back;
+  }
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    in_flight += s->shard[i].in_flight;
+    most = s->shard[i].most > most ? s->shard[i].most : most;
   }
   begin(out, "events");
   field(out, "raised", c->raised);
@@ -159,44 +180,62 @@ static void output(struct hk_buffer *out, const struct hk_server *s, const struc
   field(out, "back", c->back);
   end(out);
   begin(out, "connections");
-  field(out, "open", s->n_connections);
+  field(out, "open", hk_seats_taken(&s->seats));
   field(out, "max", s->max_connections);
   field(out, "accepted", c->accepted);
   field(out, "refused", c->refused);
   field(out, "timed_out", c->timed_out);
   field(out, "cut_off", c->cut_off);
-  field(out, "held_back", parked);
+  field(out, "held_back", held_back);
   end(out);
   begin(out, "subscribers");
   field(out, "count", subscribers);
-  field(out, "subscriptions", hk_publisher_views(s->loop.publisher));
+  field(out, "subscriptions", subscriptions);
   field(out, "queued_bytes", queued);
   field(out, "gap_results", c->gap_results);
   field(out, "gap_events", c->gap_events);
   end(out);
   begin(out, "batches");
   field(out, "done", c->batches);
-  field(out, "in_flight", s->shard.in_flight);
-  field(out, "points_at_most", s->shard.most);
-  field(out, "points_waiting", hk_stage_waiting(s->stage));
+  field(out, "in_flight", in_flight);
+  field(out, "points_at_most", most);
+  field(out, "points_waiting", hk_counters_waiting(c));
   field(out, "backlog", s->config->backlog);
-  field(out, "p50_us", hk_shard_latency(&s->shard, 0.5));
-  field(out, "p99_us", hk_shard_latency(&s->shard, 0.99));
+  field(out, "p50_us", hk_shard_latency(&s->shard[0], 0.5));
+  field(out, "p99_us", hk_shard_latency(&s->shard[0], 0.99));
   end(out);
 }
 
-void hk_status_json(struct hk_server *s, struct hk_buffer *out)
+/* One object a loop: what it has taken in, and how many connections it has. */
+static void loops(struct hk_buffer *out, const struct hk_server *s)
 {
+  hk_buffer_print(out, ",\"loops\":[");
+  for (uint32_t i = 0; i < s->n_loops; i++) {
+    const struct hk_loop *l = &s->loops[i];
+    hk_buffer_print(out, "%s{\"name\":\"loop %u\"", i ? "," : "", i);
+    field(out, "connections", l->n_connections);
+    field(out, "points_in", l->counters.in);
+    field(out, "datagrams", l->counters.datagrams);
+    end(out);
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
+void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
+{
+  struct hk_server *s = loop->server;
   struct hk_counters sum;
+  hk_loop_survey(loop);
   hk_server_sum(s, &sum);
-  hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard));
+  hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
   hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
   field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
   device(out, s, &sum);
   points(out, &sum);
   sensors(out, s, &sum);
-  input(out, s, &sum);
+  input(out, &sum);
   output(out, s, &sum);
+  loops(out, s);
   end(out);
 }

@@ -94,7 +94,7 @@ static void say_error(struct hk_connection *c, const char *message)
 
 static void subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
 {
-  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, wanted);
+  const int status = hk_connection_subscribe(c, wanted);
   if (status == -ENOSPC)
     say_error(c, "too many different subscriptions; max_subscriptions in the configuration limits them");
   else if (status != 0)

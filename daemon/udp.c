@@ -65,16 +65,17 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     bad(l, peer, "not one whole POINTS frame");
     return;
   }
-  struct hk_connection *c = hk_server_feed(server, p.feed);
-  if (!c) {
+  struct hk_seat *seat = hk_seat_enter(&server->seats, p.feed);
+  if (!seat) {
     hk_count(&l->loop->counters.strangers, 1);
     hk_log_peer(&server->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
-  if (hk_feed_take(&c->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
-    c->heard = now;
-    (void)hk_intake_points(&l->loop->intake, c->source, &p);
+  if (hk_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
+    seat->heard = now;
+    (void)hk_intake_points(&l->loop->intake, seat->source, &p);
   }
+  hk_seat_leave(seat);
 }
 
 /* The points are gathered, over all datagrams of a recvmmsg. */
@@ -89,14 +90,14 @@ static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char 
     ;
 }
 
-/* How many datagrams there is room for. Half of the stage is left to connections, which wait for their turn: datagrams do not. */
+/* How many datagrams there is room for. Half of the chunks is left to connections, which wait for their turn: datagrams do not.
+ */
 static unsigned room(const struct hk_listener *l)
 {
-  const struct hk_server *server = l->server;
-  const uint32_t kept = server->config->backlog / 2;
+  const uint32_t kept = l->loop->points / 2;
   if (!hk_intake_open(&l->loop->intake, l->source, kept + POINTS_MAX))
     return 0;
-  const uint32_t n = (hk_stage_room(server->stage) - kept) / POINTS_MAX;
+  const uint32_t n = (hk_outlet_room(&l->loop->outlet) - kept) / POINTS_MAX;
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
@@ -191,24 +192,26 @@ static int fail(const struct hk_listener *l, int status, char *error, size_t siz
 
 int hk_udp_open(struct hk_listener *l, char *error, size_t size)
 {
-  const struct sockaddr *address = (const struct sockaddr *)&l->config->address;
-  const int buffer = RECEIVE_BUFFER;
+  const struct sockaddr *address = (const struct sockaddr *)l->bind_to;
+  const int on = 1, several = l->server->n_loops > 1, buffer = RECEIVE_BUFFER;
   uint32_t memory[SK_MEMINFO_VARS];
   struct sockaddr_storage bound;
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
   l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (l->fd < 0 || bind(l->fd, address, length) != 0 ||
-      getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
+  if (l->fd < 0 || (several && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) ||
+      bind(l->fd, address, length) != 0 || getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
     return fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
   length = sizeof bound;
   if (getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
     return fail(l, -errno, error, size);
   hk_address_format((const struct sockaddr *)&bound, l->address);
+  *l->bind_to = bound; /* the sockets of other loops take the same port */
   l->buffers = buffers_new();
   if (!l->buffers)
     return fail(l, -ENOMEM, error, size);
-  int status = hk_stage_open(l->server->stage, &l->source);
+  l->source = hk_source_new();
+  int status = l->source ? 0 : -ENOMEM;
   if (status == 0)
     status = uv_poll_init(&l->loop->uv, &l->poll, l->fd);
   if (status != 0)
@@ -228,11 +231,12 @@ static void on_close(uv_handle_t *handle)
 
 void hk_udp_close(struct hk_listener *l)
 {
+  hk_source_close(l->source);
+  l->source = NULL;
   free(l->buffers);
   l->buffers = NULL;
   if (l->open) {
     hk_udp_look(l); /* nothing is lost uncounted */
-    hk_stage_close(l->server->stage, l->source);
     uv_close((uv_handle_t *)&l->poll, on_close);
   } else if (l->fd >= 0) {
     close(l->fd);

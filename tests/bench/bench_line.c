@@ -98,15 +98,15 @@ struct road {
   struct hk_config_detector detector;
   struct hk_device *device;
   struct hk_registry *registry;
-  struct hk_stage *stage;
+  struct hk_lane lane;
+  struct hk_wake nobody;
+  struct hk_outlet outlet;
   struct hk_counters counters;
   struct hk_log log;
   struct hk_log_quota quota;
   struct hk_intake intake;
   struct hk_lines *lines;
-  uint32_t source;
-  struct hk_batch batch;
-  uint32_t *sources;
+  struct hk_source *source;
 };
 
 static void road_open(struct road *r, uint32_t sensors)
@@ -116,38 +116,38 @@ static void road_open(struct road *r, uint32_t sensors)
   require(hk_detector_parse("window=8", &r->detector.detector, error, sizeof error) == 0, "no detector");
   r->config = (struct hk_config){ .detectors = &r->detector, .n_detectors = 1, .max_sensors = sensors, .threads = 1 };
   hk_log_init(&r->log, HK_LOG_ERROR);
-  require(hk_device_open(&r->device, &hk_backend_kinds[HK_BACKEND_CPU], &r->config, 0, NULL, error, sizeof error) == 0, error);
-  require(hk_registry_new(&r->registry, &r->config, r->device) == 0 && hk_stage_new(&r->stage, BACKLOG, sensors) == 0 &&
-              hk_stage_open(r->stage, &r->source) == 0,
+  const struct hk_device_place place = { 0, 1, NULL };
+  require(hk_device_open(&r->device, &hk_backend_kinds[HK_BACKEND_CPU], &r->config, 0, &place, error, sizeof error) == 0, error);
+  r->lane.loop = r->lane.shard = &r->nobody;
+  r->source = hk_source_new();
+  require(r->source && hk_registry_new(&r->registry, &r->config, 1) == 0 &&
+              hk_lane_open(&r->lane, hk_outlet_chunks(BACKLOG, 1)) == 0 &&
+              hk_outlet_open(&r->outlet, &r->lane, 1, 1, 0, BACKLOG) == 0,
           "no memory");
+  hk_registry_move(r->registry, 0, r->device, NULL, NULL);
   r->intake =
-      (struct hk_intake){ .registry = r->registry, .stage = r->stage, .counters = &r->counters, .log = &r->log, .wall = 1 };
+      (struct hk_intake){ .registry = r->registry, .outlet = &r->outlet, .counters = &r->counters, .log = &r->log, .wall = 1 };
   require(hk_lines_new(&r->lines, &r->intake, 0) == 0, "no memory");
-  r->batch = (struct hk_batch){ .capacity = BACKLOG,
-                                .slot = malloc(BACKLOG * sizeof(uint32_t)),
-                                .time = malloc(BACKLOG * sizeof(int64_t)),
-                                .value = malloc(BACKLOG * sizeof(double)) };
-  r->sources = malloc(BACKLOG * sizeof *r->sources);
-  require(r->batch.slot && r->batch.time && r->batch.value && r->sources, "no memory");
 }
 
 static void road_close(struct road *r)
 {
   hk_lines_free(r->lines);
-  hk_stage_free(r->stage);
+  hk_source_close(r->source);
+  hk_outlet_close(&r->outlet);
+  hk_lane_close(&r->lane);
   hk_registry_free(r->registry);
   hk_device_close(r->device);
-  free(r->batch.slot);
-  free(r->batch.time);
-  free(r->batch.value);
-  free(r->sources);
 }
 
 static void road_empty(struct road *r)
 {
-  while (hk_stage_waiting(r->stage) > 0) {
-    hk_stage_fill(r->stage, &r->batch, BACKLOG, r->sources);
-    hk_stage_done(r->stage, &r->batch, r->sources);
+  struct hk_chunk *c;
+  (void)hk_outlet_seal(&r->outlet);
+  while ((c = hk_ring_take(&r->lane.sealed)) != NULL) {
+    hk_source_done(r->source, c->n);
+    hk_chunk_clear(c);
+    (void)hk_ring_put(&r->lane.emptied, c);
   }
 }
 

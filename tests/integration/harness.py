@@ -29,6 +29,7 @@ DATA = os.path.join(ROOT, 'tests', 'data')
 HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
 HANKEL = os.path.abspath(os.environ.get('HANKEL', os.path.join(ROOT, 'build', 'hankel')))
 BACKEND = os.environ.get('HANKEL_BACKEND', 'cpu')
+LOOPS = os.environ.get('HANKEL_LOOPS')  # event loops of every daemon whose configuration does not say
 SECOND = 10**9
 START = 1_600_000_000 * SECOND
 STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
@@ -249,7 +250,8 @@ class Daemon:
         path = os.path.join(self.directory.name, 'hankeld.conf')
         with open(path, 'w') as f:
             drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
-            f.write(f'[daemon]\nbackend = {backend}\n{drain}{keys}{listeners}{detectors}')
+            loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
+            f.write(f'[daemon]\nbackend = {backend}\n{drain}{loops}{keys}{listeners}{detectors}')
         self.log, self.port, self.ready = [], {}, threading.Event()
         self.process = subprocess.Popen([program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})

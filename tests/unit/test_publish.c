@@ -96,10 +96,12 @@ static int setup(void **state)
     .detectors = detectors, .n_detectors = 1, .max_sensors = SENSORS, .threads = 1, .max_subscriptions = 100, .queue = QUEUE
   };
   *state = f;
-  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, NULL, error, sizeof error) != 0 ||
-      hk_registry_new(&f->registry, &f->config, f->device) != 0 || uv_loop_init(&f->loop) != 0 ||
+  const struct hk_device_place place = { 0, 1, NULL };
+  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
+      hk_registry_new(&f->registry, &f->config, 1) != 0 || uv_loop_init(&f->loop) != 0 ||
       hk_publisher_new(&f->publisher, &f->config, f->registry, &f->counters) != 0)
     return -1;
+  hk_registry_move(f->registry, 0, f->device, NULL, NULL);
   f->batch = hk_batch_new(f->device->backend, POINTS);
   for (int i = 0; i < SUBSCRIBERS; i++)
     f->peer[i] = connected(f);
@@ -339,8 +341,9 @@ static void everyone_gets_what_is_due(void **state)
       const uint32_t slot = number(f, hk_registry_slots(f->registry));
       if (!hk_registry_holds(f->registry, slot) || hk_registry_count(f->registry) < 50)
         continue;
+      hk_registry_retire(f->registry, slot);
       hk_publisher_forget(f->publisher, slot);
-      hk_registry_evict(f->registry, slot);
+      hk_registry_release(f->registry, slot);
       if (number(f, 2))
         add(f, number(f, 2) ? number(f, 20) : sensors++);
     }

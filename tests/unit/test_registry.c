@@ -19,7 +19,8 @@ struct fixture {
 static int device_open(struct fixture *f, struct hk_device **out, uint64_t memory)
 {
   char error[256];
-  return hk_device_open(out, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, memory, NULL, error, sizeof error);
+  const struct hk_device_place place = { 0, 1, NULL };
+  return hk_device_open(out, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, memory, &place, error, sizeof error);
 }
 
 static int setup(void **state)
@@ -35,7 +36,22 @@ static int setup(void **state)
   detectors[1].detector = parsed[1];
   f->config = (struct hk_config){ .detectors = detectors, .n_detectors = 2, .max_sensors = 3000, .threads = 1 };
   *state = f;
-  return device_open(f, &f->device, 0) != 0 || hk_registry_new(&f->registry, &f->config, f->device) != 0;
+  if (device_open(f, &f->device, 0) != 0 || hk_registry_new(&f->registry, &f->config, 1) != 0)
+    return -1;
+  hk_registry_move(f->registry, 0, f->device, NULL, NULL);
+  return 0;
+}
+
+static void evict(struct hk_registry *r, uint32_t slot)
+{
+  hk_registry_retire(r, slot);
+  hk_registry_release(r, slot);
+}
+
+static const char *full(struct fixture *f)
+{
+  static char why[HK_REGISTRY_FULL_MAX];
+  return hk_registry_full(f->registry, why);
 }
 
 static int teardown(void **state)
@@ -85,13 +101,35 @@ static void test_handles(void **state)
   assert_int_equal(hk_registry_resolve(f->registry, HK_NO_HANDLE, &resolved), HK_UNKNOWN);
   assert_int_equal(hk_registry_resolve(f->registry, old + 1, &resolved), HK_UNKNOWN);
   assert_int_equal(hk_registry_resolve(f->registry, old | 1u << 24, &resolved), HK_UNKNOWN);
-  hk_registry_evict(f->registry, slot);
+  evict(f->registry, slot);
   assert_int_equal(hk_registry_resolve(f->registry, old, &resolved), HK_UNKNOWN);
   assert_int_equal(take(f, "pump other", &other), 0);
   assert_int_equal(other, slot); /* the slot is used again, the handle is not */
   assert_int_not_equal(hk_registry_handle(f->registry, other), old);
   assert_int_equal(hk_registry_resolve(f->registry, old, &resolved), HK_UNKNOWN);
   assert_int_equal(hk_registry_count(f->registry), 1);
+}
+
+/* A retired sensor is found by nobody, but its slot is its own until it is released. */
+static void test_retired(void **state)
+{
+  struct fixture *f = *state;
+  uint32_t slot, other, again, resolved;
+  assert_int_equal(take(f, "pump", &slot), 0);
+  const uint32_t old = hk_registry_handle(f->registry, slot);
+  hk_registry_retire(f->registry, slot);
+  assert_int_equal(hk_registry_count(f->registry), 0);
+  assert_false(hk_registry_holds(f->registry, slot));
+  assert_int_equal(hk_registry_resolve(f->registry, old, &resolved), HK_UNKNOWN);
+  assert_int_equal(hk_registry_handles(f->registry)[slot], old); /* what is still published of it has its handle and its name */
+  assert_string_equal(hk_registry_name(f->registry, slot).data, "pump");
+  assert_int_equal(take(f, "pump", &other), 0); /* a new sensor */
+  assert_int_not_equal(other, slot);
+  hk_registry_release(f->registry, slot);
+  assert_int_equal(take(f, "pump 2", &again), 0);
+  assert_int_equal(again, slot);
+  assert_int_not_equal(hk_registry_handle(f->registry, slot), old);
+  assert_int_equal(hk_registry_count(f->registry), 2);
 }
 
 static void test_capacity_and_churn(void **state)
@@ -104,13 +142,13 @@ static void test_capacity_and_churn(void **state)
     assert_int_equal(take(f, name, &slot), 0);
   }
   assert_int_equal(take(f, "pump one too many", &slot), HANKEL_FULL);
-  assert_string_equal(hk_registry_full(f->registry), "max_sensors = 3000 are there; raise it, or set evict");
+  assert_string_equal(full(f), "max_sensors = 3000 are there; raise it, or set evict");
   assert_int_equal(take(f, "pump 77", &slot), 0);
   /* sensors come and go: tombstones must not pile up, and every name that is there is found */
   for (int i = 0; i < 20000; i++) {
     snprintf(name, sizeof name, "pump %d", i);
     assert_int_equal(take(f, name, &slot), 0);
-    hk_registry_evict(f->registry, slot);
+    evict(f->registry, slot);
     snprintf(name, sizeof name, "pump %d", i + 3000);
     assert_int_equal(take(f, name, &slot), 0);
     assert_string_equal(hk_registry_name(f->registry, slot).data, name);
@@ -120,16 +158,13 @@ static void test_capacity_and_churn(void **state)
 }
 
 struct refusals {
-  struct hk_registry *registry;
-  uint32_t n, first;
+  uint32_t n, slots[3000];
 };
 
-static void evict(void *arg, uint32_t slot)
+static void note(void *arg, uint32_t slot)
 {
   struct refusals *r = arg;
-  if (r->n++ == 0)
-    r->first = slot;
-  hk_registry_evict(r->registry, slot);
+  r->slots[r->n++] = slot;
 }
 
 /* Another device takes over what it has room for, the first ones; handles hold, and so does the detector. */
@@ -144,39 +179,43 @@ static void test_move(void **state)
     assert_int_equal(slot, i);
     handles[i] = hk_registry_handle(f->registry, slot);
   }
-  hk_registry_evict(f->registry, 5);
-  struct refusals refusals = { .registry = f->registry };
-  hk_registry_move(f->registry, NULL, evict, &refusals);
+  evict(f->registry, 5);
+  static struct refusals refusals;
+  refusals.n = 0;
+  hk_registry_move(f->registry, 0, NULL, note, &refusals);
   assert_int_equal(take(f, "pump new", &slot), HANKEL_FULL);
-  assert_non_null(strstr(hk_registry_full(f->registry), "lost"));
+  assert_non_null(strstr(full(f), "lost"));
   assert_int_equal(take(f, "pump 7", &slot), 0); /* known names are found all the same */
-  hk_registry_evict(f->registry, 7);
+  evict(f->registry, 7);
 
   struct hk_device *other, *first = f->device;
   const uint64_t memory = first->backend->ops->need(first->backend, 0, 1) + first->backend->ops->need(first->backend, 1, 1);
   assert_int_equal(device_open(f, &other, memory), 0);
-  hk_registry_move(f->registry, other, evict, &refusals);
+  hk_registry_move(f->registry, 0, other, note, &refusals);
+  for (uint32_t i = 0; i < refusals.n; i++)
+    evict(f->registry, refusals.slots[i]);
   f->device = other;
   hk_device_close(first);
   assert_true(refusals.n > 0);
-  assert_true(refusals.first > 100);
+  assert_true(refusals.slots[0] > 100);
   assert_int_equal(hk_registry_count(f->registry), 998 - refusals.n);
   for (unsigned i = 0; i < 1000; i++) {
     const bool there = hk_registry_resolve(f->registry, handles[i], &resolved) == 0;
     assert_int_equal(there, hk_registry_holds(f->registry, i));
-    assert_true(there || i == 5 || i == 7 || i >= refusals.first);
+    assert_true(there || i == 5 || i == 7 || i >= refusals.slots[0]);
     if (there) {
       assert_int_equal(hk_registry_detector(f->registry, i), i % 2 ? 0 : 1);
       assert_int_equal(other->backend->ops->add(other->backend, i, 0, 0), -EEXIST); /* it is bound there */
     }
   }
-  assert_non_null(strstr(hk_registry_full(f->registry), "raise memory"));
+  assert_non_null(strstr(full(f), "raise memory"));
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_names_and_detectors, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_handles, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_move, setup, teardown) };
   return cmocka_run_group_tests(tests, NULL, NULL);

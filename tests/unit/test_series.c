@@ -160,29 +160,37 @@ struct fixture {
   struct hk_log log;
   struct hk_log_quota quota;
   struct hk_counters counters;
-  struct hk_stage *stage;
+  struct hk_lane lane;
+  struct hk_wake nobody;
+  struct hk_outlet outlet;
   struct hk_intake intake;
   struct hk_lines *lines;
-  uint32_t source;
+  struct hk_source *source;
 };
 
 static int setup(void **state)
 {
   static struct hk_config_detector detector = { .name = "all", .match = "p*" };
-  struct fixture *f = calloc(1, sizeof *f);
+  struct fixture *f = aligned_alloc(_Alignof(struct fixture), sizeof *f);
   char error[256];
+  if (f)
+    memset(f, 0, sizeof *f);
   if (!f || hk_detector_parse("window=8", &detector.detector, error, sizeof error) != 0)
     return -1;
   f->config = (struct hk_config){ .detectors = &detector, .n_detectors = 1, .max_sensors = 3, .threads = 1 };
   hk_log_init(&f->log, HK_LOG_ERROR);
   f->intake = (struct hk_intake){ .counters = &f->counters, .log = &f->log, .wall = 1 };
   *state = f;
-  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, NULL, error, sizeof error) != 0 ||
-      hk_registry_new(&f->registry, &f->config, f->device) != 0 || hk_stage_new(&f->stage, 100000, 3) != 0 ||
-      hk_stage_open(f->stage, &f->source) != 0)
+  const struct hk_device_place place = { 0, 1, NULL };
+  f->lane.loop = f->lane.shard = &f->nobody;
+  f->source = hk_source_new();
+  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
+      hk_registry_new(&f->registry, &f->config, 1) != 0 || hk_lane_open(&f->lane, hk_outlet_chunks(10000, 1)) != 0 ||
+      hk_outlet_open(&f->outlet, &f->lane, 1, 1, 0, 10000) != 0 || !f->source)
     return -1;
+  hk_registry_move(f->registry, 0, f->device, NULL, NULL);
   f->intake.registry = f->registry;
-  f->intake.stage = f->stage;
+  f->intake.outlet = &f->outlet;
   return hk_lines_new(&f->lines, &f->intake, 3600000000000);
 }
 
@@ -190,7 +198,9 @@ static int teardown(void **state)
 {
   struct fixture *f = *state;
   hk_lines_free(f->lines);
-  hk_stage_free(f->stage);
+  hk_source_close(f->source);
+  hk_outlet_close(&f->outlet);
+  hk_lane_close(&f->lane);
   hk_registry_free(f->registry);
   hk_device_close(f->device);
   free(f);
@@ -217,6 +227,12 @@ static void read_lines(struct fixture *f, const char *text, size_t piece)
   hk_splitter_free(&splitter);
 }
 
+static void evict(struct hk_registry *r, uint32_t slot)
+{
+  hk_registry_retire(r, slot);
+  hk_registry_release(r, slot);
+}
+
 static uint32_t slot_of(struct fixture *f, const char *name)
 {
   uint32_t slot;
@@ -226,17 +242,14 @@ static uint32_t slot_of(struct fixture *f, const char *name)
 /* The points that were handed over since the last call, in order: "slot=value@time ...". */
 static const char *handed_over(struct fixture *f)
 {
-  static uint32_t slot[512], sources[512];
-  static int64_t time[512];
-  static double value[512];
   static char out[8192];
   size_t n = 0;
-  struct hk_batch batch = { .capacity = 512, .slot = slot, .time = time, .value = value };
-  hk_stage_fill(f->stage, &batch, batch.capacity, sources);
+  struct hk_chunk *c = f->outlet.filling.chunk[0];
   out[0] = 0;
-  for (uint32_t i = 0; i < batch.n; i++)
-    n += (size_t)snprintf(out + n, sizeof out - n, "%s%u=%g@%lld", i ? " " : "", slot[i], value[i], (long long)time[i]);
-  hk_stage_done(f->stage, &batch, sources);
+  for (uint32_t i = 0; i < c->n; i++)
+    n += (size_t)snprintf(out + n, sizeof out - n, "%s%u=%g@%lld", i ? " " : "", c->slot[i], c->value[i], (long long)c->time[i]);
+  hk_source_done(f->source, c->n);
+  hk_chunk_clear(c);
   return out;
 }
 
@@ -263,14 +276,14 @@ static void a_sensor_that_was_evicted_is_a_new_one(void **state)
   struct fixture *f = *state;
   read_lines(f, "p1 value=1 1\n", 64);
   assert_int_equal(slot_of(f, "p1"), 0);
-  hk_registry_evict(f->registry, 0);
+  evict(f->registry, 0);
   read_lines(f, "p2 value=2 2\n", 64); /* in its slot */
   assert_int_equal(slot_of(f, "p2"), 0);
   read_lines(f, "p1 value=3 3\np2 value=4 4\np1 value=5 5\n", 64);
   assert_int_equal(slot_of(f, "p1"), 1);
   assert_string_equal(handed_over(f), "0=1@1 0=2@2 1=3@3 0=4@4 1=5@5");
-  hk_registry_evict(f->registry, 0);
-  hk_registry_evict(f->registry, 1);
+  evict(f->registry, 0);
+  evict(f->registry, 1);
   read_lines(f, "p2 value=6 6\np1 value=7 7\n", 64); /* each in the other's slot */
   assert_string_equal(handed_over(f), "1=6@6 0=7@7");
 }
@@ -284,11 +297,11 @@ static void a_handle_that_comes_round_again_does_not_mislead(void **state)
   assert_int_equal(hk_lines_new(&f->lines, &f->intake, 1), 0); /* a nanosecond of silence, and they go */
   read_lines(f, "p_first value=1 1\n", 64);
   for (int i = 0; i < 255; i++) {
-    hk_registry_evict(f->registry, 0);
+    evict(f->registry, 0);
     snprintf(text, sizeof text, "p%d value=2 2\n", i);
     read_lines(f, text, 64);
   }
-  hk_registry_evict(f->registry, 0);
+  evict(f->registry, 0);
   read_lines(f, "p_last value=3 3\n", 64);
   assert_int_equal(slot_of(f, "p_last"), 0);
   read_lines(f, "p_first value=4 4\n", 64);
@@ -304,7 +317,7 @@ static void refused_names_leave_no_points(void **state)
   assert_int_equal(f->counters.in, 9);
   assert_int_equal(f->counters.no_detector, 3);
   assert_int_equal(f->counters.full, 2);
-  hk_registry_evict(f->registry, 1);
+  evict(f->registry, 1);
   read_lines(f, "p4 value=7 7\n", 512); /* there is room now */
   assert_string_equal(handed_over(f), "1=7@7");
 }
@@ -327,7 +340,7 @@ static void more_fields_than_are_gathered(void **state)
   assert_false(hk_lines_read(f->lines, &from, &splitter, data, strlen(text), &used));
   hk_lines_flush(f->lines, f->source);
   assert_int_equal(f->counters.in, 302);
-  assert_int_equal(hk_stage_pending_of(f->stage, 0), 302);
+  assert_int_equal(hk_source_pending(f->source), 302);
   free(data);
 }
 

@@ -1,4 +1,4 @@
-/* The stage: order, the limit of one sensor in a batch, fairness, and what is pending. */
+/* The stage: order, the limit of one sensor in a batch, fairness, sources, and sensors that are barred. */
 #include "daemon/stage.h"
 
 #include <setjmp.h>
@@ -12,236 +12,245 @@
 #define SENSORS 50
 #define CAPACITY 256
 
-static struct hk_batch *batch_new(uint32_t capacity)
+struct fixture {
+  struct hk_stage *stage;
+  hk_counter barred;
+  struct hk_source *source[3];
+  struct hk_chunk *chunk;
+  struct hk_cursor cursor;
+  struct hk_parcel parcel;
+  struct hk_batch batch;
+};
+
+static struct fixture *fixture_new(uint32_t chained)
 {
-  struct hk_batch *b = calloc(1, sizeof *b);
-  b->capacity = capacity;
-  b->slot = calloc(capacity, sizeof *b->slot);
-  b->time = calloc(capacity, sizeof *b->time);
-  b->value = calloc(capacity, sizeof *b->value);
-  return b;
+  struct fixture *f = calloc(1, sizeof *f);
+  assert_int_equal(hk_stage_new(&f->stage, chained, SENSORS, &f->barred), 0);
+  for (int i = 0; i < 3; i++)
+    f->source[i] = hk_source_new();
+  f->chunk = hk_chunk_new(0);
+  f->batch = (struct hk_batch){ .capacity = CAPACITY };
+  f->batch.slot = calloc(CAPACITY, sizeof *f->batch.slot);
+  f->batch.time = calloc(CAPACITY, sizeof *f->batch.time);
+  f->batch.value = calloc(CAPACITY, sizeof *f->batch.value);
+  f->parcel.batch = &f->batch;
+  f->parcel.runs = calloc(CAPACITY, sizeof *f->parcel.runs);
+  return f;
 }
 
-static void batch_free(struct hk_batch *b)
+static void fixture_free(struct fixture *f)
 {
-  free(b->slot);
-  free(b->time);
-  free(b->value);
-  free(b);
+  hk_stage_free(f->stage);
+  for (int i = 0; i < 3; i++)
+    hk_source_close(f->source[i]);
+  hk_chunk_free(f->chunk);
+  free(f->batch.slot);
+  free(f->batch.time);
+  free(f->batch.value);
+  free(f->parcel.runs);
+  free(f);
+}
+
+static void put(struct fixture *f, uint32_t slot, int64_t time, double value)
+{
+  hk_chunk_put(f->chunk, f->source[0], slot, time, value);
+}
+
+/* Makes a batch of what waits. True when the chunk was taken whole. */
+static bool fill(struct fixture *f, uint32_t most)
+{
+  f->cursor.chunk = f->chunk;
+  hk_stage_begin(f->stage, &f->parcel, most, SENSORS, f->chunk->n > f->cursor.at);
+  return hk_stage_take(f->stage, &f->cursor);
+}
+
+static void settle(struct fixture *f)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < f->parcel.n_runs; i++) {
+    n += f->parcel.runs[i].n;
+    hk_source_done(f->parcel.runs[i].source, f->parcel.runs[i].n);
+  }
+  assert_int_equal(n, f->batch.n);
 }
 
 static void test_arrival_order(void **state)
 {
   (void)state;
-  struct hk_stage *stage;
-  uint32_t source, sources[CAPACITY];
-  struct hk_batch *b = batch_new(CAPACITY);
-  assert_int_equal(hk_stage_new(&stage, 1000, SENSORS), 0);
-  assert_int_equal(hk_stage_open(stage, &source), 0);
+  struct fixture *f = fixture_new(1000);
   for (int i = 0; i < 1000; i++)
-    hk_stage_push(stage, source, (uint32_t)i % SENSORS, i, i * 0.5);
-  assert_int_equal(hk_stage_room(stage), 0);
+    put(f, (uint32_t)i % SENSORS, i, i * 0.5);
+  assert_int_equal(hk_source_pending(f->source[0]), 1000);
   for (int i = 0; i < 1000;) {
-    hk_stage_fill(stage, b, CAPACITY, sources);
-    assert_true(b->n > 0);
-    for (uint32_t k = 0; k < b->n; k++, i++) {
-      assert_int_equal(b->time[k], i);
-      assert_int_equal(b->slot[k], i % SENSORS);
-      assert_true(b->value[k] == i * 0.5);
-      assert_int_equal(sources[k], source);
+    const bool all = fill(f, CAPACITY);
+    assert_true(f->batch.n > 0);
+    for (uint32_t k = 0; k < f->batch.n; k++, i++) {
+      assert_int_equal(f->batch.time[k], i);
+      assert_int_equal(f->batch.slot[k], i % SENSORS);
+      assert_true(f->batch.value[k] == i * 0.5);
     }
-    hk_stage_done(stage, b, sources);
-    assert_int_equal(hk_stage_pending(stage, source), 1000 - i);
+    settle(f);
+    assert_int_equal(hk_source_pending(f->source[0]), 1000 - i);
+    assert_int_equal(all, i == 1000);
   }
-  assert_int_equal(hk_stage_room(stage), 1000);
-  batch_free(b);
-  hk_stage_free(stage);
+  assert_int_equal(f->chunk->n, 0);
+  fixture_free(f);
 }
 
 static void test_flood_delays_nobody(void **state)
 {
   (void)state;
-  struct hk_stage *stage;
-  uint32_t source, sources[CAPACITY];
-  struct hk_batch *b = batch_new(CAPACITY);
-  assert_int_equal(hk_stage_new(&stage, 4096, SENSORS), 0);
-  assert_int_equal(hk_stage_open(stage, &source), 0);
+  struct fixture *f = fixture_new(4096);
   for (int i = 0; i < 1000; i++)
-    hk_stage_push(stage, source, 7, i, 0);
-  hk_stage_push(stage, source, 8, 0, 0);
-  hk_stage_fill(stage, b, CAPACITY, sources);
-  assert_int_equal(b->n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, behind 1,000 points of sensor 7 */
-  assert_int_equal(b->slot[b->n - 1], 8);
-  hk_stage_done(stage, b, sources);
+    put(f, 7, i, 0);
+  put(f, 8, 0, 0);
+  assert_true(fill(f, CAPACITY));
+  assert_int_equal(f->batch.n, HK_BATCH_PER_SENSOR + 1); /* sensor 8 is in the first batch, behind 1,000 points of sensor 7 */
+  assert_int_equal(f->batch.slot[f->batch.n - 1], 8);
+  settle(f);
   int64_t next = HK_BATCH_PER_SENSOR;
-  while (hk_stage_waiting(stage) > 0) {
-    hk_stage_push(stage, source, 9, next, 0);
-    hk_stage_fill(stage, b, CAPACITY, sources);
+  while (hk_stage_chained(f->stage) > 0) {
+    assert_true(hk_stage_has(f->stage, 7));
+    put(f, 9, next, 0);
+    assert_true(fill(f, CAPACITY));
     unsigned others = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-      if (b->slot[i] == 7)
-        assert_int_equal(b->time[i], next++);
+    for (uint32_t i = 0; i < f->batch.n; i++) {
+      if (f->batch.slot[i] == 7)
+        assert_int_equal(f->batch.time[i], next++);
       else
         others++;
     }
     assert_int_equal(others, 1);
-    assert_true(b->n <= HK_BATCH_PER_SENSOR + 1);
-    hk_stage_done(stage, b, sources);
+    assert_true(f->batch.n <= HK_BATCH_PER_SENSOR + 1);
+    settle(f);
   }
+  assert_false(hk_stage_has(f->stage, 7));
   assert_int_equal(next, 1000);
-  batch_free(b);
-  hk_stage_free(stage);
+  fixture_free(f);
 }
 
-/* Random pushes and fills against counts: each sensor's points come out in order, none is lost, no batch has too many of one. */
+/* When chains can hold no more, the rest stays in the chunk, and goes on later. */
+static void test_chains_full(void **state)
+{
+  (void)state;
+  struct fixture *f = fixture_new(100);
+  for (int i = 0; i < 1000; i++)
+    put(f, 7, i, 0);
+  put(f, 8, 0, 0);
+  int64_t next = 0;
+  bool other = false;
+  for (int rounds = 0; !other || hk_stage_chained(f->stage) > 0; rounds++) {
+    assert_in_range(rounds, 0, 20);
+    fill(f, CAPACITY);
+    assert_in_range(hk_stage_chained(f->stage), 0, 100);
+    for (uint32_t i = 0; i < f->batch.n; i++)
+      if (f->batch.slot[i] == 7)
+        assert_int_equal(f->batch.time[i], next++);
+      else
+        other = true;
+    settle(f);
+  }
+  assert_int_equal(next, 1000);
+  assert_int_equal(hk_source_pending(f->source[0]), 0);
+  fixture_free(f);
+}
+
+/* Random points and batches against counts: each sensor's points come out in order and from their source, none is lost, no batch
+ * has too many of one. More rounds than a count can tell apart, with sensors that pause for about as long. */
 static void test_random(void **state)
 {
   (void)state;
   srand(1);
-  struct hk_stage *stage;
-  uint32_t source[3], sources[4][CAPACITY], oldest = 0, in_flight = 0;
-  struct hk_batch *b[4];
+  struct fixture *f = fixture_new(30000);
   int64_t in[SENSORS] = { 0 }, out[SENSORS] = { 0 };
-  uint32_t pending[3] = { 0 };
-  for (int i = 0; i < 4; i++)
-    b[i] = batch_new(CAPACITY);
-  assert_int_equal(hk_stage_new(&stage, 1777, SENSORS), 0);
-  for (int i = 0; i < 3; i++)
-    assert_int_equal(hk_stage_open(stage, &source[i]), 0);
+  uint64_t pending[3] = { 0 };
   for (int round = 0; round < 20000; round++) {
     const bool flood = rand() % 3 == 0;
-    const uint32_t flooded = 4; /* chains of that many do not fit into one batch */
-    for (int n = rand() % 1000; n > 0 && hk_stage_room(stage) > 0; n--) {
-      const uint32_t slot = (uint32_t)rand() % (flood ? flooded : SENSORS), from = (uint32_t)rand() % 3;
-      hk_stage_push(stage, source[from], slot, in[slot]++, from);
+    const uint32_t flooded = 4, awake = round / 500 % 2 ? SENSORS : SENSORS / 2; /* chains of 4 do not fit into one batch */
+    uint32_t n = (uint32_t)rand() % 1000;
+    if (f->chunk->n > 0 || hk_stage_chained(f->stage) > 20000)
+      n = 0; /* it has to be taken first */
+    for (; n > 0; n--) {
+      const uint32_t slot = (uint32_t)rand() % (flood ? flooded : awake), from = (uint32_t)rand() % 3;
+      hk_chunk_put(f->chunk, f->source[from], slot, in[slot]++, from);
       pending[from]++;
     }
-    if (in_flight == 4 || (in_flight > 0 && rand() % 2)) {
-      hk_stage_done(stage, b[oldest], sources[oldest]);
-      for (uint32_t i = 0; i < b[oldest]->n; i++)
-        pending[(int)b[oldest]->value[i]]--;
-      oldest = (oldest + 1) % 4;
-      in_flight--;
+    uint32_t of[SENSORS] = { 0 }, from[3] = { 0 }, told[3] = { 0 };
+    const uint32_t most = rand() % 4 ? CAPACITY : 2 + (uint32_t)rand() % (2 * CAPACITY);
+    fill(f, most);
+    assert_in_range(f->batch.n, 0, most < CAPACITY ? most : CAPACITY);
+    for (uint32_t i = 0; i < f->batch.n; i++) {
+      assert_int_equal(f->batch.time[i], out[f->batch.slot[i]]++);
+      assert_in_range(++of[f->batch.slot[i]], 1, HK_BATCH_PER_SENSOR);
+      from[(int)f->batch.value[i]]++;
     }
-    for (int i = 0; i < 3; i++)
-      assert_int_equal(hk_stage_pending(stage, source[i]), pending[i]);
-    struct hk_batch *next = b[(oldest + in_flight) % 4];
-    uint32_t of[SENSORS] = { 0 };
-    const uint32_t most = rand() % 4 ? CAPACITY : 1 + (uint32_t)rand() % (2 * CAPACITY);
-    hk_stage_fill(stage, next, most, sources[(oldest + in_flight) % 4]);
-    assert_in_range(next->n, 0, most < CAPACITY ? most : CAPACITY);
-    in_flight++;
-    for (uint32_t i = 0; i < next->n; i++) {
-      assert_int_equal(next->time[i], out[next->slot[i]]++);
-      assert_int_equal(sources[(oldest + in_flight - 1) % 4][i], source[(int)next->value[i]]);
-      assert_in_range(++of[next->slot[i]], 1, HK_BATCH_PER_SENSOR);
+    for (uint32_t i = 0; i < f->parcel.n_runs; i++)
+      for (int k = 0; k < 3; k++)
+        told[k] += f->parcel.runs[i].source == f->source[k] ? f->parcel.runs[i].n : 0;
+    assert_memory_equal(from, told, sizeof from);
+    settle(f);
+    for (int i = 0; i < 3; i++) {
+      pending[i] -= from[i];
+      assert_int_equal(hk_source_pending(f->source[i]), pending[i]);
     }
   }
-  uint32_t waiting = 0;
+  uint64_t waiting = 0;
   for (int i = 0; i < SENSORS; i++)
-    waiting += (uint32_t)(in[i] - out[i]);
-  assert_int_equal(hk_stage_waiting(stage), waiting);
-  for (int i = 0; i < 4; i++)
-    batch_free(b[i]);
-  hk_stage_free(stage);
+    waiting += (uint64_t)(in[i] - out[i]);
+  assert_int_equal(hk_stage_chained(f->stage) + f->chunk->n - f->cursor.at, waiting);
+  for (uint32_t i = f->cursor.run; i < f->chunk->n_runs; i++) /* give up the rest */
+    hk_source_done(f->chunk->runs[i].source, f->chunk->runs[i].n - (i == f->cursor.run ? f->cursor.of_run : 0));
+  fixture_free(f);
 }
 
-static void test_sources(void **state)
+/* Points of barred sensors go, out of chains and as they come; the others keep their order. */
+static void test_barred(void **state)
 {
   (void)state;
-  struct hk_stage *stage;
-  uint32_t first, second, third, sources[CAPACITY];
-  struct hk_batch *b = batch_new(CAPACITY);
-  assert_int_equal(hk_stage_new(&stage, 100, SENSORS), 0);
-  assert_int_equal(hk_stage_open(stage, &first), 0);
-  hk_stage_push(stage, first, 1, 0, 0);
-  hk_stage_close(stage, first); /* its number must not be used again while a point of it is pending */
-  assert_int_equal(hk_stage_open(stage, &second), 0);
-  assert_int_not_equal(first, second);
-  hk_stage_fill(stage, b, CAPACITY, sources);
-  assert_int_equal(hk_stage_pending_of(stage, 1), 1);
-  hk_stage_done(stage, b, sources);
-  assert_int_equal(hk_stage_pending_of(stage, 1), 0);
-  assert_int_equal(hk_stage_open(stage, &third), 0);
-  assert_int_equal(first, third);
-  hk_stage_push(stage, third, 1, 0, 0);
-  hk_stage_fill(stage, b, CAPACITY, sources);
-  hk_stage_done(stage, b, sources);
-  assert_int_equal(hk_stage_open(stage, &first), 0); /* a source with nothing pending keeps its number until it is closed */
-  assert_int_not_equal(first, third);
-  for (int i = 0; i < 1000; i++) { /* numbers are used again: the table does not grow */
-    uint32_t again;
-    assert_int_equal(hk_stage_open(stage, &again), 0);
-    assert_in_range(again, 0, 15);
-    hk_stage_close(stage, again);
-  }
-  batch_free(b);
-  hk_stage_free(stage);
-}
-
-static bool odd(void *arg, uint32_t slot)
-{
-  (*(unsigned *)arg)++;
-  return slot % 2 == 1;
-}
-
-/* Points of sensors that are gone go, out of the queue and out of chains; the others keep their order. */
-static void test_purge(void **state)
-{
-  (void)state;
-  struct hk_stage *stage;
-  uint32_t source, ended, sources[CAPACITY];
-  unsigned asked = 0;
-  struct hk_batch *b = batch_new(CAPACITY);
-  assert_int_equal(hk_stage_new(&stage, 2000, SENSORS), 0);
-  assert_int_equal(hk_stage_open(stage, &source), 0);
-  assert_int_equal(hk_stage_open(stage, &ended), 0);
+  static const uint32_t odd[] = { 2 * 7, 2 * 9, 2 * 11 }; /* of two shards: 7, 9 and 11 here */
+  struct fixture *f = fixture_new(2000);
   int64_t time = 0;
   for (; time < 800; time++) /* floods of two sensors, which become chains */
-    hk_stage_push(stage, source, time % 2 ? 7 : 8, time, 0);
-  hk_stage_fill(stage, b, CAPACITY, sources);
-  assert_int_equal(b->n, 2 * HK_BATCH_PER_SENSOR);
-  for (; time < 1000; time++)
-    hk_stage_push(stage, time % SENSORS == 3 ? ended : source, (uint32_t)(time % SENSORS), time, 0);
-  hk_stage_close(stage, ended); /* all it has left is of a sensor that goes */
-  assert_int_equal(hk_stage_purge(stage, odd, &asked), 400 - HK_BATCH_PER_SENSOR + 100);
-  assert_true(asked > 0);
-  assert_int_equal(hk_stage_waiting(stage), 400 - HK_BATCH_PER_SENSOR + 100);
-  assert_int_equal(hk_stage_room(stage), 2000 - 400 + HK_BATCH_PER_SENSOR - 100);
-  assert_int_equal(hk_stage_pending_of(stage, 7), HK_BATCH_PER_SENSOR); /* in the batch */
-  assert_int_equal(hk_stage_pending_of(stage, 9), 0);
-  hk_stage_done(stage, b, sources);
-  uint32_t again;
-  assert_int_equal(hk_stage_open(stage, &again), 0);
-  assert_int_equal(again, ended); /* its number is free */
-  int64_t last[SENSORS] = { 0 };
-  uint32_t n = 0;
-  while (hk_stage_waiting(stage) > 0) {
-    hk_stage_fill(stage, b, CAPACITY, sources);
-    for (uint32_t i = 0; i < b->n; i++, n++) {
-      assert_int_equal(b->slot[i] % 2, 0);
-      assert_true(b->time[i] >= last[b->slot[i]]);
-      last[b->slot[i]] = b->time[i] + 1;
+    put(f, time % 2 ? 7 : 8, time, 0);
+  assert_true(fill(f, CAPACITY));
+  assert_int_equal(f->batch.n, 2 * HK_BATCH_PER_SENSOR);
+  settle(f);
+  hk_stage_bar(f->stage, odd, 3, 2);
+  assert_int_equal(f->barred, 400 - HK_BATCH_PER_SENSOR);
+  assert_int_equal(hk_stage_chained(f->stage), 400 - HK_BATCH_PER_SENSOR);
+  assert_false(hk_stage_has(f->stage, 7));
+  for (int more = 0; more < 3; more++) {
+    for (; time < 900 + 100 * more; time++)
+      put(f, (uint32_t)(time % SENSORS), time, 0);
+    assert_true(fill(f, CAPACITY));
+    int64_t last = -1;
+    for (uint32_t i = 0; i < f->batch.n; i++) {
+      assert_false(f->batch.slot[i] == 7 || f->batch.slot[i] == 9 || f->batch.slot[i] == 11);
+      if (f->batch.slot[i] == 8) {
+        assert_true(f->batch.time[i] > last);
+        last = f->batch.time[i];
+      }
     }
-    hk_stage_done(stage, b, sources);
+    settle(f);
+    assert_int_equal(f->barred, 400 - HK_BATCH_PER_SENSOR + 6 * (more + 1));
   }
-  assert_int_equal(n, 400 - HK_BATCH_PER_SENSOR + 100);
-  assert_int_equal(hk_stage_pending(stage, source), 0);
-  for (int i = 0; i < 2000; i++) /* no cell and no place was lost */
-    hk_stage_push(stage, source, 8, i, 0);
-  while (hk_stage_waiting(stage) > 0) {
-    hk_stage_fill(stage, b, CAPACITY, sources);
-    hk_stage_done(stage, b, sources);
+  hk_stage_unbar(f->stage);
+  put(f, 7, 0, 0);
+  assert_true(fill(f, CAPACITY));
+  assert_int_equal(f->batch.slot[f->batch.n - 1], 7);
+  settle(f);
+  while (hk_stage_chained(f->stage) > 0) {
+    fill(f, CAPACITY);
+    settle(f);
   }
-  assert_int_equal(hk_stage_room(stage), 2000);
-  batch_free(b);
-  hk_stage_free(stage);
+  assert_int_equal(hk_source_pending(f->source[0]), 0);
+  fixture_free(f);
 }
 
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_arrival_order), cmocka_unit_test(test_flood_delays_nobody),
-                                      cmocka_unit_test(test_random), cmocka_unit_test(test_sources),
-                                      cmocka_unit_test(test_purge) };
+                                      cmocka_unit_test(test_chains_full), cmocka_unit_test(test_random),
+                                      cmocka_unit_test(test_barred) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

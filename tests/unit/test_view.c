@@ -53,8 +53,12 @@ static int setup(void **state)
   f->batch =
       (struct hk_batch){ .kind = HK_BATCH_POINTS, .capacity = POINTS, .slot = f->slot, .score = f->score, .event = f->event };
   *state = f;
-  return hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, NULL, error, sizeof error) != 0 ||
-         hk_registry_new(&f->registry, &f->config, f->device) != 0 || hk_views_new(&f->views, f->registry, 12000) != 0;
+  const struct hk_device_place place = { 0, 1, NULL };
+  if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
+      hk_registry_new(&f->registry, &f->config, 1) != 0 || hk_views_new(&f->views, f->registry, 12000) != 0)
+    return -1;
+  hk_registry_move(f->registry, 0, f->device, NULL, NULL);
+  return 0;
 }
 
 static int teardown(void **state)
@@ -84,8 +88,9 @@ static void nobody(void *arg, struct hk_view *view)
 
 static void evict(struct fixture *f, uint32_t slot)
 {
+  hk_registry_retire(f->registry, slot);
   hk_views_forget(f->views, slot, nobody, NULL);
-  hk_registry_evict(f->registry, slot);
+  hk_registry_release(f->registry, slot);
 }
 
 static struct hk_view *view(struct fixture *f, const char *glob, uint32_t what, float min_score)

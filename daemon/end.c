@@ -1,0 +1,76 @@
+/* The end of the daemon, in steps that loop 0 leads, looking every few milliseconds how far the loops have got:
+ *
+ *   drain:    listeners close; loops read what has come over UDP and no more. Points that were taken are scored and published.
+ *   flush:    nothing is pending, or nothing can be computed: connections are told, get what is queued for them, and are closed.
+ *   give up:  the deadline has passed: they are closed as they are. */
+#include "daemon/notify.h"
+#include "daemon/server.h"
+
+#define LOOK 2 /* ms */
+
+static void order(struct hk_server *s, enum hk_order what)
+{
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    hk_loop_order(&s->loops[i], what);
+}
+
+/* Whether nothing more will be computed. */
+static bool quiet(struct hk_server *s)
+{
+  struct hk_counters sum;
+  bool lost = true;
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    if (!s->loops[i].drained)
+      return false;
+  hk_server_sum(s, &sum);
+  if (hk_counters_pending(&sum) == 0)
+    return true;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    lost &= hk_shard_lost(&s->shard[i]);
+  return lost;
+}
+
+static uint32_t connections(const struct hk_server *s)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    n += s->loops[i].n_connections;
+  return n;
+}
+
+static void step(struct hk_server *s)
+{
+  const bool late = hk_now() >= s->deadline;
+  if (late && !s->given_up) {
+    s->given_up = s->flushing = true;
+    order(s, HK_ORDER_GIVE_UP);
+  } else if (!s->flushing && quiet(s)) {
+    s->flushing = true;
+    order(s, HK_ORDER_FLUSH);
+  }
+  if (s->flushing && connections(s) == 0)
+    uv_stop(&s->loops[0].uv);
+}
+
+static void on_draining(uv_timer_t *timer)
+{
+  step(timer->data);
+}
+
+void hk_server_end(struct hk_server *s)
+{
+  if (s->deadline != 0)
+    return;
+  hk_notify("STOPPING=1");
+  s->deadline = hk_now() + s->config->drain;
+  for (uint32_t i = 0; i < s->n_listeners; i++)
+    hk_listener_close(&s->listeners[i]);
+  order(s, HK_ORDER_DRAIN);
+  uv_timer_start(&s->draining, on_draining, LOOK, LOOK);
+}
+
+void hk_server_end_now(struct hk_server *s)
+{
+  s->deadline = hk_now();
+  step(s);
+}

@@ -1,0 +1,337 @@
+/* Launching and reaping: chunks into batches, batches to the device, results to the loops. */
+#include "daemon/shard.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
+#define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+static int64_t pop_launch(struct hk_shard *s)
+{
+  const int64_t at = s->launched[s->first];
+  s->first = (s->first + 1) % HK_IN_FLIGHT;
+  s->in_flight--;
+  s->back++;
+  return at;
+}
+
+static void count(struct hk_shard *s, struct hk_parcel *p)
+{
+  const struct hk_batch *b = p->batch;
+  uint32_t late = 0, rejected = 0, scored = 0;
+  for (uint32_t i = 0; i < b->n; i++) {
+    late += b->state[i] == HK_STATE_LATE;
+    rejected += b->state[i] == HK_STATE_REJECTED;
+  }
+  for (uint32_t i = 0; i < b->n; i++)
+    scored += !isnan(b->score[i]);
+  p->late = late;
+  p->rejected = rejected;
+  p->scored = scored;
+  p->unscored = b->n - late - rejected - scored;
+  for (uint32_t i = 0; i < b->n_events; i++) {
+    hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
+    hk_count(&s->counters.corrected, b->event[i].kind == HK_EVENT_CORRECTED);
+    hk_count(&s->counters.cleared, b->event[i].kind == HK_EVENT_CLEARED);
+  }
+}
+
+/* Hands over what has come back, for good: remembers its alerts; makes its slots the registry's. */
+static void publish(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_batch *b = p->batch;
+  const uint32_t shards = s->all->n;
+  for (uint32_t i = 0; i < b->n_events; i++) {
+    if (hk_alerts_note(s->alerts, &b->event[i]) != 0)
+      hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
+    b->event[i].slot = b->event[i].slot * shards + s->number;
+  }
+  for (uint32_t i = 0; shards > 1 && b->kind == HK_BATCH_POINTS && i < b->n; i++)
+    b->slot[i] = b->slot[i] * shards + s->number;
+  p->kind = HK_PARCEL_RESULTS;
+  s->gone += b->kind == HK_BATCH_POINTS;
+  hk_shard_hand_over(s, p, false);
+}
+
+/* There will be no results of this batch. lost: with its device. */
+static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
+{
+  struct hk_batch *b = p->batch;
+  if (b->kind == HK_BATCH_SWEEP) {
+    s->sweep = p;
+    return;
+  }
+  for (uint32_t i = 0; s->all->n > 1 && i < b->n; i++)
+    b->slot[i] = b->slot[i] * s->all->n + s->number;
+  p->kind = HK_PARCEL_DROPPED;
+  p->late = p->rejected = p->scored = p->unscored = 0;
+  p->failed = lost ? 0 : b->n;
+  p->device_lost = lost ? b->n : 0;
+  s->gone++;
+  hk_shard_hand_over(s, p, false);
+}
+
+/* Counts what is lost with the device. */
+static void lose(struct hk_shard *s, struct hk_parcel *p, bool in_flight)
+{
+  if (p->batch->kind == HK_BATCH_POINTS) {
+    pthread_mutex_lock(&s->lock);
+    s->loss.batches += in_flight;
+    s->loss.points += p->batch->n;
+    pthread_mutex_unlock(&s->lock);
+  }
+  drop(s, p, true);
+}
+
+uint32_t hk_shard_drop_all(struct hk_shard *s)
+{
+  const uint32_t in_flight = s->in_flight;
+  while (s->in_flight > 0) {
+    struct hk_parcel *p = s->flying[s->first];
+    (void)pop_launch(s);
+    lose(s, p, true);
+  }
+  if (s->filled)
+    lose(s, s->filled, false); /* it lies in the device's memory */
+  s->filled = NULL;
+  s->free = s->sweep = NULL;
+  s->refusals = 0;
+  s->stalled = 0;
+  return in_flight;
+}
+
+/* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
+static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
+{
+  struct hk_device *d = s->device;
+  const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
+  const bool out_of_memory = status == -ENOMEM && ++s->refusals >= HK_SHARD_REFUSALS;
+  const uint32_t n = p->batch->n;
+  if (d->kind->device && ((status != -EINVAL && status != -ENOMEM) || out_of_memory)) {
+    lose(s, p, true);
+    hk_shard_lose(s, "%s", why);
+    return;
+  }
+  hk_log_peer(s->all->log, &s->failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", n, why);
+  drop(s, p, false);
+}
+
+/* Notices are published; sensors that were silent for too long are let go, and the alerts that stand there end. */
+static void swept(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_batch *b = p->batch;
+  const uint32_t n = b->n_events, shards = s->all->n;
+  uint32_t *idle = s->retired ? NULL : malloc((n + 1) * sizeof *idle); /* one crowd after the other */
+  uint32_t n_idle = 0, told = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    struct hk_event e = b->event[i];
+    hk_count(&s->counters.stale, e.kind == HK_EVENT_STALE);
+    hk_count(&s->counters.back, e.kind == HK_EVENT_BACK);
+    if (e.kind == HK_EVENT_IDLE) {
+      if (!idle || !hk_registry_holds(s->all->registry, e.slot * shards + s->number))
+        continue;
+      idle[n_idle++] = e.slot * shards + s->number;
+      if (!hk_alerts_clear(s->alerts, e.slot, &e))
+        continue;
+      hk_count(&s->counters.cleared, 1);
+    }
+    b->event[told++] = e;
+  }
+  b->n_events = told;
+  publish(s, p);
+  if (n_idle > 0)
+    hk_shard_retire(s, idle, n_idle, false);
+  else
+    free(idle);
+}
+
+/* Learns from a batch that took so long, of the device's own time, how many points the next may have. */
+static void pace(struct hk_shard *s, const struct hk_batch *b, int64_t busy)
+{
+  const uint32_t least = b->capacity / BATCH_LEAST;
+  if (busy > 2 * BATCH_TIME && s->most / 2 >= least)
+    s->most /= 2;
+  else if (busy < BATCH_TIME / 2 && b->n == s->most && s->most < b->capacity)
+    s->most *= 2;
+}
+
+static struct hk_batch *reap_one(struct hk_shard *s)
+{
+  struct hk_device *d = s->device;
+  if (!d || s->in_flight == 0)
+    return NULL;
+  pthread_mutex_lock(&d->calls);
+  struct hk_batch *b = d->backend->ops->reap(d->backend);
+  pthread_mutex_unlock(&d->calls);
+  return b;
+}
+
+/* The device may change meanwhile, when it turns out to be lost. */
+static bool reap(struct hk_shard *s)
+{
+  struct hk_batch *b;
+  bool any = false;
+  while ((b = reap_one(s)) != NULL) {
+    const int64_t now = hk_now(), launched = pop_launch(s), took = (now - launched) / 1000;
+    const int64_t busy = now - (launched > s->back_at ? launched : s->back_at); /* before, it was at the batch before */
+    s->back_at = now;
+    any = true;
+    if (b->status != 0) {
+      failed(s, b->owner, b->status);
+      continue;
+    }
+    if (b->kind == HK_BATCH_SWEEP) {
+      swept(s, b->owner);
+      continue;
+    }
+    s->refusals = 0;
+    unsigned bin = 0;
+    while (bin + 1 < HK_SHARD_LATENCIES && took >> (bin + 1) > 0)
+      bin++;
+    s->latency[bin]++;
+    hk_count(&s->counters.batches, 1);
+    pace(s, b, busy);
+    count(s, b->owner);
+    publish(s, b->owner);
+  }
+  return any;
+}
+
+/* --- batches --------------------------------------------------------------------------------------------------------- */
+
+/* The next chunk, of the loops in turn. */
+static bool next_chunk(struct hk_shard *s)
+{
+  for (uint32_t i = 0; !s->cursor.chunk && i < s->all->n_loops; i++) {
+    struct hk_lane *lane = &s->lanes[s->turn];
+    struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
+    s->turn = (s->turn + 1) % s->all->n_loops;
+    if (!chunk)
+      continue;
+    hk_wake_up(lane->loop, HK_WAKE_TAKEN);
+    if (chunk == &lane->token)
+      lane->tokens++;
+    else
+      s->cursor = (struct hk_cursor){ .chunk = chunk };
+  }
+  return s->cursor.chunk != NULL;
+}
+
+/* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
+static struct hk_parcel *fill(struct hk_shard *s)
+{
+  struct hk_parcel *p = s->free;
+  const bool chunks = next_chunk(s);
+  if (!p || !(chunks || hk_stage_chained(s->stage) > 0))
+    return NULL;
+  const uint32_t slots = (hk_registry_slots(s->all->registry) + s->all->n - 1) / s->all->n;
+  const uint64_t dropped = s->counters.full;
+  hk_stage_begin(s->stage, p, s->most, slots, chunks);
+  while (hk_stage_room(s->stage) && next_chunk(s)) {
+    struct hk_chunk *chunk = s->cursor.chunk;
+    if (!hk_stage_take(s->stage, &s->cursor))
+      break;
+    struct hk_lane *lane = &s->lanes[chunk->loop];
+    (void)hk_ring_put(&lane->emptied, chunk); /* it holds all there are */
+    hk_wake_up(lane->loop, HK_WAKE_ROOM);
+  }
+  if (s->counters.full != dropped)
+    hk_shard_settled(s);
+  hk_count(&s->counters.launched, p->batch->n);
+  if (p->batch->n == 0)
+    return NULL; /* all were dropped, or put aside */
+  s->free = p->next;
+  s->made++;
+  return p;
+}
+
+/* 0, or HK_AGAIN. */
+static int submit(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_device *d = s->device;
+  struct hk_batch *b = p->batch;
+  b->arrival = hk_now();
+  pthread_mutex_lock(&d->calls);
+  const int status = d->backend->ops->submit(d->backend, b);
+  pthread_mutex_unlock(&d->calls);
+  if (status == HK_AGAIN)
+    return HK_AGAIN;
+  if (status != 0) {
+    failed(s, p, status);
+    return 0;
+  }
+  const uint32_t place = (s->first + s->in_flight) % HK_IN_FLIGHT;
+  s->flying[place] = p;
+  s->launched[place] = b->arrival;
+  s->in_flight++;
+  return 0;
+}
+
+static void launch_sweep(struct hk_shard *s)
+{
+  struct hk_parcel *p = s->sweep;
+  p->batch->n = p->n_runs = 0;
+  p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->batch->idle = s->all->config->evict;
+  s->sweep = NULL;
+  s->sweep_due = false;
+  if (submit(s, p) == HK_AGAIN) {
+    s->sweep = p;
+    s->sweep_due = true;
+  }
+}
+
+static bool launch(struct hk_shard *s)
+{
+  bool any = false;
+  if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT)
+    launch_sweep(s);
+  while (s->device && s->in_flight < HK_IN_FLIGHT) {
+    struct hk_parcel *p = s->filled ? s->filled : fill(s);
+    s->filled = NULL;
+    if (!p)
+      break;
+    p->failed = p->device_lost = 0;
+    if (submit(s, p) == HK_AGAIN) {
+      s->filled = p;
+      break;
+    }
+    any = true;
+  }
+  return any;
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------------- */
+
+bool hk_shard_turn(struct hk_shard *s)
+{
+  bool any = hk_shard_take_back(s);
+  any |= reap(s);
+  any |= launch(s);
+  if (s->retired)
+    hk_shard_retire_step(s);
+  const struct hk_device *failing = atomic_load_explicit(&s->failed, memory_order_acquire);
+  if (failing && failing == s->device) {
+    hk_shard_lose(s, "%s", s->failure);
+    any = true;
+  }
+  return any;
+}
+
+void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
+{
+  pthread_mutex_lock(&s->lock);
+  s->device = device;
+  pthread_mutex_unlock(&s->lock);
+  s->most = device->kind->batch / 16;
+  for (unsigned i = 0; i < HK_BATCHES; i++) {
+    device->parcels[i]->next = s->free;
+    s->free = device->parcels[i];
+  }
+  s->sweep = device->parcels[HK_BATCHES];
+}

@@ -1,0 +1,422 @@
+/* The turns of a loop, its life, and the orders it gets. */
+#include "daemon/loop.h"
+
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- connections ----------------------------------------------------------------------------------------------------- */
+
+void hk_loop_add(struct hk_loop *l, struct hk_connection *c)
+{
+  c->previous = NULL;
+  c->next = l->connections;
+  if (c->next)
+    c->next->previous = c;
+  l->connections = c;
+}
+
+void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
+{
+  if (c->previous)
+    c->previous->next = c->next;
+  else
+    l->connections = c->next;
+  if (c->next)
+    c->next->previous = c->previous;
+  if (c->parked) {
+    struct hk_connection **link = &l->parked;
+    while (*link != c)
+      link = &(*link)->next_parked;
+    *link = c->next_parked;
+    if (l->parked_tail == &c->next_parked)
+      l->parked_tail = link;
+  }
+  atomic_fetch_sub(&l->n_connections, 1);
+}
+
+void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
+{
+  c->parked = true;
+  c->next_parked = NULL;
+  *l->parked_tail = c;
+  l->parked_tail = &c->next_parked;
+}
+
+void hk_loop_subscribed(struct hk_loop *l)
+{
+  atomic_store_explicit(&l->subscriptions, hk_publisher_views(l->publisher), memory_order_release);
+}
+
+void hk_loop_survey(struct hk_loop *l)
+{
+  uint32_t subscribers = 0, held_back = 0;
+  uint64_t queued = 0;
+  for (const struct hk_connection *c = l->connections; c; c = c->next) {
+    subscribers += c->subscriber.view != NULL;
+    held_back += c->parked;
+    if (c->state != HK_CLOSED)
+      queued += uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
+  }
+  l->subscribers = subscribers;
+  l->held_back = held_back;
+  l->queued = queued;
+}
+
+/* --- what others give ------------------------------------------------------------------------------------------------- */
+
+static void forget(struct hk_loop *l, const struct hk_parcel *p)
+{
+  for (uint32_t i = 0; i < p->n_slots; i++)
+    hk_publisher_forget(l->publisher, p->slots[i]);
+}
+
+static void tell(struct hk_loop *l, const char *words)
+{
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_connection_tell(c, HANKEL_INTERNAL, words);
+  }
+}
+
+static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
+{
+  switch (p->kind) {
+  case HK_PARCEL_RESULTS:
+    hk_publish(l->publisher, p->batch);
+    break;
+  case HK_PARCEL_DROPPED:
+    hk_publish_dropped(l->publisher, p->batch);
+    break;
+  case HK_PARCEL_RETIRE:
+    hk_outlet_token(&l->outlet, shard);
+    break;
+  case HK_PARCEL_FORGET:
+    forget(l, p);
+    break;
+  case HK_PARCEL_WORDS:
+    tell(l, p->words);
+    break;
+  }
+  hk_parcel_release(p, &l->counters);
+}
+
+static void take_parcels(struct hk_loop *l)
+{
+  struct hk_parcel *p;
+  for (uint32_t i = 0; i < l->outlet.filling.shards; i++)
+    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL)
+      take_parcel(l, i, p);
+}
+
+void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
+{
+  atomic_fetch_add(&l->n_connections, 1);
+  pthread_mutex_lock(&l->lock);
+  c->next = l->arrivals;
+  l->arrivals = c;
+  pthread_mutex_unlock(&l->lock);
+  hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+static struct hk_connection *take_arrivals(struct hk_loop *l)
+{
+  pthread_mutex_lock(&l->lock);
+  struct hk_connection *c = l->arrivals;
+  l->arrivals = NULL;
+  pthread_mutex_unlock(&l->lock);
+  return c;
+}
+
+static void start_arrivals(struct hk_loop *l)
+{
+  for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
+    next = c->next;
+    hk_connection_start(c);
+    if (l->draining)
+      hk_connection_drain(c);
+  }
+}
+
+static void read_datagrams(struct hk_loop *l)
+{
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open)
+      (void)hk_udp_read(&l->datagrams[i]);
+}
+
+static void drain(struct hk_loop *l)
+{
+  l->draining = true;
+  read_datagrams(l);
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    hk_listener_close(&l->datagrams[i]);
+  for (struct hk_connection *c = l->connections; c; c = c->next)
+    hk_connection_drain(c);
+}
+
+static void flush(struct hk_loop *l, bool give_up)
+{
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
+    if (!give_up) {
+      hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
+      continue;
+    }
+    if (unread > 0)
+      hk_log_peer(&l->server->log, &c->quota, HK_LOG_WARNING, c->peer,
+                  "closed: the daemon ends, and %zu bytes were not read in time", unread);
+    hk_connection_close(c);
+  }
+}
+
+void hk_loop_order(struct hk_loop *l, enum hk_order order)
+{
+  atomic_fetch_or_explicit(&l->orders, order, memory_order_release);
+  hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+static void obey(struct hk_loop *l)
+{
+  if (atomic_load_explicit(&l->orders, memory_order_relaxed) == 0)
+    return;
+  const unsigned orders = atomic_exchange_explicit(&l->orders, 0, memory_order_acquire);
+  if (orders & HK_ORDER_READ) {
+    read_datagrams(l);
+    hk_server_settled(l->server); /* whoever wanted that looks again */
+  }
+  if (orders & HK_ORDER_DRAIN)
+    drain(l);
+  if (orders & (HK_ORDER_FLUSH | HK_ORDER_GIVE_UP))
+    flush(l, orders & HK_ORDER_GIVE_UP);
+  if (orders & HK_ORDER_STOP)
+    uv_stop(&l->uv);
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------------- */
+
+static bool datagrams_wait(const struct hk_loop *l)
+{
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open && !l->datagrams[i].polling)
+      return true;
+  return false;
+}
+
+/* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
+static void wake_parked(struct hk_loop *l)
+{
+  struct hk_connection *c = l->parked;
+  l->parked = NULL;
+  l->parked_tail = &l->parked;
+  l->intake.wall = hk_wall();
+  while (c) {
+    struct hk_connection *next = c->next_parked;
+    c->parked = false;
+    hk_connection_go_on(c);
+    c = next;
+  }
+  for (uint32_t i = 0; i < l->n_datagrams && !l->draining; i++)
+    hk_udp_go_on(&l->datagrams[i]);
+}
+
+/* Whether a connection waits for room, and not for its peer. */
+static bool anyone_waits(const struct hk_loop *l)
+{
+  for (const struct hk_connection *c = l->parked; c; c = c->next_parked)
+    if (!c->unread && !c->leaving)
+      return true;
+  return false;
+}
+
+static void work(struct hk_loop *l)
+{
+  take_parcels(l);
+  obey(l);
+  start_arrivals(l);
+  const uint64_t settled = atomic_load_explicit(&l->server->shards.settled, memory_order_acquire);
+  if ((l->parked || datagrams_wait(l)) && (settled != l->settled || hk_outlet_returned(&l->outlet))) {
+    l->settled = settled;
+    wake_parked(l);
+  }
+}
+
+static void on_check(uv_check_t *check)
+{
+  struct hk_loop *l = check->data;
+  hk_awake(&l->wake);
+  l->turn++;
+  work(l);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+  (void)idle;
+}
+
+/* Before it sleeps: also what timers have done is sealed. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+  struct hk_loop *l = prepare->data;
+  const bool sealed = hk_outlet_seal(&l->outlet);
+  unsigned reasons = HK_WAKE_WORK;
+  if (!sealed)
+    reasons |= HK_WAKE_TAKEN | HK_WAKE_ROOM;
+  if (l->parked || datagrams_wait(l))
+    reasons |= HK_WAKE_ROOM;
+  if (l->draining)
+    l->drained = sealed && !anyone_waits(l);
+  if (hk_sleep(&l->wake, reasons))
+    uv_idle_stop(&l->idle);
+  else
+    uv_idle_start(&l->idle, on_idle);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+  struct hk_loop *l = timer->data;
+  const int64_t now = hk_now();
+  wake_parked(l); /* whoever waits for room must not depend on results that never come */
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open)
+      hk_udp_look(&l->datagrams[i]);
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_connection_tick(c, now);
+  }
+  hk_loop_survey(l);
+}
+
+static void on_pulse(uv_timer_t *timer)
+{
+  struct hk_loop *l = timer->data;
+  l->beat = hk_now();
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+static int open_handles(struct hk_loop *l)
+{
+  int status = uv_loop_init(&l->uv);
+  if (status != 0)
+    return status;
+  l->open = true;
+  uv_prepare_init(&l->uv, &l->prepare);
+  uv_check_init(&l->uv, &l->check);
+  uv_idle_init(&l->uv, &l->idle);
+  uv_timer_init(&l->uv, &l->second);
+  uv_timer_init(&l->uv, &l->pulse);
+  l->prepare.data = l->check.data = l->second.data = l->pulse.data = l;
+  return hk_wake_init(&l->wake, &l->uv);
+}
+
+int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, struct sockaddr_storage *bind_to, char *error,
+                   size_t size)
+{
+  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, bind_to, error, size);
+  l->n_datagrams += status == 0;
+  return status;
+}
+
+int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, char *error, size_t size)
+{
+  const struct hk_config *config = server->config;
+  l->server = server;
+  l->number = number;
+  l->parked_tail = &l->parked;
+  l->points = hk_server_points(server);
+  pthread_mutex_init(&l->lock, NULL);
+  int status = open_handles(l);
+  l->buffer = malloc(HK_LOOP_BUFFER);
+  l->datagrams = calloc(config->n_listeners, sizeof *l->datagrams);
+  if (status == 0 && (!l->buffer || !l->datagrams))
+    status = -ENOMEM;
+  if (status == 0)
+    status = hk_publisher_new(&l->publisher, config, server->shards.registry, &l->counters);
+  if (status == 0)
+    status = hk_outlet_open(&l->outlet, server->lanes + number, server->shards.n, server->n_loops, number, l->points);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", uv_strerror(status));
+    return status;
+  }
+  l->intake = (struct hk_intake){ .registry = server->shards.registry,
+                                  .outlet = &l->outlet,
+                                  .counters = &l->counters,
+                                  .log = &server->log,
+                                  .max_ahead = config->max_ahead,
+                                  .max_pending = config->max_pending };
+  status = hk_lines_new(&l->lines, &l->intake, config->evict);
+  if (status != 0)
+    snprintf(error, size, "start: %s", strerror(-status));
+  return status;
+}
+
+static void *run(void *arg)
+{
+  struct hk_loop *l = arg;
+  uv_run(&l->uv, UV_RUN_DEFAULT);
+  return NULL;
+}
+
+int hk_loop_start(struct hk_loop *l, uint64_t beat)
+{
+  l->beat = hk_now();
+  uv_prepare_start(&l->prepare, on_prepare);
+  uv_check_start(&l->check, on_check);
+  uv_timer_start(&l->second, on_second, 1000, 1000);
+  uv_timer_start(&l->pulse, on_pulse, beat, beat);
+  if (l->number == 0)
+    return 0;
+  const int status = -pthread_create(&l->thread, NULL, run, l);
+  l->running = status == 0;
+  return status;
+}
+
+void hk_loop_stop(struct hk_loop *l)
+{
+  if (!l->running)
+    return;
+  hk_loop_order(l, HK_ORDER_STOP);
+  pthread_join(l->thread, NULL);
+  l->running = false;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+  (void)arg;
+  if (!uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+void hk_loop_close(struct hk_loop *l)
+{
+  struct hk_parcel *p;
+  if (!l->server)
+    return;
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    hk_listener_close(&l->datagrams[i]);
+  for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
+    next = c->next;
+    hk_connection_abandon(c);
+  }
+  for (struct hk_connection *c = l->connections; c; c = c->next)
+    hk_connection_close(c);
+  if (l->open) {
+    hk_awake(&l->wake); /* nobody is to wake it any more */
+    uv_walk(&l->uv, close_handle, NULL);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->uv);
+  }
+  for (uint32_t i = 0; i < l->outlet.filling.shards && l->outlet.lanes[i]; i++)
+    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL)
+      hk_parcel_release(p, &l->counters);
+  hk_publisher_free(l->publisher);
+  hk_outlet_close(&l->outlet);
+  hk_lines_free(l->lines);
+  free(l->datagrams);
+  free(l->buffer);
+  pthread_mutex_destroy(&l->lock);
+}

@@ -1,0 +1,127 @@
+/* Forgetting sensors: a slot may be another sensor's once nothing names it any more.
+ *
+ *   retired:    nobody gets the slot by name or handle. Every loop is asked to seal what it has, and to send a token behind it.
+ *   passing:    the tokens are here, so nothing more will come; what is in chains is put into batches,
+ *   published:  and the last of these batches goes to the loops. Behind it every loop is told to forget the slots.
+ *   forgotten:  all loops have: the backend and the registry free the slots.
+ *
+ * No count of a sensor's points is needed for that, and nobody waits for it. */
+#include "daemon/shard.h"
+
+#include <stdlib.h>
+
+struct hk_retired {
+  struct hk_parcel parcel; /* the first member */
+  uint32_t *slots;         /* of the registry */
+  uint32_t n, passed;      /* passed: of them, that have nothing in chains any more */
+  uint64_t number;         /* so many tokens must have come through each lane */
+  uint64_t behind;         /* so many batches must have gone to the loops */
+  uint64_t dropped;        /* points of barred sensors that had been dropped before */
+  uint32_t of;             /* sensors that there were */
+  enum { SEALING, PASSING, PUBLISHED, FORGETTING } phase;
+  bool barred, back; /* back: the parcel has come back */
+  struct hk_retired *next;
+};
+
+static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind kind)
+{
+  r->back = false;
+  r->parcel = (struct hk_parcel){ .kind = kind, .slots = r->slots, .n_slots = r->n };
+  hk_shard_hand_over(s, &r->parcel, true);
+}
+
+void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barred)
+{
+  struct hk_retired *r = calloc(1, sizeof *r);
+  if (!r) {
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to forget %u sensors", n);
+    free(slots);
+    return;
+  }
+  r->slots = slots;
+  r->n = n;
+  r->barred = barred;
+  r->number = ++s->retirements;
+  r->dropped = s->counters.full;
+  r->of = hk_registry_count(s->all->registry);
+  for (uint32_t i = 0; i < n; i++)
+    hk_registry_retire(s->all->registry, slots[i]);
+  hk_count(&s->counters.evicted, n);
+  if (barred) {
+    hk_stage_bar(s->stage, slots, n, s->all->n);
+    hk_shard_settled(s);
+  }
+  *s->retired_tail = r;
+  s->retired_tail = &r->next;
+  post(s, r, HK_PARCEL_RETIRE);
+}
+
+static bool sealed(const struct hk_shard *s, const struct hk_retired *r)
+{
+  for (uint32_t i = 0; i < s->all->n_loops; i++)
+    if (s->lanes[i].tokens < r->number)
+      return false;
+  return r->back;
+}
+
+static bool passed(const struct hk_shard *s, struct hk_retired *r)
+{
+  while (r->passed < r->n && !hk_stage_has(s->stage, r->slots[r->passed] / s->all->n))
+    r->passed++;
+  return r->passed == r->n;
+}
+
+static void release(struct hk_shard *s, struct hk_retired *r)
+{
+  if (r->barred) {
+    char why[HK_REGISTRY_FULL_MAX];
+    hk_stage_unbar(s->stage);
+    hk_log(s->all->log, HK_LOG_WARNING,
+           "%u of %u sensors have no room on the CPU and were evicted, %llu points of theirs dropped: %s", r->n, r->of,
+           (unsigned long long)(s->counters.full - r->dropped), hk_registry_full(s->all->registry, why));
+  }
+  for (uint32_t i = 0; i < r->n; i++) {
+    hk_alerts_forget(s->alerts, r->slots[i] / s->all->n);
+    hk_registry_release(s->all->registry, r->slots[i]);
+  }
+}
+
+static void unlink_first(struct hk_shard *s)
+{
+  struct hk_retired *r = s->retired;
+  s->retired = r->next;
+  if (!s->retired)
+    s->retired_tail = &s->retired;
+  free(r->slots);
+  free(r);
+}
+
+void hk_shard_retire_step(struct hk_shard *s)
+{
+  struct hk_retired *r = s->retired; /* those behind it come later */
+  if (r->phase == SEALING && sealed(s, r))
+    r->phase = PASSING;
+  if (r->phase == PASSING && passed(s, r)) {
+    r->phase = PUBLISHED;
+    r->behind = s->made;
+  }
+  if (r->phase == PUBLISHED && s->gone >= r->behind) {
+    r->phase = FORGETTING;
+    post(s, r, HK_PARCEL_FORGET);
+  }
+  if (r->phase == FORGETTING && r->back && (s->sweep || !s->device)) {
+    release(s, r);
+    unlink_first(s);
+  }
+}
+
+void hk_shard_retire_back(struct hk_parcel *parcel)
+{
+  ((struct hk_retired *)parcel)->back = true;
+}
+
+void hk_shard_retire_free(struct hk_shard *s)
+{
+  while (s->retired)
+    unlink_first(s);
+}
