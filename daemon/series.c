@@ -15,13 +15,14 @@
 #define ENTRIES 5u
 #define BUCKETS_LEAST 64u       /* of a new table */
 #define BUCKETS_MOST (1u << 19) /* 32 MiB */
-#define CROWDED 32u             /* a table grows when more than one look in so many pushes a name out */
+#define STAY 8u                 /* a name has to be put in so often before one in its place goes */
+#define CROWDED 32u             /* a table grows when for more than one look in so many there is no place */
 #define HUGE_PAGE (2u << 20)
 
 struct bucket {
   uint64_t check[ENTRIES]; /* 0: free */
   uint32_t handle[ENTRIES];
-  uint32_t next; /* the entry that is replaced next */
+  uint32_t refused; /* names for which there was no place */
 };
 _Static_assert(sizeof(struct bucket) == 64, "a bucket is a cache line");
 
@@ -29,7 +30,7 @@ struct hk_series {
   struct bucket *table;
   uint32_t mask;                                                        /* buckets - 1 */
   uint32_t most;                                                        /* buckets that it may grow to */
-  uint64_t looks, pushed_out;                                           /* of late */
+  uint64_t looks, crowded;                                              /* of late */
   uint8_t of_key[XXH3_SECRET_SIZE_MIN], of_field[XXH3_SECRET_SIZE_MIN]; /* secrets of the two hashes */
 };
 
@@ -96,7 +97,7 @@ void hk_series_find(struct hk_series *s, uint32_t n, const struct hk_mark *mark,
   }
   s->looks += n;
   if (s->looks >= hk_series_room(s))
-    s->looks = s->pushed_out = 0;
+    s->looks = s->crowded = 0;
 }
 
 /* A larger table, empty: what is missed now comes back from the registry. With no memory it stays as it is. */
@@ -111,12 +112,12 @@ static void grow(struct hk_series *s)
   free(s->table);
   s->table = table;
   s->mask = buckets - 1;
-  s->looks = s->pushed_out = 0;
+  s->looks = s->crowded = 0;
 }
 
 void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t handle)
 {
-  if (s->pushed_out > hk_series_room(s) / CROWDED && s->mask + 1 < s->most)
+  if (s->crowded > hk_series_room(s) / CROWDED && s->mask + 1 < s->most)
     grow(s);
   struct bucket *b = &s->table[mark->place & s->mask];
   uint32_t at = ENTRIES;
@@ -124,10 +125,11 @@ void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t han
     if (b->check[k] == mark->check || (b->check[k] == 0 && at == ENTRIES))
       at = k;
   }
-  if (at == ENTRIES) {
-    at = b->next;
-    b->next = (at + 1) % ENTRIES;
-    s->pushed_out++;
+  if (at == ENTRIES) { /* the oldest would be the next one needed, when names come in turn: so most of the time all stay */
+    s->crowded++;
+    if (++b->refused % STAY != 0)
+      return;
+    at = b->refused / STAY % ENTRIES;
   }
   b->check[at] = mark->check;
   b->handle[at] = handle;
@@ -136,7 +138,7 @@ void hk_series_put(struct hk_series *s, const struct hk_mark *mark, uint32_t han
 void hk_series_clear(struct hk_series *s)
 {
   memset(s->table, 0, (s->mask + 1) * sizeof *s->table);
-  s->looks = s->pushed_out = 0;
+  s->looks = s->crowded = 0;
 }
 
 uint64_t hk_series_room(const struct hk_series *s)

@@ -5,9 +5,9 @@
  * name is the key of a line (measurement and tags) and the key of a field, hashed apart. A handle that is found may have gone
  * stale: the caller checks it (hk_handle_good).
  *
- * Bounded: a name has one place, a cache line of five entries; a sixth name there takes the place of another one. The table
- * doubles, empty, while more than one look in 32 pushes a name out, up to 32 MiB. Whoever is not found is looked up in the
- * registry, at the usual cost.
+ * Bounded: a name has one place, a cache line of five entries; a sixth name there finds none, or in the end takes that of another
+ * one. The table doubles, empty, while there is no place for more than one look in 32, up to 32 MiB. Whoever is not found is
+ * looked up in the registry, at the usual cost.
  *
  *   hk_series_mark for all points of some lines, then hk_series_find: memory is fetched in between.
  *

@@ -111,11 +111,13 @@ static void it_grows_with_its_names_and_forgets_few(void **state)
     for (int round = 0; round < 20; round++) { /* as names come: each is looked for, and put in when it is not found */
       found = 0;
       for (uint32_t i = 0; i < n; i++) {
-        found += found_of(s, i, 1);
-        put_many(s, i, 1);
+        const uint32_t known = found_of(s, i, 1);
+        found += known;
+        if (!known)
+          put_many(s, i, 1);
       }
     }
-    assert_in_range(found, (uint64_t)n * 96 / 100, n);
+    assert_in_range(found, (uint64_t)n * 97 / 100, n);
     assert_in_range(hk_series_room(s), n * 3 / 2, 8 * n + 400);
     hk_series_free(s);
   }
@@ -141,11 +143,16 @@ static void it_is_bounded(void **state)
     hk_series_put(s, &m, i);
   }
   assert_int_equal(hk_series_room(s), 5u << 19);
-  for (uint32_t i = MANY - LATE; i < MANY; i++) { /* the latest stay */
-    m = any_mark(i);
-    hk_series_find(s, 1, &m, &handle);
-    assert_true(handle == i || handle == HK_NO_HANDLE);
-    found += handle == i;
+  for (int round = 0; round < 100; round++) { /* those that are used take the places of those that are not */
+    found = 0;
+    for (uint32_t i = MANY - LATE; i < MANY; i++) {
+      m = any_mark(i);
+      hk_series_find(s, 1, &m, &handle);
+      assert_true(handle == i || handle == HK_NO_HANDLE);
+      found += handle == i;
+      if (handle != i)
+        hk_series_put(s, &m, i);
+    }
   }
   assert_in_range(found, LATE * 95 / 100, LATE);
   hk_series_free(s);
