@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 /* 10^k for 0 <= k <= 22: all exact. */
 extern const double hk_ten_to[23];
 
@@ -36,6 +40,26 @@ static inline bool hk_digits_take(const char **p, uint64_t *m)
   *m = ten_to[n] * *m + hk_digits_eight(x << 8 << (56 - 8 * n)); /* zeros in front of them */
   *p += n;
   return false;
+}
+
+/* The same for the 16 bytes at *p when all are digits; else nothing happens, nor on other machines than x86-64. */
+static inline void hk_digits_take_16(const char **p, uint64_t *m)
+{
+#ifdef __x86_64__
+  const __m128i x = _mm_sub_epi8(_mm_loadu_si128((const __m128i *)*p), _mm_set1_epi8('0'));
+  if (_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_subs_epu8(x, _mm_set1_epi8(9)), _mm_setzero_si128())) != 0xffff)
+    return;
+  const __m128i first = _mm_and_si128(x, _mm_set1_epi16(0xff)), second = _mm_srli_epi16(x, 8);
+  const __m128i two = _mm_add_epi16(_mm_mullo_epi16(first, _mm_set1_epi16(10)), second); /* eight numbers of two digits */
+  const __m128i four = _mm_madd_epi16(two, _mm_set1_epi32(1 << 16 | 100));               /* four of four */
+  const __m128i eight = _mm_madd_epi16(_mm_packs_epi32(four, four), _mm_set1_epi32(1 << 16 | 10000)); /* two of eight */
+  const uint64_t both = (uint64_t)_mm_cvtsi128_si64(eight);
+  *m = 10000000000000000 * *m + 100000000 * (both & 0xffffffff) + (both >> 32);
+  *p += 16;
+#else
+  (void)p;
+  (void)m;
+#endif
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first digit is the lowest byte");

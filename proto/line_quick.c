@@ -7,7 +7,7 @@
 #include "proto/line.h"
 #include "proto/number.h"
 
-#ifdef __SSE2__
+#ifdef __x86_64__
 #include <emmintrin.h>
 #endif
 
@@ -24,7 +24,7 @@ struct window {
 /* Bits of the 16 bytes at p. */
 static inline uint64_t look_16(const char *p, uint64_t *unusual)
 {
-#ifdef __SSE2__
+#ifdef __x86_64__
   const __m128i x = _mm_loadu_si128((const __m128i *)p);
   const __m128i comma = _mm_cmpeq_epi8(x, _mm_set1_epi8(',')), equals = _mm_cmpeq_epi8(x, _mm_set1_epi8('=')),
                 space = _mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), backslash = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')),
@@ -69,7 +69,7 @@ static void jump(struct window *w, const char *p)
 }
 
 /* The next stop that no backslash takes along. An LF is ahead: it was not met yet. */
-static inline const char *next(struct window *w)
+static inline __attribute__((always_inline)) const char *next(struct window *w)
 {
   for (;;) {
     while (!w->stops)
@@ -217,6 +217,7 @@ size_t hk_line_quick(struct hk_line *l, const char *text)
   if (l->timed) {
     const char *const first = p + 1, *digit = first;
     uint64_t count = 0;
+    hk_digits_take_16(&digit, &count);
     while (hk_digits_take(&digit, &count))
       ;
     p = next(&w);
