@@ -42,7 +42,8 @@ static inline bool hk_digits_take(const char **p, uint64_t *m)
   return false;
 }
 
-/* The same for the 16 bytes at *p when all are digits; else nothing happens, nor on other machines than x86-64. */
+/* The same for the first 16 digits of a number: *m becomes them, when so many are there; else nothing happens, nor on other
+ * machines than x86-64. */
 static inline void hk_digits_take_16(const char **p, uint64_t *m)
 {
 #ifdef __x86_64__
@@ -54,7 +55,7 @@ static inline void hk_digits_take_16(const char **p, uint64_t *m)
   const __m128i four = _mm_madd_epi16(two, _mm_set1_epi32(1 << 16 | 100));               /* four of four */
   const __m128i eight = _mm_madd_epi16(_mm_packs_epi32(four, four), _mm_set1_epi32(1 << 16 | 10000)); /* two of eight */
   const uint64_t both = (uint64_t)_mm_cvtsi128_si64(eight);
-  *m = 10000000000000000 * *m + 100000000 * (both & 0xffffffff) + (both >> 32);
+  *m = 100000000 * (both & 0xffffffff) + (both >> 32);
   *p += 16;
 #else
   (void)p;

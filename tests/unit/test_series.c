@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 /* The marks of the points of a line. */
-static uint32_t mark(const struct hk_series *s, const char *text, struct hk_mark *out)
+static uint32_t mark_line(const struct hk_series *s, const char *text, struct hk_mark *out)
 {
   static struct hk_line line = { .unit = 1 };
   hk_line_parse(&line, text, strlen(text));
@@ -25,7 +25,7 @@ static uint32_t find(struct hk_series *s, const char *text)
 {
   struct hk_mark m;
   uint32_t handle;
-  assert_int_equal(mark(s, text, &m), 1);
+  assert_int_equal(mark_line(s, text, &m), 1);
   hk_series_find(s, 1, &m, &handle);
   return handle;
 }
@@ -33,7 +33,7 @@ static uint32_t find(struct hk_series *s, const char *text)
 static void put(struct hk_series *s, const char *text, uint32_t handle)
 {
   struct hk_mark m;
-  assert_int_equal(mark(s, text, &m), 1);
+  assert_int_equal(mark_line(s, text, &m), 1);
   hk_series_put(s, &m, handle);
 }
 
@@ -55,7 +55,7 @@ static void names_are_told_apart(void **state)
   assert_int_equal(find(s, "m f=3.5 12"), 77);
   struct hk_mark three[3];
   uint32_t handle[3];
-  assert_int_equal(mark(s, "m f=1,n=2,value=3", three), 3);
+  assert_int_equal(mark_line(s, "m f=1,n=2,value=3", three), 3);
   hk_series_find(s, 3, three, handle);
   assert_true(handle[0] == 77 && handle[1] == HK_NO_HANDLE && handle[2] == 4);
   hk_series_clear(s);
@@ -71,8 +71,8 @@ static void hashes_are_keyed(void **state)
   struct hk_mark x, y;
   assert_int_equal(hk_series_new(&a), 0);
   assert_int_equal(hk_series_new(&b), 0);
-  mark(a, "m f=1", &x);
-  mark(b, "m f=1", &y);
+  mark_line(a, "m f=1", &x);
+  mark_line(b, "m f=1", &y);
   assert_true(x.place != y.place && x.check != y.check);
   hk_series_free(a);
   hk_series_free(b);
@@ -85,6 +85,29 @@ static void put_many(struct hk_series *s, uint32_t first, uint32_t n)
     snprintf(text, sizeof text, "pump%u f=1", i);
     put(s, text, i);
   }
+}
+
+static void fields_of_one_key_are_told_apart(void **state)
+{
+  (void)state;
+  struct hk_series *s;
+  struct hk_mark mark[1000];
+  uint32_t handle[1000], found = 0;
+  char text[8192];
+  size_t n = (size_t)snprintf(text, sizeof text, "m f=0");
+  for (int i = 1; i < 1000; i++)
+    n += (size_t)snprintf(text + n, sizeof text - n, ",%x=0", i);
+  assert_int_equal(hk_series_new(&s), 0);
+  mark_line(s, text, mark);
+  for (uint32_t i = 0; i < 1000; i++)
+    hk_series_put(s, &mark[i], i);
+  hk_series_find(s, 1000, mark, handle);
+  for (uint32_t i = 0; i < 1000; i++) {
+    assert_true(handle[i] == i || handle[i] == HK_NO_HANDLE);
+    found += handle[i] == i;
+  }
+  assert_in_range(found, 100, 1000); /* those that were put in before it grew are forgotten */
+  hk_series_free(s);
 }
 
 /* How many of these are found; what is found is right. */
@@ -271,6 +294,8 @@ static void points_arrive_in_order_however_lines_are_cut(void **state)
     read_lines(f, lines, piece);
     snprintf(text, sizeof text, expected, wall, wall + 1);
     assert_string_equal(handed_over(f), text);
+    for (uint32_t slot = 3; slot-- > 0;) /* so that names are needed again */
+      evict(f->registry, slot);
   }
   assert_int_equal(f->counters.lines, 6 * sizeof lines);
   assert_int_equal(f->counters.bad_lines, sizeof lines);
@@ -305,7 +330,7 @@ static void a_handle_that_comes_round_again_does_not_mislead(void **state)
   read_lines(f, "p_first value=1 1\n", 64);
   for (int i = 0; i < 255; i++) {
     evict(f->registry, 0);
-    snprintf(text, sizeof text, "p%d value=2 2\n", i);
+    snprintf(text, sizeof text, "p%d value=2 2\n", i % 9);
     read_lines(f, text, 64);
   }
   evict(f->registry, 0);
@@ -357,6 +382,7 @@ int main(void)
     cmocka_unit_test(names_are_told_apart),
     cmocka_unit_test(hashes_are_keyed),
     cmocka_unit_test(it_grows_with_its_names_and_forgets_few),
+    cmocka_unit_test(fields_of_one_key_are_told_apart),
     cmocka_unit_test(it_is_bounded),
     cmocka_unit_test_setup_teardown(points_arrive_in_order_however_lines_are_cut, setup, teardown),
     cmocka_unit_test_setup_teardown(a_sensor_that_was_evicted_is_a_new_one, setup, teardown),
