@@ -149,20 +149,20 @@ static cudaError_t flight_await(struct cuda_backend *c, const struct flight *f)
 static void flight_finish(struct cuda_backend *c, struct flight *f, cudaError_t failed)
 {
   struct hk_batch *batch = f->batch;
-  const struct hk_cuda_answer *answer = c->road.places[f - c->flights].answer;
+  const uint64_t answer = *c->road.places[f - c->flights].answer;
   batch->n_events = 0;
   if (failed) {
     say(f, "on", failed);
     lose(c, f);
   }
-  if (!f->status && answer->refused) {
+  if (!f->status && hk_cuda_refused(answer)) {
     f->status = -EINVAL;
     snprintf(f->failure, TEXT, "a batch of %u points %s: nothing of it was scored", batch->n,
-             answer->refused == HK_CUDA_UNBOUND ? "names a slot that is not bound" : "has too many points of one sensor");
+             hk_cuda_refused(answer) == HK_CUDA_UNBOUND ? "names a slot that is not bound" : "has too many points of one sensor");
   }
   batch->status = f->status;
   if (!f->status) {
-    batch->n_events = answer->events < batch->capacity ? answer->events : batch->capacity;
+    batch->n_events = hk_cuda_events(answer) < batch->capacity ? hk_cuda_events(answer) : batch->capacity;
     qsort(batch->event, batch->n_events, sizeof *batch->event, event_order);
   }
 }

@@ -9,8 +9,9 @@
  *
  * Compiled with denormals taken as zero (-ftz=true): spans are scaled to about 1, where nothing that small counts, and window.h keeps
  * denormals out of the ring; the tag in a sample's lowest bit is never read as a number. */
+#include "gpu/family.h"
 #include "gpu/ika.cuh"
-#include "gpu/ika.h"
+#include "gpu/share.cuh"
 #include "gpu/tick.cuh"
 
 #define HK_JOIN_(a, b, c) a##_##b##_##c
@@ -26,11 +27,12 @@ typedef hk_group<HK_ROWS, HK_LANES> group;
 /* Floats of shared memory that a warp needs. */
 static __host__ __device__ uint32_t floats(uint32_t order)
 {
-  return (2 * order + 2) * HK_WARP + HK_WARP / HK_LANES * group::size;
+  return HK_SHARE_FLOATS + (2 * order + 2) * HK_WARP + HK_WARP / HK_LANES * group::size;
 }
 
 /* What the lanes of a warp share, beside the groups' sequences. A column for each sensor of the bundle. */
 struct room {
+  struct hk_share *tasks;
   float *alpha, *beta; /* T: order rows of HK_WARP */
   float *share;        /* HK_WARP */
   uint32_t *order;     /* HK_WARP: of T; 0 = the present is zero, HK_NO_PAST = the past is */
@@ -41,7 +43,8 @@ struct room {
 static __device__ __forceinline__ struct room room_of(float *shared, uint32_t order)
 {
   struct room r;
-  r.alpha = shared + threadIdx.x / HK_WARP * floats(order);
+  r.tasks = (struct hk_share *)(shared + threadIdx.x / HK_WARP * floats(order));
+  r.alpha = (float *)r.tasks + HK_SHARE_FLOATS;
   r.beta = r.alpha + order * HK_WARP;
   r.share = r.beta + order * HK_WARP;
   r.order = (uint32_t *)(r.share + HK_WARP);
@@ -139,31 +142,29 @@ static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_
 /* Blocks on a multiprocessor: a multiple of 2, so that its four schedulers have as many warps each, as many as registers for R elements
  * in three vectors at once allow. */
 static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS <= 24 ? 6 : 4)
-    hk_ika_kernel(const __grid_constant__ struct hk_detector d, uint32_t order, float *scratch,
-                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const __grid_constant__ struct hk_cuda_columns columns)
+    hk_ika_kernel(const __grid_constant__ struct hk_cuda_launch launch)
 {
   extern __shared__ __align__(16) float shared[];
-  if (*columns.refused)
-    return;
-  const struct room room = room_of(shared, order);
-  const uint32_t lane = threadIdx.x % HK_WARP, warp = blockIdx.x * HK_WARPS + threadIdx.x / HK_WARP, warps = gridDim.x * HK_WARPS;
-  const uint32_t n = *n_tasks, mine = lane / HK_LANES;
+  const struct room room = room_of(shared, launch.size);
+  const uint32_t lane = threadIdx.x % HK_WARP, warp = blockIdx.x * HK_WARPS + threadIdx.x / HK_WARP, mine = lane / HK_LANES;
   constexpr uint32_t groups = HK_WARP / HK_LANES;
-  const group g = { lane % HK_LANES, d.window, room.groups + mine * group::size };
-  basis q(scratch + (size_t)warp * basis::floats(order));
+  basis q((float *)launch.scratch + (size_t)warp * basis::floats(launch.size));
+  const struct hk_cuda_columns &columns = launch.columns;
+  const struct hk_detector &d = room.tasks->detector;
 
-  /* As few sensors to a warp as there are warps for: a small tick is not to wait for a full bundle. */
-  const uint32_t turns = min((uint32_t)HK_LANES, max(1u, (n + warps * groups - 1) / (warps * groups))), bundle = turns * groups;
-  for (uint32_t first = warp * bundle; first < n; first += warps * bundle) {
+  hk_share_begin<groups>(room.tasks, &launch, warp);
+  while (hk_share_next<groups, HK_LANES>(room.tasks, &launch)) {
+    const group g = { lane % HK_LANES, d.window, room.groups + mine * group::size };
+    const uint32_t n = room.tasks->n, turns = (n + groups - 1) / groups;
     struct hk_cuda_task task = { nullptr, 0, 0 };
-    if (lane < bundle && first + lane < n)
-      task = tasks[first + lane];
+    if (lane < n)
+      task = room.tasks->tasks[lane];
     for (uint32_t p = 0; __any_sync(HK_ALL, p < task.count); p++) {
       const bool has = p < task.count;
       struct hk_step step = { 0, 0, 0 };
       uint32_t index = 0;
       if (has) {
-        index = columns.order[task.first + p];
+        index = hk_share_point(launch, task, p);
         step = hk_tick_take(&d, task.record, &columns, index);
       }
       __syncwarp();
@@ -185,9 +186,10 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS
       __syncwarp();
     }
   }
+  hk_share_end(launch);
 }
 
-static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   cudaError_t error = cudaFuncSetAttribute(hk_ika_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -197,17 +199,21 @@ static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, uint32_t order, const struct hk_detector *d,
-                  void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns)
+static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
-  hk_ika_kernel<<<blocks, HK_THREADS, shared, stream>>>(*d, order, (float *)scratch, tasks, n_tasks, *columns);
+  hk_ika_kernel<<<blocks, HK_THREADS, shared, stream>>>(*l);
   return (int)cudaGetLastError();
+}
+
+static uint32_t shared_bytes(uint32_t order)
+{
+  return HK_WARPS * floats(order) * (uint32_t)sizeof(float);
 }
 
 static uint64_t scratch_bytes(uint32_t order)
 {
-  return basis::floats(order) * sizeof(float);
+  return HK_WARPS * basis::floats(order) * sizeof(float);
 }
 
-extern "C" const struct hk_ika_variant HK_NAME;
-const struct hk_ika_variant HK_NAME = { HK_ROWS, HK_LANES, HK_WARPS, floats, scratch_bytes, resident, launch };
+extern "C" const struct hk_cuda_kernel HK_NAME;
+const struct hk_cuda_kernel HK_NAME = { HK_ROWS * HK_LANES, HK_WARP / HK_LANES, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };

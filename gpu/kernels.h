@@ -4,12 +4,12 @@
  * that of cpu/MATHEMATICS.md; every sum is taken in an order that depends on the detector alone, so that a score does not depend
  * on how points were cut into batches.
  *
- * A batch on the device, all in the order of one stream:
+ * A batch on the device:
  *
  *   hk_cuda_apply     sensors that came and went since the last batch
- *   hk_cuda_group     points told apart by sensor: a task a sensor, tasks listed by detector
- *   hk_cuda_score     for each detector
- *   hk_cuda_finish    the answer for the host; the counters are zero again */
+ *   hk_cuda_group     points told apart by sensor: a task a sensor, tasks listed by detector; not for few points, which the host
+ *                     tells apart (few.h)
+ *   a launch for each kernel that has tasks (family.h), next to each other; the block that ends last gives the answer */
 #ifndef HK_KERNELS_H
 #define HK_KERNELS_H
 
@@ -112,38 +112,73 @@ struct hk_cuda_counters {
   uint32_t refused; /* enum hk_cuda_refusal */
   uint32_t events;
   uint32_t ordered; /* points that have a place in order */
+  uint32_t blocks;  /* that have ended, of all launches */
 };
 
 /* Work space of the batch under way, on the device. Owner: the backend. */
 struct hk_cuda_work {
   struct hk_cuda_counters *counters;
   uint32_t *n_tasks;          /* by detector; zero between batches */
+  uint32_t *taken;            /* by family: portions that warps have taken; zero between batches */
   uint32_t *next;             /* by point: one more of its sensor's */
   uint32_t *order;            /* see struct hk_cuda_columns */
   struct hk_cuda_task *tasks; /* detector d's begin at directory.list[d] */
 };
 
-/* What the host hears of a batch. Pinned memory of the host, written by the device. */
-struct hk_cuda_answer {
-  uint64_t done; /* the batch's number, once all else of the batch has been written */
-  uint32_t events;
-  uint32_t refused; /* enum hk_cuda_refusal */
+/* What the host hears of a batch, once all else of it has been written: a word, which arrives whole. From the top: 2 bits refusal
+ * (enum hk_cuda_refusal), 30 bits events, 32 bits number of the batch. */
+#define HK_CUDA_EVENTS_MOST 0x3fffffffu
+HK_INLINE uint64_t hk_cuda_answer(uint64_t number, uint32_t events, uint32_t refused)
+{
+  const uint32_t most = events < HK_CUDA_EVENTS_MOST ? events : HK_CUDA_EVENTS_MOST;
+  return (uint64_t)refused << 62 | (uint64_t)most << 32 | (uint32_t)number;
+}
+HK_INLINE uint32_t hk_cuda_answered(uint64_t answer)
+{
+  return (uint32_t)answer;
+}
+HK_INLINE uint32_t hk_cuda_events(uint64_t answer)
+{
+  return (uint32_t)(answer >> 32) & HK_CUDA_EVENTS_MOST;
+}
+HK_INLINE uint32_t hk_cuda_refused(uint64_t answer)
+{
+  return (uint32_t)(answer >> 62);
+}
+
+/* How a batch ends: what the last block does. */
+struct hk_cuda_end {
+  uint64_t *answer; /* pinned memory of the host */
+  uint64_t number;  /* of the batch */
+  uint32_t blocks;  /* of all its launches */
+  uint32_t n_detectors, n_families;
 };
 
-/* How a detector's kernel runs on this device, and the device memory that each of its blocks works in. */
-struct hk_cuda_plan {
-  uint32_t threads;  /* of a block; by the window alone */
-  uint32_t shared;   /* bytes of shared memory */
-  uint32_t resident; /* blocks that may run at once: the device holds them and there is scratch memory for them */
-  uint64_t scratch;  /* bytes that one block works in */
+#define HK_CUDA_FEW 128
+
+/* A batch of few points, told apart by sensor on the host: it goes up with the launch. */
+struct hk_cuda_few {
+  uint32_t n; /* tasks; 0: the device tells the points apart */
+  struct hk_cuda_task task[HK_CUDA_FEW];
+  uint32_t order[HK_CUDA_FEW]; /* as in struct hk_cuda_columns */
+  uint16_t detector[HK_CUDA_FEW];
 };
 
-int hk_cuda_plan(const struct hk_detector *d, struct hk_cuda_plan *plan);
-
-/* Scores the tasks of one detector: *n_tasks of them, at most `most`, which is at least 1. Both on the device. */
-int hk_cuda_score(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_plan *plan, void *scratch,
-                  const struct hk_cuda_task *tasks, const uint32_t *n_tasks, uint32_t most,
-                  const struct hk_cuda_columns *columns);
+/* What a launch of a kernel is given: the tasks of the detectors that it scores. */
+struct hk_cuda_launch {
+  const struct hk_detector *detectors; /* all of them, on the device */
+  const uint16_t *members;             /* those of this kernel, on the device */
+  uint32_t n_members;
+  uint32_t family;      /* number of the kernel's family */
+  uint32_t size;        /* of the family */
+  uint32_t warps;       /* among which the tasks are shared out: fewer than there are, where others run at the same time */
+  void *scratch;        /* on the device: what its blocks work in */
+  const uint32_t *list; /* of the directory */
+  struct hk_cuda_work work;
+  struct hk_cuda_columns columns;
+  struct hk_cuda_end end;
+  struct hk_cuda_few few;
+};
 
 /* Loads the kernels below, so that the first batch does not wait for it. */
 int hk_cuda_road_load(void);
@@ -166,9 +201,8 @@ struct hk_cuda_points {
 int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *directory, const struct hk_cuda_work *work,
                   const struct hk_cuda_points *from, const struct hk_cuda_points *points, uint32_t n);
 
-/* Ends a batch: answers, and makes the counters zero. */
-int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors,
-                   struct hk_cuda_answer *answer, uint64_t number);
+/* Ends a batch that scores nothing: end->blocks does not count. */
+int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, const struct hk_cuda_end *end);
 
 /* Looks for sensors gone silent or back among n records of one detector. Notices go to columns->event; a sensor for which
  * there is no place stays as it was. idle: as in struct hk_batch. */

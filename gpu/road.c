@@ -2,6 +2,7 @@
  *
  * Failure modes: out of memory is told with figures; of what else CUDA says the caller makes a status. */
 #include "gpu/road.h"
+#include "gpu/few.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -9,34 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SCRATCH_MAX ((uint64_t)3 << 30) /* bytes for blocks to work in; fewer blocks run when it is short */
-#define SMALL 16384                     /* points of a batch of which nothing is copied */
-#define LOOKED_AT 16                    /* points worth looking at for each launch that may be spared */
-#define PAUSE_NS 30000                  /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */
-
-/* 0, or a negative errno for what CUDA said, with a message. */
-static int refuse(cudaError_t failed, const char *what, char *error, size_t size)
-{
-  if (!failed)
-    return 0;
-  snprintf(error, size, "CUDA, %s: %s", what, /* CUDA's own words are of versions, also where there is no driver at all */
-           failed == cudaErrorInsufficientDriver ? "no NVIDIA driver, or one older than this build needs"
-                                                 : cudaGetErrorString(failed));
-  (void)cudaGetLastError();
-  switch (failed) {
-  case cudaErrorMemoryAllocation:
-    return -ENOMEM;
-  case cudaErrorNoDevice:
-  case cudaErrorInsufficientDriver:
-  case cudaErrorNoKernelImageForDevice:
-  case cudaErrorUnsupportedPtxVersion:
-  case cudaErrorDevicesUnavailable:
-  case cudaErrorSystemNotReady:
-    return -ENODEV;
-  default:
-    return -EIO;
-  }
-}
+#define SMALL 16384    /* points of a batch of which nothing is copied */
+#define LOOKED_AT 16   /* points worth looking at for each launch that may be spared */
+#define PAUSE_NS 30000 /* between two looks whether a batch is done, after HK_ROAD_SPIN_NS */
 
 /* Columns of a place on the device, for `room` points, a multiple of 16. */
 struct device_columns {
@@ -110,63 +86,16 @@ int hk_road_ready(struct hk_road *r, char *error, size_t size)
     failed = cudaMallocAsync((void **)&r->work.tasks, some * sizeof *r->work.tasks, r->main);
   if (!failed)
     r->tasks = some;
-  return refuse(failed, "getting ready for a batch", error, size);
+  return hk_cuda_refuse((int)failed, "getting ready for a batch", error, size);
 }
 
-/* Which detectors are to be launched: those that have sensors; where points are few for so many, those of the points. Returns how
- * many. */
-static uint32_t choose(struct hk_road *r, const struct hk_road_place *p)
-{
-  const struct hk_records *sensors = &r->records;
-  const struct hk_batch *batch = p->batch;
-  if (sensors->n_active < 2 || batch->n / LOOKED_AT >= sensors->n_active) {
-    memcpy(r->launched, sensors->active, sensors->n_active * sizeof *sensors->active);
-    return sensors->n_active;
-  }
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < batch->n; i++) {
-    const struct hk_cuda_slot *entry = hk_records_at(sensors, batch->slot[i]);
-    if (entry && r->launched_by[entry->detector] != p->number) {
-      r->launched_by[entry->detector] = p->number;
-      r->launched[n++] = entry->detector;
-    }
-  }
-  return n;
-}
-
-static cudaError_t launch_detector(struct hk_road *r, cudaStream_t stream, uint32_t part, uint32_t detector, uint32_t points,
-                                   const struct hk_cuda_columns *columns)
-{
-  const uint32_t sensors = hk_records_most(&r->records, detector);
-  return (cudaError_t)hk_cuda_score(stream, &r->detectors[detector], &r->plans[detector], r->scratch + part * r->scratch_part,
-                                    r->work.tasks + hk_records_list(&r->records, detector), r->work.n_tasks + detector,
-                                    points < sensors ? points : sensors, columns);
-}
-
-/* Several detectors run next to each other on side streams, as many as there are parts of scratch memory for. */
-static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *p, const struct hk_cuda_columns *columns)
-{
-  const uint32_t n = choose(r, p), parts = n < r->scratch_parts ? n : r->scratch_parts, sides = parts > 1 ? parts : 0;
-  cudaError_t failed = sides > 0 ? cudaEventRecord(r->fork, r->main) : cudaSuccess;
-  for (uint32_t i = 0; i < sides && !failed; i++)
-    failed = cudaStreamWaitEvent(r->side[i], r->fork, 0);
-  for (uint32_t i = 0; i < n && !failed; i++)
-    failed = launch_detector(r, sides > 0 ? r->side[i % sides] : r->main, sides > 0 ? i % sides : 0, r->launched[i], p->batch->n,
-                             columns);
-  for (uint32_t i = 0; i < sides && !failed; i++) {
-    failed = cudaEventRecord(r->joined[i], r->side[i]);
-    if (!failed)
-      failed = cudaStreamWaitEvent(r->main, r->joined[i], 0);
-  }
-  return failed;
-}
-
-static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct hk_road_place *p)
+/* few: its columns are read where the host has them. */
+static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct hk_road_place *p, bool few)
 {
   const struct device_columns d = device_columns(p, r->room);
   return (struct hk_cuda_columns){
-    .time = d.points.time,
-    .value = d.points.value,
+    .time = few ? p->batch->time : d.points.time,
+    .value = few ? p->batch->value : d.points.value,
     .order = r->work.order,
     .score = p->small ? p->batch->score : d.score,
     .state = p->small ? p->batch->state : d.state,
@@ -208,22 +137,124 @@ static cudaError_t copy_down(const struct hk_road *r, const struct hk_road_place
   return failed;
 }
 
+static void part_add(struct hk_road *r, uint32_t detector, uint32_t tasks)
+{
+  struct hk_road_part *part = &r->parts[r->families.of[detector]];
+  part->tasks += tasks;
+  part->work += tasks * hk_family_work(&r->detectors[detector]);
+}
+
+/* What falls to each family, at most: as many tasks as it has sensors; where points are few for so many families, as points say.
+ */
+static void divide(struct hk_road *r, const struct hk_batch *batch)
+{
+  const struct hk_records *sensors = &r->records;
+  memset(r->parts, 0, r->families.n * sizeof *r->parts);
+  if (r->families.n > 1 && batch->n / LOOKED_AT < r->families.n) {
+    for (uint32_t i = 0; i < batch->n; i++) {
+      const struct hk_cuda_slot *entry = hk_records_at(sensors, batch->slot[i]);
+      if (entry)
+        part_add(r, entry->detector, 1);
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < sensors->n_active; i++)
+    part_add(r, sensors->active[i], hk_records_most(sensors, sensors->active[i]));
+  for (uint32_t i = 0; i < r->families.n; i++)
+    if (r->parts[i].tasks > batch->n)
+      r->parts[i].tasks = batch->n;
+}
+
+/* Blocks that a family is launched with. Few tasks get a warp each. */
+static uint32_t blocks_of(const struct hk_road *r, uint32_t family, bool few)
+{
+  const struct hk_cuda_family *f = &r->families.family[family];
+  const uint32_t at_once = f->kernel->warps * (few ? 1 : f->kernel->side), tasks = r->parts[family].tasks;
+  const uint32_t blocks = tasks / at_once + (tasks % at_once > 0);
+  return blocks < f->resident ? blocks : f->resident;
+}
+
+/* Launches a family; all: the launch but for what is the family's own. */
+static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, uint32_t number, double share,
+                                 const struct hk_cuda_few *few, struct hk_cuda_launch *all)
+{
+  const struct hk_cuda_family *f = &r->families.family[number];
+  const double warps = f->resident * f->kernel->warps * share;
+  all->family = number;
+  all->members = r->families.members + f->first;
+  all->n_members = f->n;
+  all->size = f->size;
+  all->scratch = f->scratch;
+  all->warps = warps < 1 ? 1 : (uint32_t)warps;
+  all->few.n = 0;
+  for (uint32_t t = 0; t < few->n; t++) {
+    if (r->families.of[few->detector[t]] != number)
+      continue;
+    all->few.task[all->few.n] = few->task[t];
+    all->few.detector[all->few.n++] = few->detector[t];
+  }
+  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, few->n > 0), f->shared, all);
+}
+
+/* A launch for each family, next to each other on side streams where there are several. few: none (n = 0), or the tasks. */
+static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *p, const struct hk_cuda_few *few)
+{
+  struct hk_cuda_launch all = {
+    .detectors = r->families.detectors,
+    .list = r->records.directory.list,
+    .work = r->work,
+    .columns = columns_of(r, p, few->n > 0),
+    .end = { .answer = p->answer,
+             .number = p->number,
+             .n_detectors = few->n > 0 ? 0 : r->n_detectors,
+             .n_families = r->families.n },
+  };
+  if (few->n > 0)
+    memcpy(all.few.order, few->order, p->batch->n * sizeof *few->order);
+  double work = 0;
+  uint32_t n = 0;
+  divide(r, p->batch);
+  for (uint32_t i = 0; i < r->families.n; i++) {
+    work += r->parts[i].work;
+    all.end.blocks += blocks_of(r, i, few->n > 0);
+    n += r->parts[i].tasks > 0;
+  }
+  if (n == 0) /* no slot is bound: the batch was refused */
+    return (cudaError_t)hk_cuda_finish(r->main, &r->work, &all.end);
+  const uint32_t sides = n < 2 ? 0 : n < HK_ROAD_SIDES ? n : HK_ROAD_SIDES;
+  cudaError_t failed = sides > 0 ? cudaEventRecord(r->fork, r->main) : cudaSuccess;
+  for (uint32_t i = 0; i < sides && !failed; i++)
+    failed = cudaStreamWaitEvent(r->side[i], r->fork, 0);
+  for (uint32_t i = 0, next = 0; i < r->families.n && !failed; i++)
+    if (r->parts[i].tasks > 0)
+      failed = launch_family(r, sides > 0 ? r->side[next++ % sides] : r->main, i, r->parts[i].work / work, few, &all);
+  for (uint32_t i = 0; i < sides && !failed; i++) {
+    failed = cudaEventRecord(r->joined[i], r->side[i]);
+    if (!failed)
+      failed = cudaStreamWaitEvent(r->main, r->joined[i], 0);
+  }
+  return failed;
+}
+
 static cudaError_t launch_points(struct hk_road *r, const struct hk_road_place *p)
 {
   const struct hk_cuda_points points = device_columns(p, r->room).points;
   const struct hk_cuda_points from = { p->batch->slot, p->batch->time, p->batch->value };
-  const struct hk_cuda_columns columns = columns_of(r, p);
+  struct hk_cuda_few few;
+  if (hk_few_make(&few, &r->records, p->batch))
+    return launch_scores(r, p, &few);
   cudaError_t failed = p->small ? cudaSuccess : copy_up(r, p);
   if (!failed)
     failed = (cudaError_t)hk_cuda_group(r->main, &r->records.directory, &r->work, p->small ? &from : NULL, &points, p->batch->n);
-  return failed ? failed : launch_scores(r, p, &columns);
+  few.n = 0;
+  return failed ? failed : launch_scores(r, p, &few);
 }
 
 /* Sweeps as many records as the batch surely has room for, as a sensor may give two notices; the next sweep goes on there. So
  * which notices come does not depend on the order in which the device writes them. */
 static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p)
 {
-  const struct hk_cuda_columns columns = columns_of(r, p);
+  const struct hk_cuda_columns columns = columns_of(r, p, false);
   struct hk_records *sensors = &r->records;
   uint64_t left = 0;
   for (uint32_t i = 0; i < sensors->n_slabs; i++)
@@ -248,6 +279,13 @@ static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p
   return failed;
 }
 
+/* The end of a batch that has no scores. */
+static cudaError_t launch_end(const struct hk_road *r, const struct hk_road_place *p)
+{
+  const struct hk_cuda_end end = { .answer = p->answer, .number = p->number };
+  return (cudaError_t)hk_cuda_finish(r->main, &r->work, &end);
+}
+
 int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *batch, uint64_t number)
 {
   const bool points = batch->kind == HK_BATCH_POINTS;
@@ -256,8 +294,8 @@ int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *
   p->small = !points || batch->n <= SMALL;
   hk_records_touch(&r->records);
   cudaError_t failed = !points ? launch_sweep(r, p) : batch->n > 0 ? launch_points(r, p) : cudaSuccess;
-  if (!failed)
-    failed = (cudaError_t)hk_cuda_finish(r->main, &r->work, r->n_detectors, p->answer, number);
+  if (!failed && (!points || batch->n == 0))
+    failed = launch_end(r, p);
   if (!failed && !p->small)
     failed = copy_down(r, p);
   if (!failed && !p->small)
@@ -271,7 +309,7 @@ static cudaError_t place_state(const struct hk_road *r, const struct hk_road_pla
 {
   if (!p->small)
     return cudaEventQuery(p->finished);
-  if (atomic_load_explicit((const _Atomic uint64_t *)&p->answer->done, memory_order_acquire) == p->number)
+  if (hk_cuda_answered(atomic_load_explicit((const _Atomic uint64_t *)p->answer, memory_order_acquire)) == (uint32_t)p->number)
     return cudaSuccess;
   const cudaError_t state = late ? cudaStreamQuery(r->main) : cudaErrorNotReady;
   return state ? state : cudaErrorNotReady;
@@ -295,48 +333,6 @@ void hk_road_drain(const struct hk_road *r)
   (void)cudaStreamSynchronize(r->up);
   (void)cudaStreamSynchronize(r->main);
   (void)cudaStreamSynchronize(r->down);
-}
-
-/* Plans every detector and takes the memory that blocks work in: enough for as many blocks as the device holds, and for as many
- * detectors side by side as there are side streams, within SCRATCH_MAX and an eighth of what is free; and at least for one. */
-static int scratch_take(struct hk_road *r, char *error, size_t size)
-{
-  size_t left = 0, all = 0;
-  int status = refuse(cudaMemGetInfo(&left, &all), "memory of the device", error, size);
-  const uint64_t most = left / 8 < SCRATCH_MAX ? left / 8 : SCRATCH_MAX;
-  uint64_t scratch = 0;
-  for (uint32_t i = 0; i < r->n_detectors && !status; i++) {
-    struct hk_cuda_plan *plan = &r->plans[i];
-    status = refuse((cudaError_t)hk_cuda_plan(&r->detectors[i], plan), "preparing the kernels", error, size);
-    if (!status && plan->resident == 0) {
-      snprintf(error, size, "CUDA: detector %u (window %u) needs %u bytes of shared memory a block, more than this GPU has", i,
-               r->detectors[i].window, plan->shared);
-      status = -ENODEV;
-    }
-    if (status)
-      return status;
-    uint64_t bytes = plan->resident * plan->scratch;
-    bytes = bytes < most ? bytes : most;
-    bytes = bytes > plan->scratch ? bytes : plan->scratch;
-    scratch = bytes > scratch ? bytes : scratch;
-  }
-  for (uint32_t i = 0; i < r->n_detectors && !status; i++) {
-    struct hk_cuda_plan *plan = &r->plans[i];
-    if (plan->scratch > 0 && plan->resident > scratch / plan->scratch)
-      plan->resident = (uint32_t)(scratch / plan->scratch);
-  }
-  r->scratch_part = scratch;
-  r->scratch_parts = r->n_detectors < HK_ROAD_SIDES ? r->n_detectors : HK_ROAD_SIDES;
-  while (r->scratch_parts > 1 && r->scratch_parts * scratch > most)
-    r->scratch_parts--;
-  scratch *= r->scratch_parts;
-  if (!status && scratch > 0 && cudaMalloc((void **)&r->scratch, scratch)) {
-    snprintf(error, size, "CUDA: the detectors need %llu bytes on the device to work in, and %zu of %zu are free",
-             (unsigned long long)scratch, left, all);
-    (void)cudaGetLastError();
-    status = -ENOMEM;
-  }
-  return status;
 }
 
 static cudaError_t streams_make(struct hk_road *r)
@@ -370,12 +366,16 @@ static cudaError_t counters_make(struct hk_road *r)
   if (!failed)
     failed = cudaMalloc((void **)&work->n_tasks, r->n_detectors * sizeof *work->n_tasks);
   if (!failed)
+    failed = cudaMalloc((void **)&work->taken, r->families.n * sizeof *work->taken);
+  if (!failed)
+    failed = cudaMemsetAsync(work->taken, 0, r->families.n * sizeof *work->taken, r->main);
+  if (!failed)
     failed = cudaMemsetAsync(work->counters, 0, sizeof *work->counters, r->main);
   if (!failed)
     failed = cudaMemsetAsync(work->n_tasks, 0, r->n_detectors * sizeof *work->n_tasks, r->main);
   for (uint32_t i = 0; i < r->n_places && !failed; i++) {
     r->places[i].answer = &r->answers[i];
-    r->answers[i] = (struct hk_cuda_answer){ 0 };
+    r->answers[i] = 0;
   }
   return failed;
 }
@@ -385,31 +385,29 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
   r->n_detectors = config->n_detectors;
   r->n_places = places;
   r->detectors = calloc(r->n_detectors, sizeof *r->detectors);
-  r->plans = calloc(r->n_detectors, sizeof *r->plans);
-  r->launched = calloc(r->n_detectors, sizeof *r->launched);
-  r->launched_by = calloc(r->n_detectors, sizeof *r->launched_by);
+  r->parts = calloc(r->n_detectors, sizeof *r->parts);
   r->places = calloc(places, sizeof *r->places);
-  if (!r->detectors || !r->plans || !r->launched || !r->launched_by || !r->places) {
+  if (!r->detectors || !r->parts || !r->places) {
     snprintf(error, size, "no memory for %u detectors", r->n_detectors);
     return -ENOMEM;
   }
   memcpy(r->detectors, config->detectors, r->n_detectors * sizeof *r->detectors);
   r->device = config->device;
-  int count = 0, status = refuse(cudaGetDeviceCount(&count), "looking for a GPU", error, size);
+  int count = 0, status = hk_cuda_refuse((int)cudaGetDeviceCount(&count), "looking for a GPU", error, size);
   if (!status && r->device >= (uint32_t)count) {
     snprintf(error, size, "GPU number %u: there are %d, counted from 0", r->device, count);
     return -ENODEV;
   }
   if (!status)
-    status = refuse(cudaSetDevice((int)r->device), "opening the GPU", error, size);
+    status = hk_cuda_refuse((int)cudaSetDevice((int)r->device), "opening the GPU", error, size);
   if (!status)
-    status = refuse(streams_make(r), "making streams", error, size);
+    status = hk_cuda_refuse((int)streams_make(r), "making streams", error, size);
   if (!status)
-    status = refuse((cudaError_t)hk_cuda_road_load(), "loading the kernels", error, size);
+    status = hk_cuda_refuse(hk_cuda_road_load(), "loading the kernels", error, size);
   if (!status)
-    status = scratch_take(r, error, size);
+    status = hk_families_open(&r->families, r->detectors, r->n_detectors, error, size);
   if (!status)
-    status = refuse(counters_make(r), "making counters", error, size);
+    status = hk_cuda_refuse((int)counters_make(r), "making counters", error, size);
   r->records = (struct hk_records){ .detectors = r->detectors,
                                     .n_detectors = r->n_detectors,
                                     .max = config->max_sensors,
@@ -445,7 +443,8 @@ void hk_road_close(struct hk_road *r)
   (void)cudaFree(r->work.n_tasks);
   (void)cudaFree(r->work.next);
   (void)cudaFree(r->work.order);
-  (void)cudaFree(r->scratch);
+  (void)cudaFree(r->work.taken);
+  hk_families_close(&r->families);
   (void)cudaFreeHost(r->answers);
   hk_records_close(&r->records);
   for (uint32_t i = 0; i < HK_ROAD_SIDES; i++) {
@@ -456,9 +455,7 @@ void hk_road_close(struct hk_road *r)
   stream_free(r->main);
   stream_free(r->up);
   stream_free(r->down);
-  free(r->launched);
-  free(r->launched_by);
+  free(r->parts);
   free(r->places);
-  free(r->plans);
   free(r->detectors);
 }

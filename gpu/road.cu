@@ -8,7 +8,7 @@
  *
  * Failure modes: a slot that is not bound, or too many points of a sensor, refuse the batch: every chain is taken out of `last`
  * all the same, and the scores are left out. */
-#include "gpu/kernels.h"
+#include "gpu/share.cuh"
 
 #include <cuda_runtime_api.h>
 
@@ -171,18 +171,10 @@ __global__ void hk_group_kernel(const struct hk_cuda_directory directory, const 
   hk_list(&directory, &work, at, i, hk_owner(&directory, at, i));
 }
 
-__global__ void hk_finish_kernel(const struct hk_cuda_work work, uint32_t n_detectors, struct hk_cuda_answer *answer,
-                                 uint64_t number)
+__global__ void hk_finish_kernel(const struct hk_cuda_work work, const struct hk_cuda_end end)
 {
-  for (uint32_t i = threadIdx.x; i < n_detectors; i += blockDim.x)
-    work.n_tasks[i] = 0;
-  if (threadIdx.x > 0)
-    return;
-  answer->events = work.counters->events;
-  answer->refused = work.counters->refused;
-  work.counters->events = work.counters->refused = work.counters->ordered = 0;
-  __threadfence_system(); /* the host sees the results, those of the kernels before this one too, before it sees `done` */
-  *(volatile uint64_t *)&answer->done = number;
+  __threadfence_system(); /* the host sees what the kernels before this one wrote before it sees the answer */
+  hk_end(work, end);
 }
 
 /* A notice goes to the host, where they are put in order. Returns whether there was a place. */
@@ -268,11 +260,9 @@ int hk_cuda_group(struct CUstream_st *stream, const struct hk_cuda_directory *di
   return (int)cudaGetLastError();
 }
 
-int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, uint32_t n_detectors,
-                   struct hk_cuda_answer *answer, uint64_t number)
+int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, const struct hk_cuda_end *end)
 {
-  const uint32_t threads = n_detectors > HK_WARP ? HK_THREADS : HK_WARP;
-  hk_finish_kernel<<<1, threads, 0, stream>>>(*work, n_detectors, answer, number);
+  hk_finish_kernel<<<1, HK_WARP, 0, stream>>>(*work, *end);
   return (int)cudaGetLastError();
 }
 

@@ -2,51 +2,52 @@
  *
  * Three streams: `up` copies columns to the device, `down` copies scores and states back, `main` has everything between. So
  * copies of one batch run while another is scored, and all work on sensors is in the order of `main`, where batches follow each
- * other. Detectors of one batch run next to each other on side streams that leave `main` and come back to it.
+ * other. Families of detectors (family.h) run next to each other on side streams that leave `main` and come back to it.
  *
  * Thread: one (the shard's), but for hk_road_await. */
 #ifndef HK_ROAD_H
 #define HK_ROAD_H
 
+#include "gpu/family.h"
 #include "gpu/records.h"
 
 /* A batch is waited for without sleep for so many ns: a small one is done sooner than a thread wakes. */
 #define HK_ROAD_SPIN_NS 200000
 
-/* Streams for detectors that are scored next to each other. With the other three they are as many as CUDA keeps apart on the
- * device by default (CUDA_DEVICE_MAX_CONNECTIONS); more would wait for each other by chance. */
-#define HK_ROAD_SIDES 5
+#define HK_ROAD_SIDES 27
 
 /* A batch's place on the device. */
 struct hk_road_place {
   struct hk_batch *batch;                    /* set by hk_road_launch */
   uint64_t number;                           /* of the batch, from 1 */
   bool small;                                /* nothing is copied: kernels read and write the batch's own memory */
-  struct hk_cuda_answer *answer;             /* pinned */
+  uint64_t *answer;                          /* pinned; see hk_cuda_answer */
   unsigned char *device;                     /* columns */
   struct CUevent_st *up, *scored, *finished; /* not of small batches */
+};
+
+/* What falls to a family of a batch. */
+struct hk_road_part {
+  uint32_t tasks; /* at most; 0: it is not launched */
+  double work;    /* about; see hk_family_work */
 };
 
 /* Owner: the backend that embeds it. */
 struct hk_road {
   struct hk_detector *detectors; /* our copy */
-  struct hk_cuda_plan *plans;    /* one for each detector */
   uint32_t n_detectors;
   uint32_t device;
+  struct hk_families families;
   struct hk_records records;
   uint32_t sweep_slab, sweep_record; /* where the next sweep begins */
   struct CUstream_st *main, *up, *down, *side[HK_ROAD_SIDES];
   struct CUevent_st *fork, *joined[HK_ROAD_SIDES];
-  unsigned char *scratch; /* on the device; what blocks work in: a part for each side stream that is used */
-  uint64_t scratch_part;  /* bytes */
-  uint32_t scratch_parts; /* 1 .. HK_ROAD_SIDES */
   struct hk_cuda_work work;
-  uint32_t room;         /* points of a batch that there is memory for */
-  uint64_t tasks;        /* that there is memory for */
-  uint32_t *launched;    /* detectors to be launched for a batch; room for all */
-  uint64_t *launched_by; /* by detector: number of the batch that it was last launched for */
+  uint32_t room;              /* points of a batch that there is memory for */
+  uint64_t tasks;             /* that there is memory for */
+  struct hk_road_part *parts; /* of a batch: one for each family */
   struct hk_road_place *places;
-  struct hk_cuda_answer *answers; /* of the places, side by side */
+  uint64_t *answers; /* of the places, side by side */
   uint32_t n_places;
 };
 

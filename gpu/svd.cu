@@ -3,9 +3,10 @@
  *
  * A warp takes its sensor's points in order: a lane applies the window rules, all lanes find mu and the leading directions of the
  * past, a lane decides. The score of a point depends on nothing but the sensor's record and the detector. */
+#include "gpu/family.h"
+#include "gpu/share.cuh"
 #include "gpu/span.cuh"
 #include "gpu/svd.cuh"
-#include "gpu/svd.h"
 #include "gpu/tick.cuh"
 
 #define HK_JOIN_(a, b) a##_##b
@@ -77,9 +78,9 @@ static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS>
   return scored;
 }
 
-HK_INLINE uint32_t shared_bytes(uint32_t window)
+static uint32_t shared_bytes(uint32_t window)
 {
-  return (window + HK_ROWS_AT_ONCE) * sizeof(double2) + (hk_group<HK_ROWS, HK_WARP>::size + window) * sizeof(float);
+  return (window + HK_ROWS_AT_ONCE) * sizeof(double2) + (HK_SHARE_FLOATS + hk_group<HK_ROWS, HK_WARP>::size + window) * sizeof(float);
 }
 
 HK_INLINE uint64_t scratch_bytes(uint32_t window)
@@ -87,24 +88,25 @@ HK_INLINE uint64_t scratch_bytes(uint32_t window)
   return (uint64_t)window * HK_ROWS * HK_WARP * sizeof(float);
 }
 
-static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS)
-    hk_svd_kernel(const __grid_constant__ struct hk_detector d, unsigned char *scratch, const struct hk_cuda_task *tasks,
-                  const uint32_t *n_tasks, const __grid_constant__ struct hk_cuda_columns columns)
+static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const __grid_constant__ struct hk_cuda_launch launch)
 {
   extern __shared__ __align__(16) unsigned char shared[];
-  const uint32_t n = *columns.refused ? 0 : *n_tasks;
+  struct hk_share *const tasks = (struct hk_share *)shared;
+  const struct hk_detector &d = tasks->detector;
+  const struct hk_cuda_columns &columns = launch.columns;
   hk_svd_room<HK_ROWS> room;
-  room.t = (double2 *)shared;
   room.g.lane = threadIdx.x;
-  room.g.window = d.window;
-  room.g.room = (float *)(room.t + d.window + HK_ROWS_AT_ONCE);
-  room.along = room.g.room + room.g.size;
-  room.basis = (float2 *)(scratch + blockIdx.x * scratch_bytes(d.window)) + threadIdx.x;
+  room.t = (double2 *)((float *)shared + HK_SHARE_FLOATS);
+  room.basis = (float2 *)((unsigned char *)launch.scratch + blockIdx.x * scratch_bytes(launch.size)) + threadIdx.x;
 
-  for (uint32_t t = blockIdx.x; t < n; t += gridDim.x) {
-    const struct hk_cuda_task task = tasks[t];
+  hk_share_begin<1>(tasks, &launch, blockIdx.x);
+  while (hk_share_next<1, 1>(tasks, &launch)) {
+    room.g.window = d.window;
+    room.g.room = (float *)(room.t + d.window + HK_ROWS_AT_ONCE);
+    room.along = room.g.room + room.g.size;
+    const struct hk_cuda_task task = tasks->tasks[0];
     for (uint32_t p = 0; p < task.count; p++) {
-      const uint32_t index = columns.order[task.first + p];
+      const uint32_t index = hk_share_point(launch, task, p);
       struct hk_step step = { 0, 0, 0 };
       if (threadIdx.x == 0)
         step = hk_tick_take(&d, task.record, &columns, index);
@@ -119,9 +121,10 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS)
       __syncwarp();
     }
   }
+  hk_share_end(launch);
 }
 
-static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
+static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
 {
   int each = 0;
   cudaError_t error = cudaFuncSetAttribute(hk_svd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -131,12 +134,11 @@ static int resident(uint32_t most, uint32_t shared, uint32_t *blocks)
   return (int)error;
 }
 
-static int launch(struct CUstream_st *stream, uint32_t blocks, const struct hk_detector *d, const struct hk_cuda_plan *plan,
-                  void *scratch, const struct hk_cuda_task *tasks, const uint32_t *n_tasks, const struct hk_cuda_columns *columns)
+static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
 {
-  hk_svd_kernel<<<blocks, HK_WARP, plan->shared, stream>>>(*d, (unsigned char *)scratch, tasks, n_tasks, *columns);
+  hk_svd_kernel<<<blocks, HK_WARP, shared, stream>>>(*l);
   return (int)cudaGetLastError();
 }
 
-extern "C" const struct hk_svd_variant HK_JOIN(hk_svd, HK_ROWS);
-const struct hk_svd_variant HK_JOIN(hk_svd, HK_ROWS) = { HK_ROWS, shared_bytes, scratch_bytes, resident, launch };
+extern "C" const struct hk_cuda_kernel HK_JOIN(hk_svd, HK_ROWS);
+const struct hk_cuda_kernel HK_JOIN(hk_svd, HK_ROWS) = { HK_ROWS * HK_WARP, 1, 1, shared_bytes, scratch_bytes, fit, launch };

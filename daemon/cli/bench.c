@@ -172,7 +172,7 @@ static int start(struct bench *bench, const struct settings *settings)
                                    .threads = (uint32_t)settings->threads };
   int status = hk_load_open(&bench->load, &config, error, sizeof error);
   if (status == 0)
-    status = hk_load_fill(&bench->load, hk_detector_span(&bench->detector) + 2, error, sizeof error);
+    status = hk_load_fill(&bench->load, error, sizeof error);
   return judge(bench, status, error);
 }
 

@@ -193,30 +193,59 @@ static int hand_over_all(struct hk_load *load, uint32_t at, uint32_t n, char *er
   return status;
 }
 
-int hk_load_fill(struct hk_load *load, uint32_t samples, char *error, size_t size)
+/* Points that a sensor of a detector gets first. */
+static uint32_t fill_of(const struct hk_load *load, uint32_t detector)
 {
-  struct hk_progress progress = hk_progress_start(false);
-  const uint64_t before = load->points, all = (uint64_t)samples * load->sensors;
+  return hk_detector_span(&load->detectors[detector]) + 2;
+}
+
+/* Sensors of a detector. */
+static uint32_t sensors_of(const struct hk_load *load, uint32_t detector)
+{
+  return load->sensors / load->n_detectors + (detector < load->sensors % load->n_detectors);
+}
+
+/* The sensors of a detector get their first points, the last of them at tick `last`. */
+static int fill_sensors(struct hk_load *load, uint32_t detector, uint32_t last, struct hk_progress *progress, char *error,
+                        size_t size)
+{
+  const uint32_t all = sensors_of(load, detector);
   const uint32_t regions = load->room / load->capacity < HK_LOAD_IN_FLIGHT ? load->room / load->capacity : HK_LOAD_IN_FLIGHT;
-  uint32_t region = 0;
-  int status = 0;
-  while (samples > 0 && status == 0) {
-    const uint32_t most = samples < HK_BATCH_PER_SENSOR ? samples : HK_BATCH_PER_SENSOR;
+  uint32_t left = fill_of(load, detector), region = 0;
+  int status = drain(load, error, size);
+  while (left > 0 && status == 0) {
+    const uint32_t most = left < HK_BATCH_PER_SENSOR ? left : HK_BATCH_PER_SENSOR;
     const uint32_t ticks = most < load->capacity ? most : load->capacity, sensors = load->capacity / ticks;
-    for (uint32_t first = 0; first < load->sensors && status == 0; first += sensors) {
-      const uint32_t left = load->sensors - first, n = left < sensors ? left : sensors;
+    load->tick = last - left;
+    for (uint32_t first = 0; first < all && status == 0; first += sensors) {
+      const uint32_t n = all - first < sensors ? all - first : sensors;
       if (load->in_flight == regions && (status = take_back(load, error, size)) != 0)
         break;
-      const struct block block = { load, first, 1, n, ticks, region++ % regions * load->capacity };
+      const struct block block = { load,  detector + first * load->n_detectors, load->n_detectors, n,
+                                   ticks, region++ % regions * load->capacity };
       make(&block);
       status = hand_over(load, block.at, n * ticks, error, size);
-      hk_progress_show(&progress, (double)(load->points - before) / (double)all, load->points);
+      hk_progress_show(progress, ((double)detector + (double)(last - left) / last) / load->n_detectors, load->points);
     }
-    load->tick += ticks;
-    samples -= ticks;
+    left -= ticks;
   }
+  return status;
+}
+
+int hk_load_fill(struct hk_load *load, char *error, size_t size)
+{
+  struct hk_progress progress = hk_progress_start(false);
+  uint32_t last = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < load->n_detectors; i++)
+    last = fill_of(load, i) > last ? fill_of(load, i) : last;
+  for (uint32_t i = 0; i < load->n_detectors && i < load->sensors && status == 0; i++)
+    status = fill_sensors(load, i, last, &progress, error, size);
+  load->tick = last;
+  if (status == 0)
+    status = drain(load, error, size);
   hk_progress_end(&progress);
-  return status == 0 ? drain(load, error, size) : status;
+  return status;
 }
 
 int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *round, char *error, size_t size)
@@ -224,6 +253,8 @@ int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *ro
   const struct block block = { load, 0, 1, load->sensors, ticks, 0 };
   const uint64_t scores = load->scores, points = load->points;
   make(&block);
+  if (load->together)
+    (void)pthread_barrier_wait(load->together);
   const int64_t started = hk_clock(), used = hk_peak_process_time();
   int status = 0;
   for (uint32_t i = 0; i < ticks && status == 0; i++)
@@ -303,11 +334,11 @@ static uint64_t free_memory(void)
   return kilobytes * 1024;
 }
 
-static uint64_t need_of(const struct hk_load *load, uint32_t n_detectors)
+static uint64_t need_of(const struct hk_load *load)
 {
   uint64_t need = 0;
-  for (uint32_t i = 0; i < n_detectors; i++)
-    need += load->backend->ops->need(load->backend, i, load->sensors / n_detectors + (i < load->sensors % n_detectors));
+  for (uint32_t i = 0; i < load->n_detectors; i++)
+    need += load->backend->ops->need(load->backend, i, sensors_of(load, i));
   return need;
 }
 
@@ -351,19 +382,23 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
 {
   cpu_set_t cores;
   const uint32_t n_cores = sched_getaffinity(0, sizeof cores, &cores) == 0 ? (uint32_t)CPU_COUNT(&cores) : 1;
-  *load = (struct hk_load){ .makers = n_cores < MAKERS_MAX ? n_cores : MAKERS_MAX };
+  *load = (struct hk_load){ .makers = n_cores < MAKERS_MAX ? n_cores : MAKERS_MAX,
+                            .detectors = config->detectors,
+                            .n_detectors = config->n_detectors,
+                            .together = config->together };
   const struct hk_backend_config backend = { .detectors = config->detectors,
                                              .n_detectors = config->n_detectors,
                                              .max_sensors = config->sensors ? config->sensors : SENSORS_CUDA,
                                              .threads = config->threads,
-                                             .in_flight = HK_LOAD_IN_FLIGHT };
+                                             .in_flight = HK_LOAD_IN_FLIGHT,
+                                             .device = config->device };
   int status = hk_choose_backend(&load->backend, config->choice, &backend, error, size);
   if (status < 0)
     return status;
   struct hk_backend *b = load->backend;
   const bool device = strcmp(b->ops->name, "cuda") == 0;
   load->sensors = config->sensors ? config->sensors : sensors_for(load, &config->detectors[0]);
-  load->need = need_of(load, config->n_detectors);
+  load->need = need_of(load);
   const uint64_t available = device ? 0 : free_memory();
   if (available > 0 && load->need > available) {
     snprintf(error, size, "no memory for %u sensors: they need %" PRIu64 " bytes, %" PRIu64 " are free", load->sensors,

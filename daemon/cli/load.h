@@ -14,15 +14,19 @@
 
 #include "cpu/backend.h"
 
+#include <pthread.h>
+
 #define HK_LOAD_IN_FLIGHT 4
 
 struct hk_load_config {
   int choice;                          /* index into hk_choices: the backend */
-  const struct hk_detector *detectors; /* sensor i has number i % n_detectors */
+  const struct hk_detector *detectors; /* sensor i has number i % n_detectors; must stay */
   uint32_t n_detectors;
-  uint32_t sensors; /* 0 = 262144 with cuda, 4096 with cpu, 64 with reference; a sixteenth of that for svd */
-  uint32_t batch;   /* most points of a batch; 0 = 2^20 */
-  uint32_t threads; /* of the CPU backend; 0 = one for each core */
+  uint32_t sensors;            /* 0 = 262144 with cuda, 4096 with cpu, 64 with reference; a sixteenth of that for svd */
+  uint32_t batch;              /* most points of a batch; 0 = 2^20 */
+  uint32_t threads;            /* of the CPU backend; 0 = one for each core */
+  uint32_t device;             /* of the CUDA backend */
+  pthread_barrier_t *together; /* NULL, or several loads, a thread each, begin their rounds together */
 };
 
 /* Columns of points, ready to be handed over. */
@@ -35,6 +39,9 @@ struct hk_load_columns {
 /* Owner: the caller, who must not copy it (batches are pointed at); the fields are for reading. */
 struct hk_load {
   struct hk_backend *backend;
+  const struct hk_detector *detectors;
+  uint32_t n_detectors;
+  pthread_barrier_t *together;
   uint32_t sensors;
   uint64_t need;               /* bytes that the backend says they take */
   uint32_t room;               /* points that can be made ahead: at least one tick of all sensors */
@@ -61,8 +68,9 @@ struct hk_load_round {
 int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char *error, size_t size);
 void hk_load_close(struct hk_load *load);
 
-/* Gives every sensor `samples` points, up to HK_BATCH_PER_SENSOR in a batch. 0 or a negative errno with a message. */
-int hk_load_fill(struct hk_load *load, uint32_t samples, char *error, size_t size);
+/* Gives every sensor points until its window is full and a few scores are made, up to HK_BATCH_PER_SENSOR in a batch: the first
+ * thing to do. 0 or a negative errno with a message. */
+int hk_load_fill(struct hk_load *load, char *error, size_t size);
 
 /* `ticks` ticks of one new point for every sensor, 1 <= ticks <= room / sensors. As hk_load_fill. */
 int hk_load_round(struct hk_load *load, uint32_t ticks, struct hk_load_round *round, char *error, size_t size);

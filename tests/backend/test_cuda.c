@@ -3,6 +3,7 @@
  * With the argument `large`: a batch that takes gigabytes, alone. */
 #include "cpu/state.h"
 #include "gpu/cuda.h"
+#include "gpu/kernels.h"
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -348,6 +349,64 @@ static void detectors_share_a_kernel(void **state)
   points_free(&p);
 }
 
+/* Points first..first+n-1 of `sensors` slots in turn. */
+static void fill_noise(struct hk_batch *batch, uint32_t first, uint32_t n, uint32_t sensors)
+{
+  batch->n = n;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t slot = (first + i) % sensors, time = (first + i) / sensors;
+    batch->slot[i] = slot;
+    batch->time[i] = (1 + (int64_t)time) * SECOND;
+    batch->value[i] = hk_random_element(slot, time);
+  }
+}
+
+/* More detectors than lanes on few kernels, of both algorithms, in every tick: they are shared out among warps, and what the host
+ * groups, what the device does, and how much there is at once shows in no bit. */
+static void many_detectors_share_a_tick(void **state)
+{
+  (void)state;
+  enum { detectors = 130, sensors = 400, ticks = 288, points = sensors * ticks, ways = 4 };
+  static const uint32_t pieces[ways] = { sensors * HK_BATCH_PER_SENSOR, HK_CUDA_FEW - 3, 1003, 17000 };
+  struct hk_detector all[detectors];
+  char text[64], error[256];
+  uint32_t due = 0, scored = 0;
+  for (uint32_t i = 0; i < detectors; i++) {
+    snprintf(text, sizeof text, "window=%u,gap=%u,interval=1s%s", 6 + i * 7 % 75, 1 + i, i % 9 == 4 ? ",algorithm=svd" : "");
+    assert_int_equal(hk_detector_parse(text, &all[i], error, sizeof error), 0);
+  }
+  for (uint32_t i = 0; i < sensors; i++)
+    due += ticks - hk_detector_span(&all[i % detectors]) + 1;
+  const struct hk_backend_config config = { .detectors = all, .n_detectors = detectors, .max_sensors = sensors };
+  float *score = test_calloc(points, sizeof *score);
+  uint8_t *states = test_calloc(points, sizeof *states);
+  for (uint32_t way = 0; way < ways; way++) {
+    struct hk_backend *b = open_with(&config);
+    struct hk_batch *batch = hk_batch_new(b, pieces[way]);
+    assert_non_null(batch);
+    for (uint32_t i = 0; i < sensors; i++)
+      sensor_add(b, i, i % detectors, i);
+    for (uint32_t first = 0; first < points; first += pieces[way]) {
+      fill_noise(batch, first, points - first < pieces[way] ? points - first : pieces[way], sensors);
+      assert_int_equal(run(b, batch), 0);
+      if (way > 0) {
+        assert_memory_equal(batch->score, score + first, batch->n * sizeof *score);
+        assert_memory_equal(batch->state, states + first, batch->n);
+        continue;
+      }
+      memcpy(score + first, batch->score, batch->n * sizeof *score);
+      memcpy(states + first, batch->state, batch->n);
+      for (uint32_t i = 0; i < batch->n; i++)
+        scored += !isnan(batch->score[i]);
+    }
+    hk_batch_free(batch);
+    b->ops->close(b);
+  }
+  assert_int_equal(scored, due);
+  test_free(score);
+  test_free(states);
+}
+
 /* What is wrong with one sensor shows in none of those that are scored with it. */
 static void a_poisoned_window_harms_one_sensor(void **state)
 {
@@ -395,18 +454,6 @@ static void a_poisoned_window_harms_one_sensor(void **state)
   results_free(&well);
   results_free(&ill);
   points_free(&p);
-}
-
-/* Points first..first+n-1 of `sensors` slots in turn. */
-static void fill_noise(struct hk_batch *batch, uint32_t first, uint32_t n, uint32_t sensors)
-{
-  batch->n = n;
-  for (uint32_t i = 0; i < n; i++) {
-    const uint32_t slot = (first + i) % sensors, time = (first + i) / sensors;
-    batch->slot[i] = slot;
-    batch->time[i] = (1 + (int64_t)time) * SECOND;
-    batch->value[i] = hk_random_element(slot, time);
-  }
 }
 
 /* 16 million points, 64 of each sensor, in one batch and in 16. */
@@ -463,6 +510,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(slots_change_hands),
     cmocka_unit_test(sensors_move_to_the_host_and_back),
     cmocka_unit_test(detectors_share_a_kernel),
+    cmocka_unit_test(many_detectors_share_a_tick),
     cmocka_unit_test(a_poisoned_window_harms_one_sensor),
   };
   const struct CMUnitTest with_much_memory[] = { cmocka_unit_test(a_batch_may_be_large) };

@@ -103,6 +103,7 @@ static struct run run_new(uint32_t m, uint32_t n, uint32_t count, uint32_t host_
   r.device_v = r.device_u + sizes[1];
   r.device_d = r.device_v + sizes[2];
   r.device_e = r.device_d + sizes[3];
+  assert_int_equal(cudaMemset(r.device_e, 0, sizes[4] * sizeof(float)), 0); /* brought down also where it is not written */
   r.a = floats(sizes[0]);
   r.u = floats(sizes[1]);
   r.v = floats(sizes[2]);

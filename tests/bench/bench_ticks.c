@@ -4,12 +4,14 @@
  *   latency   one tick at a time of 1, 100, 10,000 and all of a million sensors
  *   resident  10 million sensors on one card: memory a sensor, and a tick of all of them
  *   mixed     32 detectors of different widths that share ticks, beside one of equal work
+ *   devices   a backend on each of 1, 2, 4.. GPUs, a thread each in one process
  *   speedup   IKA-SST over one core of this host, for the windows of K. Ueno and T. Suzumura's paper
  *
  * Prints a table for each and, after --json FILE, appends a line with the figures of each row to FILE. --backend takes another
  * backend and --fewer N so many times fewer sensors, to try it out. Ends with 77 where there is no GPU. */
 #include "daemon/cli/choose.h"
 #include "daemon/cli/load.h"
+#include "gpu/cuda.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,6 +25,7 @@
 #define SKIPPED 77
 #define REPEATS 5
 #define DETECTORS 32
+#define MOST_DEVICES 8
 #define MANY 1000000u
 #define BATCH_LEAST 4096u
 #define BATCH_MOST (1u << 20)
@@ -66,6 +69,13 @@ static struct hk_detector __attribute__((format(printf, 1, 2))) detector(const c
   return d;
 }
 
+static void open_filled(struct hk_load *load, const struct hk_load_config *config)
+{
+  char error[512];
+  if (hk_load_open(load, config, error, sizeof error) != 0 || hk_load_fill(load, error, sizeof error) != 0)
+    die(error);
+}
+
 /* A backend with all windows full; a tick is one batch, or several of a million points. */
 static void filled(struct hk_load *load, int backend, const struct hk_detector *detectors, uint32_t n, uint32_t sensors)
 {
@@ -77,12 +87,7 @@ static void filled(struct hk_load *load, int backend, const struct hk_detector *
                                                   : sensors < BATCH_MOST ? sensors
                                                                          : BATCH_MOST,
                                          .threads = 1 };
-  char error[512];
-  uint32_t span = 0;
-  for (uint32_t i = 0; i < n; i++)
-    span = hk_detector_span(&detectors[i]) > span ? hk_detector_span(&detectors[i]) : span;
-  if (hk_load_open(load, &config, error, sizeof error) != 0 || hk_load_fill(load, span + 2, error, sizeof error) != 0)
-    die(error);
+  open_filled(load, &config);
 }
 
 /* Scores a second of whole ticks, the middle of REPEATS. */
@@ -224,7 +229,9 @@ static void mixed(void)
   printf("\nTicks shared by %u detectors of windows %u to %u, and by ones of window %u\n%10s %26s %14s %16s %22s\n", DETECTORS,
          different[0].window, different[DETECTORS - 1].window, middle, "sensors", "detectors", "M scores/s", "useful TFLOP/s",
          "time for equal work");
-  for (uint32_t sensors = count(1 << 14); sensors <= count(1 << 19); sensors *= 32) {
+  static const uint32_t sizes[] = { 1 << 12, 1 << 17, 1 << 19 };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const uint32_t sensors = count(sizes[i]);
     double one_rate, same_rate, different_rate;
     const double one = work(same, 1, sensors, &one_rate);
     const double alike = work(same, DETECTORS, sensors, &same_rate),
@@ -237,6 +244,84 @@ static void mixed(void)
          "4g,"
          "\"time_same\":%.4g,\"time_different\":%.4g}",
          sensors, DETECTORS, one / 1e12, alike / 1e12, unlike / 1e12, one / alike, one / unlike);
+  }
+}
+
+/* One of several backends that work at the same time. */
+struct one {
+  struct hk_load_config config;
+  struct hk_load_round rounds[REPEATS];
+  pthread_t thread;
+};
+
+static void *drive(void *arg)
+{
+  struct one *one = arg;
+  struct hk_load load;
+  char error[512];
+  open_filled(&load, &one->config);
+  for (int i = -1; i < REPEATS; i++) { /* the first does not count */
+    struct hk_load_round round;
+    if (hk_load_round(&load, load.room / load.sensors < 8 ? load.room / load.sensors : 8, &round, error, sizeof error) != 0)
+      die(error);
+    if (round.scores != round.points)
+      die("not every point was scored");
+    one->rounds[i < 0 ? 0 : i] = round;
+  }
+  hk_load_close(&load);
+  return NULL;
+}
+
+/* Scores a second of n backends together: in a round, what all have scored over what the slowest took; the middle of REPEATS. */
+static double together(const struct hk_detector *d, uint32_t n, uint32_t sensors)
+{
+  struct one all[MOST_DEVICES];
+  double rates[REPEATS];
+  pthread_barrier_t barrier;
+  if (pthread_barrier_init(&barrier, NULL, n) != 0)
+    die("no barrier");
+  for (uint32_t i = 0; i < n; i++) {
+    all[i].config = (struct hk_load_config){ .choice = choice,
+                                             .detectors = d,
+                                             .n_detectors = 1,
+                                             .sensors = sensors,
+                                             .batch = sensors,
+                                             .threads = 1,
+                                             .device = i,
+                                             .together = &barrier };
+    if (pthread_create(&all[i].thread, NULL, drive, &all[i]) != 0)
+      die("no thread");
+  }
+  for (uint32_t i = 0; i < n; i++)
+    pthread_join(all[i].thread, NULL);
+  pthread_barrier_destroy(&barrier);
+  for (int r = 0; r < REPEATS; r++) {
+    int64_t wall = 0;
+    uint64_t scores = 0;
+    for (uint32_t i = 0; i < n; i++) {
+      scores += all[i].rounds[r].scores;
+      wall = all[i].rounds[r].wall > wall ? all[i].rounds[r].wall : wall;
+    }
+    rates[r] = (double)scores * 1e9 / (double)wall;
+  }
+  return hk_load_quantile(rates, REPEATS, 0.5);
+}
+
+static void devices(void)
+{
+  const uint32_t present = strcmp(hk_choices[choice], "cuda") == 0 ? hk_cuda_devices() : 2, sensors = count(1 << 19);
+  printf("\nBackends that work at the same time, one a device, a thread each, %u sensors each\n%6s %10s %14s %14s\n", sensors,
+         "w", "devices", "M scores/s", "times one");
+  for (uint32_t w = 96; w <= 320; w += 224) {
+    const struct hk_detector d = detector("window=%u", w);
+    double one = 0;
+    for (uint32_t n = 1; n <= present && n <= MOST_DEVICES; n *= 2) {
+      const double found = together(&d, n, sensors);
+      one = n == 1 ? found : one;
+      printf("%6u %10u %14.2f %14.3f\n", w, n, found / 1e6, found / one);
+      keep("{\"measure\":\"devices\",\"window\":%u,\"devices\":%u,\"sensors\":%u,\"scores_per_s\":%.6g,\"times_one\":%.4g}", w, n,
+           sensors, found, found / one);
+    }
   }
 }
 
@@ -282,7 +367,8 @@ int main(int argc, char **argv)
     const char *name;
     void (*run)(void);
   } measures[] = {
-    { "widths", widths }, { "latency", latency }, { "resident", resident }, { "mixed", mixed }, { "speedup", speedup }
+    { "widths", widths }, { "latency", latency }, { "resident", resident },
+    { "mixed", mixed },   { "devices", devices }, { "speedup", speedup },
   };
   const size_t n = sizeof measures / sizeof *measures;
   int at = 1;
@@ -295,7 +381,8 @@ int main(int argc, char **argv)
       choice = strcmp(hk_choices[i], argv[at + 1]) == 0 ? i : choice;
   }
   if (fewer == 0 || at == argc) {
-    fprintf(stderr, "usage: bench_ticks [--json FILE] [--backend NAME] [--fewer N] widths|latency|resident|mixed|speedup...\n");
+    fprintf(stderr,
+            "usage: bench_ticks [--json FILE] [--backend NAME] [--fewer N] widths|latency|resident|mixed|devices|speedup...\n");
     return 2;
   }
   if (!have_backend())
