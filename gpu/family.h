@@ -52,7 +52,7 @@ void hk_families_close(struct hk_families *f);
 const struct hk_cuda_kernel *hk_ika_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_svd_choose(const struct hk_detector *d, uint32_t *size);
 
-/* About how much work a score is: multiply-adds. */
+/* About how much work a score is, compared with other detectors' alone. */
 double hk_family_work(const struct hk_detector *d);
 
 /* 0, or a negative errno for what CUDA said, a cudaError_t, with a message. */

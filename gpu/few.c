@@ -45,7 +45,10 @@ bool hk_few_make(struct hk_cuda_few *few, const struct hk_records *records, cons
   }
   for (uint32_t i = 0; i < batch->n; i++) {
     struct hk_cuda_task *t = &few->task[task[i]];
-    few->order[t->first + t->count++] = i;
+    const uint32_t at = t->first + t->count++;
+    few->order[at] = i;
+    few->time[at] = batch->time[i];
+    few->value[at] = batch->value[i];
   }
   return true;
 }

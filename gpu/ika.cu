@@ -164,8 +164,9 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS
       struct hk_step step = { 0, 0, 0 };
       uint32_t index = 0;
       if (has) {
-        index = hk_share_point(launch, task, p);
-        step = hk_tick_take(&d, task.record, &columns, index);
+        const struct hk_point point = hk_share_point(launch, task, p);
+        index = point.index;
+        step = hk_tick_take(&d, task.record, point.time, point.value, columns.arrival);
       }
       __syncwarp();
       const uint32_t due = __ballot_sync(HK_ALL, has && step.score);

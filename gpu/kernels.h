@@ -160,7 +160,9 @@ struct hk_cuda_end {
 struct hk_cuda_few {
   uint32_t n; /* tasks; 0: the device tells the points apart */
   struct hk_cuda_task task[HK_CUDA_FEW];
-  uint32_t order[HK_CUDA_FEW]; /* as in struct hk_cuda_columns */
+  int64_t time[HK_CUDA_FEW]; /* of the points, those of a task in a row */
+  double value[HK_CUDA_FEW];
+  uint32_t order[HK_CUDA_FEW]; /* their indices in the batch */
   uint16_t detector[HK_CUDA_FEW];
 };
 

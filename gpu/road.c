@@ -89,13 +89,12 @@ int hk_road_ready(struct hk_road *r, char *error, size_t size)
   return hk_cuda_refuse((int)failed, "getting ready for a batch", error, size);
 }
 
-/* few: its columns are read where the host has them. */
-static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct hk_road_place *p, bool few)
+static struct hk_cuda_columns columns_of(const struct hk_road *r, const struct hk_road_place *p)
 {
   const struct device_columns d = device_columns(p, r->room);
   return (struct hk_cuda_columns){
-    .time = few ? p->batch->time : d.points.time,
-    .value = few ? p->batch->value : d.points.value,
+    .time = d.points.time,
+    .value = d.points.value,
     .order = r->work.order,
     .score = p->small ? p->batch->score : d.score,
     .state = p->small ? p->batch->state : d.state,
@@ -144,48 +143,68 @@ static void part_add(struct hk_road *r, uint32_t detector, uint32_t tasks)
   part->work += tasks * hk_family_work(&r->detectors[detector]);
 }
 
-/* What falls to each family, at most: as many tasks as it has sensors; where points are few for so many families, as points say.
+/* What falls to each family: as many tasks as it has sensors, at most; where points are few for so many families, as points say.
  */
-static void divide(struct hk_road *r, const struct hk_batch *batch)
+static void divide(struct hk_road *r, const struct hk_batch *batch, const struct hk_cuda_few *few)
 {
   const struct hk_records *sensors = &r->records;
   memset(r->parts, 0, r->families.n * sizeof *r->parts);
-  if (r->families.n > 1 && batch->n / LOOKED_AT < r->families.n) {
+  if (few->n > 0) {
+    for (uint32_t t = 0; t < few->n; t++)
+      part_add(r, few->detector[t], 1);
+  } else if (r->families.n > 1 && batch->n / LOOKED_AT < r->families.n) {
     for (uint32_t i = 0; i < batch->n; i++) {
       const struct hk_cuda_slot *entry = hk_records_at(sensors, batch->slot[i]);
       if (entry)
         part_add(r, entry->detector, 1);
     }
-    return;
+  } else {
+    for (uint32_t i = 0; i < sensors->n_active; i++)
+      part_add(r, sensors->active[i], hk_records_most(sensors, sensors->active[i]));
   }
-  for (uint32_t i = 0; i < sensors->n_active; i++)
-    part_add(r, sensors->active[i], hk_records_most(sensors, sensors->active[i]));
-  for (uint32_t i = 0; i < r->families.n; i++)
-    if (r->parts[i].tasks > batch->n)
-      r->parts[i].tasks = batch->n;
 }
 
 /* Blocks that a family is launched with. Few tasks get a warp each. */
-static uint32_t blocks_of(const struct hk_road *r, uint32_t family, bool few)
+static uint32_t blocks_of(const struct hk_road *r, uint32_t family, uint32_t points, bool few)
 {
   const struct hk_cuda_family *f = &r->families.family[family];
-  const uint32_t at_once = f->kernel->warps * (few ? 1 : f->kernel->side), tasks = r->parts[family].tasks;
+  const uint32_t at_once = f->kernel->warps * (few ? 1 : f->kernel->side);
+  const uint32_t tasks = r->parts[family].tasks < points ? r->parts[family].tasks : points;
   const uint32_t blocks = tasks / at_once + (tasks % at_once > 0);
   return blocks < f->resident ? blocks : f->resident;
 }
 
+/* Sets the warps among which each family shares out its tasks: all that the device has, if all families find room on it side by
+ * side; else in proportion to their work, so that they end together. */
+static void apportion(struct hk_road *r, uint32_t points)
+{
+  double work = 0, load = 0, tasks = 0;
+  for (uint32_t i = 0; i < r->families.n; i++) {
+    const struct hk_cuda_family *f = &r->families.family[i];
+    const struct hk_road_part *part = &r->parts[i];
+    work += part->work;
+    tasks += part->tasks;
+    load += (double)part->tasks / f->kernel->side / (f->resident * f->kernel->warps);
+  }
+  load *= points < tasks ? points / tasks : 1;
+  for (uint32_t i = 0; i < r->families.n; i++) {
+    const struct hk_cuda_family *f = &r->families.family[i];
+    const double warps = f->resident * f->kernel->warps * (load <= 1 ? 1 : r->parts[i].work / work);
+    r->parts[i].warps = warps < 1 ? 1 : (uint32_t)warps;
+  }
+}
+
 /* Launches a family; all: the launch but for what is the family's own. */
-static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, uint32_t number, double share,
+static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, uint32_t number, uint32_t points,
                                  const struct hk_cuda_few *few, struct hk_cuda_launch *all)
 {
   const struct hk_cuda_family *f = &r->families.family[number];
-  const double warps = f->resident * f->kernel->warps * share;
   all->family = number;
   all->members = r->families.members + f->first;
   all->n_members = f->n;
   all->size = f->size;
   all->scratch = f->scratch;
-  all->warps = warps < 1 ? 1 : (uint32_t)warps;
+  all->warps = r->parts[number].warps;
   all->few.n = 0;
   for (uint32_t t = 0; t < few->n; t++) {
     if (r->families.of[few->detector[t]] != number)
@@ -193,30 +212,33 @@ static cudaError_t launch_family(const struct hk_road *r, cudaStream_t stream, u
     all->few.task[all->few.n] = few->task[t];
     all->few.detector[all->few.n++] = few->detector[t];
   }
-  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, few->n > 0), f->shared, all);
+  return (cudaError_t)f->kernel->launch(stream, blocks_of(r, number, points, few->n > 0), f->shared, all);
 }
 
 /* A launch for each family, next to each other on side streams where there are several. few: none (n = 0), or the tasks. */
 static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *p, const struct hk_cuda_few *few)
 {
+  const uint32_t points = p->batch->n;
   struct hk_cuda_launch all = {
     .detectors = r->families.detectors,
     .list = r->records.directory.list,
     .work = r->work,
-    .columns = columns_of(r, p, few->n > 0),
+    .columns = columns_of(r, p),
     .end = { .answer = p->answer,
              .number = p->number,
              .n_detectors = few->n > 0 ? 0 : r->n_detectors,
              .n_families = r->families.n },
   };
-  if (few->n > 0)
-    memcpy(all.few.order, few->order, p->batch->n * sizeof *few->order);
-  double work = 0;
+  if (few->n > 0) {
+    memcpy(all.few.order, few->order, points * sizeof *few->order);
+    memcpy(all.few.time, few->time, points * sizeof *few->time);
+    memcpy(all.few.value, few->value, points * sizeof *few->value);
+  }
   uint32_t n = 0;
-  divide(r, p->batch);
+  divide(r, p->batch, few);
+  apportion(r, points);
   for (uint32_t i = 0; i < r->families.n; i++) {
-    work += r->parts[i].work;
-    all.end.blocks += blocks_of(r, i, few->n > 0);
+    all.end.blocks += blocks_of(r, i, points, few->n > 0);
     n += r->parts[i].tasks > 0;
   }
   if (n == 0) /* no slot is bound: the batch was refused */
@@ -227,7 +249,7 @@ static cudaError_t launch_scores(struct hk_road *r, const struct hk_road_place *
     failed = cudaStreamWaitEvent(r->side[i], r->fork, 0);
   for (uint32_t i = 0, next = 0; i < r->families.n && !failed; i++)
     if (r->parts[i].tasks > 0)
-      failed = launch_family(r, sides > 0 ? r->side[next++ % sides] : r->main, i, r->parts[i].work / work, few, &all);
+      failed = launch_family(r, sides > 0 ? r->side[next++ % sides] : r->main, i, points, few, &all);
   for (uint32_t i = 0; i < sides && !failed; i++) {
     failed = cudaEventRecord(r->joined[i], r->side[i]);
     if (!failed)
@@ -254,7 +276,7 @@ static cudaError_t launch_points(struct hk_road *r, const struct hk_road_place *
  * which notices come does not depend on the order in which the device writes them. */
 static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p)
 {
-  const struct hk_cuda_columns columns = columns_of(r, p, false);
+  const struct hk_cuda_columns columns = columns_of(r, p);
   struct hk_records *sensors = &r->records;
   uint64_t left = 0;
   for (uint32_t i = 0; i < sensors->n_slabs; i++)

@@ -14,7 +14,9 @@
 /* A batch is waited for without sleep for so many ns: a small one is done sooner than a thread wakes. */
 #define HK_ROAD_SPIN_NS 200000
 
-#define HK_ROAD_SIDES 27
+/* Streams for families that are scored next to each other; more families than that wait for each other. CUDA keeps only
+ * CUDA_DEVICE_MAX_CONNECTIONS streams apart on the device (8 unless told): more made no difference where that was measured. */
+#define HK_ROAD_SIDES 12
 
 /* A batch's place on the device. */
 struct hk_road_place {
@@ -29,6 +31,7 @@ struct hk_road_place {
 /* What falls to a family of a batch. */
 struct hk_road_part {
   uint32_t tasks; /* at most; 0: it is not launched */
+  uint32_t warps; /* among which they are shared out */
   double work;    /* about; see hk_family_work */
 };
 

@@ -137,10 +137,21 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
   return true;
 }
 
-/* Point p of a task: its index in the batch. */
-static __device__ __forceinline__ uint32_t hk_share_point(const struct hk_cuda_launch &l, const struct hk_cuda_task &task, uint32_t p)
+/* A point of a task. */
+struct hk_point {
+  uint32_t index; /* in the batch */
+  int64_t time;
+  double value;
+};
+
+static __device__ __forceinline__ struct hk_point hk_share_point(const struct hk_cuda_launch &l, const struct hk_cuda_task &task,
+                                                                 uint32_t p)
 {
-  return (l.few.n > 0 ? l.few.order : l.columns.order)[task.first + p];
+  const uint32_t at = task.first + p;
+  if (l.few.n > 0)
+    return { l.few.order[at], l.few.time[at], l.few.value[at] };
+  const uint32_t index = l.columns.order[at];
+  return { index, l.columns.time[index], l.columns.value[index] };
 }
 
 /* The end of a batch: its answer, and all counters are zero again. By all threads of a block; what was written for the host has

@@ -106,10 +106,10 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const
     room.along = room.g.room + room.g.size;
     const struct hk_cuda_task task = tasks->tasks[0];
     for (uint32_t p = 0; p < task.count; p++) {
-      const uint32_t index = hk_share_point(launch, task, p);
+      const struct hk_point point = hk_share_point(launch, task, p);
       struct hk_step step = { 0, 0, 0 };
       if (threadIdx.x == 0)
-        step = hk_tick_take(&d, task.record, &columns, index);
+        step = hk_tick_take(&d, task.record, point.time, point.value, columns.arrival);
       const bool due = __shfl_sync(HK_ALL, (int)step.score, 0);
       struct scored scored = { NAN, NAN };
       __syncwarp(); /* the window has been written */
@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(HK_WARP, HK_BLOCKS) hk_svd_kernel(const
         scored = score(room, d, task.record);
       __syncwarp();
       if (threadIdx.x == 0)
-        hk_tick_decide(&d, task.record, &columns, index, step, scored.z, scored.share);
+        hk_tick_decide(&d, task.record, &columns, point.index, step, scored.z, scored.share);
       __syncwarp();
     }
   }

@@ -8,11 +8,11 @@
 
 /* Applies the window rules to a point. */
 static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detector *d, struct hk_cuda_record *record,
-                                                           const struct hk_cuda_columns *columns, uint32_t index)
+                                                           int64_t time, double value, int64_t arrival)
 {
   const bool started = record->window.started;
-  const struct hk_step step = hk_window_take(&record->window, hk_cuda_ring(record, d), d, columns->time[index], columns->value[index],
-                                             columns->arrival, record->alert.raised);
+  const struct hk_step step = hk_window_take(&record->window, hk_cuda_ring(record, d), d, time, value, arrival,
+                                             record->alert.raised);
   if (step.restarted || started != (bool)record->window.started)
     record->anew = 1;
   return step;
