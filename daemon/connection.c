@@ -12,8 +12,8 @@
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define LINES_BUFFER 65536
-#define TURN_MOST                                                                                                                \
-  (512u << 10) /* bytes taken from one connection in a turn of the loop, more or less, before others are looked at */
+#define TURN_ALL (4u << 20)      /* bytes that a turn of the loop takes from all connections together, more or less, */
+#define TURN_LEAST (64u << 10)   /* and from one of them if there is as much */
 #define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
 
 static const struct hk_connection_kind *const kinds[] = {
@@ -46,18 +46,27 @@ void hk_connection_close(struct hk_connection *c)
   uv_close((uv_handle_t *)&c->tcp, on_close);
 }
 
+/* Bytes that one connection may bring in a turn: an equal part for each of those that bring any. */
+static size_t share(const struct hk_loop *loop)
+{
+  const uint32_t readers = loop->readers > loop->readers_before ? loop->readers : loop->readers_before;
+  const size_t part = TURN_ALL / (readers + 1);
+  return part > HK_LOOP_BUFFER ? HK_LOOP_BUFFER : part > TURN_LEAST ? part : TURN_LEAST;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
   struct hk_connection *c = handle->data;
   (void)suggested;
-  c->sated = c->turn == c->loop->turn && c->came >= TURN_MOST;
+  const size_t may = share(c->loop), came = c->turn == c->loop->turn ? c->came : 0;
+  c->sated = came >= may;
   if (c->sated) {
     *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
     return;
   }
   size_t size = HK_LOOP_BUFFER;
   char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : (char *)c->loop->buffer;
-  *out = uv_buf_init(space, space ? (unsigned)size : 0);
+  *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
 }
 
 static void go_on(struct hk_connection *c);
@@ -86,8 +95,12 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
     return;
   if (n > 0) {
     c->heard = hk_now();
-    c->came = (size_t)n + (c->turn == c->loop->turn ? c->came : 0);
-    c->turn = c->loop->turn;
+    if (c->turn != c->loop->turn) {
+      c->turn = c->loop->turn;
+      c->came = 0;
+      c->loop->readers++;
+    }
+    c->came += (size_t)n;
     if (c->state != HK_OPEN)
       return;
     c->loop->intake.wall = hk_wall();

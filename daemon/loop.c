@@ -249,6 +249,8 @@ static void on_check(uv_check_t *check)
   struct hk_loop *l = check->data;
   hk_awake(&l->wake);
   l->turn++;
+  l->readers_before = l->readers;
+  l->readers = 0;
   work(l);
 }
 

@@ -35,7 +35,8 @@
 
 #include <uv.h>
 
-#define HK_LOOP_BUFFER (256u << 10) /* stays in the second cache, with the chunk that its points go to */
+/* Long reads cost few acknowledgements; longer ones yet would keep others waiting. */
+#define HK_LOOP_BUFFER (1u << 20)
 
 struct hk_server;
 
@@ -67,11 +68,12 @@ struct hk_loop {
   uint32_t n_datagrams;
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
-  struct hk_lines *lines; /* of all connections and datagrams */
-  uint64_t turn;          /* counts the turns of the event loop */
-  uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
-  uint64_t settled;       /* as the shards had counted when parked connections last had a turn */
-  bool draining;          /* no more is read */
+  struct hk_lines *lines;           /* of all connections and datagrams */
+  uint64_t turn;                    /* counts the turns of the event loop */
+  uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
+  uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
+  bool draining;                    /* no more is read */
 
   /* for other threads */
   struct hk_wake wake;
