@@ -359,6 +359,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
 static void *run(void *arg)
 {
   struct hk_loop *l = arg;
+  hk_name_thread("loop", l->number);
   uv_run(&l->uv, UV_RUN_DEFAULT);
   return NULL;
 }

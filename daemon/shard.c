@@ -44,6 +44,7 @@ static void *run(void *arg)
 {
   struct hk_shard *s = arg;
   const int64_t poll = s->all->config->busy_poll;
+  hk_name_thread("shard", s->number);
   int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
   while (!s->quit) {
     const bool any = hk_shard_turn(s);

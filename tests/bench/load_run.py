@@ -290,8 +290,7 @@ class Bench:
         p = daemon.link.status()['points']
         return p['pending'] == 0 and p['in'] >= least
 
-    @staticmethod
-    def measure(result, daemon, feeders, subscribers, seconds):
+    def measure(self, result, daemon, feeders, subscribers, seconds):
         """Starts the measured part and looks, well within it, at what the daemon has done and where all threads have spent their time."""
         pids = {'daemon': daemon.process.pid}
         pids.update((each.name, each.process.pid) for each in feeders + subscribers)
@@ -299,6 +298,7 @@ class Bench:
             each.go()
         time.sleep(0.2 * seconds)
         looks = []
+        profile = self.options.profile and subprocess.Popen(self.options.profile.format(pid=daemon.process.pid), shell=True)
         for wait in (0.7 * seconds, 0):
             status, now = daemon.link.status(), time.monotonic()
             looks.append((now, status, {name: thread_times(pid) for name, pid in pids.items()}))
@@ -308,6 +308,8 @@ class Bench:
         result['scored_per_s'] = round((status1['points']['scored'] - status0['points']['scored']) / (t1 - t0))
         done = status1['batches']['done'] - status0['batches']['done']
         result['points_a_batch'] = round(result['in_per_s'] * (t1 - t0) / done) if done else 0
+        if profile:
+            profile.wait(WAIT)
         result['threads'] = {name: thread_shares(cpu0[name], cpu1[name], (t1 - t0) * 1e9) for name in pids}
 
     @staticmethod

@@ -19,7 +19,7 @@ import sys
 from load_run import ALERTS, SCORED, Bench, Failed, Feed, Tail
 
 
-# ---- cases: each returns the results of one or more runs ----
+# ---- cases: each yields the results of one or more runs ----
 
 def size(bench, full, tiny):
     return tiny if bench.tiny else full
@@ -40,88 +40,89 @@ def feed(bench, **how):
 def throughput(bench):
     result = bench.run('throughput', [feed(bench)])
     bench.most = result['in_per_s'] if result['subscribers'][0]['gap_results'] else result['subscribers'][0]['rate']
-    return [result]
+    yield result
 
 
 def each(bench):
     """A time and an f64 a point, sensors out of order: 20 bytes a point instead of 8."""
-    return [bench.run('a time a point', [feed(bench, layout='each')], fill=3)]
+    yield bench.run('a time a point', [feed(bench, layout='each')], fill=3)
 
 
 def svd(bench):
-    return [bench.run('svd', [feed(bench, sensors=size(bench, 100000, 200))], detector={'algorithm': 'svd'})]
+    yield bench.run('svd', [feed(bench, sensors=size(bench, 100000, 200))], detector={'algorithm': 'svd'})
 
 
 def line(bench):
-    return [bench.run('line protocol', [feed(bench, protocol='line', sensors=size(bench, 100000, 1000))], fill=3)]
+    yield bench.run('line protocol', [feed(bench, protocol='line', sensors=size(bench, 100000, 1000))], fill=3)
 
 
 def udp(bench):
     rate = size(bench, 20e6, 20000)
-    return [bench.run('udp, 59 points a datagram', [feed(bench, protocol='binary-udp', frame=59, rate=rate)], fill=3)]
+    yield bench.run('udp, 59 points a datagram', [feed(bench, protocol='binary-udp', frame=59, rate=rate)], fill=3)
 
 
 def udp_flood(bench):
-    return [bench.run('udp, flooded', [feed(bench, protocol='binary-udp', frame=59)], fill=3)]
+    yield bench.run('udp, flooded', [feed(bench, protocol='binary-udp', frame=59)], fill=3)
 
 
 def udp_single(bench):
     rate = size(bench, 1e6, 2000)
     load = feed(bench, protocol='binary-udp', frame=1, rate=rate, sensors=size(bench, 100000, 200))
-    return [bench.run('udp, 1 point a datagram', [load], fill=3)]
+    yield bench.run('udp, 1 point a datagram', [load], fill=3)
 
 
 def line_udp(bench):
     rate = size(bench, 4e6, 5000)
-    return [bench.run('line protocol, udp', [feed(bench, protocol='line-udp', frame=28, rate=rate, sensors=size(bench, 100000, 1000))],
-                      fill=3)]
+    yield bench.run('line protocol, udp', [feed(bench, protocol='line-udp', frame=28, rate=rate, sensors=size(bench, 100000, 1000))],
+                    fill=3)
 
 
 def alerts(bench):
-    return [bench.run('alerts only', [feed(bench)], [Tail(what=ALERTS)])]
+    yield bench.run('alerts only', [feed(bench)], [Tail(what=ALERTS)])
 
 
 def min_score(bench):
-    return [bench.run('scores over .9 only', [feed(bench)], [Tail(what=SCORED | ALERTS, min_score=0.9)])]
+    yield bench.run('scores over .9 only', [feed(bench)], [Tail(what=SCORED | ALERTS, min_score=0.9)])
 
 
 def latency(bench):
     """At 10, 50 and 80 % of the throughput, which is measured first unless --most gives it."""
-    results = [] if bench.most else throughput(bench)
+    if not bench.most:
+        yield from throughput(bench)
     for part in bench.options.parts:
-        rate = part / 100 * bench.most
-        results.append(bench.run(f'latency, {part} % of {bench.most * 1e-6:.3g} M/s', [feed(bench, rate=rate, frame=size(bench, 512, 64))],
-                                 [eager(bench)], fill=3))
-    return results
+        load = feed(bench, rate=part / 100 * bench.most, frame=size(bench, 512, 64))
+        yield bench.run(f'latency, {part:g} % of {bench.most * 1e-6:.3g} M/s', [load], [eager(bench)], fill=3)
 
 
 def lone(bench):
-    return [bench.run('one sensor, 1 kHz', [Feed(sensors=1, connections=1, threads=1, frame=1, rate=1000)], [eager(bench)])]
+    yield bench.run('one sensor, 1 kHz', [Feed(sensors=1, connections=1, threads=1, frame=1, rate=1000)], [eager(bench)])
 
 
 def sensors(bench):
     """The cost of a point by the number of sensors. Windows are filled with every fourth sample sent, the others filled in."""
     counts = bench.options.sensors or size(bench, [10000, 100000, 1000000, 10000000], [100, 1000])
-    return [bench.run(f'{n} sensors', [feed(bench, sensors=n)], fill=3) for n in counts]
+    for n in counts:
+        yield bench.run(f'{n} sensors', [feed(bench, sensors=n)], fill=3)
 
 
 def connections(bench):
     counts = bench.options.connections or size(bench, [10, 1000, 10000], [2, 100])
-    return [bench.run(f'{n} connections', [feed(bench, connections=n, buffer=65536, burst=8192, frame=1024)], fill=3) for n in counts]
+    for n in counts:
+        yield bench.run(f'{n} connections', [feed(bench, connections=n, buffer=65536, burst=8192, frame=1024)], fill=3)
 
 
 def subscribers(bench):
     """Many that want one sensor each, and some that want everything."""
     n, rate = size(bench, 1000, 20), size(bench, 10e6, 10000)
-    return [bench.run(f'{n} subscribers to a sensor each', [feed(bench, rate=rate)], [Tail(), Tail(subscribers=n, one='s')], fill=3),
-            bench.run('4 subscribers to everything', [feed(bench)], [Tail() for _ in range(4)], fill=3)]
+    yield bench.run(f'{n} subscribers to a sensor each', [feed(bench, rate=rate)], [Tail(), Tail(subscribers=n, one='s')], fill=3)
+    yield bench.run('4 subscribers to everything', [feed(bench)], [Tail() for _ in range(4)], fill=3)
 
 
 def quarters(bench):
     """Four generators and four subscribers, each to everything of one: where one subscriber would be the bound."""
     n = size(bench, 250000, 250)
     feeds = [feed(bench, sensors=n, connections=size(bench, 4, 1), threads=1, prefix=prefix) for prefix in 'abcd']
-    return [bench.run('four of each', feeds, [Tail(of=i) for i in range(4)])]
+    yield bench.run('four of each', feeds, [Tail(of=i) for i in range(4)])
 
 
 def fairness(bench):
@@ -129,8 +130,8 @@ def fairness(bench):
     n = size(bench, 100, 5)
     polite = Feed(sensors=10 * n, connections=n, threads=1, frame=10, rate=size(bench, 100000, 500), prefix='p')
     flood = Feed(sensors=size(bench, 100000, 500), connections=1, threads=1, frame=4096, prefix='f')
-    return [bench.run('polite connections alone', [polite], [eager(bench, of=0)]),
-            bench.run('polite beside a flood', [polite, flood], [eager(bench, of=0), Tail(of=1)])]
+    yield bench.run('polite connections alone', [polite], [eager(bench, of=0)])
+    yield bench.run('polite beside a flood', [polite, flood], [eager(bench, of=0), Tail(of=1)])
 
 
 CASES = {f.__name__: f for f in (throughput, each, svd, line, udp, udp_flood, udp_single, line_udp, alerts, min_score, latency, lone,
@@ -178,6 +179,7 @@ def main():
     parser.add_argument('--sensors', type=lambda s: [int(x) for x in s.split(',')], help='of the case `sensors`')
     parser.add_argument('--connections', type=lambda s: [int(x) for x in s.split(',')], help='of the case `connections`')
     parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE', help='a key of [daemon]')
+    parser.add_argument('--profile', help='a command for the middle of the measured part; {pid} is the daemon')
     parser.add_argument('--json', help='file for the results')
     parser.add_argument('cases', nargs='*', default=['throughput'], metavar='CASE', help=' '.join(CASES))
     options = parser.parse_args()
