@@ -1,6 +1,8 @@
 /* A chunk is handed on as soon as it is full, so that there is always room for a point. */
 #include "daemon/fill.h"
 
+#include <string.h>
+
 #define PIECE 1024u
 
 /* The next n points of a shard's chunk have been filled in. */
@@ -55,6 +57,19 @@ static void scatter(struct hk_filling *f, struct hk_source *source, uint32_t n, 
   }
 }
 
+/* Where the next point of each shard's chunk goes. */
+static void begin(const struct hk_filling *f, uint32_t *at)
+{
+  for (uint32_t i = 0; i < f->shards; i++)
+    at[i] = f->chunk[i]->n;
+}
+
+static void end(struct hk_filling *f, struct hk_source *source, const uint32_t *at)
+{
+  for (uint32_t i = 0; i < f->shards; i++)
+    put_in(f, i, source, at[i] - f->chunk[i]->n);
+}
+
 static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
                                       const struct hk_points *p)
 {
@@ -63,16 +78,14 @@ static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *so
   int64_t time[PIECE];
   double value[PIECE];
   const struct hk_columns piece = { slot, time, value };
-  for (uint32_t i = 0; i < f->shards; i++)
-    at[i] = f->chunk[i]->n;
+  begin(f, at);
   for (uint32_t first = 0, n; first < p->n; first += n) {
     n = p->n - first < PIECE ? p->n - first : PIECE;
     const struct hk_decoded more = hk_decode(d, p, first, n, piece);
     note(&sum, &more);
     scatter(f, source, more.n, &piece, at);
   }
-  for (uint32_t i = 0; i < f->shards; i++)
-    put_in(f, i, source, at[i] - f->chunk[i]->n);
+  end(f, source, at);
   return sum;
 }
 
@@ -82,10 +95,21 @@ struct hk_decoded hk_fill_points(struct hk_filling *f, struct hk_source *source,
   return f->shards == 1 ? fill_one(f, source, d, p) : fill_several(f, source, d, p);
 }
 
-void hk_fill_point(struct hk_filling *f, struct hk_source *source, uint32_t slot, int64_t time, double value)
+void hk_fill_slots(struct hk_filling *f, struct hk_source *source, uint32_t n, const struct hk_columns *from)
 {
-  const uint32_t shard = slot % f->shards;
-  hk_chunk_put(f->chunk[shard], source, slot / f->shards, time, value);
-  if (hk_chunk_room(f->chunk[shard]) == 0)
-    f->chunk[shard] = f->full(f->arg, shard);
+  uint32_t at[HK_SHARDS_MAX];
+  if (f->shards > 1) {
+    begin(f, at);
+    scatter(f, source, n, from, at);
+    end(f, source, at);
+    return;
+  }
+  for (uint32_t first = 0, piece; first < n; first += piece) {
+    const struct hk_chunk *c = f->chunk[0];
+    piece = n - first < hk_chunk_room(c) ? n - first : hk_chunk_room(c);
+    memcpy(c->slot + c->n, from->slot + first, piece * sizeof *c->slot);
+    memcpy(c->time + c->n, from->time + first, piece * sizeof *c->time);
+    memcpy(c->value + c->n, from->value + first, piece * sizeof *c->value);
+    put_in(f, 0, source, piece);
+  }
 }

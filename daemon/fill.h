@@ -23,7 +23,7 @@ struct hk_filling {
 /* Decodes all points of a payload. */
 struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *source, const struct hk_decoder *decoder,
                                  const struct hk_points *points);
-/* Puts in one point. */
-void hk_fill_point(struct hk_filling *filling, struct hk_source *source, uint32_t slot, int64_t time, double value);
+/* Puts in n points that have their slots already. */
+void hk_fill_slots(struct hk_filling *filling, struct hk_source *source, uint32_t n, const struct hk_columns *from);
 
 #endif

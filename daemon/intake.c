@@ -67,15 +67,24 @@ int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32
   return refusal;
 }
 
-void hk_intake_put(struct hk_intake *in, struct hk_source *source, uint32_t n, const uint32_t *slot, const int64_t *time, double *value)
+/* Takes their values from points that are later than is believed. */
+static void spoil_later(struct hk_intake *in, uint32_t n, const struct hk_columns *points)
 {
   const int64_t believed = latest(in);
-  for (uint32_t i = 0; i < n; i++) {
-    if (time[i] > believed) {
-      hk_count(&in->counters->ahead, 1);
-      value[i] = NAN;
-      tell_ahead(in, slot[i], time[i]);
-    }
-    hk_fill_point(&in->outlet->filling, source, slot[i], time[i], value[i]);
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    any |= points->time[i] > believed;
+  for (uint32_t i = 0; i < n && any; i++) {
+    if (points->time[i] <= believed)
+      continue;
+    hk_count(&in->counters->ahead, 1);
+    points->value[i] = NAN;
+    tell_ahead(in, points->slot[i], points->time[i]);
   }
+}
+
+void hk_intake_slots(struct hk_intake *in, struct hk_source *source, uint32_t n, const struct hk_columns *points)
+{
+  spoil_later(in, n, points);
+  hk_fill_slots(&in->outlet->filling, source, n, points);
 }

@@ -29,9 +29,9 @@ uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, co
  * it was counted as dropped. */
 int hk_intake_find(struct hk_intake *intake, const char *name, size_t length, uint32_t *slot);
 
-/* Takes n points by slot, for which there is room; the caller has counted that they came in. May write into value. */
-void hk_intake_put(struct hk_intake *intake, struct hk_source *source, uint32_t n, const uint32_t *slot, const int64_t *time,
-                   double *value);
+/* Takes n points that have their slots, for which there is room; the caller has counted that they came in. May write into their
+ * values. */
+void hk_intake_slots(struct hk_intake *intake, struct hk_source *source, uint32_t n, const struct hk_columns *points);
 
 /* Counts that a name was refused, and logs it as often as is useful. refusal: enum hankel_refusal. */
 void hk_intake_refused(struct hk_intake *intake, int refusal, const char *name, size_t length);

@@ -150,7 +150,7 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
     l->value[n] = l->value[i];
     n++;
   }
-  hk_intake_put(l->intake, source, n, slot, l->time, l->value);
+  hk_intake_slots(l->intake, source, n, &(struct hk_columns){ slot, l->time, l->value });
   l->n = 0;
 }
 

@@ -113,11 +113,17 @@ static void fill(uint32_t shards)
     if (rand() % 3) {
       put_frame(r, &d, source, n);
     } else {
+      static uint32_t slot[MOST];
+      static int64_t time[MOST];
+      static double value[MOST];
       for (uint32_t i = 0; i < n; i++) {
         const struct point p = { (uint32_t)rand() % SENSORS, source, i, rand() };
         expect(r, &p);
-        hk_fill_point(&r->filling, r->source[source], p.slot, p.time, p.value);
+        slot[i] = p.slot;
+        time[i] = p.time;
+        value[i] = p.value;
       }
+      hk_fill_slots(&r->filling, r->source[source], n, &(struct hk_columns){ slot, time, value });
     }
     /* Whatever is in a chunk is accounted for between calls. */
     uint64_t pending = 0, open = 0;
