@@ -56,6 +56,7 @@ struct hk_chunk {
   double *value;
   struct hk_run *runs;
   int64_t opened; /* ns, hk_now: when the first point was put in; meaningless while n = 0 */
+  int64_t sealed; /* and when it was handed to its shard */
   uint32_t loop;  /* whose it is, and to whom it goes back */
 };
 

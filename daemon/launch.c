@@ -11,13 +11,11 @@
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-static int64_t pop_launch(struct hk_shard *s)
+static void pop_launch(struct hk_shard *s)
 {
-  const int64_t at = s->launched[s->first];
   s->first = (s->first + 1) % HK_IN_FLIGHT;
   s->in_flight--;
   s->back++;
-  return at;
 }
 
 static void count(struct hk_shard *s, struct hk_parcel *p)
@@ -93,7 +91,7 @@ uint32_t hk_shard_drop_all(struct hk_shard *s)
   const uint32_t in_flight = s->in_flight;
   while (s->in_flight > 0) {
     struct hk_parcel *p = s->flying[s->first];
-    (void)pop_launch(s);
+    pop_launch(s);
     lose(s, p, true);
   }
   if (s->filled)
@@ -177,8 +175,10 @@ static bool reap(struct hk_shard *s)
   struct hk_batch *b;
   bool any = false;
   while ((b = reap_one(s)) != NULL) {
-    const int64_t now = hk_now(), launched = pop_launch(s), took = (now - launched) / 1000;
+    struct hk_stamps *stamps = &((struct hk_parcel *)b->owner)->stamps;
+    const int64_t now = stamps->reaped = hk_now(), launched = stamps->submitted;
     const int64_t busy = now - (launched > s->back_at ? launched : s->back_at); /* before, it was at the batch before */
+    pop_launch(s);
     s->back_at = now;
     any = true;
     if (b->status != 0) {
@@ -190,10 +190,7 @@ static bool reap(struct hk_shard *s)
       continue;
     }
     s->refusals = 0;
-    unsigned bin = 0;
-    while (bin + 1 < HK_SHARD_LATENCIES && took >> (bin + 1) > 0)
-      bin++;
-    s->latency[bin]++;
+    hk_latency_scored(&s->latency, stamps, b->n);
     hk_count(&s->counters.batches, 1);
     pace(s, b, busy);
     count(s, b->owner);
@@ -255,7 +252,7 @@ static int submit(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_device *d = s->device;
   struct hk_batch *b = p->batch;
-  b->arrival = hk_now();
+  b->arrival = p->stamps.submitted = hk_now();
   pthread_mutex_lock(&d->calls);
   const int status = d->backend->ops->submit(d->backend, b);
   pthread_mutex_unlock(&d->calls);
@@ -267,7 +264,6 @@ static int submit(struct hk_shard *s, struct hk_parcel *p)
   }
   const uint32_t place = (s->first + s->in_flight) % HK_IN_FLIGHT;
   s->flying[place] = p;
-  s->launched[place] = b->arrival;
   s->in_flight++;
   return 0;
 }

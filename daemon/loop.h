@@ -27,6 +27,7 @@
 #include "daemon/connection.h"
 #include "daemon/counters.h"
 #include "daemon/intake.h"
+#include "daemon/latency.h"
 #include "daemon/lines.h"
 #include "daemon/listener.h"
 #include "daemon/outlet.h"
@@ -60,6 +61,7 @@ struct hk_loop {
   uv_idle_t idle; /* runs while the loop must not sleep */
   uv_timer_t second, pulse;
   struct hk_counters counters; /* written by this thread alone */
+  struct hk_latency latency;   /* of publishing, and as a whole */
   struct hk_intake intake;
   struct hk_outlet outlet;
   uint32_t points; /* that the outlet has room for when nothing waits */

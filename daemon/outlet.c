@@ -1,6 +1,8 @@
 /* Empty chunks are a stack, filled from what the shards give back when it runs out. */
 #include "daemon/outlet.h"
 
+#include "daemon/log.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,6 +25,7 @@ static struct hk_chunk *take_empty(struct hk_outlet *o)
 /* Hands a chunk or a token to its shard. The ring holds all there are. */
 static void hand(struct hk_outlet *o, uint32_t shard, struct hk_chunk *chunk)
 {
+  chunk->sealed = hk_now();
   (void)hk_ring_put(&o->lanes[shard]->sealed, chunk);
   hk_wake_up(o->lanes[shard]->shard, HK_WAKE_WORK);
 }

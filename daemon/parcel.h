@@ -9,6 +9,7 @@
 #include "cpu/backend.h"
 #include "daemon/chunk.h"
 #include "daemon/counters.h"
+#include "daemon/latency.h"
 
 struct hk_shard;
 struct hk_device;
@@ -28,7 +29,7 @@ struct hk_parcel {
   struct hk_batch *batch;   /* RESULTS, DROPPED */
   struct hk_run *runs;      /* of the batch's points, in no order: as many as it has capacity */
   uint32_t n_runs;
-  int64_t opened;                            /* ns, hk_now: when the oldest of its points came in */
+  struct hk_stamps stamps;                   /* of its oldest point */
   uint64_t late, rejected, scored, unscored; /* points: what became of them */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */

@@ -111,19 +111,6 @@ uint64_t hk_shard_need(struct hk_shard *s, uint32_t detector, uint64_t sensors)
   return need;
 }
 
-uint64_t hk_shard_latency(const struct hk_shard *s, double share)
-{
-  uint64_t all = 0, sum = 0;
-  for (unsigned i = 0; i < HK_SHARD_LATENCIES; i++)
-    all += s->latency[i];
-  for (unsigned i = 0; all > 0 && i < HK_SHARD_LATENCIES; i++) {
-    sum += s->latency[i];
-    if ((double)sum >= share * (double)all)
-      return (uint64_t)2 << i;
-  }
-  return 0;
-}
-
 int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, struct hk_lane *lanes, char *error, size_t size)
 {
   const struct hk_config *config = all->config;

@@ -27,7 +27,6 @@
 
 #include <uv.h>
 
-#define HK_SHARD_LATENCIES 32 /* powers of two of microseconds */
 #define HK_SHARD_REFUSALS 16
 
 /* How a device was lost. */
@@ -84,7 +83,6 @@ struct hk_shard {
   struct hk_parcel *filled;                   /* was refused for want of a place; goes first */
   struct hk_parcel *sweep;                    /* NULL while in flight or being published */
   struct hk_parcel *flying[HK_IN_FLIGHT];     /* ring of the batches in flight, oldest first */
-  int64_t launched[HK_IN_FLIGHT];             /* ns: when */
   uint32_t first;                             /* of the rings */
   atomic_uint in_flight, most;                /* most: points of the next batch */
   uint64_t made, gone;                        /* batches of points that were filled; that were handed to the loops */
@@ -98,7 +96,7 @@ struct hk_shard {
   _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
   _Atomic int64_t beat;     /* ns: when the thread was last seen running */
   struct hk_log_quota failures, forgetful;
-  atomic_uint_fast64_t latency[HK_SHARD_LATENCIES]; /* batches by floor(log2(us)) from launch to results */
+  struct hk_latency latency; /* until results are back */
 };
 
 /* Opens the backend that the configuration names; `auto` is the GPU where there is one, else the CPU. shard: zeroed; `lanes` has
@@ -120,8 +118,6 @@ void hk_shard_failed(struct hk_shard *shard, const struct hk_device *device, con
 /* For any thread.
  * ns for which nothing has come back though something is in flight. Time in which the thread did not run does not count. */
 int64_t hk_shard_stalled(const struct hk_shard *shard);
-/* The time in us that a share (0..1) of the batches took at most, to a power of two; 0 when there was none. */
-uint64_t hk_shard_latency(const struct hk_shard *shard, double share);
 /* Whether nothing is computed any more. */
 bool hk_shard_lost(struct hk_shard *shard);
 /* Name of the backend that computes; "none" when none does. */

@@ -20,6 +20,7 @@ struct cell {
   int64_t time;
   double value;
   struct hk_source *source;
+  int64_t decoded; /* ns: the stamp of its chunk */
   uint32_t slot;
   uint32_t next;
 };
@@ -141,6 +142,15 @@ static void note(struct hk_parcel *p, struct hk_source *source, uint32_t n)
     p->runs[p->n_runs++] = (struct hk_run){ source, n };
 }
 
+/* The batch has a point that was decoded and sealed then. */
+static void stamp(struct hk_parcel *p, int64_t decoded, int64_t sealed)
+{
+  if (decoded < p->stamps.decoded) {
+    p->stamps.decoded = decoded;
+    p->stamps.sealed = sealed;
+  }
+}
+
 static void close_slot(struct hk_stage *s, uint32_t slot)
 {
   s->count[slot] = (uint16_t)(s->round << COUNT_BITS | CLOSED);
@@ -168,6 +178,7 @@ static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
     b->time[b->n] = c.time;
     b->value[b->n++] = c.value;
     note(s->parcel, c.source, 1);
+    stamp(s->parcel, c.decoded, c.decoded); /* all its time it has waited */
   }
   if (s->tail[slot] != 0)
     close_slot(s, slot); /* what comes must wait behind it */
@@ -181,7 +192,7 @@ void hk_stage_begin(struct hk_stage *s, struct hk_parcel *parcel, uint32_t most,
   s->parcel = parcel;
   s->limit = most < b->capacity ? most : b->capacity;
   b->n = parcel->n_runs = 0;
-  parcel->opened = INT64_MAX;
+  parcel->stamps.decoded = INT64_MAX;
   next_round(s, slots);
   for (uint32_t turns = s->n_chains; turns > 0; turns--) {
     const uint32_t slot = pop_chain(s);
@@ -243,7 +254,7 @@ static void drop(struct hk_stage *s, struct hk_source *source)
 static void put_aside(struct hk_stage *s, struct hk_cursor *c)
 {
   const uint32_t i = c->at;
-  const struct cell point = { c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->slot[i], 0 };
+  const struct cell point = { c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->opened, c->chunk->slot[i], 0 };
   if (is_barred(s, point.slot))
     drop(s, point.source);
   else
@@ -259,8 +270,7 @@ bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
 {
   struct hk_batch *b = s->parcel->batch;
   struct hk_chunk *chunk = c->chunk;
-  if (c->at == 0 && chunk->opened < s->parcel->opened)
-    s->parcel->opened = chunk->opened;
+  stamp(s->parcel, chunk->opened, chunk->sealed);
   while (c->at < chunk->n && b->n < s->limit) {
     const uint32_t left = chunk->n - c->at, room = s->limit - b->n;
     const uint32_t n = straight(s, chunk->slot + c->at, left < room ? left : room);

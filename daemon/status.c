@@ -159,6 +159,16 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
 }
 
+/* What all threads have seen of a leg. */
+static void leg(struct hk_histogram *sum, const struct hk_server *s, enum hk_leg which)
+{
+  memset(sum, 0, sizeof *sum);
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    hk_histogram_sum(sum, &s->shard[i].latency.leg[which]);
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    hk_histogram_sum(sum, &s->loops[i].latency.leg[which]);
+}
+
 static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
 {
   uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
@@ -201,8 +211,29 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "points_at_most", most);
   field(out, "points_waiting", hk_counters_waiting(c));
   field(out, "backlog", s->config->backlog);
-  field(out, "p50_us", hk_shard_latency(&s->shard[0], 0.5));
-  field(out, "p99_us", hk_shard_latency(&s->shard[0], 0.99));
+  struct hk_histogram score;
+  leg(&score, s, HK_LEG_SCORE);
+  field(out, "p50_us", hk_histogram_quantile(&score, 0.5) / 1000);
+  field(out, "p99_us", hk_histogram_quantile(&score, 0.99) / 1000);
+  end(out);
+}
+
+/* Where a point's time goes, from socket to socket. */
+static void latency(struct hk_buffer *out, const struct hk_server *s)
+{
+  static const char *const names[HK_LEGS] = { [HK_LEG_GATHER] = "gather",
+                                              [HK_LEG_WAIT] = "wait",
+                                              [HK_LEG_SCORE] = "score",
+                                              [HK_LEG_PUBLISH] = "publish",
+                                              [HK_LEG_WHOLE] = "whole" };
+  hk_buffer_print(out, ",\"latency\":{");
+  for (int i = 0; i < HK_LEGS; i++) {
+    struct hk_histogram sum;
+    leg(&sum, s, i);
+    hk_buffer_print(out, "%s\"%s\":{\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f}", i ? "," : "", names[i],
+                    (double)hk_histogram_quantile(&sum, 0.5) / 1e3, (double)hk_histogram_quantile(&sum, 0.99) / 1e3,
+                    (double)hk_histogram_quantile(&sum, 0.999) / 1e3);
+  }
   end(out);
 }
 
@@ -236,6 +267,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   sensors(out, s, &sum);
   input(out, &sum);
   output(out, s, &sum);
+  latency(out, s);
   loops(out, s);
   end(out);
 }

@@ -113,6 +113,27 @@ class Corners(harness.Case):
                 self.assertLess(time.monotonic() - last, harness.WAIT / 10, f'no report for so long after {reports}')
                 time.sleep(0.002)
 
+    def test_latency_is_told_leg_by_leg(self):
+        daemon = self.daemon()
+        with daemon.client() as reader, daemon.client() as feeder:
+            handle, = feeder.register('a')
+            feeder.send(harness.points([handle], [harness.START], [1.0]))
+            feeder.ping()
+            harness.until(lambda: feeder.status()['points']['pending'] == 0, 'the point')
+            nobody = feeder.status()['latency']
+            self.assertGreater(nobody['score']['p50_us'], 0)
+            self.assertEqual((nobody['publish']['p50_us'], nobody['whole']['p50_us']), (0, 0))
+            reader.subscribe()
+            for i in range(1, 20):
+                feeder.send(harness.points([handle], [harness.START + i * harness.SECOND], [1.0]))
+                reader.wait_results(i)
+            legs = feeder.status()['latency']
+            self.assertEqual(list(legs), ['gather', 'wait', 'score', 'publish', 'whole'])
+            for leg in legs.values():
+                self.assertTrue(0 <= leg['p50_us'] <= leg['p99_us'] <= leg['p999_us'] < harness.WAIT * 1e6, legs)
+            self.assertGreater(legs['publish']['p50_us'], 0)
+            self.assertGreater(legs['whole']['p50_us'], max(legs[leg]['p50_us'] for leg in ('wait', 'publish')) / 2)
+
     def test_lines_leave_room_for_frames(self):
         d = self.daemon('[detector all]\nmatch = *\nwindow = 512\ninterval = 1s\nmax_fill = 0\n',
                         keys='threads = 1\nbacklog = 32770\nmax_frame = 128KiB\nmax_pending = 4096\n')

@@ -247,10 +247,45 @@ static void test_barred(void **state)
   fixture_free(f);
 }
 
+/* A batch has the stamps of its oldest point, wherever that has waited: in a chunk of which a part was taken, or in a chain. */
+static void test_stamps(void **state)
+{
+  (void)state;
+  struct fixture *f = fixture_new(4096);
+  for (int i = 0; i < 200; i++)
+    put(f, (uint32_t)i % 2, i, 0);
+  f->chunk->opened = 1000;
+  f->chunk->sealed = 1010;
+  assert_false(fill(f, 50));
+  assert_int_equal(f->parcel.stamps.decoded, 1000);
+  assert_int_equal(f->parcel.stamps.sealed, 1010);
+  settle(f);
+  assert_true(fill(f, CAPACITY)); /* 64 of each go, 22 stay in chains */
+  assert_int_equal(f->parcel.stamps.decoded, 1000);
+  assert_int_equal(f->parcel.stamps.sealed, 1010);
+  settle(f);
+  assert_int_equal(hk_stage_chained(f->stage), 22);
+  put(f, 5, 0, 0);
+  f->chunk->opened = 2000;
+  f->chunk->sealed = 2010;
+  assert_true(fill(f, CAPACITY));
+  assert_int_equal(f->batch.n, 23);
+  assert_int_equal(f->parcel.stamps.decoded, 1000);
+  settle(f);
+  put(f, 5, 1, 0);
+  f->chunk->opened = 3000;
+  f->chunk->sealed = 3010;
+  assert_true(fill(f, CAPACITY));
+  assert_int_equal(f->parcel.stamps.decoded, 3000);
+  assert_int_equal(f->parcel.stamps.sealed, 3010);
+  settle(f);
+  fixture_free(f);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_arrival_order), cmocka_unit_test(test_flood_delays_nobody),
-                                      cmocka_unit_test(test_chains_full), cmocka_unit_test(test_random),
-                                      cmocka_unit_test(test_barred) };
+                                      cmocka_unit_test(test_chains_full),   cmocka_unit_test(test_random),
+                                      cmocka_unit_test(test_barred),        cmocka_unit_test(test_stamps) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
