@@ -1,6 +1,7 @@
 /* What it costs to publish: a publisher over real loopback sockets, and a process that drains them. Time is the publishing
  * thread's processor time for a result, with its writes into the sockets, beside copying the same bytes and beside bare writes of
- * them in the same run; instructions are those of user space. usage: bench_publish [SENSORS [SUBSCRIBERS...]] */
+ * them in the same run; instructions are those of user space. usage: bench_publish [SENSORS [SUBSCRIBERS...]]; a number of
+ * subscribers under 0: nothing is sent. */
 #include "daemon/encode.h"
 #include "daemon/publish.h"
 
@@ -33,8 +34,9 @@ struct bench {
   uint32_t sensors;
   struct hk_batch *batch[BATCHES];
   uv_loop_t loop;
-  int perf;      /* descriptor; -1: not to be had */
-  double copied; /* ns a byte */
+  int perf;       /* descriptor; -1: not to be had */
+  bool no_writes; /* nothing is sent: what is left is the same under a tool that counts */
+  double copied;  /* ns a byte */
 };
 
 static void require(bool good, const char *what)
@@ -201,7 +203,8 @@ static uint64_t bytes_read(void)
 }
 
 /* Choosing alone, as the publisher does it. */
-static void bench_choose(struct bench *x, const char *name, const struct hk_wanted *wanted, const char *format, uint32_t n)
+static __attribute__((noinline)) void bench_choose(struct bench *x, const char *name, const struct hk_wanted *wanted,
+                                                   const char *format, uint32_t n)
 {
   struct hk_views *views;
   struct hk_view **open = calloc(n, sizeof(struct hk_view *));
@@ -243,7 +246,7 @@ static void bench_choose(struct bench *x, const char *name, const struct hk_want
 }
 
 /* Encoding alone: the frames of all batches into one buffer, as the publisher does it. Leaves the frames of one batch in out. */
-static void bench_encode(struct bench *x, const char *name, bool values, struct hk_buffer *out)
+static __attribute__((noinline)) void bench_encode(struct bench *x, const char *name, bool values, struct hk_buffer *out)
 {
   struct cost best = { .time = 1e18 };
   for (int round = 0; round < 5 * ROUNDS; round++) {
@@ -290,6 +293,8 @@ static void bench_copy(struct bench *x, size_t piece)
 /* Bare writes of so many bytes: the floor of what a socket costs. */
 static void bench_write(struct bench *x, const char *name, size_t piece)
 {
+  if (x->no_writes)
+    return;
   struct subscribers all = connect_all(x, 1);
   char *bytes = calloc(1, piece);
   int fd;
@@ -319,6 +324,8 @@ static void bench_write(struct bench *x, const char *name, size_t piece)
 /* The whole: n subscribers, each to what is wanted; format: of its glob, with the number of a sensor. */
 static void bench_publish(struct bench *x, const char *name, const struct hk_wanted *wanted, const char *format, uint32_t n)
 {
+  if (x->no_writes)
+    return;
   struct hk_publisher *publisher;
   struct subscribers all = connect_all(x, n);
   char glob[64];
@@ -430,6 +437,7 @@ int main(int argc, char **argv)
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   open_all(&x, argc > 1 ? (uint32_t)atoi(argv[1]) : 100000);
+  x.no_writes = argc > 2 && atoi(argv[2]) < 0;
   printf("%u sensors, batches of %d points of all sensors in turn, frames of %u results\n", x.sensors, POINTS, HK_RESULTS_FRAME);
 
   bench_copy(&x, 8 * HK_RESULTS_FRAME);
@@ -457,7 +465,7 @@ int main(int argc, char **argv)
   bench_choose(&x, "choose: a tenth of the sensors, by glob", &wanted, NULL, 1);
   bench_publish(&x, "a tenth of the sensors, by glob", &wanted, NULL, 1);
   for (int i = 2; i < (argc > 2 ? argc : 4); i++) {
-    const uint32_t n = argc > 2 ? (uint32_t)atoi(argv[i]) : i == 2 ? 1000 : 10000;
+    const uint32_t n = argc > 2 ? (uint32_t)abs(atoi(argv[i])) : i == 2 ? 1000 : 10000;
     char name[64];
     wanted = everything;
     snprintf(name, sizeof name, "choose: %u to one sensor each", n);
