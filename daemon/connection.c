@@ -4,6 +4,7 @@
 #include "daemon/server.h"
 #include "daemon/text.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,9 @@
 #define KEEPALIVE 60              /* s of silence before a peer is asked whether it still is there */
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
-#define LINES_BUFFER 65536
-#define TURN_ALL (4u << 20)      /* bytes that a turn of the loop takes from all connections together, more or less, */
-#define TURN_LEAST (64u << 10)   /* and from one of them if there is as much */
-#define REPLIES_MAX (256u << 10) /* bytes of replies that may wait before no more requests are read */
+#define TURN_ALL (4u << 20)       /* bytes that a turn of the loop takes from all connections together, more or less, */
+#define TURN_LEAST (64u << 10)    /* and from one of them if there is as much */
+#define REPLIES_MAX (256u << 10)  /* bytes of replies that may wait before no more requests are read */
 
 static const struct hk_connection_kind *const kinds[] = {
   [HK_PROTOCOL_BINARY] = &hk_binary_kind,
@@ -27,7 +27,7 @@ static void on_close(uv_handle_t *handle)
   struct hk_connection *c = handle->data;
   hk_inbox_free(&c->inbox);
   hk_splitter_free(&c->splitter);
-  free(c->data);
+  free(c->own);
   hk_loop_remove(c->loop, c);
   if (c->seat)
     hk_seats_give(&c->server->seats, c->seat, &c->loop->counters);
@@ -125,6 +125,15 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
   hk_connection_close(c);
 }
 
+/* The loop's buffer is for others now. */
+static void settle(struct hk_connection *c)
+{
+  if ((hk_inbox_settle(&c->inbox) != 0 || hk_lines_settle(c) != 0) && c->state == HK_OPEN) {
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of what it sent");
+    hk_connection_close(c);
+  }
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 {
   struct hk_connection *c = stream->data;
@@ -132,10 +141,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
   if (n == UV_ENOBUFS && c->sated)
     return;
   take_read(c, stream, n);
-  if (hk_inbox_settle(&c->inbox) != 0 && c->state == HK_OPEN) {
-    hk_log_peer(&c->server->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of a frame");
-    hk_connection_close(c);
-  }
+  settle(c);
 }
 
 static void park(struct hk_connection *c)
@@ -167,6 +173,7 @@ static void go_on(struct hk_connection *c)
 void hk_connection_go_on(struct hk_connection *c)
 {
   go_on(c);
+  settle(c);
 }
 
 void hk_connection_drain(struct hk_connection *c)
@@ -354,11 +361,29 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
 
 char *hk_lines_space(struct hk_connection *c, size_t *size)
 {
-  if (!c->data && !(c->data = malloc(LINES_BUFFER + 1 + HK_LINE_BEHIND)))
-    return NULL;
-  c->start = c->size = 0; /* reading goes on only when all was taken */
-  *size = LINES_BUFFER;
+  c->data = (char *)c->loop->buffer; /* reading goes on only when all was taken */
+  *size = HK_LOOP_BUFFER - 1 - HK_LINE_BEHIND;
   return c->data;
+}
+
+int hk_lines_settle(struct hk_connection *c)
+{
+  const size_t left = c->size - c->start;
+  if (left == 0) {
+    free(c->own);
+    c->data = c->own = NULL;
+    c->start = c->size = 0;
+    return 0;
+  }
+  if (c->data == c->own)
+    return 0;
+  c->own = malloc(left + 1 + HK_LINE_BEHIND);
+  if (c->own)
+    memcpy(c->own, c->data + c->start, left + 1 + HK_LINE_BEHIND);
+  c->data = c->own;
+  c->start = 0;
+  c->size = c->own ? left : 0;
+  return c->own ? 0 : -ENOMEM;
 }
 
 int hk_lines_next(struct hk_connection *c, const char **text, size_t *length)

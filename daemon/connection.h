@@ -90,7 +90,8 @@ struct hk_connection {
 
   /* line and text */
   struct hk_splitter splitter;
-  char *data;
+  char *data; /* what was read last: in the loop's buffer, or what is left of it, in its own */
+  char *own;
   size_t start, size; /* of what was read and is not taken yet; bytes read */
 };
 
@@ -123,6 +124,9 @@ void hk_connection_tick(struct hk_connection *c, int64_t now);
 /* The part of line and text connections that reads into a buffer for the splitter. */
 char *hk_lines_space(struct hk_connection *c, size_t *size);
 void hk_lines_wrote(struct hk_connection *c, size_t n);
+/* What is left in the loop's buffer is moved to memory of the connection's own, which is given back when nothing is left. 0, or
+ * -ENOMEM: it is gone. */
+int hk_lines_settle(struct hk_connection *c);
 /* The next line of what was read: as hk_splitter_next. */
 int hk_lines_next(struct hk_connection *c, const char **text, size_t *length);
 
