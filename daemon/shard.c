@@ -152,7 +152,7 @@ int hk_shard_start(struct hk_shard *s, uint64_t beat)
 {
   const int64_t timeout = s->all->config->device_timeout, tenth = timeout / 10;
   const uint64_t period = (uint64_t)(timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
-  s->checked = s->beat = hk_now();
+  s->beat = s->checked = hk_now();
   uv_timer_start(&s->check, on_check, period < beat ? period : beat, period < beat ? period : beat);
   uv_timer_start(&s->second, on_second, 1000, 1000);
   const int status = -pthread_create(&s->thread, NULL, run, s);
