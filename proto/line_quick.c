@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) const char *next(struct window *w)
   }
 }
 
-/* What else than a short decimal number stands at text[0..n-1]: any number, or a boolean. */
+/* What else than a plain decimal number stands at text[0..n-1]: any number, or a boolean. */
 static bool read_other(const char *text, size_t n, double *value)
 {
   const char last = n > 0 ? text[n - 1] : 0;
@@ -115,17 +115,14 @@ static inline bool read_value(const char *text, const char *end, double *value)
       ;
   }
   const size_t digits = (size_t)(p - first) - (point != NULL);
-  if (digits == 0 || digits > 18) /* up to 18 fit into 63 bits */
-    return read_other(text, (size_t)(end - text), value);
-  if (p == end) {
+  if (digits > 0 && digits <= 19 && p == end) { /* up to 19 fit into 64 bits */
     const size_t places = point ? (size_t)(p - point - 1) : 0;
-    if (m > 1ull << 53)
-      return read_other(text, (size_t)(end - text), value);
-    const double x = (double)(int64_t)m / hk_ten_to[places]; /* both exact, so it is rounded once */
+    const double x = likely(m <= 1ull << 53) ? (double)(int64_t)m / hk_ten_to[places] /* both exact, so it is rounded once */
+                                             : hk_number_scale(m, -(int)places);
     *value = negative ? -x : x;
     return true;
   }
-  if (!point && p + 1 == end && (*p == 'i' || (*p == 'u' && !negative))) {
+  if (digits > 0 && digits <= 18 && !point && p + 1 == end && (*p == 'i' || (*p == 'u' && !negative))) {
     *value = (double)(negative ? -(int64_t)m : (int64_t)m);
     return true;
   }

@@ -16,7 +16,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-enum { EXACT_DIGITS = 19, EXACT_POWER = 27 };
+enum { EXACT_DIGITS = 19, EXACT_POWER = HK_NUMBER_POWER };
 
 const double hk_ten_to[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
@@ -61,8 +61,7 @@ static double power_of_two(int e)
   return x;
 }
 
-/* m * 10^power, rounded once. m > 0, |power| <= EXACT_POWER. */
-static double exact(uint64_t m, int power)
+double hk_number_scale(uint64_t m, int power)
 {
   if (m <= 1ull << 53 && power >= -22 && power <= 22) { /* both exact as doubles, so one operation rounds once */
     return power < 0 ? (double)m / hk_ten_to[-power] : (double)m * hk_ten_to[power];
@@ -159,7 +158,7 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used)
   if (significant <= EXACT_DIGITS && m == 0)
     x = 0;
   else if (significant <= EXACT_DIGITS && power >= -EXACT_POWER && power <= EXACT_POWER)
-    x = exact(m, (int)power);
+    x = hk_number_scale(m, (int)power);
   else
     x = slow(first, last, power);
   if (isinf(x))

@@ -18,4 +18,8 @@ int hk_number_parse(const char *text, size_t size, double *out, size_t *used);
 int hk_integer_parse(const char *text, size_t size, int64_t *out, size_t *used);
 int hk_unsigned_parse(const char *text, size_t size, uint64_t *out, size_t *used);
 
+/* m * 10^power, rounded once. m > 0, |power| <= HK_NUMBER_POWER. */
+#define HK_NUMBER_POWER 27
+double hk_number_scale(uint64_t m, int power);
+
 #endif

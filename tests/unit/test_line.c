@@ -409,6 +409,11 @@ static void check_number(const char *text)
   size_t used = 0;
   char *end;
   const double expected = strtod(text, &end);
+  static struct hk_line plain;
+  char line[1300];
+  const int size = snprintf(line, sizeof line, "m f=%s,g=%si", text, text); /* the quick reader has a way of its own */
+  assert_int_not_equal(line_same(line, (size_t)size, 1, 0, &plain), -1);
+  assert_int_not_equal(line_same(line, strlen(text) + 4, 1, '0', &plain), -1);
   const int status = hk_number_parse(text, strlen(text), &got, &used);
   if (isinf(expected)) {
     assert_int_equal(status, HK_NUMBER_RANGE);
