@@ -134,6 +134,25 @@ class Corners(harness.Case):
             self.assertGreater(legs['publish']['p50_us'], 0)
             self.assertGreater(legs['whole']['p50_us'], max(legs[leg]['p50_us'] for leg in ('wait', 'publish')) / 2)
 
+    def test_lines_that_wait_for_room_are_kept(self):
+        """Two connections that send more than may be pending: each is parked in the midst of what was read, in turn with the other."""
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 64\ninterval = 1ns\nmax_fill = 0\n', keys='threads = 1\nmax_pending = 1024\n')
+        count = 40000
+
+        def send(k):
+            with d.connect('line tcp') as s:
+                s.sendall(b''.join(f'waits{k},t=some\\ tag value={i % 7} {START + i}\n'.encode() for i in range(count)))
+
+        threads = [threading.Thread(target=send, args=(k,)) for k in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(harness.WAIT)
+        status = until(lambda: (lambda s: s['points']['in'] == 2 * count and s['points']['pending'] == 0 and s)(d.status()), 'all lines')
+        p = self.balanced(status)
+        self.assertEqual((p['late'], p['dropped'], status['sensors']['count']), (0, 0, 2))
+        self.assertFalse([line for line in d.log if 'dropped' in line])
+
     def test_lines_leave_room_for_frames(self):
         d = self.daemon('[detector all]\nmatch = *\nwindow = 512\ninterval = 1s\nmax_fill = 0\n',
                         keys='threads = 1\nbacklog = 32770\nmax_frame = 128KiB\nmax_pending = 4096\n')
