@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_FRAME 4096        /* bytes of a payload before HELLO */
+#define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
 {
@@ -64,16 +64,17 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
     return bad_payload(c, f);
   const uint32_t n = names.n;
   const size_t size = HK_FRAME_HEADER + 4 + 8 * (size_t)n;
-  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n;
+  struct hk_string *strings = malloc(n * sizeof *strings);
+  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n; /* handles: slots at first */
   uint8_t *bytes = malloc(size);
-  if (handles && bytes) {
+  if (strings && handles && bytes) {
+    for (uint32_t i = 0; i < n; i++)
+      strings[i] = hk_name_next(&names);
+    hk_registry_take_all(c->server->shards.registry, n, strings, handles, reasons);
     for (uint32_t i = 0; i < n; i++) {
-      const struct hk_string name = hk_name_next(&names);
-      uint32_t slot;
-      reasons[i] = (uint32_t)hk_registry_take(c->server->shards.registry, name.data, name.length, &slot);
-      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->shards.registry, slot) : HK_NO_HANDLE;
+      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->server->shards.registry, handles[i]) : HK_NO_HANDLE;
       if (reasons[i] != 0)
-        hk_intake_refused(&c->loop->intake, (int)reasons[i], name.data, name.length);
+        hk_intake_refused(&c->loop->intake, (int)reasons[i], strings[i].data, strings[i].length);
     }
     struct hk_writer w = HK_WRITER(bytes, size);
     if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
@@ -81,6 +82,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
   } else {
     send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
   }
+  free(strings);
   free(handles);
   free(bytes);
   return HK_TURN_MORE;
@@ -133,8 +135,8 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
   return HK_TURN_MORE;
 }
 
-/* Datagrams that were sent before a PING or BYE may still wait in their socket: those that had come when it was read are taken before
- * it is answered. */
+/* Datagrams that were sent before a PING or BYE may still wait in their socket: those that had come when it was read are taken
+ * before it is answered. */
 static enum hk_turn pong(struct hk_connection *c)
 {
   if (!hk_server_read_datagrams(c->loop, c->ping_time))

@@ -288,41 +288,99 @@ static const struct sensor *find(struct hk_registry *r, const struct key *key, u
   return ck_hs_get(&r->table, hashed, key);
 }
 
-static int take_new(struct hk_registry *r, struct key *key, unsigned long hashed, uint32_t *slot, struct failure *failure)
+/* Names that are being looked for: what became of each, or PENDING. At most TOGETHER of them, so that those who read wait for
+ * a fraction of a millisecond at most. */
+#define TOGETHER 256u
+#define PENDING UINT32_MAX
+struct wanted {
+  struct key key;
+  unsigned long hashed;
+};
+
+/* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. */
+static uint32_t add_pending(struct hk_registry *r, uint32_t first, uint32_t n, const struct wanted *wanted, uint32_t *slots,
+                            uint32_t *refusals, struct failure *failure)
 {
-  uint32_t detector;
-  int status = find_detector(r, key->name, key->entry.length, &detector);
+  uint32_t i = first;
   failure->any = false;
-  if (status != 0)
-    return status;
-  key->entry.detector = (uint16_t)detector;
   pthread_rwlock_wrlock(&r->lock);
-  const struct sensor *found = find(r, key, hashed); /* somebody else may have added it meanwhile */
-  if (found)
-    *slot = found->entry.slot;
-  else
-    status = add(r, key, hashed, slot, failure);
+  for (; i < n; i++) {
+    if (refusals[i] != PENDING)
+      continue;
+    const struct sensor *found = find(r, &wanted[i].key, wanted[i].hashed); /* somebody else may have added it meanwhile */
+    if (found)
+      slots[i] = found->entry.slot;
+    refusals[i] = found ? 0 : (uint32_t)add(r, &wanted[i].key, wanted[i].hashed, &slots[i], failure);
+    if (failure->any)
+      break;
+  }
   pthread_rwlock_unlock(&r->lock);
-  return status;
+  return i;
+}
+
+/* Takes n <= TOGETHER names; refusals says of each that it is valid (0), or why it is not. */
+static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
+{
+  struct wanted wanted[TOGETHER];
+  bool pending = false;
+  for (uint32_t i = 0; i < n; i++) {
+    if (refusals[i] != 0)
+      continue;
+    wanted[i].key = (struct key){ { KEY, (uint16_t)names[i].length, 0 }, names[i].data };
+    wanted[i].hashed = CK_HS_HASH(&r->table, hash, &wanted[i].key);
+  }
+  pthread_rwlock_rdlock(&r->lock);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct sensor *found = refusals[i] == 0 ? find(r, &wanted[i].key, wanted[i].hashed) : NULL;
+    if (found)
+      slots[i] = found->entry.slot;
+    else if (refusals[i] == 0)
+      refusals[i] = PENDING;
+    pending |= refusals[i] == PENDING;
+  }
+  pthread_rwlock_unlock(&r->lock);
+  if (!pending)
+    return;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t detector;
+    if (refusals[i] != PENDING)
+      continue;
+    if (find_detector(r, names[i].data, names[i].length, &detector) == 0)
+      wanted[i].key.entry.detector = (uint16_t)detector;
+    else
+      refusals[i] = HANKEL_NO_DETECTOR;
+  }
+  for (uint32_t i = 0, tried = n; i < n;) { /* tried: the name at which a device failed last; it gets one more try */
+    struct failure failure;
+    i = add_pending(r, i, n, wanted, slots, refusals, &failure);
+    if (i == n)
+      break;
+    if (i != tried && r->failed) {
+      r->failed(r->failed_arg, failure.shard, failure.device, failure.why);
+      refusals[i] = PENDING;
+      tried = i;
+    } else {
+      i++;
+    }
+  }
+}
+
+void hk_registry_take_all(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
+{
+  for (uint32_t at = 0; at < n; at += TOGETHER) {
+    const uint32_t some = n - at < TOGETHER ? n - at : TOGETHER;
+    for (uint32_t i = at; i < at + some; i++)
+      refusals[i] = hk_name_valid(names[i].data, names[i].length) ? 0 : HANKEL_BAD_NAME;
+    take_some(r, some, names + at, slots + at, refusals + at);
+  }
 }
 
 int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
-  struct key key = { { KEY, (uint16_t)length, 0 }, name };
-  const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
-  struct failure failure;
-  pthread_rwlock_rdlock(&r->lock);
-  const struct sensor *found = find(r, &key, hashed);
-  if (found)
-    *slot = found->entry.slot;
-  pthread_rwlock_unlock(&r->lock);
-  if (found)
-    return 0;
-  const int status = take_new(r, &key, hashed, slot, &failure);
-  if (!failure.any || !r->failed)
-    return status;
-  r->failed(r->failed_arg, failure.shard, failure.device, failure.why);
-  return take_new(r, &key, hashed, slot, &failure);
+  const struct hk_string names = { name, length };
+  uint32_t refusal = 0;
+  take_some(r, 1, &names, slot, &refusal);
+  return (int)refusal;
 }
 
 int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)

@@ -63,6 +63,10 @@ int hk_registry_take(struct hk_registry *registry, const char *name, size_t leng
 /* As above for a name that is known to be valid. */
 int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 
+/* As hk_registry_take for n names, a few hundred of them under one lock: slots[i] is valid where refusals[i] is 0. */
+void hk_registry_take_all(struct hk_registry *registry, uint32_t n, const struct hk_string *names, uint32_t *slots,
+                          uint32_t *refusals);
+
 /* For decoding, on any thread; valid as long as the registry is. */
 struct hk_handles hk_registry_lookup(const struct hk_registry *registry);
 /* The slot of a handle. 0, or HK_UNKNOWN. */

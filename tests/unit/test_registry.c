@@ -2,6 +2,7 @@
 #include "daemon/registry.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,6 +169,44 @@ static void note(void *arg, uint32_t slot)
 }
 
 /* Another device takes over what it has room for, the first ones; handles hold, and so does the detector. */
+enum { MANY = 1000 };
+
+/* Names of every kind among each other, some twice: as if they had been taken one by one. */
+static void *take_many(void *arg)
+{
+  struct fixture *f = arg;
+  static const uint32_t expected[] = { 0, 0, HANKEL_NO_DETECTOR, HANKEL_BAD_NAME };
+  char text[MANY][16];
+  struct hk_string names[MANY];
+  uint32_t slots[MANY], refusals[MANY], bad = 0, slot;
+  for (uint32_t i = 0; i < MANY; i++) {
+    static const char *const forms[] = { "pump %u", "%ux", "%uy", "%u\n" };
+    snprintf(text[i], sizeof text[i], forms[i % 4], i % 400);
+    names[i] = hk_string(text[i]);
+  }
+  hk_registry_take_all(f->registry, MANY, names, slots, refusals);
+  for (uint32_t i = 0; i < MANY; i++) {
+    bad += refusals[i] != expected[i % 4];
+    bad += refusals[i] == 0 && (take(f, text[i], &slot) != 0 || slot != slots[i]);
+  }
+  return bad == 0 ? arg : NULL;
+}
+
+static void test_many_at_once(void **state)
+{
+  struct fixture *f = *state;
+  pthread_t others[3];
+  void *good[3];
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal(pthread_create(&others[i], NULL, take_many, f), 0);
+  assert_non_null(take_many(f));
+  for (unsigned i = 0; i < 3; i++)
+    assert_int_equal(pthread_join(others[i], &good[i]), 0);
+  for (unsigned i = 0; i < 3; i++)
+    assert_non_null(good[i]);
+  assert_int_equal(hk_registry_count(f->registry), 200);
+}
+
 static void test_move(void **state)
 {
   struct fixture *f = *state;
@@ -217,6 +256,7 @@ int main(void)
                                       cmocka_unit_test_setup_teardown(test_handles, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_move, setup, teardown) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
