@@ -1,6 +1,7 @@
 /* Fuzz target: the binary protocol. The first byte of the input says how the rest is used: even, a stream of bytes put into an
  * inbox in pieces; odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
  * readers of payloads are reached. What has been read is written again and must be the same bytes. */
+#include "daemon/decode.h"
 #include "proto/message.h"
 
 #include <stdlib.h>
@@ -22,6 +23,32 @@ static void same(const struct hk_frame *f, const struct hk_writer *w, int status
   require(again.type == f->type && again.length == f->length && memcmp(again.payload, f->payload, f->length) == 0);
 }
 
+/* As the daemon takes them: what comes out are the points whose handles are good, none of them later than is believed. */
+static void decode_points(const struct hk_points *p, const uint32_t *handle, const int64_t *time, const double *value)
+{
+  enum { SENSORS = 64, LATEST = 1 << 20 };
+  static atomic_uint of_slot[SENSORS + 1];
+  for (uint32_t i = 0; i < SENSORS; i++)
+    atomic_store(&of_slot[i], i % 3 ? i | i << 24 : HK_NO_HANDLE);
+  const struct hk_decoder d = { { of_slot, SENSORS }, 1, LATEST };
+  const struct hk_columns to = { malloc(p->n * sizeof(uint32_t)), malloc(p->n * sizeof(int64_t)), malloc(p->n * sizeof(double)) };
+  const struct hk_decoded out = hk_decode(&d, p, 0, p->n, to);
+  uint32_t n = 0, ahead = 0;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint32_t slot = handle[i] & 0xffffff;
+    if (slot >= SENSORS || slot % 3 == 0 || handle[i] >> 24 != slot)
+      continue;
+    ahead += time[i] > LATEST;
+    require(to.slot[n] == slot && to.time[n] == time[i]);
+    require(time[i] > LATEST ? to.value[n] != to.value[n] : memcmp(&to.value[n], &value[i], sizeof *value) == 0);
+    n++;
+  }
+  require(out.n == n && out.ahead == ahead);
+  free(to.slot);
+  free(to.time);
+  free(to.value);
+}
+
 static void read_points(const struct hk_frame *f, struct hk_writer *w)
 {
   struct hk_points p;
@@ -33,6 +60,7 @@ static void read_points(const struct hk_frame *f, struct hk_writer *w)
   hk_points_handles(&p, 0, p.n, handle);
   hk_points_times(&p, 0, p.n, 1, time);
   hk_points_values(&p, 0, p.n, value);
+  decode_points(&p, handle, time, value);
   const uint32_t half = p.n / 2;
   hk_points_handles(&p, half, p.n - half, handle);
   hk_points_times(&p, half, p.n - half, 1, time);
