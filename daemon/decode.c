@@ -16,7 +16,7 @@ static bool resolve(const struct hk_handles *handles, uint32_t n, uint32_t *slot
   for (uint32_t i = 0; i < n; i++) {
     const uint32_t handle = slot[i];
     slot[i] = hk_handle_slot(handle, max_sensors);
-    different |= atomic_load_explicit(&of_slot[slot[i]], memory_order_relaxed) ^ handle;
+    different |= atomic_load_explicit(&of_slot[slot[i]], memory_order_acquire) ^ handle;
   }
   return different == 0;
 }

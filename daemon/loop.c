@@ -346,6 +346,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
   }
+  l->room = hk_outlet_room(&l->outlet);
   l->intake = (struct hk_intake){ .registry = server->shards.registry,
                                   .outlet = &l->outlet,
                                   .counters = &l->counters,

@@ -64,7 +64,8 @@ struct hk_loop {
   struct hk_latency latency;   /* of publishing, and as a whole */
   struct hk_intake intake;
   struct hk_outlet outlet;
-  uint32_t points; /* that the outlet has room for when nothing waits */
+  uint32_t points; /* that may wait, */
+  uint32_t room;   /* and how many the outlet has room for when nothing waits: no fewer */
   struct hk_publisher *publisher;
   struct hk_listener *datagrams; /* a UDP socket for each such listener */
   uint32_t n_datagrams;

@@ -24,7 +24,8 @@
 struct hk_registry;
 
 /* What decoding looks at: the handle that each slot's sensor has, HK_NO_HANDLE or 0 where there is none (0 is a handle of slot 0
- * alone). Written by the registry, read without a lock by any thread. Has one more place, behind all slots, which stays 0. */
+ * alone). Written by the registry, read without a lock by any thread, which then sees all that was written of the sensor before (a
+ * load with acquire). Has one more place, behind all slots, which stays 0. */
 struct hk_handles {
   const atomic_uint *of_slot;
   uint32_t max_sensors;
@@ -39,7 +40,7 @@ static inline uint32_t hk_handle_slot(uint32_t handle, uint32_t max_sensors)
 /* Whether a handle is a sensor's; then hk_handle_slot is its slot. */
 static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
 {
-  return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_relaxed) == handle;
+  return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_acquire) == handle;
 }
 
 /* config must outlive the registry. Every shard has no device at first: see hk_registry_move. 0 and *out, or a negative errno. */

@@ -90,11 +90,11 @@ static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char 
     ;
 }
 
-/* How many datagrams there is room for. Half of the chunks is left to connections, which wait for their turn: datagrams do not.
- */
+/* How many datagrams there is room for. Half of the points that may wait is left to connections, which wait for their turn:
+ * datagrams do not. */
 static unsigned room(const struct hk_listener *l)
 {
-  const uint32_t kept = l->loop->points / 2;
+  const uint32_t kept = l->loop->room - l->loop->points / 2;
   if (!hk_intake_open(&l->loop->intake, l->source, kept + POINTS_MAX))
     return 0;
   const uint32_t n = (hk_outlet_room(&l->loop->outlet) - kept) / POINTS_MAX;
