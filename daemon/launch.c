@@ -190,7 +190,7 @@ static bool reap(struct hk_shard *s)
       continue;
     }
     s->refusals = 0;
-    hk_latency_scored(&s->latency, stamps, b->n);
+    hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
     hk_count(&s->counters.batches, 1);
     pace(s, b, busy);
     count(s, b->owner);

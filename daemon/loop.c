@@ -87,7 +87,7 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
   case HK_PARCEL_RESULTS:
     hk_publish(l->publisher, p->batch);
     if (p->batch->kind == HK_BATCH_POINTS)
-      hk_latency_published(&l->latency, &p->stamps, hk_now(), p->batch->n);
+      hk_latency_add(&l->latency, &p->stamps, hk_now(), p->batch->n);
     break;
   case HK_PARCEL_DROPPED:
     hk_publish_dropped(l->publisher, p->batch);

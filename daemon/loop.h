@@ -61,7 +61,7 @@ struct hk_loop {
   uv_idle_t idle; /* runs while the loop must not sleep */
   uv_timer_t second, pulse;
   struct hk_counters counters; /* written by this thread alone */
-  struct hk_latency latency;   /* of publishing, and as a whole */
+  struct hk_latency latency;
   struct hk_intake intake;
   struct hk_outlet outlet;
   uint32_t points; /* that may wait, */

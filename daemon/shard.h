@@ -96,7 +96,7 @@ struct hk_shard {
   _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
   _Atomic int64_t beat;     /* ns: when the thread was last seen running */
   struct hk_log_quota failures, forgetful;
-  struct hk_latency latency; /* until results are back */
+  struct hk_histogram took; /* batches, from launch to results */
 };
 
 /* Opens the backend that the configuration names; `auto` is the GPU where there is one, else the CPU. shard: zeroed; `lanes` has

@@ -159,19 +159,10 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
 }
 
-/* What all threads have seen of a leg. */
-static void leg(struct hk_histogram *sum, const struct hk_server *s, enum hk_leg which)
-{
-  memset(sum, 0, sizeof *sum);
-  for (uint32_t i = 0; i < s->shards.n; i++)
-    hk_histogram_sum(sum, &s->shard[i].latency.leg[which]);
-  for (uint32_t i = 0; i < s->n_loops; i++)
-    hk_histogram_sum(sum, &s->loops[i].latency.leg[which]);
-}
-
 static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
 {
   uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
+  struct hk_histogram took = { 0 };
   for (uint32_t i = 0; i < s->n_loops; i++) {
     subscribers += s->loops[i].subscribers;
     subscriptions += s->loops[i].subscriptions;
@@ -180,6 +171,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   }
   for (uint32_t i = 0; i < s->shards.n; i++) {
     in_flight += s->shard[i].in_flight;
+    hk_histogram_sum(&took, &s->shard[i].took);
     most = s->shard[i].most > most ? s->shard[i].most : most;
   }
   begin(out, "events");
@@ -211,10 +203,8 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "points_at_most", most);
   field(out, "points_waiting", hk_counters_waiting(c));
   field(out, "backlog", s->config->backlog);
-  struct hk_histogram score;
-  leg(&score, s, HK_LEG_SCORE);
-  field(out, "p50_us", hk_histogram_quantile(&score, 0.5) / 1000);
-  field(out, "p99_us", hk_histogram_quantile(&score, 0.99) / 1000);
+  field(out, "p50_us", hk_histogram_quantile(&took, 0.5) / 1000);
+  field(out, "p99_us", hk_histogram_quantile(&took, 0.99) / 1000);
   end(out);
 }
 
@@ -228,8 +218,9 @@ static void latency(struct hk_buffer *out, const struct hk_server *s)
                                               [HK_LEG_WHOLE] = "whole" };
   hk_buffer_print(out, ",\"latency\":{");
   for (int i = 0; i < HK_LEGS; i++) {
-    struct hk_histogram sum;
-    leg(&sum, s, i);
+    struct hk_histogram sum = { 0 };
+    for (uint32_t k = 0; k < s->n_loops; k++)
+      hk_histogram_sum(&sum, &s->loops[k].latency.leg[i]);
     hk_buffer_print(out, "%s\"%s\":{\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f}", i ? "," : "", names[i],
                     (double)hk_histogram_quantile(&sum, 0.5) / 1e3, (double)hk_histogram_quantile(&sum, 0.99) / 1e3,
                     (double)hk_histogram_quantile(&sum, 0.999) / 1e3);

@@ -232,24 +232,13 @@ class Bench:
                 result['start_s'] = round(time.monotonic() - began, 2)
                 mark = nanoseconds()
                 ticks = os.path.join(directory, 'ticks')
-                for i, tail in enumerate(tails):
-                    of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
-                    whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
-                    processes.append(Process(f'subscriber {i}', self.command('load_tail', {
-                        'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
-                        'busy': tail.busy, 'mark': mark, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
-                        'ticks': f'{ticks}{of}' if whole and not tail.one else None})))
-                subscribers = list(processes)
-                for each in subscribers:
-                    each.wait('subscribed')
-                feeders = []
+                feeders, subscribers = [], []
                 for i, feed in enumerate(feeds):
-                    p = Process(f'feeder {i}', self.command('load_feed', {
+                    feeders.append(Process(f'feeder {i}', self.command('load_feed', {
                         'port': daemon.port['binary tcp'], 'udp': daemon.port['binary udp'], 'line': daemon.port['line tcp'],
                         'line-udp': daemon.port['line udp'], **feed._asdict(), 'ticks': f'{ticks}{i}', 'warm': warm,
-                        'warm-step': (fill + 1) * DAY if fill else 1024, 'seconds': seconds, 'mark': mark}))
-                    feeders.append(p)
-                    processes.append(p)
+                        'warm-step': (fill + 1) * DAY if fill else 1024, 'seconds': seconds, 'mark': mark})))
+                    processes.append(feeders[-1])
                 for each in feeders:
                     each.wait('registered')
                 result['resident_registered'] = daemon.resident()
@@ -260,6 +249,17 @@ class Bench:
                 until(lambda: self.settled(daemon, warmed), 'the windows to be full')
                 result['warm_s'] = round((nanoseconds() - mark) * 1e-9 - result['setup_s'], 2)
                 result['resident_warm'] = daemon.resident()
+                result['before'] = daemon.link.status()
+                for i, tail in enumerate(tails):
+                    of = tail.of if tail.of is not None else 0 if len(feeds) == 1 else None
+                    whole = of is not None and tail.what & EVERYTHING == EVERYTHING and not feeds[of].protocol.endswith('udp')
+                    subscribers.append(Process(f'subscriber {i}', self.command('load_tail', {
+                        'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
+                        'busy': tail.busy, 'mark': mark, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
+                        'ticks': f'{ticks}{of}' if whole and not tail.one else None, 'warm': warm})))
+                    processes.append(subscribers[-1])
+                for each in subscribers:
+                    each.wait('subscribed')
                 self.measure(result, daemon, feeders, subscribers, seconds)
                 for each in feeders:
                     each.wait('done', WAIT + seconds)
@@ -321,7 +321,7 @@ class Bench:
             if a != b:
                 faults.append(f'{what}: {a} and {b}')
 
-        points, udp = status['points'], status['udp']
+        points, udp, before = status['points'], status['udp'], result['before']  # subscribers came once the windows were full
         sent = sum(f['warmed'] + f['sent'] for f in result['feeders'])
         lost = 0
         if any(f.protocol.endswith('udp') for f in feeds):
@@ -333,19 +333,20 @@ class Bench:
         same('points in, and all that became of them', points['in'], sum(v for k, v in points.items() if k != 'in'))
         for what in ('pending', 'late', 'rejected', 'dropped'):
             same(f'points {what}, and none', points[what], 0)
-        events = sum(status['events'][kind] for kind in ('raised', 'corrected', 'cleared'))
+        events = sum(status['events'][kind] - before['events'][kind] for kind in ('raised', 'corrected', 'cleared'))
         for tail, got in zip(tails, result['subscribers']):
             for what in ('disorder', 'late', 'rejected'):
                 same(f'results {what}, and none', got[what], 0)
             if tail.one or tail.min_score:
                 continue
             if tail.what & EVERYTHING == EVERYTHING:
-                owed = points['in'] if tail.of is None else sum(result['feeders'][tail.of][key] for key in ('warmed', 'sent'))
+                owed = points['in'] - before['points']['in'] if tail.of is None else result['feeders'][tail.of]['sent']
                 same('results and left out, and points in', got['results'] + got['gap_results'], owed * tail.subscribers)
                 if got['gap_results'] == 0:
                     same('sensors with another number of results than points, and none', got['incomplete'], 0)
                 if got['gap_results'] == 0 and tail.of is None:
-                    same('scored results, and points scored', got['scored'], points['scored'] * tail.subscribers)
+                    same('scored results, and points scored', got['scored'],
+                         (points['scored'] - before['points']['scored']) * tail.subscribers)
             if tail.what & ALERTS and tail.of is None:
                 same('events and left out, and events', got['raised'] + got['corrected'] + got['cleared'] + got['gap_events'],
                      events * tail.subscribers)

@@ -249,7 +249,7 @@ static void say_bye(struct peer *p)
 }
 
 /* How many sensors have not had as many results as points were sent for them, or cannot be told. */
-static uint64_t count_incomplete(const struct tail *t, const char *path)
+static uint64_t count_incomplete(const struct tail *t, const char *path, uint32_t warm)
 {
   FILE *file = fopen(path, "r");
   uint32_t first, count, ticks, all = 0;
@@ -261,7 +261,7 @@ static uint64_t count_incomplete(const struct tail *t, const char *path)
   rewind(file);
   while (fscanf(file, "%u %u %u", &first, &count, &ticks) == 3)
     for (uint32_t i = first; i < first + count; i++)
-      owed[i] = ticks;
+      owed[i] = ticks - warm;
   (void)fclose(file);
   uint64_t wrong = 0;
   for (uint32_t slot = 0; slot < SLOTS; slot++) {
@@ -348,7 +348,7 @@ static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n, bo
 
 int main(int argc, char **argv)
 {
-  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200, busy = 0;
+  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200, busy = 0, warm = 0;
   double min_score = 0;
   const char *glob = "", *one = NULL, *ticks = NULL;
   const struct setting settings[] = {
@@ -362,6 +362,7 @@ int main(int argc, char **argv)
     { "--skip", SETTING_NUMBER, &skip },
     { "--busy", SETTING_NUMBER, &busy },
     { "--ticks", SETTING_TEXT, &ticks },
+    { "--warm", SETTING_NUMBER, &warm }, /* points of each sensor before the subscription */
     { 0 },
   };
   parse_settings(argc, argv, settings);
@@ -385,6 +386,6 @@ int main(int argc, char **argv)
   printf("{\"event\":\"subscribed\",\"time\":%" PRId64 "}\n", now_wall());
   fflush(stdout);
   serve(t, all, (uint32_t)subscribers, busy != 0);
-  report(t, ticks ? count_incomplete(t, ticks) : 0);
+  report(t, ticks ? count_incomplete(t, ticks, (uint32_t)warm) : 0);
   return 0;
 }

@@ -120,9 +120,7 @@ class Corners(harness.Case):
             feeder.send(harness.points([handle], [harness.START], [1.0]))
             feeder.ping()
             harness.until(lambda: feeder.status()['points']['pending'] == 0, 'the point')
-            nobody = feeder.status()['latency']
-            self.assertGreater(nobody['score']['p50_us'], 0)
-            self.assertEqual((nobody['publish']['p50_us'], nobody['whole']['p50_us']), (0, 0))
+            self.assertEqual({leg['p999_us'] for leg in feeder.status()['latency'].values()}, {0}, 'nobody wanted to know')
             reader.subscribe()
             for i in range(1, 20):
                 feeder.send(harness.points([handle], [harness.START + i * harness.SECOND], [1.0]))
@@ -131,8 +129,9 @@ class Corners(harness.Case):
             self.assertEqual(list(legs), ['gather', 'wait', 'score', 'publish', 'whole'])
             for leg in legs.values():
                 self.assertTrue(0 <= leg['p50_us'] <= leg['p99_us'] <= leg['p999_us'] < harness.WAIT * 1e6, legs)
-            self.assertGreater(legs['publish']['p50_us'], 0)
-            self.assertGreater(legs['whole']['p50_us'], max(legs[leg]['p50_us'] for leg in ('wait', 'publish')) / 2)
+            for leg in ('score', 'publish', 'whole'):
+                self.assertGreater(legs[leg]['p50_us'], 0)
+            self.assertGreaterEqual(legs['whole']['p999_us'], max(legs[leg]['p999_us'] for leg in legs))
 
     def test_lines_that_wait_for_room_are_kept(self):
         """Two connections that send more than may be pending: each is parked in the midst of what was read, in turn with the other."""
