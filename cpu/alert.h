@@ -191,6 +191,22 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   return 8 * moved > d->window ? HK_EVENT_CORRECTED : 0;
 }
 
+/* The event of a kind, as the alert and the last point have it: all fields but index and slot. */
+HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind)
+{
+  struct hk_event e;
+  memset(&e, 0, sizeof e);
+  e.kind = (uint8_t)kind;
+  e.time = w->last_time;
+  e.number = a->number;
+  e.from = a->from;
+  e.instant = a->instant;
+  e.score = a->peak;
+  e.before = a->before;
+  e.after = a->after;
+  return e;
+}
+
 /* Takes one accepted point (state warming, ok or gap). z and share: the score and the share of the present's energy held by
  * its leading direction, both NaN when no score was due. ring: as the window left it. Returns 1 when an event was written
  * to *e (all fields but index and slot), else 0. At most one event a point. */
@@ -206,15 +222,7 @@ HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, con
     hk_alert_learn(a, d, evidence);
   if (kind == 0)
     return 0;
-  memset(e, 0, sizeof *e);
-  e->kind = (uint8_t)kind;
-  e->time = w->last_time;
-  e->number = a->number;
-  e->from = a->from;
-  e->instant = a->instant;
-  e->score = a->peak;
-  e->before = a->before;
-  e->after = a->after;
+  *e = hk_alert_event(a, w, kind);
   return 1;
 }
 

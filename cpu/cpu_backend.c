@@ -5,10 +5,12 @@
  * of several sensors run side by side. What comes after a score (the alert, and with it the hold of the baseline) needs the
  * score, so a sensor with a score pending is not touched before its group is done.
  *
+ * Sensors with algorithm = graph are scored alone, one after the other, each with all of its points.
+ *
  * A score does not depend on its group, so neither the number of threads nor the cut into batches shows in any result. */
-#include "cpu/engine.h"
-#include "cpu/score.h"
-#include "cpu/state.h"
+#include "cpu/graph_run.h"
+#include "cpu/graph_state.h"
+#include "cpu/kernels.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -24,6 +26,8 @@ struct pending {
 /* Work space of one thread. */
 struct worker {
   struct hk_scorer *scorer;
+  struct hk_graph_kind graph;
+  struct hk_graph_counts counts;
   uint32_t n; /* in the group */
   struct hk_task task[HK_GROUP];
   struct pending pending[HK_GROUP];
@@ -32,8 +36,10 @@ struct worker {
 static void worker_free(void *worker)
 {
   struct worker *self = worker;
-  if (self)
+  if (self) {
     hk_scorer_free(self->scorer);
+    free(self->counts.earlier);
+  }
   free(self);
 }
 
@@ -44,7 +50,8 @@ static int worker_new(void **out, const struct hk_detector *detectors, uint32_t 
   if (!self)
     return -ENOMEM;
   memset(self, 0, sizeof *self);
-  if (hk_scorer_new(&self->scorer, detectors, n_detectors) < 0) {
+  self->graph = (struct hk_graph_kind){ hk_kernels()->add_node, hk_kernels()->best_split };
+  if (hk_scorer_new(&self->scorer, detectors, n_detectors) < 0 || !hk_graph_counts_new(&self->counts, detectors, n_detectors)) {
     worker_free(self);
     return -ENOMEM;
   }
@@ -59,6 +66,11 @@ static float *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
 
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    hk_graph_reset(&v);
+    return;
+  }
   hk_feedback_reset(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
@@ -134,6 +146,14 @@ static void run_detector(struct worker *self, const struct hk_detector *d, struc
     flush(self, d, batch, next);
 }
 
+/* Sensors of one detector with algorithm = graph. */
+static void run_graphs(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain,
+                       uint32_t *next, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    hk_graph_run(&self->graph, &self->counts, chain[i].sensor, d, batch, chain[i].first, next);
+}
+
 static void run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
                 uint32_t *next, uint32_t n)
 {
@@ -141,7 +161,10 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
     const uint32_t detector = chain[from].sensor->detector;
     for (to = from; to < n && chain[to].sensor->detector == detector; to++)
       continue;
-    run_detector(worker, &detectors[detector], batch, chain + from, next, to - from);
+    if (detectors[detector].algorithm == HK_ALGORITHM_GRAPH)
+      run_graphs(worker, &detectors[detector], batch, chain + from, next, to - from);
+    else
+      run_detector(worker, &detectors[detector], batch, chain + from, next, to - from);
   }
 }
 
@@ -152,6 +175,8 @@ static int64_t export_(struct hk_backend *b, uint32_t slot, void *state, size_t 
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
+  if (d->algorithm == HK_ALGORITHM_GRAPH)
+    return hk_graph_export(sensor, d, hk_sensor_samples(sensor), state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
   if (bytes <= size)
     hk_state_write(state, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
@@ -165,6 +190,13 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    float ring[HK_SPAN_MAX];
+    const int status = hk_graph_import(sensor, d, ring, state, size);
+    if (status == 0)
+      memcpy(hk_sensor_samples(sensor), ring, sensor->window.count * sizeof *ring);
+    return status;
+  }
   return hk_state_read(state, size, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
 }
 

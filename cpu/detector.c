@@ -11,9 +11,9 @@
 enum key {
   KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
-  KEY_BASELINE, /* whole numbers */
+  KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, /* whole numbers */
   KEY_INTERVAL, KEY_SILENT, /* durations */
-  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_FALSE_ALARMS, /* reals */
+  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_LEVEL, KEY_FALSE_ALARMS, /* reals */
   KEYS,
 };
 
@@ -23,7 +23,7 @@ enum preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 
 /* Words of a key; the index is the value. */
 static const char *const words[][4] = {
-  [KEY_ALGORITHM] = { "ika", "svd" },
+  [KEY_ALGORITHM] = { "ika", "svd", "graph" },
   [KEY_PRESENT] = { "ritz", "power" },
   [KEY_OPERATOR] = { "hankel", "gram" },
   [KEY_SCALE] = { "baseline", "none", "window" },
@@ -54,12 +54,15 @@ static const struct {
   [KEY_HOLD] = { "hold", 1, 1000000 },
   [KEY_COOLDOWN] = { "cooldown", 0, HK_SPAN_MAX },
   [KEY_BASELINE] = { "baseline", 1, 1000 },
+  [KEY_RESIDENT] = { "resident", HK_RESIDENT_MIN, HK_RESIDENT_MAX },
+  [KEY_NEIGHBOURS] = { "neighbours", 1, HK_NEIGHBOURS_MAX },
   [KEY_INTERVAL] = { "interval", 0, 0 },
   [KEY_SILENT] = { "silent", 0, 0 },
   [KEY_ALERT] = { "alert", 0, 1 },
   [KEY_MIN_SCORE] = { "min_score", 0, 1 },
   [KEY_CLEAR] = { "clear", 0, 1 },
   [KEY_SIGNAL] = { "signal", 0, 1000 },
+  [KEY_LEVEL] = { "level", 0, 1000 },
   [KEY_FALSE_ALARMS] = { "false_alarms", 0.001, 100000 } /* log(1 - p) of a block keeps its digits */,
 };
 
@@ -165,10 +168,12 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   uint32_t *const whole_field[KEYS] = {
     [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
     [KEY_PRODUCTS] = &d->products, [KEY_STRIDE] = &d->stride, [KEY_MAX_FILL] = &d->max_fill, [KEY_HOLD] = &d->hold,
-    [KEY_COOLDOWN] = &d->cooldown, [KEY_BASELINE] = &d->baseline,
+    [KEY_COOLDOWN] = &d->cooldown, [KEY_BASELINE] = &d->baseline, [KEY_RESIDENT] = &d->resident,
+    [KEY_NEIGHBOURS] = &d->neighbours,
   };
   float *const real_field[KEYS] = {
-    [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_FALSE_ALARMS] = &d->false_alarms,
+    [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_LEVEL] = &d->level,
+    [KEY_FALSE_ALARMS] = &d->false_alarms,
   };
   enum key k = 0;
   while (k < KEYS && strcmp(key, keys[k].name) != 0)
@@ -196,7 +201,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   if (whole_field[k])
     *whole_field[k] = (uint32_t)number;
   if (real_field[k]) {
-    if (number <= 0 && k != KEY_SIGNAL && k != KEY_MIN_SCORE)
+    if (number <= 0 && k != KEY_SIGNAL && k != KEY_MIN_SCORE && k != KEY_LEVEL)
       return fail(error, size, "%s = %s: must be over 0%s", key, value, "");
     *real_field[k] = (float)number;
   }
@@ -209,17 +214,86 @@ static uint32_t smaller(uint32_t a, uint32_t b)
   return a < b ? a : b;
 }
 
-int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+static uint32_t larger(uint32_t a, uint32_t b)
 {
-  struct hk_detector d = draft->detector;
-  const enum preset preset = d.unused;
-  const bool paper = preset == PRESET_PAPER, precise = preset == PRESET_PRECISE;
-  d.unused = 0;
+  return a > b ? a : b;
+}
+
 #define DEFAULT(key, field, value)       \
   do {                                   \
     if (!(draft->given & 1u << (key)))   \
       d.field = (value);                 \
   } while (0)
+
+/* Keys that say nothing of a graph, and keys that say something of nothing else. */
+static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_REORTHOGONALISE |
+                                     1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV | 1u << KEY_PRODUCTS | 1u << KEY_BASELINE |
+                                     1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
+static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL;
+
+static int finish_graph(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector d = draft->detector;
+  char value[40], allowed[80];
+  for (enum key k = 0; k < KEYS; k++) {
+    if (draft->given & not_of_graph & 1u << k)
+      return fail(error, size, "%s: says nothing of %s, leave it out%s", keys[k].name, "algorithm = graph", "");
+  }
+  if (d.unused != PRESET_DEFAULT)
+    return fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset", words[KEY_PRESET][d.unused],
+                "algorithm = graph");
+  d.unused = 0;
+  DEFAULT(KEY_FILL, fill, HK_FILL_HOLD);
+  DEFAULT(KEY_WINDOW, window, 20);
+  DEFAULT(KEY_RESIDENT, resident, larger(1500, smaller(15 * d.window, HK_RESIDENT_MAX)));
+  DEFAULT(KEY_NEIGHBOURS, neighbours, 3);
+  DEFAULT(KEY_LEVEL, level, 0);
+  DEFAULT(KEY_STRIDE, stride, larger(1, d.window / 4));
+  DEFAULT(KEY_MAX_FILL, max_fill, 3);
+  DEFAULT(KEY_HOLD, hold, 1);
+  DEFAULT(KEY_COOLDOWN, cooldown, 0);
+  d.baseline = 1;
+  if (!(draft->given & 1u << KEY_ALERT)) {
+    d.alert = HK_ALERT_FIXED;
+    d.threshold = 0.5f;
+  }
+  if (d.alert == HK_ALERT_ADAPTIVE)
+    return fail(error, size, "%s = %s: not %s", "alert", "adaptive",
+                "for algorithm = graph, which learns no threshold: give off, or a score such as 0.5");
+  if (d.alert == HK_ALERT_FIXED && d.threshold >= 1)
+    return fail(error, size, "%s = %s: must be %s", "alert", "1", "below 1 for algorithm = graph");
+  if (d.window < HK_GRAPH_WINDOW_MIN || HK_GRAPH_WINDOWS * d.window > HK_RESIDENT_MAX) {
+    snprintf(value, sizeof value, "%u", d.window);
+    snprintf(allowed, sizeof allowed, "from %d to %d for algorithm = graph", HK_GRAPH_WINDOW_MIN,
+             HK_RESIDENT_MAX / HK_GRAPH_WINDOWS);
+    return fail(error, size, "%s = %s: must be %s", "window", value, allowed);
+  }
+  if (d.resident < HK_GRAPH_WINDOWS * d.window) {
+    snprintf(value, sizeof value, "%u", d.resident);
+    snprintf(allowed, sizeof allowed, "at least %d windows, %u", HK_GRAPH_WINDOWS, HK_GRAPH_WINDOWS * d.window);
+    return fail(error, size, "%s = %s: must be %s", "resident", value, allowed);
+  }
+  if (d.cooldown > hk_detector_span(&d)) {
+    snprintf(value, sizeof value, "%u", d.cooldown);
+    snprintf(allowed, sizeof allowed, "at most the samples kept, %u", hk_detector_span(&d));
+    return fail(error, size, "%s = %s: must be %s", "cooldown", value, allowed);
+  }
+  *out = d;
+  return 0;
+}
+
+int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  if (draft->given & 1u << KEY_ALGORITHM && draft->detector.algorithm == HK_ALGORITHM_GRAPH)
+    return finish_graph(draft, out, error, size);
+  for (enum key k = 0; k < KEYS; k++) {
+    if (draft->given & of_graph_alone & 1u << k)
+      return fail(error, size, "%s: a key of %s alone%s", keys[k].name, "algorithm = graph", "");
+  }
+  struct hk_detector d = draft->detector;
+  const enum preset preset = d.unused;
+  const bool paper = preset == PRESET_PAPER, precise = preset == PRESET_PRECISE;
+  d.unused = 0;
   DEFAULT(KEY_ALGORITHM, algorithm, HK_ALGORITHM_IKA);
   DEFAULT(KEY_PRESENT, present, paper ? HK_PRESENT_POWER : HK_PRESENT_RITZ);
   DEFAULT(KEY_OPERATOR, operator_, HK_OPERATOR_HANKEL);
@@ -303,5 +377,5 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
 
 const char *hk_algorithm_name(uint8_t algorithm)
 {
-  return algorithm < 2 ? words[KEY_ALGORITHM][algorithm] : "?";
+  return algorithm <= HK_ALGORITHM_GRAPH ? words[KEY_ALGORITHM][algorithm] : "?";
 }

@@ -31,10 +31,16 @@ extern "C" {
 #define HK_RANK_MAX 19 /* krylov is at least rank + 1 */
 #define HK_STRIDE_MAX 65536
 #define HK_FILL_MAX 64
-/* Longest span, 2w - 1 + g samples. */
+#define HK_GRAPH_WINDOW_MIN 8 /* of algorithm = graph, and what else it alone has: see graph.h */
+#define HK_GRAPH_SHORTEST 5   /* shortest segment, windows */
+#define HK_GRAPH_WINDOWS (2 * HK_GRAPH_SHORTEST + 1) /* least resident samples, windows: two shortest segments of nodes */
+#define HK_RESIDENT_MIN (HK_GRAPH_WINDOWS * HK_GRAPH_WINDOW_MIN)
+#define HK_RESIDENT_MAX 6000
+#define HK_NEIGHBOURS_MAX 7
+/* Longest span, 2w - 1 + g samples; resident + max_fill is below it. */
 #define HK_SPAN_MAX (2 * HK_WINDOW_MAX - 1 + HK_GAP_MAX)
 
-enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD };
+enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH };
 enum hk_present { HK_PRESENT_RITZ, HK_PRESENT_POWER };
 enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
 enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
@@ -60,6 +66,8 @@ struct hk_detector {
   uint32_t hold;     /* consecutive scores over the threshold before an alert is raised; >= 1 */
   uint32_t cooldown; /* samples after an alert is cleared in which none is raised; 0..span */
   uint32_t baseline; /* time constant of the slow baseline, spans; 1..1000 */
+  uint32_t resident;   /* graph: samples that the present is compared with; at least HK_GRAPH_WINDOWS * w, else 0 */
+  uint32_t neighbours; /* graph: kept for each node; 1..HK_NEIGHBOURS_MAX, else 0 */
   int64_t interval;  /* expected spacing of samples, ns; 0 = learned from the data */
   int64_t silent;    /* a sensor with no point for so long, ns on the arrival clock, is stale; 0 = ten intervals, at
                         least ten seconds; -1 = never */
@@ -68,6 +76,7 @@ struct hk_detector {
   float clear;       /* an alert is cleared below threshold * clear; in (0, 1] */
   float signal;      /* no alert unless the leading direction's share of the present's energy, over what is left, is this
                         many times what it is in white noise; >= 0, 0 = off */
+  float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
 };
 
@@ -78,8 +87,12 @@ struct hk_detector_draft {
 };
 #define HK_DETECTOR_DRAFT_NULL { { 0 }, 0 }
 
-/* Number of samples that one score reads: 2w - 1 + g. */
-HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d) { return 2 * d->window - 1 + d->gap; }
+/* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
+ * be filled in at once. */
+HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
+{
+  return d->algorithm == HK_ALGORITHM_GRAPH ? d->resident + d->max_fill : 2 * d->window - 1 + d->gap;
+}
 
 /* Sets one key. Returns 0, or -EINVAL with a message in error (it names the key, the value and what is allowed). */
 int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size);

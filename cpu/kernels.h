@@ -15,6 +15,7 @@
 #ifndef HK_KERNELS_H
 #define HK_KERNELS_H
 
+#include "cpu/graph.h"
 #include "cpu/score.h"
 
 #include <stddef.h>
@@ -80,6 +81,9 @@ struct hk_kernels {
   const struct hk_kernels *half;
   /* Scores n <= lanes tasks of a detector; work->shape is that of its window. */
   void (*score)(struct hk_work *work, const struct hk_detector *d, struct hk_task *task, uint32_t n);
+  /* Adds a node to a graph, see graph.h, and finds the best split. */
+  hk_graph_add_node *add_node;
+  struct hk_graph_split (*best_split)(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
   /* The parts, for tests and benchmarks. */
   /* Reads the rings into past and present: centred, scaled, zero where hk_span_prepare says so. */
   void (*load)(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n);

@@ -40,6 +40,8 @@ const struct hk_kernels FOR_ISA(hk_kernels) = {
   .half = &HK_PASTE(hk_kernels, HK_HALF),
 #endif
   .score = group,
+  .add_node = graph_add,
+  .best_split = graph_profile,
   .load = spans_load_only,
   .split = hankel_split,
   .product = hankel_product,

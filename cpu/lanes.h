@@ -156,6 +156,8 @@ struct krylov {
 #define ika_score FOR_ISA(hk_ika_score)
 #define svd_present FOR_ISA(hk_svd_present)
 #define svd_score FOR_ISA(hk_svd_score)
+#define graph_add FOR_ISA(hk_graph_add)
+#define graph_profile FOR_ISA(hk_graph_profile)
 
 /* kernels_span.c */
 struct spans spans_load(struct hk_work *work, const struct hk_detector *d, const struct hk_task *task, uint32_t n);
@@ -191,5 +193,9 @@ vec ika_present(struct hk_work *work, const struct hk_detector *d);
 vec ika_score(struct hk_work *work, const struct hk_detector *d);
 vec svd_present(struct hk_work *work, const struct hk_detector *d);
 vec svd_score(struct hk_work *work, const struct hk_detector *d, uint32_t n);
+
+/* graph.c */
+void graph_add(const struct hk_graph_view *v, struct hk_graph_samples *s);
+struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
 
 #endif

@@ -4,9 +4,10 @@
  * within that rounding. */
 #define HK_REAL double
 #define HK_REAL_BITS uint64_t
-#include "cpu/engine.h"
+#include "cpu/graph_reference.h"
+#include "cpu/graph_run.h"
+#include "cpu/graph_state.h"
 #include "cpu/reference.h"
-#include "cpu/state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +15,17 @@
 /* Work space of the thread. */
 struct worker {
   struct hk_reference *reference;
+  struct hk_graph_counts counts;
   double x[HK_SPAN_MAX], past[2 * HK_WINDOW_MAX - 1], a0[HK_WINDOW_MAX];
 };
 
 static void worker_free(void *worker)
 {
   struct worker *self = worker;
-  if (self)
+  if (self) {
     hk_reference_free(self->reference);
+    free(self->counts.earlier);
+  }
   free(self);
 }
 
@@ -31,7 +35,7 @@ static int worker_new(void **out, const struct hk_detector *detectors, uint32_t 
   for (uint32_t i = 0; i < n_detectors; i++)
     widest = detectors[i].window > widest ? detectors[i].window : widest;
   struct worker *self = calloc(1, sizeof *self);
-  if (!self || hk_reference_new(&self->reference, widest) < 0) {
+  if (!self || hk_reference_new(&self->reference, widest) < 0 || !hk_graph_counts_new(&self->counts, detectors, n_detectors)) {
     worker_free(self);
     return -ENOMEM;
   }
@@ -46,6 +50,11 @@ static double *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d
 
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    hk_graph_reset(&v);
+    return;
+  }
   hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
@@ -59,12 +68,18 @@ static int score(struct worker *self, struct hk_sensor *sensor, const struct hk_
                             self->a0, feedback_of(sensor, d), out);
 }
 
+static const struct hk_graph_kind graph_kind = { hk_graph_reference_add, hk_graph_profile };
+
 static void run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
                 uint32_t *next, uint32_t n)
 {
   for (const struct hk_chain *end = chain + n; chain < end; chain++) {
     struct hk_sensor *sensor = chain->sensor;
     const struct hk_detector *d = &detectors[sensor->detector];
+    if (d->algorithm == HK_ALGORITHM_GRAPH) {
+      hk_graph_run(&graph_kind, &((struct worker *)worker)->counts, sensor, d, batch, chain->first, next);
+      continue;
+    }
     double *ring = hk_sensor_samples(sensor);
     for (uint32_t i = chain->first, following; i != HK_CHAIN_END; i = following) {
       following = next[i];
@@ -115,16 +130,18 @@ static int64_t export_(struct hk_backend *b, uint32_t slot, void *state, size_t 
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
-  const size_t bytes = hk_state_size(d, sensor->window.count);
-  if (bytes > size)
-    return (int64_t)bytes;
-  const double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);
+  const double *ring = hk_sensor_samples(sensor);
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
   for (uint32_t i = 0; i < sensor->window.count; i++)
     narrow_ring[i] = narrow(ring[i]);
+  if (d->algorithm == HK_ALGORITHM_GRAPH)
+    return hk_graph_export(sensor, d, narrow_ring, state, size);
+  const size_t bytes = hk_state_size(d, sensor->window.count);
+  const double *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < d->window; i++)
     narrow_feedback[i] = (float)feedback[i];
-  hk_state_write(state, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
+  if (bytes <= size)
+    hk_state_write(state, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
   return (int64_t)bytes;
 }
 
@@ -135,14 +152,16 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
+  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH;
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
-  const int status = hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
+  const int status = graph ? hk_graph_import(sensor, d, narrow_ring, state, size)
+                           : hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
   if (status < 0)
     return status;
   double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < sensor->window.count; i++)
     ring[i] = widen(narrow_ring[i]);
-  for (uint32_t i = 0; i < d->window; i++)
+  for (uint32_t i = 0; i < d->window && !graph; i++)
     feedback[i] = (double)narrow_feedback[i];
   return 0;
 }

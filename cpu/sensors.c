@@ -6,6 +6,7 @@
  *
  * Failure modes: no memory is -ENOMEM and changes nothing; a bad batch is -EINVAL and changes nothing that matters. */
 #include "cpu/sensors.h"
+#include "cpu/graph.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -42,13 +43,16 @@ struct hk_pool {
 static size_t record_size(const struct hk_sensors *s, uint32_t detector)
 {
   const struct hk_detector *d = &s->detectors[detector];
-  const size_t bytes = sizeof(struct hk_sensor) + (hk_detector_span(d) + d->window) * s->sample_size;
+  const size_t ring = hk_detector_span(d) * s->sample_size;
+  const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH ? hk_graph_size(d, s->sample_size) : d->window * s->sample_size;
+  const size_t bytes = sizeof(struct hk_sensor) + ring + behind;
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
 static uint32_t records_of_slab(const struct hk_sensors *s, uint32_t detector)
 {
-  return (uint32_t)((SLAB_BYTES - sizeof(struct slab)) / record_size(s, detector));
+  const size_t records = (SLAB_BYTES - sizeof(struct slab)) / record_size(s, detector);
+  return records > 0 ? (uint32_t)records : 1;
 }
 
 static size_t slab_size(const struct hk_sensors *s, uint32_t detector)

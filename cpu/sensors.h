@@ -1,7 +1,7 @@
 /* The sensors of a backend that computes on the host: which slot is bound to which record, where records live, and how the
  * points of a batch are told apart by sensor.
  *
- * A record is a struct hk_sensor followed by the ring and the feedback vector. Records of a detector stand side by side in
+ * A record is a struct hk_sensor followed by the ring and the feedback vector, or the graph. Records of a detector stand side by side in
  * slabs; a slab is never moved nor given back before close, so a record stays where it is.
  *
  * Thread: one (the shard's) for all functions but hk_sensors_sweep, which a worker may call at the same time. */
@@ -20,7 +20,7 @@ struct hk_sensor {
   struct hk_alert alert;
   uint32_t detector; /* number */
   uint32_t slot;
-  /* then: ring, hk_detector_span() samples; feedback, w samples */
+  /* then: ring, hk_detector_span() samples; feedback, w samples, or for algorithm = graph hk_graph_size() bytes */
 };
 
 /* The points of one sensor in a batch: `first` is the earliest, hk_chains.next leads to the others in order. */
@@ -87,7 +87,7 @@ static inline const struct hk_detector *hk_sensor_detector(const struct hk_senso
   return &s->detectors[sensor->detector];
 }
 
-/* The samples of a record: the ring first, the feedback vector after it. */
+/* The samples of a record: the ring first, the feedback vector or the graph after it. */
 static inline void *hk_sensor_samples(struct hk_sensor *sensor)
 {
   return sensor + 1;

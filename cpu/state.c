@@ -10,7 +10,6 @@
 
 #define VERSION 1
 #define HEADER 16
-#define CHECKSUM 8
 
 struct field {
   size_t offset, size; /* in the struct; 1, 4 or 8 bytes */
@@ -37,7 +36,7 @@ static const struct field alert_fields[] = {
   FIELD(hk_alert, raised),   FIELD(hk_alert, settled),
 };
 
-/* Copies a number of 1, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
+/* Copies a number of 1, 2, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
 static void copy_number(void *to, const void *from, size_t size)
 {
   if (size == 8) {
@@ -50,18 +49,23 @@ static void copy_number(void *to, const void *from, size_t size)
     memcpy(&number, from, 4);
     number = htole32(number);
     memcpy(to, &number, 4);
+  } else if (size == 2) {
+    uint16_t number;
+    memcpy(&number, from, 2);
+    number = htole16(number);
+    memcpy(to, &number, 2);
   } else {
     memcpy(to, from, size);
   }
 }
 
-static uint8_t *put(uint8_t *out, const void *number, size_t size)
+uint8_t *hk_state_put(uint8_t *out, const void *number, size_t size)
 {
   copy_number(out, number, size);
   return out + size;
 }
 
-static const uint8_t *take(const uint8_t *in, void *number, size_t size)
+const uint8_t *hk_state_take(const uint8_t *in, void *number, size_t size)
 {
   copy_number(number, in, size);
   return in + size;
@@ -70,14 +74,14 @@ static const uint8_t *take(const uint8_t *in, void *number, size_t size)
 static uint8_t *put_fields(uint8_t *out, const void *from, const struct field *field, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    out = put(out, (const uint8_t *)from + field[i].offset, field[i].size);
+    out = hk_state_put(out, (const uint8_t *)from + field[i].offset, field[i].size);
   return out;
 }
 
 static const uint8_t *take_fields(const uint8_t *in, void *to, const struct field *field, size_t n)
 {
   for (size_t i = 0; i < n; i++)
-    in = take(in, (uint8_t *)to + field[i].offset, field[i].size);
+    in = hk_state_take(in, (uint8_t *)to + field[i].offset, field[i].size);
   return in;
 }
 
@@ -93,18 +97,25 @@ static size_t fields_size(void)
 
 static void header_write(uint8_t *out, const struct hk_detector *d)
 {
-  memcpy(out, "HKSS\1\0\0\0", 8);
-  static_assert(VERSION == 1, "the version is written above");
-  put(put(out + 8, &d->window, 4), &d->gap, 4);
+  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH;
+  const uint16_t version = VERSION, kind = graph;
+  memcpy(out, "HKSS", 4);
+  hk_state_put(hk_state_put(out + 4, &version, 2), &kind, 2);
+  hk_state_put(hk_state_put(out + 8, &d->window, 4), graph ? &d->resident : &d->gap, 4);
+}
+
+size_t hk_state_head_size(uint32_t count)
+{
+  return HEADER + fields_size() + count * sizeof(float);
 }
 
 size_t hk_state_size(const struct hk_detector *d, uint32_t count)
 {
-  return HEADER + fields_size() + ((size_t)count + d->window) * sizeof(float) + CHECKSUM;
+  return hk_state_head_size(count) + d->window * sizeof(float) + HK_STATE_CHECKSUM;
 }
 
-void hk_state_write(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
-                    const float *ring, const float *feedback)
+uint8_t *hk_state_begin(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
+                        const float *ring)
 {
   const uint32_t span = hk_detector_span(d);
   struct hk_window w = *window;
@@ -114,13 +125,25 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
   at = put_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
   at = put_fields(at, alert, alert_fields, COUNT(alert_fields));
   for (uint32_t i = 0, from = window->count == span ? window->head : 0; i < window->count; i++) {
-    at = put(at, &ring[from], sizeof *ring);
+    at = hk_state_put(at, &ring[from], sizeof *ring);
     from = from + 1 == span ? 0 : from + 1;
   }
-  for (uint32_t i = 0; i < d->window; i++)
-    at = put(at, &feedback[i], sizeof *feedback);
+  return at;
+}
+
+void hk_state_seal(void *out, uint8_t *at)
+{
   const uint64_t checksum = XXH64(out, (size_t)(at - (uint8_t *)out), 0);
-  put(at, &checksum, sizeof checksum);
+  hk_state_put(at, &checksum, sizeof checksum);
+}
+
+void hk_state_write(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
+                    const float *ring, const float *feedback)
+{
+  uint8_t *at = hk_state_begin(out, d, window, alert, ring);
+  for (uint32_t i = 0; i < d->window; i++)
+    at = hk_state_put(at, &feedback[i], sizeof *feedback);
+  hk_state_seal(out, at);
 }
 
 /* Whether a window's numbers are ones that hk_window_take can leave behind. */
@@ -150,38 +173,55 @@ static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
          isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak);
 }
 
+int hk_state_open(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
+                  float *ring, const uint8_t **rest, size_t *rest_size)
+{
+  const uint8_t *at = state;
+  uint8_t header[HEADER];
+  header_write(header, d);
+  if (size < hk_state_head_size(0) + HK_STATE_CHECKSUM || memcmp(at, header, HEADER) != 0)
+    return -EINVAL;
+  *window = (struct hk_window){ 0 };
+  *alert = (struct hk_alert){ 0 };
+  at = take_fields(at + HEADER, window, window_fields, COUNT(window_fields));
+  at = take_fields(at, alert, alert_fields, COUNT(alert_fields));
+  if (window->count > hk_detector_span(d) || size < hk_state_head_size(window->count) + HK_STATE_CHECKSUM)
+    return -EINVAL;
+  uint64_t checksum;
+  hk_state_take((const uint8_t *)state + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
+  if (checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0) || !window_sound(window, d) || !alert_sound(alert, window))
+    return -EINVAL;
+  uint32_t filled = 0;
+  for (uint32_t i = 0; i < window->count; i++) {
+    at = hk_state_take(at, &ring[i], sizeof *ring);
+    filled += hk_sample_filled(ring[i]);
+  }
+  if (!all_finite(ring, window->count) || filled != window->filled)
+    return -EINVAL;
+  *rest = at;
+  *rest_size = size - hk_state_head_size(window->count) - HK_STATE_CHECKSUM;
+  return 0;
+}
+
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback)
 {
-  const uint32_t span = hk_detector_span(d);
-  const uint8_t *at = state;
-  uint8_t header[HEADER];
-  struct hk_window w = { 0 };
-  struct hk_alert a = { 0 };
-  header_write(header, d);
-  if (size < hk_state_size(d, 0) || memcmp(at, header, HEADER) != 0)
+  struct hk_window w;
+  struct hk_alert a;
+  float samples[HK_SPAN_MAX], numbers[HK_WINDOW_MAX];
+  const uint8_t *at;
+  size_t rest;
+  if (hk_state_open(state, size, d, &w, &a, samples, &at, &rest) < 0 || rest != d->window * sizeof *numbers)
     return -EINVAL;
-  at = take_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
-  at = take_fields(at, &a, alert_fields, COUNT(alert_fields));
-  if (w.count > span || size != hk_state_size(d, w.count))
-    return -EINVAL;
-  uint64_t checksum;
-  take((const uint8_t *)state + size - CHECKSUM, &checksum, sizeof checksum);
-  if (checksum != XXH64(state, size - CHECKSUM, 0) || !window_sound(&w, d) || !alert_sound(&a, &w))
-    return -EINVAL;
-  float numbers[HK_SPAN_MAX + HK_WINDOW_MAX];
-  const size_t n = w.count + d->window;
-  uint32_t filled = 0;
   double norm = 0;
-  for (size_t i = 0; i < n; i++) {
-    at = take(at, &numbers[i], sizeof *numbers);
-    filled += i < w.count && hk_sample_filled(numbers[i]);
-    norm += i < w.count ? 0 : (double)numbers[i] * (double)numbers[i];
+  for (uint32_t i = 0; i < d->window; i++) {
+    at = hk_state_take(at, &numbers[i], sizeof *numbers);
+    norm += (double)numbers[i] * (double)numbers[i];
   }
-  if (!all_finite(numbers, n) || filled != w.filled || fabs(norm - 1) > 1e-3)
+  if (!all_finite(numbers, d->window) || fabs(norm - 1) > 1e-3)
     return -EINVAL;
-  memcpy(ring, numbers, w.count * sizeof *ring);
-  memcpy(feedback, numbers + w.count, d->window * sizeof *feedback);
+  memcpy(ring, samples, w.count * sizeof *ring);
+  memcpy(feedback, numbers, d->window * sizeof *feedback);
   *window = w;
   *alert = a;
   return 0;

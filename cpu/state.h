@@ -2,9 +2,9 @@
  *
  * Little-endian, no padding:
  *
- *   magic "HKSS", version u16 (1), 0 u16, window u32, gap u32
+ *   magic "HKSS", version u16 (1), kind u16 (1: algorithm = graph; 0: the others), window u32, gap u32 (graph: resident)
  *   the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
- *   samples: `count` float32, oldest first; feedback: window float32
+ *   samples: `count` float32, oldest first; feedback: window float32 (graph: see graph_state.h)
  *   XXH64 (seed 0) of all before it, u64
  *
  * Samples keep the bit that marks them as filled in. `seen` is on the arrival clock of the one who wrote it.
@@ -32,6 +32,25 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
  * gap, or with numbers that no sensor can have. After an error nothing was written. The state may lie at any address. */
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback);
+
+/* The parts that states of every kind have in common, for graph_state.h. */
+#define HK_STATE_CHECKSUM 8
+
+/* Bytes before the samples' end. */
+size_t hk_state_head_size(uint32_t count);
+/* Writes these and returns where they end. */
+uint8_t *hk_state_begin(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
+                        const float *ring);
+/* Writes the checksum of out..at-1 behind them. */
+void hk_state_seal(void *out, uint8_t *at);
+/* Reads what hk_state_begin has written and tests the checksum. *rest is what stands between the samples and the checksum, *size
+ * how much. ring: room for hk_detector_span(d) samples. 0 or -EINVAL; after an error the contents of all are of no meaning. */
+int hk_state_open(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
+                  float *ring, const uint8_t **rest, size_t *rest_size);
+
+/* A number of 1, 2, 4 or 8 bytes, to or from little-endian. Returns what is behind it. */
+uint8_t *hk_state_put(uint8_t *out, const void *number, size_t size);
+const uint8_t *hk_state_take(const uint8_t *in, void *number, size_t size);
 
 #ifdef __cplusplus
 }

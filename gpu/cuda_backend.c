@@ -379,6 +379,12 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
              config->n_detectors, config->max_sensors);
     return -EINVAL;
   }
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    if (config->detectors[i].algorithm == HK_ALGORITHM_GRAPH) {
+      snprintf(error, size, "a detector with algorithm = graph runs on the CPU alone: set backend = cpu");
+      return -ENOTSUP;
+    }
+  }
   struct cuda_backend *c = calloc(1, sizeof *c);
   if (!c) {
     snprintf(error, size, "no memory for the CUDA backend");

@@ -27,6 +27,7 @@ static const char help_text[] =
     "examples:\n"
     "  hankel replay machine.csv > scores.csv\n"
     "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"
+    "  hankel replay --detector algorithm=graph,window=20 machine.csv | grep '^#event'\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
 struct replay {

@@ -171,7 +171,7 @@ static void messages(void **state)
 {
   (void)state;
   refused("window=3", "window|3|4|1024");
-  refused("algorithm=fft", "algorithm|fft|ika|svd");
+  refused("algorithm=fft", "algorithm|fft|ika|svd|graph");
   refused("present=lanczos", "present|lanczos|ritz|power");
   refused("operator=toeplitz", "operator|toeplitz|hankel|gram");
   refused("scale=all", "scale|all|baseline|none|window");
@@ -244,11 +244,57 @@ static void durations(void **state)
   assert_int_equal(parsed("silent=90").silent, 90000000000);
 }
 
+static void graph(void **state)
+{
+  (void)state;
+  const struct hk_detector d = parsed("algorithm=graph");
+  assert_int_equal(d.algorithm, HK_ALGORITHM_GRAPH);
+  assert_int_equal(d.window, 20);
+  assert_int_equal(d.resident, 1500);
+  assert_int_equal(d.neighbours, 3);
+  assert_true(d.level == 0);
+  assert_int_equal(d.stride, 5);
+  assert_int_equal(d.alert, HK_ALERT_FIXED);
+  assert_true(d.threshold == 0.5f);
+  assert_int_equal(d.hold, 1);
+  assert_int_equal(d.cooldown, 0);
+  assert_int_equal(hk_detector_span(&d), 1503);
+  assert_int_equal(hk_detector_span(&(const struct hk_detector){ .algorithm = HK_ALGORITHM_IKA, .window = 10, .gap = 3, .resident = 9 }), 22);
+  assert_int_equal(parsed("window=120,algorithm=graph").resident, 1800);
+  assert_int_equal(parsed("window=545,algorithm=graph").resident, 6000);
+  assert_int_equal(parsed("algorithm=graph,window=8").stride, 2);
+  (void)parsed("algorithm=graph,window=8,resident=88,neighbours=7,level=1000,alert=off,hold=3,cooldown=91,preset=default");
+  (void)parsed("algorithm=graph,resident=6000,max_fill=64,level=0,alert=0.99,interval=1s,silent=off,fill=linear");
+  refused("algorithm=graph,window=7", "window|7|from 8 to 545|graph");
+  refused("algorithm=graph,window=546", "window|546|from 8 to 545");
+  refused("algorithm=graph,resident=219", "resident|219|11 windows|220");
+  refused("algorithm=graph,resident=6001", "resident|6001|6000");
+  refused("algorithm=graph,neighbours=8", "neighbours|8|7");
+  refused("algorithm=graph,neighbours=0", "neighbours|0|7");
+  refused("algorithm=graph,level=-1", "level|-1|1000");
+  refused("algorithm=graph,cooldown=1504", "cooldown|1504|1503");
+  refused("algorithm=graph,alert=adaptive", "alert|adaptive|graph|0.5");
+  refused("algorithm=graph,alert=1", "alert|below 1");
+  refused("algorithm=graph,preset=paper", "preset|paper|graph");
+  static const char *const others[] = { "gap=9", "rank=2", "krylov=9", "products=6", "present=ritz", "operator=hankel", "scale=none",
+                                        "reorthogonalise=yes", "baseline=4", "min_score=0.1", "clear=0.5", "signal=1", "false_alarms=5" };
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    char text[96], key[64];
+    snprintf(text, sizeof text, "algorithm=graph,%s", others[i]);
+    snprintf(key, sizeof key, "%.*s|graph|leave it out", (int)strcspn(others[i], "="), others[i]);
+    refused(text, key);
+  }
+  refused("resident=1500", "resident|graph");
+  refused("algorithm=svd,neighbours=3", "neighbours|graph");
+  refused("level=0,algorithm=ika", "level|graph");
+}
+
 static void names(void **state)
 {
   (void)state;
   assert_string_equal(hk_algorithm_name(HK_ALGORITHM_IKA), "ika");
   assert_string_equal(hk_algorithm_name(HK_ALGORITHM_SVD), "svd");
+  assert_string_equal(hk_algorithm_name(HK_ALGORITHM_GRAPH), "graph");
   assert_string_equal(hk_algorithm_name(200), "?");
 }
 
@@ -260,6 +306,7 @@ int main(void)
     cmocka_unit_test(whole_ranges),     cmocka_unit_test(real_ranges),
     cmocka_unit_test(messages),         cmocka_unit_test(refused_leaves_the_result),
     cmocka_unit_test(durations),        cmocka_unit_test(names),
+    cmocka_unit_test(graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

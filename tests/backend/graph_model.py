@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""algorithm = graph, as cpu/MATHEMATICS.md defines it, in numpy and with no care for speed: writes what test_graph_recordings.py
+compares with. Shares no code with what is tested.
+
+    graph_model.py > ../data/expected_graph.txt
+
+Needs numpy. Recordings are taken as samples one interval apart, whatever their times say."""
+import csv
+import os
+import sys
+
+import numpy as np
+
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
+CASES = [  # recording, detector keys
+    ('CBF.txt', dict(window=20)),
+    ('CBF.txt', dict(window=20, level=0.1)),
+    ('Coffee.txt', dict(window=10)),
+    ('Coffee.txt', dict(window=10, neighbours=5, stride=1)),
+    ('Lightning2.txt', dict(window=20)),
+    ('Lightning2.txt', dict(window=16, resident=300, neighbours=2, alert=0.4)),
+    ('ec2_request_latency_system_failure.csv', dict(window=20)),
+    ('machine_temperature_system_failure.csv', dict(window=20)),
+    ('machine_temperature_system_failure.csv', dict(window=50, resident=1000, level=0.1)),
+]
+
+
+def values(recording):
+    with open(os.path.join(DATA, recording)) as f:
+        if recording.endswith('.txt'):
+            return np.array([float(line) for line in f if line.strip()])
+        return np.array([float(row['value']) for row in csv.DictReader(f)])
+
+
+def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=0.5):
+    """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
+    w, k, max_fill = window, neighbours, 3
+    stride = stride or w // 4
+    x = x - x[0]
+    nodes, shortest, unit = len(x) - w + 1, 5 * w, 16 * (w / 10) ** 0.15
+    pieces = np.lib.stride_tricks.sliding_window_view(x, w)
+    mean, spread = pieces.mean(axis=1), np.zeros(nodes)
+    near, who = np.full((nodes, k), -np.inf), np.full((nodes, k), -1)
+    low, alerts, scores = 0, [], {}
+    for c in range(nodes):
+        end = c + w
+        if c % w == 0:
+            measured = x[max(0, end - resident - max_fill):end].std()
+        own = pieces[c].std()
+        running = max(measured, own, abs(mean[c]) * 2.0**-20, 2.0**-100)
+        spread[c] = max(own, 1e-3 * running, abs(mean[c]) * 2.0**-20, 2.0**-100)
+        low = max(low, c - (resident - w) + 1)
+        others = np.arange(low, c - w // 2 + 1)
+        if len(others):
+            like = pieces[others] @ (pieces[c] - mean[c]) / (w * spread[others] * spread[c])
+            like -= 0.2 * np.log(spread[others] / spread[c]) ** 2 + level * ((mean[others] - mean[c]) / running) ** 2
+            order = np.argsort(-like, kind='stable')[:k]
+            near[c, :len(order)], who[c, :len(order)] = like[order], others[order]
+            for at in np.nonzero(like > near[others, -1])[0]:
+                j, place = others[at], int(np.sum(near[others[at]] >= like[at]))
+                near[j] = np.insert(near[j], place, like[at])[:k]
+                who[j] = np.insert(who[j], place, c)[:k]
+        live = c - low + 1
+        if (c + 1) % stride or live < 2 * shortest:
+            continue
+        own = np.arange(live)
+        middle = np.sort(who[low:c + 1], axis=1)[:, k - (k + 1) // 2] - low
+        best = (-1, 0, 0)
+        for s in range(shortest, live - shortest + 1):
+            called = middle >= s
+            truly = own >= s
+            right, crossing = np.sum(called & truly), np.sum(called & ~truly)
+            left, wrong = s - crossing, crossing + np.sum(~called & truly)
+            f1 = left / (2 * left + wrong + 1e-9) + right / (2 * right + wrong + 1e-9)
+            if f1 > best[0]:
+                best = (f1, s, right, crossing)
+        _, s, right, crossing = best
+        share = (right + crossing) / live
+        z = (right / (live - s) - crossing / s) / np.sqrt(share * (1 - share) * (1 / s + 1 / (live - s)) + 1e-9)
+        scores[end - 1] = max(z, 0) / (max(z, 0) + unit)
+        if z * (1 - alert) > unit * alert:
+            alerts.append((end - 1, low + s))
+            low += s
+            for i in range(low, c + 1):
+                kept = who[i] >= low
+                n = int(kept.sum())
+                near[i, :n], who[i, :n] = near[i, kept], who[i, kept]
+                near[i, n:], who[i, n:] = -np.inf, -1
+    return alerts, scores
+
+
+def main():
+    print('# recording | detector keys | alerts, point:change | scores, their mean and their largest')
+    for recording, keys in CASES:
+        alerts, scores = model(values(recording), **keys)
+        text = ','.join(f'{name}={value}' for name, value in keys.items())
+        found = ' '.join(f'{at}:{change}' for at, change in alerts)
+        numbers = list(scores.values())
+        print(f'{recording} | {text} | {found} | {len(numbers)} {np.mean(numbers):.7f} {np.max(numbers):.7f}', flush=True)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,476 @@
+/* algorithm = graph: what a backend promises whatever the signal is. The same points give the same results bit for bit however
+ * they are cut into batches, whatever the number of threads, and through an export and import; what the float32 backend finds is
+ * what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are refused or
+ * harmless. Whole recordings are held against an independent program in test_graph_recordings.py. Argument: BACKEND. */
+#include "tests/backend/harness.h"
+
+#include "cpu/graph.h"
+#include "gpu/cuda.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include <cmocka.h>
+
+static const struct backend_kind *kind;
+
+/* Short ones, so that the columns wrap and segments begin anew; the last is over a slab of memory. */
+static const char *const detector_texts[] = {
+  "algorithm=graph,window=8,resident=88,interval=1s",
+  "algorithm=graph,window=10,resident=200,level=0.1,neighbours=5,interval=1s",
+  "algorithm=graph,window=9,resident=300,fill=linear,max_fill=5,stride=1,alert=0.3,neighbours=2,hold=2",
+  "algorithm=graph,window=17,resident=257,stride=7,alert=off,neighbours=1,interval=1s",
+  "algorithm=graph,window=21,alert=0.4,cooldown=30,neighbours=7,interval=1s",
+  "algorithm=graph,window=16,resident=6000,max_fill=64,interval=1s",
+};
+#define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
+#define SENSORS (DETECTORS * SIGNALS)
+#define POINTS 1200
+
+struct road {
+  struct hk_detector detector[DETECTORS];
+  struct points points;
+  struct results expected; /* large batches, the kind's own number of threads */
+};
+
+static struct hk_detector parsed(const char *text)
+{
+  struct hk_detector d;
+  char error[256];
+  if (hk_detector_parse(text, &d, error, sizeof error) != 0)
+    fail_msg("%s: %s", text, error);
+  return d;
+}
+
+/* A backend with all sensors of the road bound; the sensor of series i has slot `last - i` where last is given. */
+static struct hk_backend *road_open(const struct road *r, const struct backend_kind *how, uint32_t last)
+{
+  struct hk_backend *b = backend_open(how, r->detector, DETECTORS, SENSORS);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    sensor_add(b, last ? last - i : i, i % DETECTORS, i);
+  return b;
+}
+
+static struct results road_run(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random)
+{
+  struct hk_backend *b = road_open(r, how, 0);
+  struct results results = results_new(r->points.n);
+  feed(b, &r->points, 0, r->points.n, cut, random, &results);
+  b->ops->close(b);
+  return results;
+}
+
+static int set_up(void **state)
+{
+  static struct road r;
+  struct series series[SENSORS];
+  for (uint32_t i = 0; i < DETECTORS; i++)
+    r.detector[i] = parsed(detector_texts[i]);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    series[i] = series_new(i / DETECTORS, i, POINTS);
+  r.points = points_mix(series, SENSORS, 7);
+  for (uint32_t i = 0; i < SENSORS; i++)
+    series_free(&series[i]);
+  r.expected = road_run(&r, kind, 5000, 0);
+  *state = &r;
+  return 0;
+}
+
+static int tear_down(void **state)
+{
+  struct road *r = *state;
+  points_free(&r->points);
+  results_free(&r->expected);
+  return 0;
+}
+
+static void check_same(const struct road *r, const struct backend_kind *how, uint32_t cut, uint64_t random, const char *what)
+{
+  struct results got = road_run(r, how, cut, random);
+  results_same(&r->expected, &got, &r->points, what);
+  results_free(&got);
+}
+
+static void cuts_do_not_show(void **state)
+{
+  check_same(*state, kind, 700, 2, "batches of 1 to 700");
+  check_same(*state, kind, 40, 1, "batches of 1 to 40");
+  check_same(*state, kind, SENSORS * POINTS, 0, "as large as can be");
+}
+
+static void threads_do_not_show(void **state)
+{
+  for (uint32_t threads = 1; threads <= 5; threads += 2) {
+    const struct backend_kind how = { kind->name, kind->open, threads };
+    check_same(*state, &how, 5000, 0, "another number of threads");
+  }
+}
+
+static void *exported(struct hk_backend *b, uint32_t slot, int64_t *size)
+{
+  *size = b->ops->export_(b, slot, NULL, 0);
+  assert_true(*size > 0);
+  void *bytes = malloc((size_t)*size);
+  assert_non_null(bytes);
+  assert_int_equal(b->ops->export_(b, slot, bytes, (size_t)*size), *size);
+  return bytes;
+}
+
+/* Moves the sensors from one backend to another, to other slots, three times in the course of their points. */
+static void state_goes_on(void **state)
+{
+  const struct road *r = *state;
+  struct results got = results_new(r->points.n);
+  struct points p = r->points;
+  p.slot = malloc(p.n * sizeof *p.slot);
+  assert_non_null(p.slot);
+  memcpy(p.slot, r->points.slot, p.n * sizeof *p.slot);
+  struct hk_backend *from = road_open(r, kind, 0);
+  for (uint32_t part = 0; part < 4; part++) {
+    feed(from, &p, part * (p.n / 4), part == 3 ? p.n : (part + 1) * (p.n / 4), 1000, 0, &got);
+    struct hk_backend *to = road_open(r, kind, part % 2 == 0 ? SENSORS - 1 : 0);
+    for (uint32_t i = 0; i < SENSORS; i++) {
+      int64_t size;
+      void *bytes = exported(from, i, &size);
+      assert_int_equal(to->ops->import_(to, SENSORS - 1 - i, bytes, (size_t)size), 0);
+      free(bytes);
+    }
+    from->ops->close(from);
+    from = to;
+    for (uint32_t i = 0; i < p.n; i++)
+      p.slot[i] = SENSORS - 1 - p.slot[i];
+  }
+  from->ops->close(from);
+  for (uint32_t i = 0; i < got.n_events; i++)
+    got.event[i].slot = r->points.slot[got.event[i].index];
+  if (strcmp(kind->name, "reference") != 0) /* which rounds to float32 */
+    results_same(&r->expected, &got, &r->points, "moved in the middle");
+  results_free(&got);
+  free(p.slot);
+}
+
+/* Signals in which no two subsequences are as alike as rounding can tell. Of the others only the promises above hold: which of
+ * two neighbours that are equally near is taken is decided by rounding. */
+static bool decided(enum signal signal)
+{
+  switch (signal) {
+  case SIGNAL_QUANTISED:
+  case SIGNAL_UNDERTONE:
+  case SIGNAL_PURE:
+  case SIGNAL_CONSTANT:
+  case SIGNAL_TINY:
+  case SIGNAL_DENORMAL:
+    return false;
+  default:
+    return true;
+  }
+}
+
+static void results_are_those_of_the_reference(void **state)
+{
+  const struct road *r = *state;
+  struct results want = road_run(r, backend_kind("reference"), 5000, 0);
+  uint32_t scores = 0, differ = 0, raised = 0, missed = 0, j = 0;
+  for (uint32_t i = 0; i < r->points.n; i++) {
+    const float a = want.score[i], b = r->expected.score[i];
+    if (!decided(r->points.slot[i] / DETECTORS))
+      continue;
+    scores += !isnan(a);
+    differ += isnan(a) != isnan(b) || fabsf(a - b) > 0.02f;
+  }
+  for (uint32_t i = 0; i < want.n_events; i++) {
+    const struct hk_event *x = &want.event[i], *y = r->expected.event;
+    if (!decided(x->slot / DETECTORS) || x->kind != HK_EVENT_RAISED)
+      continue;
+    raised++;
+    for (j = 0; j < r->expected.n_events; j++) {
+      if (y[j].slot == x->slot && y[j].kind == x->kind && llabs(y[j].instant - x->instant) <= 3 * (int64_t)TEST_INTERVAL &&
+          llabs(y[j].time - x->time) <= 20 * (int64_t)TEST_INTERVAL)
+        break;
+    }
+    missed += j == r->expected.n_events;
+  }
+  print_message("# %u of %u scores differ; %u of %u alerts are not found\n", differ, scores, missed, raised);
+  assert_true(scores > 10000 && raised > 20);
+  assert_true(differ * 200 < scores && missed * 20 <= raised);
+  results_free(&want);
+}
+
+/* One sensor of a detector, fed a series a point at a time in batches of 64. */
+static struct results run_one(const struct hk_detector *d, const struct backend_kind *how, const struct series *series,
+                              struct points *p)
+{
+  struct hk_backend *b = backend_open(how, d, 1, 1);
+  *p = points_mix(series, 1, 1);
+  struct results results = results_new(p->n);
+  sensor_add(b, 0, 0, 1);
+  feed(b, p, 0, p->n, 64, 0, &results);
+  b->ops->close(b);
+  return results;
+}
+
+/* A value far beyond all others, or a stretch that is, is forgotten once it has left what is resident: the scores are then those
+ * that the same points give after a hole, where all is new. */
+static void outliers_are_forgotten(void **state)
+{
+  (void)state;
+  static const double sizes[] = { 1e3, 1e6, 1e15, 1e29 };
+  const struct hk_detector d = parsed("algorithm=graph,window=10,resident=200,level=0.1,interval=1s,alert=off");
+  for (uint32_t c = 0; c < 2 * sizeof sizes / sizeof *sizes; c++) {
+    struct series loud = series_new(SIGNAL_SINE, 3, 2000), plain = series_new(SIGNAL_SINE, 3, 2000);
+    const uint32_t length = c % 2 ? 90 : 1;
+    for (uint32_t i = 600; i < 600 + length; i++)
+      loud.value[i] *= sizes[c / 2];
+    struct points p, q;
+    struct results got = run_one(&d, kind, &loud, &p), want = run_one(&d, backend_kind("reference"), &plain, &q);
+    uint32_t scores = 0, differ = 0;
+    for (uint32_t i = 600 + length + 3 * hk_detector_span(&d); i < p.n; i++) {
+      scores += !isnan(want.score[i]);
+      differ += isnan(want.score[i]) != isnan(got.score[i]) || fabsf(want.score[i] - got.score[i]) > 0.01f;
+    }
+    assert_true(scores > 100);
+    if (differ > 0)
+      fail_msg("%u points of size %g: %u of %u scores afterwards differ", length, sizes[c / 2], differ, scores);
+    points_free(&p);
+    points_free(&q);
+    results_free(&got);
+    results_free(&want);
+    series_free(&loud);
+    series_free(&plain);
+  }
+}
+
+/* Where a sensor stands, and in what unit it is told, changes no alert. */
+static void units_do_not_matter(void **state)
+{
+  (void)state;
+  static const struct {
+    double factor, offset;
+  } units[] = { { 1, 0 }, { 1, 1e6 }, { -3, 1e3 }, { 1e-25, 0 }, { 1e28, 0 } };
+  const struct hk_detector d = parsed("algorithm=graph,window=12,resident=500,interval=1s");
+  struct results first = { 0 };
+  for (uint32_t c = 0; c < sizeof units / sizeof *units; c++) {
+    struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+    for (uint32_t i = 0; i < series.n; i++)
+      series.value[i] = series.value[i] * units[c].factor + units[c].offset;
+    struct points p;
+    struct results got = run_one(&d, kind, &series, &p);
+    if (c == 0)
+      first = got;
+    assert_int_equal(got.n_events, first.n_events);
+    assert_true(got.n_events >= 2);
+    for (uint32_t i = 0; i < got.n_events; i++) {
+      assert_int_equal(got.event[i].kind, first.event[i].kind);
+      assert_true(llabs(got.event[i].instant - first.event[i].instant) <= 3 * (int64_t)TEST_INTERVAL);
+      assert_true(llabs(got.event[i].time - first.event[i].time) <= 6 * (int64_t)TEST_INTERVAL);
+    }
+    if (c > 0)
+      results_free(&got);
+    points_free(&p);
+    series_free(&series);
+  }
+  results_free(&first);
+}
+
+/* A change of frequency in the middle of `after` noise: raised soon after it, at an instant close to it, with the levels on
+ * either side; cleared when the new segment is as long as two shortest ones; scores stop meanwhile. */
+static void a_change_is_one_alert(void **state)
+{
+  (void)state;
+  const struct hk_detector d = parsed("algorithm=graph,window=12,resident=600,interval=1s");
+  const uint32_t n = 2000, warm = 11 * d.window - 1;
+  struct series series = series_new(SIGNAL_FREQUENCY, 5, n);
+  const int64_t change = series.time[n / 2 + 1];
+  for (uint32_t i = n / 2 + 1; i < n; i++)
+    series.value[i] += 40;
+  struct points p;
+  struct results got = run_one(&d, kind, &series, &p);
+  assert_int_equal(got.n_events, 2);
+  const struct hk_event *raised = &got.event[0], *cleared = &got.event[1];
+  assert_int_equal(raised->kind, HK_EVENT_RAISED);
+  assert_int_equal(raised->number, 1);
+  assert_true(raised->time == p.time[raised->index] && raised->time > change && raised->time < change + 200ll * TEST_INTERVAL);
+  assert_true(llabs(raised->instant - change) <= 5 * 12 * (int64_t)TEST_INTERVAL);
+  assert_true(raised->from < raised->instant && raised->from >= raised->time - 600ll * TEST_INTERVAL);
+  assert_true(raised->score > 0.5f && raised->score == got.score[raised->index]);
+  assert_true(fabs(raised->before) < 2.5 && raised->after > 10 && raised->after < 41);
+  assert_int_equal(cleared->kind, HK_EVENT_CLEARED);
+  assert_int_equal(cleared->number, 1);
+  assert_true(cleared->instant == raised->instant && cleared->score == raised->score);
+  for (uint32_t i = 0; i < n; i++) {
+    const bool fresh = i < warm || (i > raised->index && i <= cleared->index);
+    assert_int_equal(got.state[i], i + 1 < warm || (i >= raised->index && i <= cleared->index && i != raised->index)
+                                       ? HK_STATE_WARMING
+                                       : HK_STATE_OK);
+    assert_true(!fresh || i + 1 == warm || isnan(got.score[i]));
+    assert_true(isnan(got.score[i]) || (got.score[i] >= 0 && got.score[i] < 1));
+    assert_true(isnan(got.score[i]) || i == raised->index || got.score[i] <= 0.5f);
+  }
+  points_free(&p);
+  results_free(&got);
+  series_free(&series);
+}
+
+/* alert = off: scores, and nothing is ever dropped; a higher threshold raises later. */
+static void thresholds(void **state)
+{
+  (void)state;
+  static const char *const texts[] = { "alert=off", "alert=0.3", "alert=0.5", "alert=0.55", "alert=0.5,hold=4" };
+  uint32_t first[5] = { 0 };
+  for (uint32_t c = 0; c < 5; c++) {
+    char text[128];
+    snprintf(text, sizeof text, "algorithm=graph,window=12,resident=600,interval=1s,%s", texts[c]);
+    const struct hk_detector d = parsed(text);
+    struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+    struct points p;
+    struct results got = run_one(&d, kind, &series, &p);
+    assert_true(c == 0 ? got.n_events == 0 : got.n_events >= 2);
+    first[c] = c == 0 ? 0 : got.event[0].index;
+    float top = 0;
+    for (uint32_t i = 0; i < p.n; i++)
+      top = got.score[i] > top ? got.score[i] : top;
+    assert_true(top > 0.58f || c > 0);
+    points_free(&p);
+    results_free(&got);
+    series_free(&series);
+  }
+  assert_true(first[1] < first[2] && first[2] < first[3]);
+  assert_int_equal(first[4], first[2] + 3 * 3); /* stride w / 4 = 3 */
+}
+
+/* States that are none are refused and change nothing; ones made up, with a good checksum, do no harm. */
+static void bad_states(void **state)
+{
+  (void)state;
+  const struct hk_detector detectors[] = { parsed("algorithm=graph,window=10,resident=200,interval=1s"),
+                                           parsed("algorithm=graph,window=10,resident=201,interval=1s"),
+                                           parsed("algorithm=graph,window=10,resident=200,neighbours=4,interval=1s"),
+                                           parsed("algorithm=graph,window=10,resident=200,level=1,interval=1s"),
+                                           parsed("algorithm=ika,window=10,gap=200,interval=1s") };
+  struct hk_backend *b = backend_open(kind, detectors, 5, 6);
+  struct series series = series_new(SIGNAL_SINE, 1, 700);
+  struct points p = points_mix(&series, 1, 1);
+  struct results results = results_new(p.n);
+  for (uint32_t i = 0; i < 6; i++)
+    sensor_add(b, i, i < 5 ? i : 0, 1);
+  feed(b, &p, 0, 400, 64, 0, &results);
+  int64_t size, again;
+  uint8_t *bytes = exported(b, 0, &size), *other;
+  for (uint32_t i = 1; i < 5; i++)
+    assert_int_equal(b->ops->import_(b, i, bytes, (size_t)size), -EINVAL);
+  other = exported(b, 4, &again);
+  assert_int_equal(b->ops->import_(b, 0, other, (size_t)again), -EINVAL);
+  free(other);
+  uint64_t random = 1;
+  for (uint32_t trial = 0; trial < 3000; trial++) {
+    uint8_t *bad = malloc((size_t)size); /* its own, so that a sanitizer sees every byte */
+    assert_non_null(bad);
+    memcpy(bad, bytes, (size_t)size);
+    const size_t length = trial % 3 == 0 ? test_random(&random) % (uint64_t)size : (size_t)size;
+    const size_t head = trial % 2 ? 700 : (size_t)size;
+    bad[test_random(&random) % (length < head ? length + 1 : head)] ^= (uint8_t)(1 + test_random(&random) % 255);
+    if (trial % 3 == 2) { /* made up */
+      const uint64_t checksum = XXH64(bad, length - 8, 0);
+      memcpy(bad + length - 8, &checksum, 8);
+    }
+    const int status = b->ops->import_(b, 5, bad, length);
+    free(bad);
+    assert_true(status == -EINVAL || (status == 0 && trial % 3 == 2));
+    if (status == 0) {
+      struct points few = p;
+      uint32_t slots[40];
+      int64_t times[40];
+      for (uint32_t i = 0; i < 40; i++) {
+        slots[i] = 5;
+        times[i] = p.time[400 + i];
+      }
+      few.slot = slots;
+      few.time = times;
+      few.value = p.value + 400;
+      few.slots = 6;
+      few.n = 40;
+      struct results ignored = results_new(40);
+      feed(b, &few, 0, 40, 64, 0, &ignored);
+      results_free(&ignored);
+    }
+  }
+  other = exported(b, 0, &again); /* the sensor that was refused a state goes on as it was */
+  assert_int_equal(again, size);
+  assert_memory_equal(other, bytes, (size_t)size);
+  free(other);
+  free(bytes);
+  b->ops->close(b);
+  points_free(&p);
+  results_free(&results);
+  series_free(&series);
+}
+
+/* Memory is told before it is taken, and refused when it is too much. */
+static void memory_is_told(void **state)
+{
+  (void)state;
+  const struct hk_detector detectors[] = { parsed("algorithm=graph,window=20"),
+                                           parsed("algorithm=graph,window=16,resident=6000") };
+  for (uint32_t i = 0; i < 2; i++) {
+    struct hk_backend_config config = { .detectors = detectors, .n_detectors = 2, .max_sensors = 100, .threads = 1 };
+    struct hk_backend *b;
+    char error[256];
+    assert_int_equal(kind->open(&b, &config, error, sizeof error), 0);
+    const uint64_t need = b->ops->need(b, i, 10), numbers = strcmp(kind->name, "reference") == 0 ? 8 : 4;
+    assert_true(need >= 10 * detectors[i].resident * 9 * numbers && need <= 16 * detectors[i].resident * 12 * numbers + 600000);
+    b->ops->close(b);
+    config.memory = need;
+    assert_int_equal(kind->open(&b, &config, error, sizeof error), 0);
+    for (uint32_t slot = 0; slot < 10; slot++)
+      assert_int_equal(b->ops->add(b, slot, i, 1), 0);
+    uint32_t more = 10;
+    while (more < 100 && b->ops->add(b, more, i, 1) == 0)
+      more++;
+    assert_true(more < 14);
+    assert_int_equal(b->ops->add(b, more, i, 1), HK_FULL);
+    b->ops->close(b);
+  }
+}
+
+/* And says what to do, where there is a GPU as where there is none. */
+static void the_gpu_refuses(void **state)
+{
+  (void)state;
+  const struct hk_detector detectors[] = { parsed(""), parsed("algorithm=graph") };
+  const struct hk_backend_config config = { .detectors = detectors, .n_detectors = 2, .max_sensors = 1 };
+  struct hk_backend *b;
+  char error[256] = "";
+  const int status = hk_cuda_open(&b, &config, error, sizeof error);
+  assert_true(status == -ENOTSUP || status == -ENODEV);
+  assert_non_null(strstr(error, "cpu"));
+}
+
+int main(int argc, char **argv)
+{
+  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
+    fprintf(stderr, "usage: %s cpu|reference\n", argv[0]);
+    return 2;
+  }
+  if (!backend_present(kind))
+    return 0;
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(cuts_do_not_show),
+    cmocka_unit_test(threads_do_not_show),
+    cmocka_unit_test(state_goes_on),
+    cmocka_unit_test(results_are_those_of_the_reference),
+    cmocka_unit_test(outliers_are_forgotten),
+    cmocka_unit_test(units_do_not_matter),
+    cmocka_unit_test(a_change_is_one_alert),
+    cmocka_unit_test(thresholds),
+    cmocka_unit_test(bad_states),
+    cmocka_unit_test(memory_is_told),
+    cmocka_unit_test(the_gpu_refuses),
+  };
+  return cmocka_run_group_tests_name("graph", tests, set_up, tear_down);
+}
