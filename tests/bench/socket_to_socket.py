@@ -57,12 +57,14 @@ def line(bench):
 
 
 def udp(bench):
-    rate = size(bench, 20e6, 20000)
-    yield bench.run('udp, 59 points a datagram', [feed(bench, protocol='binary-udp', frame=59, rate=rate)], fill=3)
+    for rate in size(bench, (20e6, 50e6), (20000,)):
+        yield bench.run(f'udp, 59 points a datagram, {rate * 1e-6:g} M/s', [feed(bench, protocol='binary-udp', frame=59, rate=rate)], fill=3)
 
 
 def udp_flood(bench):
-    yield bench.run('udp, flooded', [feed(bench, protocol='binary-udp', frame=59)], fill=3)
+    """Faster than it can be taken: what is lost is counted."""
+    for frame in 59, 1:
+        yield bench.run(f'udp, flooded, {frame} points a datagram', [feed(bench, protocol='binary-udp', frame=frame)], fill=3)
 
 
 def udp_single(bench):
