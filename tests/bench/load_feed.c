@@ -1,6 +1,7 @@
 /* The load generator of the socket-to-socket benches: K connections over T threads feed S sensors, tick after tick.
  *
- *   load_feed --port P --sensors 1000000 --connections 16 --threads 4 --warm 288 --seconds 3 [--rate POINTS/S] [--points udp ...]
+ *   load_feed --port P --sensors 1000000 --connections 16 --threads 4 --warm 288 --seconds 3 [--rate POINTS/S] [--protocol line
+ * ...]
  *
  *   connect and register -> `warm` ticks as fast as they go, over TCP, with times before --mark -> a line on standard input
  *   -> points with times after --mark for so many seconds, whole ticks of each connection -> BYE, FAREWELL
@@ -22,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -33,13 +33,11 @@
 #define SPIN 60000 /* ns before a frame is due from which on the clock is looked at without a pause */
 #define HOUR 3600000000000
 
-enum points_over { OVER_TCP, OVER_UDP };
-
 struct settings {
   int64_t port, udp, line, line_udp; /* of the daemon's listeners; those that are not used may be 0 */
   const char *protocol;              /* binary, binary-udp, line, line-udp */
   const char *prefix, *layout, *ticks;
-  int64_t sensors, connections, threads, frame, burst, warm, warm_frame, warm_step, buffer, mark, seed;
+  int64_t sensors, connections, threads, frame, burst, warm, warm_frame, warm_step, buffer, mark;
   double seconds, rate;
 };
 
@@ -52,26 +50,30 @@ struct connection {
   size_t start, size;
 };
 
+/* What all threads share; made before they start. */
+struct load {
+  struct settings settings;
+  struct maker warm_maker, maker;
+  uint32_t *handles;
+  bool over_udp;
+  uint64_t frames_a_tick; /* of all threads, as many of each as of the one that has the most */
+  pthread_barrier_t barrier;
+  int64_t begin_at; /* ns, wall clock; set before the last barrier */
+};
+
 struct feeder {
-  const struct settings *settings;
+  struct load *load;
   pthread_t thread;
   uint32_t number;
   struct connection *connections;
   uint32_t n;
-  uint64_t frames_a_tick, frames_before, frames_of_all; /* of its connections, of feeders before it, of all */
-  uint64_t warmed, sent;                                /* points */
-  int64_t begun, ended;                                 /* ns, wall clock: of the measured part */
+  uint64_t frames_a_tick; /* of its connections */
+  uint64_t warmed, sent;  /* points */
+  int64_t begun, ended;   /* ns, wall clock: of the measured part */
   struct hk_histogram late;
 };
 
-/* Shared by all threads; only read once made. */
-static struct maker warm_maker, maker;
-static uint32_t *handles;
-static bool over_udp;
-static pthread_barrier_t barrier;
-static int64_t begin_at; /* ns, wall clock; set before the last barrier */
-
-static void register_sensors(struct connection *c, const char *prefix)
+static void register_sensors(const struct load *l, struct connection *c)
 {
   uint8_t *bytes = need(malloc(NAMES_AT_ONCE * 32 + 64));
   struct hk_string *names = need(malloc(NAMES_AT_ONCE * sizeof *names));
@@ -82,7 +84,7 @@ static void register_sensors(struct connection *c, const char *prefix)
     struct hk_frame f;
     struct hk_list list;
     for (uint32_t i = 0; i < n; i++) {
-      name_of(prefix, c->group.first + at + i, text[i]);
+      name_of(l->settings.prefix, c->group.first + at + i, text[i]);
       names[i] = hk_string(text[i]);
     }
     if (hk_register_write(&w, 1, n, names) != 0)
@@ -96,7 +98,7 @@ static void register_sensors(struct connection *c, const char *prefix)
       hk_registered_next(&list, &handle, &reason);
       if (reason != 0)
         die("sensor %s was refused: %s", text[i], hankel_refusal_name((int)reason));
-      handles[c->group.first + at + i] = handle;
+      l->handles[c->group.first + at + i] = handle;
     }
   }
   free(bytes);
@@ -104,23 +106,24 @@ static void register_sensors(struct connection *c, const char *prefix)
   free(text);
 }
 
-static void open_connection(struct connection *c, const struct settings *s)
+static void open_connection(const struct load *l, struct connection *c)
 {
+  const struct settings *s = &l->settings;
   const int buffer = (int)s->buffer;
   c->udp = -1;
-  if (maker.lines)
+  if (l->maker.lines)
     c->peer.fd = dial((uint16_t)s->line, SOCK_STREAM);
   else
     peer_open(&c->peer, (uint16_t)s->port);
   if (buffer > 0 && setsockopt(c->peer.fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) != 0)
     die("SO_SNDBUF: %s", strerror(errno));
-  if (over_udp)
-    c->udp = dial((uint16_t)(maker.lines ? s->line_udp : s->udp), SOCK_DGRAM);
-  if (!maker.lines)
-    register_sensors(c, s->prefix);
+  if (l->over_udp)
+    c->udp = dial((uint16_t)(l->maker.lines ? s->line_udp : s->udp), SOCK_DGRAM);
+  if (!l->maker.lines)
+    register_sensors(l, c);
 }
 
-/* Fills the connection's buffer with frames up to `burst` bytes, at least one; whole ticks end it when `last`. */
+/* Fills the connection's buffer with frames up to `burst` bytes, at least one, and none beyond `ticks`. */
 static void fill(struct connection *c, const struct maker *m, struct scratch *scratch, size_t burst, int64_t base, int64_t step,
                  uint32_t ticks)
 {
@@ -178,11 +181,12 @@ static void flood(struct feeder *f, const struct maker *m, struct scratch *scrat
 }
 
 /* One datagram at the end of the bundle; returns its points. */
-static uint32_t add_datagram(struct connection *c, struct scratch *scratch, int64_t time, uint8_t *out, struct iovec *part)
+static uint32_t add_datagram(const struct maker *m, struct connection *c, struct scratch *scratch, int64_t time, uint8_t *out,
+                             struct iovec *part)
 {
   const struct place place = { c->peer.feed, c->datagrams + 1, c->datagram_points };
   size_t size;
-  const uint32_t n = make_points(&maker, scratch, &c->group, time, place, out, &size);
+  const uint32_t n = make_points(m, scratch, &c->group, time, place, out, &size);
   *part = (struct iovec){ out, size };
   c->datagrams++;
   c->datagram_points += n;
@@ -202,7 +206,8 @@ static void send_datagrams(struct connection *c, struct mmsghdr *messages, uint3
 
 static void flood_datagrams(struct feeder *f, struct scratch *scratch, int64_t base, int64_t until)
 {
-  const size_t room = make_room(&maker);
+  const struct maker *m = &f->load->maker;
+  const size_t room = make_room(m);
   uint8_t *bytes = need(malloc(DATAGRAMS * room));
   struct iovec parts[DATAGRAMS];
   struct mmsghdr messages[DATAGRAMS];
@@ -213,7 +218,7 @@ static void flood_datagrams(struct feeder *f, struct scratch *scratch, int64_t b
       do {
         uint32_t n = 0;
         while (n < DATAGRAMS && !(late && c->group.next == 0)) {
-          add_datagram(c, scratch, base + STEP * (int64_t)c->group.tick, bytes + n * room, &parts[n]);
+          add_datagram(m, c, scratch, base + STEP * (int64_t)c->group.tick, bytes + n * room, &parts[n]);
           messages[n] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &parts[n], .msg_iovlen = 1 } };
           n++;
         }
@@ -238,11 +243,13 @@ static void wait_until(int64_t due)
 /* Every frame at its instant. */
 static void pace(struct feeder *f, struct scratch *scratch, int64_t begin, int64_t until)
 {
-  const struct settings *s = f->settings;
-  const double frame_time = (double)s->sensors / s->rate * 1e9 / (double)f->frames_of_all;
-  uint8_t *bytes = need(malloc(make_room(&maker)));
+  const struct load *l = f->load;
+  const struct settings *s = &l->settings;
+  const struct maker *m = &l->maker;
+  const double frame_time = (double)s->sensors / s->rate * 1e9 / (double)l->frames_a_tick;
+  uint8_t *bytes = need(malloc(make_room(m)));
   for (uint64_t tick = 0;; tick++) {
-    uint64_t frame = tick * f->frames_of_all + f->number;
+    uint64_t frame = tick * l->frames_a_tick + f->number;
     if (begin + (int64_t)((double)frame * frame_time) >= until)
       break;
     for (uint32_t i = 0; i < f->n; i++) {
@@ -253,12 +260,12 @@ static void pace(struct feeder *f, struct scratch *scratch, int64_t begin, int64
         struct iovec part;
         wait_until(due);
         hk_histogram_add(&f->late, now_wall() - due, 1);
-        if (over_udp) {
-          add_datagram(c, scratch, due, bytes, &part);
+        if (l->over_udp) {
+          add_datagram(m, c, scratch, due, bytes, &part);
           struct mmsghdr message = { .msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 } };
           send_datagrams(c, &message, 1);
         } else {
-          c->points += make_points(&maker, scratch, &c->group, due, (struct place){ 0 }, bytes, &part.iov_len);
+          c->points += make_points(m, scratch, &c->group, due, (struct place){ 0 }, bytes, &part.iov_len);
           send_all(c->peer.fd, bytes, part.iov_len);
         }
       } while (c->group.next != 0);
@@ -282,13 +289,13 @@ static void finish(struct feeder *f)
   for (uint32_t i = 0; i < f->n; i++) {
     struct connection *c = &f->connections[i];
     struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-    if (maker.lines ? shutdown(c->peer.fd, SHUT_WR) != 0 : hk_bye_write(&w, 1, c->datagrams, c->datagram_points) != 0)
+    if (f->load->maker.lines ? shutdown(c->peer.fd, SHUT_WR) != 0 : hk_bye_write(&w, 1, c->datagrams, c->datagram_points) != 0)
       die("cannot end a connection");
     send_all(c->peer.fd, w.data, w.size);
   }
   for (uint32_t i = 0; i < f->n; i++) {
     struct connection *c = &f->connections[i];
-    if (maker.lines) {
+    if (f->load->maker.lines) {
       if (recv(c->peer.fd, bytes, sizeof bytes, 0) != 0)
         die("the daemon said something on a line connection");
     } else {
@@ -301,31 +308,32 @@ static void finish(struct feeder *f)
 static void *run(void *argument)
 {
   struct feeder *f = argument;
-  const struct settings *s = f->settings;
+  struct load *l = f->load;
+  const struct settings *s = &l->settings;
   struct scratch scratch;
   char name[16];
   snprintf(name, sizeof name, "feeder %u", f->number);
   (void)pthread_setname_np(pthread_self(), name);
   (void)prctl(PR_SET_TIMERSLACK, 1);
-  scratch_open(&scratch, warm_maker.frame > maker.frame ? warm_maker.frame : maker.frame);
-  const size_t one = make_room(&maker), warm_one = make_room(&warm_maker), burst = (size_t)s->burst;
+  scratch_open(&scratch, l->warm_maker.frame > l->maker.frame ? l->warm_maker.frame : l->maker.frame);
+  const size_t one = make_room(&l->maker), warm_one = make_room(&l->warm_maker), burst = (size_t)s->burst;
   for (uint32_t i = 0; i < f->n; i++) {
-    open_connection(&f->connections[i], s);
+    open_connection(l, &f->connections[i]);
     f->connections[i].out = need(malloc(one > warm_one ? one + burst : warm_one + burst));
   }
-  pthread_barrier_wait(&barrier); /* registered */
-  flood(f, &warm_maker, &scratch, burst, s->mark - s->warm * s->warm_step - HOUR, s->warm_step, (uint32_t)s->warm, INT64_MAX);
+  pthread_barrier_wait(&l->barrier); /* registered */
+  flood(f, &l->warm_maker, &scratch, burst, s->mark - s->warm * s->warm_step - HOUR, s->warm_step, (uint32_t)s->warm, INT64_MAX);
   f->warmed = points_of(f);
-  pthread_barrier_wait(&barrier); /* warm */
-  pthread_barrier_wait(&barrier); /* told to begin */
-  const int64_t until = begin_at + (int64_t)(s->seconds * 1e9);
-  f->begun = begin_at;
+  pthread_barrier_wait(&l->barrier); /* warm */
+  pthread_barrier_wait(&l->barrier); /* told to begin */
+  const int64_t until = l->begin_at + (int64_t)(s->seconds * 1e9);
+  f->begun = l->begin_at;
   if (s->rate > 0)
-    pace(f, &scratch, begin_at, until);
-  else if (over_udp)
+    pace(f, &scratch, l->begin_at, until);
+  else if (l->over_udp)
     flood_datagrams(f, &scratch, s->mark, until);
   else
-    flood(f, &maker, &scratch, burst, s->mark, STEP, UINT32_MAX, until);
+    flood(f, &l->maker, &scratch, burst, s->mark, STEP, UINT32_MAX, until);
   f->ended = now_wall();
   f->sent = points_of(f) - f->warmed;
   finish(f);
@@ -382,26 +390,30 @@ static char *make_names(const struct settings *s)
   return names;
 }
 
-static void set_makers(const struct settings *s)
+static void set_makers(struct load *l)
 {
-  maker.lines = strncmp(s->protocol, "line", 4) == 0;
-  over_udp = strlen(s->protocol) > 4 && strcmp(s->protocol + strlen(s->protocol) - 4, "-udp") == 0;
-  if (!maker.lines && strncmp(s->protocol, "binary", 6) != 0)
+  const struct settings *s = &l->settings;
+  struct maker *m = &l->maker;
+  m->lines = strncmp(s->protocol, "line", 4) == 0;
+  l->over_udp = strlen(s->protocol) > 4 && strcmp(s->protocol + strlen(s->protocol) - 4, "-udp") == 0;
+  if (!m->lines && strncmp(s->protocol, "binary", 6) != 0)
     die("--protocol %s: binary, binary-udp, line or line-udp", s->protocol);
-  maker.each = strcmp(s->layout, "each") == 0;
-  maker.frame = (uint32_t)s->frame;
-  maker.handle = handles;
-  maker.name = maker.lines ? make_names(s) : NULL;
-  maker.name_length = (uint32_t)strlen(s->prefix) + NAME_DIGITS;
-  maker_tables(&maker);
-  warm_maker = maker;
-  warm_maker.each = false;
-  warm_maker.frame = (uint32_t)s->warm_frame;
+  l->handles = need(calloc((size_t)s->sensors, sizeof *l->handles));
+  m->each = strcmp(s->layout, "each") == 0;
+  m->frame = (uint32_t)s->frame;
+  m->handle = l->handles;
+  m->name = m->lines ? make_names(s) : NULL;
+  m->name_length = (uint32_t)strlen(s->prefix) + NAME_DIGITS;
+  maker_tables(m);
+  l->warm_maker = *m;
+  l->warm_maker.each = false;
+  l->warm_maker.frame = (uint32_t)s->warm_frame;
 }
 
 /* Sensors and connections in equal parts, as far as that goes. */
-static void divide(struct feeder *feeders, struct connection *connections, const struct settings *s)
+static void divide(struct load *l, struct feeder *feeders, struct connection *connections)
 {
+  const struct settings *s = &l->settings;
   uint64_t frames = 0;
   for (int64_t i = 0; i < s->connections; i++) {
     const int64_t first = i * s->sensors / s->connections, end = (i + 1) * s->sensors / s->connections;
@@ -411,20 +423,20 @@ static void divide(struct feeder *feeders, struct connection *connections, const
   }
   for (int64_t i = 0; i < s->threads; i++) {
     const int64_t first = i * s->connections / s->threads, end = (i + 1) * s->connections / s->threads;
-    feeders[i].settings = s;
+    feeders[i].load = l;
     feeders[i].number = (uint32_t)i;
     feeders[i].connections = connections + first;
     feeders[i].n = (uint32_t)(end - first);
     for (int64_t k = first; k < end; k++)
-      feeders[i].frames_a_tick += (connections[k].group.count + maker.frame - 1) / maker.frame;
+      feeders[i].frames_a_tick += (connections[k].group.count + l->maker.frame - 1) / l->maker.frame;
     frames = feeders[i].frames_a_tick > frames ? feeders[i].frames_a_tick : frames;
   }
-  for (int64_t i = 0; i < s->threads; i++)
-    feeders[i].frames_of_all = frames * (uint64_t)s->threads;
+  l->frames_a_tick = frames * (uint64_t)s->threads;
 }
 
 int main(int argc, char **argv)
 {
+  struct load *l = need(calloc(1, sizeof *l));
   struct settings s = { .protocol = "binary",
                         .prefix = "s",
                         .layout = "tick",
@@ -466,24 +478,24 @@ int main(int argc, char **argv)
       s.warm < 0 || s.burst < 0)
     die("a number is out of range");
   raise_descriptors();
-  handles = need(calloc((size_t)s.sensors, sizeof *handles));
-  set_makers(&s);
+  l->settings = s;
+  set_makers(l);
   struct feeder *feeders = need(calloc((size_t)s.threads, sizeof *feeders));
   struct connection *connections = need(calloc((size_t)s.connections, sizeof *connections));
-  divide(feeders, connections, &s);
-  if (pthread_barrier_init(&barrier, NULL, (unsigned)s.threads + 1) != 0)
+  divide(l, feeders, connections);
+  if (pthread_barrier_init(&l->barrier, NULL, (unsigned)s.threads + 1) != 0)
     die("no barrier");
   for (int64_t i = 0; i < s.threads; i++)
     if (pthread_create(&feeders[i].thread, NULL, run, &feeders[i]) != 0)
       die("no thread");
-  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&l->barrier);
   say("registered");
-  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&l->barrier);
   say("warm");
   if (getchar() == EOF)
     die("standard input ended before a line came");
-  begin_at = now_wall();
-  pthread_barrier_wait(&barrier);
+  l->begin_at = now_wall();
+  pthread_barrier_wait(&l->barrier);
   for (int64_t i = 0; i < s.threads; i++)
     pthread_join(feeders[i].thread, NULL);
   if (s.ticks)

@@ -16,9 +16,7 @@
 #include "tests/bench/load_peer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
