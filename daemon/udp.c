@@ -16,7 +16,6 @@
 #define TURNS 4      /* calls of recvmmsg before others have their turn */
 #define DATAGRAM_MAX 65536
 #define DATAGRAM_LEAST 512 /* what the smallest takes of the socket's buffer: the kernel's two structures for it are larger */
-#define POINTS_MAX 16384u  /* in a datagram: 8 bytes each in a frame, 4 in a line of many fields */
 #define RECEIVE_BUFFER (8 << 20)
 #define ASK 64 /* calls of recvmmsg for which senders are asked for after a fault */
 
@@ -95,9 +94,11 @@ static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char 
 static unsigned room(const struct hk_listener *l)
 {
   const uint32_t kept = l->loop->room - l->loop->points / 2;
-  if (!hk_intake_open(&l->loop->intake, l->source, kept + POINTS_MAX))
+  /* A point takes 8 bytes of a frame at the least, 4 of a line of many fields. */
+  const uint32_t most = DATAGRAM_MAX / (l->config->protocol == HK_PROTOCOL_BINARY ? 8 : 4);
+  if (!hk_intake_open(&l->loop->intake, l->source, kept + most))
     return 0;
-  const uint32_t n = (hk_outlet_room(&l->loop->outlet) - kept) / POINTS_MAX;
+  const uint32_t n = (hk_outlet_room(&l->loop->outlet) - kept) / most;
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 
