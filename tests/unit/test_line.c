@@ -410,7 +410,7 @@ static void check_number(const char *text)
   char *end;
   const double expected = strtod(text, &end);
   static struct hk_line plain;
-  char line[1300];
+  char line[2500];
   const int size = snprintf(line, sizeof line, "m f=%s,g=%si", text, text); /* the quick reader has a way of its own */
   assert_int_not_equal(line_same(line, (size_t)size, 1, 0, &plain), -1);
   assert_int_not_equal(line_same(line, strlen(text) + 4, 1, '0', &plain), -1);
