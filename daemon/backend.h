@@ -13,7 +13,8 @@ struct hk_backend_kind {
   int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
   /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
   const char *(*failure)(struct hk_backend *b);
-  uint32_t batch; /* points that a batch holds */
+  uint32_t (*devices)(void); /* how many there are of it, each with a backend of its own; NULL: one */
+  uint32_t batch;            /* points that a batch holds */
   bool device;    /* a device of its own, that may be lost or hang while the rest of the machine goes on */
 };
 

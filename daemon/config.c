@@ -56,6 +56,7 @@ static const struct key {
   { "log_level", WORD, offsetof(struct hk_config, log_level), HK_LOG_INFO, 0, 0, levels, false },
   { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
   { "loops", NUMBER, offsetof(struct hk_config, loops), 0, 0, 64, NULL, false },
+  { "devices", NUMBER, offsetof(struct hk_config, devices), 0, 0, 64, NULL, false },
   { "busy_poll", DURATION, offsetof(struct hk_config, busy_poll), 0, 0, 0, NULL, true },
   { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
   { "max_connections", NUMBER, offsetof(struct hk_config, max_connections), 1024, 1, 65535, NULL, false },

@@ -43,12 +43,13 @@ struct hk_config {
   uint32_t log_level;         /* enum hk_level */
   uint32_t threads;           /* of the cpu backend; 0 = one for each core */
   uint32_t loops;             /* event loops; 0 = by cores */
+  uint32_t devices;           /* GPUs; 0 = all there are */
   uint32_t max_sensors;       /* 1..16,777,215 */
   uint32_t max_connections;   /* over TCP, all listeners together */
   uint32_t max_subscriptions; /* different ones at one time */
   uint32_t max_pending;       /* points of one connection that are not scored yet, before no more is read from it */
   uint32_t backlog;           /* points of all connections that are not scored yet; room for as many is kept */
-  uint64_t memory;            /* bytes that sensors may take; 0 = no limit */
+  uint64_t memory;            /* bytes that sensors may take on a device; 0 = no limit */
   uint64_t max_frame;         /* bytes */
   uint64_t max_line;          /* bytes */
   uint64_t queue;             /* bytes waiting for one subscriber */

@@ -147,6 +147,7 @@ static void abandon(struct hk_shard *s)
   pthread_mutex_lock(&s->lock);
   s->device = NULL;
   s->moving = true;
+  s->failed = NULL;
   s->loss.device = d->backend->ops->name;
   s->loss.time = hk_wall();
   pthread_mutex_unlock(&s->lock);

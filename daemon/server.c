@@ -199,6 +199,18 @@ static uint32_t choose_loops(const struct hk_config *config)
   return half < 1 ? 1 : half < LOOPS_AUTO ? half : LOOPS_AUTO;
 }
 
+/* One for each GPU that the configuration allows; one where there is none. A GPU too many is told when it is opened. */
+static uint32_t choose_shards(const struct hk_config *config, const struct hk_backend_kind *kinds)
+{
+  const struct hk_backend_kind *cuda = &kinds[HK_BACKEND_CUDA];
+  if (config->backend == HK_BACKEND_CPU || config->backend == HK_BACKEND_REFERENCE)
+    return 1;
+  const uint32_t there = cuda->devices ? cuda->devices() : 1, most = there < HK_SHARDS_MAX ? there : HK_SHARDS_MAX;
+  if (config->backend == HK_BACKEND_CUDA && config->devices > 0)
+    return config->devices;
+  return most == 0 ? 1 : config->devices > 0 && config->devices < most ? config->devices : most;
+}
+
 /* What lies between loops and shards. */
 static int make_lanes(struct hk_server *s)
 {
@@ -273,7 +285,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   hk_log_init(&s->log, (enum hk_level)config->log_level);
   limit_connections(s);
   s->shards = (struct hk_shards){
-    .config = config, .kinds = kinds, .log = &s->log, .n = 1, .n_loops = s->n_loops, .ended = ended, .arg = s
+    .config = config, .kinds = kinds, .log = &s->log, .n = choose_shards(config, kinds), .n_loops = s->n_loops, .ended = ended, .arg = s
   };
   s->loops = calloc(s->n_loops, sizeof *s->loops);
   s->shard = calloc(s->shards.n, sizeof *s->shard);
@@ -333,8 +345,8 @@ int hk_server_run(struct hk_server *s)
     hk_log(&s->log, HK_LOG_WARNING,
            "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
            (double)s->config->device_timeout * 1e-9, (double)s->watchdog_us * 1e-6);
-  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u event loop%s, %u detector%s, up to %u sensors",
-         hk_shard_backend(&s->shard[0]), s->n_loops, s->n_loops == 1 ? "" : "s", s->config->n_detectors,
+  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",
+         hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->n_loops, s->n_loops == 1 ? "" : "s", s->config->n_detectors,
          s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   const int status = start(s);
   if (status != 0) {

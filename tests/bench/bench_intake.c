@@ -311,7 +311,7 @@ static int idle_open(struct hk_backend **out, const struct hk_backend_config *co
 
 /* --- the daemon, on a thread ----------------------------------------------------------------------------------------- */
 
-static const struct hk_backend_kind kinds[] = { [HK_BACKEND_CPU] = { idle_open, NULL, 1 << 17, false } };
+static const struct hk_backend_kind kinds[] = { [HK_BACKEND_CPU] = { .open = idle_open, .batch = 1 << 17 } };
 
 struct daemon {
   struct hk_server server;

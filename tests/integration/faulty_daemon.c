@@ -13,7 +13,8 @@
  *
  * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors; `add N`: it fails at the
  * sensor after N. The memory limit of the
- * configuration does not hold on the device. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
+ * configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of which only that with the
+ * number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
 #include "daemon/program.h"
 
 #include <errno.h>
@@ -225,6 +226,17 @@ static enum fault read_order(unsigned *number)
   return NONE;
 }
 
+static uint32_t number_of(const char *variable, uint32_t standard)
+{
+  const char *text = getenv(variable);
+  return text ? (uint32_t)atoi(text) : standard;
+}
+
+static uint32_t devices(void)
+{
+  return number_of("HANKELD_DEVICES", 1);
+}
+
 static int faulty_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
 {
   static const struct hk_backend_ops ops = {
@@ -246,7 +258,7 @@ static int faulty_open(struct hk_backend **out, const struct hk_backend_config *
   if (!f)
     return -ENOMEM;
   f->backend.ops = &ops;
-  f->fault = read_order(&f->number);
+  f->fault = number_of("HANKELD_FAULTY", 0) == config->device ? read_order(&f->number) : NONE;
   f->ready = config->ready;
   f->arg = config->ready_arg;
   inner.memory = 0;
@@ -276,7 +288,7 @@ int main(int argc, char **argv)
 {
   const struct hk_backend_kind kinds[] = {
     [HK_BACKEND_CPU] = { .open = cpu_open, .batch = hk_backend_kinds[HK_BACKEND_CPU].batch },
-    [HK_BACKEND_CUDA] = { .open = faulty_open, .failure = faulty_failure, .batch = 4096, .device = true },
+    [HK_BACKEND_CUDA] = { .open = faulty_open, .failure = faulty_failure, .devices = devices, .batch = 4096, .device = true },
     [HK_BACKEND_REFERENCE] = hk_backend_kinds[HK_BACKEND_REFERENCE],
   };
   return hk_program(argc, argv, kinds);
