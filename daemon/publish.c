@@ -14,8 +14,7 @@
 
 #define SPARE_BYTES (16u << 20) /* most that messages in nobody's hands may hold */
 #define SPARE_WRITES 1024
-#define PAGE_SLOTS 32768u /* of one page of names sent */
-#define PARTS 4           /* messages in one write: names, gap, results, events */
+#define PARTS 4 /* messages in one write: names, gap, results, events */
 
 struct hk_publisher {
   struct hk_registry *registry;
@@ -203,47 +202,13 @@ static int send_all(struct hk_publisher *home, struct hk_subscriber *s, struct m
 
 /* --- names that were sent --- */
 
-static void forget_names(struct hk_subscriber *s)
-{
-  for (uint32_t i = 0; i < s->named_pages; i++)
-    free(s->named[i]);
-  free(s->named);
-  s->named = NULL;
-  s->named_pages = 0;
-}
-
-/* The word of a slot's bit; NULL: there is no memory for it. */
-static uint64_t *named_word(struct hk_subscriber *s, uint32_t slot)
-{
-  const uint32_t page = slot / PAGE_SLOTS;
-  if (page >= s->named_pages) {
-    uint64_t **named = realloc(s->named, (page + 1) * sizeof *named);
-    if (!named)
-      return NULL;
-    memset(named + s->named_pages, 0, (page + 1 - s->named_pages) * sizeof *named);
-    s->named = named;
-    s->named_pages = page + 1;
-  }
-  if (!s->named[page] && !(s->named[page] = calloc(PAGE_SLOTS / 64, sizeof **s->named)))
-    return NULL;
-  return &s->named[page][slot % PAGE_SLOTS / 64];
-}
-
-static bool is_named(const struct hk_subscriber *s, uint32_t slot)
-{
-  const uint32_t page = slot / PAGE_SLOTS;
-  return page < s->named_pages && s->named[page] && s->named[page][slot % PAGE_SLOTS / 64] >> slot % 64 & 1;
-}
-
 /* Adds a slot to p->unnamed if its name was not sent, and marks it as sent. */
 static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t slot, uint32_t *n)
 {
-  if (is_named(s, slot))
+  if (hk_named_has(&s->named, slot))
     return 0;
-  uint64_t *word = named_word(s, slot);
-  if (!word)
+  if (hk_named_add(&s->named, slot) != 0)
     return -ENOMEM;
-  *word |= (uint64_t)1 << slot % 64;
   p->unnamed[(*n)++] = slot;
   return 0;
 }
@@ -251,7 +216,7 @@ static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t s
 static void unname(struct hk_publisher *p, struct hk_subscriber *s, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    *named_word(s, p->unnamed[i]) &= ~((uint64_t)1 << p->unnamed[i] % 64);
+    hk_named_remove(&s->named, p->unnamed[i]);
   s->settled -= n;
 }
 
@@ -283,7 +248,7 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
     return 0;
   leave(p, s);
   /* Only while it has this view it hears of the sensors that go. */
-  forget_names(s);
+  hk_named_free(&s->named);
   s->settled = p->evicted;
   s->view = v;
   s->previous = NULL;
@@ -299,7 +264,7 @@ void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 {
   leave(p, s);
   s->gap_results = s->gap_events = 0;
-  forget_names(s);
+  hk_named_free(&s->named);
 }
 
 /* --- publishing --- */
@@ -506,8 +471,8 @@ static void on_told(void *arg, struct hk_view *v)
 {
   const uint32_t slot = *(const uint32_t *)arg;
   for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
-    if (is_named(s, slot))
-      *named_word(s, slot) &= ~((uint64_t)1 << slot % 64);
+    if (hk_named_has(&s->named, slot))
+      hk_named_remove(&s->named, slot);
     else
       s->settled++;
 }

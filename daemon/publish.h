@@ -14,6 +14,7 @@
 #include "cpu/backend.h"
 #include "daemon/config.h"
 #include "daemon/counters.h"
+#include "daemon/named.h"
 #include "daemon/registry.h"
 #include "daemon/view.h"
 
@@ -28,8 +29,7 @@ struct hk_subscriber {
   struct hk_view *view;                                        /* NULL: not subscribed */
   struct hk_subscriber *next, *previous;                       /* of the view */
   uint64_t gap_results, gap_events;                            /* left out since the last gap notice */
-  uint64_t **named; /* binary: pages of bits by slot: its name was sent; NULL: none of them */
-  uint32_t named_pages;
+  struct hk_named named;                                       /* binary: whose names were sent */
   uint64_t settled; /* sensors that were ever added, and whose name was sent or is not needed any more */
   size_t replies;   /* bytes of hk_send that are not sent yet */
   size_t queued;    /* bytes in the queue when progress was last looked at */

@@ -19,6 +19,7 @@
 #include "cpu/backend.h"
 #include "daemon/config.h"
 #include "daemon/registry.h"
+#include "daemon/sieve.h"
 
 struct hk_views;
 struct hk_subscriber;
@@ -48,19 +49,11 @@ struct hk_indices {
 
 enum hk_view_kind { HK_VIEW_WHOLE, HK_VIEW_WIDE, HK_VIEW_NARROW };
 
-/* A bit for each slot: whether its name matches, or may. */
-struct hk_sieve {
-  uint64_t *maybe; /* matches, or was not looked at */
-  uint64_t *known; /* was looked at */
-  uint32_t words;
-  uint32_t n_known;
-};
-
 struct hk_view {
   struct hk_wanted wanted;           /* the glob is `pattern` */
   struct hk_subscriber *subscribers; /* the publisher's list; NULL when the view is made */
 
-  /* The rest is of view.c. */
+  /* The rest is of view.c and choose.c. */
   enum hk_view_kind kind;
   struct hk_view *next_of_bucket;
   struct hk_view *next, *previous;   /* whole and wide: those that go through each batch; narrow with wildcards: those */

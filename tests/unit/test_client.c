@@ -401,6 +401,45 @@ static void results_are_called_back(void **state)
   server_free(s);
 }
 
+static void on_handles(void *arg, const struct hankel_scores *s)
+{
+  ((struct heard *)arg)->scores += s->n;
+  assert_null(s->name);
+  assert_true(s->n == 2 && s->handle[0] == 9 && s->handle[1] == 73);
+  assert_true(s->time[0] == 5 && s->time[1] == 5 && !s->value && s->score[1] == 0.75f);
+  assert_true(s->state[0] == HANKEL_OK && s->state[1] == HANKEL_OK);
+}
+
+static void results_by_handle(void **state)
+{
+  (void)state;
+  struct server *s = server_new();
+  struct heard heard = { 0 };
+  struct hankel_options o = HANKEL_OPTIONS_DEFAULT;
+  o.address = s->address;
+  o.handles = 1;
+  o.arg = &heard;
+  o.callbacks.scores = on_handles;
+  hankel *h = hankel_open(&o);
+  assert_non_null(h);
+  assert_int_equal(hankel_subscribe(h, "", 0, HANKEL_SCORES), 0);
+  until(s->subscriptions == 1);
+  const uint32_t handles[2] = { 9, 73 };
+  const struct hk_string names[2] = { hk_string("pump"), hk_string("valve") };
+  const int64_t time[2] = { 5, 5 };
+  const float score[2] = { 0.5f, 0.75f };
+  const uint8_t states[2] = { HANKEL_OK, HANKEL_OK };
+  assert_null(hankel_name(h, 9));
+  assert_int_equal(hk_names_write(&s->w, 2, handles, names), 0);
+  assert_int_equal(hk_scores_write(&s->w, 2, time, NULL, handles, score, states), 0);
+  until(heard.scores == 2);
+  assert_string_equal(hankel_name(h, 9), "pump");
+  assert_string_equal(hankel_name(h, 73), "valve");
+  assert_null(hankel_name(h, 10));
+  hankel_close(h);
+  server_free(s);
+}
+
 static void a_broken_connection_is_made_again(void **state)
 {
   (void)state;
@@ -726,6 +765,7 @@ int main(void)
     cmocka_unit_test(points_arrive_in_order),
     cmocka_unit_test(columns_are_taken_as_far_as_they_fit),
     cmocka_unit_test(results_are_called_back),
+    cmocka_unit_test(results_by_handle),
     cmocka_unit_test(a_broken_connection_is_made_again),
     cmocka_unit_test(handles_that_went_stale_are_asked_for_again),
     cmocka_unit_test(points_of_refused_sensors_are_dropped),

@@ -295,7 +295,7 @@ static void few_and_many(void **state)
     add(f, i);
   struct hk_view *few = view(f, "m123?", HANKEL_SCORES, 0), *many = view(f, "m1*", HANKEL_SCORES, 0.5f);
   assert_int_equal(few->kind, HK_VIEW_WIDE);
-  for (int i = 0; i < 40; i++)
+  for (int i = 0; i < 200; i++)
     hk_views_tend(f->views);
   assert_int_equal(few->kind, HK_VIEW_NARROW);
   assert_int_equal(many->kind, HK_VIEW_WIDE);
@@ -310,7 +310,7 @@ static void few_and_many(void **state)
   check(f, two, 2, false);
   /* matches none at first, then very many */
   struct hk_view *grows = view(f, "n*", HANKEL_SCORES, 0);
-  for (int i = 0; i < 40; i++)
+  for (int i = 0; i < 200; i++)
     hk_views_tend(f->views);
   assert_int_equal(grows->kind, HK_VIEW_NARROW);
   char name[32];
@@ -324,7 +324,7 @@ static void few_and_many(void **state)
   hk_views_tend(f->views);
   assert_int_equal(grows->kind, HK_VIEW_WIDE);
   check(f, open, 3, false);
-  for (int i = 0; i < 40; i++)
+  for (int i = 0; i < 200; i++)
     hk_views_tend(f->views);
   check(f, open, 3, false);
   assert_int_equal(grows->kind, HK_VIEW_WIDE);
