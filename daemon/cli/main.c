@@ -14,6 +14,7 @@ static const struct {
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
   { "status", hk_command_status, "show the daemon's counters" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
+  { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
 };
 
 static void help(FILE *out)
@@ -22,7 +23,7 @@ static void help(FILE *out)
         "Finds change points in many sensors at once, with the daemon hankeld or alone.\n\n",
         out);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(out, "  %-8s%s\n", commands[i].name, commands[i].what);
+    fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].what);
   fputs("\nexamples:\n"
         "  hankel replay machine.csv                score every point of a CSV file\n"
         "  hankel feed machine.csv                  send it to the daemon on this machine\n"
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, bench; see hankel --help)\n", name);
+    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, bench, evaluate; see hankel --help)\n", name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

@@ -18,6 +18,7 @@ int hk_command_tail(int argc, char **argv);
 int hk_command_replay(int argc, char **argv);
 int hk_command_status(int argc, char **argv);
 int hk_command_bench(int argc, char **argv);
+int hk_command_evaluate(int argc, char **argv);
 
 /* Next option, as getopt_long with long options only (and -h). HK_OPTION_WRONG: a message was printed. */
 int hk_option_next(int argc, char **argv, const struct option *options);

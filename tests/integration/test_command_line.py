@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hankel without a daemon: wrong usage, what replay reads and prints, pipes that end early, bench."""
+import csv
 import fcntl
 import json
 import os
@@ -32,7 +33,7 @@ class Usage(unittest.TestCase):
                                  (('replay', '--backend'), '--backend'), (('replay', '--backend', 'abacus', 'a'), 'abacus'),
                                  (('replay', '--detector', 'window=3', 'a'), 'window = 3'),
                                  (('replay', '--detector', 'windw=8', 'a'), 'windw'), (('replay', '--format', 'xml', 'a'), 'xml'),
-                                 (('replay', '--unit', 'weeks', 'a'), 'weeks'), (('tail', '--min-score', '2'), '--min-score 2'),
+                                 (('replay', '--unit', 'weeks', 'a'), 'weeks'), (('evaluate',), 'no folder'), (('tail', '--min-score', '2'), '--min-score 2'),
                                  (('tail', 'x'), 'x'), (('feed', '--rate', 'fast', 'a'), '--rate fast'),
                                  (('feed', '--rate', '5', '--fast', 'a'), '--fast'), (('feed', '--rate', '0', 'a'), '--rate 0'),
                                  (('status', 'now'), 'now'), (('status', '--from', '127.0.0.1'), 'HOST:PORT'),
@@ -45,7 +46,7 @@ class Usage(unittest.TestCase):
                 self.assertTrue(len(run.stderr.splitlines()) == 1 or not arguments, run.stderr)
 
     def test_help_and_version_end_with_0(self):
-        for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in ('feed', 'tail', 'replay', 'status', 'bench')]:
+        for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in ('feed', 'tail', 'replay', 'status', 'bench', 'evaluate')]:
             run = hankel(*arguments)
             self.assertEqual((run.returncode, run.stderr), (0, ''))
             self.assertIn('hankel', run.stdout)
@@ -239,7 +240,7 @@ class Manual(unittest.TestCase):
 
     def test_every_option_is_in_the_manual(self):
         page = self.page('hankel.1')
-        for command in ('feed', 'tail', 'replay', 'status', 'bench'):
+        for command in ('feed', 'tail', 'replay', 'status', 'bench', 'evaluate'):
             options = re.findall(r'^  (--[a-z-]+)', hankel(command, '--help').stdout, re.M)
             self.assertTrue(options)
             for option in options:
@@ -273,6 +274,61 @@ class Bench(unittest.TestCase):
         run = hankel('bench', '--backend', 'cpu', '--window', '1024', '--sensors', '100000000')
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertRegex(run.stderr, r'100000000 sensors: they need \d{13} bytes, \d+ are free')
+
+
+class Evaluate(unittest.TestCase):
+    """Two detectors over the three layouts, made of recordings that are here."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, path, text):
+        path = os.path.join(self.folder.name, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w') as file:
+            file.write(text)
+
+    def evaluate(self, *options):
+        run = hankel('evaluate', '--backend', 'cpu', '--format', 'csv', *options, self.folder.name)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        return {(row['detector'], row['recording']): row for row in csv.DictReader(run.stdout.splitlines())}
+
+    def test_all_layouts(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        times = [f'2020-01-01 {i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}' for i in range(len(numbers))]
+        self.write('nab/cbf.csv', 'timestamp,value\n' + ''.join(f'{t},{x}\n' for t, x in zip(times, numbers)))
+        self.write('nab/windows.json', json.dumps({'cbf.csv': [[times[380] + '.000000', times[390] + '.000000']]}))
+        self.write('skab/0.csv', 'datetime;a;b;anomaly;changepoint\n' +
+                   ''.join(f'{t};{x};1;0.0;{float(i in (384, 704))}\n' for i, (t, x) in enumerate(zip(times, numbers))))
+        found = self.evaluate('--detector', 'algorithm=graph', '--detector', 'algorithm=graph,alert=off', '--given-windows')
+        graph = 'algorithm=graph'
+        self.assertEqual([found[graph, 'CBF'][key] for key in ('set', 'points', 'labels', 'alerts', 'hits', 'false', 'delay')],
+                         ['tssb', '960', '2', '2', '2', '0', '179'])  # (523 - 384 + 923 - 704) / 2
+        self.assertAlmostEqual(float(found[graph, 'CBF']['covering']), 0.955, 3)
+        self.assertEqual([found[graph, 'cbf'][key] for key in ('labels', 'alerts', 'hits', 'false', 'delay', 'covering')],
+                         ['1', '2', '1', '1', '143', ''])
+        self.assertEqual([found[graph, '0 a'][key] for key in ('labels', 'alerts', 'hits')], ['2', '2', '2'])
+        self.assertEqual([found[graph, '0 b'][key] for key in ('labels', 'alerts', 'hits')], ['2', '0', '0'])
+        self.assertEqual([found[graph, 'skab: all'][key] for key in ('labels', 'alerts', 'hits')], ['4', '2', '2'])
+        self.assertEqual([found[graph, 'skab: any sensor of the rig'][key] for key in ('points', 'labels', 'hits')], ['960', '2', '2'])
+        self.assertEqual(found[graph + ',alert=off', 'tssb: all']['alerts'], '0')
+        self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
+                         {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
+
+    def test_what_cannot_be_read_is_named(self):
+        for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),
+                                  ('nab/windows.json', '{', 'windows.json'), ('nab/windows.json', '{"x.csv":[["1",2]]}', 'x.csv')]:
+            self.write(path, text)
+            run = hankel('evaluate', '--backend', 'cpu', self.folder.name)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn(named, run.stderr)
+        run = hankel('evaluate', self.folder.name + '/tssb')
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('none of nab/', run.stderr)
 
 
 if __name__ == '__main__':

@@ -1,0 +1,375 @@
+/* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
+ * side by side on one backend, judged (judge.h), and told in a table, one for each detector. */
+#include "daemon/cli/choose.h"
+#include "daemon/cli/judge.h"
+#include "daemon/cli/labelled.h"
+#include "daemon/cli/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DETECTORS_MAX 256
+#define POINTS_A_TURN HK_BATCH_PER_SENSOR
+
+static const char help_text[] =
+    "usage: hankel evaluate [OPTION...] FOLDER\n\n"
+    "Runs detectors over labelled recordings and tells what their alerts are worth: labels hit, how many as\n"
+    "many alerts at random instants would hit, alerts that hit none and how many a 1,000 points these are,\n"
+    "the delay in points (median), and where labels are change points the covering (1: all segments are exact).\n\n"
+    "FOLDER holds any of nab/ (CSV files and windows.json), tssb/ (bare numbers and desc.txt) and skab/ (CSV\n"
+    "files with a changepoint column).\n\n"
+    "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table\n"
+    "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
+    "  --backend NAME     auto (default), cpu, cuda or reference\n"
+    "  --brief            only the sums of each collection\n"
+    "  --format NAME      table (default) or csv\n\n"
+    "examples:\n"
+    "  hankel evaluate --detector algorithm=graph --given-windows recordings/\n"
+    "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n";
+
+enum format { FORMAT_TABLE, FORMAT_CSV };
+
+struct evaluation {
+  char **argv;
+  const char *folder;
+  const char *detectors[DETECTORS_MAX];
+  uint32_t n_detectors;
+  int choice, format;
+  bool brief, given_windows;
+};
+
+/* What came of one recording. */
+struct outcome {
+  struct hk_detector detector;
+  uint32_t fed;    /* points handed over */
+  uint32_t points; /* of them accepted: indices count these */
+  uint32_t scored; /* index of the first with a score */
+  int64_t *time;   /* of the accepted */
+  struct hk_found *found;
+  uint32_t n_found, room;
+  struct hk_verdict verdict;
+  double *delay; /* one for each hit */
+};
+
+static void outcomes_free(struct outcome *all, uint32_t n)
+{
+  for (uint32_t i = 0; all && i < n; i++) {
+    free(all[i].time);
+    free(all[i].found);
+    free(all[i].delay);
+  }
+  free(all);
+}
+
+/* Index of the first accepted point not before a time. */
+static uint32_t index_of(const struct outcome *o, int64_t time)
+{
+  uint32_t low = 0, high = o->points;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (o->time[middle] < time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < o->points ? low : o->points > 0 ? o->points - 1 : 0;
+}
+
+/* Takes in what a batch says. False: no memory. */
+static bool collect(struct outcome *all, const struct hk_batch *batch)
+{
+  const struct hk_event *event = batch->event, *last = event + batch->n_events;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    struct outcome *o = &all[batch->slot[i]];
+    if (batch->state[i] == HK_STATE_LATE || batch->state[i] == HK_STATE_REJECTED)
+      continue;
+    if (!isnan(batch->score[i]) && o->scored > o->points)
+      o->scored = o->points;
+    o->time[o->points++] = batch->time[i];
+    for (; event < last && event->index <= i; event++) {
+      if (event->kind != HK_EVENT_RAISED)
+        continue;
+      if (o->n_found == o->room) {
+        const uint32_t room = o->room ? 2 * o->room : 64;
+        struct hk_found *found = realloc(o->found, room * sizeof *found);
+        if (!found)
+          return false;
+        o->found = found;
+        o->room = room;
+      }
+      o->found[o->n_found++] = (struct hk_found){ index_of(o, event->instant), o->points - 1 };
+    }
+  }
+  return true;
+}
+
+/* Scores all recordings of a set, side by side. 0 or an exit code. */
+static int run(const struct evaluation *e, const struct hk_labelled *set, struct hk_backend *b, struct outcome *all)
+{
+  struct hk_batch *batch = hk_batch_new(b, set->n * POINTS_A_TURN);
+  int code = batch ? 0 : hk_failed(e->argv, "out of memory");
+  while (code == 0) {
+    batch->n = 0;
+    for (uint32_t i = 0; i < set->n; i++) {
+      const struct hk_recording *r = &set->recording[i];
+      for (uint32_t j = 0; j < POINTS_A_TURN && all[i].fed < r->n; j++, batch->n++) {
+        batch->slot[batch->n] = i;
+        batch->time[batch->n] = r->time[all[i].fed];
+        batch->value[batch->n] = r->value[all[i].fed++];
+      }
+    }
+    if (batch->n == 0)
+      break;
+    if (b->ops->submit(b, batch) != 0)
+      code = hk_failed(e->argv, "the %s backend refused a batch", b->ops->name);
+    while (code == 0 && !b->ops->reap(b))
+      b->ops->wait(b);
+    if (code == 0 && batch->status < 0)
+      code = hk_failed(e->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
+    if (code == 0 && !collect(all, batch))
+      code = hk_failed(e->argv, "out of memory");
+  }
+  hk_batch_free(batch);
+  return code;
+}
+
+/* Opens a backend with a slot for every recording and scores them. 0 or an exit code. */
+static int score(const struct evaluation *e, const struct hk_labelled *set, const char *keys, struct outcome *all)
+{
+  struct hk_detector *detectors = calloc(set->n, sizeof *detectors);
+  struct hk_backend *b = NULL;
+  char text[1024], error[512];
+  int code = detectors ? 0 : hk_failed(e->argv, "out of memory");
+  for (uint32_t i = 0; i < set->n && code == 0; i++) {
+    const uint32_t window = e->given_windows ? set->recording[i].window : 0;
+    snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
+    if (hk_detector_parse(text, &detectors[i], error, sizeof error) < 0)
+      code = hk_usage(e->argv, "--detector: %s", error);
+    all[i].detector = detectors[i];
+    all[i].scored = UINT32_MAX;
+    all[i].time = calloc(set->recording[i].n + 1, sizeof *all[i].time);
+    all[i].delay = calloc(set->recording[i].n_labels + 1, sizeof *all[i].delay);
+    if (code == 0 && (!all[i].time || !all[i].delay))
+      code = hk_failed(e->argv, "out of memory");
+  }
+  const struct hk_backend_config config = { .detectors = detectors, .n_detectors = set->n, .max_sensors = set->n };
+  if (code == 0 && hk_choose_backend(&b, e->choice, &config, error, sizeof error) < 0)
+    code = hk_failed(e->argv, "%s", error);
+  for (uint32_t i = 0; i < set->n && code == 0; i++) {
+    const char *sensor = set->recording[i].sensor;
+    if (b->ops->add(b, i, i, hk_seed(sensor, strlen(sensor))) != 0)
+      code = hk_failed(e->argv, "no memory for %u sensors", set->n);
+  }
+  if (code == 0)
+    code = run(e, set, b, all);
+  if (b)
+    b->ops->close(b);
+  free(detectors);
+  return code;
+}
+
+/* Judges what was found in a recording. False: no memory. */
+static bool judge(const struct hk_labelled *set, const struct hk_recording *r, struct outcome *o)
+{
+  struct hk_marked *marked = calloc(r->n_labels + 1, sizeof *marked);
+  if (!marked)
+    return false;
+  for (uint32_t i = 0; i < r->n_labels; i++)
+    marked[i] = (struct hk_marked){ index_of(o, r->label[i].first), index_of(o, r->label[i].last) };
+  o->scored = o->scored < o->points ? o->scored : o->points;
+  o->verdict = hk_judge(o->points, o->scored, o->detector.window, o->found, o->n_found, marked, r->n_labels, o->delay);
+  if (set->instants) {
+    o->verdict.covering = hk_judge_covering(o->points, o->found, o->n_found, marked, r->n_labels);
+    o->verdict.covered = 1;
+  }
+  free(marked);
+  return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void print_header(const struct evaluation *e, const char *keys)
+{
+  if (e->format == FORMAT_TABLE)
+    printf("%sdetector: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", *keys ? keys : "default",
+           e->given_windows ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance", "false",
+           "false/1000", "delay", "covering");
+}
+
+/* One line; delays are put in order. */
+static void print_row(const struct evaluation *e, const char *keys, const char *set, const char *name, const struct hk_verdict *v,
+                      double *delay)
+{
+  char middle[32] = "", covering[32] = "", each[32] = "";
+  if (v->hits > 0) {
+    qsort(delay, v->hits, sizeof *delay, ascending);
+    snprintf(middle, sizeof middle, "%.0f", (delay[v->hits / 2] + delay[(v->hits - 1) / 2]) / 2);
+  }
+  if (v->covered > 0)
+    snprintf(covering, sizeof covering, "%.3f", v->covering / (double)v->covered);
+  if (v->points > 0)
+    snprintf(each, sizeof each, "%.3f", 1000.0 * (double)v->misplaced / (double)v->points);
+  if (e->format == FORMAT_CSV) {
+    printf("\"%s\",%s,\"%s\",%llu,%llu,%llu,%llu,%.2f,%llu,%s,%s,%s\n", keys, set, name, (unsigned long long)v->points,
+           (unsigned long long)v->labels, (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance,
+           (unsigned long long)v->misplaced, each, middle, covering);
+    return;
+  }
+  printf("%-44s %8llu %7llu %7llu %5llu %7.1f %6llu %10s %6s %9s\n", name, (unsigned long long)v->points,
+         (unsigned long long)v->labels, (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance,
+         (unsigned long long)v->misplaced, *each ? each : "-", *middle ? middle : "-", *covering ? covering : "-");
+}
+
+/* The sensors of each file as one recording, with the alerts of all: whoever watches the machine sees them all. */
+static bool print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct outcome *all)
+{
+  struct hk_verdict sum = { 0 };
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < set->n; i++)
+    most += all[i].n_found + set->recording[i].n_labels;
+  double *delay = calloc(most + 1, sizeof *delay);
+  struct hk_found *found = calloc(most + 1, sizeof *found);
+  bool fine = delay && found;
+  for (uint32_t file = 0; file < set->n_files && fine; file++) {
+    struct outcome one = { 0 };
+    const struct hk_recording *r = NULL;
+    for (uint32_t i = 0; i < set->n; i++) {
+      if (set->recording[i].file != file)
+        continue;
+      if (!r) {
+        r = &set->recording[i];
+        one = all[i];
+        one.n_found = 0;
+        one.found = found;
+        one.delay = delay + sum.hits;
+      }
+      for (uint32_t j = 0; j < all[i].n_found; j++)
+        found[one.n_found++] = all[i].found[j];
+    }
+    if (!r)
+      continue;
+    fine = judge(set, r, &one);
+    one.verdict.covered = 0; /* the alerts are in no order */
+    hk_verdict_add(&sum, &one.verdict);
+  }
+  if (fine)
+    print_row(e, keys, set->name, "skab: any sensor of the rig", &sum, delay);
+  free(delay);
+  free(found);
+  return fine;
+}
+
+/* One detector on one set. 0 or an exit code. */
+static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *set)
+{
+  struct outcome *all = calloc(set->n + 1, sizeof *all);
+  int code = all ? score(e, set, keys, all) : hk_failed(e->argv, "out of memory");
+  struct hk_verdict sum = { 0 };
+  double *delay = NULL;
+  for (uint32_t i = 0; i < set->n && code == 0; i++) {
+    double *more =
+        judge(set, &set->recording[i], &all[i]) ? realloc(delay, (sum.hits + all[i].verdict.hits + 1) * sizeof *delay) : NULL;
+    if (!more) {
+      code = hk_failed(e->argv, "out of memory");
+      break;
+    }
+    delay = more;
+    memcpy(delay + sum.hits, all[i].delay, all[i].verdict.hits * sizeof *delay);
+    hk_verdict_add(&sum, &all[i].verdict);
+    if (!e->brief)
+      print_row(e, keys, set->name, set->recording[i].name, &all[i].verdict, all[i].delay);
+  }
+  if (code == 0) {
+    char name[32];
+    snprintf(name, sizeof name, "%s: all", set->name);
+    print_row(e, keys, set->name, name, &sum, delay);
+    if (set->n > set->n_files && !print_together(e, keys, set, all))
+      code = hk_failed(e->argv, "out of memory");
+  }
+  free(delay);
+  outcomes_free(all, set->n);
+  return code;
+}
+
+static int evaluate_all(const struct evaluation *e)
+{
+  struct hk_labelled sets[HK_LABELLED_SETS] = { { 0 } };
+  char error[512];
+  int code = 0, there = 0;
+  for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
+    const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);
+    if (status < 0)
+      code = hk_failed(e->argv, "%s", error);
+    there += status > 0;
+  }
+  if (code == 0 && there == 0)
+    code = hk_failed(e->argv, "%s: holds none of nab/, tssb/ and skab/", e->folder);
+  if (code == 0 && e->format == FORMAT_CSV)
+    puts("detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
+  for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
+    print_header(e, e->detectors[i]);
+    for (unsigned j = 0; j < HK_LABELLED_SETS && code == 0; j++) {
+      if (sets[j].n > 0)
+        code = evaluate(e, e->detectors[i], &sets[j]);
+    }
+  }
+  for (unsigned i = 0; i < HK_LABELLED_SETS; i++)
+    hk_labelled_free(&sets[i]);
+  return code;
+}
+
+int hk_command_evaluate(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "backend", required_argument, NULL, 'b' },
+    { "detector", required_argument, NULL, 'd' },
+    { "given-windows", no_argument, NULL, 'g' },
+    { "brief", no_argument, NULL, 'r' },
+    { "format", required_argument, NULL, 'f' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+  };
+  static const char *const formats[] = { "table", "csv", NULL };
+  struct evaluation e = { .argv = argv };
+  int option, code = 0;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    switch (option) {
+    case 'b':
+      code = hk_option_word(argv, "--backend", optarg, hk_choices, &e.choice);
+      break;
+    case 'd':
+      if (e.n_detectors == DETECTORS_MAX)
+        return hk_usage(argv, "--detector: over %d of them", DETECTORS_MAX);
+      e.detectors[e.n_detectors++] = optarg;
+      break;
+    case 'g':
+      e.given_windows = true;
+      break;
+    case 'r':
+      e.brief = true;
+      break;
+    case 'f':
+      code = hk_option_word(argv, "--format", optarg, formats, &e.format);
+      break;
+    case HK_OPTION_HELP:
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    default:
+      code = HK_EXIT_USAGE;
+    }
+    if (code != 0)
+      return code;
+  }
+  if (argc - optind != 1)
+    return hk_usage(argv, argc == optind ? "no folder is given" : "more than one folder is given");
+  e.folder = argv[optind];
+  if (e.n_detectors == 0)
+    e.detectors[e.n_detectors++] = "";
+  return hk_finish_output(argv, evaluate_all(&e));
+}

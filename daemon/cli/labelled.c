@@ -1,0 +1,233 @@
+/* Reading labelled recordings: see labelled.h. What cannot be read is told with its file's name. */
+#include "daemon/cli/labelled.h"
+#include "daemon/cli/csv.h"
+#include "daemon/cli/timestamp.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SENSORS_MAX 256
+#define SECOND 1000000000
+
+static int no_memory(char *error, size_t size)
+{
+  snprintf(error, size, "out of memory");
+  return -ENOMEM;
+}
+
+static int add_point(struct hk_recording *r, int64_t time, double value)
+{
+  if (r->n == r->room) {
+    const uint32_t room = r->room ? 2 * r->room : 1024;
+    int64_t *times = realloc(r->time, room * sizeof *times);
+    r->time = times ? times : r->time;
+    double *values = times ? realloc(r->value, room * sizeof *values) : NULL;
+    if (!values)
+      return -ENOMEM;
+    r->value = values;
+    r->room = room;
+  }
+  r->time[r->n] = time;
+  r->value[r->n++] = value;
+  return 0;
+}
+
+static int add_label(struct hk_recording *r, int64_t first, int64_t last)
+{
+  struct hk_label *label = realloc(r->label, (r->n_labels + 1) * sizeof *label);
+  if (!label)
+    return -ENOMEM;
+  r->label = label;
+  r->label[r->n_labels++] = (struct hk_label){ first, last };
+  return 0;
+}
+
+/* One more recording of a file, or NULL. */
+static struct hk_recording *add_recording(struct hk_labelled *set, const char *file, const char *sensor, bool several)
+{
+  struct hk_recording *all = realloc(set->recording, (set->n + 1) * sizeof *all);
+  if (!all)
+    return NULL;
+  set->recording = all;
+  struct hk_recording *r = &all[set->n++];
+  *r = (struct hk_recording){ .file = set->n_files };
+  snprintf(r->name, sizeof r->name, "%.*s%s%s", (int)strcspn(file, "."), file, several ? " " : "", several ? sensor : "");
+  snprintf(r->sensor, sizeof r->sensor, "%s", sensor);
+  return r;
+}
+
+/* Reads one file; its sensors become recordings, but for columns that label. A row whose `changepoint` is 1 is a label of all. */
+static int read_file(struct hk_labelled *set, const char *folder, const char *file, char *error, size_t size)
+{
+  char path[4096];
+  struct hk_csv *csv = NULL;
+  struct hk_csv_row row;
+  uint32_t recording[SENSORS_MAX], first = set->n;
+  const struct hk_csv_config config = { .path = path };
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  int status = hk_csv_open(&csv, &config, error, size);
+  if (status < 0)
+    return status;
+  enum { CHANGE = UINT32_MAX, NONE = UINT32_MAX - 1 };
+  if (hk_csv_sensors(csv) > SENSORS_MAX) {
+    snprintf(error, size, "%s: over %d columns", path, SENSORS_MAX);
+    status = -EINVAL;
+  }
+  for (uint32_t i = 0; i < hk_csv_sensors(csv) && status == 0; i++) {
+    const char *name = hk_csv_sensor(csv, i);
+    const bool change = strcmp(name, "changepoint") == 0, label = change || strcmp(name, "anomaly") == 0;
+    recording[i] = change ? CHANGE : label ? NONE : set->n;
+    if (!label && !add_recording(set, file, name, hk_csv_sensors(csv) > 1))
+      status = no_memory(error, size);
+  }
+  while (status == 0 && (status = hk_csv_next(csv, &row, error, size)) == 1) {
+    status = 0;
+    for (uint32_t i = 0; i < row.n && status == 0; i++) {
+      const uint32_t to = recording[row.sensor[i]];
+      if (to < set->n)
+        status = add_point(&set->recording[to], row.time, row.value[i]);
+      for (uint32_t j = first; to == CHANGE && fabs(row.value[i] - 1) < 1e-9 && j < set->n && status == 0; j++)
+        status = add_label(&set->recording[j], row.time, row.time);
+    }
+    if (status == -ENOMEM)
+      (void)no_memory(error, size);
+  }
+  set->n_files++;
+  hk_csv_close(csv);
+  return status;
+}
+
+static int read_nab(struct hk_labelled *set, const char *folder, char *error, size_t size)
+{
+  char path[4096], text[1 << 16];
+  snprintf(path, sizeof path, "%s/windows.json", folder);
+  FILE *f = fopen(path, "r");
+  const size_t length = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  if (f)
+    fclose(f);
+  text[length] = 0;
+  cJSON *labels = length ? cJSON_Parse(text) : NULL;
+  int status = 0;
+  if (!labels) {
+    snprintf(error, size, "%s: %s", path, f ? "no JSON" : strerror(errno));
+    status = -EINVAL;
+  }
+  for (const cJSON *file = labels ? labels->child : NULL; file && status == 0; file = file->next) {
+    const uint32_t at = set->n;
+    status = read_file(set, folder, file->string, error, size);
+    for (const cJSON *window = file->child; window && status == 0 && at < set->n; window = window->next) {
+      const char *ends[] = { cJSON_GetStringValue(cJSON_GetArrayItem(window, 0)),
+                             cJSON_GetStringValue(cJSON_GetArrayItem(window, 1)) };
+      int64_t times[2];
+      for (int i = 0; i < 2 && status == 0; i++)
+        status = ends[i] ? hk_timestamp_parse_date(ends[i], &times[i]) : -EINVAL;
+      if (status < 0)
+        snprintf(error, size, "%s: %s: a window is no pair of times", path, file->string);
+      else if (add_label(&set->recording[at], times[0], times[1]) < 0)
+        status = no_memory(error, size);
+    }
+  }
+  cJSON_Delete(labels);
+  return status;
+}
+
+static int read_tssb(struct hk_labelled *set, const char *folder, char *error, size_t size)
+{
+  char path[4096], line[4096], file[300];
+  snprintf(path, sizeof path, "%s/desc.txt", folder);
+  FILE *f = fopen(path, "r");
+  if (!f) {
+    const int status = -errno;
+    snprintf(error, size, "%s: %s", path, strerror(errno));
+    return status;
+  }
+  int status = 0;
+  while (status == 0 && fgets(line, sizeof line, f)) {
+    char *rest = line, *cell = strsep(&rest, ",\r\n");
+    if (!*cell)
+      continue;
+    const uint32_t at = set->n;
+    snprintf(file, sizeof file, "%.250s.txt", cell);
+    status = read_file(set, folder, file, error, size);
+    for (uint32_t i = 0; status == 0 && (cell = strsep(&rest, ",\r\n")); i++) {
+      char *end;
+      const uint64_t number = strtoull(cell, &end, 10);
+      if (end == cell)
+        continue;
+      struct hk_recording *r = &set->recording[at];
+      if (i == 0)
+        r->window = (uint32_t)number;
+      else if (number >= r->n)
+        snprintf(error, size, "%s: %s: there is no point %s", path, file, cell), status = -EINVAL;
+      else if (add_label(r, r->time[number], r->time[number]) < 0)
+        status = no_memory(error, size);
+    }
+  }
+  fclose(f);
+  return status;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_csv(const struct dirent *entry)
+{
+  const size_t length = strlen(entry->d_name);
+  return length > 4 && strcmp(entry->d_name + length - 4, ".csv") == 0;
+}
+
+static int read_skab(struct hk_labelled *set, const char *folder, char *error, size_t size)
+{
+  struct dirent **files = NULL;
+  const int n = scandir(folder, &files, is_csv, by_name);
+  int status = 0;
+  if (n < 0) {
+    status = -errno;
+    snprintf(error, size, "%s: %s", folder, strerror(errno));
+  }
+  for (int i = 0; i < n; i++) {
+    if (status == 0)
+      status = read_file(set, folder, files[i]->d_name, error, size);
+    free(files[i]);
+  }
+  free(files);
+  return status;
+}
+
+int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which, char *error, size_t size)
+{
+  static const struct {
+    const char *name;
+    bool instants;
+    int (*read)(struct hk_labelled *set, const char *folder, char *error, size_t size);
+  } sets[HK_LABELLED_SETS] = { { "nab", false, read_nab }, { "tssb", true, read_tssb }, { "skab", true, read_skab } };
+  char path[4096];
+  struct stat there;
+  snprintf(path, sizeof path, "%s/%s", folder, sets[which].name);
+  *out = (struct hk_labelled){ .name = sets[which].name, .instants = sets[which].instants };
+  if (stat(path, &there) < 0 || !S_ISDIR(there.st_mode))
+    return 0;
+  const int status = sets[which].read(out, path, error, size);
+  if (status < 0)
+    hk_labelled_free(out);
+  return status < 0 ? status : 1;
+}
+
+void hk_labelled_free(struct hk_labelled *set)
+{
+  for (uint32_t i = 0; i < set->n; i++) {
+    free(set->recording[i].time);
+    free(set->recording[i].value);
+    free(set->recording[i].label);
+  }
+  free(set->recording);
+  *set = (struct hk_labelled){ 0 };
+}

@@ -1,0 +1,46 @@
+/* Labelled recordings, in the layouts of three public collections. A folder holds any of
+ *
+ *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last]
+ *   tssb/  bare numbers, NAME.txt, and desc.txt: a line NAME,WINDOW,CHANGE,... for each, changes as indices
+ *   skab/  CSV files with a changepoint column, 1 where something changed; every other column but `anomaly` is a sensor
+ *
+ * Everything is read into memory. Thread: the caller's. */
+#ifndef HK_LABELLED_H
+#define HK_LABELLED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is labelled: a window of time, or an instant where both are the same. ns since the epoch. */
+struct hk_label {
+  int64_t first, last;
+};
+
+/* One sensor's points. Owner: its set. */
+struct hk_recording {
+  char name[128];  /* of the file, and of the sensor where a file has several */
+  char sensor[64]; /* hk_seed is made of it */
+  uint32_t file;   /* number of the file in its set */
+  uint32_t window; /* what the collection says that a window should be; 0: nothing */
+  uint32_t n, room;
+  int64_t *time; /* ns since the epoch */
+  double *value;
+  struct hk_label *label;
+  uint32_t n_labels;
+};
+
+struct hk_labelled {
+  const char *name;
+  bool instants; /* labels are change points */
+  struct hk_recording *recording;
+  uint32_t n, n_files;
+};
+
+#define HK_LABELLED_SETS 3
+
+/* Reads set number `which` of a folder. 1: read; 0: the folder has no such set; or a negative errno with a message. */
+int hk_labelled_read(struct hk_labelled *out, const char *folder, unsigned which, char *error, size_t size);
+void hk_labelled_free(struct hk_labelled *set); /* all zero is fine */
+
+#endif
