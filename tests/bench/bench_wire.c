@@ -1,13 +1,12 @@
-/* Speed of the wire on one core, beside copying the same bytes in the same run: POINTS frames checked and decoded to columns, and
- * line protocol split, parsed and named. The best of several rounds, by processor time. */
-#include "proto/line.h"
+/* Speed of the wire on one core, beside copying the same bytes in the same run: POINTS frames checked and decoded to columns.
+ * The best of several rounds, by processor time. bench_line does the same for lines. */
 #include "proto/message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { POINTS = 4096, FRAMES = 2000, LINES = 200000, CHUNK = 65536, ROUNDS = 7 };
+enum { POINTS = 4096, FRAMES = 2000, ROUNDS = 7 };
 
 static double now(void)
 {
@@ -75,59 +74,9 @@ static void bench_points(const char *name, uint8_t time_kind, uint8_t value_kind
          1e-9 * FRAMES * (double)w.size / best, copied / best, sum);
 }
 
-/* fields: 1, one value of few digits; 2, two of 17 digits. */
-static void bench_lines(const char *name, int fields)
-{
-  char *text = malloc(LINES * 256);
-  require(text, "no memory");
-  size_t size = 0;
-  srandom(1);
-  for (int i = 0; i < LINES; i++) {
-    const double a = (double)(random() % 1000000) / 100, b = (double)random() / 7;
-    const int sensor = i % 10000, ms = i / 10000;
-    size += (size_t)(fields == 1 ? snprintf(text + size, 256, "sensor%05d,s=a v=%.2f 1700000000%03d000000\n", sensor, a, ms)
-                                 : snprintf(text + size, 256,
-                                            "machine,site=a,unit=%d temperature=%.17g,pressure=%.17g 1700000000%03d000000\n",
-                                            sensor, a, b, ms));
-  }
-  static struct hk_line l;
-  double best = 1e9;
-  uint64_t points = 0, sum = 0;
-  for (int round = 0; round < ROUNDS; round++) {
-    struct hk_splitter s = { .max_line = HK_LINE_MAX };
-    const double start = now();
-    points = 0;
-    for (size_t at = 0; at < size; at += CHUNK) {
-      const size_t n = size - at < CHUNK ? size - at : CHUNK;
-      size_t used = 0, length;
-      const char *line;
-      while (hk_splitter_next(&s, text + at, n, &used, &line, &length) == HK_LINE_WHOLE) {
-        l.unit = 1;
-        hk_line_parse(&l, line, length);
-        require(!l.error, "a line cannot be read");
-        for (uint32_t i = 0; i < l.n; i++) {
-          char buffer[HK_NAME_MAX];
-          uint32_t n_name;
-          sum += (uint8_t)hk_line_name(&l, i, buffer, &n_name)[n_name - 1];
-        }
-        points += l.n;
-      }
-    }
-    const double took = now() - start;
-    best = took < best ? took : best;
-    hk_splitter_free(&s);
-  }
-  require(points == (uint64_t)LINES * (uint64_t)fields, "points are missing");
-  printf("%-28s %8.2f M lines/s, %7.2f M points/s, %.0f bytes a line (checksum %llu)\n", name, 1e-6 * LINES / best,
-         1e-6 * (double)points / best, (double)size / LINES, (unsigned long long)sum);
-  free(text);
-}
-
 int main(void)
 {
   bench_points("POINTS, one time, f32", HK_TIME_ONE, HK_VALUE_F32);
   bench_points("POINTS, each time, f64", HK_TIME_EACH, HK_VALUE_F64);
-  bench_lines("lines, one short value", 1);
-  bench_lines("lines, two values, 17 digits", 2);
   return 0;
 }
