@@ -149,10 +149,19 @@ static void read_datagrams(struct hk_loop *l)
       (void)hk_udp_read(&l->datagrams[i]);
 }
 
+/* All that has come by now, as far as there is room. */
+static void read_all(struct hk_listener *l)
+{
+  const int64_t begin = hk_now();
+  while (l->open && !hk_udp_read(l) && l->polling && l->read_to < begin)
+    continue;
+}
+
 static void drain(struct hk_loop *l)
 {
   l->draining = true;
-  read_datagrams(l);
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    read_all(&l->datagrams[i]);
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     hk_listener_close(&l->datagrams[i]);
   for (struct hk_connection *c = l->connections; c; c = c->next)

@@ -237,7 +237,8 @@ void hk_udp_close(struct hk_listener *l)
   free(l->buffers);
   l->buffers = NULL;
   if (l->open) {
-    hk_udp_look(l); /* nothing is lost uncounted */
+    hk_udp_look(l);         /* nothing is lost uncounted */
+    l->read_to = INT64_MAX; /* and nobody waits for more */
     uv_close((uv_handle_t *)&l->poll, on_close);
   } else if (l->fd >= 0) {
     close(l->fd);

@@ -99,6 +99,19 @@ class Flow(harness.Case):
                     pass
                 self.assertEqual(c.status()['udp']['datagrams'], first + n)
 
+    def test_the_end_takes_the_datagrams_that_were_there(self):
+        d, n = self.daemon(), 3000
+        with d.client() as c, d.connect('binary udp') as udp:
+            handle = c.register('s')[0]
+            d.process.send_signal(signal.SIGSTOP)
+            for i in range(n):
+                udp.send(points([handle], [START + i * SECOND], [0.5], c.feed, i + 1, i))
+            d.process.send_signal(signal.SIGTERM)
+            d.process.send_signal(signal.SIGCONT)
+            self.assertEqual(d.process.wait(harness.WAIT), 0)
+        until(lambda: d.log and 'ended' in d.log[-1], 'the last words')
+        self.assertRegex(d.log[-1], rf'ended: {n} points in, .* 0 given up')
+
     def test_fault_16_reordered_repeated_and_lost_datagrams(self):
         d = self.daemon()
         watcher = d.client()
