@@ -53,7 +53,7 @@ struct hk_config {
   uint64_t max_frame;         /* bytes */
   uint64_t max_line;          /* bytes */
   uint64_t queue;             /* bytes waiting for one subscriber */
-  int64_t busy_poll;          /* ns that a shard looks for work before it sleeps */
+  int64_t busy_poll;          /* ns that the threads of the road look for work before they sleep */
   int64_t device_timeout;     /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
   int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
   int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */

@@ -95,6 +95,7 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
     return;
   if (n > 0) {
     c->heard = hk_now();
+    c->loop->busy = c->loop->turn;
     if (c->turn != c->loop->turn) {
       c->turn = c->loop->turn;
       c->came = 0;

@@ -109,8 +109,10 @@ static void take_parcels(struct hk_loop *l)
 {
   struct hk_parcel *p;
   for (uint32_t i = 0; i < l->outlet.filling.shards; i++)
-    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL)
+    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL) {
       take_parcel(l, i, p);
+      l->busy = l->turn;
+    }
 }
 
 void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
@@ -270,6 +272,15 @@ static void on_idle(uv_idle_t *idle)
   (void)idle;
 }
 
+/* Whether the loop looks again instead of sleeping, because it had something to do not long ago. */
+static bool stay_awake(struct hk_loop *l)
+{
+  const int64_t poll = l->server->config->busy_poll, now = poll > 0 ? hk_now() : 0;
+  if (l->busy + 1 >= l->turn) /* in this turn's check, or in its sockets' callbacks before */
+    l->busy_at = now;
+  return poll > 0 && now - l->busy_at < poll;
+}
+
 /* Before it sleeps: also what timers have done is sealed. */
 static void on_prepare(uv_prepare_t *prepare)
 {
@@ -282,7 +293,7 @@ static void on_prepare(uv_prepare_t *prepare)
     reasons |= HK_WAKE_ROOM;
   if (l->draining)
     l->drained = sealed && !anyone_waits(l);
-  if (hk_sleep(&l->wake, reasons))
+  if (!stay_awake(l) && hk_sleep(&l->wake, reasons))
     uv_idle_stop(&l->idle);
   else
     uv_idle_start(&l->idle, on_idle);

@@ -20,7 +20,8 @@
  * allocation.
  *
  * A turn of the loop: sockets are read (points go into open chunks), parcels are published, connections that wait for room are
- * given a turn if there is any, chunks are sealed; then it sleeps. */
+ * given a turn if there is any, chunks are sealed; then it sleeps, with `busy_poll` only when there was nothing to do for so
+ * long. */
 #ifndef HK_LOOP_H
 #define HK_LOOP_H
 
@@ -73,6 +74,8 @@ struct hk_loop {
   struct hk_connection *parked, **parked_tail;
   struct hk_lines *lines;           /* of all connections and datagrams */
   uint64_t turn;                    /* counts the turns of the event loop */
+  uint64_t busy;                    /* the last turn in which points or parcels came */
+  int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
   uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
   uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
   uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */

@@ -161,8 +161,10 @@ bool hk_udp_read(struct hk_listener *l)
     const int n = recvmmsg(l->fd, messages, limit, MSG_DONTWAIT, NULL);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
       hk_log_peer(&l->server->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
-    if (n > 0)
+    if (n > 0) {
+      l->loop->busy = l->loop->turn;
       take(l, messages, (unsigned)n, now);
+    }
     if (n < (int)limit) {
       l->read_to = now;
       l->before_mark = 0;
