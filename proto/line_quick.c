@@ -7,7 +7,7 @@
 #include "proto/line.h"
 #include "proto/number.h"
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(HK_PLAIN_C)
 #include <emmintrin.h>
 #endif
 
@@ -24,7 +24,7 @@ struct window {
 /* Bits of the 16 bytes at p. */
 static inline uint64_t look_16(const char *p, uint64_t *unusual)
 {
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(HK_PLAIN_C)
   const __m128i x = _mm_loadu_si128((const __m128i *)p);
   const __m128i comma = _mm_cmpeq_epi8(x, _mm_set1_epi8(',')), equals = _mm_cmpeq_epi8(x, _mm_set1_epi8('=')),
                 space = _mm_cmpeq_epi8(x, _mm_set1_epi8(' ')), backslash = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\')),
