@@ -1,9 +1,10 @@
 /* Series: a cache of handles by the names that lines use, so that for a series that has come before no name is put together,
  * nothing is looked up under a lock, and no name is touched in memory.
  *
- * What is kept of a name is a hash of 128 bits, keyed with random bytes: part of it says where to look, 64 bits are compared. A
- * name is the key of a line (measurement and tags) and the key of a field, hashed apart. A handle that is found may have gone
- * stale: the caller checks it (hk_handle_good).
+ * What is kept of a name is a hash of 128 bits: part of it says where to look, 63 bits are compared. Of a million names two are
+ * taken for one with a chance below 10^-12; it is keyed with random bytes, so that nobody can prepare names that meet. A name is
+ * the key of a line (measurement and tags) and the key of a field, hashed apart. A handle that is found may have gone stale: the
+ * caller checks it (hk_handle_good).
  *
  * Bounded: a name has one place, a cache line of five entries; a sixth name there finds none, or in the end takes that of another
  * one. The table doubles, empty, while there is no place for more than one look in 32, up to 32 MiB. Whoever is not found is
