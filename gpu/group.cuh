@@ -1,25 +1,27 @@
 /* Lanes that work together on one sensor, and the Hankel product they make.
  *
- * A group is L lanes of a warp (L = 2, 4, 8, 16 or 32); a warp has 32 / L groups, each with a sensor of its own, that walk in step:
- * every function here is called by all 32 lanes. Lane l holds elements l R .. l R + R - 1 of a vector in registers (R even);
- * vectors have R L elements, zero from w on. Sums run in an order that depends on R and L alone, and those on the detector alone.
+ * A group is L lanes of a warp (L = 2, 4, 8, 16 or 32); a warp has 32 / L groups, each with a sensor of its own, that walk in
+ * step: every function here is called by all 32 lanes. A lane holds R elements of a vector in registers (R even): lane l those
+ * from l R on, or l, l + L, .., by how products are made; vectors have R L elements, zero from w on. Sums run in an order that
+ * depends on R and L alone, and those on the detector alone.
  *
- * The product is split once in the manner of Karatsuba and Ofman (1962). With b = R L / 2, blocks X0, X1, X2 of order b, and
- * v = (v0, v1):
+ * Narrow products are split once in the manner of Karatsuba and Ofman (1962); wide ones go by transforms (fourier.cuh). With b =
+ * R L / 2, blocks X0, X1, X2 of order b, and v = (v0, v1):
  *
  *   H = ( X0 X1 )     y0 = (X0 - X1) v0 + X1 (v0 + v1)     three products of order b for four; X0 - X1 and X2 - X1 are Hankel
  *       ( X1 X2 )     y1 = (X2 - X1) v1 + X1 (v0 + v1)     matrices, too, and are made once for all products with H
  *
- * With x0, x1, .. the pieces of b numbers of x, X0 - X1 reads (x0 - x1, x1 - x2) and X1 - X2 reads (x1 - x2, x2 - x3): one sequence d
- * of 3 b numbers serves both, and v1 is kept with its sign turned.
+ * With x0, x1, .. the pieces of b numbers of x, X0 - X1 reads (x0 - x1, x1 - x2) and X1 - X2 reads (x1 - x2, x2 - x3): one
+ * sequence d of 3 b numbers serves both, and v1 is kept with its sign turned.
  *
- * With B = L / 2, lane l = c B + i takes rows i R .. i R + R - 1 of (X0 - X1) v0 (c = 0) or (X1 - X2) (-v1) (c = 1), whole, and of
- * X1 (v0 + v1) the columns of half c; lanes i and B + i then add up their halves of it. Rows and columns go by blocks of R x R:
- * 2 R - 1 numbers of x and R of v make R^2 multiply-adds. (L = 2: a lane takes half of the rows of X1 (v0 + v1), as there is but one
- * block of columns; R is then a multiple of 8.)
+ * With B = L / 2, lane l = c B + i takes rows i R .. i R + R - 1 of (X0 - X1) v0 (c = 0) or (X1 - X2) (-v1) (c = 1), whole, and
+ * of X1 (v0 + v1) the columns of half c; lanes i and B + i then add up their halves of it. Rows and columns go by blocks of R x
+ * R: 2 R - 1 numbers of x and R of v make R^2 multiply-adds. (L = 2: a lane takes half of the rows of X1 (v0 + v1), as there is
+ * but one block of columns; R is then a multiple of 8.)
  *
- * In shared memory the numbers of a block of R stand `stride` >= R apart, an odd multiple of 4, and groups of few lanes are padded: the
- * eight lanes that a 16-byte load serves at a time then find their numbers in different banks, whichever half or group they are of. */
+ * In shared memory the numbers of a block of R stand `stride` >= R apart, an odd multiple of 4, and groups of few lanes are
+ * padded: the eight lanes that a 16-byte load serves at a time then find their numbers in different banks, whichever half or
+ * group they are of. */
 #ifndef HK_GROUP_CUH
 #define HK_GROUP_CUH
 
@@ -28,7 +30,10 @@
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
 
-template <int R, int L> struct hk_group {
+/* F: products by Fourier transforms (fourier.cuh). */
+template <int R, int L, bool F = false> struct hk_group;
+
+template <int R, int L> struct hk_group<R, L, false> {
   /* Where sequences lie in the group's room, in floats: d at 0, X1, (v0, -v1), v0 + v1. */
   static constexpr uint32_t stride = 4 * ((R + 3) / 4 | 1), half = L / 2 * stride;
   static constexpr uint32_t shared = 3 * half, v = 5 * half, sum = 7 * half, end = 8 * half;
@@ -37,10 +42,24 @@ template <int R, int L> struct hk_group {
   uint32_t lane;   /* in the group, 0 .. L - 1 */
   uint32_t window; /* w */
   float *room;     /* `size` floats of shared memory */
+
+  /* Floats of shared memory for a block and for all groups of a warp; what the whole block does first; this lane's group there.
+   */
+  static constexpr uint32_t block_floats = 0, warp_floats = HK_WARP / L * size;
+  static __device__ __forceinline__ void prepare(float *) {}
+  static __device__ __forceinline__ hk_group in(float *, float *rooms, uint32_t window)
+  {
+    const uint32_t lane = threadIdx.x % HK_WARP;
+    return { lane % L, window, rooms + lane / L * size };
+  }
+
+  /* A lane's e-th element is number first() + e step of the vector. */
+  static constexpr int step = 1;
+  __device__ __forceinline__ uint32_t first() const { return lane * R; }
 };
 
 /* Sum of x over the group; all its lanes get it. */
-template <int R, int L> static __device__ __forceinline__ float hk_group_sum(const hk_group<R, L> &, float x)
+template <int R, int L, bool F> static __device__ __forceinline__ float hk_group_sum(const hk_group<R, L, F> &, float x)
 {
 #pragma unroll
   for (int lane = L / 2; lane > 0; lane /= 2)
@@ -49,7 +68,8 @@ template <int R, int L> static __device__ __forceinline__ float hk_group_sum(con
 }
 
 /* Sums of n numbers, each over the group. */
-template <int R, int L, int N> static __device__ __forceinline__ void hk_group_sums(const hk_group<R, L> &, float (&x)[N])
+template <int R, int L, bool F, int N>
+static __device__ __forceinline__ void hk_group_sums(const hk_group<R, L, F> &, float (&x)[N])
 {
 #pragma unroll
   for (int lane = L / 2; lane > 0; lane /= 2)
@@ -59,7 +79,7 @@ template <int R, int L, int N> static __device__ __forceinline__ void hk_group_s
 }
 
 /* Largest x of the group. */
-template <int R, int L> static __device__ __forceinline__ float hk_group_max(const hk_group<R, L> &, float x)
+template <int R, int L, bool F> static __device__ __forceinline__ float hk_group_max(const hk_group<R, L, F> &, float x)
 {
 #pragma unroll
   for (int lane = L / 2; lane > 0; lane /= 2)
@@ -95,13 +115,13 @@ template <int R> static __device__ __forceinline__ void hk_lane_add(float (&a)[R
 }
 
 /* What stands from element w on is no element: makes it 0. */
-template <int R, int L> static __device__ __forceinline__ void hk_lane_trim(const hk_group<R, L> &g, float (&a)[R])
+template <int R, int L, bool F> static __device__ __forceinline__ void hk_lane_trim(const hk_group<R, L, F> &g, float (&a)[R])
 {
-  const int32_t left = (int32_t)g.window - (int32_t)(g.lane * R);
-  if (left < R) {
+  const int left = (int)g.window - (int)g.first();
+  if ((R - 1) * g.step >= left) {
 #pragma unroll
     for (int e = 0; e < R; e++)
-      a[e] = e < left ? a[e] : 0;
+      a[e] = e * g.step < left ? a[e] : 0;
   }
 }
 
@@ -147,7 +167,7 @@ template <int N> static __device__ __forceinline__ void hk_block_multiply(float 
 }
 
 /* L = 2: sum := X1 (v0 + v1). A lane makes half of the rows and gets the other half from its neighbour. */
-template <int R> static __device__ __forceinline__ void hk_pair_multiply(const hk_group<R, 2> &g, float (&sum)[R])
+template <int R> static __device__ __forceinline__ void hk_pair_multiply(const hk_group<R, 2, false> &g, float (&sum)[R])
 {
   typedef hk_group<R, 2> at;
   constexpr int N = R / 2;
@@ -169,9 +189,9 @@ template <int R> static __device__ __forceinline__ void hk_pair_multiply(const h
 }
 
 /* v := H v. The loop over blocks is one for all three products, and short: instructions are fetched through a small cache. */
-template <int R, int L> static __device__ __forceinline__ void hk_group_product(const hk_group<R, L> &g, float (&v)[R])
+template <int R, int L> static __device__ __forceinline__ void hk_group_product(const hk_group<R, L, false> &g, float (&v)[R])
 {
-  typedef hk_group<R, L> at;
+  typedef hk_group<R, L, false> at;
   constexpr int B = L / 2, blocks = R <= 16 && L >= 8 ? 2 : 1; /* blocks a turn */
   constexpr int turns_shared = B / 2 / blocks, turns = turns_shared + B / blocks;
   const uint32_t upper = g.lane >= B, row = g.lane - (upper ? B : 0);
@@ -216,6 +236,23 @@ template <int R, int L> static __device__ __forceinline__ void hk_group_product(
     }
   }
   hk_lane_trim(g, v);
+}
+
+/* Lays out x_i for products; i = part R L / 2 + n L + lane stands in x[n][part]. */
+template <int R, int L>
+static __device__ __forceinline__ void hk_group_lay_out(const hk_group<R, L, false> &g, const float (&x)[R / 2][4])
+{
+  typedef hk_group<R, L, false> at;
+  __syncwarp(); /* the sequences before have been read by all */
+#pragma unroll
+  for (int n = 0; n < R / 2; n++) {
+    const uint32_t i = n * L + g.lane, first = i / R * at::stride + i % R, next = first + at::half;
+    g.room[first] = x[n][0] - x[n][1];
+    g.room[next] = x[n][1] - x[n][2];
+    g.room[next + at::half] = x[n][2] - x[n][3];
+    g.room[at::shared + first] = x[n][1];
+    g.room[at::shared + next] = x[n][2];
+  }
 }
 
 #endif

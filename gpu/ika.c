@@ -1,15 +1,15 @@
 /* Which kernel of IKA-SST a detector is scored by: see family.h. */
 #include "gpu/family.h"
 
-extern const struct hk_cuda_kernel hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_12_8, hk_ika_28_4,
-    hk_ika_16_8, hk_ika_20_8, hk_ika_24_8, hk_ika_28_8, hk_ika_16_16, hk_ika_20_16, hk_ika_24_16, hk_ika_28_16, hk_ika_16_32,
-    hk_ika_20_32, hk_ika_24_32, hk_ika_28_32, hk_ika_32_32;
+extern const struct hk_cuda_kernel hk_ika_8_2, hk_ika_16_2, hk_ika_12_4, hk_ika_16_4, hk_ika_20_4, hk_ika_24_4, hk_ika_28_4,
+    hk_ika_16_8, hk_ika_20_8, hk_ika_24_8, hk_ika_28_8, hk_ika_32_8, hk_ika_40_8, hk_ika_24_16, hk_ika_28_16, hk_ika_32_16,
+    hk_ika_24_32, hk_ika_32_32;
 
 /* By the number of elements that they hold. */
 static const struct hk_cuda_kernel *const kernels[] = {
-  &hk_ika_8_2,   &hk_ika_16_2,  &hk_ika_12_4,  &hk_ika_16_4,  &hk_ika_20_4,  &hk_ika_12_8,  &hk_ika_28_4,
-  &hk_ika_16_8,  &hk_ika_20_8,  &hk_ika_24_8,  &hk_ika_28_8,  &hk_ika_16_16, &hk_ika_20_16, &hk_ika_24_16,
-  &hk_ika_28_16, &hk_ika_16_32, &hk_ika_20_32, &hk_ika_24_32, &hk_ika_28_32, &hk_ika_32_32,
+  &hk_ika_8_2,  &hk_ika_16_2,  &hk_ika_12_4,  &hk_ika_16_4,  &hk_ika_20_4,  &hk_ika_24_4,
+  &hk_ika_28_4, &hk_ika_16_8,  &hk_ika_20_8,  &hk_ika_24_8,  &hk_ika_28_8,  &hk_ika_32_8,
+  &hk_ika_40_8, &hk_ika_24_16, &hk_ika_28_16, &hk_ika_32_16, &hk_ika_24_32, &hk_ika_32_32,
 };
 
 /* Steps of the longer iteration: rows of T, and vectors of the basis. */

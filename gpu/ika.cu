@@ -14,41 +14,53 @@
 #include "gpu/share.cuh"
 #include "gpu/tick.cuh"
 
+#define HK_FOURIER (HK_ROWS * HK_LANES >= 96) /* how products are made: from there on the transforms are faster */
+
+/* Blocks on a multiprocessor: a multiple of 2, so that its four schedulers have as many warps each, as many as registers for R
+ * elements in three vectors at once allow. */
+#define HK_BLOCKS (HK_ROWS <= (HK_FOURIER ? 16 : 20) ? 8 : HK_ROWS <= 28 ? 6 : 4)
+
 #define HK_JOIN_(a, b, c) a##_##b##_##c
 #define HK_JOIN(a, b, c) HK_JOIN_(a, b, c)
 #define HK_NAME HK_JOIN(hk_ika, HK_ROWS, HK_LANES)
 
 typedef hk_basis<HK_ROWS, HK_LANES> basis;
-typedef hk_group<HK_ROWS, HK_LANES> group;
+typedef hk_group<HK_ROWS, HK_LANES, HK_FOURIER> group;
 
 #define HK_THREADS 64
 #define HK_WARPS (HK_THREADS / HK_WARP)
 
 /* Floats of shared memory that a warp needs. */
-static __host__ __device__ uint32_t floats(uint32_t order)
+static __host__ __device__ uint32_t warp_floats(uint32_t order)
 {
-  return HK_SHARE_FLOATS + (2 * order + 2) * HK_WARP + HK_WARP / HK_LANES * group::size;
+  return HK_SHARE_FLOATS + (group::warp_floats > 3 * HK_WARP * order ? group::warp_floats : 3 * HK_WARP * order);
 }
 
-/* What the lanes of a warp share, beside the groups' sequences. A column for each sensor of the bundle. */
+/* What the lanes of a warp share. A column for each sensor of the bundle; in device memory but for the first and the last. */
 struct room {
   struct hk_share *tasks;
   float *alpha, *beta; /* T: order rows of HK_WARP */
   float *share;        /* HK_WARP */
   uint32_t *order;     /* HK_WARP: of T; 0 = the present is zero, HK_NO_PAST = the past is */
-  float *groups;       /* their rooms; between scores, when no sequence is needed, rows to work in */
+  float *groups;       /* the groups' rooms; between scores, when no sequence is needed, 3 rows for each row of T */
 };
 #define HK_NO_PAST UINT32_MAX
 
-static __device__ __forceinline__ struct room room_of(float *shared, uint32_t order)
+/* Floats of device memory that a warp needs. */
+static __host__ __device__ uint32_t scratch_floats(uint32_t order)
+{
+  return basis::floats(order) + (2 * order + 2) * HK_WARP;
+}
+
+static __device__ __forceinline__ struct room room_of(float *shared, float *scratch, uint32_t order)
 {
   struct room r;
-  r.tasks = (struct hk_share *)(shared + threadIdx.x / HK_WARP * floats(order));
-  r.alpha = (float *)r.tasks + HK_SHARE_FLOATS;
+  r.tasks = (struct hk_share *)(shared + group::block_floats + threadIdx.x / HK_WARP * warp_floats(order));
+  r.groups = (float *)r.tasks + HK_SHARE_FLOATS;
+  r.alpha = scratch + basis::floats(order);
   r.beta = r.alpha + order * HK_WARP;
   r.share = r.beta + order * HK_WARP;
   r.order = (uint32_t *)(r.share + HK_WARP);
-  r.groups = (float *)(r.order + HK_WARP);
   return r;
 }
 
@@ -65,29 +77,29 @@ static __device__ __forceinline__ void score(const group &g, const hk_detector &
                                              uint32_t column, struct hk_cuda_record *record)
 {
   const hk_span span = span_of(d, record);
-  float *const feedback = record ? hk_cuda_feedback(record) : nullptr;
+  float *const feedback = record ? hk_global(hk_cuda_feedback(record)) + g.first() : nullptr;
   const uint64_t seed = record ? record->window.seed : 0;
   const bool anew = record && record->anew;
-  const uint32_t elements = record ? g.window : 0;
+  const int left = record ? (int)g.window - (int)g.first() : 0;
   float mu[HK_ROWS];
 #pragma unroll
   for (int e = 0; e < HK_ROWS; e++)
-    mu[e] = !anew && g.lane * HK_ROWS + e < elements ? feedback[g.lane * HK_ROWS + e] : 0;
+    mu[e] = !anew && e * g.step < left ? feedback[e * g.step] : 0;
   float *const alpha = room.alpha + column, *const beta = room.beta + column;
   float share = 0, held = 0, present_top = 0, a[HK_ROWS];
   bool zero = false, nothing = false; /* in the present, in the past */
 #pragma unroll 1
   for (uint32_t past = 0; past < 2; past++) {
-    float energy, top;
-    hk_span_lay_out(g, span, d, past ? 0 : d.gap, &energy, &top, &held);
+    float energy = 0, top;
+    hk_span_lay_out(g, span, d, past ? 0 : d.gap, !past, &energy, &top, &held);
     if (past) {
       held = fmaxf(held, hk_span_between(g, span, d.gap));
       const float least = fmaxf((float)HK_ZERO_ABSOLUTE, held * (float)HK_ZERO_RELATIVE);
       zero = !(present_top > least);
 #pragma unroll
       for (int e = 0; e < HK_ROWS; e++)
-        if (!zero && g.lane * HK_ROWS + e < elements)
-          feedback[g.lane * HK_ROWS + e] = a[e];
+        if (!zero && e * g.step < left)
+          feedback[e * g.step] = a[e];
       nothing = !(top > least);
     } else {
       present_top = top;
@@ -121,17 +133,21 @@ static __device__ __forceinline__ void score(const group &g, const hk_detector &
   }
 }
 
-/* The eigenproblem of this lane's column: z. */
-static __device__ __forceinline__ float outside(const hk_detector &d, const struct room &room, uint32_t column)
+/* The eigenproblems of the columns, a lane to each: z. due: there is one in this lane's. */
+static __device__ __forceinline__ float outside(const hk_detector &d, const struct room &room, uint32_t column, bool due)
 {
-  const uint32_t order = room.order[column];
+  const uint32_t told = due ? room.order[column] : 0, order = told == HK_NO_PAST ? 0 : told;
+  float *const t = room.groups + column;
+#pragma unroll 4
+  for (uint32_t i = 0; i < order; i++) {
+    t[3 * i * HK_WARP] = room.alpha[i * HK_WARP + column];
+    if (i + 1 < order)
+      t[(3 * i + 1) * HK_WARP] = room.beta[i * HK_WARP + column];
+  }
   /* Below `least` of the largest an eigenvalue is rounding noise: a past of rank below r spans no more than its rank. */
   const float least = d.operator_ == HK_OPERATOR_GRAM ? 0x1p-21f : 0x1p-17f;
-  if (order == 0)
-    return 0;
-  if (order == HK_NO_PAST)
-    return 1;
-  return hk_lane_outside(room.alpha + column, room.beta + column, room.groups + column, order, d.rank, least);
+  const float z = hk_lane_outside(t, order, d.rank, least);
+  return !due ? NAN : told == 0 ? 0 : told == HK_NO_PAST ? 1 : z;
 }
 
 static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_record *record, uint32_t lane)
@@ -139,22 +155,22 @@ static __device__ __forceinline__ struct hk_cuda_record *of_lane(struct hk_cuda_
   return (struct hk_cuda_record *)__shfl_sync(HK_ALL, (unsigned long long)record, lane);
 }
 
-/* Blocks on a multiprocessor: a multiple of 2, so that its four schedulers have as many warps each, as many as registers for R elements
- * in three vectors at once allow. */
-static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS <= 24 ? 6 : 4)
+static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
     hk_ika_kernel(const __grid_constant__ struct hk_cuda_launch launch)
 {
   extern __shared__ __align__(16) float shared[];
-  const struct room room = room_of(shared, launch.size);
   const uint32_t lane = threadIdx.x % HK_WARP, warp = blockIdx.x * HK_WARPS + threadIdx.x / HK_WARP, mine = lane / HK_LANES;
   constexpr uint32_t groups = HK_WARP / HK_LANES;
-  basis q((float *)launch.scratch + (size_t)warp * basis::floats(launch.size));
+  float *const scratch = (float *)launch.scratch + (size_t)warp * scratch_floats(launch.size);
+  const struct room room = room_of(shared, scratch, launch.size);
+  basis q(scratch);
+  group::prepare(shared);
   const struct hk_cuda_columns &columns = launch.columns;
   const struct hk_detector &d = room.tasks->detector;
 
   hk_share_begin<groups>(room.tasks, &launch, warp);
   while (hk_share_next<groups, HK_LANES>(room.tasks, &launch)) {
-    const group g = { lane % HK_LANES, d.window, room.groups + mine * group::size };
+    const group g = group::in(shared, room.groups, d.window);
     const uint32_t n = room.tasks->n, turns = (n + groups - 1) / groups;
     struct hk_cuda_task task = { nullptr, 0, 0 };
     if (lane < n)
@@ -180,10 +196,9 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_ROWS <= 12 ? 8 : HK_ROWS
           score(g, d, q, room, column, now);
       }
       __syncwarp();
-      if (has) {
-        const float z = step.score ? outside(d, room, lane) : NAN, share = step.score ? room.share[lane] : NAN;
-        hk_tick_decide(&d, task.record, &columns, index, step, z, share);
-      }
+      const float z = due ? outside(d, room, lane, due >> lane & 1) : NAN;
+      if (has)
+        hk_tick_decide(&d, task.record, &columns, index, step, z, step.score ? room.share[lane] : NAN);
       __syncwarp();
     }
   }
@@ -208,12 +223,12 @@ static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, 
 
 static uint32_t shared_bytes(uint32_t order)
 {
-  return HK_WARPS * floats(order) * (uint32_t)sizeof(float);
+  return (group::block_floats + HK_WARPS * warp_floats(order)) * (uint32_t)sizeof(float);
 }
 
 static uint64_t scratch_bytes(uint32_t order)
 {
-  return HK_WARPS * basis::floats(order) * sizeof(float);
+  return HK_WARPS * scratch_floats(order) * sizeof(float);
 }
 
 extern "C" const struct hk_cuda_kernel HK_NAME;

@@ -2,6 +2,7 @@
 #ifndef HK_IKA_CUH
 #define HK_IKA_CUH
 
+#include "gpu/fourier.cuh"
 #include "gpu/krylov.cuh"
 #include "gpu/span.cuh"
 #include "gpu/tridiagonal.cuh"
@@ -17,11 +18,12 @@ static __device__ __forceinline__ float hk_random_single(uint64_t z)
 }
 
 /* The sensor's random unit vector a0. */
-template <int R, int L> static __device__ __forceinline__ void hk_group_random(const hk_group<R, L> &g, uint64_t seed, float (&a)[R])
+template <int R, int L, bool F>
+static __device__ __forceinline__ void hk_group_random(const hk_group<R, L, F> &g, uint64_t seed, float (&a)[R])
 {
 #pragma unroll
   for (int e = 0; e < R; e++)
-    a[e] = hk_random_single(seed + g.lane * R + e);
+    a[e] = hk_random_single(seed + (g.first() + e * g.step));
   hk_lane_trim(g, a);
   const float by = hk_inverse_root(hk_group_sum(g, hk_lane_dot(a, a)));
 #pragma unroll
@@ -42,18 +44,28 @@ static __device__ __forceinline__ hk_krylov_plan hk_plan_past(const hk_detector 
   return { d.krylov, d.operator_ == HK_OPERATOR_GRAM ? 2u : 1u, false, d.reorthogonalise != 0 };
 }
 
-/* mu from the Krylov space of the present, over the vector that was iterated. order: what the iteration returned. Returns sigma^2. A present of zeros gives what is never used. */
-template <int R, int L>
-static __device__ __forceinline__ float hk_group_mu(const hk_group<R, L> &g, const hk_basis<R, L> &q, const hk_krylov_plan &plan, uint32_t order,
-                                                    const float *alpha, const float *beta, float (&mu)[R])
+/* mu from the Krylov space of the present, over the vector that was iterated. order: what the iteration
+ * returned. Returns sigma^2. A present of zeros gives what is never used. */
+template <int R, int L, bool F>
+static __device__ __forceinline__ float hk_group_mu(const hk_group<R, L, F> &g, const hk_basis<R, L> &q,
+                                                    const hk_krylov_plan &plan, uint32_t order, const float *alpha,
+                                                    const float *beta, float (&mu)[R])
 {
   if (plan.power)
     return order > 0 ? beta[(order - 1) * HK_WARP] : 0;
-  const float theta = hk_group_leading_value(g, alpha, beta, order);
+  /* the present's sequences are not needed any more */
+  static_assert(hk_group<R, L, F>::size >= 4 * (R * L < HK_PRODUCTS_MAX ? R * L : HK_PRODUCTS_MAX), "T, twice");
   const uint32_t set = __reduce_max_sync(HK_ALL, order); /* basis vectors that all groups have */
-  float *const y = g.room, *const room = y + set;        /* the present's sequences are not needed any more */
+  float *const t_alpha = g.room, *const t_beta = t_alpha + set, *const y = t_beta + set, *const room = y + set;
+  for (uint32_t t = g.lane; t < order; t += L) {
+    t_alpha[t] = alpha[t * HK_WARP];
+    if (t + 1 < order)
+      t_beta[t] = beta[t * HK_WARP];
+  }
+  __syncwarp();
+  const float theta = hk_group_leading_value(g, t_alpha, t_beta, order, (float2 *)y);
   if (g.lane == 0)
-    hk_lane_vector(alpha, beta, order, theta, set, y, room);
+    hk_lane_vector(t_alpha, t_beta, order, theta, set, y, room);
   __syncwarp();
   const float sign = copysignf(1.0f, y[0]); /* mu . a >= 0 */
 #pragma unroll

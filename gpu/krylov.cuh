@@ -19,16 +19,18 @@ public:
   /* Vector t := a. */
   __device__ __forceinline__ void set(uint32_t t, const float (&a)[R])
   {
+    float4 *const to = at(t);
 #pragma unroll
     for (int e = 0; e < R; e += 4)
-      q[(t * (R / 4) + e / 4) * HK_WARP] = make_float4(a[e], a[e + 1], a[e + 2], a[e + 3]);
+      to[e / 4 * HK_WARP] = make_float4(a[e], a[e + 1], a[e + 2], a[e + 3]);
   }
 
   __device__ __forceinline__ void get(uint32_t t, float (&a)[R]) const
   {
+    const float4 *const from = at(t);
 #pragma unroll
     for (int e = 0; e < R; e += 4) {
-      const float4 four = q[(t * (R / 4) + e / 4) * HK_WARP];
+      const float4 four = from[e / 4 * HK_WARP];
       a[e] = four.x;
       a[e + 1] = four.y;
       a[e + 2] = four.z;
@@ -36,19 +38,20 @@ public:
     }
   }
 
-  /* Takes vectors t and t + 1 out of u, both as u stands; t + 1 only if `both`. Returns what u had of the last of them. */
-  __device__ __forceinline__ float take_out(const hk_group<R, L> &g, uint32_t t, bool both, float (&u)[R]) const
+  /* Takes the first n vectors out of u, by pairs, each as u stands then. */
+  template <bool F> __device__ __forceinline__ void take_out(const hk_group<R, L, F> &g, uint32_t n, float (&u)[R]) const
   {
-    float a[R], b[R], c[2];
-    get(t, a);
-    get(both ? t + 1 : t, b);
-    c[0] = hk_lane_dot(a, u);
-    c[1] = hk_lane_dot(b, u);
-    hk_group_sums(g, c);
-    hk_lane_add(u, -c[0], a);
-    if (both)
-      hk_lane_add(u, -c[1], b);
-    return c[1];
+#pragma unroll 1
+    for (uint32_t t = 0; t < n; t += 2) {
+      float a[R], b[R];
+      get(t, a);
+      get(t + 1 < n ? t + 1 : t, b);
+      float c[2] = { hk_lane_dot(a, u), hk_lane_dot(b, u) };
+      hk_group_sums(g, c);
+      hk_lane_add(u, -c[0], a);
+      if (t + 1 < n)
+        hk_lane_add(u, -c[1], b);
+    }
   }
 
   /* a += Q y over the first n vectors; y in shared memory. */
@@ -63,6 +66,11 @@ public:
   }
 
 private:
+  __device__ __forceinline__ float4 *at(uint32_t t) const
+  {
+    return q + (size_t)t * (R / 4 * HK_WARP);
+  }
+
   float4 *q; /* this lane's */
 };
 
@@ -74,18 +82,19 @@ struct hk_krylov_plan {
   bool reorthogonalise;
 };
 
-/* Lanczos: at most plan.steps steps from `v`, a unit vector, which is overwritten; alpha and beta receive T. Returns its order, at
- * least 1; the basis vectors beyond it are zero, or were not set. In a step, what u = A q_s has of q_(s-1) and q_s, nearly all of it, is
- * taken out first, then what it has of all vectors; by pairs, so that each is read once and sums do not wait for each other.
+/* Lanczos: at most plan.steps steps from `v`, a unit vector, which is overwritten; alpha and beta receive T. Returns its order,
+ * at least 1; the basis vectors beyond it are zero, or were not set. In a step, alpha q_s + beta q_(s-1), nearly all of u = A
+ * q_s, is taken out first, then what it has of all vectors; by pairs, so that each is read once and sums do not wait for each
+ * other.
  *
- * Power iteration: v := normalise(A v) plan.steps times, or until A v = 0; beta receives the norms. Returns how many there are, which
- * may be 0.
+ * Power iteration: v := normalise(A v) plan.steps times, or until A v = 0; beta receives the norms. Returns how many there are,
+ * which may be 0.
  *
- * Element t of alpha and beta stands at [t * HK_WARP]; the group's first lane writes it, and all may read it afterwards. There is one
- * such loop in the kernel, for the same reason as in hk_group_product. */
-template <int R, int L>
-static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L> &g, hk_basis<R, L> &q, const hk_krylov_plan &plan,
-                                                           float (&v)[R], float *alpha, float *beta)
+ * Element t of alpha and beta stands at [t * HK_WARP]; the group's first lane writes it, and all may read it afterwards. There is
+ * one such loop in the kernel, for the same reason as in hk_group_product. */
+template <int R, int L, bool F>
+static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L, F> &g, hk_basis<R, L> &q,
+                                                           const hk_krylov_plan &plan, float (&v)[R], float *alpha, float *beta)
 {
   float before = 0, top = 0;
   uint32_t order = 0;
@@ -99,7 +108,12 @@ static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L> 
     for (uint32_t product = 0; product < plan.products; product++)
       hk_group_product(g, v);
     if (!plan.power) {
-      const float a = q.take_out(g, s > 0 ? s - 1 : 0, s > 0, v);
+      float at[R], last[R];
+      q.get(s, at);
+      q.get(s > 0 ? s - 1 : 0, last);
+      const float a = hk_group_sum(g, hk_lane_dot(at, v));
+      hk_lane_add(v, -before, last);
+      hk_lane_add(v, -a, at);
       if (!complete) {
         order = s + 1;
         if (g.lane == 0)
@@ -108,9 +122,7 @@ static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L> 
       if (s + 1 == plan.steps)
         break;
       if (plan.reorthogonalise)
-#pragma unroll 1
-        for (uint32_t t = 0; t <= s; t += 2)
-          q.take_out(g, t, t < s, v);
+        q.take_out(g, s + 1, v);
       top = fmaxf(top, fabsf(a) + before);
     }
     const float square = hk_group_sum(g, hk_lane_dot(v, v)), by = hk_inverse_root(square), norm = square * by;
@@ -132,7 +144,7 @@ static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L> 
     if (!plan.power) {
 #pragma unroll
       for (int e = 0; e < R; e++)
-        v[e] = complete ? 0 : v[e] * by;
+        v[e] *= complete ? 0 : by;
       q.set(s + 1, v);
     }
   }

@@ -5,6 +5,13 @@
 
 #include "gpu/group.cuh"
 
+/* The pointer, known to lead to device memory: the loads are shorter. */
+template <class T> static __device__ __forceinline__ T *hk_global(T *p)
+{
+  __builtin_assume(__isGlobal(p));
+  return p;
+}
+
 /* A sensor's samples, in device memory. */
 struct hk_span {
   const float *ring;
@@ -13,29 +20,35 @@ struct hk_span {
 };
 
 /* Tells memory that the span will be read soon. */
-template <int R, int L> static __device__ __forceinline__ void hk_span_announce(const hk_group<R, L> &g, const hk_span &s)
+template <int R, int L, bool F>
+static __device__ __forceinline__ void hk_span_announce(const hk_group<R, L, F> &g, const hk_span &s)
 {
   for (uint32_t i = g.lane * 32; i < s.samples; i += L * 32)
     asm volatile("prefetch.global.L1 [%0];" ::"l"(s.ring + i));
 }
 
-/* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros, where there is no sensor.
- * *energy: |H|_F^2 of the result. *top: largest magnitude after centring. *held: becomes at least the largest magnitude before. */
-template <int R, int L>
-static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L> &g, const hk_span &s, const hk_detector &d, uint32_t from,
-                                                       float *energy, float *top, float *held)
+/* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros, where there is no
+ * sensor. *energy: |H|_F^2 of the result, if `measure`. *top: largest magnitude after centring. *held: becomes at least the
+ * largest magnitude before. */
+template <int R, int L, bool F>
+static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &g, const hk_span &s, const hk_detector &d,
+                                                       uint32_t from, bool measure, float *energy, float *top, float *held)
 {
-  typedef hk_group<R, L> group;
-  const uint32_t reach = s.samples ? 2 * g.window - 1 : 0, half = L / 2 * R; /* b: numbers i, b + i, 2b + i and 3b + i go together */
-  uint32_t lane = g.lane;
+  constexpr int half = L / 2 * R; /* b: numbers i, b + i, 2b + i and 3b + i go together */
+  int lane = (int)g.lane;
   asm volatile("" : "+r"(lane)); /* what follows from it is cheaper computed each time than kept for the next sensor */
+  const uint32_t begin = s.head + from - (s.head + from < s.samples ? 0 : s.samples);
+  const int reach = s.samples ? 2 * (int)g.window - 1 - lane : 0,
+            turn = (int)(s.samples - begin) - lane; /* where the ring begins anew */
+  const float *early = s.ring + begin + lane, *late = early - s.samples;
+  asm volatile("" : "+l"(early), "+l"(late)); /* addresses, to which a number known when compiled is added, and no index */
   float x[R / 2][4], raw = 0;
 #pragma unroll
   for (int n = 0; n < R / 2; n++)
 #pragma unroll
     for (int part = 0; part < 4; part++) {
-      const uint32_t i = part * half + n * L + lane, at = s.head + from + i;
-      x[n][part] = i < reach ? s.ring[at < s.samples ? at : at - s.samples] : 0;
+      const int i = part * half + n * L; /* and the lane's number */
+      x[n][part] = i < reach ? hk_global(i < turn ? early : late)[i] : 0;
     }
   double mean = d.scale == HK_SCALE_BASELINE ? s.mean : -s.reference;
   if (d.scale == HK_SCALE_WINDOW) {
@@ -55,7 +68,7 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L> &g, 
   for (int n = 0; n < R / 2; n++)
 #pragma unroll
     for (int part = 0; part < 4; part++) {
-      const uint32_t i = part * half + n * L + lane;
+      const int i = part * half + n * L;
       raw = fmaxf(raw, fabsf(x[n][part]));
       x[n][part] = i < reach ? x[n][part] - coarse - fine : 0;
       size = fmaxf(size, fabsf(x[n][part]));
@@ -63,29 +76,31 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L> &g, 
   *held = fmaxf(*held, hk_group_max(g, raw));
   *top = size = hk_group_max(g, size);
   /* a power of two that brings `size` into [1/2, 1); one so small that this is beyond float32 counts as zero anyway */
-  const float factor = size > 0x1p-100f ? __uint_as_float((253u << 23) - (__float_as_uint(size) & 0x7f800000u)) : 1;
-  float squares = 0;
-  __syncwarp(); /* the sequences before have been read by all */
+  float factor = size > 0x1p-100f ? __uint_as_float((253u << 23) - (__float_as_uint(size) & 0x7f800000u)) : 1;
+  asm volatile("" : "+f"(factor)); /* one copy of what follows, whatever it is */
 #pragma unroll
-  for (int n = 0; n < R / 2; n++) {
+  for (int n = 0; n < R / 2; n++)
 #pragma unroll
-    for (int part = 0; part < 4; part++) {
-      const float i = (float)(int32_t)(part * half + n * L + lane); /* stands on an antidiagonal of w - |i - (w - 1)| */
+    for (int part = 0; part < 4; part++)
       x[n][part] *= factor;
-      squares = fmaf(fminf(i + 1, (float)(2 * g.window - 1) - i) * x[n][part], x[n][part], squares);
-    }
-    const uint32_t i = n * L + lane, at = i / R * group::stride + i % R, next = at + group::half;
-    g.room[at] = x[n][0] - x[n][1];
-    g.room[next] = x[n][1] - x[n][2];
-    g.room[next + group::half] = x[n][2] - x[n][3];
-    g.room[group::shared + at] = x[n][1];
-    g.room[group::shared + next] = x[n][2];
+  if (measure) {
+    const float up = (float)(lane + 1), down = (float)(2 * (int)g.window - 1 - lane);
+    float squares = 0;
+#pragma unroll
+    for (int n = 0; n < R / 2; n++)
+#pragma unroll
+      for (int part = 0; part < 4; part++) {
+        const float i = (float)(part * half + n * L); /* stands on an antidiagonal of w - |i + lane - (w - 1)| */
+        squares = fmaf(fminf(up + i, down - i) * x[n][part], x[n][part], squares);
+      }
+    *energy = hk_group_sum(g, squares);
   }
-  *energy = hk_group_sum(g, squares);
+  hk_group_lay_out(g, x);
 }
 
 /* Largest magnitude of the samples between past and present that neither reads. */
-template <int R, int L> static __device__ __forceinline__ float hk_span_between(const hk_group<R, L> &g, const hk_span &s, uint32_t gap)
+template <int R, int L, bool F>
+static __device__ __forceinline__ float hk_span_between(const hk_group<R, L, F> &g, const hk_span &s, uint32_t gap)
 {
   float held = 0;
   for (uint32_t i = 2 * g.window - 1 + g.lane; i < gap; i += L) { /* past ends before 2w - 1, present begins at gap */

@@ -36,7 +36,7 @@ static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS>
 
   struct scored scored = { 0, 0 };
   float energy, top, unused;
-  hk_span_lay_out(g, span, d, d.gap, &energy, &top, &held);
+  hk_span_lay_out(g, span, d, d.gap, true, &energy, &top, &held);
   if (!(top > least))
     return scored;
   float a0[HK_ROWS], a[HK_ROWS], mu[HK_ROWS];
@@ -63,7 +63,7 @@ static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS>
   if (g.lane == 0)
     record->anew = 0;
 
-  hk_span_lay_out(g, span, d, 0, &unused, &top, &held);
+  hk_span_lay_out(g, span, d, 0, false, &unused, &top, &held);
   scored.z = 1;
   if (!(top > least))
     return scored;

@@ -1,7 +1,7 @@
 /* Eigenpairs of small symmetric tridiagonal matrices T, as Lanczos makes them: the leading one by a group of lanes, where
  * everything waits for it, and all of them, one matrix a lane, where many are at hand.
  *
- * T: alpha on the diagonal, beta beside it, element t at [t * HK_WARP] in shared memory. Order 1 .. K. Errors are relative to the
+ * T: alpha on the diagonal, beta beside it, in shared memory. Order 1 .. K. Errors are relative to the
  * largest eigenvalue, as those of T itself are. Everything ends, whatever is in T. */
 #ifndef HK_TRIDIAGONAL_CUH
 #define HK_TRIDIAGONAL_CUH
@@ -9,7 +9,8 @@
 #include "gpu/group.cuh"
 
 #define HK_PIVOT_LEAST 1e-30f /* smaller pivots are replaced by it; the matrices here have norms between about 1e-3 and 1e6 */
-#define HK_CHUNK 4             /* rows between looks at the size of minors */
+#define HK_CHUNK 3            /* rows between looks at the size of minors */
+#define HK_NEVER_ZERO 0x1p-50f /* too little to count beside any T, it makes a rotation of what has fallen apart */
 #define HK_SWEEPS 40          /* for one eigenvalue, at most; three are usual */
 
 static __device__ __forceinline__ float hk_pivot_single(float d)
@@ -43,25 +44,25 @@ static __device__ __forceinline__ uint32_t hk_eigenvalues_below(const float2 *ro
   return below;
 }
 
-/* The eigenvalue of largest magnitude (of two alike, the positive one) of each group's T: half of the lanes close in on the largest
- * eigenvalue, half on the smallest. Called by the whole warp. The beginning of the group's room is used. */
-template <int R, int L>
-static __device__ __forceinline__ float hk_group_leading_value(const hk_group<R, L> &g, const float *alpha, const float *beta, uint32_t order)
+/* The eigenvalue of largest magnitude (of two alike, the positive one) of each group's T: half of the lanes close in on the
+ * largest eigenvalue, half on the smallest. Called by the whole warp. rows: room for the order rounded up to a multiple of
+ * HK_CHUNK. */
+template <int R, int L, bool F>
+static __device__ __forceinline__ float hk_group_leading_value(const hk_group<R, L, F> &g, const float *alpha, const float *beta,
+                                                               uint32_t order, float2 *rows)
 {
   float bound = 0;
 #pragma unroll 1
   for (uint32_t t = 0; t < order; t++)
-    bound = fmaxf(bound, fabsf(alpha[t * HK_WARP]) + (t > 0 ? beta[(t - 1) * HK_WARP] : 0) + (t + 1 < order ? beta[t * HK_WARP] : 0));
+    bound = fmaxf(bound, fabsf(alpha[t]) + (t > 0 ? beta[t - 1] : 0) + (t + 1 < order ? beta[t] : 0));
   constexpr uint32_t half = L / 2;
   const uint32_t end = g.lane / half, first = (threadIdx.x % HK_WARP) / half * half;
   const uint32_t index = end ? 0 : order - 1;
   const float scale = bound > 0 ? 1 / bound : 0;
   const uint32_t chunks = (order + HK_CHUNK - 1) / HK_CHUNK;
-  float2 *const rows = (float2 *)g.room;
-  __syncwarp();
   for (uint32_t t = g.lane; t < chunks * HK_CHUNK; t += L) {
-    const float b = t > 0 && t < order ? beta[(t - 1) * HK_WARP] * scale : 0;
-    rows[t] = t < order ? make_float2(alpha[t * HK_WARP] * scale, b * b) : make_float2(3, 0);
+    const float b = t > 0 && t < order ? beta[t - 1] * scale : 0;
+    rows[t] = t < order ? make_float2(alpha[t] * scale, b * b) : make_float2(3, 0);
   }
   __syncwarp();
   float low = -(1 + 0x1p-20f), high = 1 + 0x1p-20f;
@@ -93,17 +94,17 @@ static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const 
   room[0] = d;
 #pragma unroll 1
   for (uint32_t t = 1; t < order; t++) {
-    const float b = beta[(t - 1) * HK_WARP];
-    d = hk_pivot_single(alpha[t * HK_WARP] - theta - __fdividef(b * b, d));
+    const float b = beta[t - 1];
+    d = hk_pivot_single(alpha[t] - theta - __fdividef(b * b, d));
     room[t] = d;
   }
   uint32_t twist = order - 1;
   float meet = fabsf(d);
-  d = hk_pivot_single(alpha[twist * HK_WARP] - theta);
+  d = hk_pivot_single(alpha[twist] - theta);
   y[twist] = d; /* y holds the pivots from the bottom until the vector takes their place */
 #pragma unroll 1
   for (uint32_t t = order - 1; t-- > 0;) {
-    const float b = beta[t * HK_WARP], at = alpha[t * HK_WARP] - theta;
+    const float b = beta[t], at = alpha[t] - theta;
     d = hk_pivot_single(at - __fdividef(b * b, d));
     y[t] = d;
     const float gap = fabsf(room[t] + d - at);
@@ -115,14 +116,14 @@ static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const 
   float z = 1, sum = 1;
 #pragma unroll 1
   for (uint32_t t = twist; t-- > 0;) {
-    z = -beta[t * HK_WARP] * __fdividef(z, room[t]);
+    z = -beta[t] * __fdividef(z, room[t]);
     y[t] = z;
     sum = fmaf(z, z, sum);
   }
   z = 1;
 #pragma unroll 1
   for (uint32_t t = twist + 1; t < order; t++) {
-    z = -beta[(t - 1) * HK_WARP] * __fdividef(z, y[t]);
+    z = -beta[t - 1] * __fdividef(z, y[t]);
     y[t] = z;
     sum = fmaf(z, z, sum);
   }
@@ -134,77 +135,98 @@ static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const 
 }
 
 /* How much of the first unit vector lies outside the `rank` leading eigenvectors of T: 1 - sum of their first components squared,
- * over eigenvalues of largest magnitude, those above `least` of the largest. One lane, one T; alpha, beta and row (K numbers of
- * room, laid out alike) are overwritten.
+ * over eigenvalues of largest magnitude, those above `least` of the largest. One lane, one T; called by the whole warp, with
+ * order 0 where there is none. t: rows of three numbers, HK_WARP apart: of alpha, of beta, and room; they are overwritten.
  *
  * QR sweeps with implicit shifts (Francis; the form for tridiagonal matrices is that of Bowdler, Martin, Reinsch and Wilkinson
  * 1968, from the other end: T of a Lanczos run is large at its beginning). Of the eigenvectors the first row alone is carried
- * along (Golub and Welsch 1969). A number beside the diagonal is taken as zero below 2^-25 of the norm of T. */
-static __device__ __noinline__ float hk_lane_outside(float *alpha, float *beta, float *row, uint32_t order, uint32_t rank, float least)
+ * along (Golub and Welsch 1969). A number beside the diagonal is taken as zero below 2^-25 of the norm of T. The lanes sweep
+ * together: one that has its eigenvalue waits until all have theirs, as lanes that went on alone would be served one after the
+ * other. */
+static __device__ __noinline__ float hk_lane_outside(float *t, uint32_t order, uint32_t rank, float least)
 {
+  constexpr int alpha = 0, beta = HK_WARP, row = 2 * HK_WARP, next = 3 * HK_WARP;
+  const uint32_t most = __reduce_max_sync(HK_ALL, order);
   float small = 0;
-  for (uint32_t t = 0; t < order; t++) {
-    small = fmaxf(small, fabsf(alpha[t * HK_WARP]) + (t + 1 < order ? fabsf(beta[t * HK_WARP]) : 0));
-    row[t * HK_WARP] = t == 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < order; i++) {
+    small = fmaxf(small, fabsf(t[i * next + alpha]) + (i + 1 < order ? fabsf(t[i * next + beta]) : 0));
+    t[i * next + row] = i == 0;
   }
   small *= 0x1p-25f;
-  for (uint32_t last = order - 1; last > 0; last--) {
+  uint32_t apart = 0; /* bit i: T falls apart after row i */
+  bool look = true;   /* for such places */
+  __syncwarp();
+#pragma unroll 1
+  for (uint32_t last = most; last-- > 1;) {
+    float *const end = t + last * next;
+#pragma unroll 1
     for (uint32_t sweep = 0; sweep < HK_SWEEPS; sweep++) {
-      uint32_t start = last; /* the block to work on begins after the last place where T falls apart */
-      while (start > 0 && fabsf(beta[(start - 1) * HK_WARP]) > small)
-        start--;
-      if (start == last)
+      if (__any_sync(HK_ALL, look)) {
+        apart = 0;
+#pragma unroll 1
+        for (uint32_t i = 0; i + 1 < most; i++)
+          apart |= (uint32_t)(i + 1 < order && fabsf(t[i * next + beta]) <= small) << i;
+        look = false;
+      }
+      const bool live = last < order && !(apart >> (last - 1) & 1);
+      if (!__any_sync(HK_ALL, live))
         break;
-      const float near = beta[(last - 1) * HK_WARP], corner = alpha[last * HK_WARP];
-      float shift = __fdividef(alpha[(last - 1) * HK_WARP] - corner, 2 * near);
-      shift = near / (shift + copysignf(sqrtf(fmaf(shift, shift, 1.0f)), shift));
-      float here = alpha[start * HK_WARP], h = row[start * HK_WARP];
-      float f = here - corner + shift, c = 1, s = 1, p = 0;
-      bool apart = false;
-      for (uint32_t i = start; i < last; i++) {
-        const float e = beta[i * HK_WARP], along = s * e, b = c * e;
-        const float square = fmaf(along, along, f * f);
-        if (square < 0x1p-100f) { /* it falls apart here */
-          apart = true;
-          alpha[i * HK_WARP] = here - p;
-          row[i * HK_WARP] = h;
-          if (i > start)
-            beta[(i - 1) * HK_WARP] = 0;
-          break;
-        }
-        float by = rsqrtf(square);
-        by = by * fmaf(-0.5f * square * by, by, 1.5f); /* one Newton step: the last bit counts over a hundred rotations */
-        if (i > start)
-          beta[(i - 1) * HK_WARP] = square * by;
-        s = along * by;
-        c = f * by;
-        const float base = here - p;
-        here = alpha[(i + 1) * HK_WARP];
-        const float turn = fmaf(here - base, s, 2 * c * b);
-        p = s * turn;
-        alpha[i * HK_WARP] = base + p;
-        f = fmaf(c, turn, -b);
-        const float next = row[(i + 1) * HK_WARP];
-        row[i * HK_WARP] = fmaf(s, next, c * h);
-        h = fmaf(c, next, -s * h);
+      if (live) {
+        const uint32_t start = 32 - __clz(apart & ((1u << last) - 1)); /* of the block to work on */
+        const float near = end[beta - next], corner = end[alpha];
+        float shift = __fdividef(end[alpha - next] - corner, 2 * near);
+        const float root = fmaf(shift, shift, 1.0f);
+        shift = __fdividef(near, shift + copysignf(root * rsqrtf(root), shift));
+        float *at = t + start * next;
+        float here = at[alpha], h = at[row], f = here - corner + shift, c = 1, s = 1, p = 0, least_beside = 1;
+        bool inside = false;
+#pragma unroll 1
+        do {
+          const float e = at[beta], along = s * e, b = c * e;
+          f += HK_NEVER_ZERO;
+          const float square = fmaf(along, along, f * f);
+          float by = rsqrtf(square);
+          by = by * fmaf(-0.5f * square * by, by, 1.5f); /* one Newton step: the last bit counts over a hundred rotations */
+          if (inside) {
+            const float beside = square * by;
+            at[beta - next] = beside;
+            least_beside = fminf(least_beside, beside);
+          }
+          inside = true;
+          s = along * by;
+          c = f * by;
+          const float base = here - p, below = at[row + next];
+          here = at[alpha + next];
+          const float turn = fmaf(here - base, s, (c + c) * b);
+          p = s * turn;
+          at[alpha] = base + p;
+          f = fmaf(c, turn, -b);
+          at[row] = fmaf(s, below, c * h);
+          h = fmaf(c, below, -s * h);
+          at += next;
+        } while (at != end);
+        end[alpha] = here - p;
+        end[beta - next] = f;
+        end[row] = h;
+        apart |= (uint32_t)(fabsf(f) <= small) << (last - 1);
+        look = least_beside <= small;
       }
-      if (!apart) {
-        alpha[last * HK_WARP] = here - p;
-        beta[(last - 1) * HK_WARP] = f;
-        row[last * HK_WARP] = h;
-      }
+      __syncwarp();
     }
   }
   float z = 1, top = 0;
   uint32_t taken = 0;
+#pragma unroll 1
   for (uint32_t j = 0; j < rank && j < order; j++) {
     float largest = -1, weight = 0;
     uint32_t at = 0;
-    for (uint32_t t = 0; t < order; t++) {
-      const float size = fabsf(alpha[t * HK_WARP]);
-      if (size > largest && !(taken >> t & 1)) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < order; i++) {
+      const float size = fabsf(t[i * next + alpha]);
+      if (size > largest && !(taken >> i & 1)) {
         largest = size;
-        at = t;
+        at = i;
       }
     }
     taken |= 1u << at;
@@ -212,7 +234,7 @@ static __device__ __noinline__ float hk_lane_outside(float *alpha, float *beta, 
       top = largest;
     if (!(largest > least * top))
       break;
-    weight = row[at * HK_WARP];
+    weight = t[at * next + row];
     z = fmaf(-weight, weight, z);
   }
   return fminf(fmaxf(z, 0.0f), 1.0f);
