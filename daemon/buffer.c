@@ -18,9 +18,9 @@ char *hk_buffer_room(struct hk_buffer *b, size_t n)
   if (b->failed)
     return NULL;
   if (n > b->capacity - b->size) {
-    size_t capacity = b->capacity ? b->capacity : 1024;
-    while (capacity - b->size < n)
-      capacity *= 2;
+    size_t capacity = b->capacity ? 2 * b->capacity : 1024;
+    if (capacity - b->size < n)
+      capacity = b->size + n;
     char *data = realloc(b->data, capacity);
     if (!data) {
       b->failed = true;

@@ -33,11 +33,12 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
   const uint32_t *handles = hk_registry_handles(registry);
   const size_t size = hk_scores_most(n, values);
   /* Columns of the chosen, widest first; those of a whole batch stand there already, but for the handles. */
-  int64_t *time = workspace(out, size, (size_t)n * (8 + 8 + 4 + 4 + 1));
-  if (!time)
+  void *columns = workspace(out, size, (size_t)n * (chosen->index ? 8 + 8 + 4 + 4 + 1 : 4));
+  if (!columns)
     return;
+  int64_t *time = columns;
   double *value = (double *)(time + n);
-  uint32_t *handle = (uint32_t *)(value + n);
+  uint32_t *handle = chosen->index ? (uint32_t *)(value + n) : columns;
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
   const uint32_t *index = chosen->index ? chosen->index + first : NULL;

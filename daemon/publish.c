@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_BYTES (16u << 20) /* most that messages in nobody's hands may hold */
+#define SPARE_BYTES (16u << 20) /* that messages in nobody's hands may hold, and as much as a queue may */
 #define SPARE_WRITES 1024
 #define PARTS 4 /* messages in one write: names, gap, results, events */
 
@@ -25,7 +25,7 @@ struct hk_publisher {
   uint32_t *unnamed; /* slots; room for what is in a piece and the batch's events */
   uint32_t capacity;
   struct message *spare; /* for the next batches */
-  size_t spare_bytes;
+  size_t spare_bytes, most_spare;
   struct write *spare_writes;
   uint32_t n_spare_writes;
 };
@@ -61,6 +61,7 @@ int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, 
   p->registry = registry;
   p->counters = counters;
   p->queue = config->queue;
+  p->most_spare = SPARE_BYTES + config->queue;
   *out = p;
   return 0;
 }
@@ -95,7 +96,7 @@ static void message_release(struct message *m)
   if (!m || --m->references > 0)
     return;
   struct hk_publisher *home = m->home;
-  if (!home || m->bytes.failed || home->spare_bytes + m->bytes.capacity > SPARE_BYTES) {
+  if (!home || m->bytes.failed || home->spare_bytes + m->bytes.capacity > home->most_spare) {
     message_free(m);
     return;
   }
@@ -292,7 +293,7 @@ static int name_piece(struct hk_publisher *p, struct hk_subscriber *s, const str
   for (uint32_t i = 0; events && status == 0 && i < piece->events.n; i++)
     status = name_slot(p, s, piece->batch->event[piece->events.index[i]].slot, n);
   s->settled += *n;
-  if (status == 0 && *n > 0 && (*out = message_new(NULL))) {
+  if (status == 0 && *n > 0 && (*out = message_new(p))) {
     hk_registry_read(p->registry);
     hk_encode_names(&(*out)->bytes, p->registry, p->unnamed, *n);
     hk_registry_read_end(p->registry);
