@@ -149,7 +149,6 @@ static void abandon(struct hk_shard *s)
   s->moving = true;
   s->failed = NULL;
   s->loss.device = d->backend->ops->name;
-  s->loss.time = hk_wall();
   pthread_mutex_unlock(&s->lock);
   s->abandoned = d;
   hk_device_abandon(d, hk_shard_drop_all(s));
@@ -158,6 +157,7 @@ static void abandon(struct hk_shard *s)
 void hk_shard_lose(struct hk_shard *s, const char *format, ...)
 {
   static const char look[] = "See what became of the device (nvidia-smi, and Xid in the kernel's log)";
+  const int64_t lost = hk_wall();
   struct hk_log *log = s->all->log;
   char why[sizeof s->loss.why];
   va_list arguments;
@@ -187,6 +187,7 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
     s->all->ended(s->all->arg);
   }
   pthread_mutex_lock(&s->lock);
+  s->loss.time = lost; /* others hear of it when they can see what came of it */
   s->moving = false;
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
