@@ -105,12 +105,13 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
   hk_parcel_release(p, &l->counters);
 }
 
+/* Those that are there, and none that come meanwhile: the loop would never come to write to the sockets that were full, where results
+ * come as fast as they are published. */
 static void take_parcels(struct hk_loop *l)
 {
-  struct hk_parcel *p;
   for (uint32_t i = 0; i < l->outlet.filling.shards; i++)
-    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL) {
-      take_parcel(l, i, p);
+    for (uint32_t n = hk_ring_count(&l->outlet.lanes[i]->parcels); n > 0; n--) {
+      take_parcel(l, i, hk_ring_take(&l->outlet.lanes[i]->parcels));
       l->busy = l->turn;
     }
 }

@@ -53,6 +53,19 @@ static inline bool hk_ring_empty(const struct hk_ring *r)
   return atomic_load_explicit(&r->taken, memory_order_acquire) == atomic_load_explicit(&r->put, memory_order_acquire);
 }
 
+/* How many are in it. Thread: either; the other may put or take at any time. */
+static inline uint32_t hk_ring_count(const struct hk_ring *r)
+{
+  const uint32_t taken = atomic_load_explicit(&r->taken, memory_order_acquire);
+  return atomic_load_explicit(&r->put, memory_order_acquire) - taken;
+}
+
+/* The one that is taken after i others, which are in it. Thread: the one who takes. */
+static inline const void *hk_ring_look(const struct hk_ring *r, uint32_t i)
+{
+  return r->places[(atomic_load_explicit(&r->taken, memory_order_relaxed) + i) & r->mask];
+}
+
 /* NULL: it is empty. */
 static inline void *hk_ring_take(struct hk_ring *r)
 {
