@@ -220,6 +220,7 @@ class Bench:
         if fill:
             detector['max_fill'] = fill
         seconds = seconds or self.options.seconds
+        skip = 500 if seconds > 1 else 0  # ms: names are sent, and caches filled
         sensors = sum(feed.sensors for feed in feeds)
         configuration, own = self.configuration(sensors, detector)
         warm = -(-self.span(own) // (fill + 1)) + 1
@@ -256,7 +257,7 @@ class Bench:
                     subscribers.append(Process(f'subscriber {i}', self.command('load_tail', {
                         'port': daemon.port['binary tcp'], 'subscribers': tail.subscribers, 'what': tail.what, 'min-score': tail.min_score,
                         'busy': tail.busy, 'mark': mark, 'glob': '' if tail.of is None else feeds[tail.of].prefix + '*', 'one': tail.one,
-                        'ticks': f'{ticks}{of}' if whole and not tail.one else None, 'warm': warm})))
+                        'ticks': f'{ticks}{of}' if whole and not tail.one else None, 'warm': warm, 'skip': skip})))
                     processes.append(subscribers[-1])
                 for each in subscribers:
                     each.wait('subscribed')

@@ -346,7 +346,7 @@ static void serve(struct tail *t, struct subscriber *subscribers, uint32_t n, bo
 
 int main(int argc, char **argv)
 {
-  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 200, busy = 0, warm = 0;
+  int64_t port = 0, subscribers = 1, what = 3, mark = 0, skip = 500, busy = 0, warm = 0;
   double min_score = 0;
   const char *glob = "", *one = NULL, *ticks = NULL;
   const struct setting settings[] = {

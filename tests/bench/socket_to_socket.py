@@ -108,9 +108,11 @@ def sensors(bench):
 
 
 def connections(bench):
+    """Each with few sensors, at an even rate: as fast as it goes, ticks of one connection would pile up in its socket."""
+    rate = size(bench, 80e6, 20000)
     counts = bench.options.connections or size(bench, [10, 1000, 10000], [2, 100])
     for n in counts:
-        yield bench.run(f'{n} connections', [feed(bench, connections=n, buffer=65536, burst=8192, frame=1024)], fill=3)
+        yield bench.run(f'{n} connections', [feed(bench, connections=n, buffer=65536, burst=8192, frame=1024, rate=rate)], fill=3)
 
 
 def subscribers(bench):
