@@ -4,10 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
-#define TABLE (4 * HK_CUDA_FEW) /* open addressing: a quarter full at most */
+#define TABLE 512 /* open addressing: a quarter full at most */
 #define FREE UINT16_MAX
 
-static_assert((TABLE & (TABLE - 1)) == 0, "places are found by a mask");
+static_assert(TABLE >= 4 * HK_CUDA_FEW && (TABLE & (TABLE - 1)) == 0, "places are found by a mask");
+static_assert(HK_CUDA_FEW <= UINT8_MAX, "indices are bytes");
+static_assert(sizeof(struct hk_cuda_launch) <= 4096, "what older versions of CUDA pass to a kernel");
 
 /* The task of a sensor's record, a new one if need be: points come in its order. */
 static uint32_t task_of(struct hk_cuda_few *few, uint16_t *table, struct hk_cuda_record *record)
@@ -46,7 +48,7 @@ bool hk_few_make(struct hk_cuda_few *few, const struct hk_records *records, cons
   for (uint32_t i = 0; i < batch->n; i++) {
     struct hk_cuda_task *t = &few->task[task[i]];
     const uint32_t at = t->first + t->count++;
-    few->order[at] = i;
+    few->order[at] = (uint8_t)i;
     few->time[at] = batch->time[i];
     few->value[at] = batch->value[i];
   }

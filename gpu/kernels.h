@@ -154,7 +154,7 @@ struct hk_cuda_end {
   uint32_t n_detectors, n_families;
 };
 
-#define HK_CUDA_FEW 128
+#define HK_CUDA_FEW 104 /* as many as a launch has room for: see struct hk_cuda_launch */
 
 /* A batch of few points, told apart by sensor on the host: it goes up with the launch. */
 struct hk_cuda_few {
@@ -162,7 +162,7 @@ struct hk_cuda_few {
   struct hk_cuda_task task[HK_CUDA_FEW];
   int64_t time[HK_CUDA_FEW]; /* of the points, those of a task in a row */
   double value[HK_CUDA_FEW];
-  uint32_t order[HK_CUDA_FEW]; /* their indices in the batch */
+  uint8_t order[HK_CUDA_FEW]; /* their indices in the batch */
   uint16_t detector[HK_CUDA_FEW];
 };
 
