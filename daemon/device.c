@@ -1,6 +1,8 @@
 /* Opening, closing, and giving up. */
 #include "daemon/device.h"
 
+#include "daemon/thread.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,10 +133,7 @@ void hk_device_abandon(struct hk_device *d, uint32_t in_flight)
 
 bool hk_device_bury(struct hk_device *d, unsigned seconds)
 {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += seconds;
-  if (!d->closing || pthread_timedjoin_np(d->closer, NULL, &until) != 0)
+  if (!d->closing || !hk_thread_join(d->closer, seconds))
     return false;
   end(d);
   return true;

@@ -6,7 +6,8 @@
 #include "daemon/notify.h"
 #include "daemon/server.h"
 
-#define LOOK 2 /* ms */
+#define LOOK 2              /* ms */
+#define PATIENCE 1000000000 /* ns that loops get to close connections; one that does not hangs */
 
 static void order(struct hk_server *s, enum hk_order what)
 {
@@ -48,7 +49,8 @@ static void step(struct hk_server *s)
     s->flushing = true;
     order(s, HK_ORDER_FLUSH);
   }
-  if (s->flushing && connections(s) == 0)
+  const bool hangs = s->given_up && hk_now() > s->deadline + PATIENCE;
+  if (s->flushing && (connections(s) == 0 || hangs))
     uv_stop(&s->loops[0].uv);
 }
 

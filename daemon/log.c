@@ -131,10 +131,3 @@ void hk_log_bare(const char *format, ...)
   if (length > 0)
     put(line, length < LINE_MAX_BYTES ? (size_t)length : LINE_MAX_BYTES - 1);
 }
-
-void hk_name_thread(const char *what, uint32_t number)
-{
-  char name[16];
-  snprintf(name, sizeof name, "%s %u", what, number);
-  (void)pthread_setname_np(pthread_self(), name);
-}

@@ -55,7 +55,4 @@ int64_t hk_now(void);
 /* Wall clock, ns since the epoch. */
 int64_t hk_wall(void);
 
-/* Names the calling thread `what number`, for top, debuggers and benches. */
-void hk_name_thread(const char *what, uint32_t number);
-
 #endif

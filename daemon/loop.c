@@ -2,10 +2,13 @@
 #include "daemon/loop.h"
 
 #include "daemon/server.h"
+#include "daemon/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define END 2 /* s that the thread gets to end */
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
 
@@ -383,7 +386,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
 static void *run(void *arg)
 {
   struct hk_loop *l = arg;
-  hk_name_thread("loop", l->number);
+  hk_thread_name("loop", l->number);
   uv_run(&l->uv, UV_RUN_DEFAULT);
   return NULL;
 }
@@ -402,13 +405,13 @@ int hk_loop_start(struct hk_loop *l, uint64_t beat)
   return status;
 }
 
-void hk_loop_stop(struct hk_loop *l)
+bool hk_loop_stop(struct hk_loop *l)
 {
   if (!l->running)
-    return;
+    return true;
   hk_loop_order(l, HK_ORDER_STOP);
-  pthread_join(l->thread, NULL);
-  l->running = false;
+  l->running = !hk_thread_join(l->thread, END);
+  return !l->running;
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)

@@ -102,8 +102,8 @@ int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config
 /* Begins to run: on a thread of its own, or, loop 0, on the caller's once it calls uv_run. beat: ms between two beats. 0 or a
  * negative errno. */
 int hk_loop_start(struct hk_loop *loop, uint64_t beat);
-/* Ends the thread. Thread: main. */
-void hk_loop_stop(struct hk_loop *loop);
+/* Ends the thread. False: it hangs. Thread: main. */
+bool hk_loop_stop(struct hk_loop *loop);
 /* Closes connections and sockets, and what is in the lanes; the shards have stopped. May be called for a loop that was not
  * opened. */
 void hk_loop_close(struct hk_loop *loop);

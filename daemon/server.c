@@ -284,9 +284,13 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->n_loops = choose_loops(config);
   hk_log_init(&s->log, (enum hk_level)config->log_level);
   limit_connections(s);
-  s->shards = (struct hk_shards){
-    .config = config, .kinds = kinds, .log = &s->log, .n = choose_shards(config, kinds), .n_loops = s->n_loops, .ended = ended, .arg = s
-  };
+  s->shards = (struct hk_shards){ .config = config,
+                                  .kinds = kinds,
+                                  .log = &s->log,
+                                  .n = choose_shards(config, kinds),
+                                  .n_loops = s->n_loops,
+                                  .ended = ended,
+                                  .arg = s };
   s->loops = calloc(s->n_loops, sizeof *s->loops);
   s->shard = calloc(s->shards.n, sizeof *s->shard);
   s->listeners = calloc(config->n_listeners, sizeof *s->listeners);
@@ -345,9 +349,10 @@ int hk_server_run(struct hk_server *s)
     hk_log(&s->log, HK_LOG_WARNING,
            "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
            (double)s->config->device_timeout * 1e-9, (double)s->watchdog_us * 1e-6);
-  hk_log(&s->log, HK_LOG_INFO, "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",
-         hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->n_loops, s->n_loops == 1 ? "" : "s", s->config->n_detectors,
-         s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
+  hk_log(&s->log, HK_LOG_INFO,
+         "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",
+         hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->n_loops, s->n_loops == 1 ? "" : "s",
+         s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   const int status = start(s);
   if (status != 0) {
     hk_log(&s->log, HK_LOG_ERROR, "start: a thread: %s", strerror(-status));
@@ -365,11 +370,13 @@ int hk_server_run(struct hk_server *s)
 
 bool hk_server_close(struct hk_server *s)
 {
-  bool buried = true;
+  bool stopped = true, buried = true;
   for (uint32_t i = 0; s->loops && i < s->n_loops; i++)
-    hk_loop_stop(&s->loops[i]);
+    stopped &= hk_loop_stop(&s->loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
-    hk_shard_stop(&s->shard[i]);
+    stopped &= hk_shard_stop(&s->shard[i]);
+  if (!stopped)
+    return false; /* with all that the thread may still look at */
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_close(&s->listeners[i]);
   for (uint32_t i = 0; s->loops && i < s->n_loops; i++)

@@ -52,7 +52,7 @@ int hk_server_open(struct hk_server *server, const struct hk_config *config, con
 /* Serves until it is told to end: 0; or -EIO: the device was lost, and nothing else may go on. What had to be given up is logged.
  */
 int hk_server_run(struct hk_server *server);
-/* False: a device that was lost hangs in threads of this process, which can only be ended with _exit. */
+/* False: a thread hangs, of a device that was lost or of our own; the process can only be ended with _exit. */
 bool hk_server_close(struct hk_server *server);
 
 /* end.c: begins the end. */

@@ -1,13 +1,16 @@
 /* The life of a shard: its thread, its clocks, and what others may ask of it. */
 #include "daemon/shard.h"
 
+#include "daemon/thread.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
 #define UV_PERIOD 1000000     /* ns that a busy thread may stay out of its event loop */
-#define BURIAL 2              /* s that an abandoned device gets at the end */
+#define END 2                 /* s that the thread gets to end, */
+#define BURIAL 2              /* and an abandoned device */
 
 /* Looks whether anything has come back since the last look. However late this is called, no more than two periods count: where
  * the thread did not run (the process was stopped, the machine was busy) the device's own threads may not have run either. */
@@ -44,7 +47,7 @@ static void *run(void *arg)
 {
   struct hk_shard *s = arg;
   const int64_t poll = s->all->config->busy_poll;
-  hk_name_thread("shard", s->number);
+  hk_thread_name("shard", s->number);
   int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
   while (!s->quit) {
     const bool any = hk_shard_turn(s);
@@ -199,14 +202,14 @@ static void close_device(struct hk_shard *s)
   s->device = NULL;
 }
 
-void hk_shard_stop(struct hk_shard *s)
+bool hk_shard_stop(struct hk_shard *s)
 {
   if (!s->running)
-    return;
+    return true;
   s->quit = true;
   hk_wake_up(&s->wake, HK_WAKE_WORK);
-  pthread_join(s->thread, NULL);
-  s->running = false;
+  s->running = !hk_thread_join(s->thread, END);
+  return !s->running;
 }
 
 bool hk_shard_close(struct hk_shard *s)

@@ -458,6 +458,16 @@ class Watchdog(Faulty):
             self.log(d, r'error: the cuda backend has not finished a batch for [12]\.\d s')
             self.assertEqual(c.status()['points']['pending'], 1)
 
+    def test_ends_while_the_thread_of_a_device_hangs(self):
+        d = self.faulty('block', keys='drain = 1s\n')
+        with d.client() as c:
+            self.tick(c, c.register('a'), 0, FAULT)
+            c.ping()
+            began = time.monotonic()
+            self.assertEqual(d.stop(), 0)
+            self.assertLess(time.monotonic() - began, harness.WAIT / 3)
+        self.log(d, r'1 given up')
+
     def test_not_fed_while_the_loop_hangs(self):
         d = self.watched('block', ends=-signal.SIGKILL)
         with d.client() as c:
