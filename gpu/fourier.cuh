@@ -182,7 +182,7 @@ template <int R, int L> static __device__ __forceinline__ void hk_group_product(
   hk_lane_evaluate(v, re, im);
   hk_fourier_hand_over(g, re, im);
   hk_fourier_turn<R, L> turn(g);
-#pragma unroll(L == 4 && R % 8 == 0 ? 2 : 1)
+#pragma unroll 1
   for (int t = 0; t < (int)g.turns; t++) {
     float a_re[L], a_im[L];
     float2 s[L / 2], d[L];
