@@ -246,6 +246,30 @@ static void outliers_are_forgotten(void **state)
   }
 }
 
+/* Quiet stretches between loud ones: what float32 loses in the loud is found again in the quiet. */
+static void quiet_after_loud(void **state)
+{
+  (void)state;
+  const struct hk_detector d = parsed("algorithm=graph,window=10,resident=300,interval=1s,alert=off");
+  struct series series = series_new(SIGNAL_SINE, 3, 3000);
+  for (uint32_t i = 0; i < series.n; i++)
+    series.value[i] *= i / 170 % 2 ? 600 : 1;
+  struct points p, q;
+  struct results got = run_one(&d, kind, &series, &p), want = run_one(&d, backend_kind("reference"), &series, &q);
+  uint32_t scores = 0, differ = 0;
+  for (uint32_t i = 0; i < p.n; i++) {
+    scores += !isnan(want.score[i]);
+    differ += fabsf(want.score[i] - got.score[i]) > 0.005f;
+  }
+  print_message("# %u of %u scores differ\n", differ, scores);
+  assert_true(scores > 1000 && differ * 100 < scores);
+  points_free(&p);
+  points_free(&q);
+  results_free(&got);
+  results_free(&want);
+  series_free(&series);
+}
+
 /* Where a sensor stands, and in what unit it is told, changes no alert. */
 static void units_do_not_matter(void **state)
 {
@@ -465,6 +489,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(state_goes_on),
     cmocka_unit_test(results_are_those_of_the_reference),
     cmocka_unit_test(outliers_are_forgotten),
+    cmocka_unit_test(quiet_after_loud),
     cmocka_unit_test(units_do_not_matter),
     cmocka_unit_test(a_change_is_one_alert),
     cmocka_unit_test(thresholds),
