@@ -341,6 +341,78 @@ static void a_change_is_one_alert(void **state)
   series_free(&series);
 }
 
+/* Events of a detector on a series. */
+static uint32_t events_of(const char *text, const struct series *series, struct hk_event *out, uint32_t most, uint32_t states[5])
+{
+  const struct hk_detector d = parsed(text);
+  struct points p;
+  struct results got = run_one(&d, kind, series, &p);
+  const uint32_t n = got.n_events;
+  for (uint32_t i = 0; i < p.n; i++)
+    states[got.state[i]]++;
+  for (uint32_t i = 0; i < n && i < most; i++)
+    out[i] = got.event[i];
+  points_free(&p);
+  results_free(&got);
+  return n;
+}
+
+/* A long hole clears an alert at once, and all begins anew; where over a tenth was filled in there are scores and no alerts; in
+ * the cool-down there are none. */
+static void windows_and_alerts(void **state)
+{
+  (void)state;
+  static const char text[] = "algorithm=graph,window=12,resident=600,interval=1s";
+  struct hk_event event[4];
+  uint32_t states[5] = { 0 };
+  struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+  assert_int_equal(events_of(text, &series, event, 4, states), 2);
+  const uint32_t raised = event[0].index;
+  assert_true(event[1].index > raised + 5);
+  for (uint32_t i = raised + 4; i < series.n; i++) /* a hole while the alert is raised */
+    series.time[i] += 1000ll * TEST_INTERVAL;
+  memset(states, 0, sizeof states);
+  assert_int_equal(events_of(text, &series, event, 4, states), 2);
+  assert_true(event[1].kind == HK_EVENT_CLEARED && event[1].index == raised + 4);
+  assert_true(states[HK_STATE_WARMING] >= 2 * (11 * 12 - 2));
+  series_free(&series);
+
+  series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+  for (uint32_t i = 0; i < series.n; i++) /* every sixth is missing */
+    series.time[i] += (i / 5) * (int64_t)TEST_INTERVAL;
+  memset(states, 0, sizeof states);
+  assert_int_equal(events_of(text, &series, event, 4, states), 0);
+  assert_true(states[HK_STATE_GAP] > 1500);
+  series_free(&series);
+
+  series = series_new(SIGNAL_FREQUENCY, 5, 1200);
+  const struct series whole = series_new(SIGNAL_NOISE, 5, 1600);
+  for (uint32_t i = 0; i < 1200; i++)
+    ((double *)whole.value)[i] = series.value[i]; /* a sine, a faster one, noise */
+  const uint32_t both = events_of(text, &whole, event, 4, states);
+  assert_true(both >= 3);
+  char cooling[128];
+  snprintf(cooling, sizeof cooling, "%s,cooldown=600", text);
+  assert_true(event[2].index < event[1].index + 600);
+  assert_true(events_of(cooling, &whole, event, 4, states) >= 3 && event[2].index > event[1].index + 600);
+  series_free(&series);
+  struct series done = whole;
+  series_free(&done);
+}
+
+/* A first value far from all others: what is kept is moved to a reference near them, levels and all, and nothing is seen of it.
+ */
+static void the_reference_moves(void **state)
+{
+  (void)state;
+  struct hk_event event[4];
+  uint32_t states[5] = { 0 };
+  struct series series = series_new(SIGNAL_SINE, 4, 2500);
+  series.value[0] = 400;
+  assert_int_equal(events_of("algorithm=graph,window=12,resident=600,level=0.1,interval=1s", &series, event, 4, states), 0);
+  series_free(&series);
+}
+
 /* alert = off: scores, and nothing is ever dropped; a higher threshold raises later. */
 static void thresholds(void **state)
 {
@@ -492,6 +564,8 @@ int main(int argc, char **argv)
     cmocka_unit_test(quiet_after_loud),
     cmocka_unit_test(units_do_not_matter),
     cmocka_unit_test(a_change_is_one_alert),
+    cmocka_unit_test(windows_and_alerts),
+    cmocka_unit_test(the_reference_moves),
     cmocka_unit_test(thresholds),
     cmocka_unit_test(bad_states),
     cmocka_unit_test(memory_is_told),
