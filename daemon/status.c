@@ -252,6 +252,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
   hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
   field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
+  field(out, "devices", s->shards.n);
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
   device(out, s, &sum);
   points(out, &sum);
