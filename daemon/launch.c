@@ -8,6 +8,7 @@
 
 #define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
 #define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
+#define AHEAD 16384u         /* points that are worth a batch while the device works on another */
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
@@ -282,12 +283,32 @@ static void launch_sweep(struct hk_shard *s)
   }
 }
 
+/* Whether so many points wait, in chunks and chains. */
+static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
+{
+  uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+  for (uint32_t i = 0; n < enough && i < s->all->n_loops; i++) {
+    const struct hk_ring *sealed = &s->lanes[i].sealed;
+    const uint32_t chunks = hk_ring_count(sealed);
+    for (uint32_t k = 0; n < enough && k < chunks; k++)
+      n += ((const struct hk_chunk *)hk_ring_look(sealed, k))->n;
+  }
+  return n >= enough;
+}
+
+/* A device takes one batch after the other, and a small one hardly less long than one of thousands of points. So few points wait
+ * here until the batch before has come back, where others may still join them, and not in a queue of small batches. */
+static bool is_time(const struct hk_shard *s)
+{
+  return s->in_flight == 0 || so_many_wait(s, (uint64_t)s->in_flight * (s->most < AHEAD ? s->most : AHEAD));
+}
+
 static bool launch(struct hk_shard *s)
 {
   bool any = false;
   if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT)
     launch_sweep(s);
-  while (s->device && s->in_flight < HK_IN_FLIGHT) {
+  while (s->device && s->in_flight < HK_IN_FLIGHT && (s->filled || is_time(s))) {
     struct hk_parcel *p = s->filled ? s->filled : fill(s);
     s->filled = NULL;
     if (!p)

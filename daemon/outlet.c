@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define SEALED 2 /* chunks that wait for a shard before points are kept for a fuller one */
+
 static void collect(struct hk_outlet *o)
 {
   struct hk_chunk *c;
@@ -112,7 +114,7 @@ bool hk_outlet_seal(struct hk_outlet *o)
   for (uint32_t i = 0; i < o->filling.shards; i++) {
     struct hk_lane *lane = o->lanes[i];
     struct hk_chunk *next = NULL;
-    if (o->filling.chunk[i]->n > 0 && (o->tokens_due[i] > 0 || hk_ring_empty(&lane->sealed)) && (next = take_empty(o)) != NULL)
+    if (o->filling.chunk[i]->n > 0 && (o->tokens_due[i] > 0 || hk_ring_count(&lane->sealed) < SEALED) && (next = take_empty(o)) != NULL)
       seal(o, i, next);
     for (; o->filling.chunk[i]->n == 0 && o->tokens_due[i] > 0; o->tokens_due[i]--)
       hand(o, i, &lane->token);

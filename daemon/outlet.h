@@ -1,8 +1,8 @@
 /* Outlet: where the points of a loop leave for the shards: the chunks that are being filled, and those that are empty.
  *
- * A chunk is sealed, that is handed to its shard, when it is full, or at the end of the loop's turn when the shard has nothing
- * else of this loop waiting: so chunks grow under load, and a lone point waits for nothing. All chunks are made at the start;
- * when none is empty there is no room, and whoever has points waits. Thread: the loop's. */
+ * A chunk is sealed, that is handed to its shard, when it is full, or at the end of the loop's turn when the shard has hardly
+ * anything else of this loop waiting: so chunks grow under load, and a lone point waits for nothing. All chunks are made at the
+ * start; when none is empty there is no room, and whoever has points waits. Thread: the loop's. */
 #ifndef HK_OUTLET_H
 #define HK_OUTLET_H
 

@@ -1,7 +1,8 @@
 /* Shard: the sensors of one device, the thread that feeds it, and the batches that go to and fro.
  *
  * The thread takes chunks from the lanes of all loops in turn and makes batches of them (the stage). A batch is launched as soon
- * as a place in flight is free and anything waits, so batches grow by themselves under load and a point waits for no timer. They
+ * as anything waits and the device has nothing to do, or little enough (launch.c), so batches grow by themselves under load and a
+ * point waits for no timer. They
  * grow as far as one takes a quarter of a second or so: where scores are dear (wide windows, exact SVD, the CPU) results keep
  * flowing, and silence means that something is wrong. Results go to the loops in the order in which the batches were launched.
  * The thread sleeps when there is nothing to do, at once or, with `busy_poll`, after it has looked again for so long.
