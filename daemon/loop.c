@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define END 2 /* s that the thread gets to end */
+#define END 2               /* s that the thread gets to end */
+#define TURN_RESULTS 65536u /* of a shard in one turn, more or less: under a MiB for who wants them all */
 
 /* --- connections ----------------------------------------------------------------------------------------------------- */
 
@@ -108,15 +109,21 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
   hk_parcel_release(p, &l->counters);
 }
 
-/* Those that are there, and none that come meanwhile: the loop would never come to write to the sockets that were full, where results
- * come as fast as they are published. */
+/* Those that are there, and none that come meanwhile, and of a shard no more results than a socket takes in one turn: the loop
+ * would not come to write to the sockets that were full as fast as results are put into their queues. */
 static void take_parcels(struct hk_loop *l)
 {
-  for (uint32_t i = 0; i < l->outlet.filling.shards; i++)
-    for (uint32_t n = hk_ring_count(&l->outlet.lanes[i]->parcels); n > 0; n--) {
-      take_parcel(l, i, hk_ring_take(&l->outlet.lanes[i]->parcels));
+  for (uint32_t i = 0; i < l->outlet.filling.shards; i++) {
+    uint32_t n = hk_ring_count(&l->outlet.lanes[i]->parcels), results = 0;
+    for (; n > 0 && results < TURN_RESULTS; n--) {
+      struct hk_parcel *p = hk_ring_take(&l->outlet.lanes[i]->parcels);
+      results += p->kind == HK_PARCEL_RESULTS ? p->batch->n : 0;
+      take_parcel(l, i, p);
       l->busy = l->turn;
     }
+    if (n > 0)
+      hk_wake_up(&l->wake, HK_WAKE_WORK);
+  }
 }
 
 void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
