@@ -57,6 +57,7 @@ static __device__ __forceinline__ float hk_group_mu(const hk_group<R, L, F> &g, 
   static_assert(hk_group<R, L, F>::size >= 4 * (R * L < HK_PRODUCTS_MAX ? R * L : HK_PRODUCTS_MAX), "T, twice");
   const uint32_t set = __reduce_max_sync(HK_ALL, order); /* basis vectors that all groups have */
   float *const t_alpha = g.room, *const t_beta = t_alpha + set, *const y = t_beta + set, *const room = y + set;
+  __syncwarp(); /* of the last product, all has been read */
   for (uint32_t t = g.lane; t < order; t += L) {
     t_alpha[t] = alpha[t * HK_WARP];
     if (t + 1 < order)
@@ -64,6 +65,7 @@ static __device__ __forceinline__ float hk_group_mu(const hk_group<R, L, F> &g, 
   }
   __syncwarp();
   const float theta = hk_group_leading_value(g, t_alpha, t_beta, order, (float2 *)y);
+  __syncwarp(); /* so have the rows that stand where y will */
   if (g.lane == 0)
     hk_lane_vector(t_alpha, t_beta, order, theta, set, y, room);
   __syncwarp();
