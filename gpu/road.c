@@ -480,4 +480,5 @@ void hk_road_close(struct hk_road *r)
   free(r->parts);
   free(r->places);
   free(r->detectors);
+  (void)cudaGetLastError(); /* what could not be freed must not be taken for another backend's next call */
 }

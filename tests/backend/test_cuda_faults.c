@@ -192,7 +192,8 @@ static void memory_that_is_short_is_told(void **state)
   assert_int_equal(try_open(&other, 16000000, error, sizeof error), -ENOMEM);
   print_message("# %s\n", error);
   fill(batch, 100, 3);
-  assert_int_equal(run(b, batch), 0);
+  if (run(b, batch) != 0)
+    fail_msg("with no memory left on the device: %s", hk_cuda_failure(b));
   sabotage_give();
   fill(large, 100, 4);
   assert_int_equal(run(b, large), 0);

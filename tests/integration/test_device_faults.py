@@ -83,7 +83,7 @@ class DeviceFaults(harness.Case):
                 rows, _ = replay(f.name, DETECTOR, 'cpu')
             self.assertEqual([(r[1], r[3], r[4]) for r in after], [(r[1], r[2], r[3]) for r in rows])
             self.assertEqual([r[4] for r in after[-50:]], ['ok'] * 50)
-        self.assertTrue(any(re.search('error: the cuda device is lost: ' + why, line) for line in d.log), d.log)
+        self.assertTrue(any(re.search('error: the cuda device is lost: .*' + why, line) for line in d.log), d.log)
         self.assertTrue(any('the CPU goes on: 200 sensors warm up again' in line for line in d.log), d.log)
         began = time.monotonic()
         self.assertEqual(d.stop(), 0)
