@@ -55,7 +55,7 @@ static uint32_t clear_alerts(struct hk_shard *s)
   for (const struct hk_event *standing; standing = hk_alerts_standing(s->alerts, &n), n > 0;) {
     struct hk_event *e = &events[b->n_events++];
     (void)hk_alerts_clear(s->alerts, standing[n - 1].slot, e);
-    e->slot = e->slot * s->all->n + s->number;
+    e->slot = hk_slot_outside(s, e->slot);
   }
   p->kind = HK_PARCEL_RESULTS;
   p->batch = b;
@@ -114,7 +114,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
     hk_shard_retire(s, refused.slots, refused.n, true);
   pthread_mutex_lock(&device->calls);
   for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
-    const uint32_t local = slot / s->all->n, number = hk_alerts_number(s->alerts, local);
+    const uint32_t local = hk_slot_within(s->all, slot), number = hk_alerts_number(s->alerts, local);
     if (number > 0 && hk_registry_holds(registry, slot))
       status =
           carry_number(device->backend, &s->all->config->detectors[hk_registry_detector(registry, slot)].detector, local, number);

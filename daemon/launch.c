@@ -40,18 +40,23 @@ static void count(struct hk_shard *s, struct hk_parcel *p)
   }
 }
 
+/* Makes the slots of a batch's points the registry's. */
+static void name_slots(const struct hk_shard *s, struct hk_batch *b)
+{
+  for (uint32_t i = 0; s->all->n > 1 && i < b->n; i++)
+    b->slot[i] = hk_slot_outside(s, b->slot[i]);
+}
+
 /* Hands over what has come back, for good: remembers its alerts; makes its slots the registry's. */
 static void publish(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
-  const uint32_t shards = s->all->n;
   for (uint32_t i = 0; i < b->n_events; i++) {
     if (hk_alerts_note(s->alerts, &b->event[i]) != 0)
       hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
-    b->event[i].slot = b->event[i].slot * shards + s->number;
+    b->event[i].slot = hk_slot_outside(s, b->event[i].slot);
   }
-  for (uint32_t i = 0; shards > 1 && b->kind == HK_BATCH_POINTS && i < b->n; i++)
-    b->slot[i] = b->slot[i] * shards + s->number;
+  name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
   s->gone += b->kind == HK_BATCH_POINTS;
   hk_shard_hand_over(s, p, false);
@@ -65,8 +70,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
     s->sweep = p;
     return;
   }
-  for (uint32_t i = 0; s->all->n > 1 && i < b->n; i++)
-    b->slot[i] = b->slot[i] * s->all->n + s->number;
+  name_slots(s, b);
   p->kind = HK_PARCEL_DROPPED;
   p->late = p->rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
@@ -124,7 +128,7 @@ static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
 static void swept(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
-  const uint32_t n = b->n_events, shards = s->all->n;
+  const uint32_t n = b->n_events;
   uint32_t *idle = s->retired ? NULL : malloc((n + 1) * sizeof *idle); /* one crowd after the other */
   uint32_t n_idle = 0, told = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -132,9 +136,10 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
     hk_count(&s->counters.stale, e.kind == HK_EVENT_STALE);
     hk_count(&s->counters.back, e.kind == HK_EVENT_BACK);
     if (e.kind == HK_EVENT_IDLE) {
-      if (!idle || !hk_registry_holds(s->all->registry, e.slot * shards + s->number))
+      const uint32_t slot = hk_slot_outside(s, e.slot);
+      if (!idle || !hk_registry_holds(s->all->registry, slot))
         continue;
-      idle[n_idle++] = e.slot * shards + s->number;
+      idle[n_idle++] = slot;
       if (!hk_alerts_clear(s->alerts, e.slot, &e))
         continue;
       hk_count(&s->counters.cleared, 1);

@@ -210,7 +210,7 @@ static void obey(struct hk_loop *l)
   const unsigned orders = atomic_exchange_explicit(&l->orders, 0, memory_order_acquire);
   if (orders & HK_ORDER_READ) {
     read_datagrams(l);
-    hk_server_settled(l->server); /* whoever wanted that looks again */
+    hk_shard_settled(&l->server->shard[0]); /* whoever wanted that looks again */
   }
   if (orders & HK_ORDER_DRAIN)
     drain(l);

@@ -66,7 +66,7 @@ static bool sealed(const struct hk_shard *s, const struct hk_retired *r)
 
 static bool passed(const struct hk_shard *s, struct hk_retired *r)
 {
-  while (r->passed < r->n && !hk_stage_has(s->stage, r->slots[r->passed] / s->all->n))
+  while (r->passed < r->n && !hk_stage_has(s->stage, hk_slot_within(s->all, r->slots[r->passed])))
     r->passed++;
   return r->passed == r->n;
 }
@@ -81,7 +81,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
            (unsigned long long)(s->counters.full - r->dropped), hk_registry_full(s->all->registry, why));
   }
   for (uint32_t i = 0; i < r->n; i++) {
-    hk_alerts_forget(s->alerts, r->slots[i] / s->all->n);
+    hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);
   }
 }

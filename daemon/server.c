@@ -47,13 +47,6 @@ bool hk_server_read_datagrams(struct hk_loop *loop, int64_t until)
   return all;
 }
 
-void hk_server_settled(struct hk_server *s)
-{
-  atomic_fetch_add_explicit(&s->shards.settled, 1, memory_order_release);
-  for (uint32_t i = 0; i < s->n_loops; i++)
-    hk_wake_up(&s->loops[i].wake, HK_WAKE_ROOM);
-}
-
 void hk_server_sum(struct hk_server *s, struct hk_counters *sum)
 {
   const struct hk_counters *of[HK_LOOPS_MAX + HK_SHARDS_MAX];

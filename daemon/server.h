@@ -70,8 +70,6 @@ uint32_t hk_server_points(const struct hk_server *server);
  * hk_now): with others flooding the socket it may never be empty. False: parked connections are woken when there is more to say.
  */
 bool hk_server_read_datagrams(struct hk_loop *loop, int64_t until);
-/* Parked connections have reason to look again. */
-void hk_server_settled(struct hk_server *server);
 /* What all threads have counted. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);
 

@@ -100,6 +100,16 @@ struct hk_shard {
   struct hk_histogram took; /* batches, from launch to results */
 };
 
+/* Slots are the registry's, or count within a shard: number s / n of shard s % n is slot s. */
+static inline uint32_t hk_slot_within(const struct hk_shards *all, uint32_t slot)
+{
+  return slot / all->n;
+}
+static inline uint32_t hk_slot_outside(const struct hk_shard *shard, uint32_t within)
+{
+  return within * shard->all->n + shard->number;
+}
+
 /* Opens the backend that the configuration names; `auto` is the GPU where there is one, else the CPU. shard: zeroed; `lanes` has
  * one for each loop. 0, or a negative errno with a message. */
 int hk_shard_open(struct hk_shard *shard, struct hk_shards *all, uint32_t number, struct hk_lane *lanes, char *error,
@@ -139,7 +149,7 @@ void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
 void hk_shard_hand_over(struct hk_shard *shard, struct hk_parcel *parcel, bool all);
 /* Takes back what loops have let go. True when there was any. */
 bool hk_shard_take_back(struct hk_shard *shard);
-/* Tells loops that points were dealt with. */
+/* Tells all loops that points were dealt with, whatever shard's: connections that wait have reason to look again. Thread: any. */
 void hk_shard_settled(struct hk_shard *shard);
 
 /* failover.c: the device is lost. */

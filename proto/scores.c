@@ -1,24 +1,19 @@
 /* SCORES: results as columns, times and states in the fewest bytes that say them. See message.h and PROTOCOL.md. */
 #include "proto/message.h"
+#include "proto/times.h"
 
 #include <errno.h>
 
-enum { HEAD = 8, WITH_VALUES = 1, WITH_STATES = 2, UNIT_MOST = 1000000000 };
-
-static size_t time_head(uint8_t kind)
-{
-  return kind == HK_TIME_ONE ? 8 : kind == HK_TIME_EVEN || kind == HK_TIME_STEPS ? 16 : 0;
-}
+enum { HEAD = 8, WITH_VALUES = 1, WITH_STATES = 2 };
 
 static size_t result_bytes(const struct hk_scores *s)
 {
-  const size_t time = s->time_kind == HK_TIME_EACH ? 8 : s->time_kind == HK_TIME_STEPS ? 4 : 0;
-  return time + (s->values ? 8 : 0) + 4 + 4 + (s->states ? 1 : 0);
+  return hk_time_bytes(s->time_kind) + (s->values ? 8 : 0) + 4 + 4 + (s->states ? 1 : 0);
 }
 
 size_t hk_scores_size(const struct hk_scores *s)
 {
-  return HK_FRAME_HEADER + HEAD + time_head(s->time_kind) + s->n * result_bytes(s);
+  return HK_FRAME_HEADER + HEAD + hk_time_head(s->time_kind) + s->n * result_bytes(s);
 }
 
 size_t hk_scores_most(uint32_t n, bool values)
@@ -26,15 +21,9 @@ size_t hk_scores_most(uint32_t n, bool values)
   return HK_FRAME_HEADER + HEAD + (size_t)n * (values ? 25 : 17) + 16;
 }
 
-/* Whether every time that the results can have fits into an int64_t. */
 static bool times_fit(const struct hk_scores *s)
 {
-  int64_t reach, last;
-  if (s->time_kind == HK_TIME_EVEN)
-    return !__builtin_mul_overflow(s->step, (int64_t)(s->n - 1), &reach) && !__builtin_add_overflow(s->base, reach, &last);
-  if (s->time_kind == HK_TIME_STEPS)
-    return s->step >= 1 && s->step <= UNIT_MOST && !__builtin_add_overflow(s->base, s->step * (int64_t)UINT32_MAX, &last);
-  return true;
+  return hk_times_fit(s->time_kind, s->n, s->base, s->step);
 }
 
 /* Whether all times are whole units after base. The unit is a constant where this is called, so that nothing is divided. */
@@ -57,7 +46,7 @@ static bool choose_unit(struct hk_scores *s, const int64_t *time)
   const uint64_t span = (uint64_t)most - (uint64_t)least;
   s->base = least;
   s->step = 1;
-  while (s->step <= UNIT_MOST && span / (uint64_t)s->step > UINT32_MAX)
+  while (s->step <= HK_TIME_UNIT_MOST && span / (uint64_t)s->step > UINT32_MAX)
     s->step *= 1000;
   switch (s->step) {
   case 1:
@@ -130,9 +119,9 @@ int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const 
   hk_put_u8(w, s.time_kind);
   hk_put_u8(w, (uint8_t)((value ? WITH_VALUES : 0) | (ok ? 0 : WITH_STATES)));
   hk_put_u16(w, 0);
-  if (time_head(s.time_kind) >= 8)
+  if (hk_time_head(s.time_kind) >= 8)
     hk_put_i64(w, s.base);
-  if (time_head(s.time_kind) == 16)
+  if (hk_time_head(s.time_kind) == 16)
     hk_put_i64(w, s.step);
   if (s.time_kind == HK_TIME_EACH)
     hk_put(w, time, n * sizeof *time);
@@ -163,9 +152,9 @@ int hk_scores_read(const struct hk_frame *f, struct hk_scores *s)
   if (r.bad || s->n < 1 || s->time_kind > HK_TIME_STEPS || with & ~(WITH_VALUES | WITH_STATES) || zero != 0)
     return HANKEL_BAD_PAYLOAD;
   const size_t n = s->n;
-  if (time_head(s->time_kind) >= 8)
+  if (hk_time_head(s->time_kind) >= 8)
     s->base = hk_get_i64(&r);
-  if (time_head(s->time_kind) == 16)
+  if (hk_time_head(s->time_kind) == 16)
     s->step = hk_get_i64(&r);
   if (s->time_kind == HK_TIME_EACH)
     s->times = hk_take(&r, n * sizeof(int64_t));
@@ -182,26 +171,5 @@ int hk_scores_read(const struct hk_frame *f, struct hk_scores *s)
 
 void hk_scores_times(const struct hk_scores *s, int64_t *time)
 {
-  const uint8_t *steps = s->steps;
-  switch ((enum hk_time_kind)s->time_kind) {
-  case HK_TIME_EACH:
-    memcpy(time, s->times, s->n * sizeof *time);
-    break;
-  case HK_TIME_EVEN:
-    for (uint32_t i = 0; i < s->n; i++)
-      time[i] = s->base + (int64_t)i * s->step;
-    break;
-  case HK_TIME_STEPS:
-    for (uint32_t i = 0; i < s->n; i++) {
-      uint32_t step;
-      memcpy(&step, steps + 4 * (size_t)i, sizeof step);
-      time[i] = s->base + (int64_t)((uint64_t)step * (uint32_t)s->step);
-    }
-    break;
-  case HK_TIME_ONE:
-  case HK_TIME_ARRIVAL: /* never read */
-    for (uint32_t i = 0; i < s->n; i++)
-      time[i] = s->base;
-    break;
-  }
+  hk_times_expand(s->time_kind, s->base, s->step, s->times ? s->times : s->steps, 0, s->n, time);
 }
