@@ -61,35 +61,6 @@ struct sender {
   uint64_t sequence;
 };
 
-static void register_sensors(struct sender *s)
-{
-  enum { PIECE = 5000 };
-  static char text[PIECE][32];
-  static struct hk_string names[PIECE];
-  static uint8_t bytes[PIECE * 16 + 64];
-  for (uint32_t first = 0; first < SENSORS; first += PIECE) {
-    struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-    struct hk_frame f;
-    struct hk_list list;
-    for (uint32_t i = 0; i < PIECE; i++) {
-      name_of("s", first + i, text[i]);
-      names[i] = hk_string(text[i]);
-    }
-    if (hk_register_write(&w, 1, PIECE, names) != 0)
-      die("REGISTER does not fit");
-    send_all(s->peer.fd, w.data, w.size);
-    peer_await(&s->peer, HK_REGISTERED, &f);
-    if (hk_registered_read(&f, &list) != 0 || list.n != PIECE)
-      die("REGISTERED cannot be read");
-    for (uint32_t i = 0; i < PIECE; i++) {
-      uint32_t reason;
-      hk_registered_next(&list, &s->handle[first + i], &reason);
-      if (reason != 0)
-        die("a name was refused");
-    }
-  }
-}
-
 /* One time a frame, f32: 8 bytes a point. */
 static void make_stream(struct sender *s)
 {
@@ -176,7 +147,7 @@ static void send_for(struct desk *desk)
   struct sender s = { .desk = desk, .handle = need(malloc(SENSORS * sizeof(uint32_t))) };
   sem_wait(&desk->go);
   peer_open(&s.peer, desk->daemon_tcp);
-  register_sensors(&s);
+  peer_register(&s.peer, "s", 0, SENSORS, s.handle);
   make_stream(&s);
   s.udp = dial(desk->daemon_udp, SOCK_DGRAM);
   s.bare = dial(desk->udp, SOCK_DGRAM);

@@ -27,7 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_AT_ONCE 8192u
 #define DATAGRAMS 64u
 #define STEP 1024  /* ns between ticks without a rate */
 #define SPIN 60000 /* ns before a frame is due from which on the clock is looked at without a pause */
@@ -73,39 +72,6 @@ struct feeder {
   struct hk_histogram late;
 };
 
-static void register_sensors(const struct load *l, struct connection *c)
-{
-  uint8_t *bytes = need(malloc(NAMES_AT_ONCE * 32 + 64));
-  struct hk_string *names = need(malloc(NAMES_AT_ONCE * sizeof *names));
-  char(*text)[32] = need(malloc(NAMES_AT_ONCE * sizeof *text));
-  for (uint32_t at = 0; at < c->group.count; at += NAMES_AT_ONCE) {
-    const uint32_t left = c->group.count - at, n = left < NAMES_AT_ONCE ? left : NAMES_AT_ONCE;
-    struct hk_writer w = HK_WRITER(bytes, NAMES_AT_ONCE * 32 + 64);
-    struct hk_frame f;
-    struct hk_list list;
-    for (uint32_t i = 0; i < n; i++) {
-      name_of(l->settings.prefix, c->group.first + at + i, text[i]);
-      names[i] = hk_string(text[i]);
-    }
-    if (hk_register_write(&w, 1, n, names) != 0)
-      die("REGISTER does not fit");
-    send_all(c->peer.fd, w.data, w.size);
-    peer_await(&c->peer, HK_REGISTERED, &f);
-    if (hk_registered_read(&f, &list) != 0 || list.n != n)
-      die("REGISTERED cannot be read");
-    for (uint32_t i = 0; i < n; i++) {
-      uint32_t handle, reason;
-      hk_registered_next(&list, &handle, &reason);
-      if (reason != 0)
-        die("sensor %s was refused: %s", text[i], hankel_refusal_name((int)reason));
-      l->handles[c->group.first + at + i] = handle;
-    }
-  }
-  free(bytes);
-  free(names);
-  free(text);
-}
-
 static void open_connection(const struct load *l, struct connection *c)
 {
   const struct settings *s = &l->settings;
@@ -120,7 +86,7 @@ static void open_connection(const struct load *l, struct connection *c)
   if (l->over_udp)
     c->udp = dial((uint16_t)(l->maker.lines ? s->line_udp : s->udp), SOCK_DGRAM);
   if (!l->maker.lines)
-    register_sensors(l, c);
+    peer_register(&c->peer, s->prefix, c->group.first, c->group.count, l->handles + c->group.first);
 }
 
 /* Fills the connection's buffer with frames up to `burst` bytes, at least one, and none beyond `ticks`. */

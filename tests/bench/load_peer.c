@@ -1,6 +1,8 @@
 /* See load_peer.h. */
 #include "tests/bench/load_peer.h"
 
+#include "proto/hankel.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -143,6 +145,39 @@ void peer_open(struct peer *p, uint16_t port)
 void name_of(const char *prefix, uint32_t sensor, char *name)
 {
   sprintf(name, "%s%0*u", prefix, (int)NAME_DIGITS, sensor);
+}
+
+void peer_register(struct peer *p, const char *prefix, uint32_t first, uint32_t n, uint32_t *handles)
+{
+  enum { AT_ONCE = 8192 }; /* the most that one REGISTER takes */
+  uint8_t *bytes = need(malloc(AT_ONCE * 32 + 64));
+  struct hk_string *names = need(malloc(AT_ONCE * sizeof *names));
+  char(*text)[32] = need(malloc(AT_ONCE * sizeof *text));
+  for (uint32_t at = 0; at < n; at += AT_ONCE) {
+    const uint32_t count = n - at < AT_ONCE ? n - at : AT_ONCE;
+    struct hk_writer w = HK_WRITER(bytes, AT_ONCE * 32 + 64);
+    struct hk_frame f;
+    struct hk_list list;
+    for (uint32_t i = 0; i < count; i++) {
+      name_of(prefix, first + at + i, text[i]);
+      names[i] = hk_string(text[i]);
+    }
+    if (hk_register_write(&w, 1, count, names) != 0)
+      die("REGISTER does not fit");
+    send_all(p->fd, w.data, w.size);
+    peer_await(p, HK_REGISTERED, &f);
+    if (hk_registered_read(&f, &list) != 0 || list.n != count)
+      die("REGISTERED cannot be read");
+    for (uint32_t i = 0; i < count; i++) {
+      uint32_t reason;
+      hk_registered_next(&list, &handles[at + i], &reason);
+      if (reason != 0)
+        die("sensor %s was refused: %s", text[i], hankel_refusal_name((int)reason));
+    }
+  }
+  free(bytes);
+  free(names);
+  free(text);
 }
 
 static void set(const struct setting *s, const char *text)

@@ -35,6 +35,8 @@ void peer_open(struct peer *p, uint16_t port);
 void peer_receive(struct peer *p, struct hk_frame *f);
 /* The next frame that is of this type; others before it are dropped. */
 void peer_await(struct peer *p, uint8_t type, struct hk_frame *f);
+/* Registers sensors first .. first + n - 1 of a prefix; their handles go to handles[0 .. n - 1]. */
+void peer_register(struct peer *p, const char *prefix, uint32_t first, uint32_t n, uint32_t *handles);
 /* Ends the program with what an ERROR frame says. */
 noreturn void peer_error(const struct hk_frame *f);
 
