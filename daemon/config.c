@@ -1,11 +1,10 @@
 /* Reading the configuration. inih does the grammar; what it does not tell (line numbers, empty sections, lines that it
  * cannot read, several faults) is found out by the reader that hands it the lines.
  *
- * The keys of [daemon] are a table. Detectors have their own keys in cpu/detector.c. */
+ * The keys of [daemon] are a table in keys.c. Detectors have their own keys in cpu/detector.c. */
 #include "daemon/config.h"
 
-#include "daemon/log.h"
-#include "proto/frame.h"
+#include "daemon/keys.h"
 #include "proto/line.h"
 
 #include <ctype.h>
@@ -19,15 +18,10 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define SECOND 1000000000ll
 #define KEYS_MAX 64 /* different keys of one section */
 
 static const char *const protocols[] = { "binary", "line", "text", NULL };
 static const char *const transports[] = { "tcp", "udp", NULL };
-static const char *const backends[] = { "auto", "cpu", "cuda", "reference", NULL };
-static const char *const device_failures[] = { "auto", "cpu", "stop", NULL };
-static const char *const levels[] = { "", "", "", "error", "warning", "notice", "info", "debug", NULL };
-
 const char *hk_protocol_name(enum hk_protocol protocol)
 {
   return protocols[protocol];
@@ -36,44 +30,6 @@ const char *hk_transport_name(enum hk_transport transport)
 {
   return transports[transport];
 }
-
-enum kind { WORD, NUMBER, BYTES, DURATION };
-
-/* The keys of [daemon]: WORD and NUMBER are uint32_t, BYTES uint64_t, DURATION int64_t. */
-static const struct key {
-  const char *name;
-  enum kind kind;
-  size_t offset;
-  uint64_t standard;
-  uint64_t min, max;        /* of numbers and bytes; min of durations, but for off */
-  const char *const *words; /* of words */
-  bool off;                 /* "off" is 0 */
-} keys[] = {
-  { "backend", WORD, offsetof(struct hk_config, backend), HK_BACKEND_AUTO, 0, 0, backends, false },
-  { "on_device_failure", WORD, offsetof(struct hk_config, on_device_failure), HK_DEVICE_FAILURE_AUTO, 0, 0, device_failures,
-    false },
-  { "device_timeout", DURATION, offsetof(struct hk_config, device_timeout), 10 * SECOND, SECOND, 0, NULL, true },
-  { "log_level", WORD, offsetof(struct hk_config, log_level), HK_LOG_INFO, 0, 0, levels, false },
-  { "threads", NUMBER, offsetof(struct hk_config, threads), 0, 0, 1024, NULL, false },
-  { "loops", NUMBER, offsetof(struct hk_config, loops), 0, 0, 64, NULL, false },
-  { "devices", NUMBER, offsetof(struct hk_config, devices), 0, 0, 64, NULL, false },
-  { "busy_poll", DURATION, offsetof(struct hk_config, busy_poll), 0, 0, 0, NULL, true },
-  { "max_sensors", NUMBER, offsetof(struct hk_config, max_sensors), 1000000, 1, 0xffffff, NULL, false },
-  { "max_connections", NUMBER, offsetof(struct hk_config, max_connections), 1024, 1, 65535, NULL, false },
-  { "max_subscriptions", NUMBER, offsetof(struct hk_config, max_subscriptions), 1024, 1, 65535, NULL, false },
-  { "max_pending", NUMBER, offsetof(struct hk_config, max_pending), 65536, 1024, 1 << 28, NULL, false },
-  { "backlog", NUMBER, offsetof(struct hk_config, backlog), 1 << 20, 1024, 1 << 28, NULL, false },
-  { "memory", BYTES, offsetof(struct hk_config, memory), 2ull << 30, 0, UINT64_MAX, NULL, true },
-  { "max_frame", BYTES, offsetof(struct hk_config, max_frame), HK_FRAME_MAX, HK_FRAME_MAX_LEAST, HK_FRAME_MAX_MOST, NULL, false },
-  { "max_line", BYTES, offsetof(struct hk_config, max_line), HK_LINE_MAX, HK_LINE_MAX_LEAST, HK_LINE_MAX_MOST, NULL, false },
-  { "queue", BYTES, offsetof(struct hk_config, queue), 4 << 20, 64 << 10, 1ull << 40, NULL, false },
-  { "max_ahead", DURATION, offsetof(struct hk_config, max_ahead), 3600 * SECOND, 0, 0, NULL, true },
-  { "evict", DURATION, offsetof(struct hk_config, evict), 0, 0, 0, NULL, true },
-  { "handshake", DURATION, offsetof(struct hk_config, handshake), 10 * SECOND, 0, 0, NULL, false },
-  { "idle", DURATION, offsetof(struct hk_config, idle), 0, 0, 0, NULL, true },
-  { "stuck", DURATION, offsetof(struct hk_config, stuck), 60 * SECOND, 0, 0, NULL, true },
-  { "drain", DURATION, offsetof(struct hk_config, drain), 10 * SECOND, 0, 0, NULL, false },
-};
 
 enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_BAD };
 
@@ -107,90 +63,11 @@ static void complain(struct reading *r, uint32_t line, const char *format, ...)
   r->fault(r->arg, message);
 }
 
-static int word_find(const char *const *words, const char *word, uint32_t *out)
-{
-  for (uint32_t i = 0; words[i]; i++)
-    if (words[i][0] && strcmp(words[i], word) == 0) {
-      *out = i;
-      return 0;
-    }
-  return -EINVAL;
-}
-
-/* A whole number with, for bytes, KiB, MiB, GiB or TiB behind. */
-static int number_parse(const char *text, bool bytes, uint64_t *out)
-{
-  if (!isdigit((unsigned char)text[0]))
-    return -EINVAL;
-  char *end;
-  errno = 0;
-  const unsigned long long number = strtoull(text, &end, 10);
-  if (errno != 0)
-    return -EINVAL;
-  unsigned shift = 0;
-  if (bytes && *end) {
-    static const char *const units[] = { "KiB", "MiB", "GiB", "TiB", NULL };
-    uint32_t unit;
-    while (*end == ' ')
-      end++;
-    if (word_find(units, end, &unit) != 0)
-      return -EINVAL;
-    shift = 10 * (unit + 1);
-    end += 3;
-  }
-  if (*end || number > UINT64_MAX >> shift)
-    return -EINVAL;
-  *out = (uint64_t)number << shift;
-  return 0;
-}
-
-static void words_list(const char *const *words, char *out, size_t size)
-{
-  size_t at = 0;
-  out[0] = 0;
-  for (; *words; words++)
-    if (**words && at < size)
-      at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", *words);
-}
-
 static void daemon_key(struct reading *r, const char *name, const char *value)
 {
-  const struct key *key = NULL;
-  for (size_t i = 0; i < COUNT(keys) && !key; i++)
-    if (strcmp(keys[i].name, name) == 0)
-      key = &keys[i];
-  if (!key) {
-    complain(r, r->line, "[daemon] has no key `%.64s`; hankeld.conf(5) lists them", name);
-    return;
-  }
-  char *field = (char *)r->config + key->offset;
-  const bool off = key->off && strcmp(value, "off") == 0;
-  if (key->kind == WORD) {
-    char allowed[128];
-    words_list(key->words, allowed, sizeof allowed);
-    if (word_find(key->words, value, (uint32_t *)(void *)field) != 0)
-      complain(r, r->line, "%s = %.64s: not one of %s", name, value, allowed);
-  } else if (key->kind == DURATION) {
-    int64_t duration = 0;
-    if (!off && hk_duration_parse(value, &duration) != 0)
-      complain(r, r->line, "%s = %.64s: not a duration such as 250ms, 30s, 5m or 1h%s", name, value, key->off ? ", nor off" : "");
-    else if (!off && duration < (int64_t)key->min)
-      complain(r, r->line, "%s = %.64s: at least %g s%s", name, value, (double)key->min * 1e-9, key->off ? ", or off" : "");
-    else
-      memcpy(field, &duration, sizeof duration);
-  } else {
-    uint64_t number = 0;
-    if (!off && (number_parse(value, key->kind == BYTES, &number) != 0 || number < key->min || number > key->max)) {
-      complain(r, r->line, "%s = %.64s: not a whole number%s from %llu to %llu%s", name, value,
-               key->kind == BYTES ? " of bytes (KiB, MiB, GiB, TiB may stand behind)" : "", (unsigned long long)key->min,
-               (unsigned long long)key->max, key->off ? ", nor off" : "");
-    } else if (key->kind == BYTES) {
-      memcpy(field, &number, sizeof number);
-    } else {
-      const uint32_t narrow = (uint32_t)number;
-      memcpy(field, &narrow, sizeof narrow);
-    }
-  }
+  char error[512];
+  if (hk_key_set(r->config, name, value, error, sizeof error) != 0)
+    complain(r, r->line, "%s", error);
 }
 
 static bool loopback(const struct sockaddr_storage *address)
@@ -205,12 +82,12 @@ static void listen_key(struct reading *r, const char *name, const char *value)
   struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
   uint32_t word;
   if (strcmp(name, "protocol") == 0) {
-    if (word_find(protocols, value, &word) != 0)
+    if (hk_word_find(protocols, value, &word) != 0)
       complain(r, r->line, "protocol = %.64s: not one of binary, line, text", value);
     else
       l->protocol = (enum hk_protocol)word;
   } else if (strcmp(name, "transport") == 0) {
-    if (word_find(transports, value, &word) != 0)
+    if (hk_word_find(transports, value, &word) != 0)
       complain(r, r->line, "transport = %.64s: not one of tcp, udp", value);
     else
       l->transport = (enum hk_transport)word;
@@ -466,10 +343,7 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
     hk_config_free(out);
     return -ENOMEM;
   }
-  for (size_t i = 0; i < COUNT(keys); i++) {
-    const bool wide = keys[i].kind == BYTES || keys[i].kind == DURATION;
-    memcpy((char *)out + keys[i].offset, &keys[i].standard, wide ? sizeof(uint64_t) : sizeof(uint32_t)); /* little-endian */
-  }
+  hk_keys_default(out);
   *r = (struct reading){ .config = out, .file = file, .name = name, .fault = fault, .arg = arg };
   (void)ini_parse_stream(next_line, r, take_key, r); /* its status says no more than what was told by now */
   check_taken(r);
