@@ -60,6 +60,7 @@ struct hk_config {
   int64_t handshake;          /* ns for a HELLO */
   int64_t idle;               /* ns without a byte after which a connection that feeds is closed; 0 = never */
   int64_t stuck;              /* ns without progress after which a subscriber that does not read is closed; 0 = never */
+  int64_t keepalive;          /* ns of silence after which a peer is asked whether it still is there; 0 = never */
   int64_t drain;              /* ns that the end may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;

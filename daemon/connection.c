@@ -5,11 +5,14 @@
 #include "daemon/text.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define KEEPALIVE 60              /* s of silence before a peer is asked whether it still is there */
+#define KEEPALIVE_PROBES 4        /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
+#define KEEPALIVE_MOST 32767      /* s: the kernel takes no more */
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define TURN_ALL (4u << 20)       /* bytes that a turn of the loop takes from all connections together, more or less, */
@@ -234,6 +237,28 @@ static void name_peer(struct hk_connection *c)
     snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
 }
 
+/* A peer that is gone without a word (its machine, a cable, a firewall that forgot it) is found out by the kernel: while nothing
+ * waits to be sent by probes, else because what was sent is not acknowledged. None of it is vital. */
+static void watch_peer(const struct hk_connection *c)
+{
+  const struct hk_config *config = c->server->config;
+  const int64_t s = config->keepalive / 1000000000;
+  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST, interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
+  const int probes = KEEPALIVE_PROBES, on = 1;
+  int fd;
+  if (idle == 0 || uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0)
+    return;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  /* To the kernel a peer that leaves its window shut is as good as gone when that is over: not before `stuck` has its say. */
+  const int64_t patience = config->stuck > 2 * config->keepalive ? config->stuck : 2 * config->keepalive;
+  const unsigned ms = patience / 1000000 < INT_MAX ? (unsigned)(patience / 1000000) : INT_MAX;
+  if (config->stuck > 0)
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 void hk_connection_start(struct hk_connection *c)
 {
   struct hk_server *server = c->server;
@@ -250,9 +275,8 @@ void hk_connection_start(struct hk_connection *c)
   }
   c->fd = -1;
   name_peer(c);
-  /* neither is vital */
-  (void)uv_tcp_nodelay(&c->tcp, 1);
-  (void)uv_tcp_keepalive(&c->tcp, 1, KEEPALIVE);
+  (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
+  watch_peer(c);
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
   c->opened = c->heard = hk_now();

@@ -1,28 +1,20 @@
-/* TCP listeners. Past max_connections a peer is told why and closed. When descriptors run out libuv closes what it cannot
- * take with one that it keeps in reserve, so that accepting never spins; hk_server_open sees to it that max_connections is
- * reached before. */
+/* TCP listeners. Past max_connections a peer is told why and closed; hk_server_open sees to it that max_connections is reached
+ * before descriptors run out. Should they run out all the same (others of the process take some, the limit is lowered), one kept
+ * in reserve is spent on taking a peer and closing it, so that it does not wait for nothing. When not even that works the
+ * listener pauses: left alone, a listening socket that cannot be emptied would wake the loop without end. It looks again every
+ * second. */
 #include "daemon/listener.h"
 
 #include "daemon/server.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define BACKLOG 512
-
-static void on_taken(uv_handle_t *handle)
-{
-  free(handle);
-}
-
-/* Takes what was accepted off libuv's hands: -1 when there is no descriptor. */
-static int take_descriptor(uv_tcp_t *tcp)
-{
-  int fd;
-  return uv_fileno((uv_handle_t *)tcp, &fd) == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-}
+#define TOGETHER 64 /* connections that are accepted before others have their turn */
 
 static struct hk_loop *least_busy(struct hk_server *server)
 {
@@ -33,28 +25,20 @@ static struct hk_loop *least_busy(struct hk_server *server)
   return least;
 }
 
-static void on_connection(uv_stream_t *stream, int status)
+static void say_refused(struct hk_listener *l, const char *why)
 {
-  struct hk_listener *l = stream->data;
+  hk_count(&l->loop->counters.refused, 1);
+  hk_log_peer(&l->server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: %s", why);
+}
+
+/* fd becomes a connection, or is closed. */
+static void take(struct hk_listener *l, int fd)
+{
   struct hk_server *server = l->server;
-  if (status != 0) {
-    hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: %s", uv_strerror(status));
-    return;
-  }
-  uv_tcp_t *tcp = malloc(sizeof *tcp);
-  if (!tcp || uv_tcp_init(&l->loop->uv, tcp) != 0) {
-    free(tcp);
-    l->stalled = true;
-    hk_log_peer(&server->log, &l->quota, HK_LOG_ERROR, l->address, "a connection could not be accepted: no memory");
-    return;
-  }
-  const int fd = uv_accept(stream, (uv_stream_t *)tcp) == 0 ? take_descriptor(tcp) : -1;
-  uv_close((uv_handle_t *)tcp, on_taken);
-  if (fd < 0)
-    return;
   struct hk_connection *c = hk_connection_new(server, l->config, fd);
   if (!c) {
     close(fd);
+    say_refused(l, "no memory");
     return;
   }
   c->seat = hk_seats_take(&server->seats);
@@ -62,34 +46,112 @@ static void on_connection(uv_stream_t *stream, int status)
   hk_loop_hand(c->loop, c);
 }
 
+static void pause_accept(struct hk_listener *l, const char *why)
+{
+  uv_poll_stop(&l->poll);
+  l->polling = false;
+  hk_log_peer(&l->server->log, &l->quota, HK_LOG_ERROR, l->address, "no connections are accepted for a second: %s", why);
+}
+
+/* Takes one peer in the place of the reserve, and closes it. False: not even that. */
+static bool turn_away(struct hk_listener *l)
+{
+  int *reserve = &l->server->reserve;
+  if (*reserve < 0)
+    return false;
+  close(*reserve);
+  const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+  if (fd >= 0)
+    close(fd);
+  *reserve = hk_listener_reserve();
+  if (fd >= 0)
+    say_refused(l, "no descriptor is left (ulimit -n, LimitNOFILE=)");
+  return fd >= 0;
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+  struct hk_listener *l = poll->data;
+  (void)status; /* an error of the socket is told by accept */
+  (void)events;
+  for (unsigned i = 0; i < TOGETHER; i++) {
+    const int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int error = fd < 0 ? errno : 0;
+    if (fd >= 0) {
+      take(l, fd);
+    } else if (error == EAGAIN || error == EWOULDBLOCK) {
+      return;
+    } else if (error == EMFILE || error == ENFILE) {
+      if (!turn_away(l)) {
+        pause_accept(l, "no descriptor is left (ulimit -n, LimitNOFILE=)");
+        return;
+      }
+    } else if (error == ENOMEM || error == ENOBUFS || error == EBADF || error == EINVAL) {
+      pause_accept(l, strerror(error));
+      return;
+    } /* else it was the peer's: gone before it was taken */
+  }
+}
+
+int hk_listener_reserve(void)
+{
+  return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 void hk_listener_retry(struct hk_listener *l)
 {
-  if (!l->open || !l->stalled)
+  if (!l->open || l->polling)
     return;
-  l->stalled = false;
-  on_connection((uv_stream_t *)&l->tcp, 0);
+  if (l->server->reserve < 0)
+    l->server->reserve = hk_listener_reserve();
+  l->polling = uv_poll_start(&l->poll, UV_READABLE, on_acceptable) == 0;
 }
 
 static int tcp_open(struct hk_listener *l, char *error, size_t size)
 {
+  const struct sockaddr *address = (const struct sockaddr *)l->bind_to;
+  const int on = 1;
   struct sockaddr_storage bound;
-  int length = sizeof bound;
-  int status = uv_tcp_init(&l->loop->uv, &l->tcp);
+  socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+  l->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  int status = 0;
+  if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 || bind(l->fd, address, length) != 0 ||
+      listen(l->fd, BACKLOG) != 0)
+    status = -errno;
+  length = sizeof bound;
+  if (status == 0 && getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
+    status = -errno;
+  if (status == 0)
+    status = uv_poll_init(&l->loop->uv, &l->poll, l->fd);
   if (status == 0) {
     l->open = true;
-    l->tcp.data = l;
-    status = uv_tcp_bind(&l->tcp, (const struct sockaddr *)l->bind_to, 0);
+    l->poll.data = l;
+    status = uv_poll_start(&l->poll, UV_READABLE, on_acceptable);
+    l->polling = status == 0;
   }
-  if (status == 0)
-    status = uv_listen((uv_stream_t *)&l->tcp, BACKLOG, on_connection);
-  if (status == 0)
-    status = uv_tcp_getsockname(&l->tcp, (struct sockaddr *)&bound, &length);
   if (status != 0) {
-    snprintf(error, size, "[listen %s]: %s over tcp: %s", l->config->name, l->address, uv_strerror(status));
+    snprintf(error, size, "[listen %s]: %s over tcp: %s", l->config->name, l->address, strerror(-status));
     return status;
   }
   hk_address_format((const struct sockaddr *)&bound, l->address);
   return 0;
+}
+
+static void on_close(uv_handle_t *handle)
+{
+  struct hk_listener *l = handle->data;
+  close(l->fd);
+  l->fd = -1;
+}
+
+static void tcp_close(struct hk_listener *l)
+{
+  if (l->open)
+    uv_close((uv_handle_t *)&l->poll, on_close);
+  else if (l->fd >= 0)
+    close(l->fd);
+  if (!l->open)
+    l->fd = -1;
 }
 
 int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config,
@@ -113,7 +175,7 @@ void hk_listener_close(struct hk_listener *l)
     return;
   if (l->config->transport == HK_TRANSPORT_UDP)
     hk_udp_close(l);
-  else if (l->open)
-    uv_close((uv_handle_t *)&l->tcp, NULL);
+  else
+    tcp_close(l);
   l->open = false;
 }

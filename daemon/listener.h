@@ -24,12 +24,10 @@ struct hk_listener {
   bool open;                        /* a handle of it is open */
   char address[HK_ADDRESS_MAX];     /* that was bound */
   struct hk_log_quota quota;
-  uv_tcp_t tcp;
-  bool stalled; /* a connection waits that there was no memory for; libuv takes no others until it is accepted */
-  /* udp */
   uv_poll_t poll;
-  int fd; /* -1: none */
-  bool polling;
+  int fd;       /* -1: none */
+  bool polling; /* else paused: no room for what would come, no descriptors for who would */
+  /* udp */
   struct hk_source *source;
   unsigned ask;            /* calls for which senders are asked for still, after a fault */
   uint32_t kernel_lost;    /* as the kernel counted last */
@@ -46,8 +44,10 @@ int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct h
                      struct sockaddr_storage *bind_to, char *error, size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
 
-/* Tries again to accept where there was no memory. Called every second. */
+/* TCP: accepts again where that was paused. Called every second. */
 void hk_listener_retry(struct hk_listener *l);
+/* A descriptor to have in reserve; -1: none is left. */
+int hk_listener_reserve(void);
 
 /* udp.c */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);

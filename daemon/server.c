@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define SPARE_DESCRIPTORS 32 /* for all but connections and loops */
 #define LOOP_DESCRIPTORS 8   /* for one loop */
@@ -275,6 +276,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->config = config;
   s->started = hk_now();
   s->n_loops = choose_loops(config);
+  s->reserve = hk_listener_reserve();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
   limit_connections(s);
   s->shards = (struct hk_shards){ .config = config,
@@ -380,6 +382,8 @@ bool hk_server_close(struct hk_server *s)
     hk_lane_close(&s->lanes[i]);
   hk_registry_free(s->shards.registry);
   hk_seats_close(&s->seats);
+  if (s->reserve >= 0)
+    close(s->reserve);
   free(s->lanes);
   free(s->listeners);
   free(s->addresses);

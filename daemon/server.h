@@ -32,6 +32,7 @@ struct hk_server {
   struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */
   struct hk_listener *listeners;      /* TCP */
   uint32_t n_listeners;
+  int reserve; /* a descriptor that listeners give up to turn a peer away when none is left; -1: it is gone itself */
 
   uv_timer_t second, watchdog, draining;
   uv_signal_t terminate, interrupt, hangup;
