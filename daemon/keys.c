@@ -56,7 +56,7 @@ static const struct key {
   { "handshake", DURATION, LIVE, AT(handshake), 10 * SECOND, 0, 0, NULL, false },
   { "idle", DURATION, LIVE, AT(idle), 0, 0, 0, NULL, true },
   { "stuck", DURATION, LIVE, AT(stuck), 60 * SECOND, 0, 0, NULL, true },
-  { "keepalive", DURATION, offsetof(struct hk_config, keepalive), 60 * SECOND, SECOND, 0, NULL, true },
+  { "keepalive", DURATION, LIVE, AT(keepalive), 60 * SECOND, SECOND, 0, NULL, true },
   { "drain", DURATION, LIVE, AT(drain), 10 * SECOND, 0, 0, NULL, false },
 #undef AT
 };
