@@ -1,12 +1,29 @@
-/* What all backends share: batches. */
+/* What all backends share: batches, and the numbers of detectors. */
 #include "cpu/backend.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+int hk_definitions_check(const struct hk_definition *definitions, uint32_t n, uint32_t n_detectors, uint32_t room,
+                         uint32_t *n_after, char *error, size_t size)
+{
+  *n_after = n_detectors;
+  for (uint32_t i = 0; i < n; i++) {
+    if (definitions[i].number >= room) {
+      snprintf(error, size, "detector number %u: there is room for %u", definitions[i].number, room);
+      return -EINVAL;
+    }
+    if (definitions[i].number >= *n_after)
+      *n_after = definitions[i].number + 1;
+  }
+  return 0;
+}
 
 struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity)
 {
-  const size_t a_point = sizeof(int64_t) + sizeof(double) + sizeof(struct hk_event) + HK_BATCH_WORK + sizeof(uint32_t) +
-                         sizeof(float) + 1;
+  const size_t a_point =
+      sizeof(int64_t) + sizeof(double) + sizeof(struct hk_event) + HK_BATCH_WORK + sizeof(uint32_t) + sizeof(float) + 1;
   struct hk_batch *batch = calloc(1, sizeof *batch);
   if (!batch)
     return NULL;

@@ -72,8 +72,9 @@ struct hk_batch {
 };
 
 struct hk_backend_config {
-  const struct hk_detector *detectors; /* copied */
+  const struct hk_detector *detectors; /* copied; their places are their numbers. One whose window is 0 is none */
   uint32_t n_detectors;                /* 1..65535 */
+  uint32_t max_detectors;              /* numbers that `define` may give a meaning to are below; 0 = n_detectors */
   uint32_t max_sensors;                /* slots are 0..max_sensors-1 */
   uint32_t threads;                    /* cpu: worker threads; 0 = one for each core this process may use */
   uint64_t memory;                     /* bytes that sensors may take; 0 = no limit of our own */
@@ -81,6 +82,12 @@ struct hk_backend_config {
   uint32_t device;                     /* cuda: number of the GPU, from 0; backends that are open at once share nothing */
   void (*ready)(void *arg);            /* a batch has finished; may be NULL. Called from a thread of the backend, must be brief */
   void *ready_arg;
+};
+
+/* What a detector's number is to mean. */
+struct hk_definition {
+  uint32_t number;
+  const struct hk_detector *detector; /* copied; NULL: nothing any more */
 };
 
 struct hk_backend; /* each backend embeds this struct first */
@@ -91,6 +98,13 @@ struct hk_backend_ops {
   uint64_t (*need)(const struct hk_backend *b, uint32_t detector, uint64_t sensors);
   /* Binds a free slot to a detector and a seed (hk_seed of the name), with no points seen. 0, HK_FULL or negative errno. */
   int (*add)(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed);
+  /* Gives n numbers of detectors new meanings, all or none of them, and gives back the memory of sensors that they had. No slot
+   * may be bound to them, and no batch in flight. What sensors of other detectors give does not change by a bit. 0, -EBUSY (a
+   * slot is bound, or something in flight), -EINVAL (no such number), -ENOTSUP (not computed by this backend), -ENOMEM or another
+   * negative errno, with a message. */
+  int (*define)(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size);
+  /* Sets the bytes that sensors may take, as in struct hk_backend_config; what they have is theirs. */
+  void (*limit)(struct hk_backend *b, uint64_t memory);
   /* Frees a slot. No batch in flight may name it. */
   void (*remove)(struct hk_backend *b, uint32_t slot);
   /* Hands a batch over. 0, HK_AGAIN, or -EINVAL (nothing was taken, the batch is still the caller's). A batch in which a slot is
@@ -122,6 +136,11 @@ struct hk_backend {
 /* Each opens a backend. 0 and *out, or a negative errno with a message. */
 int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
 int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
+
+/* What `define` asks of any backend: 0, or -EINVAL with a message. n_detectors: of a table with room for `room` of them, whose new
+ * number is returned in *n_after. */
+int hk_definitions_check(const struct hk_definition *definitions, uint32_t n, uint32_t n_detectors, uint32_t room,
+                         uint32_t *n_after, char *error, size_t size);
 
 /* A batch with its columns in one piece of the backend's memory; NULL when there is none. Free it before the backend. */
 struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static_assert(sizeof(struct hk_chain) + 2 * sizeof(uint32_t) <= HK_BATCH_WORK, "the work column holds the chains");
 
@@ -32,6 +33,14 @@ static void finish(void *owner, const struct hk_job *job)
     if (job->chains.next[i] == HK_CHAIN_EVENT)
       batch->event[batch->n_events++] = batch->event[i];
   }
+}
+
+/* workers: NULL is fine. */
+static void workers_free(const struct hk_engine *e, void **workers)
+{
+  for (uint32_t i = 0; workers && i < e->threads; i++)
+    e->kind->worker_free(workers[i]);
+  free(workers);
 }
 
 int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, const struct hk_engine_kind *kind,
@@ -72,9 +81,7 @@ void hk_engine_close(struct hk_backend *b)
 {
   struct hk_engine *e = (struct hk_engine *)b;
   hk_queue_close(e->queue);
-  for (uint32_t i = 0; e->worker && i < e->threads; i++)
-    e->kind->worker_free(e->worker[i]);
-  free(e->worker);
+  workers_free(e, e->worker);
   hk_sensors_close(&e->sensors);
   free(e);
 }
@@ -94,6 +101,57 @@ int hk_engine_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64
   e->kind->reset(sensor, hk_sensor_detector(&e->sensors, sensor));
   hk_sensors_show(&e->sensors, sensor);
   return 0;
+}
+
+/* Work space for all threads, for the detectors of a table. NULL: no memory. */
+static void **workers_new(const struct hk_engine *e, const struct hk_detector *detectors, uint32_t n_detectors)
+{
+  void **workers = calloc(e->threads, sizeof *workers);
+  bool all = workers != NULL;
+  for (uint32_t i = 0; i < e->threads && all; i++)
+    all = e->kind->worker_new(&workers[i], detectors, n_detectors) == 0;
+  if (!all)
+    workers_free(e, workers);
+  return all ? workers : NULL;
+}
+
+int hk_engine_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+{
+  struct hk_engine *e = (struct hk_engine *)b;
+  uint32_t n_after;
+  const int status = hk_definitions_check(definitions, n, e->sensors.n_detectors, e->sensors.room, &n_after, error, size);
+  if (status != 0)
+    return status;
+  bool busy = !hk_queue_idle(e->queue);
+  for (uint32_t i = 0; i < n; i++)
+    busy |= hk_sensors_bound(&e->sensors, definitions[i].number) > 0;
+  if (busy) {
+    snprintf(error, size, "a detector is in use");
+    return -EBUSY;
+  }
+  struct hk_detector *table = calloc(n_after, sizeof *table);
+  void **workers = NULL;
+  if (table) {
+    memcpy(table, e->sensors.detectors, e->sensors.n_detectors * sizeof *table);
+    for (uint32_t i = 0; i < n; i++)
+      table[definitions[i].number] = definitions[i].detector ? *definitions[i].detector : (struct hk_detector){ 0 };
+    workers = workers_new(e, table, n_after);
+  }
+  free(table);
+  if (!workers) {
+    snprintf(error, size, "no memory for the work space of %u threads", e->threads);
+    return -ENOMEM;
+  }
+  workers_free(e, e->worker);
+  e->worker = workers;
+  for (uint32_t i = 0; i < n; i++)
+    hk_sensors_define(&e->sensors, definitions[i].number, definitions[i].detector);
+  return 0;
+}
+
+void hk_engine_limit(struct hk_backend *b, uint64_t memory)
+{
+  ((struct hk_engine *)b)->sensors.limit = memory;
 }
 
 void hk_engine_remove(struct hk_backend *b, uint32_t slot)

@@ -54,6 +54,8 @@ int hk_engine_open(struct hk_backend **out, const struct hk_backend_ops *ops, co
 
 uint64_t hk_engine_need(const struct hk_backend *b, uint32_t detector, uint64_t sensors);
 int hk_engine_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed);
+int hk_engine_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size);
+void hk_engine_limit(struct hk_backend *b, uint64_t memory);
 void hk_engine_remove(struct hk_backend *b, uint32_t slot);
 int hk_engine_submit(struct hk_backend *b, struct hk_batch *batch);
 struct hk_batch *hk_engine_reap(struct hk_backend *b);

@@ -187,6 +187,11 @@ void hk_queue_close(struct hk_queue *q)
   free(q);
 }
 
+bool hk_queue_idle(const struct hk_queue *q)
+{
+  return q->submitted == q->reaped;
+}
+
 bool hk_queue_full(const struct hk_queue *q)
 {
   return q->submitted - q->reaped == q->places;

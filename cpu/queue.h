@@ -46,6 +46,8 @@ int hk_queue_open(struct hk_queue **out, const struct hk_queue_work *work, uint3
 /* Waits for what is in flight, then ends the threads. NULL is fine. */
 void hk_queue_close(struct hk_queue *q);
 
+/* True when nothing is in flight. */
+bool hk_queue_idle(const struct hk_queue *q);
 /* True when all places are taken: reap first. */
 bool hk_queue_full(const struct hk_queue *q);
 /* Takes a job (copied); the queue is not full. */

@@ -172,6 +172,8 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
     .name = "reference",
     .need = hk_engine_need,
     .add = hk_engine_add,
+    .define = hk_engine_define,
+    .limit = hk_engine_limit,
     .remove = hk_engine_remove,
     .submit = hk_engine_submit,
     .reap = hk_engine_reap,

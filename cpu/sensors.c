@@ -37,6 +37,7 @@ struct hk_pool {
   struct slab *slabs;
   struct spare *spare; /* records given back */
   uint32_t fresh;      /* records of the newest slab never handed out */
+  uint32_t bound;      /* sensors */
   uint32_t in_batch;   /* sensors in the batch being looked through, then where its next chain goes */
 };
 
@@ -62,18 +63,20 @@ static size_t slab_size(const struct hk_sensors *s, uint32_t detector)
 
 int hk_sensors_open(struct hk_sensors *s, const struct hk_backend_config *config, size_t sample_size, char *error, size_t size)
 {
-  *s = (struct hk_sensors){
-    .n_detectors = config->n_detectors, .max = config->max_sensors, .sample_size = sample_size, .limit = config->memory
-  };
-  if (config->n_detectors < 1 || config->n_detectors > 65535 || config->max_sensors < 1) {
+  *s = (struct hk_sensors){ .n_detectors = config->n_detectors,
+                            .room = config->max_detectors > config->n_detectors ? config->max_detectors : config->n_detectors,
+                            .max = config->max_sensors,
+                            .sample_size = sample_size,
+                            .limit = config->memory };
+  if (s->n_detectors < 1 || s->room > 65535 || s->max < 1) {
     snprintf(error, size, "%u detectors and %u sensors: 1 to 65535 detectors and at least 1 sensor are needed",
              config->n_detectors, config->max_sensors);
     return -EINVAL;
   }
   const size_t table = s->max * sizeof *s->slots;
-  s->detectors = calloc(s->n_detectors, sizeof *s->detectors);
-  s->pools = calloc(s->n_detectors, sizeof *s->pools);
-  s->touched = calloc(s->n_detectors, sizeof *s->touched);
+  s->detectors = calloc(s->room, sizeof *s->detectors);
+  s->pools = calloc(s->room, sizeof *s->pools);
+  s->touched = calloc(s->room, sizeof *s->touched);
   s->slots = mmap(NULL, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (s->slots == MAP_FAILED)
     s->slots = NULL;
@@ -86,14 +89,21 @@ int hk_sensors_open(struct hk_sensors *s, const struct hk_backend_config *config
   return 0;
 }
 
+static uint64_t slabs_free(struct hk_pool *pool)
+{
+  uint64_t n = 0;
+  for (struct slab *slab = pool->slabs, *next; slab; slab = next, n++) {
+    next = slab->next;
+    free(slab);
+  }
+  *pool = (struct hk_pool){ 0 };
+  return n;
+}
+
 void hk_sensors_close(struct hk_sensors *s)
 {
-  for (uint32_t i = 0; s->pools && i < s->n_detectors; i++) {
-    for (struct slab *slab = s->pools[i].slabs, *next; slab; slab = next) {
-      next = slab->next;
-      free(slab);
-    }
-  }
+  for (uint32_t i = 0; s->pools && i < s->n_detectors; i++)
+    (void)slabs_free(&s->pools[i]);
   if (s->slots)
     munmap(s->slots, s->max * sizeof *s->slots);
   free(s->touched);
@@ -102,9 +112,29 @@ void hk_sensors_close(struct hk_sensors *s)
   *s = (struct hk_sensors){ 0 };
 }
 
+void hk_sensors_define(struct hk_sensors *s, uint32_t number, const struct hk_detector *d)
+{
+  if (number >= s->n_detectors)
+    s->n_detectors = number + 1;
+  if (s->detectors[number].window > 0)
+    s->memory -= slabs_free(&s->pools[number]) * slab_size(s, number);
+  s->detectors[number] = d ? *d : (struct hk_detector){ 0 };
+}
+
+uint32_t hk_sensors_bound(const struct hk_sensors *s, uint32_t detector)
+{
+  return detector < s->n_detectors ? s->pools[detector].bound : 0;
+}
+
+/* Whether a number means a detector. */
+static bool defined(const struct hk_sensors *s, uint32_t detector)
+{
+  return detector < s->n_detectors && s->detectors[detector].window > 0;
+}
+
 uint64_t hk_sensors_need(const struct hk_sensors *s, uint32_t detector, uint64_t sensors)
 {
-  if (detector >= s->n_detectors)
+  if (!defined(s, detector))
     return 0;
   const uint64_t of_slab = records_of_slab(s, detector), slabs = sensors / of_slab + (sensors % of_slab != 0);
   return slabs * slab_size(s, detector);
@@ -128,7 +158,7 @@ int hk_sensors_add(struct hk_sensors *s, uint32_t slot, uint32_t detector, uint6
 {
   if (slot >= s->max)
     return HK_FULL;
-  if (detector >= s->n_detectors)
+  if (!defined(s, detector))
     return -EINVAL;
   if (hk_sensors_at(s, slot))
     return -EEXIST;
@@ -147,6 +177,7 @@ int hk_sensors_add(struct hk_sensors *s, uint32_t slot, uint32_t detector, uint6
     record = record_take(s, detector);
   }
   *record = (struct hk_sensor){ .detector = detector, .slot = slot, .window.seed = seed };
+  s->pools[detector].bound++;
   *out = record;
   return 0;
 }
@@ -168,6 +199,7 @@ void hk_sensors_remove(struct hk_sensors *s, uint32_t slot)
   struct spare *record = (struct spare *)sensor;
   record->next = pool->spare;
   pool->spare = record;
+  pool->bound--;
 }
 
 struct hk_sensor *hk_sensors_at(const struct hk_sensors *s, uint32_t slot)

@@ -44,8 +44,8 @@ struct hk_pool;
 
 /* Owner: the backend that embeds it. */
 struct hk_sensors {
-  struct hk_detector *detectors; /* our copy */
-  uint32_t n_detectors;
+  struct hk_detector *detectors; /* our copy; window 0: the number means nothing */
+  uint32_t n_detectors, room;    /* room: numbers that there may be */
   uint32_t max;           /* slots */
   uint32_t n_touched;     /* of `touched`, while a batch is looked through */
   uint32_t sweep_from;    /* where the next sweep begins: the last one may have run out of room */
@@ -60,6 +60,11 @@ struct hk_sensors {
 /* 0, or a negative errno with a message. After an error there is nothing to close. */
 int hk_sensors_open(struct hk_sensors *s, const struct hk_backend_config *config, size_t sample_size, char *error, size_t size);
 void hk_sensors_close(struct hk_sensors *s);
+
+/* Gives a number a new meaning (NULL: none) and its slabs back. It is below s->room, and no slot is bound to it. */
+void hk_sensors_define(struct hk_sensors *s, uint32_t number, const struct hk_detector *d);
+/* Sensors bound to a detector. */
+uint32_t hk_sensors_bound(const struct hk_sensors *s, uint32_t detector);
 
 /* As in struct hk_backend_ops. Memory is taken a slab at a time, so `need` grows in steps: it is what adding so many sensors
  * takes from the limit when none was there. The slot table, 16 bytes for each slot up to the highest in use, is not in it. */

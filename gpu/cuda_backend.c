@@ -255,6 +255,38 @@ static int backend_add(struct hk_backend *b, uint32_t slot, uint32_t detector, u
   return hk_records_add(&c->road.records, slot, detector, seed, c->failure, sizeof c->failure);
 }
 
+/* Whether the kernels can score a detector. 0, or -ENOTSUP with a message. */
+static int supported(const struct hk_detector *d, char *error, size_t size)
+{
+  if (d->algorithm != HK_ALGORITHM_GRAPH)
+    return 0;
+  snprintf(error, size, "a detector with algorithm = graph runs on the CPU alone: set backend = cpu");
+  return -ENOTSUP;
+}
+
+static int backend_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+{
+  struct cuda_backend *c = enter(b);
+  pthread_mutex_lock(&c->lock);
+  const bool busy = c->submitted != c->reaped;
+  pthread_mutex_unlock(&c->lock);
+  if (busy) {
+    snprintf(error, size, "a batch is in flight");
+    return -EBUSY;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const int status = definitions[i].detector ? supported(definitions[i].detector, error, size) : 0;
+    if (status)
+      return status;
+  }
+  return hk_road_define(&c->road, definitions, n, error, size);
+}
+
+static void backend_limit(struct hk_backend *b, uint64_t memory)
+{
+  from(b)->road.records.limit = memory;
+}
+
 static void backend_remove(struct hk_backend *b, uint32_t slot)
 {
   struct cuda_backend *c = enter(b);
@@ -303,6 +335,8 @@ static const struct hk_backend_ops operations = {
   .name = "cuda",
   .need = backend_need,
   .add = backend_add,
+  .define = backend_define,
+  .limit = backend_limit,
   .remove = backend_remove,
   .submit = backend_submit,
   .reap = backend_reap,
@@ -374,16 +408,15 @@ uint32_t hk_cuda_devices(void)
 int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size)
 {
   *out = NULL;
-  if (config->n_detectors < 1 || config->n_detectors > 65535 || config->max_sensors < 1) {
+  if (config->n_detectors < 1 || config->n_detectors > 65535 || config->max_detectors > 65535 || config->max_sensors < 1) {
     snprintf(error, size, "%u detectors and %u sensors: 1 to 65535 detectors and at least 1 sensor are needed",
              config->n_detectors, config->max_sensors);
     return -EINVAL;
   }
   for (uint32_t i = 0; i < config->n_detectors; i++) {
-    if (config->detectors[i].algorithm == HK_ALGORITHM_GRAPH) {
-      snprintf(error, size, "a detector with algorithm = graph runs on the CPU alone: set backend = cpu");
-      return -ENOTSUP;
-    }
+    const int status = supported(&config->detectors[i], error, size);
+    if (status)
+      return status;
   }
   struct cuda_backend *c = calloc(1, sizeof *c);
   if (!c) {

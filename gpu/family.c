@@ -61,6 +61,8 @@ static void sort(struct hk_families *f, const struct hk_detector *detectors, uin
 {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t size, at = 0;
+    if (detectors[i].window == 0)
+      continue;
     const struct hk_cuda_kernel *kernel = choose(&detectors[i], &size);
     while (at < f->n && f->family[at].kernel != kernel)
       at++;
@@ -75,7 +77,7 @@ static void sort(struct hk_families *f, const struct hk_detector *detectors, uin
     family->first = sorted;
     for (uint32_t i = 0; i < n; i++) {
       uint32_t size;
-      if (choose(&detectors[i], &size) != family->kernel)
+      if (detectors[i].window == 0 || choose(&detectors[i], &size) != family->kernel)
         continue;
       f->of[i] = (uint16_t)at;
       members[sorted++] = (uint16_t)i;

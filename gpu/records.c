@@ -52,7 +52,7 @@ static int directory_open(struct hk_records *r)
   if (!failed)
     failed = cudaMalloc((void **)&d->last, r->max * sizeof *d->last);
   if (!failed)
-    failed = cudaMalloc((void **)&d->list, r->n_detectors * sizeof *d->list);
+    failed = cudaMalloc((void **)&d->list, r->max_detectors * sizeof *d->list);
   if (!failed)
     failed = cudaMemsetAsync(d->record, 0, r->max * sizeof(struct hk_cuda_record *), r->stream);
   if (!failed)
@@ -60,14 +60,14 @@ static int directory_open(struct hk_records *r)
   if (!failed)
     failed = cudaMemsetAsync(d->last, 0xff, r->max * sizeof *d->last, r->stream); /* HK_CUDA_NONE */
   if (!failed)
-    failed = cudaMemsetAsync(d->list, 0, r->n_detectors * sizeof *d->list, r->stream);
+    failed = cudaMemsetAsync(d->list, 0, r->max_detectors * sizeof *d->list, r->stream);
   return (int)failed;
 }
 
 int hk_records_open(struct hk_records *r, char *error, size_t size)
 {
-  r->pools = calloc(r->n_detectors, sizeof *r->pools);
-  r->active = calloc(r->n_detectors, sizeof *r->active);
+  r->pools = calloc(r->max_detectors, sizeof *r->pools);
+  r->active = calloc(r->max_detectors, sizeof *r->active);
   r->slots = mmap(NULL, r->max * sizeof *r->slots, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (r->slots == MAP_FAILED)
     r->slots = NULL;
@@ -116,7 +116,7 @@ void hk_records_close(struct hk_records *r)
 
 uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t sensors)
 {
-  if (detector >= r->n_detectors)
+  if (detector >= r->n_detectors || r->detectors[detector].window == 0)
     return 0;
   const struct hk_detector *d = &r->detectors[detector];
   uint64_t records = 0;
@@ -171,6 +171,27 @@ static int slab_add(struct hk_records *r, uint32_t detector, char *error, size_t
   return 0;
 }
 
+void hk_records_clear(struct hk_records *r, uint32_t detector)
+{
+  struct hk_cuda_pool *pool = &r->pools[detector];
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < r->n_slabs; i++) {
+    const struct hk_cuda_slab slab = r->slabs[i];
+    if (slab.detector == detector) {
+      r->memory -= slab.records * hk_cuda_record_bytes(&r->detectors[detector]);
+      (void)cudaFree(slab.base); /* waits for what the device does with it; one that fails here has failed before */
+      continue;
+    }
+    if (r->pools[slab.detector].slab == i)
+      r->pools[slab.detector].slab = kept;
+    r->slabs[kept++] = slab;
+  }
+  r->n_slabs = kept;
+  free(pool->free);
+  *pool = (struct hk_cuda_pool){ .list = pool->list, .list_size = pool->list_size };
+  hk_records_touch(r);
+}
+
 /* Tells the device what a slot is. image: as in hk_commands_put. */
 static int command_put(struct hk_records *r, uint32_t slot, struct hk_cuda_slot *entry, uint64_t seed, uint32_t bytes,
                        void **image, char *error, size_t size)
@@ -194,8 +215,8 @@ int hk_records_add(struct hk_records *r, uint32_t slot, uint32_t detector, uint6
     snprintf(error, size, "slot %u: there is room for %u sensors", slot, r->max);
     return HK_FULL;
   }
-  if (detector >= r->n_detectors) {
-    snprintf(error, size, "detector %u: there are %u", detector, r->n_detectors);
+  if (detector >= r->n_detectors || r->detectors[detector].window == 0) {
+    snprintf(error, size, "detector %u: there is none of that number", detector);
     return -EINVAL;
   }
   struct hk_cuda_slot *entry = &r->slots[slot];

@@ -39,7 +39,7 @@ struct hk_cuda_fetched {
 /* Owner: the backend that embeds it. */
 struct hk_records {
   const struct hk_detector *detectors; /* the backend's */
-  uint32_t n_detectors;
+  uint32_t n_detectors, max_detectors;
   uint32_t max;               /* slots */
   uint64_t memory, limit;     /* bytes in slabs; limit 0 = none */
   struct CUstream_st *stream; /* the backend's; all work on records is in its order */
@@ -57,7 +57,7 @@ struct hk_records {
   struct hk_cuda_fetched fetched;
 };
 
-/* r: all zero but detectors, n_detectors, max, limit and stream. 0, or a negative errno with a message; close is due either
+/* r: all zero but detectors, n_detectors, max_detectors, max, limit and stream. 0, or a negative errno with a message; close is due either
  * way. */
 int hk_records_open(struct hk_records *r, char *error, size_t size);
 void hk_records_close(struct hk_records *r);
@@ -70,6 +70,9 @@ uint64_t hk_records_need(const struct hk_records *r, uint32_t detector, uint64_t
 int hk_records_add(struct hk_records *r, uint32_t slot, uint32_t detector, uint64_t seed, char *error, size_t size);
 /* Frees a slot. 0, or -EIO with a message (the slot is free all the same). */
 int hk_records_remove(struct hk_records *r, uint32_t slot, char *error, size_t size);
+
+/* The number of a detector is about to mean another one: gives its slabs back. No slot is bound to it, no batch in flight. */
+void hk_records_clear(struct hk_records *r, uint32_t detector);
 
 /* The slot's entry, or NULL when it is not bound. */
 struct hk_cuda_slot *hk_records_at(const struct hk_records *r, uint32_t slot);

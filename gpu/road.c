@@ -386,15 +386,15 @@ static cudaError_t counters_make(struct hk_road *r)
   if (!failed)
     failed = cudaMalloc((void **)&work->counters, sizeof *work->counters);
   if (!failed)
-    failed = cudaMalloc((void **)&work->n_tasks, r->n_detectors * sizeof *work->n_tasks);
+    failed = cudaMalloc((void **)&work->n_tasks, r->max_detectors * sizeof *work->n_tasks);
   if (!failed)
-    failed = cudaMalloc((void **)&work->taken, r->families.n * sizeof *work->taken);
+    failed = cudaMalloc((void **)&work->taken, r->max_detectors * sizeof *work->taken); /* families are fewer */
   if (!failed)
-    failed = cudaMemsetAsync(work->taken, 0, r->families.n * sizeof *work->taken, r->main);
+    failed = cudaMemsetAsync(work->taken, 0, r->max_detectors * sizeof *work->taken, r->main);
   if (!failed)
     failed = cudaMemsetAsync(work->counters, 0, sizeof *work->counters, r->main);
   if (!failed)
-    failed = cudaMemsetAsync(work->n_tasks, 0, r->n_detectors * sizeof *work->n_tasks, r->main);
+    failed = cudaMemsetAsync(work->n_tasks, 0, r->max_detectors * sizeof *work->n_tasks, r->main);
   for (uint32_t i = 0; i < r->n_places && !failed; i++) {
     r->places[i].answer = &r->answers[i];
     r->answers[i] = 0;
@@ -405,9 +405,10 @@ static cudaError_t counters_make(struct hk_road *r)
 int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint32_t places, char *error, size_t size)
 {
   r->n_detectors = config->n_detectors;
+  r->max_detectors = config->max_detectors > r->n_detectors ? config->max_detectors : r->n_detectors;
   r->n_places = places;
-  r->detectors = calloc(r->n_detectors, sizeof *r->detectors);
-  r->parts = calloc(r->n_detectors, sizeof *r->parts);
+  r->detectors = calloc(r->max_detectors, sizeof *r->detectors);
+  r->parts = calloc(r->max_detectors, sizeof *r->parts);
   r->places = calloc(places, sizeof *r->places);
   if (!r->detectors || !r->parts || !r->places) {
     snprintf(error, size, "no memory for %u detectors", r->n_detectors);
@@ -432,10 +433,48 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
     status = hk_cuda_refuse((int)counters_make(r), "making counters", error, size);
   r->records = (struct hk_records){ .detectors = r->detectors,
                                     .n_detectors = r->n_detectors,
+                                    .max_detectors = r->max_detectors,
                                     .max = config->max_sensors,
                                     .limit = config->memory,
                                     .stream = r->main };
   return status ? status : hk_records_open(&r->records, error, size);
+}
+
+int hk_road_define(struct hk_road *r, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+{
+  uint32_t n_after;
+  int status = hk_definitions_check(definitions, n, r->n_detectors, r->max_detectors, &n_after, error, size);
+  for (uint32_t i = 0; i < n && status == 0; i++)
+    if (definitions[i].number < r->n_detectors && hk_records_most(&r->records, definitions[i].number) > 0) {
+      snprintf(error, size, "a detector is in use");
+      status = -EBUSY;
+    }
+  if (status)
+    return status;
+  struct hk_detector *table = calloc(n_after, sizeof *table);
+  if (!table) {
+    snprintf(error, size, "no memory for %u detectors", n_after);
+    return -ENOMEM;
+  }
+  memcpy(table, r->detectors, r->n_detectors * sizeof *table);
+  for (uint32_t i = 0; i < n; i++)
+    table[definitions[i].number] = definitions[i].detector ? *definitions[i].detector : (struct hk_detector){ 0 };
+  struct hk_families families = { 0 };
+  status = hk_families_open(&families, table, n_after, error, size);
+  if (status) {
+    hk_families_close(&families);
+    free(table);
+    return status;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    hk_records_clear(&r->records, definitions[i].number); /* by what the number meant before */
+  hk_families_close(&r->families);
+  r->families = families;
+  memcpy(r->detectors, table, n_after * sizeof *table);
+  r->n_detectors = r->records.n_detectors = r->records.directory.n_detectors = n_after;
+  r->sweep_slab = r->sweep_record = 0;
+  free(table);
+  return 0;
 }
 
 static void event_free(cudaEvent_t event)

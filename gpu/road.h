@@ -38,7 +38,7 @@ struct hk_road_part {
 /* Owner: the backend that embeds it. */
 struct hk_road {
   struct hk_detector *detectors; /* our copy */
-  uint32_t n_detectors;
+  uint32_t n_detectors, max_detectors;
   uint32_t device;
   struct hk_families families;
   struct hk_records records;
@@ -58,6 +58,9 @@ struct hk_road {
 int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint32_t places, char *error, size_t size);
 /* Everything on the device is done. */
 void hk_road_close(struct hk_road *r);
+
+/* As in struct hk_backend_ops; no batch is in flight. */
+int hk_road_define(struct hk_road *r, const struct hk_definition *definitions, uint32_t n, char *error, size_t size);
 
 /* Makes room for batches of so many points; no batch is on the device. 0, or a negative errno with a message: there is room for
  * none now. */

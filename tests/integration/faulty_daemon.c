@@ -175,6 +175,16 @@ static int faulty_add(struct hk_backend *b, uint32_t slot, uint32_t detector, ui
   return f->inner->ops->add(f->inner, slot, detector, seed);
 }
 
+static int faulty_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
+{
+  return from(b)->inner->ops->define(from(b)->inner, definitions, n, error, size);
+}
+
+static void faulty_limit(struct hk_backend *b, uint64_t memory)
+{
+  from(b)->inner->ops->limit(from(b)->inner, memory);
+}
+
 static void faulty_remove(struct hk_backend *b, uint32_t slot)
 {
   from(b)->sensors--;
@@ -243,6 +253,8 @@ static int faulty_open(struct hk_backend **out, const struct hk_backend_config *
     .name = "cuda",
     .need = faulty_need,
     .add = faulty_add,
+    .define = faulty_define,
+    .limit = faulty_limit,
     .remove = faulty_remove,
     .submit = faulty_submit,
     .reap = faulty_reap,
