@@ -22,16 +22,17 @@ const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_bac
 int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config,
                     const struct hk_backend_wish *wish, char *error, size_t size)
 {
-  struct hk_detector *detectors = calloc(config->n_detectors, sizeof *detectors);
-  if (!detectors) {
+  struct hk_detector *own = wish->detectors ? NULL : calloc(config->n_detectors, sizeof *own);
+  if (!wish->detectors && !own) {
     snprintf(error, size, "no memory for the detectors");
     return -ENOMEM;
   }
-  for (uint32_t i = 0; i < config->n_detectors; i++)
-    detectors[i] = config->detectors[i].detector;
+  for (uint32_t i = 0; own && i < config->n_detectors; i++)
+    own[i] = config->detectors[i].detector;
   const struct hk_backend_config c = {
-    .detectors = detectors,
-    .n_detectors = config->n_detectors,
+    .detectors = own ? own : wish->detectors,
+    .n_detectors = own ? config->n_detectors : wish->n_detectors,
+    .max_detectors = HK_DETECTORS_MAX,
     .max_sensors = (config->max_sensors + wish->of - 1) / wish->of,
     .threads = config->threads,
     .memory = wish->memory,
@@ -41,6 +42,6 @@ int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind,
     .device = wish->number,
   };
   const int status = kind->open(out, &c, error, size);
-  free(detectors);
+  free(own);
   return status;
 }

@@ -23,6 +23,8 @@ extern const struct hk_backend_kind hk_backend_kinds[];
 
 /* What whoever opens a backend wants of it, beside what the configuration says. */
 struct hk_backend_wish {
+  const struct hk_detector *detectors; /* by number; NULL: the configuration's */
+  uint32_t n_detectors;
   uint64_t memory;     /* bytes that sensors may take, 0 = no limit */
   uint32_t number, of; /* which of so many backends it is, that share the sensors; the number is that of the GPU, too */
   void (*ready)(void *arg);

@@ -48,7 +48,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   const uint64_t feed = hk_seat_open(c->seat, c->source);
   if (feed == 0)
     hk_log(&c->server->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
-  c->inbox.max_length = (uint32_t)c->server->config->max_frame;
+  c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION) };

@@ -228,6 +228,7 @@ static void detector_begin(struct reading *r, const char *name)
     complain(r, r->line, "over %d detectors", HK_CONFIG_DETECTORS_MAX);
     return;
   }
+  made.number = c->n_detectors;
   c->detectors[c->n_detectors++] = made;
   r->draft = (struct hk_detector_draft)HK_DETECTOR_DRAFT_NULL;
   r->section = SECTION_DETECTOR;

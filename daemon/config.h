@@ -13,6 +13,7 @@
 #define HK_CONFIG_NAME_MAX 64 /* bytes of the name of a listener or detector, with the 0 */
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
+#define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX) /* numbers: those of a configuration, and of one that it takes the place of */
 
 enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT };
 enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
@@ -35,6 +36,7 @@ struct hk_config_detector {
   char name[HK_CONFIG_NAME_MAX];
   char match[513]; /* glob on names of sensors, ends with 0 */
   struct hk_detector detector;
+  uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
 };
 
 struct hk_config {

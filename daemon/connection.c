@@ -197,7 +197,7 @@ static void on_wrote(struct hk_subscriber *s, int status)
     hk_connection_close(c);
     return;
   }
-  hk_send_gap(s, c->server->config->queue / 2);
+  hk_send_gap(s, c->loop->config->queue / 2);
   if (c->unread && s->replies <= REPLIES_MAX / 2)
     go_on(c);
 }
@@ -241,7 +241,7 @@ static void name_peer(struct hk_connection *c)
  * waits to be sent by probes, else because what was sent is not acknowledged. None of it is vital. */
 static void watch_peer(const struct hk_connection *c)
 {
-  const struct hk_config *config = c->server->config;
+  const struct hk_config *config = c->loop->config;
   const int64_t s = config->keepalive / 1000000000;
   const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST, interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
   const int probes = KEEPALIVE_PROBES, on = 1;
@@ -363,7 +363,7 @@ static int64_t heard(const struct hk_connection *c)
 
 void hk_connection_tick(struct hk_connection *c, int64_t now)
 {
-  const struct hk_config *config = c->server->config;
+  const struct hk_config *config = c->loop->config;
   const bool stuck = hk_subscriber_stuck(&c->subscriber, now, config->stuck);
   if (c->state != HK_OPEN) {
     const bool sent = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0;

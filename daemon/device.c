@@ -60,7 +60,13 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
   d->wake = place->wake;
   pthread_mutex_init(&d->lock, NULL);
   pthread_mutex_init(&d->calls, NULL);
-  const struct hk_backend_wish wish = { memory, place->number, place->of, on_ready, d };
+  const struct hk_backend_wish wish = { .detectors = place->detectors,
+                                        .n_detectors = place->n_detectors,
+                                        .memory = memory,
+                                        .number = place->number,
+                                        .of = place->of,
+                                        .ready = on_ready,
+                                        .arg = d };
   int status = hk_backend_open(&d->backend, kind, config, &wish, error, size);
   if (status != 0) {
     end(d);

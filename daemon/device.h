@@ -36,8 +36,10 @@ struct hk_device {
 
 /* For whom a device is opened. */
 struct hk_device_place {
-  uint32_t number, of;  /* the shard's, and how many there are: of the sensors it has this share */
-  struct hk_wake *wake; /* outlives the device; NULL: the backend is only to be asked, and no batches are made */
+  uint32_t number, of;                 /* the shard's, and how many there are: of the sensors it has this share */
+  struct hk_wake *wake;                /* outlives the device; NULL: the backend is only to be asked, and no batches are made */
+  const struct hk_detector *detectors; /* by number; NULL: the configuration's */
+  uint32_t n_detectors;
 };
 
 /* Opens the backend of a choice. 0 and *out, or a negative errno with a message. */

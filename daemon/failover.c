@@ -116,8 +116,8 @@ static void move(struct hk_shard *s, struct hk_device *device)
   for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
     const uint32_t local = hk_slot_within(s->all, slot), number = hk_alerts_number(s->alerts, local);
     if (number > 0 && hk_registry_holds(registry, slot))
-      status =
-          carry_number(device->backend, &s->all->config->detectors[hk_registry_detector(registry, slot)].detector, local, number);
+      status = carry_number(device->backend, &hk_registry_detector_of(registry, hk_registry_detector(registry, slot))->detector,
+                            local, number);
   }
   pthread_mutex_unlock(&device->calls);
   if (status != 0)
@@ -127,8 +127,13 @@ static void move(struct hk_shard *s, struct hk_device *device)
 /* The CPU's backend, if it is to go on and can; else NULL. */
 static struct hk_device *successor(struct hk_shard *s)
 {
-  const struct hk_config *config = s->all->config;
-  const struct hk_device_place place = { s->number, s->all->n, &s->wake };
+  const struct hk_config *config = s->config;
+  struct hk_detector detectors[HK_DETECTORS_MAX];
+  const struct hk_device_place place = { .number = s->number,
+                                         .of = s->all->n,
+                                         .wake = &s->wake,
+                                         .detectors = detectors,
+                                         .n_detectors = hk_registry_detectors(s->all->registry, detectors) };
   struct hk_device *device;
   char error[256];
   if (config->on_device_failure != HK_DEVICE_FAILURE_CPU)
@@ -181,8 +186,7 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
            hk_registry_count(s->all->registry), alerts, look);
   } else {
     hk_log(log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
-           s->all->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with"
-                                                                      : "on_device_failure = stop",
+           s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
            look);
     s->all->ended(s->all->arg);
   }

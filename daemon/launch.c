@@ -279,7 +279,7 @@ static void launch_sweep(struct hk_shard *s)
   struct hk_parcel *p = s->sweep;
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
-  p->batch->idle = s->all->config->evict;
+  p->batch->idle = s->config->evict;
   s->sweep = NULL;
   s->sweep_due = false;
   if (submit(s, p) == HK_AGAIN) {

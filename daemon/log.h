@@ -11,6 +11,7 @@
 #define HK_LOG_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,7 +31,7 @@ struct hk_log_quota {
 };
 
 struct hk_log {
-  enum hk_level level; /* lines beyond it are not written */
+  atomic_uint level;       /* enum hk_level: lines beyond it are not written */
   bool journal;
   pthread_mutex_t lock;      /* of all quotas */
   struct hk_log_quota peers; /* of all peers together */

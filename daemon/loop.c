@@ -286,7 +286,7 @@ static void on_idle(uv_idle_t *idle)
 /* Whether the loop looks again instead of sleeping, because it had something to do not long ago. */
 static bool stay_awake(struct hk_loop *l)
 {
-  const int64_t poll = l->server->config->busy_poll, now = poll > 0 ? hk_now() : 0;
+  const int64_t poll = l->config->busy_poll, now = poll > 0 ? hk_now() : 0;
   if (l->busy + 1 >= l->turn) /* in this turn's check, or in its sockets' callbacks before */
     l->busy_at = now;
   return poll > 0 && now - l->busy_at < poll;
@@ -360,6 +360,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
 {
   const struct hk_config *config = server->config;
   l->server = server;
+  l->config = config;
   l->number = number;
   l->parked_tail = &l->parked;
   l->points = hk_server_points(server);

@@ -53,6 +53,7 @@ enum hk_order {
 
 struct hk_loop {
   struct hk_server *server;
+  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
   uint32_t number;
   uv_loop_t uv;
   bool open, running;

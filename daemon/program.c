@@ -35,7 +35,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   struct hk_config small = *config;
   small.max_sensors = 1; /* to be asked only */
   small.threads = 1;
-  if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ 0, 1, NULL }, excuse, sizeof excuse, error, sizeof error) != 0) {
+  if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ .of = 1 }, excuse, sizeof excuse, error, sizeof error) != 0) {
     fprintf(stderr, "%s: %s\n", path, error);
     return FAILED;
   }

@@ -2,8 +2,6 @@
  * them at any time: their pages come as slots are used. */
 #include "daemon/registry.h"
 
-#include "daemon/glob.h"
-
 #include <ck_hs.h>
 #include <ck_malloc.h>
 #include <errno.h>
@@ -38,9 +36,10 @@ struct hk_registry {
   pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
   const struct hk_config *config;
   struct hk_device **device; /* of each shard; NULL: there is none (any more) */
-  uint32_t n_shards, max_sensors, n_detectors;
-  struct hk_glob **globs;   /* of the detectors */
-  atomic_uint *of_detector; /* sensors of each */
+  uint32_t n_shards, max_sensors;
+  struct hk_sections *sections;                                   /* of new names */
+  struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* what numbers mean; NULL: nothing */
+  atomic_uint of_detector[HK_DETECTORS_MAX];                      /* sensors of each */
   ck_hs_t table;
   struct ck_malloc memory;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
@@ -110,23 +109,23 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   r->config = config;
   r->n_shards = n_shards;
   r->max_sensors = config->max_sensors;
-  r->n_detectors = config->n_detectors;
   r->device = calloc(n_shards, sizeof(struct hk_device *));
-  r->globs = calloc(config->n_detectors, sizeof(struct hk_glob *));
-  r->of_detector = calloc(config->n_detectors, sizeof *r->of_detector);
   r->sensor = calloc(config->max_sensors, sizeof(struct sensor *));
   r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
   r->handle = calloc(config->max_sensors, sizeof *r->handle);
   r->generation = calloc(config->max_sensors, sizeof *r->generation);
   r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
-  if (!r->device || !r->globs || !r->of_detector || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->free_slot)
+  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->free_slot)
     goto failed;
   atomic_init(&r->lookup[0], HK_NO_HANDLE);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
-    status = hk_glob_new(&r->globs[i], config->detectors[i].match, strlen(config->detectors[i].match));
+    status = hk_registry_define(r, config->detectors[i].number, &config->detectors[i]);
     if (status != 0)
       goto failed;
   }
+  status = hk_sections_new(&r->sections, config);
+  if (status != 0)
+    goto failed;
   if (getrandom(r->secret, sizeof r->secret, 0) != (ssize_t)sizeof r->secret) {
     status = -EIO;
     goto failed;
@@ -147,15 +146,14 @@ void hk_registry_free(struct hk_registry *r)
 {
   if (!r)
     return;
-  for (uint32_t i = 0; r->globs && i < r->n_detectors; i++)
-    hk_glob_free(r->globs[i]);
+  hk_sections_release(r->sections);
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
+    free(r->by_number[i]);
   for (uint32_t i = 0; i < r->slots; i++)
     free(r->sensor[i]);
   if (r->table.map)
     ck_hs_destroy(&r->table);
   free(r->device);
-  free(r->globs);
-  free(r->of_detector);
   free(r->sensor);
   free(r->lookup);
   free(r->handle);
@@ -165,21 +163,11 @@ void hk_registry_free(struct hk_registry *r)
   free(r);
 }
 
-static int find_detector(const struct hk_registry *r, const char *name, size_t length, uint32_t *out)
-{
-  for (uint32_t i = 0; i < r->n_detectors; i++)
-    if (hk_glob_match(r->globs[i], name, length)) {
-      *out = i;
-      return 0;
-    }
-  return HANKEL_NO_DETECTOR;
-}
-
 /* Says why a device refused a sensor, and what helps. */
 static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t detector, int status)
 {
   const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
-  const char *name = r->config->detectors[detector].name;
+  const char *name = hk_registry_detector_of(r, detector)->name;
   if (words[0])
     snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
              words);
@@ -297,13 +285,31 @@ struct wanted {
   unsigned long hashed;
 };
 
-/* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. */
-static uint32_t add_pending(struct hk_registry *r, uint32_t first, uint32_t n, const struct wanted *wanted, uint32_t *slots,
-                            uint32_t *refusals, struct failure *failure)
+/* Finds detectors for those that are pending; one that has none is refused. */
+static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct wanted *wanted,
+                           uint32_t *refusals)
+{
+  for (uint32_t i = first; i < n; i++) {
+    uint32_t detector;
+    if (refusals[i] != PENDING)
+      continue;
+    if (hk_sections_find(sections, wanted[i].key.name, wanted[i].key.entry.length, &detector))
+      wanted[i].key.entry.detector = (uint16_t)detector;
+    else
+      refusals[i] = HANKEL_NO_DETECTOR;
+  }
+}
+
+/* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. sections: by which
+ * their detectors were found. */
+static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sections, uint32_t first, uint32_t n,
+                            struct wanted *wanted, uint32_t *slots, uint32_t *refusals, struct failure *failure)
 {
   uint32_t i = first;
   failure->any = false;
   pthread_rwlock_wrlock(&r->lock);
+  if (r->sections != sections) /* others came meanwhile */
+    find_detectors(r->sections, first, n, wanted, refusals);
   for (; i < n; i++) {
     if (refusals[i] != PENDING)
       continue;
@@ -338,21 +344,14 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
       refusals[i] = PENDING;
     pending |= refusals[i] == PENDING;
   }
+  struct hk_sections *sections = pending ? hk_sections_hold(r->sections) : NULL;
   pthread_rwlock_unlock(&r->lock);
   if (!pending)
     return;
-  for (uint32_t i = 0; i < n; i++) {
-    uint32_t detector;
-    if (refusals[i] != PENDING)
-      continue;
-    if (find_detector(r, names[i].data, names[i].length, &detector) == 0)
-      wanted[i].key.entry.detector = (uint16_t)detector;
-    else
-      refusals[i] = HANKEL_NO_DETECTOR;
-  }
+  find_detectors(sections, 0, n, wanted, refusals);
   for (uint32_t i = 0, tried = n; i < n;) { /* tried: the name at which a device failed last; it gets one more try */
     struct failure failure;
-    i = add_pending(r, i, n, wanted, slots, refusals, &failure);
+    i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
     if (i == n)
       break;
     if (i != tried && r->failed) {
@@ -363,6 +362,7 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
       i++;
     }
   }
+  hk_sections_release(sections);
 }
 
 void hk_registry_take_all(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
@@ -419,6 +419,48 @@ struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
 uint32_t hk_registry_detector(const struct hk_registry *r, uint32_t slot)
 {
   return sensor_of(r, slot)->entry.detector;
+}
+
+const struct hk_config_detector *hk_registry_detector_of(const struct hk_registry *r, uint32_t number)
+{
+  return atomic_load_explicit(&r->by_number[number], memory_order_acquire);
+}
+
+uint32_t hk_registry_detectors(struct hk_registry *r, struct hk_detector *out)
+{
+  uint32_t n = 0;
+  pthread_rwlock_rdlock(&r->lock);
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++) {
+    const struct hk_config_detector *d = hk_registry_detector_of(r, i);
+    out[i] = d ? d->detector : (struct hk_detector){ 0 };
+    n = d ? i + 1 : n;
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return n;
+}
+
+int hk_registry_define(struct hk_registry *r, uint32_t number, const struct hk_config_detector *detector)
+{
+  struct hk_config_detector *copy = detector ? malloc(sizeof *copy) : NULL;
+  if (detector && !copy)
+    return -ENOMEM;
+  if (copy)
+    *copy = *detector;
+  pthread_rwlock_wrlock(&r->lock);
+  struct hk_config_detector *before = atomic_exchange_explicit(&r->by_number[number], copy, memory_order_acq_rel);
+  pthread_rwlock_unlock(&r->lock);
+  free(before);
+  return 0;
+}
+
+void hk_registry_adopt(struct hk_registry *r, const struct hk_config *config, struct hk_sections *sections)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  struct hk_sections *before = r->sections;
+  r->config = config;
+  r->sections = hk_sections_hold(sections);
+  pthread_rwlock_unlock(&r->lock);
+  hk_sections_release(before);
 }
 
 bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)

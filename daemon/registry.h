@@ -1,10 +1,11 @@
 /* Registry: names of sensors to slots, and back.
  *
- * A new name takes the detector of the first section whose glob matches it, and a free slot of the backend. Past capacity new
- * names are refused and the known ones keep working. A sensor is forgotten in two steps: once it is retired, nobody gets its slot
- * any more by name or handle; the slot is used again when it is released, after all points that may name it are through. The next
- * sensor in it has another generation, so that an old handle does not reach it (generations are 8 bits: a handle kept over 256
- * evictions of one slot could).
+ * A new name takes the detector of the first section whose glob matches it, and a free slot of the backend. Detectors have
+ * numbers, which mean what hk_registry_define says; which of them new names take changes with hk_registry_adopt. Past capacity
+ * new names are refused and the known ones keep working. A sensor is forgotten in two steps: once it is retired, nobody gets its
+ * slot any more by name or handle; the slot is used again when it is released, after all points that may name it are through. The
+ * next sensor in it has another generation, so that an old handle does not reach it (generations are 8 bits: a handle kept over
+ * 256 evictions of one slot could).
  *
  * Slots are spread over the shards: slot s is number s / n of shard s % n.
  *
@@ -17,6 +18,7 @@
 
 #include "daemon/config.h"
 #include "daemon/device.h"
+#include "daemon/sections.h"
 #include "proto/message.h"
 
 #include <stdatomic.h>
@@ -24,8 +26,8 @@
 struct hk_registry;
 
 /* What decoding looks at: the handle that each slot's sensor has, HK_NO_HANDLE or 0 where there is none (0 is a handle of slot 0
- * alone). Written by the registry, read without a lock by any thread, which then sees all that was written of the sensor before (a
- * load with acquire). Has one more place, behind all slots, which stays 0. */
+ * alone). Written by the registry, read without a lock by any thread, which then sees all that was written of the sensor before
+ * (a load with acquire). Has one more place, behind all slots, which stays 0. */
 struct hk_handles {
   const atomic_uint *of_slot;
   uint32_t max_sensors;
@@ -43,7 +45,8 @@ static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
   return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_acquire) == handle;
 }
 
-/* config must outlive the registry. Every shard has no device at first: see hk_registry_move. 0 and *out, or a negative errno. */
+/* config, and whatever is adopted later, must outlive its use here. Every shard has no device at first: see hk_registry_move. 0
+ * and *out, or a negative errno. */
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards);
 void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
 
@@ -80,6 +83,19 @@ bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* wh
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
+/* What the number of a detector means, by its name and parameters; NULL: nothing. Valid as long as a sensor of it is not
+ * released.
+ */
+const struct hk_config_detector *hk_registry_detector_of(const struct hk_registry *registry, uint32_t number);
+
+/* What numbers mean. hk_registry_detectors: of all of them, with window 0 where a number means nothing; room for
+ * HK_DETECTORS_MAX; returns how many. hk_registry_define: gives a number a meaning (copied) that had none, or takes it (NULL)
+ * when no sensor of it is left that is not released. 0 or -ENOMEM. Thread: main. */
+uint32_t hk_registry_detectors(struct hk_registry *registry, struct hk_detector *out);
+int hk_registry_define(struct hk_registry *registry, uint32_t number, const struct hk_config_detector *detector);
+/* New names take the detectors of these sections from now on, a reference to which is kept; sensors that are there keep theirs.
+ * Thread: main. */
+void hk_registry_adopt(struct hk_registry *registry, const struct hk_config *config, struct hk_sections *sections);
 
 /* For publishers, each on a thread of its own.
  * hk_registry_handles: the handles by slot, for any slot that a batch names while that batch is being published; the array stays

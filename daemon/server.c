@@ -19,7 +19,7 @@
 uint32_t hk_server_frame_points(const struct hk_server *s)
 {
   _Static_assert(HK_FRAME_MAX_LEAST / 8 >= HK_LINE_FIELDS, "a line's points have room where a frame's have");
-  return (uint32_t)(s->config->max_frame / 8 + 1);
+  return s->frame_points;
 }
 
 uint32_t hk_server_points(const struct hk_server *s)
@@ -274,6 +274,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                    size_t size)
 {
   s->config = config;
+  s->frame_points = (uint32_t)(config->max_frame / 8 + 1);
   s->started = hk_now();
   s->n_loops = choose_loops(config);
   s->reserve = hk_listener_reserve();

@@ -19,7 +19,8 @@
 #include <uv.h>
 
 struct hk_server {
-  const struct hk_config *config;
+  const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
+  uint32_t frame_points;          /* see hk_server_frame_points */
   struct hk_log log;
   struct hk_shards shards; /* what they have in common */
   struct hk_shard *shard;  /* shards.n of them */

@@ -18,7 +18,7 @@ static void on_check(uv_timer_t *timer)
 {
   struct hk_shard *s = timer->data;
   const int64_t now = hk_now(), since = now - s->checked, most = 2000000 * (int64_t)uv_timer_get_repeat(timer);
-  const int64_t timeout = s->all->config->device_timeout;
+  const int64_t timeout = s->config->device_timeout;
   (void)hk_shard_turn(s);
   const int64_t stalled = s->in_flight > 0 && s->back == s->back_then ? s->stalled + (since < most ? since : most) : 0;
   s->stalled = stalled;
@@ -46,11 +46,11 @@ static void pause_briefly(void)
 static void *run(void *arg)
 {
   struct hk_shard *s = arg;
-  const int64_t poll = s->all->config->busy_poll;
   hk_thread_name("shard", s->number);
   int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
   while (!s->quit) {
     const bool any = hk_shard_turn(s);
+    const int64_t poll = s->config->busy_poll;
     const int64_t now = any || poll > 0 ? hk_now() : 0;
     const bool stay = any || (poll > 0 && now - busy < poll);
     if (any)
@@ -119,6 +119,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   const struct hk_config *config = all->config;
   const uint32_t slots = (config->max_sensors + all->n - 1) / all->n;
   s->all = all;
+  s->config = config;
   s->number = number;
   s->lanes = lanes;
   s->retired_tail = &s->retired;
@@ -143,7 +144,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     return status;
   }
   struct hk_device *device;
-  const struct hk_device_place place = { number, all->n, &s->wake };
+  const struct hk_device_place place = { .number = number, .of = all->n, .wake = &s->wake };
   status = hk_device_choose(&device, all->kinds, config, &place, s->excuse, sizeof s->excuse, error, size);
   if (status != 0)
     return status;

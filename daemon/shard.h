@@ -42,7 +42,7 @@ struct hk_retired;
 
 /* What shards have in common; set before they start. */
 struct hk_shards {
-  const struct hk_config *config;
+  const struct hk_config *config; /* that the daemon was started with */
   const struct hk_backend_kind *kinds;
   struct hk_log *log;
   struct hk_registry *registry;
@@ -54,6 +54,7 @@ struct hk_shards {
 
 struct hk_shard {
   struct hk_shards *all;
+  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
   uint32_t number;
   struct hk_lane *lanes; /* from each loop */
   uv_loop_t uv;

@@ -68,7 +68,7 @@ static struct condition condition_of(struct hk_shard *shard)
 }
 
 /* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
-static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
+static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   struct condition now = condition_of(&s->shard[0]);
   uint32_t batches = now.loss.batches;
@@ -82,7 +82,7 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   const bool lost = loss->time != 0;
   begin(out, "device");
   text(out, "state", lost ? "lost" : now.own ? "ok" : "none");
-  text(out, "on_failure", s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "cpu" : "stop");
+  text(out, "on_failure", config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "cpu" : "stop");
   if (lost) {
     char since[32];
     const time_t seconds = loss->time / 1000000000;
@@ -104,31 +104,31 @@ static uint64_t need(struct hk_server *s, uint32_t detector, uint64_t count)
   return hk_shard_need(&s->shard[0], detector, count);
 }
 
-static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
+static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   char why[HK_REGISTRY_FULL_MAX];
   uint64_t memory = 0;
-  for (uint32_t i = 0; i < s->config->n_detectors; i++)
-    memory += need(s, i, hk_registry_count_of(s->shards.registry, i));
+  for (uint32_t i = 0; i < config->n_detectors; i++)
+    memory += need(s, config->detectors[i].number, hk_registry_count_of(s->shards.registry, config->detectors[i].number));
   begin(out, "sensors");
   field(out, "count", hk_registry_count(s->shards.registry));
-  field(out, "max", s->config->max_sensors);
+  field(out, "max", config->max_sensors);
   field(out, "evicted", c->evicted);
   field(out, "refused", c->names_refused);
   field(out, "memory_bytes", memory);
-  field(out, "memory_limit_bytes", s->config->memory);
+  field(out, "memory_limit_bytes", config->memory);
   text(out, "refused_because", hk_registry_full(s->shards.registry, why));
   end(out);
   hk_buffer_print(out, ",\"detectors\":[");
-  for (uint32_t i = 0; i < s->config->n_detectors; i++) {
-    const struct hk_config_detector *d = &s->config->detectors[i];
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    const struct hk_config_detector *d = &config->detectors[i];
     hk_buffer_print(out, "%s{\"name\":", i ? "," : "");
     hk_json_string(out, d->name, strlen(d->name));
     hk_buffer_print(out, ",\"match\":");
     hk_json_string(out, d->match, strlen(d->match));
     field(out, "window", d->detector.window);
-    field(out, "sensors", hk_registry_count_of(s->shards.registry, i));
-    field(out, "bytes_a_sensor", need(s, i, s->config->max_sensors) / s->config->max_sensors);
+    field(out, "sensors", hk_registry_count_of(s->shards.registry, d->number));
+    field(out, "bytes_a_sensor", need(s, d->number, config->max_sensors) / config->max_sensors);
     end(out);
   }
   hk_buffer_put(out, "]", 1);
@@ -159,7 +159,7 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
 }
 
-static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_counters *c)
+static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
   struct hk_histogram took = { 0 };
@@ -202,7 +202,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "in_flight", in_flight);
   field(out, "points_at_most", most);
   field(out, "points_waiting", hk_counters_waiting(c));
-  field(out, "backlog", s->config->backlog);
+  field(out, "backlog", config->backlog);
   field(out, "p50_us", hk_histogram_quantile(&took, 0.5) / 1000);
   field(out, "p99_us", hk_histogram_quantile(&took, 0.99) / 1000);
   end(out);
@@ -251,14 +251,14 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   hk_server_sum(s, &sum);
   hk_buffer_print(out, "{\"version\":\"%s\",\"backend\":\"%s\"", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
   hk_buffer_print(out, ",\"kernels\":\"%s\"", hk_kernels_name());
-  field(out, "threads", s->config->threads ? s->config->threads : uv_available_parallelism());
+  field(out, "threads", loop->config->threads ? loop->config->threads : uv_available_parallelism());
   field(out, "devices", s->shards.n);
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
-  device(out, s, &sum);
+  device(out, s, loop->config, &sum);
   points(out, &sum);
-  sensors(out, s, &sum);
+  sensors(out, s, loop->config, &sum);
   input(out, &sum);
-  output(out, s, &sum);
+  output(out, s, loop->config, &sum);
   latency(out, s);
   loops(out, s);
   end(out);

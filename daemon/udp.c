@@ -81,7 +81,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
 static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
   const struct hk_lines_from from = { l->address, peer, &l->quota, l->config->precision, l->source };
-  struct hk_splitter splitter = { .max_line = (uint32_t)l->server->config->max_line };
+  struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
   size_t used = 0;
   if (size > 0 && data[size - 1] != '\n')
     data[size++] = '\n'; /* so that the splitter never holds anything */

@@ -116,7 +116,7 @@ static void road_open(struct road *r, uint32_t sensors)
   require(hk_detector_parse("window=8", &r->detector.detector, error, sizeof error) == 0, "no detector");
   r->config = (struct hk_config){ .detectors = &r->detector, .n_detectors = 1, .max_sensors = sensors, .threads = 1 };
   hk_log_init(&r->log, HK_LOG_ERROR);
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   require(hk_device_open(&r->device, &hk_backend_kinds[HK_BACKEND_CPU], &r->config, 0, &place, error, sizeof error) == 0, error);
   r->lane.loop = r->lane.shard = &r->nobody;
   r->source = hk_source_new();

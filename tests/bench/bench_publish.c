@@ -389,7 +389,7 @@ static void open_all(struct bench *x, uint32_t sensors)
   x->config = (struct hk_config){
     .detectors = detectors, .n_detectors = 1, .max_sensors = sensors, .threads = 1, .max_subscriptions = 20000, .queue = QUEUE
   };
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   require(hk_device_open(&x->device, &hk_backend_kinds[HK_BACKEND_CPU], &x->config, 0, &place, error, sizeof error) == 0, error);
   require(hk_registry_new(&x->registry, &x->config, 1) == 0, "registry");
   hk_registry_move(x->registry, 0, x->device, NULL, NULL);

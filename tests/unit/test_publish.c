@@ -96,7 +96,7 @@ static int setup(void **state)
     .detectors = detectors, .n_detectors = 1, .max_sensors = SENSORS, .threads = 1, .max_subscriptions = 100, .queue = QUEUE
   };
   *state = f;
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
       hk_registry_new(&f->registry, &f->config, 1) != 0 || uv_loop_init(&f->loop) != 0 ||
       hk_publisher_new(&f->publisher, &f->config, f->registry, &f->counters) != 0)

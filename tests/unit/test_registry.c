@@ -21,13 +21,13 @@ struct fixture {
 static int device_open(struct fixture *f, struct hk_device **out, uint64_t memory)
 {
   char error[256];
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   return hk_device_open(out, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, memory, &place, error, sizeof error);
 }
 
 static int setup(void **state)
 {
-  static struct hk_config_detector detectors[2] = { { .name = "pumps", .match = "pump*" }, { .name = "rest", .match = "?*x" } };
+  static struct hk_config_detector detectors[2] = { { .name = "pumps", .match = "pump*" }, { .name = "rest", .match = "?*x", .number = 1 } };
   struct fixture *f = calloc(1, sizeof *f);
   char error[256];
   struct hk_detector parsed[2];

@@ -211,7 +211,7 @@ static int setup(void **state)
   hk_log_init(&f->log, HK_LOG_ERROR);
   f->intake = (struct hk_intake){ .counters = &f->counters, .log = &f->log, .wall = 1 };
   *state = f;
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   f->lane.loop = f->lane.shard = &f->nobody;
   f->source = hk_source_new();
   if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||

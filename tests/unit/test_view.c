@@ -53,7 +53,7 @@ static int setup(void **state)
   f->batch =
       (struct hk_batch){ .kind = HK_BATCH_POINTS, .capacity = POINTS, .slot = f->slot, .score = f->score, .event = f->event };
   *state = f;
-  const struct hk_device_place place = { 0, 1, NULL };
+  const struct hk_device_place place = { .of = 1 };
   if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
       hk_registry_new(&f->registry, &f->config, 1) != 0 || hk_views_new(&f->views, f->registry, 12000) != 0)
     return -1;

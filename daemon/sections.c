@@ -1,0 +1,65 @@
+/* Globs in a row, with a count of references. */
+#include "daemon/sections.h"
+
+#include "daemon/glob.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct section {
+  struct hk_glob *glob;
+  uint32_t number;
+};
+
+struct hk_sections {
+  atomic_uint references;
+  uint32_t n;
+  struct section section[];
+};
+
+int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
+{
+  struct hk_sections *s = calloc(1, sizeof *s + config->n_detectors * sizeof *s->section);
+  if (!s)
+    return -ENOMEM;
+  atomic_init(&s->references, 1);
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    const struct hk_config_detector *d = &config->detectors[i];
+    const int status = hk_glob_new(&s->section[i].glob, d->match, strlen(d->match));
+    if (status != 0) {
+      hk_sections_release(s);
+      return status;
+    }
+    s->section[i].number = d->number;
+    s->n++;
+  }
+  *out = s;
+  return 0;
+}
+
+struct hk_sections *hk_sections_hold(struct hk_sections *s)
+{
+  atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
+  return s;
+}
+
+void hk_sections_release(struct hk_sections *s)
+{
+  if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) > 1)
+    return;
+  for (uint32_t i = 0; i < s->n; i++)
+    hk_glob_free(s->section[i].glob);
+  free(s);
+}
+
+bool hk_sections_find(const struct hk_sections *s, const char *name, size_t length, uint32_t *number)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (hk_glob_match(s->section[i].glob, name, length)) {
+      *number = s->section[i].number;
+      return true;
+    }
+  return false;
+}
