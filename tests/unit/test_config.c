@@ -203,6 +203,8 @@ static void test_example(void **state)
   for (uint32_t i = 0; i < all.n_listeners; i++)
     assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
   assert_int_equal(as_it_is.n_detectors, 1);
+  assert_int_equal(all.detectors[all.n_detectors - 1].number, all.n_detectors - 1);
+  all.detectors[all.n_detectors - 1].number = 0; /* it is not alone there */
   assert_memory_equal(&all.detectors[all.n_detectors - 1], &as_it_is.detectors[0], sizeof as_it_is.detectors[0]);
   assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
   hk_config_free(&as_it_is);
