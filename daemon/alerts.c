@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 struct of_slot {
+  uint64_t points, events; /* so far */
   uint32_t number;
   uint32_t place; /* 1 + index in `standing`; 0 = none stands */
 };
@@ -63,6 +64,7 @@ static void fall(struct hk_alerts *a, uint32_t slot)
 
 int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
 {
+  a->slots[e->slot].events += e->kind >= HK_EVENT_RAISED && e->kind <= HK_EVENT_CLEARED;
   switch (e->kind) {
   case HK_EVENT_RAISED:
     a->slots[e->slot].number = e->number;
@@ -87,6 +89,7 @@ bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleare
   *cleared = a->standing[a->slots[slot].place - 1];
   cleared->index = UINT32_MAX;
   cleared->kind = HK_EVENT_CLEARED;
+  a->slots[slot].events++;
   fall(a, slot);
   return true;
 }
@@ -94,7 +97,7 @@ bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleare
 void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
 {
   fall(a, slot);
-  a->slots[slot].number = 0;
+  a->slots[slot] = (struct of_slot){ 0 };
 }
 
 const struct hk_event *hk_alerts_standing(const struct hk_alerts *a, uint32_t *n)
@@ -106,4 +109,37 @@ const struct hk_event *hk_alerts_standing(const struct hk_alerts *a, uint32_t *n
 uint32_t hk_alerts_number(const struct hk_alerts *a, uint32_t slot)
 {
   return a->slots[slot].number;
+}
+
+uint64_t hk_alerts_sequence(const struct hk_alerts *a, uint32_t slot)
+{
+  return a->slots[slot].events;
+}
+
+void hk_alerts_reach(struct hk_alerts *a, uint32_t slot, uint64_t sequence)
+{
+  if (a->slots[slot].events < sequence)
+    a->slots[slot].events = sequence;
+}
+
+void hk_alerts_count(struct hk_alerts *a, uint32_t n, const uint32_t *slot, uint64_t *sequence)
+{
+  for (uint32_t i = 0; i < n; i++)
+    sequence[i] = ++a->slots[slot[i]].points;
+}
+
+void hk_alerts_get(const struct hk_alerts *a, uint32_t slot, struct hk_alerts_memory *out)
+{
+  const struct of_slot *s = &a->slots[slot];
+  *out = (struct hk_alerts_memory){ .points = s->points, .events = s->events, .number = s->number, .stands = s->place > 0 };
+  if (out->stands)
+    out->standing = a->standing[s->place - 1];
+}
+
+int hk_alerts_set(struct hk_alerts *a, uint32_t slot, const struct hk_alerts_memory *m)
+{
+  struct hk_event standing = m->standing;
+  a->slots[slot] = (struct of_slot){ .points = m->points, .events = m->events, .number = m->number };
+  standing.slot = slot;
+  return m->stands ? stand(a, &standing) : 0;
 }

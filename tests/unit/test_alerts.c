@@ -50,6 +50,48 @@ static void test_one(void **state)
   hk_alerts_free(a);
 }
 
+static void test_sequences(void **state)
+{
+  struct hk_alerts *a, *b;
+  struct hk_alerts_memory m;
+  struct hk_event e;
+  uint64_t sequence[4];
+  uint32_t n;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  assert_int_equal(hk_alerts_new(&b, SENSORS), 0);
+  assert_int_equal(hk_alerts_sequence(a, 5), 0);
+  note(a, 5, 1, HK_EVENT_RAISED, 0.5f);
+  note(a, 5, 1, HK_EVENT_CORRECTED, 0.5f);
+  note(a, 5, 0, HK_EVENT_STALE, 0);
+  note(a, 5, 1, HK_EVENT_CLEARED, 0.5f);
+  assert_int_equal(hk_alerts_sequence(a, 5), 3); /* notices do not count */
+  note(a, 5, 2, HK_EVENT_RAISED, 0.25f);
+  hk_alerts_count(a, 4, (const uint32_t[]){ 5, 6, 5, 5 }, sequence);
+  assert_memory_equal(sequence, ((const uint64_t[]){ 1, 1, 2, 3 }), sizeof sequence);
+  hk_alerts_get(a, 5, &m);
+  assert_int_equal(hk_alerts_set(b, 5, &m), 0);
+  hk_alerts_get(a, 6, &m);
+  assert_int_equal(hk_alerts_set(b, 6, &m), 0);
+  hk_alerts_standing(b, &n);
+  assert_int_equal(n, 1);
+  assert_int_equal(hk_alerts_number(b, 5), 2);
+  hk_alerts_count(b, 4, (const uint32_t[]){ 6, 5, 7, 5 }, sequence);
+  assert_memory_equal(sequence, ((const uint64_t[]){ 2, 4, 1, 5 }), sizeof sequence);
+  assert_int_equal(hk_alerts_sequence(b, 5), 4);
+  assert_true(hk_alerts_clear(b, 5, &e));
+  assert_true(e.score == 0.25f);
+  assert_int_equal(hk_alerts_sequence(b, 5), 5);
+  hk_alerts_reach(b, 5, 3);
+  assert_int_equal(hk_alerts_sequence(b, 5), 5);
+  hk_alerts_reach(b, 5, 9);
+  assert_int_equal(hk_alerts_sequence(b, 5), 9);
+  hk_alerts_forget(b, 5);
+  assert_int_equal(hk_alerts_sequence(b, 5), 0);
+  hk_alerts_free(a);
+  hk_alerts_free(b);
+}
+
 /* Against a plain table. */
 static void test_random(void **state)
 {
@@ -96,6 +138,7 @@ static void test_random(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one), cmocka_unit_test(test_random) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one), cmocka_unit_test(test_sequences),
+                                      cmocka_unit_test(test_random) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
