@@ -1,4 +1,4 @@
-/* A chunk is one piece of memory: head, columns, runs. There may be as many runs as points: datagrams of one point each, of feeds
+/* A chunk is one piece of memory: head, columns, runs, marks. There may be as many runs as points: datagrams of one point each, of feeds
  * that take turns. Pages that no point reaches are never touched. */
 #include "daemon/chunk.h"
 
@@ -31,7 +31,8 @@ struct hk_chunk *hk_chunk_new(uint32_t loop)
 {
   enum { ALIGN = 64, N = HK_CHUNK_POINTS };
   const size_t head = (sizeof(struct hk_chunk) + ALIGN - 1) / ALIGN * ALIGN;
-  char *memory = aligned_alloc(ALIGN, head + N * (sizeof(int64_t) + sizeof(double) + sizeof(uint32_t) + sizeof(struct hk_run)));
+  const size_t columns = N * (sizeof(int64_t) + sizeof(double) + sizeof(uint32_t) + sizeof(struct hk_run));
+  char *memory = aligned_alloc(ALIGN, head + columns + HK_CHUNK_MARKS * sizeof(struct hk_feed_mark));
   if (!memory)
     return NULL;
   struct hk_chunk *c = (struct hk_chunk *)memory;
@@ -40,6 +41,7 @@ struct hk_chunk *hk_chunk_new(uint32_t loop)
   c->value = (double *)(c->time + N);
   c->slot = (uint32_t *)(c->value + N);
   c->runs = (struct hk_run *)(c->slot + N);
+  c->marks = (struct hk_feed_mark *)(c->runs + N);
   return c;
 }
 
@@ -53,11 +55,26 @@ void hk_chunk_add(struct hk_chunk *c, struct hk_source *source, uint32_t n)
   if (n == 0)
     return;
   hk_source_add(source, n);
-  if (c->n == 0)
+  if (hk_chunk_empty(c))
     c->opened = hk_now();
   if (c->n_runs > 0 && c->runs[c->n_runs - 1].source == source)
     c->runs[c->n_runs - 1].n += n;
   else
     c->runs[c->n_runs++] = (struct hk_run){ source, n };
   c->n += n;
+}
+
+bool hk_chunk_mark(struct hk_chunk *c, struct hk_feed *feed, uint64_t upto)
+{
+  for (uint32_t i = c->n_marks; i > 0; i--)
+    if (c->marks[i - 1].feed == feed) {
+      c->marks[i - 1].upto = upto;
+      return true;
+    }
+  if (c->n_marks == HK_CHUNK_MARKS)
+    return false;
+  if (hk_chunk_empty(c))
+    c->opened = hk_now();
+  c->marks[c->n_marks++] = (struct hk_feed_mark){ feed, upto };
+  return true;
 }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #define HK_CHUNK_POINTS 16384u
+#define HK_CHUNK_MARKS 256u
 
 /* One connection or UDP listener. A cache line of its own: its loop counts up while a shard counts down. */
 struct hk_source {
@@ -48,14 +49,23 @@ struct hk_run {
   uint32_t n;
 };
 
+/* How far a durable feed (durable/feeds.h) has got. */
+struct hk_feed;
+struct hk_feed_mark {
+  struct hk_feed *feed;
+  uint64_t upto; /* points of it, from its beginning, that are in all dealt with once this chunk is, as far as its shard goes */
+};
+
 struct hk_chunk {
-  uint32_t n;      /* points; at most HK_CHUNK_POINTS */
-  uint32_t n_runs; /* their n adds up to the chunk's */
+  uint32_t n;       /* points; at most HK_CHUNK_POINTS */
+  uint32_t n_runs;  /* their n adds up to the chunk's */
+  uint32_t n_marks; /* at most HK_CHUNK_MARKS, one a feed; a chunk may have marks and no points */
   uint32_t *slot;  /* within the shard */
   int64_t *time;   /* ns */
   double *value;
   struct hk_run *runs;
-  int64_t opened; /* ns, hk_now: when the first point was put in; meaningless while n = 0 */
+  struct hk_feed_mark *marks;
+  int64_t opened; /* ns, hk_now: when the first point was put in; meaningless while it is empty */
   int64_t sealed; /* and when it was handed to its shard */
   uint32_t loop;  /* whose it is, and to whom it goes back */
 };
@@ -82,10 +92,18 @@ static inline void hk_chunk_put(struct hk_chunk *c, struct hk_source *source, ui
   hk_chunk_add(c, source, 1);
 }
 
+/* Notes how far a feed has got. False: there is no room for another mark. */
+bool hk_chunk_mark(struct hk_chunk *chunk, struct hk_feed *feed, uint64_t upto);
+
+static inline bool hk_chunk_empty(const struct hk_chunk *c)
+{
+  return c->n == 0 && c->n_marks == 0;
+}
+
 /* Empties it; its points are the caller's now, and no longer counted by it. */
 static inline void hk_chunk_clear(struct hk_chunk *c)
 {
-  c->n = c->n_runs = 0;
+  c->n = c->n_runs = c->n_marks = 0;
 }
 
 #endif

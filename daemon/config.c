@@ -307,6 +307,19 @@ static char *next_line(char *out, int size, void *arg)
   return out;
 }
 
+/* systemd names the unit's StateDirectory=, the first of them where there are several. */
+static void find_state(struct reading *r)
+{
+  struct hk_config *c = r->config;
+  const char *folders = getenv("STATE_DIRECTORY");
+  const size_t length = folders ? strcspn(folders, ":") : 0;
+  if (c->state[0] == 0 && length > 0 && length < sizeof c->state)
+    snprintf(c->state, sizeof c->state, "%.*s", (int)length, folders);
+  if (c->durability != HK_DURABILITY_NONE && c->state[0] == 0)
+    complain(r, 0, "durability = %s needs state = FOLDER, where it is kept (or StateDirectory= of the service)",
+             hk_durability_name(c->durability));
+}
+
 static int default_listeners(struct hk_config *c)
 {
   static const struct {
@@ -356,6 +369,7 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
              out->backlog);
+  find_state(r);
   if (out->on_device_failure == HK_DEVICE_FAILURE_AUTO) /* whoever insists on the GPU wants to know that it is gone */
     out->on_device_failure = out->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
   int status = r->faults > 0 ? -EINVAL : 0;

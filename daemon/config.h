@@ -14,13 +14,17 @@
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX) /* numbers: those of a configuration, and of one that it takes the place of */
+#define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
 
 enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT };
 enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
 enum hk_backend_choice { HK_BACKEND_AUTO, HK_BACKEND_CPU, HK_BACKEND_CUDA, HK_BACKEND_REFERENCE };
 /* What to do when the GPU is lost while the daemon runs. */
 enum hk_device_failure { HK_DEVICE_FAILURE_AUTO, HK_DEVICE_FAILURE_CPU, HK_DEVICE_FAILURE_STOP };
+/* What outlives the daemon: nothing; what the last snapshot has; every point that was acknowledged. */
+enum hk_durability { HK_DURABILITY_NONE, HK_DURABILITY_SNAPSHOT, HK_DURABILITY_JOURNAL };
 
+const char *hk_durability_name(uint32_t durability);
 const char *hk_protocol_name(enum hk_protocol protocol);
 const char *hk_transport_name(enum hk_transport transport);
 
@@ -64,6 +68,12 @@ struct hk_config {
   int64_t stuck;              /* ns without progress after which a subscriber that does not read is closed; 0 = never */
   int64_t keepalive;          /* ns of silence after which a peer is asked whether it still is there; 0 = never */
   int64_t drain;              /* ns that the end may take */
+  uint32_t durability;        /* enum hk_durability */
+  char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": there is none, which only durability = none allows */
+  int64_t snapshot;           /* ns from the end of one snapshot to the begin of the next */
+  int64_t journal_wait;       /* ns that results wait for a disk that fails or is slow, before durability is given up */
+  uint64_t journal_segment;   /* bytes after which a new file of the journal is begun */
+  uint64_t event_log;         /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector */

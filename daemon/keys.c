@@ -17,12 +17,13 @@
 
 static const char *const backends[] = { "auto", "cpu", "cuda", "reference", NULL };
 static const char *const device_failures[] = { "auto", "cpu", "stop", NULL };
+static const char *const durabilities[] = { "none", "snapshot", "journal", NULL };
 static const char *const levels[] = { "", "", "", "error", "warning", "notice", "info", "debug", NULL };
 
-enum kind { WORD, NUMBER, BYTES, DURATION };
+enum kind { WORD, NUMBER, BYTES, DURATION, PATH };
 enum when { START, LIVE }; /* read at the start only; a running daemon takes it over */
 
-/* WORD and NUMBER are uint32_t, BYTES uint64_t, DURATION int64_t. */
+/* WORD and NUMBER are uint32_t, BYTES uint64_t, DURATION int64_t, PATH char[HK_CONFIG_PATH_MAX]. */
 static const struct key {
   const char *name;
   enum kind kind;
@@ -58,8 +59,19 @@ static const struct key {
   { "stuck", DURATION, LIVE, AT(stuck), 60 * SECOND, 0, 0, NULL, true },
   { "keepalive", DURATION, LIVE, AT(keepalive), 60 * SECOND, SECOND, 0, NULL, true },
   { "drain", DURATION, LIVE, AT(drain), 10 * SECOND, 0, 0, NULL, false },
+  { "durability", WORD, START, AT(durability), HK_DURABILITY_NONE, 0, 0, durabilities, false },
+  { "state", PATH, START, AT(state), 0, 0, 0, NULL, false },
+  { "snapshot", DURATION, LIVE, AT(snapshot), 60 * SECOND, SECOND, 0, NULL, false },
+  { "journal_wait", DURATION, LIVE, AT(journal_wait), 10 * SECOND, SECOND / 10, 0, NULL, false },
+  { "journal_segment", BYTES, START, AT(journal_segment), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
+  { "event_log", BYTES, START, AT(event_log), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
 #undef AT
 };
+
+const char *hk_durability_name(uint32_t durability)
+{
+  return durabilities[durability];
+}
 
 int hk_word_find(const char *const *words, const char *word, uint32_t *out)
 {
@@ -128,7 +140,8 @@ static uint64_t get(const struct hk_config *config, const struct key *key)
 void hk_keys_default(struct hk_config *config)
 {
   for (size_t i = 0; i < COUNT(keys); i++)
-    put(config, &keys[i], keys[i].standard);
+    if (keys[i].kind != PATH) /* "" */
+      put(config, &keys[i], keys[i].standard);
 }
 
 int hk_key_set(struct hk_config *config, const char *name, const char *value, char *error, size_t size)
@@ -143,6 +156,15 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
   }
   if (key->off && strcmp(value, "off") == 0) {
     put(config, key, 0);
+    return 0;
+  }
+  if (key->kind == PATH) {
+    const size_t length = strlen(value);
+    if (length == 0 || length >= HK_CONFIG_PATH_MAX) {
+      snprintf(error, size, "%s: a path of 1 to %d bytes is needed", name, HK_CONFIG_PATH_MAX - 1);
+      return -EINVAL;
+    }
+    memcpy((char *)config + key->offset, value, length + 1);
     return 0;
   }
   uint64_t number = 0;
@@ -199,11 +221,30 @@ static void print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
   }
 }
 
+/* No path is live. */
+static void compare_paths(const struct hk_config *before, struct hk_config *after, const struct key *key,
+                          void (*differs)(void *arg, const struct hk_key_change *change), void *arg)
+{
+  const char *old = (const char *)before + key->offset;
+  char *new = (char *)after + key->offset;
+  struct hk_key_change change = { .name = key->name };
+  if (strcmp(old, new) == 0)
+    return;
+  snprintf(change.before, sizeof change.before, "%.*s", (int)sizeof change.before - 1, old);
+  snprintf(change.after, sizeof change.after, "%.*s", (int)sizeof change.after - 1, new);
+  differs(arg, &change);
+  memcpy(new, old, HK_CONFIG_PATH_MAX);
+}
+
 void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
                      void (*differs)(void *arg, const struct hk_key_change *change), void *arg)
 {
   for (size_t i = 0; i < COUNT(keys); i++) {
     const struct key *key = &keys[i];
+    if (key->kind == PATH) {
+      compare_paths(before, after, key, differs, arg);
+      continue;
+    }
     const uint64_t old = get(before, key), new = get(after, key);
     if (old == new)
       continue;

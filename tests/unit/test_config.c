@@ -101,6 +101,9 @@ static void test_device_failure(void **state)
     assert_true(c.device_timeout == 10000000000);
     hk_config_free(&c);
   }
+  expect_fault("[daemon]\ndurability = maybe\n" DETECTOR, "x.conf:2: durability = maybe: not one of none, snapshot, journal");
+  expect_fault("[daemon]\ndurability = journal\n" DETECTOR, "x.conf: durability = journal needs state = FOLDER");
+  expect_fault("[daemon]\nstate =\n" DETECTOR, "x.conf:2: state: a path of 1 to 511 bytes is needed");
   expect_fault("[daemon]\non_device_failure = panic\n" DETECTOR, "on_device_failure = panic: not one of auto, cpu, stop");
   expect_fault("[daemon]\ndevice_timeout = 10ms\n" DETECTOR, "x.conf:2: device_timeout = 10ms: at least 1 s, or off");
 }

@@ -1,0 +1,419 @@
+/* Appending fills one buffer while the commit thread writes another; a take swaps them. */
+#include "daemon/durable/journal_format.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define BUFFER_LEAST (1u << 20)
+
+struct buffer {
+  uint8_t *data;
+  size_t size, capacity;
+  int64_t since;  /* ns: when the first record was put in; 0: there is none */
+  uint64_t begin; /* position before the first record */
+  uint64_t end;   /* and behind the last one */
+};
+
+struct segment {
+  uint64_t number, begin, bytes;
+};
+
+struct hk_journal {
+  struct hk_journal_place place;
+
+  pthread_mutex_t lock;  /* of these: */
+  struct buffer filling; /* what is appended */
+  size_t record;         /* where the record begins that is being appended */
+  int64_t taken_since;   /* ns: of what is being committed; 0: nothing is */
+  struct segment *segments;
+  size_t n_segments;
+  uint64_t number; /* of the next segment */
+  bool paused;
+  bool renew; /* the next commit begins a new segment */
+
+  atomic_size_t waiting; /* bytes in `filling` */
+  atomic_uint_fast64_t position, committed;
+
+  /* the commit thread's */
+  struct buffer taken;
+  int file; /* -1: none is open */
+  struct segment open;
+  uint64_t salt;
+};
+
+static void name_of(const struct hk_journal *j, uint64_t number, char out[HK_DISK_NAME_MAX])
+{
+  hk_disk_name(out, j->place.stem, number, j->place.suffix);
+}
+
+/* Looks what segments there are. One whose head cannot be read begins where the one before it does. */
+static int find_segments(struct hk_journal *j)
+{
+  uint64_t *numbers;
+  size_t n;
+  int status = hk_disk_list(j->place.disk, j->place.folder, j->place.stem, j->place.suffix, &numbers, &n);
+  if (status != 0)
+    return status;
+  j->segments = n > 0 ? calloc(n, sizeof *j->segments) : NULL;
+  if (n > 0 && !j->segments)
+    status = -ENOMEM;
+  for (size_t i = 0; i < n && status == 0; i++) {
+    struct segment *s = &j->segments[i];
+    struct hk_segment_head head;
+    char name[HK_DISK_NAME_MAX];
+    int file;
+    name_of(j, numbers[i], name);
+    *s = (struct segment){ numbers[i], i > 0 ? s[-1].begin : 0, 0 };
+    status = hk_disk_open(j->place.disk, j->place.folder, name, &file, &s->bytes);
+    if (status != 0)
+      break;
+    if (hk_disk_read(j->place.disk, file, 0, &head, sizeof head) == 0 && head.checksum == hk_segment_checksum(&head))
+      s->begin = head.begin;
+    close(file);
+    j->n_segments++;
+  }
+  j->number = n > 0 ? numbers[n - 1] + 1 : 1;
+  free(numbers);
+  return status;
+}
+
+int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position)
+{
+  struct hk_journal *j = calloc(1, sizeof *j);
+  if (!j)
+    return -ENOMEM;
+  j->place = *place;
+  j->file = -1;
+  pthread_mutex_init(&j->lock, NULL);
+  atomic_init(&j->position, position);
+  atomic_init(&j->committed, position);
+  const int status = find_segments(j);
+  if (status != 0) {
+    hk_journal_free(j);
+    return status;
+  }
+  *out = j;
+  return 0;
+}
+
+void hk_journal_free(struct hk_journal *j)
+{
+  if (!j)
+    return;
+  if (j->file >= 0)
+    close(j->file);
+  free(j->segments);
+  free(j->filling.data);
+  free(j->taken.data);
+  pthread_mutex_destroy(&j->lock);
+  free(j);
+}
+
+/* --- appending ------------------------------------------------------------------------------------------------------- */
+
+static int reserve(struct buffer *b, size_t more)
+{
+  size_t capacity = b->capacity ? b->capacity : BUFFER_LEAST;
+  while (capacity - b->size < more)
+    capacity *= 2;
+  if (capacity == b->capacity)
+    return 0;
+  uint8_t *data = realloc(b->data, capacity);
+  if (!data)
+    return -ENOMEM;
+  b->data = data;
+  b->capacity = capacity;
+  return 0;
+}
+
+void *hk_journal_begin(struct hk_journal *j, uint32_t type, size_t size)
+{
+  const size_t bytes = hk_record_bytes(size);
+  pthread_mutex_lock(&j->lock);
+  struct buffer *b = &j->filling;
+  if (size > HK_RECORD_MAX || reserve(b, bytes) != 0) {
+    pthread_mutex_unlock(&j->lock);
+    return NULL;
+  }
+  const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
+  const struct hk_record_head head = { .size = (uint32_t)size, .type = type, .position = position };
+  if (b->size == 0) {
+    b->since = hk_now();
+    b->begin = position;
+  }
+  j->record = b->size;
+  memcpy(b->data + b->size, &head, sizeof head);
+  memset(b->data + b->size + bytes - 8, 0, 8); /* what pads it; a payload may be shorter than that, and is written after */
+  b->size += bytes;
+  return b->data + j->record + sizeof head;
+}
+
+uint64_t hk_journal_end(struct hk_journal *j, uint32_t count)
+{
+  struct buffer *b = &j->filling;
+  const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed) + count;
+  memcpy(b->data + j->record + offsetof(struct hk_record_head, count), &count, sizeof count);
+  b->end = position;
+  atomic_store_explicit(&j->position, position, memory_order_release);
+  if (j->paused) {
+    b->size = 0;
+    atomic_store_explicit(&j->committed, position, memory_order_release);
+  }
+  atomic_store_explicit(&j->waiting, b->size, memory_order_release);
+  pthread_mutex_unlock(&j->lock);
+  return position;
+}
+
+bool hk_journal_room(const struct hk_journal *j)
+{
+  return atomic_load_explicit(&j->waiting, memory_order_acquire) < HK_JOURNAL_ROOM;
+}
+
+uint64_t hk_journal_position(const struct hk_journal *j)
+{
+  return atomic_load_explicit(&j->position, memory_order_acquire);
+}
+
+uint64_t hk_journal_committed(const struct hk_journal *j)
+{
+  return atomic_load_explicit(&j->committed, memory_order_acquire);
+}
+
+int64_t hk_journal_waiting_since(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  const int64_t since = j->taken_since != 0 ? j->taken_since : j->filling.size > 0 ? j->filling.since : 0;
+  pthread_mutex_unlock(&j->lock);
+  return since;
+}
+
+/* --- committing ------------------------------------------------------------------------------------------------------ */
+
+bool hk_journal_take(struct hk_journal *j)
+{
+  if (j->taken.size > 0)
+    return true; /* was not committed the last time */
+  pthread_mutex_lock(&j->lock);
+  const struct buffer full = j->filling;
+  if (full.size > 0) {
+    j->filling = j->taken;
+    j->filling.size = 0;
+    j->taken = full;
+    j->taken_since = full.since;
+    atomic_store_explicit(&j->waiting, 0, memory_order_release);
+  }
+  pthread_mutex_unlock(&j->lock);
+  return full.size > 0;
+}
+
+/* Nothing more is written to the segment that is open, of which only what was committed is wanted. */
+static void leave_segment(struct hk_journal *j, bool broken)
+{
+  char name[HK_DISK_NAME_MAX];
+  if (j->file < 0)
+    return;
+  close(j->file);
+  j->file = -1;
+  if (broken) { /* a reader would cut it, too; this gives a full disk its room back at once */
+    name_of(j, j->open.number, name);
+    (void)hk_disk_cut(j->place.disk, j->place.folder, name, j->open.bytes);
+  }
+}
+
+/* Makes room for one more in the list. */
+static int list_segment(struct hk_journal *j, const struct segment *s)
+{
+  pthread_mutex_lock(&j->lock);
+  struct segment *segments = realloc(j->segments, (j->n_segments + 1) * sizeof *segments);
+  if (segments) {
+    segments[j->n_segments++] = *s;
+    j->segments = segments;
+    j->number = s->number + 1;
+  }
+  pthread_mutex_unlock(&j->lock);
+  return segments ? 0 : -ENOMEM;
+}
+
+static int begin_segment(struct hk_journal *j)
+{
+  const struct hk_disk *disk = j->place.disk;
+  struct hk_segment_head head = { .magic = HK_SEGMENT_MAGIC,
+                                  .version = HK_JOURNAL_VERSION,
+                                  .kind = j->place.kind,
+                                  .shard = j->place.shard,
+                                  .shards = j->place.shards,
+                                  .number = j->number,
+                                  .begin = j->taken.begin,
+                                  .made = hk_wall() };
+  char name[HK_DISK_NAME_MAX];
+  if (getrandom(&head.salt, sizeof head.salt, 0) != sizeof head.salt)
+    return -EIO;
+  head.checksum = hk_segment_checksum(&head);
+  name_of(j, head.number, name);
+  int status = hk_disk_create(disk, j->place.folder, name, &j->file);
+  if (status == -EEXIST) /* was made, and could not be removed when the next step failed */
+    j->number++;
+  if (status != 0)
+    return status;
+  status = hk_disk_write(disk, j->file, &head, sizeof head);
+  if (status == 0)
+    status = hk_disk_sync_folder(disk, j->place.folder);
+  j->open = (struct segment){ head.number, head.begin, sizeof head };
+  if (status == 0)
+    status = list_segment(j, &j->open);
+  if (status != 0) {
+    close(j->file);
+    j->file = -1;
+    (void)hk_disk_remove(disk, j->place.folder, name);
+    return status;
+  }
+  j->salt = head.salt;
+  return 0;
+}
+
+static struct hk_record_head *head_at(const struct buffer *b, size_t at)
+{
+  return (struct hk_record_head *)(void *)(b->data + at);
+}
+
+static void seal(struct hk_journal *j)
+{
+  const struct buffer *b = &j->taken;
+  for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
+    struct hk_record_head *head = head_at(b, at);
+    head->checksum = hk_record_checksum(head, head + 1, j->salt);
+  }
+}
+
+static int write_taken(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  const bool renew = j->renew;
+  j->renew = false;
+  pthread_mutex_unlock(&j->lock);
+  if (renew || (j->file >= 0 && j->open.bytes > HK_JOURNAL_HEADER && j->open.bytes + j->taken.size > j->place.segment))
+    leave_segment(j, false);
+  int status = j->file < 0 ? begin_segment(j) : 0;
+  if (status != 0)
+    return status;
+  seal(j);
+  status = hk_disk_write(j->place.disk, j->file, j->taken.data, j->taken.size);
+  if (status == 0)
+    status = hk_disk_sync(j->place.disk, j->file);
+  if (status != 0) {
+    leave_segment(j, true);
+    return status;
+  }
+  j->open.bytes += j->taken.size;
+  return 0;
+}
+
+static void tell(const struct buffer *b, void (*each)(void *arg, const struct hk_record *record), void *arg)
+{
+  for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
+    const struct hk_record_head *head = head_at(b, at);
+    const struct hk_record record = { head->type, head->count, head->position, head->size, (const uint8_t *)(head + 1) };
+    each(arg, &record);
+  }
+}
+
+int hk_journal_commit(struct hk_journal *j, void (*each)(void *arg, const struct hk_record *record), void *arg)
+{
+  const int status = j->taken.size > 0 ? write_taken(j) : 0;
+  pthread_mutex_lock(&j->lock);
+  const bool done = status == 0, over = done || j->paused;
+  if (done && j->n_segments > 0 && j->segments[j->n_segments - 1].number == j->open.number)
+    j->segments[j->n_segments - 1].bytes = j->open.bytes;
+  if (done && atomic_load_explicit(&j->committed, memory_order_relaxed) < j->taken.end)
+    atomic_store_explicit(&j->committed, j->taken.end, memory_order_release);
+  if (over)
+    j->taken_since = 0;
+  pthread_mutex_unlock(&j->lock);
+  if (done && each)
+    tell(&j->taken, each, arg);
+  if (over)
+    j->taken.size = 0;
+  return over ? 0 : status;
+}
+
+void hk_journal_pause(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  j->paused = true;
+  j->filling.size = 0;
+  atomic_store_explicit(&j->waiting, 0, memory_order_release);
+  atomic_store_explicit(&j->committed, atomic_load_explicit(&j->position, memory_order_relaxed), memory_order_release);
+  pthread_mutex_unlock(&j->lock);
+}
+
+uint64_t hk_journal_resume(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  j->paused = false;
+  j->renew = true;
+  const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
+  pthread_mutex_unlock(&j->lock);
+  return position;
+}
+
+/* --- letting go ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t bytes_of(const struct hk_journal *j)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < j->n_segments; i++)
+    bytes += j->segments[i].bytes;
+  return bytes;
+}
+
+/* Removes segments, oldest first and never the last one: those all of whose records are below a position, and as many as there
+ * are over so many bytes. Appending does not wait for that. */
+static int let_go(struct hk_journal *j, uint64_t position, uint64_t bytes)
+{
+  int status = 0;
+  bool any = true;
+  while (any && status == 0) {
+    char name[HK_DISK_NAME_MAX];
+    pthread_mutex_lock(&j->lock);
+    /* Records that do not move the position may stand at the end of a segment, at the position at which the next one begins. */
+    any = j->n_segments > 1 && (j->segments[1].begin < position || bytes_of(j) > bytes);
+    if (any) {
+      name_of(j, j->segments[0].number, name);
+      memmove(j->segments, j->segments + 1, --j->n_segments * sizeof *j->segments);
+    }
+    pthread_mutex_unlock(&j->lock);
+    if (any)
+      status = hk_disk_remove(j->place.disk, j->place.folder, name);
+  }
+  return status == -ENOENT ? 0 : status;
+}
+
+int hk_journal_trim(struct hk_journal *j, uint64_t position)
+{
+  return let_go(j, position, UINT64_MAX);
+}
+
+int hk_journal_bound(struct hk_journal *j, uint64_t bytes)
+{
+  return let_go(j, 0, bytes);
+}
+
+uint64_t hk_journal_begins(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  const uint64_t begin = j->n_segments > 0 ? j->segments[0].begin : atomic_load_explicit(&j->position, memory_order_relaxed);
+  pthread_mutex_unlock(&j->lock);
+  return begin;
+}
+
+uint64_t hk_journal_bytes(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  const uint64_t bytes = bytes_of(j);
+  pthread_mutex_unlock(&j->lock);
+  return bytes;
+}

@@ -1,0 +1,113 @@
+/* Journal: records in the order in which they were appended, in files, of which a crash leaves whole records.
+ *
+ *   any thread:     hk_journal_begin -> writes the payload -> hk_journal_end    a copy into memory
+ *   commit thread:  hk_journal_take -> hk_journal_commit                        to the disk, all that was appended until then
+ *
+ * A journal has a position, a count that records move on; what it counts is its user's: points that a shard has taken, events
+ * that were logged. When a commit has returned 0 all records up to the position at the take before it are on the disk, and
+ * hk_journal_committed says so.
+ *
+ * The files (segments) are STEM-NUMBER.SUFFIX in a folder; FORMAT.md describes them byte by byte. A new one is begun when one is
+ * large enough, and after every start and every failure: one that could not be written is never written on, because nobody knows
+ * what of it is on the disk; what was not committed is written again into the next one. So records may be there twice, and
+ * positions tell.
+ *
+ * Errors: 0 or a negative errno. */
+#ifndef HK_JOURNAL_H
+#define HK_JOURNAL_H
+
+#include "daemon/durable/disk.h"
+
+#include <stdatomic.h>
+
+#define HK_JOURNAL_VERSION 1
+#define HK_JOURNAL_HEADER 64        /* bytes at the begin of a segment */
+#define HK_RECORD_HEADER 32         /* bytes before a payload */
+#define HK_RECORD_MAX (1u << 20)    /* bytes of a payload */
+#define HK_JOURNAL_ROOM (64u << 20) /* bytes that wait in memory before whoever can wait should */
+
+/* What is in a journal; in the head of each segment. */
+enum hk_journal_kind { HK_JOURNAL_POINTS = 1, HK_JOURNAL_EVENTS = 2 };
+
+struct hk_journal_place {
+  const struct hk_disk *disk;
+  int folder; /* the caller's, open as long as the journal or reader is */
+  const char *stem, *suffix;
+  uint32_t kind;          /* enum hk_journal_kind */
+  uint32_t shard, shards; /* whose it is, and of how many; 0 of 1 where that means nothing */
+  uint64_t segment;       /* writing: bytes after which a new one is begun */
+};
+
+/* A record as it is read back. */
+struct hk_record {
+  uint32_t type;
+  uint32_t count;         /* by how much it moves the position */
+  uint64_t position;      /* before it */
+  uint32_t size;          /* bytes of the payload */
+  const uint8_t *payload; /* 8-byte aligned */
+};
+
+struct hk_journal;
+
+/* Goes on at a position, in a new segment, the next after those that are there; nothing is written before the first commit. place
+ * is copied. */
+int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position);
+/* What was not committed is lost. NULL is fine. */
+void hk_journal_free(struct hk_journal *journal);
+
+/* Begins a record: where its `size` <= HK_RECORD_MAX bytes of payload are to be written, 8-byte aligned; the journal is locked
+ * until hk_journal_end. NULL: no memory, and it is not locked. Thread: any. */
+void *hk_journal_begin(struct hk_journal *journal, uint32_t type, size_t size);
+/* Ends it; it moves the position on by count. Returns the position after it. */
+uint64_t hk_journal_end(struct hk_journal *journal, uint32_t count);
+/* Whether there is room for more before HK_JOURNAL_ROOM. Who can wait does so until a commit, others may append all the same.
+ * Thread: any. */
+bool hk_journal_room(const struct hk_journal *journal);
+/* Position behind what was appended; up to which all is on the disk. Thread: any. */
+uint64_t hk_journal_position(const struct hk_journal *journal);
+uint64_t hk_journal_committed(const struct hk_journal *journal);
+/* ns (hk_now) since when something has been waiting to be committed; 0: nothing is. Thread: any. */
+int64_t hk_journal_waiting_since(struct hk_journal *journal);
+
+/* Takes what was appended, to be committed next. False: there is nothing to commit. Thread: the one that commits, here and below.
+ */
+bool hk_journal_take(struct hk_journal *journal);
+/* Writes and syncs what was taken. After an error it is still to be committed: call again. each: called with every record once
+ * all are on the disk; may be NULL. */
+int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const struct hk_record *record), void *arg);
+/* Without the disk, from now on: what is not committed is forgotten, and so is what is appended; the position moves on as ever,
+ * and all of it counts as committed. Thread: any. */
+void hk_journal_pause(struct hk_journal *journal);
+/* With the disk again, in a new segment. Returns the position from which on the journal has everything. Thread: any. */
+uint64_t hk_journal_resume(struct hk_journal *journal);
+/* Removes the segments all of whose records are below a position. Thread: any. */
+int hk_journal_trim(struct hk_journal *journal, uint64_t position);
+/* Removes the oldest segments until the others have at most so many bytes. Thread: any. */
+int hk_journal_bound(struct hk_journal *journal, uint64_t bytes);
+/* Position at which the oldest segment begins, and bytes of all of them. Thread: any. */
+uint64_t hk_journal_begins(struct hk_journal *journal);
+uint64_t hk_journal_bytes(struct hk_journal *journal);
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+struct hk_journal_reader;
+
+/* Told of damage: a part of a segment that is no record; it is left out. tail: it is the end of the last segment, which a crash
+ * leaves. */
+typedef void hk_journal_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why);
+
+/* Opens what is there, from the segment on that has the position `from`. Records before it are read too. damage may be NULL. A
+ * segment of another version or another kind: -EPROTONOSUPPORT, and `why` says which. */
+int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_place *place, uint64_t from,
+                    hk_journal_damage *damage, void *arg, char *why, size_t size);
+/* The next record, valid until the next call: 1; 0 at the end; or a negative errno. */
+int hk_journal_next(struct hk_journal_reader *reader, struct hk_record *out);
+/* Of the segment that the last record was in: how many shards there were, and which of them it is from. */
+uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
+/* Bytes that are left to be read. */
+uint64_t hk_journal_left(const struct hk_journal_reader *reader);
+/* Cuts off what a crash has left at the end of the last segment. All was read. */
+int hk_journal_mend(struct hk_journal_reader *reader);
+void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is fine */
+
+#endif

@@ -1,0 +1,52 @@
+/* The bytes of a journal's segments, for the one who writes and the one who reads them; FORMAT.md says it in words. All numbers
+ * are little-endian, as the machine's are. */
+#ifndef HK_JOURNAL_FORMAT_H
+#define HK_JOURNAL_FORMAT_H
+
+#include "daemon/durable/journal.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are in memory");
+
+struct hk_segment_head {
+  char magic[8];
+  uint32_t version, kind;
+  uint32_t shard, shards;
+  uint64_t number; /* as in its name */
+  uint64_t begin;  /* position of its first record */
+  uint64_t salt;   /* seed of its records' checksums: what an older file has left on the disk is no record of this one */
+  int64_t made;    /* ns since the epoch */
+  uint64_t checksum;
+};
+_Static_assert(sizeof(struct hk_segment_head) == HK_JOURNAL_HEADER, "no padding");
+#define HK_SEGMENT_MAGIC "HKJOURN\n"
+
+struct hk_record_head {
+  uint32_t size, type; /* size: of the payload; zeros follow up to a multiple of 8 */
+  uint32_t count, reserved;
+  uint64_t position;
+  uint64_t checksum; /* XXH3 of the head before it, then of the payload, with the salt for a seed */
+};
+_Static_assert(sizeof(struct hk_record_head) == HK_RECORD_HEADER, "no padding");
+
+/* Bytes that a record with so large a payload takes. */
+static inline size_t hk_record_bytes(size_t size)
+{
+  return HK_RECORD_HEADER + (size + 7) / 8 * 8;
+}
+
+static inline uint64_t hk_record_checksum(const struct hk_record_head *head, const void *payload, uint64_t salt)
+{
+  const uint64_t of_head = XXH3_64bits_withSeed(head, offsetof(struct hk_record_head, checksum), salt);
+  return XXH3_64bits_withSeed(payload, head->size, of_head);
+}
+
+static inline uint64_t hk_segment_checksum(const struct hk_segment_head *head)
+{
+  return XXH3_64bits(head, offsetof(struct hk_segment_head, checksum));
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* Reading a journal back: segment by segment through a window of memory. Whatever is not a whole record with a good checksum ends
+ * its segment, and is told. */
+#include "daemon/durable/journal_format.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WINDOW (2u << 20)
+_Static_assert(WINDOW >= HK_RECORD_HEADER + HK_RECORD_MAX, "a record fits");
+
+struct hk_journal_reader {
+  struct hk_journal_place place;
+  hk_journal_damage *damage;
+  void *arg;
+  uint64_t *numbers;
+  size_t n, next; /* the segment to be opened next */
+  int file;       /* -1: none is open */
+  struct hk_segment_head head;
+  char name[HK_DISK_NAME_MAX];
+  uint64_t bytes, at;            /* of the segment; read so far */
+  uint64_t left;                 /* in segments behind it */
+  uint64_t window_at, window_to; /* what of the segment is in memory */
+  uint8_t *window;
+  uint64_t tail; /* where the last segment is to be cut; UINT64_MAX: nowhere */
+};
+
+/* Reads the head of a segment. 0; -EBADMSG: it has no good one; -EPROTONOSUPPORT: *why; or another negative errno. */
+static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_segment_head *head, int *file, uint64_t *bytes,
+                     char *why, size_t size)
+{
+  hk_disk_name(r->name, r->place.stem, number, r->place.suffix);
+  int status = hk_disk_open(r->place.disk, r->place.folder, r->name, file, bytes);
+  if (status != 0)
+    return status;
+  status = *bytes < sizeof *head ? -EBADMSG : hk_disk_read(r->place.disk, *file, 0, head, sizeof *head);
+  if (status == 0 &&
+      (memcmp(head->magic, HK_SEGMENT_MAGIC, sizeof head->magic) != 0 || head->checksum != hk_segment_checksum(head)))
+    status = -EBADMSG;
+  if (status == 0 && (head->version != HK_JOURNAL_VERSION || head->kind != r->place.kind || head->number != number)) {
+    snprintf(why, size, "%s: version %u, kind %u, number %" PRIu64 "; this program reads version %d, kind %u, number %" PRIu64,
+             r->name, head->version, head->kind, head->number, HK_JOURNAL_VERSION, r->place.kind, number);
+    status = -EPROTONOSUPPORT;
+  }
+  if (status != 0)
+    close(*file);
+  return status;
+}
+
+/* Looks at the heads: from which segment on is there all from a position? */
+static int find_first(struct hk_journal_reader *r, uint64_t from, char *why, size_t size)
+{
+  for (size_t i = 0; i < r->n; i++) {
+    struct hk_segment_head head;
+    uint64_t bytes;
+    int file;
+    const int status = read_head(r, r->numbers[i], &head, &file, &bytes, why, size);
+    if (status == -EPROTONOSUPPORT)
+      return status;
+    if (status != 0 && status != -EBADMSG) {
+      snprintf(why, size, "%s: %s", r->name, strerror(-status));
+      return status;
+    }
+    if (status == 0)
+      close(file);
+    if (status == 0 && head.begin < from && i > 0) { /* one that begins just there may follow records that move nothing */
+      r->next = i;
+      r->left = 0;
+    }
+    r->left += bytes;
+  }
+  return 0;
+}
+
+int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_place *place, uint64_t from,
+                    hk_journal_damage *damage, void *arg, char *why, size_t size)
+{
+  struct hk_journal_reader *r = calloc(1, sizeof *r);
+  if (!r)
+    return -ENOMEM;
+  *r = (struct hk_journal_reader){ .place = *place, .damage = damage, .arg = arg, .file = -1, .tail = UINT64_MAX };
+  r->window = malloc(WINDOW);
+  int status = r->window ? hk_disk_list(place->disk, place->folder, place->stem, place->suffix, &r->numbers, &r->n) : -ENOMEM;
+  if (status != 0)
+    snprintf(why, size, "%s files: %s", place->stem, strerror(-status));
+  else
+    status = find_first(r, from, why, size);
+  if (status != 0) {
+    hk_journal_read_close(r);
+    return status;
+  }
+  *out = r;
+  return 0;
+}
+
+/* The rest of the segment is left out. */
+static void leave_out(struct hk_journal_reader *r, uint64_t at, const char *why)
+{
+  const bool tail = r->next == r->n;
+  if (tail)
+    r->tail = at;
+  if (r->damage)
+    r->damage(r->arg, r->name, at, r->bytes - at, tail, why);
+  r->at = r->bytes;
+}
+
+/* Opens the next segment. 1; 0: there is none; or a negative errno. */
+static int open_next(struct hk_journal_reader *r)
+{
+  char why[256];
+  if (r->file >= 0)
+    close(r->file);
+  r->file = -1;
+  if (r->next == r->n)
+    return 0;
+  const uint64_t number = r->numbers[r->next++];
+  const int status = read_head(r, number, &r->head, &r->file, &r->bytes, why, sizeof why);
+  if (status == -EBADMSG) {
+    r->file = -1;
+    r->left -= r->bytes;
+    leave_out(r, 0, "its head is damaged");
+    return 1;
+  }
+  if (status != 0) {
+    r->file = -1;
+    return status;
+  }
+  r->left -= r->bytes < r->left ? r->bytes : r->left;
+  r->at = sizeof r->head;
+  r->window_at = r->window_to = 0;
+  return 1;
+}
+
+/* Has `size` bytes from r->at on in memory. NULL and *status = 0: the segment ends before. */
+static const uint8_t *look(struct hk_journal_reader *r, size_t size, int *status)
+{
+  *status = 0;
+  if (r->bytes - r->at < size)
+    return NULL;
+  if (r->at < r->window_at || r->at + size > r->window_to) {
+    const uint64_t rest = r->bytes - r->at;
+    const size_t some = rest < WINDOW ? (size_t)rest : WINDOW;
+    *status = hk_disk_read(r->place.disk, r->file, r->at, r->window, some);
+    if (*status != 0)
+      return NULL;
+    r->window_at = r->at;
+    r->window_to = r->at + some;
+  }
+  return r->window + (r->at - r->window_at);
+}
+
+/* 1: a record; 0: the segment has no more; or a negative errno. */
+static int next_here(struct hk_journal_reader *r, struct hk_record *out)
+{
+  struct hk_record_head head;
+  int status;
+  const uint8_t *bytes = look(r, sizeof head, &status);
+  if (!bytes) {
+    if (status == 0 && r->at < r->bytes)
+      leave_out(r, r->at, "it ends in the middle of a record");
+    return status;
+  }
+  memcpy(&head, bytes, sizeof head);
+  if (head.size > HK_RECORD_MAX || head.reserved != 0) {
+    leave_out(r, r->at, "there is no record");
+    return 0;
+  }
+  bytes = look(r, hk_record_bytes(head.size), &status);
+  if (!bytes) {
+    if (status == 0)
+      leave_out(r, r->at, "it ends in the middle of a record");
+    return status;
+  }
+  if (hk_record_checksum(&head, bytes + sizeof head, r->head.salt) != head.checksum) {
+    leave_out(r, r->at, "a checksum is wrong");
+    return 0;
+  }
+  *out = (struct hk_record){ head.type, head.count, head.position, head.size, bytes + sizeof head };
+  r->at += hk_record_bytes(head.size);
+  return 1;
+}
+
+int hk_journal_next(struct hk_journal_reader *r, struct hk_record *out)
+{
+  for (;;) {
+    int status = r->file >= 0 ? next_here(r, out) : 0;
+    if (status != 0)
+      return status;
+    status = open_next(r);
+    if (status <= 0)
+      return status;
+  }
+}
+
+uint32_t hk_journal_shards(const struct hk_journal_reader *r)
+{
+  return r->head.shards;
+}
+
+uint64_t hk_journal_left(const struct hk_journal_reader *r)
+{
+  return r->left + (r->file >= 0 ? r->bytes - r->at : 0);
+}
+
+int hk_journal_mend(struct hk_journal_reader *r)
+{
+  char name[HK_DISK_NAME_MAX];
+  if (r->n == 0 || r->tail == UINT64_MAX)
+    return 0;
+  hk_disk_name(name, r->place.stem, r->numbers[r->n - 1], r->place.suffix);
+  const int status = r->tail < HK_JOURNAL_HEADER ? hk_disk_remove(r->place.disk, r->place.folder, name)
+                                                 : hk_disk_cut(r->place.disk, r->place.folder, name, r->tail);
+  return status;
+}
+
+void hk_journal_read_close(struct hk_journal_reader *r)
+{
+  if (!r)
+    return;
+  if (r->file >= 0)
+    close(r->file);
+  free(r->numbers);
+  free(r->window);
+  free(r);
+}

@@ -1,0 +1,58 @@
+/* Records of a shard's journal: what their payloads hold; FORMAT.md has the bytes.
+ *
+ * The position of such a journal counts points that the shard has taken from chunks, since ever. */
+#ifndef HK_RECORDS_H
+#define HK_RECORDS_H
+
+#include "daemon/chunk.h"
+#include "daemon/durable/journal.h"
+#include "proto/message.h"
+
+enum hk_record_type {
+  HK_RECORD_POINTS = 1,   /* a chunk; its count is that of the points */
+  HK_RECORD_REGISTER = 2, /* a name became a sensor */
+  HK_RECORD_RETIRE = 3,   /* a sensor was forgotten: its slot is free */
+  HK_RECORD_FEED = 4,     /* a feed got a number */
+};
+
+/* As in the payload. */
+struct hk_record_mark {
+  uint32_t feed, reserved;
+  uint64_t upto;
+};
+
+/* The columns lie in the payload, aligned. */
+struct hk_record_points {
+  uint32_t n, n_marks;
+  const struct hk_record_mark *marks;
+  const int64_t *time;
+  const double *value;
+  const uint32_t *slot; /* within the shard */
+};
+
+/* REGISTER and RETIRE. `order` counts the two kinds over all shards: it is the order in which a reader of several journals does
+ * them. RETIRE has no strings. */
+struct hk_record_sensor {
+  uint64_t order;
+  uint32_t slot; /* the registry's */
+  uint8_t generation;
+  struct hk_string name, detector;
+};
+
+struct hk_record_feed {
+  uint32_t number;
+  struct hk_string name;
+};
+
+/* Appends what a chunk holds. 0 and the position behind it, or -ENOMEM. */
+int hk_record_chunk(struct hk_journal *journal, const struct hk_chunk *chunk, uint64_t *position);
+/* type: REGISTER or RETIRE. 0 or -ENOMEM. */
+int hk_record_sensor(struct hk_journal *journal, uint32_t type, const struct hk_record_sensor *sensor);
+int hk_record_feed(struct hk_journal *journal, const struct hk_record_feed *feed);
+
+/* What a payload holds, which stays where it is. 0, or -EBADMSG: its checksum is good, its layout is not. */
+int hk_record_points_read(const struct hk_record *record, struct hk_record_points *out);
+int hk_record_sensor_read(const struct hk_record *record, struct hk_record_sensor *out);
+int hk_record_feed_read(const struct hk_record *record, struct hk_record_feed *out);
+
+#endif

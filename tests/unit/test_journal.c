@@ -1,0 +1,508 @@
+/* Journals: what was committed is read back, whatever a crash, a failing disk or a bad byte has left. */
+#include "daemon/durable/journal.h"
+
+#include "daemon/durable/feeds.h"
+#include "daemon/durable/records.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Fails call number `at` (from 1) of all calls, or of one kind, with `error`. */
+struct trouble {
+  int kind; /* -1: any */
+  uint64_t at, calls;
+  int error;
+};
+
+static int fault(void *arg, enum hk_disk_call call)
+{
+  struct trouble *t = arg;
+  if (t->kind >= 0 && t->kind != (int)call)
+    return 0;
+  return ++t->calls == t->at ? t->error : 0;
+}
+
+struct world {
+  char path[64];
+  int folder;
+  struct trouble trouble;
+  struct hk_disk disk;
+  struct hk_journal_place place;
+};
+
+static void begin(struct world *w)
+{
+  *w = (struct world){ .path = "/tmp/test-journal-XXXXXX", .trouble = { .kind = -1 } };
+  assert_non_null(mkdtemp(w->path));
+  w->disk = (struct hk_disk){ fault, &w->trouble };
+  assert_int_equal(hk_disk_folder(&w->disk, AT_FDCWD, w->path, &w->folder), 0);
+  w->place = (struct hk_journal_place){ &w->disk, w->folder, "journal", "hkj", HK_JOURNAL_POINTS, 0, 1, 1 << 20 };
+}
+
+static void end(struct world *w)
+{
+  char command[128];
+  close(w->folder);
+  snprintf(command, sizeof command, "rm -r %s", w->path);
+  assert_int_equal(system(command), 0);
+}
+
+/* Record i has a payload of i % 50 * 7 bytes of value i, and counts 1. */
+static void append(struct hk_journal *j, uint64_t i)
+{
+  const size_t size = i % 50 * 7;
+  uint8_t *payload = hk_journal_begin(j, 7, size);
+  assert_non_null(payload);
+  memset(payload, (int)i, size);
+  assert_int_equal(hk_journal_end(j, 1), i + 1);
+}
+
+static void append_some(struct hk_journal *j, uint64_t first, uint64_t behind)
+{
+  for (uint64_t i = first; i < behind; i++)
+    append(j, i);
+}
+
+static int commit(struct hk_journal *j)
+{
+  return hk_journal_take(j) ? hk_journal_commit(j, NULL, NULL) : 0;
+}
+
+struct damages {
+  unsigned n, tails;
+  uint64_t bytes;
+};
+
+static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+{
+  struct damages *d = arg;
+  (void)file;
+  (void)at;
+  (void)why;
+  d->n++;
+  d->tails += tail;
+  d->bytes += bytes;
+}
+
+/* Reads all from a position on and looks whether each record is what append made of it, in order, repetitions aside. Returns how
+ * many there are from 0 on without a hole. */
+static uint64_t read_all(struct world *w, uint64_t from, struct damages *d, bool mend)
+{
+  struct hk_journal_reader *r;
+  struct hk_record record;
+  char why[256] = "";
+  uint64_t next = UINT64_MAX;
+  int status;
+  *d = (struct damages){ 0 };
+  if (hk_journal_read(&r, &w->place, from, on_damage, d, why, sizeof why) != 0)
+    fail_msg("%s", why);
+  while ((status = hk_journal_next(r, &record)) == 1) {
+    if (next == UINT64_MAX) {
+      assert_true(record.position <= from);
+      next = record.position;
+    }
+    if (record.position < next)
+      continue;
+    assert_int_equal(record.position, next);
+    assert_int_equal(record.type, 7);
+    assert_int_equal(record.size, next % 50 * 7);
+    assert_int_equal((uintptr_t)record.payload % 8, 0);
+    for (uint32_t i = 0; i < record.size; i++)
+      assert_int_equal(record.payload[i], (uint8_t)next);
+    next += record.count;
+  }
+  assert_int_equal(status, 0);
+  assert_int_equal(hk_journal_left(r), 0);
+  if (mend)
+    assert_int_equal(hk_journal_mend(r), 0);
+  hk_journal_read_close(r);
+  return next == UINT64_MAX ? 0 : next;
+}
+
+static void test_there_and_back(void **state)
+{
+  (void)state;
+  struct world w;
+  struct damages d;
+  struct hk_journal *j;
+  begin(&w);
+  assert_int_equal(read_all(&w, 0, &d, true), 0);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  assert_false(hk_journal_take(j));
+  assert_int_equal(hk_journal_waiting_since(j), 0);
+  append_some(j, 0, 100);
+  assert_int_not_equal(hk_journal_waiting_since(j), 0);
+  assert_int_equal(hk_journal_committed(j), 0);
+  assert_true(hk_journal_take(j));
+  append_some(j, 100, 150); /* while those are written */
+  assert_int_equal(hk_journal_commit(j, NULL, NULL), 0);
+  assert_int_equal(hk_journal_committed(j), 100);
+  assert_int_equal(hk_journal_position(j), 150);
+  assert_int_equal(read_all(&w, 0, &d, false), 100);
+  assert_int_equal(commit(j), 0);
+  append_some(j, 150, 160); /* not committed: lost */
+  hk_journal_free(j);
+  assert_int_equal(read_all(&w, 0, &d, false), 150);
+  assert_int_equal(d.n, 0);
+  assert_int_equal(hk_journal_new(&j, &w.place, 150), 0); /* after a restart */
+  append_some(j, 150, 400);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+  assert_int_equal(read_all(&w, 0, &d, false), 400);
+  assert_int_equal(d.n, 0);
+  end(&w);
+}
+
+/* Segments follow each other, and go when they are not needed any more. */
+static void test_segments(void **state)
+{
+  (void)state;
+  struct world w;
+  struct damages d;
+  struct hk_journal *j;
+  uint64_t *numbers, at = 0;
+  size_t n;
+  begin(&w);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  for (; at < 30000; at += 100) {
+    append_some(j, at, at + 100);
+    assert_int_equal(commit(j), 0);
+  }
+  assert_int_equal(hk_disk_list(&w.disk, w.folder, "journal", "hkj", &numbers, &n), 0);
+  free(numbers);
+  assert_in_range(n, 5, 8); /* of a MiB each */
+  assert_int_equal(hk_journal_begins(j), 0);
+  assert_int_equal(read_all(&w, 0, &d, false), at);
+  assert_int_equal(hk_journal_trim(j, 15000), 0);
+  assert_in_range(hk_journal_begins(j), 5000, 14999);
+  assert_int_equal(read_all(&w, 15000, &d, false), at);
+  assert_int_equal(read_all(&w, 20000, &d, false), at);
+  assert_int_equal(hk_journal_bound(j, 2 << 20), 0);
+  assert_true(hk_journal_bytes(j) <= 2 << 20);
+  assert_int_equal(hk_journal_trim(j, UINT64_MAX), 0); /* the last one stays */
+  assert_int_equal(hk_disk_list(&w.disk, w.folder, "journal", "hkj", &numbers, &n), 0);
+  free(numbers);
+  assert_int_equal(n, 1);
+  append_some(j, at, at + 1);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+  end(&w);
+}
+
+static uint64_t bytes_of(const struct world *w, const char *name)
+{
+  struct stat status;
+  assert_int_equal(fstatat(w->folder, name, &status, 0), 0);
+  return (uint64_t)status.st_size;
+}
+
+/* Every length that a crash can leave: whole records are read, the rest is told and cut, and the journal goes on. */
+static void test_torn(void **state)
+{
+  (void)state;
+  struct world w;
+  struct damages d;
+  struct hk_journal *j;
+  begin(&w);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  append_some(j, 0, 8);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+  const char *name = "journal-000000000001.hkj";
+  uint64_t last = 8;
+  for (uint64_t size = bytes_of(&w, name); size > 0; size--) {
+    const int file = openat(w.folder, name, O_WRONLY);
+    assert_int_equal(ftruncate(file, (off_t)size), 0);
+    close(file);
+    const uint64_t n = read_all(&w, 0, &d, false);
+    assert_true(n == last || n == last - 1);
+    assert_int_equal(d.n, d.tails);
+    last = n;
+  }
+  assert_int_equal(last, 0);
+  assert_int_equal(d.n, 1);
+  (void)read_all(&w, 0, &d, true); /* not even a head is left: it is removed */
+  assert_int_equal(faccessat(w.folder, name, F_OK, 0), -1);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  append_some(j, 0, 8);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+  const uint64_t whole = bytes_of(&w, name);
+  const int file = openat(w.folder, name, O_WRONLY | O_APPEND);
+  assert_int_equal(write(file, "rubbish", 7), 7);
+  close(file);
+  assert_int_equal(read_all(&w, 0, &d, true), 8);
+  assert_int_equal(d.tails, 1);
+  assert_int_equal(d.bytes, 7);
+  assert_int_equal(bytes_of(&w, name), whole);
+  assert_int_equal(read_all(&w, 0, &d, true), 8);
+  assert_int_equal(d.n, 0);
+  end(&w);
+}
+
+/* Every byte flipped: a record is left out or as it was, never another one. */
+static void test_flipped(void **state)
+{
+  (void)state;
+  struct world w;
+  struct hk_journal *j;
+  begin(&w);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  append_some(j, 0, 6);
+  assert_int_equal(commit(j), 0);
+  hk_journal_free(j);
+  const char *name = "journal-000000000001.hkj";
+  const uint64_t size = bytes_of(&w, name);
+  const int file = openat(w.folder, name, O_RDWR);
+  unsigned unseen = 0;
+  for (uint64_t i = 0; i < size; i++) {
+    struct hk_journal_reader *r;
+    struct damages d = { 0 };
+    struct hk_record record;
+    uint8_t byte;
+    char why[256];
+    assert_int_equal(pread(file, &byte, 1, (off_t)i), 1);
+    byte ^= 0x10;
+    assert_int_equal(pwrite(file, &byte, 1, (off_t)i), 1);
+    uint64_t n = 0;
+    const int status = hk_journal_read(&r, &w.place, 0, on_damage, &d, why, sizeof why);
+    assert_int_equal(status, 0);
+    while (hk_journal_next(r, &record) == 1) {
+      assert_int_equal(record.position, n);
+      assert_int_equal(record.size, n % 50 * 7);
+      for (uint32_t k = 0; k < record.size; k++)
+        assert_int_equal(record.payload[k], n);
+      n++;
+    }
+    hk_journal_read_close(r);
+    if (n == 6) { /* it was in what pads a payload */
+      assert_int_equal(d.n, 0);
+      unseen++;
+    } else {
+      assert_int_equal(d.n, 1);
+    }
+    byte ^= 0x10;
+    assert_int_equal(pwrite(file, &byte, 1, (off_t)i), 1);
+  }
+  assert_in_range(unseen, 1, 25);
+  close(file);
+  end(&w);
+}
+
+/* A bad record in the middle costs the rest of its segment, not those behind. */
+static void test_hole(void **state)
+{
+  (void)state;
+  struct world w;
+  struct hk_journal *j;
+  struct hk_journal_reader *r;
+  struct hk_record record;
+  struct damages d = { 0 };
+  char why[256];
+  begin(&w);
+  for (uint64_t i = 0; i < 30; i += 10) {
+    assert_int_equal(hk_journal_new(&j, &w.place, i), 0);
+    append_some(j, i, i + 10);
+    assert_int_equal(commit(j), 0);
+    hk_journal_free(j);
+  }
+  const int file = openat(w.folder, "journal-000000000002.hkj", O_RDWR);
+  assert_int_equal(pwrite(file, "x", 1, (off_t)bytes_of(&w, "journal-000000000002.hkj") - 9), 1);
+  close(file);
+  unsigned n = 0;
+  assert_int_equal(hk_journal_read(&r, &w.place, 0, on_damage, &d, why, sizeof why), 0);
+  while (hk_journal_next(r, &record) == 1)
+    n++;
+  hk_journal_read_close(r);
+  assert_int_equal(n, 29);
+  assert_int_equal(d.n, 1);
+  assert_int_equal(d.tails, 0);
+  w.place.kind = HK_JOURNAL_EVENTS;
+  assert_int_equal(hk_journal_read(&r, &w.place, 0, on_damage, &d, why, sizeof why), -EPROTONOSUPPORT);
+  assert_non_null(strstr(why, "kind 1"));
+  end(&w);
+}
+
+/* Every call fails once, at every place: the commit fails, the next one has everything all the same. */
+static void test_disk_fails(void **state)
+{
+  (void)state;
+  static const int errors[] = { ENOSPC, EIO };
+  for (uint64_t at = 1;; at++) {
+    struct world w;
+    struct damages d;
+    struct hk_journal *j;
+    unsigned failed = 0;
+    begin(&w);
+    assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+    w.trouble = (struct trouble){ -1, at, 0, errors[at % 2] };
+    for (uint64_t i = 0; i < 6000; i += 1000) {
+      append_some(j, i, i + 1000);
+      if (commit(j) != 0) {
+        failed++;
+        assert_int_equal(hk_journal_committed(j), i);
+        assert_int_not_equal(hk_journal_waiting_since(j), 0);
+      }
+    }
+    assert_int_equal(commit(j), 0);
+    assert_int_equal(commit(j), 0); /* what was appended while the one before failed */
+    assert_int_equal(hk_journal_committed(j), 6000);
+    const bool over = w.trouble.calls < at;
+    w.trouble = (struct trouble){ .kind = -1 };
+    hk_journal_free(j);
+    assert_int_equal(read_all(&w, 0, &d, false), 6000);
+    assert_int_equal(d.n, 0);
+    end(&w);
+    if (over) {
+      assert_true(at > 10);
+      assert_int_equal(failed, 0);
+      return;
+    }
+    assert_in_range(failed, 1, 1);
+  }
+}
+
+/* Without the disk the position goes on and nothing is held back; with it again there is a hole, and no more than that. */
+static void test_pause(void **state)
+{
+  (void)state;
+  struct world w;
+  struct hk_journal *j;
+  struct hk_journal_reader *r;
+  struct hk_record record;
+  char why[256];
+  begin(&w);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  append_some(j, 0, 10);
+  assert_int_equal(commit(j), 0);
+  append_some(j, 10, 20);
+  w.trouble = (struct trouble){ HK_DISK_WRITE, 1, 0, EIO };
+  assert_int_equal(commit(j), -EIO);
+  append_some(j, 20, 30);
+  hk_journal_pause(j);
+  assert_int_equal(hk_journal_committed(j), 30);
+  append_some(j, 30, 40);
+  assert_int_equal(hk_journal_committed(j), 40);
+  w.trouble.at = 0;
+  assert_int_equal(commit(j), 0); /* gives up what it has, or writes it */
+  assert_int_equal(hk_journal_waiting_since(j), 0);
+  assert_int_equal(hk_journal_resume(j), 40);
+  append_some(j, 40, 50);
+  assert_int_equal(hk_journal_committed(j), 40);
+  assert_int_equal(commit(j), 0);
+  assert_int_equal(hk_journal_committed(j), 50);
+  hk_journal_free(j);
+  assert_int_equal(hk_journal_read(&r, &w.place, 40, NULL, NULL, why, sizeof why), 0);
+  unsigned n = 0;
+  while (hk_journal_next(r, &record) == 1)
+    n += record.position >= 40;
+  assert_int_equal(n, 10);
+  hk_journal_read_close(r);
+  end(&w);
+}
+
+/* --- what a shard's records hold ------------------------------------------------------------------------------------- */
+
+static void on_points(void *arg, const struct hk_record *record)
+{
+  struct hk_record_points p;
+  (void)arg;
+  assert_int_equal(record->type, HK_RECORD_POINTS);
+  assert_int_equal(hk_record_points_read(record, &p), 0);
+  assert_int_equal(p.n, 3);
+  assert_int_equal(p.n_marks, 1);
+  assert_int_equal(p.marks[0].feed, 1);
+  assert_int_equal(p.marks[0].upto, 1003);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(p.slot[i], 7 + i);
+    assert_int_equal(p.time[i], 100 + i);
+    assert_true(p.value[i] == 0.5 * i);
+  }
+  for (uint32_t size = 0; size < record->size; size++) {
+    struct hk_record shorter = *record;
+    shorter.size = size;
+    assert_int_equal(hk_record_points_read(&shorter, &p), -EBADMSG);
+  }
+}
+
+static void on_sensor(void *arg, const struct hk_record *record)
+{
+  struct hk_record_sensor s;
+  struct hk_record_feed f;
+  (void)arg;
+  if (record->type == HK_RECORD_FEED) {
+    assert_int_equal(hk_record_feed_read(record, &f), 0);
+    assert_int_equal(f.number, 3);
+    assert_int_equal(f.name.length, 5);
+    assert_memory_equal(f.name.data, "plant", 5);
+    return;
+  }
+  assert_int_equal(hk_record_sensor_read(record, &s), 0);
+  assert_int_equal(s.order, 9);
+  assert_int_equal(s.slot, 0xabcdef);
+  assert_int_equal(s.generation, 200);
+  assert_int_equal(s.name.length, record->type == HK_RECORD_REGISTER ? 6 : 0);
+  assert_memory_equal(s.name.data, "pump 1", s.name.length);
+  for (uint32_t size = 0; size < record->size; size++) {
+    struct hk_record shorter = *record;
+    shorter.size = size;
+    assert_int_equal(hk_record_sensor_read(&shorter, &s), -EBADMSG);
+  }
+}
+
+static void test_records(void **state)
+{
+  (void)state;
+  struct world w;
+  struct hk_journal *j;
+  struct hk_feeds *feeds;
+  struct hk_feed *feed;
+  struct hk_source *source = hk_source_new();
+  struct hk_chunk *c = hk_chunk_new(0);
+  uint64_t turn, position;
+  begin(&w);
+  assert_int_equal(hk_feeds_new(&feeds, 1), 0);
+  assert_int_equal(hk_feeds_take(feeds, hk_string("plant"), NULL, &feed, &turn), 0);
+  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
+  for (uint32_t i = 0; i < 3; i++) {
+    hk_chunk_put(c, source, 7 + i, 100 + i, 0.5 * i);
+    assert_true(hk_chunk_mark(c, feed, 1001 + i));
+  }
+  assert_int_equal(hk_record_chunk(j, c, &position), 0);
+  assert_int_equal(position, 3);
+  assert_true(hk_journal_take(j));
+  assert_int_equal(hk_journal_commit(j, on_points, NULL), 0);
+  const struct hk_record_sensor sensor = { 9, 0xabcdef, 200, hk_string("pump 1"), hk_string("all") };
+  const struct hk_record_sensor gone = { 9, 0xabcdef, 200, hk_string(""), hk_string("") };
+  assert_int_equal(hk_record_sensor(j, HK_RECORD_REGISTER, &sensor), 0);
+  assert_int_equal(hk_record_sensor(j, HK_RECORD_RETIRE, &gone), 0);
+  assert_int_equal(hk_record_feed(j, &(struct hk_record_feed){ 3, hk_string("plant") }), 0);
+  assert_true(hk_journal_take(j));
+  assert_int_equal(hk_journal_commit(j, on_sensor, NULL), 0);
+  assert_int_equal(hk_journal_position(j), 3);
+  hk_source_done(source, 3);
+  hk_source_close(source);
+  hk_journal_free(j);
+  hk_feeds_free(feeds);
+  hk_chunk_free(c);
+  end(&w);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_segments), cmocka_unit_test(test_torn),
+    cmocka_unit_test(test_flipped),        cmocka_unit_test(test_hole),     cmocka_unit_test(test_disk_fails),
+    cmocka_unit_test(test_pause),          cmocka_unit_test(test_records),
+  };
+  return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}
