@@ -14,7 +14,7 @@
  *
  * Errors: 0 is done; a negative errno is passed on; a positive enum hk_refusal is for the caller to handle.
  *
- * Thread: one thread (the shard's) calls everything; `ready` is called from a thread of the backend. */
+ * Thread: one thread (the shard's) calls everything but what says otherwise; `ready` is called from a thread of the backend. */
 #ifndef HK_BACKEND_H
 #define HK_BACKEND_H
 
@@ -42,10 +42,22 @@ enum hk_batch_kind {
   /* No points: looks for silent sensors at `arrival`; events come back as notices, as many as there is room for (the next
    * sweep goes on where this one stopped). While it is in flight it names every slot. */
   HK_BATCH_SWEEP,
+  /* No points: copies n sensors, named by `slot`, each once, as they are behind all batches before this one, to `bulk`. What the
+   * work column then says of each is a struct hk_image; state_of makes its portable state. Slots that are not bound have none.
+   * Events, scores and states are not touched. A batch whose images do not fit is refused (-EINVAL). */
+  HK_BATCH_EXPORT,
 };
 
 /* Bytes a point of the work column. */
 #define HK_BATCH_WORK 24
+
+/* One sensor of an export: bytes at .. at + size - 1 of `bulk`, in the backend's own form. */
+struct hk_image {
+  uint64_t at;
+  uint32_t size;     /* 0: the slot was not bound when the batch was submitted */
+  uint32_t detector; /* number */
+  void *record;      /* the backend's own */
+};
 
 /* A batch: columns of n points and, once reaped, their results. Made by hk_batch_new; the caller owns it except between
  * submit and reap, when the backend does. */
@@ -62,7 +74,9 @@ struct hk_batch {
   float *score;            /* out: z in [0,1], NaN where none was due */
   uint8_t *state;          /* out: enum hk_state */
   struct hk_event *event;  /* out: n_events <= capacity, in order of index */
-  void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own */
+  void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own; export: n struct hk_image, out */
+  void *bulk;              /* export: memory of the backend's `alloc`, the caller's */
+  uint64_t bulk_size;      /* bytes */
   /* out: 0, or a negative errno: nothing was scored, and nothing else here is valid. -EINVAL, -ENOMEM: the batch was refused (it
    * is bad, see submit; there is no room for it), and the backend is well. Any other: the device failed, and goes on failing. */
   int status;
@@ -120,6 +134,11 @@ struct hk_backend_ops {
    * negative errno; the slot is bound already and the detector must be of the same window and gap. */
   int64_t (*export_)(struct hk_backend *b, uint32_t slot, void *state, size_t size);
   int (*import_)(struct hk_backend *b, uint32_t slot, const void *state, size_t size);
+  /* Of exports by batches. image_most: bytes that a sensor's image takes of `bulk` at most. state_of: the state of state.h that an
+   * image is, for a sensor of detector d; *size: in, of the image, out, of the state. It stands in the image, which may be changed
+   * for that, or in `room`, hk_state_most(d) bytes. Both know nothing but what they are given: any thread. */
+  uint64_t (*image_most)(const struct hk_detector *d);
+  const void *(*state_of)(void *image, const struct hk_detector *d, void *room, size_t *size);
   /* Memory for batch columns (pinned, for a device). NULL when there is none. `free` may wait for what is in flight. */
   void *(*alloc)(struct hk_backend *b, size_t bytes);
   void (*free)(struct hk_backend *b, void *memory);

@@ -168,13 +168,8 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
   }
 }
 
-static int64_t export_(struct hk_backend *b, uint32_t slot, void *state, size_t size)
+static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
-  struct hk_engine *e = (struct hk_engine *)b;
-  struct hk_sensor *sensor = hk_sensors_at(&e->sensors, slot);
-  if (!sensor)
-    return -ENOENT;
-  const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
   if (d->algorithm == HK_ALGORITHM_GRAPH)
     return hk_graph_export(sensor, d, hk_sensor_samples(sensor), state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
@@ -219,8 +214,10 @@ int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config,
     .submit = hk_engine_submit,
     .reap = hk_engine_reap,
     .wait = hk_engine_wait,
-    .export_ = export_,
+    .export_ = hk_engine_export,
     .import_ = import_,
+    .image_most = hk_engine_image_most,
+    .state_of = hk_engine_state_of,
     .alloc = hk_engine_alloc,
     .free = hk_engine_free,
     .close = hk_engine_close,
@@ -231,6 +228,7 @@ int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config,
     .worker_free = worker_free,
     .reset = reset,
     .run = run,
+    .export_ = export_,
   };
   return hk_engine_open(out, &ops, &kind, config, config->threads ? config->threads : cores(), error, size);
 }

@@ -1,6 +1,7 @@
 /* The road of a batch through a backend on the host: see engine.h. What can go wrong does so in submit (a bad batch, no place)
  * or in add (no memory); a batch that was taken always comes back with status 0. */
 #include "cpu/engine.h"
+#include "cpu/state.h"
 
 #include <assert.h>
 #include <cblas.h>
@@ -10,13 +11,48 @@
 #include <string.h>
 
 static_assert(sizeof(struct hk_chain) + 2 * sizeof(uint32_t) <= HK_BATCH_WORK, "the work column holds the chains");
+static_assert(sizeof(struct hk_image) <= HK_BATCH_WORK, "and the images");
 
-/* Pieces of a batch of points are its sensors; a sweep is one piece. */
+/* Images are states as state.h has them: they are made by the worker threads. */
+static void export_some(struct hk_engine *e, struct hk_batch *batch, uint32_t from, uint32_t to)
+{
+  struct hk_image *image = batch->work;
+  for (uint32_t i = from; i < to; i++) {
+    if (image[i].size == 0)
+      continue;
+    struct hk_sensor *sensor = image[i].record;
+    const int64_t size =
+        e->kind->export_(sensor, hk_sensor_detector(&e->sensors, sensor), (char *)batch->bulk + image[i].at, image[i].size);
+    image[i].size = (uint32_t)size; /* at most what was there */
+  }
+}
+
+/* Where each image is to stand. 0, or -EINVAL: there is no room for all. */
+static int plan_export(const struct hk_engine *e, struct hk_batch *batch)
+{
+  struct hk_image *image = batch->work;
+  uint64_t at = 0;
+  if (batch->n > batch->capacity)
+    return -EINVAL;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    struct hk_sensor *sensor = hk_sensors_at(&e->sensors, batch->slot[i]);
+    const uint64_t most = sensor ? hk_engine_image_most(hk_sensor_detector(&e->sensors, sensor)) : 0;
+    image[i] = (struct hk_image){ at, (uint32_t)most, sensor ? sensor->detector : 0, sensor };
+    at += most;
+    if (at > batch->bulk_size)
+      return -EINVAL;
+  }
+  return 0;
+}
+
+/* Pieces of a batch of points are its sensors, and of an export; a sweep is one piece. */
 static void run(void *owner, uint32_t worker, const struct hk_job *job, uint32_t from, uint32_t to)
 {
   struct hk_engine *e = owner;
   if (job->batch->kind == HK_BATCH_SWEEP)
     hk_sensors_sweep(&e->sensors, job->batch);
+  else if (job->batch->kind == HK_BATCH_EXPORT)
+    export_some(e, job->batch, from, to < job->batch->n ? to : job->batch->n);
   else
     e->kind->run(e->worker[worker], e->sensors.detectors, job->batch, job->chains.chain + from, job->chains.next,
                  to < job->chains.n ? to - from : job->chains.n - from);
@@ -26,7 +62,7 @@ static void finish(void *owner, const struct hk_job *job)
 {
   (void)owner;
   struct hk_batch *batch = job->batch;
-  if (batch->kind == HK_BATCH_SWEEP)
+  if (batch->kind != HK_BATCH_POINTS)
     return;
   batch->n_events = 0;
   for (uint32_t i = 0; i < batch->n; i++) {
@@ -170,7 +206,15 @@ int hk_engine_submit(struct hk_backend *b, struct hk_batch *batch)
     if (status < 0)
       return status;
   }
-  job.pieces = job.chains.n ? job.chains.n : 1; /* a sweep, or no points at all, passes through the queue like the others */
+  if (batch->kind == HK_BATCH_EXPORT) {
+    const int status = plan_export(e, batch);
+    if (status < 0)
+      return status;
+    job.pieces = batch->n;
+  } else {
+    job.pieces = job.chains.n;
+  }
+  job.pieces += job.pieces == 0; /* a sweep, or nothing at all, passes through the queue like the others */
   batch->status = 0;
   batch->n_events = 0;
   hk_queue_submit(e->queue, &job);
@@ -185,6 +229,26 @@ struct hk_batch *hk_engine_reap(struct hk_backend *b)
 void hk_engine_wait(struct hk_backend *b)
 {
   hk_queue_wait(((struct hk_engine *)b)->queue);
+}
+
+int64_t hk_engine_export(struct hk_backend *b, uint32_t slot, void *state, size_t size)
+{
+  struct hk_engine *e = (struct hk_engine *)b;
+  struct hk_sensor *sensor = hk_sensors_at(&e->sensors, slot);
+  return sensor ? e->kind->export_(sensor, hk_sensor_detector(&e->sensors, sensor), state, size) : -ENOENT;
+}
+
+uint64_t hk_engine_image_most(const struct hk_detector *d)
+{
+  return (hk_state_most(d) + 7) / 8 * 8;
+}
+
+const void *hk_engine_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
+{
+  (void)d;
+  (void)room;
+  (void)size;
+  return image;
 }
 
 void *hk_engine_alloc(struct hk_backend *b, size_t bytes)

@@ -27,6 +27,8 @@ struct hk_engine_kind {
    * from worker threads; no two calls at a time have a sensor in common. */
   void (*run)(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
               uint32_t *next, uint32_t n);
+  /* As export_ in struct hk_backend_ops, for a sensor. Called from worker threads too, as `run`. */
+  int64_t (*export_)(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size);
 };
 
 /* A backend on the host. Owner: whoever opened it. */
@@ -60,6 +62,9 @@ void hk_engine_remove(struct hk_backend *b, uint32_t slot);
 int hk_engine_submit(struct hk_backend *b, struct hk_batch *batch);
 struct hk_batch *hk_engine_reap(struct hk_backend *b);
 void hk_engine_wait(struct hk_backend *b);
+int64_t hk_engine_export(struct hk_backend *b, uint32_t slot, void *state, size_t size);
+uint64_t hk_engine_image_most(const struct hk_detector *d);
+const void *hk_engine_state_of(void *image, const struct hk_detector *d, void *room, size_t *size);
 void *hk_engine_alloc(struct hk_backend *b, size_t bytes);
 void hk_engine_free(struct hk_backend *b, void *memory);
 void hk_engine_close(struct hk_backend *b);

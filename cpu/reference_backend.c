@@ -123,13 +123,8 @@ static double widen(float x)
   return hk_sample_tag((double)x, bits & 1);
 }
 
-static int64_t export_(struct hk_backend *b, uint32_t slot, void *state, size_t size)
+static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
-  struct hk_engine *e = (struct hk_engine *)b;
-  struct hk_sensor *sensor = hk_sensors_at(&e->sensors, slot);
-  if (!sensor)
-    return -ENOENT;
-  const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
   const double *ring = hk_sensor_samples(sensor);
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
   for (uint32_t i = 0; i < sensor->window.count; i++)
@@ -178,8 +173,10 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
     .submit = hk_engine_submit,
     .reap = hk_engine_reap,
     .wait = hk_engine_wait,
-    .export_ = export_,
+    .export_ = hk_engine_export,
     .import_ = import_,
+    .image_most = hk_engine_image_most,
+    .state_of = hk_engine_state_of,
     .alloc = hk_engine_alloc,
     .free = hk_engine_free,
     .close = hk_engine_close,
@@ -190,6 +187,7 @@ int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *c
     .worker_free = worker_free,
     .reset = reset,
     .run = run,
+    .export_ = export_,
   };
   return hk_engine_open(out, &ops, &kind, config, 1, error, size);
 }

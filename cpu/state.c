@@ -1,6 +1,7 @@
 /* States as bytes: see state.h. The checksum finds damage; the checks after it keep a made-up state from harming anything
  * but its sensor's scores. */
 #include "cpu/state.h"
+#include "cpu/graph_state.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -71,6 +72,29 @@ const uint8_t *hk_state_take(const uint8_t *in, void *number, size_t size)
   return in + size;
 }
 
+/* One copy where this machine's order is little-endian. */
+uint8_t *hk_state_put_floats(uint8_t *out, const float *numbers, size_t n)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  memcpy(out, numbers, n * sizeof *numbers);
+#else
+  for (size_t i = 0; i < n; i++)
+    copy_number(out + i * sizeof *numbers, &numbers[i], sizeof *numbers);
+#endif
+  return out + n * sizeof *numbers;
+}
+
+const uint8_t *hk_state_take_floats(const uint8_t *in, float *numbers, size_t n)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+  memcpy(numbers, in, n * sizeof *numbers);
+#else
+  for (size_t i = 0; i < n; i++)
+    copy_number(&numbers[i], in + i * sizeof *numbers, sizeof *numbers);
+#endif
+  return in + n * sizeof *numbers;
+}
+
 static uint8_t *put_fields(uint8_t *out, const void *from, const struct field *field, size_t n)
 {
   for (size_t i = 0; i < n; i++)
@@ -114,6 +138,14 @@ size_t hk_state_size(const struct hk_detector *d, uint32_t count)
   return hk_state_head_size(count) + d->window * sizeof(float) + HK_STATE_CHECKSUM;
 }
 
+size_t hk_state_most(const struct hk_detector *d)
+{
+  const uint32_t span = hk_detector_span(d);
+  if (d->algorithm == HK_ALGORITHM_GRAPH)
+    return hk_state_head_size(span) + hk_graph_state_size(d, hk_graph_most(d)) + HK_STATE_CHECKSUM;
+  return hk_state_size(d, span);
+}
+
 uint8_t *hk_state_begin(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
                         const float *ring)
 {
@@ -124,11 +156,9 @@ uint8_t *hk_state_begin(void *out, const struct hk_detector *d, const struct hk_
   header_write(at, d);
   at = put_fields(at + HEADER, &w, window_fields, COUNT(window_fields));
   at = put_fields(at, alert, alert_fields, COUNT(alert_fields));
-  for (uint32_t i = 0, from = window->count == span ? window->head : 0; i < window->count; i++) {
-    at = hk_state_put(at, &ring[from], sizeof *ring);
-    from = from + 1 == span ? 0 : from + 1;
-  }
-  return at;
+  const uint32_t first = window->count == span ? window->head : 0; /* the oldest */
+  at = hk_state_put_floats(at, ring + first, window->count - first);
+  return hk_state_put_floats(at, ring, first);
 }
 
 void hk_state_seal(void *out, uint8_t *at)
@@ -141,9 +171,7 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
                     const float *ring, const float *feedback)
 {
   uint8_t *at = hk_state_begin(out, d, window, alert, ring);
-  for (uint32_t i = 0; i < d->window; i++)
-    at = hk_state_put(at, &feedback[i], sizeof *feedback);
-  hk_state_seal(out, at);
+  hk_state_seal(out, hk_state_put_floats(at, feedback, d->window));
 }
 
 /* Whether a window's numbers are ones that hk_window_take can leave behind. */
@@ -192,10 +220,9 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
   if (checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0) || !window_sound(window, d) || !alert_sound(alert, window))
     return -EINVAL;
   uint32_t filled = 0;
-  for (uint32_t i = 0; i < window->count; i++) {
-    at = hk_state_take(at, &ring[i], sizeof *ring);
+  at = hk_state_take_floats(at, ring, window->count);
+  for (uint32_t i = 0; i < window->count; i++)
     filled += hk_sample_filled(ring[i]);
-  }
   if (!all_finite(ring, window->count) || filled != window->filled)
     return -EINVAL;
   *rest = at;
@@ -214,10 +241,9 @@ int hk_state_read(const void *state, size_t size, const struct hk_detector *d, s
   if (hk_state_open(state, size, d, &w, &a, samples, &at, &rest) < 0 || rest != d->window * sizeof *numbers)
     return -EINVAL;
   double norm = 0;
-  for (uint32_t i = 0; i < d->window; i++) {
-    at = hk_state_take(at, &numbers[i], sizeof *numbers);
+  (void)hk_state_take_floats(at, numbers, d->window);
+  for (uint32_t i = 0; i < d->window; i++)
     norm += (double)numbers[i] * (double)numbers[i];
-  }
   if (!all_finite(numbers, d->window) || fabs(norm - 1) > 1e-3)
     return -EINVAL;
   memcpy(ring, samples, w.count * sizeof *ring);

@@ -21,8 +21,11 @@
 extern "C" {
 #endif
 
-/* Bytes of a state with `count` samples. */
+/* Bytes of a state with `count` samples; not of graphs. */
 size_t hk_state_size(const struct hk_detector *d, uint32_t count);
+
+/* Bytes of a state at most, whatever the algorithm. */
+size_t hk_state_most(const struct hk_detector *d);
 
 /* Writes hk_state_size(d, window->count) bytes. ring: as the window left it. */
 void hk_state_write(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
@@ -51,6 +54,9 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
 /* A number of 1, 2, 4 or 8 bytes, to or from little-endian. Returns what is behind it. */
 uint8_t *hk_state_put(uint8_t *out, const void *number, size_t size);
 const uint8_t *hk_state_take(const uint8_t *in, void *number, size_t size);
+/* n float32. */
+uint8_t *hk_state_put_floats(uint8_t *out, const float *numbers, size_t n);
+const uint8_t *hk_state_take_floats(const uint8_t *in, float *numbers, size_t n);
 
 #ifdef __cplusplus
 }

@@ -92,13 +92,18 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
   pthread_mutex_unlock(&c->lock);
   if (full)
     return HK_AGAIN;
-  const bool points = batch->kind == HK_BATCH_POINTS;
-  if (batch->backend != b || (!points && batch->kind != HK_BATCH_SWEEP) || (points && batch->n > batch->capacity))
+  const bool points = batch->kind == HK_BATCH_POINTS, sweep = batch->kind == HK_BATCH_SWEEP;
+  const bool images = batch->kind == HK_BATCH_EXPORT;
+  uint64_t bytes = 0;
+  if (batch->backend != b || !(points || sweep || images) || (!sweep && batch->n > batch->capacity))
     return -EINVAL; /* the device writes into the batch's own memory */
-  const bool larger = points && batch->capacity > c->road.room;
+  if (images && hk_records_plan(&c->road.records, batch, &bytes) != 0)
+    return -EINVAL;
+  const bool larger = (points && batch->capacity > c->road.room) || bytes > c->road.images_size;
   if (larger && busy && !c->lost)
     return HK_AGAIN;                                  /* room is made while no batch is on the device */
   const uint32_t place = c->submitted % c->in_flight; /* only this thread moves `submitted` */
+  c->road.places[place].images = bytes;
   struct flight *f = &c->flights[place];
   f->batch = batch;
   f->status = 0;
@@ -108,7 +113,8 @@ static int backend_submit(struct hk_backend *b, struct hk_batch *batch)
     memcpy(f->failure, c->loss, TEXT);
   } else {
     if (larger)
-      f->status = hk_road_room(&c->road, batch->capacity, f->failure, TEXT);
+      f->status = points ? hk_road_room(&c->road, batch->capacity, f->failure, TEXT)
+                         : hk_road_images(&c->road, batch->bulk_size, f->failure, TEXT);
     if (!f->status)
       f->status = hk_road_ready(&c->road, f->failure, TEXT);
     if (!f->status) {
@@ -317,13 +323,18 @@ static void *backend_alloc(struct hk_backend *b, size_t bytes)
   return NULL;
 }
 
+static bool in_use(const struct hk_batch *batch, const void *memory)
+{
+  return batch->time == memory || (batch->kind == HK_BATCH_EXPORT && batch->bulk == memory);
+}
+
 static void backend_free(struct hk_backend *b, void *memory)
 {
   struct cuda_backend *c = enter(b);
   pthread_mutex_lock(&c->lock);
   const bool well = calm(c); /* giving pinned memory back waits for the device */
   for (uint64_t i = c->finished; !well && i < c->submitted; i++)
-    c->hung = c->hung || c->flights[i % c->in_flight].batch->time == memory; /* the caller has given the device up */
+    c->hung = c->hung || in_use(c->flights[i % c->in_flight].batch, memory); /* the caller has given the device up */
   pthread_mutex_unlock(&c->lock);
   if (well)
     (void)cudaFreeHost(memory); /* fails only when the device is lost, and then the process has lost the memory too */
@@ -343,6 +354,8 @@ static const struct hk_backend_ops operations = {
   .wait = backend_wait,
   .export_ = backend_export,
   .import_ = backend_import,
+  .image_most = hk_records_image_most,
+  .state_of = hk_records_state_of,
   .alloc = backend_alloc,
   .free = backend_free,
   .close = backend_close,

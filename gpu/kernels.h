@@ -211,8 +211,9 @@ int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, 
 int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
                   void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns);
 
-/* Copies n records of `bytes` each, side by side, to `to`. The list of records and `to` lie in pinned memory of the host. */
-int hk_cuda_fetch(struct CUstream_st *stream, struct hk_cuda_record *const *records, uint32_t n, uint32_t bytes, void *to);
+/* Copies records as they are to where their images stand, from `to` on; those of size 0 are left out. images: pinned memory of the
+ * host; to: on the device, or pinned too. */
+int hk_cuda_fetch(struct CUstream_st *stream, const struct hk_image *images, uint32_t n, void *to);
 
 #ifdef __cplusplus
 }

@@ -80,7 +80,7 @@ int hk_records_open(struct hk_records *r, char *error, size_t size)
   if (!failed)
     failed = (cudaError_t)hk_commands_open(&r->commands);
   if (!failed)
-    failed = cudaMallocHost((void **)&r->fetched.memory, FETCH_MOST * sizeof(struct hk_cuda_record *) + FETCH_BYTES);
+    failed = cudaMallocHost((void **)&r->fetched.memory, FETCH_MOST * sizeof(struct hk_image) + FETCH_BYTES);
   if (!failed)
     failed = cudaEventCreateWithFlags(&r->fetched.done, cudaEventDisableTiming);
   if (!failed)
@@ -329,18 +329,18 @@ static cudaError_t records_fetch(struct hk_records *r, uint32_t slot)
   struct hk_cuda_fetched *f = &r->fetched;
   const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(&r->detectors[r->slots[slot].detector]);
   const uint32_t fit = FETCH_BYTES / bytes < FETCH_MOST ? FETCH_BYTES / bytes : FETCH_MOST, most = slot == f->next ? fit : 1;
-  struct hk_cuda_record **list = (struct hk_cuda_record **)f->memory;
+  struct hk_image *list = (struct hk_image *)f->memory;
   uint32_t n = 0;
   for (; n < most && slot + n < r->max; n++) {
     const struct hk_cuda_slot *entry = hk_records_at(r, slot + n);
     if (!entry || entry->detector != r->slots[slot].detector)
       break;
-    list[n] = entry->record;
+    list[n] = (struct hk_image){ (uint64_t)n * bytes, bytes, entry->detector, entry->record };
   }
   f->n = 0;
   int failed = hk_commands_send(&r->commands);
   if (!failed)
-    failed = hk_cuda_fetch(r->stream, list, n, bytes, list + FETCH_MOST);
+    failed = hk_cuda_fetch(r->stream, list, n, list + FETCH_MOST);
   if (!failed)
     failed = (int)cudaEventRecord(f->done, r->stream);
   if (!failed)
@@ -350,6 +350,37 @@ static cudaError_t records_fetch(struct hk_records *r, uint32_t slot)
     f->n = n;
   }
   return (cudaError_t)failed;
+}
+
+uint64_t hk_records_image_most(const struct hk_detector *d)
+{
+  return hk_cuda_record_bytes(d);
+}
+
+int hk_records_plan(const struct hk_records *r, struct hk_batch *batch, uint64_t *bytes)
+{
+  struct hk_image *image = batch->work;
+  *bytes = 0;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    const struct hk_cuda_slot *entry = hk_records_at(r, batch->slot[i]);
+    const uint64_t size = entry ? hk_cuda_record_bytes(&r->detectors[entry->detector]) : 0;
+    image[i] = entry ? (struct hk_image){ *bytes, (uint32_t)size, entry->detector, entry->record } : (struct hk_image){ 0 };
+    *bytes += size;
+    if (*bytes > batch->bulk_size)
+      return -EINVAL;
+  }
+  return 0;
+}
+
+/* The device makes the feedback vector with the first score: what stands there before is nothing. */
+const void *hk_records_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
+{
+  struct hk_cuda_record *record = image;
+  if (!record->window.started || record->anew)
+    hk_feedback_reset(hk_cuda_feedback(record), record->window.seed, d->window);
+  hk_state_write(room, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  *size = hk_state_size(d, record->window.count);
+  return room;
 }
 
 int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size_t size, char *error, size_t error_size)
@@ -367,14 +398,11 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
     }
   }
   f->next = slot + 1;
-  unsigned char *at = f->memory + FETCH_MOST * sizeof(struct hk_cuda_record *);
+  unsigned char *at = f->memory + FETCH_MOST * sizeof(struct hk_image);
   struct hk_cuda_record *record = (struct hk_cuda_record *)(at + (slot - f->first) * hk_cuda_record_bytes(d));
-  const size_t bytes = hk_state_size(d, record->window.count);
-  if (bytes > size)
-    return (int64_t)bytes;
-  if (!record->window.started || record->anew) /* the device makes the feedback vector with the first score */
-    hk_feedback_reset(hk_cuda_feedback(record), record->window.seed, d->window);
-  hk_state_write(state, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
+  size_t bytes = hk_state_size(d, record->window.count);
+  if (bytes <= size)
+    (void)hk_records_state_of(record, d, state, &bytes);
   return (int64_t)bytes;
 }
 

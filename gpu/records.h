@@ -30,7 +30,7 @@ struct hk_cuda_pool;
 
 /* Records fetched for exports: those of slots that follow each other, since that is how a snapshot asks for them. */
 struct hk_cuda_fetched {
-  unsigned char *memory; /* pinned: the list of records, then the records */
+  unsigned char *memory; /* pinned: the list of images, then the images */
   struct CUevent_st *done;
   uint32_t first, n; /* slots first .. first + n - 1 are there and up to date */
   uint32_t next;     /* the slot after the one last asked for */
@@ -83,6 +83,12 @@ uint32_t hk_records_list(const struct hk_records *r, uint32_t detector);
 /* Gives every active detector a list with room for all its tasks in a batch of at most `room` points, and sends all commands.
  * Returns for how many tasks there must be room in all, or a negative cudaError_t. */
 int64_t hk_records_lists(struct hk_records *r, uint32_t room);
+
+/* Where each image of an export is to stand. 0, or -EINVAL: there is no room for all. *bytes: that they take together. */
+int hk_records_plan(const struct hk_records *r, struct hk_batch *batch, uint64_t *bytes);
+/* As in struct hk_backend_ops: an image is a record. */
+uint64_t hk_records_image_most(const struct hk_detector *d);
+const void *hk_records_state_of(void *image, const struct hk_detector *d, void *room, size_t *size);
 
 /* Forgets what was fetched: batches are about to change records. */
 void hk_records_touch(struct hk_records *r);

@@ -70,6 +70,17 @@ int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size)
   return failed == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
 }
 
+int hk_road_images(struct hk_road *r, uint64_t bytes, char *error, size_t size)
+{
+  (void)cudaFree(r->images);
+  r->images = NULL;
+  r->images_size = 0;
+  const cudaError_t failed = cudaMalloc((void **)&r->images, bytes);
+  if (!failed)
+    r->images_size = bytes;
+  return hk_cuda_refuse((int)failed, "memory for an export", error, size);
+}
+
 /* Batches in flight may use the old tasks: memory is taken and given back in the order of the stream. */
 int hk_road_ready(struct hk_road *r, char *error, size_t size)
 {
@@ -301,6 +312,26 @@ static cudaError_t launch_sweep(struct hk_road *r, const struct hk_road_place *p
   return failed;
 }
 
+/* Packs the images on `main`, between the batches before and after, and copies them down next to whatever follows; the next
+ * export waits for that copy. */
+static cudaError_t launch_export(const struct hk_road *r, const struct hk_road_place *p)
+{
+  if (p->images == 0)
+    return cudaSuccess;
+  const cudaError_t failed = cudaStreamWaitEvent(r->main, r->images_free, 0);
+  return failed ? failed : (cudaError_t)hk_cuda_fetch(r->main, p->batch->work, p->batch->n, r->images);
+}
+
+static cudaError_t copy_images_down(const struct hk_road *r, const struct hk_road_place *p)
+{
+  cudaError_t failed = cudaEventRecord(p->scored, r->main);
+  if (!failed)
+    failed = cudaStreamWaitEvent(r->down, p->scored, 0);
+  if (!failed && p->images > 0)
+    failed = cudaMemcpyAsync(p->batch->bulk, r->images, p->images, cudaMemcpyDeviceToHost, r->down);
+  return failed ? failed : cudaEventRecord(r->images_free, r->down);
+}
+
 /* The end of a batch that has no scores. */
 static cudaError_t launch_end(const struct hk_road *r, const struct hk_road_place *p)
 {
@@ -310,16 +341,22 @@ static cudaError_t launch_end(const struct hk_road *r, const struct hk_road_plac
 
 int hk_road_launch(struct hk_road *r, struct hk_road_place *p, struct hk_batch *batch, uint64_t number)
 {
-  const bool points = batch->kind == HK_BATCH_POINTS;
+  const bool points = batch->kind == HK_BATCH_POINTS, images = batch->kind == HK_BATCH_EXPORT;
+  cudaError_t failed = cudaSuccess;
   p->batch = batch;
   p->number = number;
-  p->small = !points || batch->n <= SMALL;
+  p->small = !images && (!points || batch->n <= SMALL);
   hk_records_touch(&r->records);
-  cudaError_t failed = !points ? launch_sweep(r, p) : batch->n > 0 ? launch_points(r, p) : cudaSuccess;
+  if (images)
+    failed = launch_export(r, p);
+  else if (!points)
+    failed = launch_sweep(r, p);
+  else if (batch->n > 0)
+    failed = launch_points(r, p);
   if (!failed && (!points || batch->n == 0))
     failed = launch_end(r, p);
   if (!failed && !p->small)
-    failed = copy_down(r, p);
+    failed = images ? copy_images_down(r, p) : copy_down(r, p);
   if (!failed && !p->small)
     failed = cudaEventRecord(p->finished, r->down);
   return (int)failed;
@@ -361,6 +398,8 @@ static cudaError_t streams_make(struct hk_road *r)
 {
   cudaStream_t *const streams[] = { &r->main, &r->up, &r->down };
   cudaError_t failed = cudaEventCreateWithFlags(&r->fork, cudaEventDisableTiming);
+  if (!failed)
+    failed = cudaEventCreateWithFlags(&r->images_free, cudaEventDisableTiming);
   for (uint32_t i = 0; i < 3 && !failed; i++)
     failed = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
   for (uint32_t i = 0; i < HK_ROAD_SIDES && !failed; i++) {
@@ -512,6 +551,8 @@ void hk_road_close(struct hk_road *r)
     event_free(r->joined[i]);
     stream_free(r->side[i]);
   }
+  (void)cudaFree(r->images);
+  event_free(r->images_free);
   event_free(r->fork);
   stream_free(r->main);
   stream_free(r->up);

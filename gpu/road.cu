@@ -213,11 +213,11 @@ __global__ void hk_sweep_kernel(const struct hk_detector d, const struct hk_cuda
 }
 
 /* A warp to a record. */
-__global__ void hk_fetch_kernel(struct hk_cuda_record *const *records, uint32_t n, uint32_t bytes, unsigned char *to)
+__global__ void hk_fetch_kernel(const struct hk_image *images, uint32_t n, unsigned char *to)
 {
   const uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / HK_WARP;
   if (i < n)
-    hk_copy(to + (size_t)i * bytes, records[i], bytes);
+    hk_copy(to + images[i].at, images[i].record, images[i].size);
 }
 
 static uint32_t hk_blocks(uint64_t threads)
@@ -274,8 +274,8 @@ int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const
   return (int)cudaGetLastError();
 }
 
-int hk_cuda_fetch(struct CUstream_st *stream, struct hk_cuda_record *const *records, uint32_t n, uint32_t bytes, void *to)
+int hk_cuda_fetch(struct CUstream_st *stream, const struct hk_image *images, uint32_t n, void *to)
 {
-  hk_fetch_kernel<<<hk_blocks((uint64_t)n * HK_WARP), HK_THREADS, 0, stream>>>(records, n, bytes, (unsigned char *)to);
+  hk_fetch_kernel<<<hk_blocks((uint64_t)n * HK_WARP), HK_THREADS, 0, stream>>>(images, n, (unsigned char *)to);
   return (int)cudaGetLastError();
 }

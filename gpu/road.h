@@ -21,6 +21,7 @@
 /* A batch's place on the device. */
 struct hk_road_place {
   struct hk_batch *batch;                    /* set by hk_road_launch */
+  uint64_t images;                           /* bytes of an export; set by the caller of that */
   uint64_t number;                           /* of the batch, from 1 */
   bool small;                                /* nothing is copied: kernels read and write the batch's own memory */
   uint64_t *answer;                          /* pinned; see hk_cuda_answer */
@@ -47,6 +48,9 @@ struct hk_road {
   struct CUevent_st *fork, *joined[HK_ROAD_SIDES];
   struct hk_cuda_work work;
   uint32_t room;              /* points of a batch that there is memory for */
+  unsigned char *images;      /* of the export under way */
+  uint64_t images_size;       /* bytes */
+  struct CUevent_st *images_free; /* they have been copied down */
   uint64_t tasks;             /* that there is memory for */
   struct hk_road_part *parts; /* of a batch: one for each family */
   struct hk_road_place *places;
@@ -65,6 +69,9 @@ int hk_road_define(struct hk_road *r, const struct hk_definition *definitions, u
 /* Makes room for batches of so many points; no batch is on the device. 0, or a negative errno with a message: there is room for
  * none now. */
 int hk_road_room(struct hk_road *r, uint32_t points, char *error, size_t size);
+
+/* Makes room for exports of so many bytes; no batch is on the device. 0, or a negative errno with a message. */
+int hk_road_images(struct hk_road *r, uint64_t bytes, char *error, size_t size);
 
 /* Tells the device which sensors came and went, and makes room for the tasks of all. 0; -ENOMEM with a message: nothing is lost,
  * but no batch can be launched now; any other negative errno with a message. */

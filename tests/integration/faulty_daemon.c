@@ -15,6 +15,7 @@
  * sensor after N. The memory limit of the
  * configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of which only that with the
  * number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
+#include "cpu/engine.h"
 #include "daemon/program.h"
 
 #include <errno.h>
@@ -261,6 +262,8 @@ static int faulty_open(struct hk_backend **out, const struct hk_backend_config *
     .wait = faulty_wait,
     .export_ = faulty_export,
     .import_ = faulty_import,
+    .image_most = hk_engine_image_most,
+    .state_of = hk_engine_state_of,
     .alloc = faulty_alloc,
     .free = faulty_free,
     .close = faulty_close,
