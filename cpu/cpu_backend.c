@@ -67,8 +67,8 @@ static float *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    hk_graph_reset(&v);
+    struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    hk_graph_reset(&v, false);
     return;
   }
   hk_feedback_reset(feedback_of(sensor, d), sensor->window.seed, d->window);
@@ -170,8 +170,10 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
 
 static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
-  if (d->algorithm == HK_ALGORITHM_GRAPH)
-    return hk_graph_export(sensor, d, hk_sensor_samples(sensor), state, size);
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    return hk_graph_export(&sensor->window, &sensor->alert, &v, hk_sensor_samples(sensor), state, size);
+  }
   const size_t bytes = hk_state_size(d, sensor->window.count);
   if (bytes <= size)
     hk_state_write(state, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
@@ -187,7 +189,8 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
   if (d->algorithm == HK_ALGORITHM_GRAPH) {
     float ring[HK_SPAN_MAX];
-    const int status = hk_graph_import(sensor, d, ring, state, size);
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    const int status = hk_graph_import(&sensor->window, &sensor->alert, &v, ring, state, size);
     if (status == 0)
       memcpy(hk_sensor_samples(sensor), ring, sensor->window.count * sizeof *ring);
     return status;

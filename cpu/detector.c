@@ -157,13 +157,12 @@ static int set_alert(struct hk_detector *d, const char *value, char *error, size
   return 0;
 }
 
-/* The preset is kept in `unused` of a draft until finish. */
 int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char *value, char *error, size_t size)
 {
   struct hk_detector *d = &draft->detector;
   uint8_t *const word_field[] = {
     [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
-    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &d->unused, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &draft->preset, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   uint32_t *const whole_field[KEYS] = {
     [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
@@ -184,7 +183,9 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
     return fail(error, size, "%s: given twice%s%s", key, "", "");
   int status;
   double number = 0;
-  if (k <= KEY_REORTHOGONALISE)
+  if (k == KEY_WINDOW && strcmp(value, "auto") == 0)
+    status = 0;
+  else if (k <= KEY_REORTHOGONALISE)
     status = set_word(word_field[k], k, value, error, size);
   else if (whole_field[k])
     status = set_number(&number, k, value, true, error, size);
@@ -198,6 +199,8 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
     status = set_number(&number, k, value, false, error, size);
   if (status < 0)
     return status;
+  if (k == KEY_WINDOW)
+    d->search = number == 0; /* auto: finish says how wide it may be */
   if (whole_field[k])
     *whole_field[k] = (uint32_t)number;
   if (real_field[k]) {
@@ -239,16 +242,17 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
     if (draft->given & not_of_graph & 1u << k)
       return fail(error, size, "%s: says nothing of %s, leave it out%s", keys[k].name, "algorithm = graph", "");
   }
-  if (d.unused != PRESET_DEFAULT)
-    return fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset", words[KEY_PRESET][d.unused],
+  if (draft->preset != PRESET_DEFAULT)
+    return fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset", words[KEY_PRESET][draft->preset],
                 "algorithm = graph");
-  d.unused = 0;
   DEFAULT(KEY_FILL, fill, HK_FILL_HOLD);
-  DEFAULT(KEY_WINDOW, window, 20);
+  DEFAULT(KEY_WINDOW, search, 1);
   DEFAULT(KEY_RESIDENT, resident, larger(1500, smaller(15 * d.window, HK_RESIDENT_MAX)));
+  if (d.search)
+    d.window = d.resident / HK_GRAPH_WINDOWS; /* the widest that may be found */
   DEFAULT(KEY_NEIGHBOURS, neighbours, 3);
   DEFAULT(KEY_LEVEL, level, 0);
-  DEFAULT(KEY_STRIDE, stride, larger(1, d.window / 4));
+  DEFAULT(KEY_STRIDE, stride, d.search ? 0 : d.window / 4);
   DEFAULT(KEY_MAX_FILL, max_fill, 3);
   DEFAULT(KEY_HOLD, hold, 1);
   DEFAULT(KEY_COOLDOWN, cooldown, 0);
@@ -291,9 +295,10 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
       return fail(error, size, "%s: a key of %s alone%s", keys[k].name, "algorithm = graph", "");
   }
   struct hk_detector d = draft->detector;
-  const enum preset preset = d.unused;
+  const enum preset preset = draft->preset;
   const bool paper = preset == PRESET_PAPER, precise = preset == PRESET_PRECISE;
-  d.unused = 0;
+  if (d.search)
+    return fail(error, size, "%s = %s: a window is found for %s alone, give a number", "window", "auto", "algorithm = graph");
   DEFAULT(KEY_ALGORITHM, algorithm, HK_ALGORITHM_IKA);
   DEFAULT(KEY_PRESENT, present, paper ? HK_PRESENT_POWER : HK_PRESENT_RITZ);
   DEFAULT(KEY_OPERATOR, operator_, HK_OPERATOR_HANKEL);

@@ -55,13 +55,13 @@ struct hk_detector {
   uint8_t fill;            /* enum hk_fill: how missing samples are made up */
   uint8_t alert;           /* enum hk_alert_mode */
   uint8_t reorthogonalise; /* 1: full re-orthogonalisation in every Lanczos step; 0 in preset paper */
-  uint8_t unused;
+  uint8_t search;          /* graph: 1: the window is found from the data, at most `window` */
   uint32_t window;   /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
   uint32_t gap;      /* g, samples; 1..HK_GAP_MAX */
   uint32_t rank;     /* r; 1..HK_RANK_MAX and at most w - 1 */
   uint32_t krylov;   /* k, Lanczos steps on the past; rank + 1..min(HK_KRYLOV_MAX, w) */
   uint32_t products; /* Hankel products spent on mu; 1..HK_PRODUCTS_MAX; power and gram need an even number */
-  uint32_t stride;   /* a score every so many samples; 1..HK_STRIDE_MAX */
+  uint32_t stride;   /* a score every so many samples; 1..HK_STRIDE_MAX; 0: a quarter of the window that was found */
   uint32_t max_fill; /* longest hole that is filled, samples; 0..HK_FILL_MAX */
   uint32_t hold;     /* consecutive scores over the threshold before an alert is raised; >= 1 */
   uint32_t cooldown; /* samples after an alert is cleared in which none is raised; 0..span */
@@ -84,8 +84,9 @@ struct hk_detector {
 struct hk_detector_draft {
   struct hk_detector detector;
   uint32_t given; /* bit i: key i of the table in detector.c was given */
+  uint8_t preset; /* of the presets there */
 };
-#define HK_DETECTOR_DRAFT_NULL { { 0 }, 0 }
+#define HK_DETECTOR_DRAFT_NULL { { 0 }, 0, 0 }
 
 /* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
  * be filled in at once. */

@@ -5,6 +5,7 @@
  * what the two nodes have. Few comparisons succeed (some twenty of fifteen hundred in steady state), and those leave the vectors.
  * Every number goes through the same operations whatever place it has, so that neither the wrap of the columns nor a state that
  * was taken somewhere else shows in a result. */
+#include "cpu/graph_split.h"
 #include "cpu/lanes.h"
 
 typedef float loose __attribute__((vector_size(4 * HK_LANES), aligned(4))); /* a vector at any address */
@@ -92,7 +93,7 @@ static void link_nodes(const struct hk_graph_view *v, const struct hk_graph_node
   };
   for (int l = 0; l < HK_LANES; l++)
     p.lanes[l] = l;
-  const uint32_t oldest = hk_graph_place(v, g->live - 1), latest = hk_graph_place(v, hk_graph_exclusion(v->detector));
+  const uint32_t oldest = hk_graph_place(v, g->live - 1), latest = hk_graph_place(v, hk_graph_exclusion(v));
   const uint32_t product = v->most - g->live, middle = oldest <= latest ? latest + 1 : v->room;
   if (v->mean) {
     run(v, &p, oldest, middle, product, true);
@@ -105,7 +106,7 @@ static void link_nodes(const struct hk_graph_view *v, const struct hk_graph_node
   }
 }
 
-void graph_add(const struct hk_graph_view *v, struct hk_graph_samples *s)
+void graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s)
 {
   hk_graph_add(v, s, link_nodes);
 }
@@ -120,7 +121,7 @@ ALWAYS_INLINE vec f1_of(vec left, vec right, vec all)
 /* As hk_graph_profile: float32 says which few splits may be the best, and double which of them is. */
 struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *counts)
 {
-  const uint32_t m = v->graph->live, from = hk_graph_shortest(v->detector), to = m - from;
+  const uint32_t m = v->graph->live, from = hk_graph_shortest(v), to = m - from;
   hk_graph_count(v, counts);
   vec best = every(-1);
   mask lanes;

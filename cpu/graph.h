@@ -3,11 +3,16 @@
  * A node is a subsequence of w samples. All that are resident since the last change are linked with their nearest neighbours,
  * and where hardly a link crosses an instant, the sensor changed there. The window (window.h) takes a point; then
  *
- *   hk_graph_take -> a node for each sample that came -> hk_graph_profile, when a score is due -> hk_graph_cut, on a change
+ *   hk_graph_take -> a node for each sample that came -> hk_graph_profile (graph_split.h), when a score is due -> hk_graph_cut,
+ *   on a change
  *
- * hk_graph_take calls the backend's own way of adding a node, `add`: the rest is written once, for every backend, in hk_real
- * (see window.h). Cannot fail: samples that are all alike give similarities of 0, and what float32 cannot hold is kept from it
- * by a power of two on the lag products.
+ * hk_graph_take calls the backend's own way of adding a node, `add`. A backend with many lanes to a sensor puts the same steps
+ * together its own way: hk_graph_accept, hk_graph_enter, hk_graph_step. All of it is in hk_real (see window.h). Cannot fail:
+ * samples that are all alike give similarities of 0, and what float32 cannot hold is kept from it by a power of two on the lag
+ * products.
+ *
+ * w is the detector's, or (window = auto) found from the sensor's own samples once there are enough of them: graph_window.h. Then
+ * the nodes of all samples that are kept are added at once, as if w had been known all along.
  *
  * Node i lives at place i mod room of every column; i itself is known modulo 2^16 as its name, which tells nodes that can meet
  * apart: a neighbour is at most 2 * most nodes old.
@@ -16,15 +21,13 @@
 #ifndef HK_GRAPH_H
 #define HK_GRAPH_H
 
-#include "cpu/window.h"
+#include "cpu/graph_window.h"
 
 #include <stdlib.h>
 
 #define HK_GRAPH_LANES 16     /* columns are made of whole vectors of so many numbers */
 #define HK_GRAPH_SPREAD 0.2   /* weight of the spreads in the similarity */
 #define HK_GRAPH_FLOOR 1e-3   /* least spread of a node, in running spreads */
-#define HK_GRAPH_THRESHOLD 16 /* statistic that scores 1/2 at w = 10, and how that grows with the window */
-#define HK_GRAPH_GROWTH 0.15
 #define HK_GRAPH_WORN 256 /* products are made anew when a node's spread is so many times below the largest that went in */
 #define HK_GRAPH_DRIFT 20 /* and when the running spread has left their scale by so many powers of two */
 
@@ -38,14 +41,16 @@ struct hk_graph {
   uint32_t hop;      /* nodes since a score was last due */
   uint32_t renewed;  /* lag whose product was last made anew in turn */
   int32_t exponent;  /* products are kept times 2^(-2 exponent) */
+  uint32_t window;   /* w; 0: not found yet */
   uint16_t name;     /* of the newest */
-  uint16_t unused[3];
+  uint16_t unused;
 };
 
 /* A graph and its columns, as they lie in memory. Column q of several begins at q * room. */
 struct hk_graph_view {
   struct hk_graph *graph;
   const struct hk_detector *detector;
+  uint32_t window;     /* w; 0: not found yet */
   uint32_t most;       /* nodes that may live */
   uint32_t room;       /* of a column */
   hk_real *product;    /* by lag: that of lag l at most - 1 - l, so that a later node stands behind an earlier one */
@@ -71,38 +76,40 @@ struct hk_graph_node {
 struct hk_graph_samples {
   const hk_real *ring;
   uint32_t span;
-  uint32_t oldest, count;        /* place of the oldest, and how many there are */
-  uint32_t first;                /* place of the newest node's first sample */
-  double centred[HK_WINDOW_MAX]; /* the newest node's samples less their mean */
-};
-
-/* What a profile says. */
-struct hk_graph_split {
-  uint32_t at; /* nodes before the best split */
-  double z;    /* its statistic */
+  uint32_t oldest, count; /* place of the oldest, and how many there are */
+  uint32_t first;         /* place of the newest node's first sample */
 };
 
 /* Brings the products from the node before to the newest one and offers it and every other node, at least the exclusion and less
  * than `live` nodes before it, to each other, the oldest first. Backends have their own, */
 typedef void hk_graph_link(const struct hk_graph_view *v, const struct hk_graph_node *node);
 /* and with it their own of adding the node whose samples begin at s->first: hk_graph_add. */
-typedef void hk_graph_add_node(const struct hk_graph_view *v, struct hk_graph_samples *s);
+typedef void hk_graph_add_node(const struct hk_graph_view *v, const struct hk_graph_samples *s);
 
-HK_INLINE uint32_t hk_graph_most(const struct hk_detector *d)
+/* Nodes nearer than that are not compared. */
+HK_INLINE uint32_t hk_graph_exclusion(const struct hk_graph_view *v)
 {
-  return d->resident - d->window;
+  return v->window / 2;
 }
-HK_INLINE uint32_t hk_graph_exclusion(const struct hk_detector *d)
+/* Nodes of the shortest segment. */
+HK_INLINE uint32_t hk_graph_shortest(const struct hk_graph_view *v)
 {
-  return d->window / 2;
+  return HK_GRAPH_SHORTEST * v->window;
 }
-HK_INLINE uint32_t hk_graph_shortest(const struct hk_detector *d)
+/* Nodes from one score to the next. */
+HK_INLINE uint32_t hk_graph_stride(const struct hk_graph_view *v)
 {
-  return HK_GRAPH_SHORTEST * d->window;
+  return v->detector->stride > 0 ? v->detector->stride : v->window / 4;
 }
+/* The narrowest window that may be: most nodes live with that. */
+HK_INLINE uint32_t hk_graph_narrowest(const struct hk_detector *d)
+{
+  return d->search ? HK_GRAPH_WINDOW_MIN : d->window;
+}
+/* Places of a column. */
 HK_INLINE uint32_t hk_graph_room(const struct hk_detector *d)
 {
-  return (hk_graph_most(d) + HK_GRAPH_LANES - 1) / HK_GRAPH_LANES * HK_GRAPH_LANES;
+  return (d->resident - hk_graph_narrowest(d) + HK_GRAPH_LANES - 1) / HK_GRAPH_LANES * HK_GRAPH_LANES;
 }
 
 /* Columns of numbers: half, off, inverse, log, perhaps mean, and the similarities. */
@@ -119,12 +126,23 @@ HK_INLINE size_t hk_graph_size(const struct hk_detector *d, size_t size)
          (d->neighbours + 1) * room * sizeof(uint16_t);
 }
 
-/* The graph that lies in `memory`, hk_graph_size bytes. */
+/* Makes w known. */
+HK_INLINE void hk_graph_set_window(struct hk_graph_view *v, uint32_t window)
+{
+  v->graph->window = v->window = window;
+  v->most = window > 0 ? v->detector->resident - window : 0;
+}
+
+/* The graph that lies in `memory`, hk_graph_size bytes; it may be one that was never reset. */
 HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detector *d)
 {
-  struct hk_graph_view v = { .detector = d, .most = hk_graph_most(d), .room = hk_graph_room(d) };
+  struct hk_graph_view v;
   char *at = (char *)(((uintptr_t)memory + 63) / 64 * 64);
+  v.detector = d;
+  v.room = hk_graph_room(d);
   v.graph = (struct hk_graph *)at;
+  v.window = d->search ? v.graph->window : d->window;
+  v.most = v.window > 0 ? d->resident - v.window : 0;
   hk_real *numbers = (hk_real *)(at + (sizeof(struct hk_graph) + 63) / 64 * 64);
   v.product = numbers + HK_GRAPH_LANES; /* vectors may reach beyond both ends */
   numbers += v.room + 2 * HK_GRAPH_LANES;
@@ -133,6 +151,7 @@ HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detec
   v.inverse = numbers + 2 * v.room;
   v.log = numbers + 3 * v.room;
   numbers += 4 * v.room;
+  v.mean = NULL;
   if (d->level > 0) {
     v.mean = numbers;
     numbers += v.room;
@@ -143,11 +162,25 @@ HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detec
   return v;
 }
 
-/* Empties a graph. */
-HK_INLINE void hk_graph_reset(const struct hk_graph_view *v)
+/* Bytes of the columns, which begin HK_GRAPH_LANES numbers before the products: all of them. */
+HK_INLINE size_t hk_graph_columns_size(const struct hk_graph_view *v)
 {
+  return (size_t)((char *)(v->median + v->room) - (char *)(v->product - HK_GRAPH_LANES));
+}
+
+/* Empties a graph but for its columns. again: a window that was found stays. */
+HK_INLINE void hk_graph_reset_numbers(struct hk_graph_view *v, bool again)
+{
+  const uint32_t window = !v->detector->search ? v->detector->window : again ? v->window : 0;
   memset(v->graph, 0, sizeof *v->graph);
-  memset(v->product - HK_GRAPH_LANES, 0, (char *)(v->median + v->room) - (char *)(v->product - HK_GRAPH_LANES));
+  hk_graph_set_window(v, window);
+}
+
+/* Empties a graph. */
+HK_INLINE void hk_graph_reset(struct hk_graph_view *v, bool again)
+{
+  hk_graph_reset_numbers(v, again);
+  memset(v->product - HK_GRAPH_LANES, 0, hk_graph_columns_size(v));
 }
 
 /* Place of the node that is `lag` nodes older than the newest; lag < live. */
@@ -197,7 +230,7 @@ HK_INLINE void hk_graph_offer(const struct hk_graph_view *v, uint32_t place, uin
 }
 
 /* n samples from a place of the ring on, in one piece: theirs, or a copy. */
-HK_INLINE const hk_real *hk_graph_piece(const struct hk_graph_samples *s, uint32_t place, uint32_t n, hk_real *copy)
+HK_INLINE const hk_real *hk_graph_samples_of(const struct hk_graph_samples *s, uint32_t place, uint32_t n, hk_real *copy)
 {
   if (place + n <= s->span)
     return s->ring + place;
@@ -207,20 +240,21 @@ HK_INLINE const hk_real *hk_graph_piece(const struct hk_graph_samples *s, uint32
   return copy;
 }
 
-/* The lag product of the newest node and the one `lag` before it, from their samples. */
-HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct hk_graph_samples *s, uint32_t lag)
+/* The lag product of the newest node and the one `lag` before it, from their samples. centred: the newest's, less their mean. */
+HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct hk_graph_samples *s, const double *centred,
+                                   uint32_t lag)
 {
-  const uint32_t w = v->detector->window;
+  const uint32_t w = v->window;
   hk_real copy[HK_WINDOW_MAX];
-  const hk_real *x = hk_graph_piece(s, s->first >= lag ? s->first - lag : s->first + s->span - lag, w, copy);
+  const hk_real *x = hk_graph_samples_of(s, s->first >= lag ? s->first - lag : s->first + s->span - lag, w, copy);
   double sum[4] = { 0 };
   uint32_t t = 0;
   for (; t + 4 <= w; t += 4) {
     for (uint32_t i = 0; i < 4; i++)
-      sum[i] = fma(s->centred[t + i], (double)x[t + i], sum[i]);
+      sum[i] = fma(centred[t + i], (double)x[t + i], sum[i]);
   }
   for (; t < w; t++)
-    sum[0] = fma(s->centred[t], (double)x[t], sum[0]);
+    sum[0] = fma(centred[t], (double)x[t], sum[0]);
   return (hk_real)ldexp((sum[0] + sum[1]) + (sum[2] + sum[3]), -2 * v->graph->exponent);
 }
 
@@ -241,29 +275,32 @@ HK_INLINE double hk_graph_spread(const struct hk_graph_samples *s)
   return sqrt(square / s->count);
 }
 
-/* Adds the node whose w samples stand at s->first, and its links. */
-HK_INLINE void hk_graph_add(const struct hk_graph_view *v, struct hk_graph_samples *s, hk_graph_link *link)
+/* What the newest node is made of. */
+struct hk_graph_piece {
+  double mean, square;     /* its samples' mean, and their mean square about it */
+  double spread;           /* hk_graph_spread, where hk_graph_measures; else not looked at */
+  double came, left;       /* its last sample, and the one before its first */
+};
+
+/* Whether the running spread is measured with the next node. */
+HK_INLINE bool hk_graph_measures(const struct hk_graph_view *v)
+{
+  return v->graph->measured == 0;
+}
+
+/* Gives the newest node its place, with no neighbours. Returns the lag from which on products are to be made anew (hk_graph_product)
+ * before it is linked: that of the oldest node, for what its product is made of is of no use any more, or all. */
+HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk_graph_piece *x, struct hk_graph_node *node)
 {
   const struct hk_detector *d = v->detector;
   struct hk_graph *g = v->graph;
-  const uint32_t w = d->window;
-  hk_real copy[HK_WINDOW_MAX];
-  const hk_real *x = hk_graph_piece(s, s->first, w, copy);
-  double mean = 0, square = 0;
-  for (uint32_t t = 0; t < w; t++)
-    mean += (double)x[t];
-  mean /= w;
-  for (uint32_t t = 0; t < w; t++) {
-    s->centred[t] = (double)x[t] - mean;
-    square = fma(s->centred[t], s->centred[t], square);
-  }
-  square /= w;
+  const uint32_t w = v->window;
 
   /* The running spread, and the node's own above its floor. */
-  if (g->measured == 0)
-    g->spread = hk_graph_spread(s);
+  if (hk_graph_measures(v))
+    g->spread = x->spread;
   g->measured = g->measured + 1 < w ? g->measured + 1 : 0;
-  const double own = sqrt(square), least = fmax(HK_ZERO_RELATIVE * fabs(mean), HK_ZERO_ABSOLUTE);
+  const double own = sqrt(x->square), least = fmax(HK_ZERO_RELATIVE * fabs(x->mean), HK_ZERO_ABSOLUTE);
   const double running = fmax(fmax(g->spread, own), least), spread = fmax(own, fmax(HK_GRAPH_FLOOR * running, least));
 
   g->live = g->live < v->most ? g->live + 1 : v->most;
@@ -272,21 +309,19 @@ HK_INLINE void hk_graph_add(const struct hk_graph_view *v, struct hk_graph_sampl
   g->hop++;
   const uint32_t at = g->head;
   if (g->live > 1) {
-    const double came = (double)x[w - 1], left = (double)s->ring[s->first == 0 ? s->span - 1 : s->first - 1];
-    v->half[at] = (hk_real)((came - left) / 2);
-    v->off[at] = (hk_real)((came - mean) + (left - mean) + (came - left) / w); /* the mean before was (came - left) / w less */
+    v->half[at] = (hk_real)((x->came - x->left) / 2);
+    v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) + (x->came - x->left) / w); /* the mean before was (came - left) / w less */
   }
   v->inverse[at] = (hk_real)(1 / (spread * sqrt((double)w)));
   v->log[at] = (hk_real)log(spread);
   if (v->mean)
-    v->mean[at] = (hk_real)mean;
+    v->mean[at] = (hk_real)x->mean;
   for (uint32_t q = 0; q < d->neighbours; q++) {
     v->similarity[q * v->room + at] = -(hk_real)INFINITY;
     v->neighbour[q * v->room + at] = hk_graph_nobody(v, g->name);
   }
 
-  /* What the oldest node's product is made of is of no use any more: it is always made anew. */
-  const uint32_t oldest = hk_graph_place(v, g->live - 1), nearest = hk_graph_exclusion(d);
+  const uint32_t oldest = hk_graph_place(v, g->live - 1);
   v->half[oldest] = v->off[oldest] = 0;
   int exponent;
   (void)frexp(running, &exponent);
@@ -294,127 +329,134 @@ HK_INLINE void hk_graph_add(const struct hk_graph_view *v, struct hk_graph_sampl
   if (drifted)
     g->exponent = exponent;
   g->widest = anew ? spread : fmax(g->widest, spread);
-  for (uint32_t lag = anew ? nearest : g->live - 1; lag >= nearest && lag < g->live; lag++)
-    *hk_graph_product_at(v, lag) = hk_graph_product(v, s, lag);
   const double scale = ldexp(1, -2 * g->exponent);
-  const struct hk_graph_node node = {
-    .half = anew ? 0 : (hk_real)((double)v->half[at] * scale),
-    .off = anew ? 0 : (hk_real)((double)v->off[at] * scale),
-    .inverse = (hk_real)((double)v->inverse[at] / scale),
-    .log = v->log[at],
-    .mean = (hk_real)mean,
-    .level = (hk_real)(sqrt((double)d->level) / running),
-  };
-  if (g->live > nearest)
-    link(v, &node);
-  hk_graph_middle(v, at);
-
-  /* One product in turn is made anew, so that rounding does not gather. */
-  g->renewed = g->renewed >= nearest && g->renewed + 1 < g->live ? g->renewed + 1 : nearest;
-  if (g->renewed < g->live)
-    *hk_graph_product_at(v, g->renewed) = hk_graph_product(v, s, g->renewed);
+  node->half = anew ? 0 : (hk_real)((double)v->half[at] * scale);
+  node->off = anew ? 0 : (hk_real)((double)v->off[at] * scale);
+  node->inverse = (hk_real)((double)v->inverse[at] / scale);
+  node->log = v->log[at];
+  node->mean = (hk_real)x->mean;
+  node->level = (hk_real)(sqrt((double)d->level) / running);
+  return anew ? hk_graph_exclusion(v) : g->live - 1;
 }
 
-/* Takes a point: the window's rules, then a node for every sample that came. As hk_window_take, but that the sensor warms up
- * until two shortest segments of nodes live, and that a score is due then on every stride-th node. */
-HK_INLINE struct hk_step hk_graph_take(const struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time,
-                                       double value, int64_t arrival, bool alerted, hk_graph_add_node *add)
+/* The lag whose product is made anew in turn once the newest node is linked, so that rounding does not gather; `live` or more: none. */
+HK_INLINE uint32_t hk_graph_renew(const struct hk_graph_view *v)
+{
+  struct hk_graph *g = v->graph;
+  const uint32_t nearest = hk_graph_exclusion(v);
+  g->renewed = g->renewed >= nearest && g->renewed + 1 < g->live ? g->renewed + 1 : nearest;
+  return g->renewed;
+}
+
+/* Adds the node whose w samples stand at s->first, and its links. */
+HK_INLINE void hk_graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s, hk_graph_link *link)
+{
+  const uint32_t w = v->window;
+  hk_real copy[HK_WINDOW_MAX];
+  double centred[HK_WINDOW_MAX];
+  const hk_real *x = hk_graph_samples_of(s, s->first, w, copy);
+  struct hk_graph_piece piece;
+  piece.mean = piece.square = 0;
+  for (uint32_t t = 0; t < w; t++)
+    piece.mean += (double)x[t];
+  piece.mean /= w;
+  for (uint32_t t = 0; t < w; t++) {
+    centred[t] = (double)x[t] - piece.mean;
+    piece.square = fma(centred[t], centred[t], piece.square);
+  }
+  piece.square /= w;
+  piece.spread = hk_graph_measures(v) ? hk_graph_spread(s) : 0;
+  piece.came = (double)x[w - 1];
+  piece.left = (double)s->ring[s->first == 0 ? s->span - 1 : s->first - 1];
+
+  struct hk_graph_node node;
+  const uint32_t nearest = hk_graph_exclusion(v), from = hk_graph_enter(v, &piece, &node), live = v->graph->live;
+  for (uint32_t lag = from; lag >= nearest && lag < live; lag++)
+    *hk_graph_product_at(v, lag) = hk_graph_product(v, s, centred, lag);
+  if (live > nearest)
+    link(v, &node);
+  hk_graph_middle(v, v->graph->head);
+  const uint32_t renewed = hk_graph_renew(v);
+  if (renewed < live)
+    *hk_graph_product_at(v, renewed) = hk_graph_product(v, s, centred, renewed);
+}
+
+/* What a point brings to a graph. */
+struct hk_graph_brought {
+  struct hk_step step;
+  uint32_t nodes; /* that its samples complete: the newest ones are to be added */
+  hk_real shift;  /* samples have become so much less */
+  bool fresh;     /* the graph is to be emptied before; */
+  bool again;     /* the window that was found stays then */
+  bool search;    /* and the window is to be found before */
+};
+
+/* Takes a point into the window. As hk_window_take, but for what it says of the score: that is hk_graph_step's, once the nodes are
+ * added. Where the point was not accepted there is nothing else to do. */
+HK_INLINE struct hk_graph_brought hk_graph_accept(const struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time,
+                                                  double value, int64_t arrival, bool alerted)
 {
   const struct hk_detector *d = v->detector;
-  struct hk_graph *g = v->graph;
   const uint32_t head = w->head, span = hk_detector_span(d);
   const double reference = w->reference;
-  struct hk_step step = hk_window_take(w, ring, d, time, value, arrival, alerted);
-  if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED)
-    return step;
-  const uint32_t came = w->count == 1 ? 1 : (w->head + span - head) % span;
-  if (w->count == 1) {
-    hk_graph_reset(v);
-  } else if (w->reference != reference) {
-    const hk_real shift = (hk_real)(w->reference - reference);
-    for (uint32_t lag = 0; v->mean && lag < g->live; lag++)
-      v->mean[hk_graph_place(v, lag)] -= shift;
-  }
-  struct hk_graph_samples s;
-  s.ring = ring;
-  s.span = span;
-  bool due = false;
-  for (uint32_t later = came; later-- > 0;) {
-    if (w->count - later < d->window)
-      continue;
-    s.first = (w->head + span - later - d->window) % span;
-    s.oldest = (w->head + span - w->count) % span;
-    s.count = w->count - later;
-    add(v, &s);
-    due |= g->hop >= d->stride;
-    if (g->hop >= d->stride)
-      g->hop = 0;
-  }
-  const bool ready = g->live >= 2 * hk_graph_shortest(d);
+  struct hk_graph_brought b;
+  b.step = hk_window_take(w, ring, d, time, value, arrival, alerted);
+  const bool accepted = b.step.state != HK_STATE_LATE && b.step.state != HK_STATE_REJECTED;
+  b.nodes = !accepted ? 0 : w->count == 1 ? 1 : (w->head + span - head) % span;
+  b.fresh = accepted && w->count == 1;
+  b.again = b.step.restarted;
+  b.shift = accepted && !b.fresh ? (hk_real)(w->reference - reference) : 0;
+  b.search = accepted && d->search && v->window == 0 && w->count >= hk_graph_learn(d);
+  if (b.search)
+    b.nodes = w->count;
+  return b;
+}
+
+/* Prepares *s for the node that is `later` nodes before the newest. False: it has too few samples. */
+HK_INLINE bool hk_graph_samples(const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring, uint32_t later,
+                                struct hk_graph_samples *s)
+{
+  const uint32_t span = hk_detector_span(v->detector);
+  if (v->window == 0 || w->count < later + v->window)
+    return false;
+  s->ring = ring;
+  s->span = span;
+  s->first = (w->head + span - later - v->window) % span;
+  s->oldest = (w->head + span - w->count) % span;
+  s->count = w->count - later;
+  return true;
+}
+
+/* After the nodes: the sensor warms up until two shortest segments of nodes live, and a score is due on every stride-th. */
+HK_INLINE struct hk_step hk_graph_step(const struct hk_graph_view *v, const struct hk_window *w, struct hk_step step)
+{
+  struct hk_graph *g = v->graph;
+  const bool ready = v->window > 0 && g->live >= 2 * hk_graph_shortest(v), due = ready && g->hop >= hk_graph_stride(v);
+  if (v->window > 0)
+    g->hop %= hk_graph_stride(v);
   step.state = !ready ? HK_STATE_WARMING : w->filled * 10 > w->count ? HK_STATE_GAP : HK_STATE_OK;
-  step.score = ready && due;
+  step.score = due;
   return step;
 }
 
-/* Counts of nodes that fall to either side of a split, for all splits, and how well it tells them apart: room for
- * hk_graph_room + HK_GRAPH_LANES each. Owner: a thread. */
-struct hk_graph_counts {
-  uint32_t *earlier, *later;
-  float *f1;
-};
-
-/* Counts, for every split s, how many nodes stand with the median of their neighbours before s (earlier[s]), and how many have
- * one of the two before s (later[s]). */
-HK_INLINE void hk_graph_count(const struct hk_graph_view *v, const struct hk_graph_counts *c)
+/* Takes a point: the window's rules, then a node for every sample that came. */
+HK_INLINE struct hk_step hk_graph_take(struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time, double value,
+                                       int64_t arrival, bool alerted, hk_graph_add_node *add)
 {
-  const uint32_t m = v->graph->live;
-  memset(c->earlier, 0, (m + 2) * sizeof *c->earlier);
-  memset(c->later, 0, (m + 2) * sizeof *c->later);
-  for (uint32_t i = 0, at = hk_graph_place(v, m - 1); i < m; i++, at = at + 1 < v->room ? at + 1 : 0) {
-    const uint16_t age = (uint16_t)(v->graph->name - v->median[at]);
-    const uint32_t own = i + 1, its = age < m ? m - age : 0; /* both 1 more than the index; no such neighbour: before all */
-    c->earlier[own > its ? own : its]++;
-    c->later[own > its ? its : own]++;
-  }
-  for (uint32_t s = 1; s <= m; s++) {
-    c->earlier[s] += c->earlier[s - 1];
-    c->later[s] += c->later[s - 1];
-  }
-}
-
-/* How well split s tells the nodes apart: the macro-F1 of calling every node by the side of its median neighbour. */
-HK_INLINE double hk_graph_f1(uint32_t left, uint32_t right, uint32_t m)
-{
-  const double wrong = m - left - right; /* `left` and `right` are called rightly */
-  return left / (2 * left + wrong + 1e-9) + right / (2 * right + wrong + 1e-9);
-}
-
-/* The statistic of a split s, 0 < s < m: do nodes to the right have their neighbours to the right more often than those to the
- * left? Two proportions, in standard deviations. */
-HK_INLINE double hk_graph_statistic(uint32_t s, uint32_t left, uint32_t right, uint32_t m)
-{
-  const uint32_t crossing = s - left; /* on the left, called right */
-  const double share = (double)(right + crossing) / m, of_left = 1.0 / s, of_right = 1.0 / (m - s);
-  return (right * of_right - crossing * of_left) / sqrt(share * (1 - share) * (of_left + of_right) + 1e-9);
-}
-
-/* The split of highest F1, the first of several, among those that leave a shortest segment on both sides. live must be at least
- * 2 shortest. */
-HK_INLINE struct hk_graph_split hk_graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *c)
-{
-  const uint32_t m = v->graph->live, shortest = hk_graph_shortest(v->detector);
-  double best = -1;
-  struct hk_graph_split split = { 0, 0 };
-  hk_graph_count(v, c);
-  for (uint32_t s = shortest; s + shortest <= m; s++) {
-    const double f1 = hk_graph_f1(c->earlier[s], m - c->later[s], m);
-    if (f1 > best) {
-      best = f1;
-      split.at = s;
-    }
-  }
-  split.z = hk_graph_statistic(split.at, c->earlier[split.at], m - c->later[split.at], m);
-  return split;
+  const struct hk_graph_brought b = hk_graph_accept(v, w, ring, time, value, arrival, alerted);
+  if (b.step.state == HK_STATE_LATE || b.step.state == HK_STATE_REJECTED)
+    return b.step;
+  if (b.fresh)
+    hk_graph_reset(v, b.again);
+  for (uint32_t lag = 0; v->mean && b.shift != 0 && lag < v->graph->live; lag++)
+    v->mean[hk_graph_place(v, lag)] -= b.shift;
+  if (b.search)
+    hk_graph_set_window(v, hk_graph_find_window(ring, v->detector));
+  struct hk_graph_samples s;
+  for (uint32_t later = b.nodes; later-- > 0;)
+    if (hk_graph_samples(v, w, ring, later, &s))
+      add(v, &s);
+  return hk_graph_step(v, w, b.step);
 }
 
 /* The segment begins anew with node `at`: older ones are dropped, and with them links to them. */
@@ -440,18 +482,6 @@ HK_INLINE void hk_graph_cut(const struct hk_graph_view *v, uint32_t at)
     if (kept < k)
       hk_graph_middle(v, place);
   }
-}
-
-/* What the statistic is measured in. */
-HK_INLINE double hk_graph_unit(const struct hk_detector *d)
-{
-  return HK_GRAPH_THRESHOLD * pow(d->window / 10.0, HK_GRAPH_GROWTH);
-}
-
-/* The score of a statistic, [0, 1): 1/2 where it is one unit. */
-HK_INLINE double hk_graph_score(double z, const struct hk_detector *d)
-{
-  return z > 0 ? z / (z + hk_graph_unit(d)) : 0;
 }
 
 #endif

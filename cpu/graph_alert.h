@@ -16,7 +16,7 @@
 #define HK_GRAPH_ALERT_H
 
 #include "cpu/alert.h"
-#include "cpu/graph.h"
+#include "cpu/graph_split.h"
 
 /* Mean of n samples, the newest of which is `age` samples old, in the sensor's units. */
 HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n)
@@ -40,7 +40,7 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   }
   a->quiet -= quiet;
   if (a->raised) {
-    if (v->graph->live + 1 < 2 * hk_graph_shortest(d))
+    if (v->graph->live + 1 < 2 * hk_graph_shortest(v))
       return 0;
     a->raised = 0;
     a->quiet = d->cooldown;
@@ -50,15 +50,15 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   if (!step.score)
     return 0;
   const double most = (double)d->threshold;
-  const bool over = step.state == HK_STATE_OK && split->z * (1 - most) > hk_graph_unit(d) * most;
+  const bool over = step.state == HK_STATE_OK && split->z * (1 - most) > hk_graph_unit(v->window) * most;
   a->over = !over ? 0 : a->over < UINT32_MAX ? a->over + 1 : a->over;
   if (a->over < d->hold || quiet)
     return 0;
   const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
-  const uint32_t span = hk_detector_span(d), resident = v->graph->live + d->window - 1, after = resident - split->at;
+  const uint32_t span = hk_detector_span(d), resident = v->graph->live + v->window - 1, after = resident - split->at;
   a->raised = 1;
   a->number++;
-  a->peak = (float)hk_graph_score(split->z, d);
+  a->peak = (float)hk_graph_score(split->z, v->window);
   a->from = hk_alert_back(w->last_time, (int64_t)resident - 1, interval);
   a->instant = hk_alert_back(w->last_time, (int64_t)after - 1, interval);
   a->before = hk_graph_level(w, ring, span, after, split->at);

@@ -7,7 +7,7 @@
 HK_INLINE void hk_graph_reference_link(const struct hk_graph_view *v, const struct hk_graph_node *node)
 {
   const struct hk_graph *g = v->graph;
-  for (uint32_t lag = g->live - 1; lag >= hk_graph_exclusion(v->detector); lag--) {
+  for (uint32_t lag = g->live - 1; lag >= hk_graph_exclusion(v); lag--) {
     const uint32_t at = hk_graph_place(v, lag);
     hk_real *product = hk_graph_product_at(v, lag);
     *product += node->half * v->off[at] + node->off * v->half[at];
@@ -20,7 +20,7 @@ HK_INLINE void hk_graph_reference_link(const struct hk_graph_view *v, const stru
   }
 }
 
-HK_INLINE void hk_graph_reference_add(const struct hk_graph_view *v, struct hk_graph_samples *s)
+HK_INLINE void hk_graph_reference_add(const struct hk_graph_view *v, const struct hk_graph_samples *s)
 {
   hk_graph_add(v, s, hk_graph_reference_link);
 }

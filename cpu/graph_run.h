@@ -39,7 +39,7 @@ HK_INLINE struct hk_graph_view hk_sensor_graph(struct hk_sensor *sensor, const s
 HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_graph_counts *counts, struct hk_sensor *sensor,
                             const struct hk_detector *d, struct hk_batch *batch, uint32_t first, uint32_t *next)
 {
-  const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+  struct hk_graph_view v = hk_sensor_graph(sensor, d);
   hk_real *ring = (hk_real *)hk_sensor_samples(sensor);
   for (uint32_t i = first, following; i != HK_CHAIN_END; i = following) {
     following = next[i];
@@ -52,7 +52,7 @@ HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_gr
     struct hk_graph_split split = { 0, 0 };
     if (step.score) {
       split = kind->profile(&v, counts);
-      batch->score[i] = (float)hk_graph_score(split.z, d);
+      batch->score[i] = (float)hk_graph_score(split.z, v.window);
     }
     struct hk_event event;
     if (hk_graph_decide(&sensor->alert, &v, &sensor->window, ring, step, &split, &event))

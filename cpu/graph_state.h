@@ -3,7 +3,7 @@
  *
  * Little-endian, no padding, numbers float32 but where said:
  *
- *   spread, widest f64; measured, live, hop, renewed u32, exponent i32
+ *   spread, widest f64; measured, live, hop, renewed, window u32, exponent i32
  *   for each of the `live` nodes, oldest first: half, off, inverse, log, mean where the detector gives levels a weight; and for
  * each of its neighbours, the best first: similarity, u16: how many nodes before the newest, 65535: none the products of the lags
  * from the exclusion to live - 1
@@ -17,7 +17,7 @@
 
 #include <errno.h>
 
-#define HK_GRAPH_STATE_HEAD (2 * 8 + 5 * 4)
+#define HK_GRAPH_STATE_HEAD (2 * 8 + 6 * 4)
 #define HK_GRAPH_STATE_NONE 65535
 
 HK_INLINE uint32_t hk_graph_state_columns(const struct hk_detector *d)
@@ -25,17 +25,12 @@ HK_INLINE uint32_t hk_graph_state_columns(const struct hk_detector *d)
   return 4 + (d->level > 0);
 }
 
-HK_INLINE uint32_t hk_graph_state_products(const struct hk_detector *d, uint32_t live)
+/* Bytes of a graph of `live` nodes, of window w. */
+HK_INLINE size_t hk_graph_state_size(const struct hk_detector *d, uint32_t w, uint32_t live)
 {
-  const uint32_t nearest = hk_graph_exclusion(d);
-  return live > nearest ? live - nearest : 0;
-}
-
-/* Bytes of a graph of `live` nodes. */
-HK_INLINE size_t hk_graph_state_size(const struct hk_detector *d, uint32_t live)
-{
+  const uint32_t nearest = w / 2, products = live > nearest ? live - nearest : 0;
   return HK_GRAPH_STATE_HEAD + (size_t)live * (4 * hk_graph_state_columns(d) + 6 * d->neighbours) +
-         4 * (size_t)hk_graph_state_products(d, live);
+         4 * (size_t)products;
 }
 
 HK_INLINE uint8_t *hk_graph_put(uint8_t *at, hk_real number)
@@ -59,10 +54,10 @@ HK_INLINE uint8_t *hk_graph_state_write(uint8_t *at, const struct hk_graph_view 
   const struct hk_detector *d = v->detector;
   const hk_real *const columns[] = { v->half, v->off, v->inverse, v->log, v->mean };
   const double reals[] = { g->spread, g->widest };
-  const uint32_t wholes[] = { g->measured, g->live, g->hop, g->renewed, (uint32_t)g->exponent };
+  const uint32_t wholes[] = { g->measured, g->live, g->hop, g->renewed, g->window, (uint32_t)g->exponent };
   for (int i = 0; i < 2; i++)
     at = hk_state_put(at, &reals[i], sizeof reals[i]);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 6; i++)
     at = hk_state_put(at, &wholes[i], sizeof wholes[i]);
   for (uint32_t lag = g->live; lag-- > 0;) {
     const uint32_t place = hk_graph_place(v, lag);
@@ -75,29 +70,33 @@ HK_INLINE uint8_t *hk_graph_state_write(uint8_t *at, const struct hk_graph_view 
       at = hk_state_put(at, &age, sizeof age);
     }
   }
-  for (uint32_t lag = hk_graph_exclusion(d); lag < g->live; lag++)
+  for (uint32_t lag = hk_graph_exclusion(v); lag < g->live; lag++)
     at = hk_graph_put(at, *hk_graph_product_at(v, lag));
   return at;
 }
 
 /* Reads a graph into v, which must be empty: reset it before, and after an error. 0, or -EINVAL: no graph that hk_graph_take can
  * leave behind. */
-HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, const struct hk_graph_view *v)
+HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_graph_view *v)
 {
   struct hk_graph *g = v->graph;
   const struct hk_detector *d = v->detector;
   hk_real *const columns[] = { v->half, v->off, v->inverse, v->log, v->mean };
   double *const reals[] = { &g->spread, &g->widest };
-  uint32_t exponent = 0, *const wholes[] = { &g->measured, &g->live, &g->hop, &g->renewed, &exponent };
+  uint32_t exponent = 0, *const wholes[] = { &g->measured, &g->live, &g->hop, &g->renewed, &g->window, &exponent };
   if (size < HK_GRAPH_STATE_HEAD)
     return -EINVAL;
   for (int i = 0; i < 2; i++)
     at = hk_state_take(at, reals[i], sizeof *reals[i]);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 6; i++)
     at = hk_state_take(at, wholes[i], sizeof *wholes[i]);
   g->exponent = (int32_t)exponent;
-  if (g->live > v->most || size != hk_graph_state_size(d, g->live) || g->measured >= d->window || g->hop >= d->stride ||
-      g->renewed >= v->most || g->exponent < -200 || g->exponent > 200 || !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) ||
+  const bool found = g->window >= HK_GRAPH_WINDOW_MIN && (d->search ? g->window <= d->window : g->window == d->window);
+  if (!found && (!d->search || g->window != 0))
+    return -EINVAL;
+  hk_graph_set_window(v, g->window);
+  if (g->live > v->most || size != hk_graph_state_size(d, g->window, g->live) || (g->measured > 0 && g->measured >= g->window) ||
+      (g->hop > 0 && g->hop >= hk_graph_stride(v)) || (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 || g->exponent > 200 || !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) ||
       !(g->widest >= 0 && g->widest <= 2 * HK_VALUE_MAX))
     return -EINVAL;
   bool finite = true;
@@ -120,7 +119,7 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, const struct h
     }
     hk_graph_middle(v, place);
   }
-  for (uint32_t lag = hk_graph_exclusion(d); lag < g->live; lag++) {
+  for (uint32_t lag = hk_graph_exclusion(v); lag < g->live; lag++) {
     at = hk_graph_get(at, hk_graph_product_at(v, lag));
     finite &= isfinite(*hk_graph_product_at(v, lag)) != 0;
   }
@@ -128,35 +127,38 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, const struct h
 }
 
 /* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
-HK_INLINE int64_t hk_graph_export(struct hk_sensor *sensor, const struct hk_detector *d, const float *ring, void *state,
-                                  size_t size)
+HK_INLINE int64_t hk_graph_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_graph_view *v,
+                                  const float *ring, void *state, size_t size)
 {
-  const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-  const size_t bytes = hk_state_head_size(sensor->window.count) + hk_graph_state_size(d, v.graph->live) + HK_STATE_CHECKSUM;
+  const struct hk_graph *g = v->graph;
+  const size_t graph = hk_graph_state_size(v->detector, g->window, g->live);
+  const size_t bytes = hk_state_head_size(window->count) + graph + HK_STATE_CHECKSUM;
   if (bytes <= size)
-    hk_state_seal(state, hk_graph_state_write(hk_state_begin(state, d, &sensor->window, &sensor->alert, ring), &v));
+    hk_state_seal(state, hk_graph_state_write(hk_state_begin(state, v->detector, window, alert, ring), v));
   return (int64_t)bytes;
 }
 
-/* As import_. ring: room for hk_detector_span(d) float32, samples of the sensor from its oldest on. After an error the sensor is
- * as it was; what `ring` holds is then of no meaning. */
-HK_INLINE int hk_graph_import(struct hk_sensor *sensor, const struct hk_detector *d, float *ring, const void *state, size_t size)
+/* As import_. v: the sensor's graph. ring: room for hk_detector_span(d) float32, samples of the sensor from its oldest on. After an
+ * error the sensor is as it was; what `ring` holds is then of no meaning. */
+HK_INLINE int hk_graph_import(struct hk_window *window, struct hk_alert *alert, const struct hk_graph_view *v, float *ring,
+                              const void *state, size_t size)
 {
-  struct hk_window window;
-  struct hk_alert alert;
+  const struct hk_detector *d = v->detector;
+  const size_t room = hk_graph_size(d, sizeof(hk_real));
+  struct hk_window w;
+  struct hk_alert a;
   const uint8_t *rest;
   size_t rest_size;
-  int status = hk_state_open(state, size, d, &window, &alert, ring, &rest, &rest_size);
-  void *memory = status < 0 ? NULL : malloc(hk_graph_size(d, sizeof(hk_real)));
+  int status = hk_state_open(state, size, d, &w, &a, ring, &rest, &rest_size);
+  void *memory = status < 0 ? NULL : calloc(1, room);
   if (!memory)
     return status < 0 ? status : -ENOMEM;
-  const struct hk_graph_view v = hk_sensor_graph(sensor, d), read = hk_graph_view(memory, d);
-  hk_graph_reset(&read);
+  struct hk_graph_view read = hk_graph_view(memory, d);
   status = hk_graph_state_read(rest, rest_size, &read);
   if (status == 0) {
-    memcpy(v.graph, read.graph, hk_graph_size(d, sizeof(hk_real)) - 64);
-    sensor->window = window;
-    sensor->alert = alert;
+    memcpy(v->graph, read.graph, room - 64);
+    *window = w;
+    *alert = a;
   }
   free(memory);
   return status;

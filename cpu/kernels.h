@@ -15,7 +15,7 @@
 #ifndef HK_KERNELS_H
 #define HK_KERNELS_H
 
-#include "cpu/graph.h"
+#include "cpu/graph_split.h"
 #include "cpu/score.h"
 
 #include <stddef.h>

@@ -195,7 +195,7 @@ vec svd_present(struct hk_work *work, const struct hk_detector *d);
 vec svd_score(struct hk_work *work, const struct hk_detector *d, uint32_t n);
 
 /* graph.c */
-void graph_add(const struct hk_graph_view *v, struct hk_graph_samples *s);
+void graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s);
 struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct hk_graph_counts *counts);
 
 #endif

@@ -51,8 +51,8 @@ static double *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
   if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    hk_graph_reset(&v);
+    struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    hk_graph_reset(&v, false);
     return;
   }
   hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
@@ -129,8 +129,10 @@ static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, vo
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
   for (uint32_t i = 0; i < sensor->window.count; i++)
     narrow_ring[i] = narrow(ring[i]);
-  if (d->algorithm == HK_ALGORITHM_GRAPH)
-    return hk_graph_export(sensor, d, narrow_ring, state, size);
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    return hk_graph_export(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
+  }
   const size_t bytes = hk_state_size(d, sensor->window.count);
   const double *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < d->window; i++)
@@ -149,8 +151,13 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
   const bool graph = d->algorithm == HK_ALGORITHM_GRAPH;
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
-  const int status = graph ? hk_graph_import(sensor, d, narrow_ring, state, size)
-                           : hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
+  int status;
+  if (graph) {
+    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
+    status = hk_graph_import(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
+  } else {
+    status = hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
+  }
   if (status < 0)
     return status;
   double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);

@@ -140,9 +140,9 @@ size_t hk_state_size(const struct hk_detector *d, uint32_t count)
 
 size_t hk_state_most(const struct hk_detector *d)
 {
-  const uint32_t span = hk_detector_span(d);
+  const uint32_t span = hk_detector_span(d), narrowest = hk_graph_narrowest(d);
   if (d->algorithm == HK_ALGORITHM_GRAPH)
-    return hk_state_head_size(span) + hk_graph_state_size(d, hk_graph_most(d)) + HK_STATE_CHECKSUM;
+    return hk_state_head_size(span) + hk_graph_state_size(d, narrowest, d->resident - narrowest) + HK_STATE_CHECKSUM;
   return hk_state_size(d, span);
 }
 

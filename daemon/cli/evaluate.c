@@ -1,5 +1,6 @@
 /* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
  * side by side on one backend, judged (judge.h), and told in a table, one for each detector. */
+#include "cpu/graph_window.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/judge.h"
 #include "daemon/cli/labelled.h"
@@ -179,7 +180,8 @@ static bool judge(const struct hk_labelled *set, const struct hk_recording *r, s
   for (uint32_t i = 0; i < r->n_labels; i++)
     marked[i] = (struct hk_marked){ index_of(o, r->label[i].first), index_of(o, r->label[i].last) };
   o->scored = o->scored < o->points ? o->scored : o->points;
-  o->verdict = hk_judge(o->points, o->scored, o->detector.window, o->found, o->n_found, marked, r->n_labels, o->delay);
+  const uint32_t window = o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
+  o->verdict = hk_judge(o->points, o->scored, window, o->found, o->n_found, marked, r->n_labels, o->delay);
   if (set->instants) {
     o->verdict.covering = hk_judge_covering(o->points, o->found, o->n_found, marked, r->n_labels);
     o->verdict.covered = 1;

@@ -22,6 +22,9 @@ CASES = [  # recording, detector keys
     ('ec2_request_latency_system_failure.csv', dict(window=20)),
     ('machine_temperature_system_failure.csv', dict(window=20)),
     ('machine_temperature_system_failure.csv', dict(window=50, resident=1000, level=0.1)),
+    ('machine_temperature_system_failure.csv', dict(window='auto')),
+    ('CBF.txt', dict(window='auto', resident=600, alert=0.45)),
+    ('Coffee.txt', dict(window='auto', resident=800)),
 ]
 
 
@@ -32,11 +35,27 @@ def values(recording):
         return np.array([float(row['value']) for row in csv.DictReader(f)])
 
 
+def half_a_period(x, widest):
+    """The window that a sensor's first samples tell."""
+    x = x - x.mean()
+    lags = min(2 * widest + 2, len(x) // 2)
+    like = np.array([x[:len(x) - lag] @ x[lag:] / (len(x) - lag) for lag in range(lags)])
+    like /= like[0]
+    for lag in range(16, lags - 1):
+        if like[lag - 1] <= like[lag] > like[lag + 1] and like[lag] > 0.2 and like[lag] - like[:lag].min() > 0.1:
+            return min(lag // 2, widest)
+    return min(20, widest)
+
+
 def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=0.5):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
-    w, k, max_fill = window, neighbours, 3
-    stride = stride or w // 4
+    k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
+    if window == 'auto':
+        learn = min(1000, resident)
+        window = half_a_period(x[:learn], resident // 11)
+    w = window
+    stride = stride or w // 4
     nodes, shortest, unit = len(x) - w + 1, 5 * w, 16 * (w / 10) ** 0.15
     pieces = np.lib.stride_tricks.sliding_window_view(x, w)
     mean, spread = pieces.mean(axis=1), np.zeros(nodes)
@@ -61,7 +80,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=
                 near[j] = np.insert(near[j], place, like[at])[:k]
                 who[j] = np.insert(who[j], place, c)[:k]
         live = c - low + 1
-        if (c + 1) % stride or live < 2 * shortest:
+        if ((c + 1) % stride and end != learn) or end < learn or live < 2 * shortest:
             continue
         own = np.arange(live)
         middle = np.sort(who[low:c + 1], axis=1)[:, k - (k + 1) // 2] - low

@@ -41,7 +41,7 @@ static void default_detector(void **state)
   assert_int_equal(d.fill, HK_FILL_HOLD);
   assert_int_equal(d.alert, HK_ALERT_ADAPTIVE);
   assert_int_equal(d.reorthogonalise, 1);
-  assert_int_equal(d.unused, 0);
+  assert_int_equal(d.search, 0);
   assert_int_equal(d.window, 96);
   assert_int_equal(d.gap, 96);
   assert_int_equal(d.rank, 3);
@@ -249,11 +249,12 @@ static void graph(void **state)
   (void)state;
   const struct hk_detector d = parsed("algorithm=graph");
   assert_int_equal(d.algorithm, HK_ALGORITHM_GRAPH);
-  assert_int_equal(d.window, 20);
+  assert_true(d.search == 1);
+  assert_int_equal(d.window, 136); /* the widest that may be found */
   assert_int_equal(d.resident, 1500);
   assert_int_equal(d.neighbours, 3);
   assert_true(d.level == 0);
-  assert_int_equal(d.stride, 5);
+  assert_int_equal(d.stride, 0);
   assert_int_equal(d.alert, HK_ALERT_FIXED);
   assert_true(d.threshold == 0.5f);
   assert_int_equal(d.hold, 1);
@@ -265,9 +266,17 @@ static void graph(void **state)
   assert_int_equal(parsed("algorithm=graph,window=8").stride, 2);
   (void)parsed("algorithm=graph,window=8,resident=88,neighbours=7,level=1000,alert=off,hold=3,cooldown=91,preset=default");
   (void)parsed("algorithm=graph,resident=6000,max_fill=64,level=0,alert=0.99,interval=1s,silent=off,fill=linear");
+  const struct hk_detector found = parsed("algorithm=graph,window=auto"), given = parsed("algorithm=graph,window=20");
+  assert_memory_equal(&found, &d, sizeof d);
+  assert_true(given.search == 0 && given.window == 20 && given.stride == 5);
+  assert_int_equal(parsed("window=auto,resident=88,stride=3,algorithm=graph").window, 8);
+  assert_int_equal(parsed("window=auto,resident=88,stride=3,algorithm=graph").stride, 3);
+  refused("algorithm=graph,resident=87,window=auto", "resident|87|88");
+  refused("window=auto", "window|auto|graph");
+  refused("algorithm=graph,window=auto,window=20", "window|twice");
   refused("algorithm=graph,window=7", "window|7|from 8 to 545|graph");
   refused("algorithm=graph,window=546", "window|546|from 8 to 545");
-  refused("algorithm=graph,resident=219", "resident|219|11 windows|220");
+  refused("algorithm=graph,window=20,resident=219", "resident|219|11 windows|220");
   refused("algorithm=graph,resident=6001", "resident|6001|6000");
   refused("algorithm=graph,neighbours=8", "neighbours|8|7");
   refused("algorithm=graph,neighbours=0", "neighbours|0|7");
