@@ -1,0 +1,406 @@
+/* In memory the log is a list of blocks, each with records one behind the other; the oldest block goes when there are too many
+ * bytes, or when the journal's files with its events do. A record in memory is an entry, then the payload that it has on the
+ * disk. */
+#include "daemon/durable/events.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define TYPE 1u   /* of record: an event */
+#define PARTS 8   /* files that all bytes are about */
+#define BLOCKS 64 /* pieces of memory that all bytes are about */
+
+/* The payload on the disk; the name follows. */
+struct payload {
+  uint64_t sequence;
+  uint32_t handle, number;
+  int64_t time, from, instant;
+  double before, after;
+  float score;
+  uint16_t name; /* bytes */
+  uint8_t kind, zero;
+};
+_Static_assert(sizeof(struct payload) == 64, "no padding");
+#define RECORD_LEAST (HK_RECORD_HEADER + sizeof(struct payload) + 8)
+#define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX)
+
+struct entry {
+  uint64_t position;
+  uint64_t bytes; /* of all, a multiple of 8 */
+};
+
+struct block {
+  struct block *next;
+  uint64_t first; /* position */
+  size_t size, capacity;
+  uint8_t data[];
+};
+
+/* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
+struct reached {
+  uint64_t key, sequence;
+};
+
+struct hk_eventlog {
+  uint64_t most;
+  struct hk_journal *journal;
+  pthread_mutex_t lock; /* of all below */
+  struct block *oldest, *newest;
+  uint64_t bytes; /* capacity of all blocks */
+  struct reached *reached;
+  uint64_t n_reached, reached_size;
+};
+
+struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most)
+{
+  return (struct hk_journal_place){ .disk = disk,
+                                    .folder = folder,
+                                    .stem = "events",
+                                    .suffix = "hke",
+                                    .kind = HK_JOURNAL_EVENTS,
+                                    .shards = 1,
+                                    .segment = most / PARTS };
+}
+
+/* --- records --------------------------------------------------------------------------------------------------------- */
+
+static void read_payload(const uint8_t *data, uint64_t position, struct hk_logged *out)
+{
+  struct payload p;
+  memcpy(&p, data, sizeof p);
+  *out = (struct hk_logged){ .position = position,
+                             .sequence = p.sequence,
+                             .handle = p.handle,
+                             .name = { (const char *)data + sizeof p, p.name },
+                             .event = { .index = UINT32_MAX,
+                                        .number = p.number,
+                                        .kind = p.kind,
+                                        .time = p.time,
+                                        .from = p.from,
+                                        .instant = p.instant,
+                                        .score = p.score,
+                                        .before = p.before,
+                                        .after = p.after } };
+}
+
+bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
+{
+  if (r->type != TYPE || r->count != 1 || r->size < sizeof(struct payload))
+    return false;
+  read_payload(r->payload, r->position + 1, out);
+  return hk_name_valid(out->name.data, out->name.length) && r->size == sizeof(struct payload) + out->name.length &&
+         out->event.kind >= HK_EVENT_RAISED && out->event.kind <= HK_EVENT_CLEARED;
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------- */
+
+static void drop_oldest(struct hk_eventlog *l)
+{
+  struct block *b = l->oldest;
+  l->oldest = b->next;
+  if (!l->oldest)
+    l->newest = NULL;
+  l->bytes -= b->capacity;
+  free(b);
+}
+
+/* Room for so many bytes in the newest block. NULL: no memory. */
+static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
+{
+  if (!l->newest || l->newest->capacity - l->newest->size < bytes) {
+    const size_t capacity = l->most / BLOCKS;
+    struct block *b = malloc(sizeof *b + capacity);
+    if (!b)
+      return NULL;
+    while (l->oldest && l->bytes + capacity > l->most)
+      drop_oldest(l);
+    *b = (struct block){ .first = position, .capacity = capacity };
+    if (l->newest)
+      l->newest->next = b;
+    else
+      l->oldest = b;
+    l->newest = b;
+    l->bytes += capacity;
+  }
+  uint8_t *at = l->newest->data + l->newest->size;
+  l->newest->size += bytes;
+  return at;
+}
+
+static void keep(struct hk_eventlog *l, uint64_t position, const struct payload *p, const char *name)
+{
+  const struct entry e = { position, sizeof e + (sizeof *p + p->name + 7) / 8 * 8 };
+  uint8_t *at = room(l, position, e.bytes);
+  if (!at)
+    return;
+  memcpy(at, &e, sizeof e);
+  memcpy(at + sizeof e, p, sizeof *p);
+  memcpy(at + sizeof e + sizeof *p, name, p->name);
+}
+
+/* --- what was reached before this start ------------------------------------------------------------------------------- */
+
+static uint64_t key_of(uint32_t handle, struct hk_string name)
+{
+  const uint64_t key = XXH3_64bits_withSeed(name.data, name.length, handle);
+  return key ? key : 1;
+}
+
+static struct reached *place_of(const struct hk_eventlog *l, uint64_t key)
+{
+  uint64_t i = key & (l->reached_size - 1);
+  while (l->reached[i].key != 0 && l->reached[i].key != key)
+    i = (i + 1) & (l->reached_size - 1);
+  return &l->reached[i];
+}
+
+static int reach(struct hk_eventlog *l, const struct hk_logged *e)
+{
+  if (2 * (l->n_reached + 1) > l->reached_size) {
+    struct hk_eventlog grown = { .reached_size = l->reached_size ? 2 * l->reached_size : 256 };
+    if (!(grown.reached = calloc(grown.reached_size, sizeof *grown.reached)))
+      return -ENOMEM;
+    for (uint64_t i = 0; i < l->reached_size; i++)
+      if (l->reached[i].key != 0)
+        *place_of(&grown, l->reached[i].key) = l->reached[i];
+    free(l->reached);
+    l->reached = grown.reached;
+    l->reached_size = grown.reached_size;
+  }
+  struct reached *r = place_of(l, key_of(e->handle, e->name));
+  l->n_reached += r->key == 0;
+  *r = (struct reached){ key_of(e->handle, e->name), e->sequence };
+  return 0;
+}
+
+uint64_t hk_eventlog_reached(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
+{
+  return l->reached ? place_of(l, key_of(handle, name))->sequence : 0;
+}
+
+void hk_eventlog_replayed(struct hk_eventlog *l)
+{
+  free(l->reached);
+  l->reached = NULL;
+  l->n_reached = l->reached_size = 0;
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------------- */
+
+uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
+                            const struct hk_event *e)
+{
+  const struct payload p = { .sequence = sequence,
+                             .handle = handle,
+                             .number = e->number,
+                             .time = e->time,
+                             .from = e->from,
+                             .instant = e->instant,
+                             .before = e->before,
+                             .after = e->after,
+                             .score = e->score,
+                             .name = (uint16_t)name.length,
+                             .kind = e->kind };
+  uint64_t position = 0;
+  pthread_mutex_lock(&l->lock);
+  if (sequence > hk_eventlog_reached(l, handle, name)) {
+    uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length);
+    if (payload) {
+      position = hk_journal_position(l->journal) + 1;
+      keep(l, position, &p, name.data); /* before it can be shown */
+      memcpy(payload, &p, sizeof p);
+      memcpy(payload + sizeof p, name.data, name.length);
+      hk_journal_end(l->journal, 1);
+    }
+  }
+  pthread_mutex_unlock(&l->lock);
+  return position;
+}
+
+struct hk_journal *hk_eventlog_journal(struct hk_eventlog *l)
+{
+  return l->journal;
+}
+
+int hk_eventlog_commit(struct hk_eventlog *l)
+{
+  const int status = hk_journal_commit(l->journal, NULL, NULL);
+  return status != 0 ? status : hk_journal_bound(l->journal, l->most);
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+uint64_t hk_eventlog_last(struct hk_eventlog *l)
+{
+  return hk_journal_position(l->journal);
+}
+
+uint64_t hk_eventlog_shown(struct hk_eventlog *l)
+{
+  return hk_journal_committed(l->journal);
+}
+
+uint64_t hk_eventlog_first(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  const uint64_t first = l->oldest ? l->oldest->first : hk_journal_position(l->journal) + 1;
+  pthread_mutex_unlock(&l->lock);
+  return first;
+}
+
+uint64_t hk_eventlog_bytes(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  const uint64_t bytes = l->bytes;
+  pthread_mutex_unlock(&l->lock);
+  return bytes;
+}
+
+/* The block of the cursor's next event, or the first one behind it; the cursor's place is in it. NULL: there is none. */
+static const struct block *seek(const struct hk_eventlog *l, struct hk_eventlog_cursor *c)
+{
+  const struct block *b = l->oldest;
+  while (b && b->next && b->next->first <= c->next)
+    b = b->next;
+  if (b && c->block != b->first) {
+    c->block = b->first;
+    c->offset = 0;
+  }
+  return b;
+}
+
+/* Positions before `position` that the cursor wanted are gone. */
+static void miss(struct hk_eventlog_cursor *c, uint64_t position)
+{
+  if (c->next < position) {
+    c->missed += position - c->next;
+    c->next = position;
+  }
+}
+
+uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
+                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
+{
+  const uint64_t shown = hk_eventlog_shown(l);
+  uint32_t n = 0;
+  if (last > shown)
+    last = shown;
+  pthread_mutex_lock(&l->lock);
+  for (const struct block *b = seek(l, c); n < most && c->next <= last;) {
+    struct entry e = { .position = UINT64_MAX };
+    if (b && c->offset == b->size && b->next) {
+      b = b->next;
+      c->block = b->first;
+      c->offset = 0;
+    }
+    if (b && c->offset < b->size)
+      memcpy(&e, b->data + c->offset, sizeof e);
+    if (e.position > last) { /* there are no more of those */
+      miss(c, last + 1);
+      break;
+    }
+    const uint8_t *payload = b->data + c->offset + sizeof e;
+    c->offset += e.bytes;
+    if (e.position < c->next)
+      continue;
+    struct hk_logged logged;
+    miss(c, e.position);
+    read_payload(payload, e.position, &logged);
+    visit(arg, &logged);
+    c->next = e.position + 1;
+    n++;
+  }
+  pthread_mutex_unlock(&l->lock);
+  return n;
+}
+
+/* --- opening --------------------------------------------------------------------------------------------------------- */
+
+struct opening {
+  struct hk_log *log;
+  uint64_t lost; /* positions that damaged parts of files may have had, at most */
+};
+
+static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+{
+  struct opening *o = arg;
+  if (tail && bytes < RECORD_MOST)
+    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", file, (unsigned long long)bytes, why);
+  else
+    hk_log(o->log, HK_LOG_WARNING, "event log: %s: %llu bytes from %llu on are left out, with the events there: %s", file,
+           (unsigned long long)bytes, (unsigned long long)at, why);
+  o->lost += bytes / (tail ? RECORD_MOST : RECORD_LEAST);
+}
+
+/* Takes into memory what the reader has. *position: of the last event. */
+static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, uint64_t *position)
+{
+  struct hk_record r;
+  int status;
+  while ((status = hk_journal_next(reader, &r)) > 0) {
+    struct hk_logged e;
+    if (!hk_eventlog_decode(&r, &e) || e.position <= *position) /* the same is written twice when the disk fails */
+      continue;
+    struct payload p;
+    memcpy(&p, r.payload, sizeof p);
+    keep(l, e.position, &p, e.name.data);
+    *position = e.position;
+    if ((status = reach(l, &e)) != 0)
+      return status;
+  }
+  return status < 0 ? status : hk_journal_mend(reader);
+}
+
+static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place, struct opening *o, char *error, size_t size)
+{
+  struct hk_journal_reader *reader;
+  uint64_t position = 0;
+  char why[256] = "";
+  int status = hk_journal_read(&reader, place, 0, on_damage, o, why, sizeof why);
+  if (status == 0) {
+    status = take_all(l, reader, &position);
+    hk_journal_read_close(reader);
+  }
+  if (status == 0) /* positions that may have been told are not used again */
+    status = hk_journal_new(&l->journal, place, position + o->lost);
+  if (status != 0)
+    snprintf(error, size, "event log: %s", why[0] ? why : strerror(-status));
+  return status;
+}
+
+int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_log *log,
+                     char *error, size_t size)
+{
+  struct opening opening = { .log = log };
+  struct hk_eventlog *l = calloc(1, sizeof *l);
+  if (!l) {
+    snprintf(error, size, "event log: no memory");
+    return -ENOMEM;
+  }
+  l->most = most < HK_EVENTLOG_LEAST ? HK_EVENTLOG_LEAST : most;
+  pthread_mutex_init(&l->lock, NULL);
+  const struct hk_journal_place place = hk_eventlog_place(disk, folder, l->most);
+  const int status = open_log(l, &place, &opening, error, size);
+  if (status != 0) {
+    hk_eventlog_free(l);
+    return status;
+  }
+  *out = l;
+  return 0;
+}
+
+void hk_eventlog_free(struct hk_eventlog *l)
+{
+  if (!l)
+    return;
+  while (l->oldest)
+    drop_oldest(l);
+  hk_journal_free(l->journal);
+  free(l->reached);
+  pthread_mutex_destroy(&l->lock);
+  free(l);
+}
