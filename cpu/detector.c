@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,4 +384,32 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
 const char *hk_algorithm_name(uint8_t algorithm)
 {
   return algorithm <= HK_ALGORITHM_GRAPH ? words[KEY_ALGORITHM][algorithm] : "?";
+}
+
+void hk_detector_differences(const struct hk_detector *a, const struct hk_detector *b, char *out, size_t size)
+{
+#define FIELD(key, field) { key, offsetof(struct hk_detector, field), sizeof a->field }
+  static const struct {
+    enum key key;
+    size_t offset, size;
+  } fields[] = {
+    FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
+    FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_GAP, gap),
+    FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
+    FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
+    FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
+    FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
+    FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_FALSE_ALARMS, false_alarms),
+  };
+#undef FIELD
+  enum key last = KEYS;
+  size_t at = 0;
+  out[0] = 0;
+  for (size_t i = 0; i < COUNT(fields) && at < size; i++) {
+    if (fields[i].key == last ||
+        memcmp((const char *)a + fields[i].offset, (const char *)b + fields[i].offset, fields[i].size) == 0)
+      continue;
+    last = fields[i].key;
+    at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? ", " : "", keys[last].name);
+  }
 }

@@ -104,6 +104,9 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
 /* Parses "key=value,key=value" (blanks around tokens allowed; "" gives the default detector). As hk_detector_finish. */
 int hk_detector_parse(const char *text, struct hk_detector *out, char *error, size_t size);
 
+/* Writes the names of the keys in which two detectors differ, with commas between them; "" when they are the same. */
+void hk_detector_differences(const struct hk_detector *a, const struct hk_detector *b, char *out, size_t size);
+
 /* Names for messages and reports; "?" when out of range. */
 const char *hk_algorithm_name(uint8_t algorithm);
 

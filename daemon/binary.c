@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
 #define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
@@ -176,6 +177,35 @@ static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
   return HK_TURN_MORE;
 }
 
+/* The result of a reload, once there is one. */
+static enum hk_turn reloaded(struct hk_connection *c)
+{
+  struct hk_buffer text = { 0 };
+  bool taken;
+  if (!hk_reload_result(c->server, c->reload, &text, &taken))
+    return HK_TURN_WAIT;
+  c->reload = 0;
+  const size_t shown = text.size < REPORT_MOST ? text.size : REPORT_MOST, size = HK_FRAME_HEADER + 1 + shown;
+  uint8_t *bytes = text.failed ? NULL : malloc(size);
+  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
+  if (bytes && hk_reloaded_write(&w, c->reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, c->reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
+  free(bytes);
+  hk_buffer_free(&text);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn reload(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  c->reload_tag = f->tag;
+  c->reload = hk_reload_ask(c->server);
+  return reloaded(c);
+}
+
 static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
 {
   uint64_t datagrams, sent;
@@ -192,7 +222,7 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
 static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
   hk_count(&c->loop->counters.frames, 1);
-  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_BYE)
+  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_RELOAD)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   switch (f->type) {
   case HK_HELLO:
@@ -211,6 +241,8 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
     return status(c, f);
   case HK_BYE:
     return bye(c, f);
+  case HK_RELOAD:
+    return reload(c, f);
   default:
     return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
   }
@@ -251,6 +283,8 @@ static enum hk_turn step(struct hk_connection *c)
     return farewell(c);
   if (c->ping_time != 0)
     return pong(c);
+  if (c->reload != 0)
+    return reloaded(c);
   if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, hk_server_frame_points(c->server)))
     return HK_TURN_WAIT;
   struct hk_frame f;

@@ -83,6 +83,8 @@ struct hk_connection {
   int64_t ping_time; /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
   uint64_t ping_token;
   uint32_t ping_tag;
+  uint64_t reload; /* ticket of a RELOAD that is not answered yet; 0: none */
+  uint32_t reload_tag;
   bool leaving; /* BYE came */
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */

@@ -20,6 +20,11 @@ static uint64_t host_memory(const struct hk_config *config)
   return config->memory > 0 && config->memory < available ? config->memory : available;
 }
 
+uint64_t hk_shard_memory(const struct hk_shard *s)
+{
+  return s->loss.device ? host_memory(s->config) : s->config->memory;
+}
+
 /* Tells every peer that can be told. */
 static void tell_everyone(struct hk_shard *s, const char *what_now)
 {
@@ -38,30 +43,12 @@ static void tell_everyone(struct hk_shard *s, const char *what_now)
 static uint32_t clear_alerts(struct hk_shard *s)
 {
   uint32_t n;
-  (void)hk_alerts_standing(s->alerts, &n);
-  if (n == 0)
-    return 0;
-  struct hk_parcel *p = calloc(1, sizeof *p);
-  struct hk_batch *b = calloc(1, sizeof *b);
-  struct hk_event *events = calloc(n, sizeof *events);
-  if (!p || !b || !events) {
-    hk_log(s->all->log, HK_LOG_ERROR, "no memory to tell of %u alerts that nobody watches any more", n);
-    free(p);
-    free(b);
-    free(events);
-    return 0;
-  }
-  *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = n, .event = events };
-  for (const struct hk_event *standing; standing = hk_alerts_standing(s->alerts, &n), n > 0;) {
-    struct hk_event *e = &events[b->n_events++];
-    (void)hk_alerts_clear(s->alerts, standing[n - 1].slot, e);
-    e->slot = hk_slot_outside(s, e->slot);
-  }
-  p->kind = HK_PARCEL_RESULTS;
-  p->batch = b;
-  hk_count(&s->counters.cleared, b->n_events);
-  n = b->n_events;
-  hk_shard_hand_over(s, p, false);
+  const struct hk_event *standing = hk_alerts_standing(s->alerts, &n);
+  uint32_t *slots = malloc((n + 1) * sizeof *slots);
+  for (uint32_t i = 0; slots && i < n; i++)
+    slots[i] = hk_slot_outside(s, standing[i].slot);
+  n = slots ? hk_shard_clear(s, slots, n) : 0;
+  free(slots);
   return n;
 }
 

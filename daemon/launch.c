@@ -311,6 +311,8 @@ static bool is_time(const struct hk_shard *s)
 static bool launch(struct hk_shard *s)
 {
   bool any = false;
+  if (s->holding)
+    return false;
   if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT)
     launch_sweep(s);
   while (s->device && s->in_flight < HK_IN_FLIGHT && (s->filled || is_time(s))) {
@@ -337,6 +339,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= launch(s);
   if (s->retired)
     hk_shard_retire_step(s);
+  any |= hk_shard_revise(s);
   const struct hk_device *failing = atomic_load_explicit(&s->failed, memory_order_acquire);
   if (failing && failing == s->device) {
     hk_shard_lose(s, "%s", s->failure);

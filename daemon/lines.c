@@ -48,6 +48,13 @@ int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict)
   return status;
 }
 
+void hk_lines_adopt(struct hk_lines *l, int64_t evict)
+{
+  l->evict = evict;
+  l->cleared = hk_now();
+  hk_series_clear(l->series);
+}
+
 void hk_lines_free(struct hk_lines *l)
 {
   if (!l)

@@ -26,6 +26,8 @@ struct hk_lines_from {
 /* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.
  */
 int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict);
+/* evict has changed, and sensors are about to be let go whatever it was: all handles that are remembered are looked up anew. */
+void hk_lines_adopt(struct hk_lines *lines, int64_t evict);
 void hk_lines_free(struct hk_lines *lines); /* NULL is fine */
 
 /* Reads lines of data[*used..size-1] and moves *used on; 128 points or one line's, whichever is more, for which there must be

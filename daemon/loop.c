@@ -197,6 +197,18 @@ static void flush(struct hk_loop *l, bool give_up)
   }
 }
 
+/* The settings that are kept elsewhere go there. */
+static void adopt(struct hk_loop *l)
+{
+  struct hk_reload *reload = &l->server->reload;
+  l->config = reload->next;
+  l->intake.max_ahead = l->config->max_ahead;
+  l->intake.max_pending = l->config->max_pending;
+  hk_lines_adopt(l->lines, l->config->evict);
+  hk_publisher_adopt(l->publisher, l->config);
+  atomic_fetch_add_explicit(&reload->adopted, 1, memory_order_release);
+}
+
 void hk_loop_order(struct hk_loop *l, enum hk_order order)
 {
   atomic_fetch_or_explicit(&l->orders, order, memory_order_release);
@@ -212,6 +224,8 @@ static void obey(struct hk_loop *l)
     read_datagrams(l);
     hk_shard_settled(&l->server->shard[0]); /* whoever wanted that looks again */
   }
+  if (orders & HK_ORDER_ADOPT)
+    adopt(l);
   if (orders & HK_ORDER_DRAIN)
     drain(l);
   if (orders & (HK_ORDER_FLUSH | HK_ORDER_GIVE_UP))

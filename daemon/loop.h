@@ -49,6 +49,7 @@ enum hk_order {
   HK_ORDER_FLUSH = 4,   /* all is scored and published: tell the connections, flush and close them */
   HK_ORDER_GIVE_UP = 8, /* close them as they are */
   HK_ORDER_STOP = 16,   /* end the thread */
+  HK_ORDER_ADOPT = 32,  /* the configuration of a reload is in force */
 };
 
 struct hk_loop {

@@ -56,7 +56,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   return DONE;
 }
 
-static int serve(const struct hk_config *config, const struct hk_backend_kind *kinds)
+static int serve(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
   char error[512];
   struct hk_server *server = calloc(1, sizeof *server);
@@ -65,6 +65,7 @@ static int serve(const struct hk_config *config, const struct hk_backend_kind *k
     return FAILED;
   }
   int result = FAILED;
+  server->reload.path = path;
   if (hk_server_open(server, config, kinds, error, sizeof error) == 0) {
     result = hk_server_run(server) == 0 ? DONE : FAILED;
   } else {
@@ -118,7 +119,7 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
   if (hk_config_load(&config, path, print_fault, NULL) != 0)
     return FAILED;
   signal(SIGPIPE, SIG_IGN);
-  const int result = only_check ? check(&config, kinds, path) : serve(&config, kinds);
+  const int result = only_check ? check(&config, kinds, path) : serve(&config, kinds, path);
   hk_config_free(&config);
   return result;
 }

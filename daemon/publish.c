@@ -66,6 +66,13 @@ int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, 
   return 0;
 }
 
+void hk_publisher_adopt(struct hk_publisher *p, const struct hk_config *config)
+{
+  p->queue = config->queue;
+  p->most_spare = SPARE_BYTES + config->queue;
+  hk_views_limit(p->views, config->max_subscriptions);
+}
+
 /* --- messages and writes --- */
 
 /* An empty message. NULL: no memory. */

@@ -38,6 +38,8 @@ struct hk_subscriber {
 
 int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
                      struct hk_counters *counters);
+/* The limits of another configuration hold from now on. */
+void hk_publisher_adopt(struct hk_publisher *publisher, const struct hk_config *config);
 void hk_publisher_free(struct hk_publisher *publisher); /* NULL is fine; no subscriber may be left */
 
 /* Subscribes, in place of what was asked for before. 0, or -ENOSPC: too many different subscriptions, -EINVAL: glob, -ENOMEM;

@@ -465,7 +465,10 @@ void hk_registry_adopt(struct hk_registry *r, const struct hk_config *config, st
 
 bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
 {
-  return slot < r->slots && hk_registry_handle(r, slot) != HK_NO_HANDLE;
+  if (slot >= r->slots)
+    return false;
+  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_acquire);
+  return handle != HK_NO_HANDLE && (handle & 0xffffff) == slot; /* 0 while its first sensor is being added */
 }
 
 const uint32_t *hk_registry_handles(const struct hk_registry *r)

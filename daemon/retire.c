@@ -3,6 +3,7 @@
  *   retired:    nobody gets the slot by name or handle. Every loop is asked to seal what it has, and to send a token behind it.
  *   passing:    the tokens are here, so nothing more will come; what is in chains is put into batches,
  *   published:  and the last of these batches goes to the loops. Behind it every loop is told to forget the slots.
+ *               Alerts that stand are cleared in between, and subscribers told: nobody watches them any more.
  *   forgotten:  all loops have: the backend and the registry free the slots.
  *
  * No count of a sensor's points is needed for that, and nobody waits for it. */
@@ -22,6 +23,45 @@ struct hk_retired {
   bool barred, back; /* back: the parcel has come back */
   struct hk_retired *next;
 };
+
+uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
+{
+  uint32_t standing;
+  (void)hk_alerts_standing(s->alerts, &standing);
+  const uint32_t most = standing < n ? standing : n;
+  if (most == 0)
+    return 0;
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_batch *b = calloc(1, sizeof *b);
+  struct hk_event *events = calloc(most, sizeof *events);
+  if (!p || !b || !events) {
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to tell of %u alerts that nobody watches any more", most);
+    free(p);
+    free(b);
+    free(events);
+    return 0;
+  }
+  *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = most, .event = events };
+  for (uint32_t i = 0; i < n && b->n_events < most; i++) {
+    struct hk_event *e = &events[b->n_events];
+    if (!hk_alerts_clear(s->alerts, hk_slot_within(s->all, slots[i]), e))
+      continue;
+    e->slot = hk_slot_outside(s, e->slot);
+    b->n_events++;
+  }
+  const uint32_t cleared = b->n_events;
+  if (cleared == 0) {
+    free(p);
+    free(b);
+    free(events);
+    return 0;
+  }
+  p->kind = HK_PARCEL_RESULTS;
+  p->batch = b;
+  hk_count(&s->counters.cleared, cleared);
+  hk_shard_hand_over(s, p, false);
+  return cleared;
+}
 
 static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind kind)
 {
@@ -107,6 +147,7 @@ void hk_shard_retire_step(struct hk_shard *s)
   }
   if (r->phase == PUBLISHED && s->gone >= r->behind) {
     r->phase = FORGETTING;
+    (void)hk_shard_clear(s, r->slots, r->n);
     post(s, r, HK_PARCEL_FORGET);
   }
   if (r->phase == FORGETTING && r->back && (s->sweep || !s->device)) {

@@ -67,7 +67,7 @@ static void on_hangup(uv_signal_t *handle, int number)
 {
   struct hk_server *s = handle->data;
   (void)number;
-  hk_log(&s->log, HK_LOG_NOTICE, "SIGHUP: the configuration is read at the start only; restart to change it");
+  (void)hk_reload_ask(s);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -233,7 +233,9 @@ static int open_handles(struct hk_server *s)
   uv_timer_init(loop, &s->draining);
   s->second.data = s->watchdog.data = s->draining.data = s->over.data = s->terminate.data = s->interrupt.data = s->hangup.data =
       s;
-  int status = uv_async_init(loop, &s->over, on_over);
+  int status = hk_reload_open(s);
+  if (status == 0)
+    status = uv_async_init(loop, &s->over, on_over);
   if (status == 0)
     status = uv_signal_init(loop, &s->terminate);
   if (status == 0)
@@ -381,6 +383,7 @@ bool hk_server_close(struct hk_server *s)
     buried &= hk_shard_close(&s->shard[i]);
   for (uint32_t i = 0; s->lanes && i < s->n_loops * s->shards.n; i++)
     hk_lane_close(&s->lanes[i]);
+  hk_reload_close(s);
   hk_registry_free(s->shards.registry);
   hk_seats_close(&s->seats);
   if (s->reserve >= 0)

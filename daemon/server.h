@@ -13,6 +13,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/reload.h"
 #include "daemon/seats.h"
 #include "daemon/shard.h"
 
@@ -22,6 +23,7 @@ struct hk_server {
   const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
   uint32_t frame_points;          /* see hk_server_frame_points */
   struct hk_log log;
+  struct hk_reload reload; /* its path is set before the server is opened */
   struct hk_shards shards; /* what they have in common */
   struct hk_shard *shard;  /* shards.n of them */
   struct hk_loop *loops;

@@ -152,12 +152,19 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   return 0;
 }
 
+void hk_shard_watch(struct hk_shard *s)
+{
+  const int64_t timeout = s->config->device_timeout, tenth = timeout / 10;
+  const uint64_t period = (uint64_t)(timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
+  const uint64_t least = period < s->beat_most ? period : s->beat_most;
+  uv_timer_start(&s->check, on_check, least, least);
+}
+
 int hk_shard_start(struct hk_shard *s, uint64_t beat)
 {
-  const int64_t timeout = s->all->config->device_timeout, tenth = timeout / 10;
-  const uint64_t period = (uint64_t)(timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
   s->beat = s->checked = hk_now();
-  uv_timer_start(&s->check, on_check, period < beat ? period : beat, period < beat ? period : beat);
+  s->beat_most = beat;
+  hk_shard_watch(s);
   uv_timer_start(&s->second, on_second, 1000, 1000);
   const int status = -pthread_create(&s->thread, NULL, run, s);
   s->running = status == 0;
@@ -219,6 +226,7 @@ bool hk_shard_close(struct hk_shard *s)
     return true; /* was not opened */
   (void)hk_shard_take_back(s);
   hk_shard_retire_free(s);
+  free(s->review.leaving);
   if (s->cursor.chunk) { /* taken in part: the rest has nobody */
     struct hk_run *run = &s->cursor.chunk->runs[s->cursor.run];
     run->n -= s->cursor.of_run;

@@ -40,6 +40,31 @@ struct hk_loss {
 
 struct hk_retired;
 
+/* What a reload wants of every shard, in this order; each is answered before the next is asked. */
+enum hk_revise {
+  HK_REVISE_LEARN,  /* the backend is to know the new detectors; nothing names them yet */
+  HK_REVISE_REVIEW, /* the configuration is in force; sensors that are not their detector's any more are to go */
+  HK_REVISE_FORGET, /* the backend may forget the old ones */
+};
+struct hk_revision {
+  enum hk_revise what;
+  const struct hk_config *config;
+  const struct hk_sections *sections;
+  const struct hk_definition *learn, *forget;
+  uint32_t n_learn, n_forget;
+};
+
+/* How far a shard has got with that. */
+struct hk_review {
+  int status; /* of LEARN and FORGET: 0, or a negative errno and why; REVIEW: -ENOMEM */
+  char why[256];
+  bool begun;
+  uint32_t slot;     /* the registry's: the next to look at */
+  uint32_t *leaving; /* sensors that are to go, n of them */
+  uint32_t n;
+  uint32_t let_go; /* so far */
+};
+
 /* What shards have in common; set before they start. */
 struct hk_shards {
   const struct hk_config *config; /* that the daemon was started with */
@@ -90,6 +115,11 @@ struct hk_shard {
   uint64_t made, gone;                        /* batches of points that were filled; that were handed to the loops */
   struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
   uint64_t retirements;                       /* so far */
+  const struct hk_revision *revision;         /* what main has asked for, and */
+  atomic_uint asked, answered;                /* how often it has asked, and was answered */
+  struct hk_review review;                    /* main looks when it is answered */
+  bool holding;                               /* nothing is launched: a reload waits until nothing is in flight */
+  uint64_t beat_most;                         /* ms between two beats, at most */
   bool sweep_due;
   int64_t checked;          /* ns: when we last looked whether the device is alive */
   int64_t back_at;          /* ns: when a batch last came back */
@@ -137,6 +167,10 @@ const char *hk_shard_backend(struct hk_shard *shard);
 /* Bytes that so many sensors of a detector take; 0 when nothing computes. */
 uint64_t hk_shard_need(struct hk_shard *shard, uint32_t detector, uint64_t sensors);
 
+/* revise.c: hands a step of a reload to the shard; revision stays until it has answered. Thread: main. */
+void hk_shard_ask(struct hk_shard *shard, const struct hk_revision *revision);
+bool hk_shard_has_answered(const struct hk_shard *shard);
+
 /* --- between the files of the shard ---------------------------------------------------------------------------------- */
 
 /* launch.c: batches out and back. True when anything was done. */
@@ -156,8 +190,17 @@ void hk_shard_settled(struct hk_shard *shard);
 /* failover.c: the device is lost. */
 void hk_shard_lose(struct hk_shard *shard, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* retire.c: begins to forget sensors, whose alerts were cleared. slots: of the registry, n > 0; the shard's from now on,
- * allocated with malloc. barred: they are not bound on the device, and points of theirs are dropped. */
+/* shard.c: sets the clock by which the device is looked at, as the configuration says. */
+void hk_shard_watch(struct hk_shard *shard);
+/* failover.c: bytes that sensors may take where they are computed now. */
+uint64_t hk_shard_memory(const struct hk_shard *shard);
+/* revise.c: goes on with a reload. True when anything was done. */
+bool hk_shard_revise(struct hk_shard *shard);
+
+/* retire.c: clears the alerts that stand in n slots of the registry, and tells subscribers. Returns how many there were. */
+uint32_t hk_shard_clear(struct hk_shard *shard, const uint32_t *slots, uint32_t n);
+/* Begins to forget sensors; alerts that stand there are cleared behind their last results. slots: of the registry, n > 0; the
+ * shard's from now on, allocated with malloc. barred: they are not bound on the device, and points of theirs are dropped. */
 void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool barred);
 /* Goes on with that. */
 void hk_shard_retire_step(struct hk_shard *shard);

@@ -192,6 +192,11 @@ static void enter_kind(struct hk_views *vs, struct hk_view *v, enum hk_view_kind
     vs->n_narrow++;
 }
 
+void hk_views_limit(struct hk_views *vs, uint32_t most)
+{
+  vs->most = most;
+}
+
 int hk_views_new(struct hk_views **out, struct hk_registry *registry, uint32_t most)
 {
   struct hk_views *vs = calloc(1, sizeof *vs);

@@ -69,6 +69,7 @@ struct hk_view {
 
 /* registry must outlive the views. most: how many there may be. 0, or a negative errno. */
 int hk_views_new(struct hk_views **out, struct hk_registry *registry, uint32_t most);
+void hk_views_limit(struct hk_views *views, uint32_t most); /* those that are there stay */
 void hk_views_free(struct hk_views *views); /* NULL is fine; no view may be left */
 uint32_t hk_views_count(const struct hk_views *views);
 

@@ -28,6 +28,8 @@ const char *hk_frame_name(uint8_t type)
     return "STATUS";
   case HK_BYE:
     return "BYE";
+  case HK_RELOAD:
+    return "RELOAD";
   case HK_WELCOME:
     return "WELCOME";
   case HK_REGISTERED:
@@ -40,6 +42,8 @@ const char *hk_frame_name(uint8_t type)
     return "REPORT";
   case HK_FAREWELL:
     return "FAREWELL";
+  case HK_RELOADED:
+    return "RELOADED";
   case HK_NAMES:
     return "NAMES";
   case HK_SCORES:

@@ -208,6 +208,25 @@ int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json)
   return hk_frame_end(w, place);
 }
 
+int hk_reloaded_write(struct hk_writer *w, uint32_t tag, bool taken, struct hk_string text)
+{
+  const size_t place = hk_frame_begin(w, HK_RELOADED, tag);
+  hk_put_u8(w, taken);
+  hk_put(w, text.data, text.length);
+  return hk_frame_end(w, place);
+}
+
+int hk_reloaded_read(const struct hk_frame *f, bool *taken, struct hk_string *text)
+{
+  struct hk_reader r = hk_reader(f);
+  const uint8_t outcome = hk_get_u8(&r);
+  if (r.bad || outcome > 1)
+    return HANKEL_BAD_PAYLOAD;
+  *taken = outcome;
+  *text = (struct hk_string){ (const char *)r.data, r.size };
+  return 0;
+}
+
 int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, const struct hk_string *names)
 {
   const size_t place = hk_frame_begin(w, HK_NAMES, 0);

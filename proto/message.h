@@ -97,6 +97,10 @@ int hk_gap_read(const struct hk_frame *f, uint64_t *results, uint64_t *events);
 /* REPORT: the payload is the text. */
 int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json);
 
+/* RELOADED: the rest of the payload is the text, of which a view is given. */
+int hk_reloaded_write(struct hk_writer *w, uint32_t tag, bool taken, struct hk_string text);
+int hk_reloaded_read(const struct hk_frame *f, bool *taken, struct hk_string *text);
+
 int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, const struct hk_string *names);
 int hk_names_read(const struct hk_frame *f, struct hk_list *list);
 void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name);

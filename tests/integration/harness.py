@@ -39,6 +39,7 @@ WAIT = 90 if SANITIZED else 30  # seconds that anything may take before a test f
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
+RELOAD, RELOADED = 0x0a, 0x8a
 NAMES, SCORES, EVENTS, GAP, ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
 SCORED, UNSCORED, ALERTS, NOTICES, VALUES = 1, 2, 4, 8, 16
 
@@ -194,6 +195,11 @@ class Client:
     def status(self):
         return json.loads(self.request(STATUS, b'', REPORT).data)
 
+    def reload(self):
+        """Whether the configuration was taken over, and the lines that say what came of it."""
+        r = self.request(RELOAD, b'', RELOADED)
+        return r.one('B') == 1, r.data[1:].decode().splitlines()
+
     def bye(self, datagrams=0, n=0):
         """Says farewell; everything owed has been kept when this returns."""
         self.request(BYE, struct.pack('<QQ', datagrams, n), FAREWELL)
@@ -248,10 +254,8 @@ class Daemon:
                  environment=None):
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
-        with open(path, 'w') as f:
-            drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
-            loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
-            f.write(f'[daemon]\nbackend = {backend}\n{drain}{loops}{keys}{listeners}{detectors}')
+        self.backend, self.listeners = backend, listeners
+        self.configure(detectors, keys)
         self.log, self.port, self.ready = [], {}, threading.Event()
         self.process = subprocess.Popen([program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})
@@ -261,6 +265,13 @@ class Daemon:
             self.process.kill()
             self.clean()
             raise AssertionError('the daemon did not get ready:\n' + '\n'.join(self.log))
+
+    def configure(self, detectors, keys='threads = 2\n'):
+        """Writes the configuration's file, which the daemon reads when it starts and when it is told to."""
+        drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
+        loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
+        with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
+            f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{keys}{self.listeners}{detectors}')
 
     def _read(self):
         for line in self.process.stderr:

@@ -1,0 +1,105 @@
+/* Comparing two configurations. */
+#include "daemon/change.h"
+
+#include "daemon/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_key(void *arg, const struct hk_key_change *change)
+{
+  struct hk_buffer *told = arg;
+  if (change->live)
+    hk_buffer_print(told, "%s: %s -> %s\n", change->name, change->before, change->after);
+  else
+    hk_buffer_print(told, "%s: %s -> %s needs a restart; it stays %s\n", change->name, change->before, change->after,
+                    change->before);
+}
+
+static const struct hk_config_listener *listener_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_listeners; i++)
+    if (strcmp(c->listeners[i].name, name) == 0)
+      return &c->listeners[i];
+  return NULL;
+}
+
+/* Listeners are opened at the start only. */
+static void compare_listeners(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_listeners; i++) {
+    const struct hk_config_listener *after = &read->listeners[i], *before = listener_of(running, after->name);
+    if (!before)
+      hk_buffer_print(told, "[listen %s] is new: needs a restart\n", after->name);
+    else if (memcmp(before, after, sizeof *before) != 0)
+      hk_buffer_print(told, "[listen %s] is changed: needs a restart; it stays as it was\n", after->name);
+  }
+  for (uint32_t i = 0; i < running->n_listeners; i++)
+    if (!listener_of(read, running->listeners[i].name))
+      hk_buffer_print(told, "[listen %s] is gone: needs a restart; it stays\n", running->listeners[i].name);
+  free(read->listeners);
+  read->listeners = running->listeners;
+  read->n_listeners = running->n_listeners;
+}
+
+static const struct hk_config_detector *detector_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_detectors; i++)
+    if (strcmp(c->detectors[i].name, name) == 0)
+      return &c->detectors[i];
+  return NULL;
+}
+
+/* Whether those that both have stand in another order. */
+static bool reordered(const struct hk_config *running, const struct hk_config *read)
+{
+  const struct hk_config_detector *last = running->detectors;
+  for (uint32_t i = 0; i < read->n_detectors; i++) {
+    const struct hk_config_detector *before = detector_of(running, read->detectors[i].name);
+    if (before && before < last)
+      return true;
+    last = before ? before : last;
+  }
+  return false;
+}
+
+static void compare_detectors(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
+                              struct hk_buffer *told)
+{
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < read->n_detectors; i++) {
+    struct hk_config_detector *after = &read->detectors[i];
+    const struct hk_config_detector *before = detector_of(running, after->name);
+    char differences[512] = "";
+    if (before)
+      hk_detector_differences(&before->detector, &after->detector, differences, sizeof differences);
+    if (before && !differences[0]) {
+      after->number = before->number;
+    } else {
+      while (taken[next]) /* there are twice as many numbers as detectors of a configuration */
+        next++;
+      after->number = next++;
+    }
+    if (!before)
+      hk_buffer_print(told, "[detector %s] is new\n", after->name);
+    if (differences[0])
+      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors begin anew\n", after->name, differences);
+    if (before && strcmp(before->match, after->match) != 0)
+      hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
+  }
+  for (uint32_t i = 0; i < running->n_detectors; i++)
+    if (!detector_of(read, running->detectors[i].name))
+      hk_buffer_print(told, "[detector %s] is gone\n", running->detectors[i].name);
+  if (reordered(running, read))
+    hk_buffer_print(told, "detectors stand in another order\n");
+}
+
+bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
+                    struct hk_buffer *told)
+{
+  const size_t before = told->size;
+  hk_keys_compare(running, read, tell_key, told);
+  compare_listeners(running, read, told);
+  compare_detectors(running, read, taken, told);
+  return told->size > before || told->failed;
+}

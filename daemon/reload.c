@@ -1,0 +1,296 @@
+/* The steps of a reload, and what is told of it. */
+#include "daemon/reload.h"
+
+#include "daemon/change.h"
+#include "daemon/notify.h"
+#include "daemon/server.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK 2          /* ms */
+#define LINES_LOGGED 64 /* of one reload */
+
+static void on_look(uv_timer_t *timer);
+
+/* A fault in the file. */
+static void note(void *arg, const char *message)
+{
+  hk_buffer_print(arg, "%s\n", message);
+}
+
+/* Logs the lines of what was told. */
+static void log_lines(struct hk_server *s, enum hk_level level)
+{
+  const struct hk_buffer *told = &s->reload.told;
+  uint32_t lines = 0, more = 0;
+  for (size_t at = 0; at < told->size; lines++) {
+    const char *end = memchr(told->data + at, '\n', told->size - at);
+    const size_t length = end ? (size_t)(end - told->data) - at : told->size - at;
+    if (lines < LINES_LOGGED)
+      hk_log(&s->log, level, "reload: %.*s", (int)length, told->data + at);
+    else
+      more++;
+    at += length + 1;
+  }
+  if (more > 0)
+    hk_log(&s->log, level, "reload: and %u lines more", more);
+}
+
+/* It is over: says so. taken: the configuration is in force. */
+static void finish(struct hk_server *s, bool taken)
+{
+  struct hk_reload *r = &s->reload;
+  hk_notify("READY=1");
+  log_lines(s, taken ? HK_LOG_NOTICE : HK_LOG_ERROR);
+  pthread_mutex_lock(&r->lock);
+  hk_buffer_free(&r->report);
+  r->report = r->told;
+  r->taken = taken;
+  pthread_mutex_unlock(&r->lock);
+  r->told = (struct hk_buffer){ 0 };
+  hk_sections_release(r->sections);
+  free(r->learn);
+  free(r->forget);
+  r->sections = NULL;
+  r->learn = r->forget = NULL;
+  r->next = NULL;
+  r->phase = HK_RELOAD_NONE;
+  uv_timer_stop(&r->look);
+  atomic_store_explicit(&r->done, r->begun, memory_order_release);
+  hk_shard_settled(&s->shard[0]); /* those who asked look again */
+  if (atomic_load_explicit(&r->asked, memory_order_acquire) > r->begun)
+    (void)uv_async_send(&r->call);
+}
+
+/* One that is in force no more, or never was. */
+static void discard(struct hk_reload *r, struct hk_config *config)
+{
+  if (config == r->at_start)
+    return;
+  config->listeners = NULL; /* they are those of all */
+  hk_config_free(config);
+  free(config);
+}
+
+static void refuse(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  for (uint32_t i = 0; i < r->revision.n_learn; i++)
+    (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
+  if (r->next)
+    discard(r, r->next);
+  hk_buffer_print(&r->told, "the configuration stays as it was\n");
+  finish(s, false);
+}
+
+static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_revise what)
+{
+  s->reload.phase = phase;
+  s->reload.revision.what = what;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    hk_shard_ask(&s->shard[i], &s->reload.revision);
+}
+
+/* What numbers mean is settled: the new ones for the registry, and lists for the backends. 0 or -ENOMEM. */
+static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
+{
+  struct hk_reload *r = &s->reload;
+  struct hk_revision *revision = &r->revision;
+  bool stays[HK_DETECTORS_MAX] = { false };
+  *revision = (struct hk_revision){ .config = r->next };
+  r->learn = calloc(r->next->n_detectors, sizeof *r->learn);
+  r->forget = calloc(HK_DETECTORS_MAX, sizeof *r->forget);
+  int status = r->learn && r->forget ? hk_sections_new(&r->sections, r->next) : -ENOMEM;
+  for (uint32_t i = 0; i < r->next->n_detectors && status == 0; i++) {
+    const struct hk_config_detector *d = &r->next->detectors[i];
+    stays[d->number] = true;
+    if (taken[d->number])
+      continue;
+    status = hk_registry_define(s->shards.registry, d->number, d);
+    if (status == 0)
+      r->learn[revision->n_learn++] = (struct hk_definition){ d->number, &d->detector };
+  }
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX && status == 0; i++)
+    if (taken[i] && !stays[i])
+      r->forget[revision->n_forget++] = (struct hk_definition){ i, NULL };
+  revision->sections = r->sections;
+  revision->learn = r->learn;
+  revision->forget = r->forget;
+  return status;
+}
+
+static void begin(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  char state[96];
+  bool taken[HK_DETECTORS_MAX];
+  r->begun = atomic_load_explicit(&r->asked, memory_order_acquire);
+  r->time = hk_now();
+  r->revision.n_learn = 0;
+  snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, r->time / 1000);
+  hk_notify(state);
+  if (s->deadline != 0 || !r->path || !(r->next = calloc(1, sizeof *r->next))) {
+    hk_buffer_print(&r->told, "%s\n", s->deadline != 0 ? "the daemon ends" : r->path ? "no memory" : "there is no file to read");
+    refuse(s);
+    return;
+  }
+  if (hk_config_load(r->next, r->path, note, &r->told) != 0) {
+    free(r->next);
+    r->next = NULL;
+    refuse(s);
+    return;
+  }
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
+    taken[i] = hk_registry_detector_of(s->shards.registry, i) != NULL;
+  if (!hk_change_make(s->config, r->next, taken, &r->told)) {
+    hk_buffer_print(&r->told, "nothing has changed\n");
+    discard(r, r->next);
+    finish(s, true);
+    return;
+  }
+  if (define(s, taken) != 0) {
+    hk_buffer_print(&r->told, "no memory\n");
+    refuse(s);
+    return;
+  }
+  ask(s, HK_RELOAD_LEARN, HK_REVISE_LEARN);
+  uv_timer_start(&r->look, on_look, LOOK, LOOK);
+}
+
+static bool answered(struct hk_server *s)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    all &= hk_shard_has_answered(&s->shard[i]);
+  return all;
+}
+
+/* Whether all shards could do what was asked last; says where not. */
+static bool could(struct hk_server *s)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const struct hk_review *review = &s->shard[i].review;
+    if (review->status == 0)
+      continue;
+    all = false;
+    hk_buffer_print(&s->reload.told, "the %s backend: %s\n", hk_shard_backend(&s->shard[i]),
+                    review->why[0] ? review->why : strerror(-review->status));
+  }
+  return all;
+}
+
+static void adopt(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
+  hk_registry_adopt(s->shards.registry, r->next, r->sections);
+  atomic_store_explicit(&r->adopted, 0, memory_order_relaxed);
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    hk_loop_order(&s->loops[i], HK_ORDER_ADOPT);
+  ask(s, HK_RELOAD_ADOPT, HK_REVISE_REVIEW);
+}
+
+/* All threads have the new one. */
+static void retire_old(struct hk_server *s)
+{
+  struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
+  uint64_t let_go = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    let_go += s->shard[i].review.let_go;
+  s->config = s->reload.next;
+  discard(&s->reload, old);
+  if (let_go > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
+}
+
+static void step(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  if (!answered(s))
+    return;
+  switch (r->phase) {
+  case HK_RELOAD_NONE:
+    return;
+  case HK_RELOAD_LEARN:
+    if (could(s))
+      adopt(s);
+    else
+      refuse(s);
+    return;
+  case HK_RELOAD_ADOPT:
+    if (atomic_load_explicit(&r->adopted, memory_order_acquire) < s->n_loops)
+      return;
+    (void)could(s); /* sensors that could not be let go stay what they were: that is told */
+    retire_old(s);
+    ask(s, HK_RELOAD_FORGET, HK_REVISE_FORGET);
+    return;
+  case HK_RELOAD_FORGET:
+    if (could(s))
+      for (uint32_t i = 0; i < r->revision.n_forget; i++)
+        (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
+    hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
+    finish(s, true);
+    return;
+  }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+  step(timer->data);
+}
+
+static void on_call(uv_async_t *call)
+{
+  struct hk_server *s = call->data;
+  if (s->reload.phase == HK_RELOAD_NONE && s->reload.asked > s->reload.done)
+    begin(s);
+}
+
+uint64_t hk_reload_ask(struct hk_server *s)
+{
+  const uint64_t ticket = atomic_fetch_add_explicit(&s->reload.asked, 1, memory_order_acq_rel) + 1;
+  (void)uv_async_send(&s->reload.call);
+  return ticket;
+}
+
+bool hk_reload_result(struct hk_server *s, uint64_t ticket, struct hk_buffer *report, bool *taken)
+{
+  struct hk_reload *r = &s->reload;
+  if (atomic_load_explicit(&r->done, memory_order_acquire) < ticket)
+    return false;
+  pthread_mutex_lock(&r->lock);
+  hk_buffer_put(report, r->report.data, r->report.size);
+  *taken = r->taken;
+  pthread_mutex_unlock(&r->lock);
+  return true;
+}
+
+int hk_reload_open(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  r->at_start = s->config;
+  pthread_mutex_init(&r->lock, NULL);
+  uv_timer_init(&s->loops[0].uv, &r->look);
+  r->look.data = r->call.data = s;
+  return uv_async_init(&s->loops[0].uv, &r->call, on_call);
+}
+
+void hk_reload_close(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  if (r->next && r->next != s->config)
+    discard(r, r->next);
+  if (r->at_start) { /* it was opened */
+    discard(r, (struct hk_config *)s->config);
+    s->config = r->at_start;
+    pthread_mutex_destroy(&r->lock);
+  }
+  hk_sections_release(r->sections);
+  free(r->learn);
+  free(r->forget);
+  hk_buffer_free(&r->told);
+  hk_buffer_free(&r->report);
+}

@@ -1,0 +1,140 @@
+/* A shard's part of a reload (reload.h has the whole): its backend learns detectors and forgets others, and sensors that are
+ * another detector's now, or nobody's, are let go, to come again as new ones.
+ *
+ * Detectors come and go while nothing is in flight, so the shard launches nothing for the moment that the device takes to finish
+ * what it has. Sensors are looked through a millisecond at a time, between batches. */
+#include "daemon/shard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK 256u       /* sensors between two looks at the clock */
+#define TIME 1000000    /* ns for them in one turn, more or less */
+#define TOGETHER 65536u /* sensors that are let go together */
+
+static void answer(struct hk_shard *s)
+{
+  s->holding = false;
+  atomic_store_explicit(&s->answered, atomic_load_explicit(&s->asked, memory_order_relaxed), memory_order_release);
+}
+
+/* False: something is in flight still. */
+static bool define(struct hk_shard *s, const struct hk_definition *definitions, uint32_t n)
+{
+  struct hk_review *r = &s->review;
+  struct hk_device *d = s->device;
+  s->holding = n > 0;
+  if (n > 0 && s->in_flight > 0)
+    return false;
+  r->status = d ? 0 : -ENODEV;
+  r->why[0] = 0;
+  if (d && n > 0) {
+    pthread_mutex_lock(&d->calls);
+    r->status = d->backend->ops->define(d->backend, definitions, n, r->why, sizeof r->why);
+    pthread_mutex_unlock(&d->calls);
+  } else if (!d) {
+    snprintf(r->why, sizeof r->why, "the device is lost");
+  }
+  answer(s);
+  return true;
+}
+
+static void begin(struct hk_shard *s)
+{
+  const struct hk_config *before = s->config;
+  s->config = s->revision->config;
+  s->review = (struct hk_review){ .begun = true, .slot = s->number };
+  hk_shard_watch(s);
+  if (s->device && s->config->memory != before->memory) {
+    pthread_mutex_lock(&s->device->calls);
+    s->device->backend->ops->limit(s->device->backend, hk_shard_memory(s));
+    pthread_mutex_unlock(&s->device->calls);
+  }
+}
+
+/* Whether a sensor has the detector that a new one of its name would get. */
+static bool stays(const struct hk_shard *s, uint32_t slot)
+{
+  const struct hk_string name = hk_registry_name(s->all->registry, slot);
+  uint32_t number;
+  return hk_sections_find(s->revision->sections, name.data, name.length, &number) &&
+         number == hk_registry_detector(s->all->registry, slot);
+}
+
+/* Looks at some sensors. True when all have been. */
+static bool look(struct hk_shard *s)
+{
+  struct hk_review *r = &s->review;
+  const int64_t end = hk_now() + TIME;
+  const uint32_t slots = hk_registry_slots(s->all->registry);
+  for (uint32_t n = 1; r->slot < slots && r->n < TOGETHER; r->slot += s->all->n, n++) {
+    if (hk_registry_holds(s->all->registry, r->slot) && !stays(s, r->slot))
+      r->leaving[r->n++] = r->slot;
+    if (n % LOOK == 0 && hk_now() > end) {
+      r->slot += s->all->n;
+      break;
+    }
+  }
+  return r->slot >= slots;
+}
+
+/* True when anything was done. */
+static bool review(struct hk_shard *s)
+{
+  struct hk_review *r = &s->review;
+  if (!r->begun)
+    begin(s);
+  if (s->retired) /* one crowd after the other */
+    return false;
+  if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
+    r->status = -ENOMEM;
+    snprintf(r->why, sizeof r->why, "no memory to let sensors go");
+    answer(s);
+    return true;
+  }
+  const bool all = look(s);
+  if (r->n == TOGETHER || (all && r->n > 0)) {
+    uint32_t *leaving = r->leaving;
+    r->leaving = NULL;
+    r->let_go += r->n;
+    hk_shard_retire(s, leaving, r->n, false);
+    r->n = 0;
+    return true;
+  }
+  if (!all)
+    return true;
+  free(r->leaving);
+  r->leaving = NULL;
+  answer(s);
+  return true;
+}
+
+bool hk_shard_revise(struct hk_shard *s)
+{
+  if (atomic_load_explicit(&s->asked, memory_order_acquire) == atomic_load_explicit(&s->answered, memory_order_relaxed))
+    return false;
+  const struct hk_revision *revision = s->revision;
+  switch (revision->what) {
+  case HK_REVISE_LEARN:
+    s->review.begun = false;
+    return define(s, revision->learn, revision->n_learn);
+  case HK_REVISE_REVIEW:
+    return review(s);
+  case HK_REVISE_FORGET:
+    return define(s, revision->forget, revision->n_forget);
+  }
+  return false;
+}
+
+void hk_shard_ask(struct hk_shard *s, const struct hk_revision *revision)
+{
+  s->revision = revision;
+  atomic_fetch_add_explicit(&s->asked, 1, memory_order_release);
+  hk_wake_up(&s->wake, HK_WAKE_WORK);
+}
+
+bool hk_shard_has_answered(const struct hk_shard *s)
+{
+  return atomic_load_explicit(&s->answered, memory_order_acquire) == atomic_load_explicit(&s->asked, memory_order_relaxed);
+}
