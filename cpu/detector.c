@@ -394,7 +394,7 @@ void hk_detector_differences(const struct hk_detector *a, const struct hk_detect
     size_t offset, size;
   } fields[] = {
     FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
-    FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_GAP, gap),
+    FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
     FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
     FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
     FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),

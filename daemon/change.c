@@ -71,9 +71,10 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     struct hk_config_detector *after = &read->detectors[i];
     const struct hk_config_detector *before = detector_of(running, after->name);
     char differences[512] = "";
+    const bool same = before && memcmp(&before->detector, &after->detector, sizeof after->detector) == 0;
     if (before)
       hk_detector_differences(&before->detector, &after->detector, differences, sizeof differences);
-    if (before && !differences[0]) {
+    if (same) {
       after->number = before->number;
     } else {
       while (taken[next]) /* there are twice as many numbers as detectors of a configuration */
@@ -82,7 +83,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     }
     if (!before)
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
-    if (differences[0])
+    else if (!same)
       hk_buffer_print(told, "[detector %s] is changed (%s): its sensors begin anew\n", after->name, differences);
     if (before && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);

@@ -322,6 +322,19 @@ int hankel_status(hankel *h, char **text, int timeout)
   return 0;
 }
 
+int hankel_reload(hankel *h, char **text, int timeout)
+{
+  free(h->report);
+  h->report = NULL;
+  h->reload_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return h->taken ? 0 : 1;
+}
+
 int hankel_finish(hankel *h, int timeout)
 {
   h->bye_wanted = h->fresh = true;

@@ -95,6 +95,7 @@ struct hankel {
   void *columns; /* one batch of results, aligned */
   size_t columns_size;
   char *report; /* malloc'ed; NULL until it comes */
+  bool reload_wanted, taken; /* taken: what `report` is about is in force */
 };
 
 /* ms on the monotonic clock. */

@@ -214,6 +214,16 @@ static int take_report(struct hankel *h, const struct hk_frame *f)
   return h->report ? 0 : -ENOMEM;
 }
 
+static int take_reloaded(struct hankel *h, const struct hk_frame *f)
+{
+  struct hk_string text;
+  if (hk_reloaded_read(f, &h->taken, &text) != 0)
+    return HANKEL_BAD_PAYLOAD;
+  free(h->report);
+  h->report = strndup(text.data, text.length);
+  return h->report ? 0 : -ENOMEM;
+}
+
 static int take_farewell(struct hankel *h, const struct hk_frame *f)
 {
   if (hk_empty_read(f) != 0 || !h->bye_sent)
@@ -236,6 +246,11 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
   if (m.closing) {
     hk_client_disconnect(h, -ECONNABORTED, text);
     return 0;
+  }
+  if (m.type == HK_RELOAD) { /* it did not come to one, and that is the answer */
+    free(h->report);
+    h->report = strdup(text);
+    h->taken = false;
   }
   if (m.code == HANKEL_UNKNOWN_HANDLE) { /* sensors were evicted: ask again for all */
     h->asked = 0;
@@ -266,6 +281,8 @@ static int take(struct hankel *h, const struct hk_frame *f)
     return take_report(h, f);
   case HK_FAREWELL:
     return take_farewell(h, f);
+  case HK_RELOADED:
+    return take_reloaded(h, f);
   case HK_NAMES:
     return take_names(h, f);
   case HK_SCORES:

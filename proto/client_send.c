@@ -262,6 +262,8 @@ static void ask(struct hankel *h)
   }
   if (h->status_wanted)
     h->status_wanted = hk_empty_write(w, HK_STATUS, 0) < 0;
+  if (h->reload_wanted)
+    h->reload_wanted = hk_empty_write(w, HK_RELOAD, 0) < 0;
 }
 
 /* Requests that come behind all points. */

@@ -185,6 +185,10 @@ const char *hankel_name(const hankel *h, uint32_t handle);
 /* The daemon's counters as JSON text; *text is the caller's to free(). 0, -ETIMEDOUT, ... */
 int hankel_status(hankel *h, char **text, int timeout);
 
+/* Makes the daemon read its configuration again. *text: lines that say what came of it; the caller's to free(). 0: it is in force;
+ * 1: it is not, and all is as before; -ETIMEDOUT, ... */
+int hankel_reload(hankel *h, char **text, int timeout);
+
 /* Says goodbye: waits until the daemon has scored all that was sent and the subscription has received what it is owed. The
  * handle can only be closed afterwards. 0, -ETIMEDOUT, ... */
 int hankel_finish(hankel *h, int timeout);

@@ -13,6 +13,7 @@ static const struct {
   { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
   { "status", hk_command_status, "show the daemon's counters" },
+  { "reload", hk_command_reload, "make the daemon read its configuration again" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
 };
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, bench, evaluate; see hankel --help)\n", name);
+    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, reload, bench, evaluate; see hankel --help)\n", name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

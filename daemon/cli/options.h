@@ -17,6 +17,7 @@ int hk_command_feed(int argc, char **argv);
 int hk_command_tail(int argc, char **argv);
 int hk_command_replay(int argc, char **argv);
 int hk_command_status(int argc, char **argv);
+int hk_command_reload(int argc, char **argv);
 int hk_command_bench(int argc, char **argv);
 int hk_command_evaluate(int argc, char **argv);
 

@@ -31,6 +31,7 @@ EVENTS = (None, "raised", "corrected", "cleared", "stale", "back")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE = range(1, 9)
+_RELOAD, _RELOADED = 0x0A, 0x8A
 _WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
 _NAMES, _SCORES, _EVENTS, _GAP, _ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
 _VERSION = 1
@@ -207,6 +208,11 @@ class Client:
     def status(self):
         """The daemon's counters."""
         return json.loads(self._request(_STATUS, _REPORT))
+
+    def reload(self):
+        """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""
+        payload = self._request(_RELOAD, _RELOADED)
+        return payload[0] == 1, payload[1:].decode()
 
     def finish(self):
         """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes.

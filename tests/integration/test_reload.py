@@ -3,11 +3,16 @@ anew; what needs a restart is named; a bad file changes nothing and every fault 
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import harness
-from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
+from harness import ALERTS, HANKEL, ROOT, SCORED, SECOND, START, UNSCORED, VALUES, WAIT
+
+sys.path.insert(0, os.path.join(ROOT, 'proto', 'python'))
+import hankel  # noqa: E402
 
 STEADY = '[detector steady]\nmatch = a*\nwindow = 20\ninterval = 1s\nalert = 0.3\nsignal = 0\n'
 ANY = '[detector any]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
@@ -68,6 +73,7 @@ class Reload(harness.Case):
                 values = [level[k] + rng.gauss(0, 0.1) + (i % 2 if i < 150 or k % 4 else [3, 8, 5][i % 3]) for k in range(40)]
                 c.send(harness.points(handles, [START + i * SECOND] * 40, values))
                 if reloads:
+                    harness.until(lambda: n[0] >= i // 50, 'a reload')
                     time.sleep(0.003)
             c.ping()
             stop.set()
@@ -258,6 +264,30 @@ class Reload(harness.Case):
                 self.assertEqual((kind, tag, payload[0]), (harness.RELOADED, 1, 1))
             c.close()
         self.assertEqual(len(d.status()['detectors']), 2)
+
+    def test_clients(self):
+        d = self.daemon(ANY)
+        at = f'127.0.0.1:{d.port["binary tcp"]}'
+
+        def command(*arguments):
+            return subprocess.run([HANKEL, 'reload', '--from', at, *arguments], capture_output=True, text=True, timeout=WAIT,
+                                  check=False)
+
+        d.configure(detector('new', 'n*', 9) + ANY)
+        done = command()
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertRegex(done.stdout, r'\A\[detector new\] is new\nthe configuration is in force, after \d+ ms\n\Z')
+        d.configure(detector('new', 'n*', 1))
+        done = command()
+        self.assertEqual((done.returncode, done.stdout), (1, ''))
+        self.assertIn('window = 1', done.stderr)
+        self.assertEqual(command('more').returncode, 2)
+        with hankel.Client(at) as c:
+            taken, text = c.reload()
+            self.assertFalse(taken)
+            self.assertIn('window = 1', text)
+            d.configure(ANY)
+            self.assertEqual(c.reload()[0], True)
 
 
 if __name__ == '__main__':
