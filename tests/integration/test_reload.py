@@ -222,8 +222,8 @@ class Reload(harness.Case):
         """As many as there may be, all of them other ones each time: numbers and memory come back."""
         d = self.daemon(ANY)
         before = None
-        for k in range(8):
-            n = 1024 if k < 6 else 1
+        for k in range(5):
+            n = 1024 if k < 4 else 1
             lines = self.reload(d, ''.join(detector(f'd{i}', f's{i}', 4 + k % 3) for i in range(n)))
             self.assertIn('in force', lines[-1])
             with d.client() as c:
@@ -232,7 +232,7 @@ class Reload(harness.Case):
                 self.feed(c, handles, 0, 2)
                 c.ping()
             self.assertEqual(d.status()['sensors']['count'], n)
-            if k == 3:
+            if k == 2:
                 before = d.rss()
         self.assert_grew_less(d, before, 8 << 20)
 
@@ -241,13 +241,13 @@ class Reload(harness.Case):
         files = f'/proc/{d.process.pid}/fd'
         with d.client() as c:
             handles = c.register('a', 'b')
-            for k in range(300):
+            for k in range(150):
                 d.configure(STEADY + ANY.replace('window = 8', f'window = {8 + k % 2}'))
                 taken, lines = c.reload()
                 self.assertTrue(taken, lines)
                 self.feed(c, handles, k, 1)
                 handles[1:] = c.register('b')
-                if k == 100:
+                if k == 75:
                     before, descriptors = d.rss(), len(os.listdir(files))
             self.assertEqual(len(os.listdir(files)), descriptors)
             self.assert_grew_less(d, before, 1 << 20)
