@@ -2,7 +2,8 @@
  * filled or hold one sensor alone; what a sensor gets must not depend on it. The same sensors are scored all together, in groups
  * of 1 to 65, with other interleavings of their points (so that sensors with many points in a batch stand next to those
  * with one), and with neighbours that send what is not a value: the same scores and states bit for bit. Arguments: BACKEND
- * [brief]. */
+ * [brief|sanitize]: brief has few scores and larger batches; sanitize, for sanitizers that slow every launch down, fewer sensors,
+ * groups and detectors too. */
 #include "tests/backend/harness.h"
 
 #include <math.h>
@@ -15,10 +16,13 @@
 #include <cmocka.h>
 
 #define SENSORS 100
+#define SANITIZE_SENSORS 66
+#define SANITIZE_EVERY 3 /* detectors: each third */
 #define SCORES 6
 
 static const struct backend_kind *kind;
-static bool brief;
+static bool brief, sanitize;       /* sanitize: also brief */
+static uint32_t sensors = SENSORS; /* that there are */
 
 /* Widths on both sides of those that fill a group of lanes, and everything that changes what is held in registers. */
 static const char *const detectors[] = {
@@ -64,7 +68,7 @@ struct crowd {
 /* Runs the points of p and gives back their results in the order of `points` sorted by sensor, so that interleavings compare. */
 static struct results run(const struct crowd *c, const struct points *p, uint32_t cut, uint64_t random)
 {
-  struct hk_backend *b = backend_open(kind, &c->detector, 1, SENSORS);
+  struct hk_backend *b = backend_open(kind, &c->detector, 1, sensors);
   for (uint32_t i = 0; i < p->slots; i++)
     sensor_add(b, i, 0, i);
   struct results mixed = results_new(p->n), sorted = results_new(p->n);
@@ -99,7 +103,7 @@ static void check_same(const struct crowd *c, const struct results *got, uint32_
 
 static void groups_do_not_show(const struct crowd *c)
 {
-  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i += sanitize ? 5 : 1) {
     struct points p = points_mix(c->series, groups[i], 11);
     struct results got = run(c, &p, 100000, 0);
     check_same(c, &got, groups[i], 0, "a group");
@@ -110,9 +114,9 @@ static void groups_do_not_show(const struct crowd *c)
 
 static void interleaving_does_not_show(const struct crowd *c)
 {
-  struct points p = points_mix(c->series, SENSORS, 23);
+  struct points p = points_mix(c->series, sensors, 23);
   struct results got = run(c, &p, brief ? 5000 : 500, 5);
-  check_same(c, &got, SENSORS, 0, "another interleaving");
+  check_same(c, &got, sensors, 0, "another interleaving");
   results_free(&got);
   points_free(&p);
 }
@@ -127,7 +131,7 @@ static void neighbours_do_not_show(const struct crowd *c)
   for (uint32_t i = 0; i < p.n; i++)
     p.value[i] = p.slot[i] % 7 == 0 ? bad[i % 4] : c->points.value[i];
   struct results got = run(c, &p, 100000, 0);
-  check_same(c, &got, SENSORS, 7, "next to what is not a value");
+  check_same(c, &got, sensors, 7, "next to what is not a value");
   for (uint32_t i = 0; i < c->series[0].n; i++)
     assert_true(got.state[i] == HK_STATE_REJECTED && isnan(got.score[i]));
   results_free(&got);
@@ -141,34 +145,37 @@ static void crowds_do_not_show(void **state)
   snprintf(text, sizeof text, "%s,interval=1s", (const char *)*state);
   if (hk_detector_parse(text, &c.detector, error, sizeof error) != 0)
     fail_msg("%s: %s", text, error);
-  for (uint32_t i = 0; i < SENSORS; i++) /* i % 3: sensors that are due at different points */
+  for (uint32_t i = 0; i < sensors; i++) /* i % 3: sensors that are due at different points */
     c.series[i] = series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + (brief ? 2 : SCORES) * c.detector.stride + i % 3);
-  c.points = points_mix(c.series, SENSORS, 3);
+  c.points = points_mix(c.series, sensors, 3);
   c.expected = run(&c, &c.points, 100000, 0);
   uint32_t scores = 0;
   for (uint32_t i = 0; i < c.points.n; i++)
     scores += !isnan(c.expected.score[i]);
-  assert_true(scores > SENSORS);
+  assert_true(scores > sensors);
   groups_do_not_show(&c);
   interleaving_does_not_show(&c);
   neighbours_do_not_show(&c);
   results_free(&c.expected);
   points_free(&c.points);
-  for (uint32_t i = 0; i < SENSORS; i++)
+  for (uint32_t i = 0; i < sensors; i++)
     series_free(&c.series[i]);
 }
 
 int main(int argc, char **argv)
 {
-  if (argc < 2 || argc > 3 || !(kind = backend_kind(argv[1])) || (argc == 3 && strcmp(argv[2], "brief") != 0)) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference [brief]\n", argv[0]);
+  sanitize = argc == 3 && strcmp(argv[2], "sanitize") == 0;
+  brief = sanitize || (argc == 3 && strcmp(argv[2], "brief") == 0);
+  if (argc < 2 || argc > 3 || !(kind = backend_kind(argv[1])) || (argc == 3 && !brief)) {
+    fprintf(stderr, "usage: %s cpu|cuda|reference [brief|sanitize]\n", argv[0]);
     return 2;
   }
-  brief = argc == 3;
+  sensors = sanitize ? SANITIZE_SENSORS : SENSORS;
   if (!backend_present(kind))
     return 0;
   struct CMUnitTest tests[DETECTORS];
-  for (size_t i = 0; i < DETECTORS; i++)
-    tests[i] = (struct CMUnitTest){ detectors[i], crowds_do_not_show, NULL, NULL, (void *)(uintptr_t)detectors[i] };
-  return _cmocka_run_group_tests("crowd", tests, DETECTORS, NULL, NULL);
+  size_t n = 0;
+  for (size_t i = 0; i < DETECTORS; i += sanitize ? SANITIZE_EVERY : 1)
+    tests[n++] = (struct CMUnitTest){ detectors[i], crowds_do_not_show, NULL, NULL, (void *)(uintptr_t)detectors[i] };
+  return _cmocka_run_group_tests("crowd", tests, n, NULL, NULL);
 }
