@@ -1,4 +1,5 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+#include "daemon/security/admission.h"
 #include "daemon/server.h"
 #include "proto/message.h"
 
@@ -39,20 +40,24 @@ static enum hk_turn bad_payload(struct hk_connection *c, const struct hk_frame *
 
 static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
 {
-  struct hk_string client;
+  struct hk_hello m;
   if (c->greeted)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
-  if (hk_hello_read(f, &client) != 0)
+  if (hk_hello_read(f, &m) != 0)
     return bad_payload(c, f);
-  hk_log(&c->server->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)client.length, client.data);
+  hk_log(&c->server->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)m.client.length, m.client.data);
+  if (!hk_admission_hello(c, m.token.data, m.token.length))
+    return HK_TURN_OVER;
   c->greeted = true;
   const uint64_t feed = hk_seat_open(c->seat, c->source);
+  if (!(c->scopes & HK_SCOPE_FEED))
+    hk_seat_shut(c->seat); /* its datagrams are a stranger's */
   if (feed == 0)
     hk_log(&c->server->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
   c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION) };
+  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION), hk_string("") };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
     reply(c, &w);
   return HK_TURN_MORE;
@@ -219,11 +224,38 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
   return HK_TURN_MORE;
 }
 
+/* Scopes of which one is needed for a frame; 0: anybody may send it. */
+static uint32_t scopes_of(uint8_t type)
+{
+  switch (type) {
+  case HK_REGISTER:
+  case HK_POINTS:
+    return HK_SCOPE_FEED;
+  case HK_SUBSCRIBE:
+    return HK_SCOPE_SUBSCRIBE;
+  case HK_STATUS:
+    return HK_SCOPE_SUBSCRIBE | HK_SCOPE_ADMIN;
+  case HK_RELOAD:
+    return HK_SCOPE_ADMIN;
+  default:
+    return 0;
+  }
+}
+
+static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
+{
+  hk_admission_forbidden(c, hk_frame_name(f->type));
+  return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow this");
+}
+
 static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
+  const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
   if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_RELOAD)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
+  if (scopes && !(c->scopes & scopes))
+    return forbidden(c, f);
   switch (f->type) {
   case HK_HELLO:
     return hello(c, f);

@@ -70,18 +70,17 @@ static void daemon_key(struct reading *r, const char *name, const char *value)
     complain(r, r->line, "%s", error);
 }
 
-static bool loopback(const struct sockaddr_storage *address)
-{
-  if (address->ss_family == AF_INET)
-    return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
-  return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
-}
-
 static void listen_key(struct reading *r, const char *name, const char *value)
 {
   struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
   uint32_t word;
-  if (strcmp(name, "protocol") == 0) {
+  char error[256];
+  const int status = hk_rules_set(&l->rules, name, value, error, sizeof error);
+  if (status < 0) {
+    complain(r, r->line, "%s", error);
+  } else if (status == 0) {
+    return;
+  } else if (strcmp(name, "protocol") == 0) {
     if (hk_word_find(protocols, value, &word) != 0)
       complain(r, r->line, "protocol = %.64s: not one of binary, line, text", value);
     else
@@ -94,15 +93,12 @@ static void listen_key(struct reading *r, const char *name, const char *value)
   } else if (strcmp(name, "address") == 0) {
     if (hk_address_parse(value, &l->address) != 0)
       complain(r, r->line, "address = %.128s: not a numeric address and port such as 127.0.0.1:7410 or [::1]:7410", value);
-    else if (!loopback(&l->address))
-      complain(r, r->line, "address = %.128s: listeners beyond loopback need authentication, which this version does not have",
-               value);
   } else if (strcmp(name, "precision") == 0) {
     l->precision = hk_precision_parse(value);
     if (l->precision == 0)
       complain(r, r->line, "precision = %.64s: not one of ns, us, ms, s", value);
   } else {
-    complain(r, r->line, "[listen] has no key `%.64s`; it has protocol, transport, address, precision", name);
+    complain(r, r->line, "[listen] has no key `%.64s`; hankeld.conf(5) lists them", name);
   }
 }
 
@@ -160,6 +156,12 @@ static int take_key(void *arg, const char *section, const char *name, const char
   return 1;
 }
 
+static void listen_fault(void *arg, const char *message)
+{
+  struct reading *r = arg;
+  complain(r, r->section_line, "[listen %s]: %s", r->config->listeners[r->config->n_listeners - 1].name, message);
+}
+
 /* What can only be said when a section is whole. */
 static void section_end(struct reading *r)
 {
@@ -174,6 +176,8 @@ static void section_end(struct reading *r)
       complain(r, r->section_line, "[listen %s]: the text protocol needs transport = tcp", l->name);
     if (l->protocol != HK_PROTOCOL_LINE && seen(r, "precision"))
       complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
+    if (l->address.ss_family != 0)
+      hk_rules_finish(&l->rules, &l->address, l->transport == HK_TRANSPORT_UDP, l->protocol == HK_PROTOCOL_BINARY, listen_fault, r);
   } else if (r->section == SECTION_DETECTOR) {
     struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
     if (!seen(r, "match"))
@@ -335,7 +339,8 @@ static int default_listeners(struct hk_config *c)
   for (size_t i = 0; i < COUNT(standard); i++) {
     struct hk_config_listener *l = &c->listeners[c->n_listeners++];
     char address[32];
-    *l = (struct hk_config_listener){ .protocol = standard[i].protocol, .transport = standard[i].transport, .precision = 1 };
+    *l = (struct hk_config_listener){ .protocol = standard[i].protocol, .transport = standard[i].transport, .precision = 1,
+                                      .rules = { .scopes = HK_SCOPE_ALL } };
     snprintf(l->name, sizeof l->name, "%s", standard[i].name);
     snprintf(address, sizeof address, "127.0.0.1:%u", standard[i].port);
     const int status = hk_address_parse(address, &l->address);

@@ -5,6 +5,7 @@
 #define HK_CONFIG_H
 
 #include "cpu/detector.h"
+#include "daemon/security/rules.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ struct hk_config_listener {
   enum hk_transport transport;
   struct sockaddr_storage address; /* IPv4 or IPv6 */
   int64_t precision;               /* line: ns in a unit of time */
+  struct hk_rules rules;           /* of security */
 };
 
 struct hk_config_detector {
@@ -52,6 +54,9 @@ struct hk_config {
   uint32_t devices;           /* GPUs; 0 = all there are */
   uint32_t max_sensors;       /* 1..16,777,215 */
   uint32_t max_connections;   /* over TCP, all listeners together */
+  uint32_t max_connections_per_address; /* 0 = half of max_connections */
+  uint32_t max_newcomers;     /* of one address, that have not shown who they are; 0 = any */
+  uint32_t max_failures;      /* of one address to show who it is, in a minute; 0 = any */
   uint32_t max_subscriptions; /* different ones at one time */
   uint32_t max_pending;       /* points of one connection that are not scored yet, before no more is read from it */
   uint32_t backlog;           /* points of all connections that are not scored yet; room for as many is kept */

@@ -1,8 +1,8 @@
 /* The life of a connection; see the table in connection.h. Every way out passes through hk_connection_close. */
 #include "daemon/connection.h"
 
+#include "daemon/security/admission.h"
 #include "daemon/server.h"
-#include "daemon/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -32,6 +32,7 @@ static void on_close(uv_handle_t *handle)
   hk_splitter_free(&c->splitter);
   free(c->own);
   hk_loop_remove(c->loop, c);
+  hk_admission_leave(c);
   if (c->seat)
     hk_seats_give(&c->server->seats, c->seat, &c->loop->counters);
   free(c);
@@ -67,8 +68,12 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
     return;
   }
-  size_t size = HK_LOOP_BUFFER;
-  char *space = c->state == HK_OPEN ? c->kind->space(c, &size) : (char *)c->loop->buffer;
+  size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
+  char *space = c->state != HK_OPEN ? (char *)c->loop->buffer
+                : c->tls            ? (char *)c->loop->records
+                                    : c->kind->space(c, &size);
+  if (c->newcomer && size > HK_ADMISSION_READ)
+    size = HK_ADMISSION_READ;
   *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
 }
 
@@ -105,10 +110,17 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
       c->loop->readers++;
     }
     c->came += (size_t)n;
+    if (c->newcomer)
+      c->unproven += (size_t)n;
+    if (c->state != HK_OPEN && c->unproven > 2 * HK_ADMISSION_BYTES)
+      hk_connection_close(c); /* that it may still read our words is not worth more */
     if (c->state != HK_OPEN)
       return;
     c->loop->intake.wall = hk_wall();
-    c->kind->wrote(c, (size_t)n);
+    if (c->tls)
+      hk_tls_feed(c->tls, c->loop->records, (size_t)n);
+    else
+      c->kind->wrote(c, (size_t)n);
     go_on(c);
     return;
   }
@@ -129,13 +141,21 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
   hk_connection_close(c);
 }
 
-/* The loop's buffer is for others now. */
-static void settle(struct hk_connection *c)
+int hk_connection_settle(struct hk_connection *c)
 {
-  if ((hk_inbox_settle(&c->inbox) != 0 || hk_lines_settle(c) != 0) && c->state == HK_OPEN) {
+  if (hk_inbox_settle(&c->inbox) == 0 && hk_lines_settle(c) == 0)
+    return 0;
+  if (c->state == HK_OPEN) {
     hk_log_peer(&c->server->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of what it sent");
     hk_connection_close(c);
   }
+  return -ENOMEM;
+}
+
+static void settle(struct hk_connection *c)
+{
+  if (hk_connection_settle(c) == 0 && c->tls && hk_tls_settle(c->tls) != 0)
+    hk_connection_close(c);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
@@ -160,11 +180,17 @@ static void go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
     c->unread = c->subscriber.replies > REPLIES_MAX;
-    const enum hk_turn step = c->unread ? HK_TURN_WAIT : c->kind->step(c);
+    const enum hk_turn step = c->unread                                      ? HK_TURN_WAIT
+                              : c->newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
+                                                                             : c->kind->step(c);
     if (step == HK_TURN_MORE)
+      continue;
+    if (step == HK_TURN_NEED && c->tls && hk_admission_decrypt(c))
       continue;
     if (step == HK_TURN_WAIT) {
       park(c);
+    } else if (step == HK_TURN_NEED && hk_admission_spent(c)) {
+      return;
     } else if (step == HK_TURN_NEED && c->ended) {
       c->kind->end(c);
     } else if (step == HK_TURN_NEED) {
@@ -202,7 +228,8 @@ static void on_wrote(struct hk_subscriber *s, int status)
     go_on(c);
 }
 
-struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, int fd)
+struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, struct hk_gate *gate,
+                                        int fd)
 {
   struct hk_connection *c = calloc(1, sizeof *c);
   if (!c || !(c->source = hk_source_new())) {
@@ -212,8 +239,10 @@ struct hk_connection *hk_connection_new(struct hk_server *server, const struct h
   c->fd = fd;
   c->server = server;
   c->listener = listener;
+  c->gate = gate;
+  c->newcomer = true;
   c->kind = kinds[listener->protocol];
-  c->splitter.max_line = listener->protocol == HK_PROTOCOL_TEXT ? HK_LINE_MAX_LEAST : (uint32_t)server->config->max_line;
+  c->splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
   return c;
 }
 
@@ -221,6 +250,7 @@ void hk_connection_abandon(struct hk_connection *c)
 {
   close(c->fd);
   hk_source_close(c->source);
+  hk_admission_leave(c);
   if (c->seat)
     hk_seats_give(&c->server->seats, c->seat, &c->loop->counters);
   atomic_fetch_sub(&c->loop->n_connections, 1);
@@ -280,17 +310,19 @@ void hk_connection_start(struct hk_connection *c)
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
   c->opened = c->heard = hk_now();
-  go_on(c);
   if (!c->seat) {
     hk_count(&c->loop->counters.refused, 1);
     hk_log_peer(&server->log, &server->crowded, HK_LOG_WARNING, "connections",
                 "%s was refused: there are %u connections already (max_connections)", c->peer, server->max_connections);
-    hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
+    if (c->gate->rules.certificate[0])
+      hk_connection_close(c); /* words would have to be encrypted */
+    else
+      hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
     return;
   }
   hk_count(&c->loop->counters.accepted, 1);
-  if (c->kind == &hk_text_kind)
-    hk_text_greet(c);
+  hk_admission_begin(c);
+  go_on(c);
 }
 
 int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
@@ -332,6 +364,10 @@ void hk_connection_finish(struct hk_connection *c)
   c->deadline = hk_now() + LINGER;
   hk_connection_unsubscribe(c);
   hk_seat_shut(c->seat);
+  if (c->tls)
+    hk_admission_farewell(c);
+  if (c->state == HK_CLOSED)
+    return;
   c->shutdown.data = c;
   if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
     hk_connection_close(c);
@@ -350,7 +386,7 @@ void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *me
 
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
-  if (c->state == HK_OPEN && (c->greeted || c->kind == &hk_text_kind))
+  if (c->state == HK_OPEN && !c->newcomer && c->kind != &hk_line_kind)
     c->kind->tell(c, code, message);
 }
 
@@ -375,10 +411,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
                 "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
                 uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
     hk_connection_close(c);
-  } else if (c->kind == &hk_binary_kind && !c->greeted && now - c->opened > config->handshake) {
-    hk_count(&c->loop->counters.timed_out, 1);
-    hk_connection_refuse(c, HANKEL_TIMEOUT, "no HELLO came within the handshake deadline");
-  } else if (config->idle > 0 && !c->subscriber.view && !c->parked && now - heard(c) > config->idle) {
+  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->parked && now - heard(c) > config->idle) {
     hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
   }

@@ -20,6 +20,8 @@
 #include "daemon/log.h"
 #include "daemon/publish.h"
 #include "daemon/seats.h"
+#include "daemon/security/gate.h"
+#include "daemon/security/limits.h"
 #include "proto/frame.h"
 #include "proto/line.h"
 
@@ -77,6 +79,16 @@ struct hk_connection {
   struct hk_log_quota quota;
   struct hk_subscriber subscriber;
 
+  /* who it is: security/admission.h */
+  struct hk_gate *gate;           /* of its listener */
+  struct hk_tls *tls;             /* NULL: plain */
+  struct hk_limits_place *place;  /* of its address */
+  struct hk_log_quota audit;
+  bool newcomer;                  /* it has not shown who it is */
+  size_t unproven;                /* bytes that came of a newcomer */
+  uint32_t scopes;                /* enum hk_scope: what it may do */
+  struct hk_token shown;          /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
+
   /* binary */
   struct hk_inbox inbox;
   bool greeted;
@@ -98,7 +110,8 @@ struct hk_connection {
 };
 
 /* A connection that a listener has accepted, to be started on a loop. It owns fd. NULL: no memory; fd is still the caller's. */
-struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, int fd);
+struct hk_connection *hk_connection_new(struct hk_server *server, const struct hk_config_listener *listener, struct hk_gate *gate,
+                                        int fd);
 /* Begins to serve, on c->loop, whose thread calls it. */
 void hk_connection_start(struct hk_connection *c);
 /* Frees one that is not to be started any more. */
@@ -120,6 +133,8 @@ void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *me
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message);
 /* Closes at once; the connection is freed later. May be called twice. */
 void hk_connection_close(struct hk_connection *c);
+/* The loop's buffers are for others now. 0; or -ENOMEM: it was closed. */
+int hk_connection_settle(struct hk_connection *c);
 /* Deadlines. Called every second. */
 void hk_connection_tick(struct hk_connection *c, int64_t now);
 

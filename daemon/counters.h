@@ -46,6 +46,7 @@ struct hk_counters {
   hk_counter lost, lost_points, repeated, reordered, too_late;
 
   hk_counter accepted, refused;       /* connections */
+  hk_counter unauthorized, forbidden; /* refused for what they showed, or did not; requests beyond their scopes */
   hk_counter timed_out, cut_off;      /* closed for silence; subscribers closed because they did not read */
   hk_counter launched;                /* points that were put into a batch */
   hk_counter gap_results, gap_events; /* left out for slow subscribers */

@@ -5,6 +5,7 @@
  * second. */
 #include "daemon/listener.h"
 
+#include "daemon/security/admission.h"
 #include "daemon/server.h"
 
 #include <errno.h>
@@ -35,14 +36,21 @@ static void say_refused(struct hk_listener *l, const char *why)
 static void take(struct hk_listener *l, int fd)
 {
   struct hk_server *server = l->server;
-  struct hk_connection *c = hk_connection_new(server, l->config, fd);
+  struct hk_limits_place *place;
+  if (!hk_admission_enter(server, l->gate, fd, &l->audit, &place)) {
+    close(fd);
+    return;
+  }
+  struct hk_connection *c = hk_connection_new(server, l->config, l->gate, fd);
   if (!c) {
+    hk_limits_leave(server->limits, place, hk_gate_shut(l->gate));
     close(fd);
     say_refused(l, "no memory");
     return;
   }
-  c->seat = hk_seats_take(&server->seats);
+  c->place = place;
   c->loop = least_busy(server);
+  c->seat = hk_seats_take(&server->seats);
   hk_loop_hand(c->loop, c);
 }
 
@@ -154,10 +162,12 @@ static void tcp_close(struct hk_listener *l)
     l->fd = -1;
 }
 
-int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config,
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *bind_to, char *error, size_t size)
 {
-  *l = (struct hk_listener){ .server = loop->server, .loop = loop, .config = config, .bind_to = bind_to, .fd = -1 };
+  *l = (struct hk_listener){
+    .server = loop->server, .loop = loop, .config = config, .gate = gate, .bind_to = bind_to, .fd = -1
+  };
   hk_address_format((const struct sockaddr *)bind_to, l->address);
   const int status = config->transport == HK_TRANSPORT_UDP ? hk_udp_open(l, error, size) : tcp_open(l, error, size);
   if (status != 0) {

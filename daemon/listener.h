@@ -12,6 +12,7 @@
 struct hk_server;
 struct hk_loop;
 struct hk_source;
+struct hk_gate;
 
 /* Of UDP: buffers for one recvmmsg. */
 struct hk_udp_buffers;
@@ -20,10 +21,11 @@ struct hk_listener {
   struct hk_server *server;
   struct hk_loop *loop; /* on whose thread it is */
   const struct hk_config_listener *config;
+  struct hk_gate *gate;             /* what it demands of its peers */
   struct sockaddr_storage *bind_to; /* where to; then where it was bound */
   bool open;                        /* a handle of it is open */
   char address[HK_ADDRESS_MAX];     /* that was bound */
-  struct hk_log_quota quota;
+  struct hk_log_quota quota, audit; /* of log and audit */
   uv_poll_t poll;
   int fd;       /* -1: none */
   bool polling; /* else paused: no room for what would come, no descriptors for who would */
@@ -40,7 +42,7 @@ struct hk_listener {
 
 /* Binds, listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
  * message. */
-int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config,
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *bind_to, char *error, size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
 

@@ -1,6 +1,7 @@
 /* The turns of a loop, its life, and the orders it gets. */
 #include "daemon/loop.h"
 
+#include "daemon/security/admission.h"
 #include "daemon/server.h"
 #include "daemon/thread.h"
 
@@ -209,6 +210,14 @@ static void adopt(struct hk_loop *l)
   atomic_fetch_add_explicit(&reload->adopted, 1, memory_order_release);
 }
 
+static void admit_again(struct hk_loop *l)
+{
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_admission_again(c);
+  }
+}
+
 void hk_loop_order(struct hk_loop *l, enum hk_order order)
 {
   atomic_fetch_or_explicit(&l->orders, order, memory_order_release);
@@ -226,6 +235,8 @@ static void obey(struct hk_loop *l)
   }
   if (orders & HK_ORDER_ADOPT)
     adopt(l);
+  if (orders & HK_ORDER_ADMIT)
+    admit_again(l);
   if (orders & HK_ORDER_DRAIN)
     drain(l);
   if (orders & (HK_ORDER_FLUSH | HK_ORDER_GIVE_UP))
@@ -362,10 +373,10 @@ static int open_handles(struct hk_loop *l)
   return hk_wake_init(&l->wake, &l->uv);
 }
 
-int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, struct sockaddr_storage *bind_to, char *error,
-                   size_t size)
+int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, struct hk_gate *gate,
+                   struct sockaddr_storage *bind_to, char *error, size_t size)
 {
-  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, bind_to, error, size);
+  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, gate, bind_to, error, size);
   l->n_datagrams += status == 0;
   return status;
 }
@@ -381,8 +392,9 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
   pthread_mutex_init(&l->lock, NULL);
   int status = open_handles(l);
   l->buffer = malloc(HK_LOOP_BUFFER);
+  l->records = server->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
   l->datagrams = calloc(config->n_listeners, sizeof *l->datagrams);
-  if (status == 0 && (!l->buffer || !l->datagrams))
+  if (status == 0 && (!l->buffer || !l->datagrams || (server->gates.any_tls && !l->records)))
     status = -ENOMEM;
   if (status == 0)
     status = hk_publisher_new(&l->publisher, config, server->shards.registry, &l->counters);
@@ -470,5 +482,6 @@ void hk_loop_close(struct hk_loop *l)
   hk_lines_free(l->lines);
   free(l->datagrams);
   free(l->buffer);
+  free(l->records);
   pthread_mutex_destroy(&l->lock);
 }

@@ -50,6 +50,7 @@ enum hk_order {
   HK_ORDER_GIVE_UP = 8, /* close them as they are */
   HK_ORDER_STOP = 16,   /* end the thread */
   HK_ORDER_ADOPT = 32,  /* the configuration of a reload is in force */
+  HK_ORDER_ADMIT = 64,  /* tokens were read again: look whether connections may stay */
 };
 
 struct hk_loop {
@@ -80,6 +81,7 @@ struct hk_loop {
   int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
   uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
   uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  uint8_t *records;                 /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
   uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
   bool draining;                    /* no more is read */
 
@@ -99,8 +101,8 @@ struct hk_loop {
 /* Opens loop `number` on this thread, with no sockets yet. loop: zeroed. 0, or a negative errno with a message. */
 int hk_loop_open(struct hk_loop *loop, struct hk_server *server, uint32_t number, char *error, size_t size);
 /* Opens a socket for datagrams. bind_to: where to; receives where it was bound. Errors as above. */
-int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config, struct sockaddr_storage *bind_to, char *error,
-                   size_t size);
+int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
+                   struct sockaddr_storage *bind_to, char *error, size_t size);
 /* Begins to run: on a thread of its own, or, loop 0, on the caller's once it calls uv_run. beat: ms between two beats. 0 or a
  * negative errno. */
 int hk_loop_start(struct hk_loop *loop, uint64_t beat);

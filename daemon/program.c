@@ -31,7 +31,7 @@ static void print_fault(void *arg, const char *message)
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
   struct hk_device *device;
-  char error[256], excuse[256];
+  char error[512], excuse[256];
   struct hk_config small = *config;
   small.max_sensors = 1; /* to be asked only */
   small.threads = 1;
@@ -40,6 +40,14 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     return FAILED;
   }
   struct hk_backend *backend = device->backend;
+  struct hk_gates gates = { 0 };
+  const bool readable = hk_gates_open(&gates, config, NULL, error, sizeof error) == 0;
+  hk_gates_close(&gates);
+  if (!readable) {
+    fprintf(stderr, "%s: %s\n", path, error);
+    hk_device_close(device);
+    return FAILED;
+  }
   printf("%s: ok\n", path);
   if (excuse[0])
     printf("backend = auto: the CPU it is, not the GPU: %s\n", excuse);

@@ -161,9 +161,8 @@ static size_t write_now(struct hk_subscriber *s, const uv_buf_t *bytes, unsigned
   return written > 0 ? (size_t)written : 0;
 }
 
-/* Writes, or queues, messages to a subscriber; NULL among them: none. home: whose spare requests are used, may be NULL. 0, or
- * -ENOMEM (a message could not be made, or there is no request for it) or another negative errno; then nothing was sent. */
-static int send_all(struct hk_publisher *home, struct hk_subscriber *s, struct message *const *messages, unsigned n, size_t reply)
+/* Writes, or queues, messages to a subscriber's socket; as send_all. */
+static int put_all(struct hk_publisher *home, struct hk_subscriber *s, struct message *const *messages, unsigned n, size_t reply)
 {
   struct message *part[PARTS];
   uv_buf_t bytes[PARTS];
@@ -206,6 +205,34 @@ static int send_all(struct hk_publisher *home, struct hk_subscriber *s, struct m
   else
     s->replies += reply;
   return status;
+}
+
+/* Makes one message of records of TLS of several. 0, or a negative errno. */
+static int encrypt(struct hk_publisher *home, struct hk_tls *tls, struct message *const *messages, unsigned n, struct message **out)
+{
+  int status = 0;
+  *out = message_new(home);
+  for (unsigned i = 0; *out && i < n && status == 0; i++)
+    if (messages[i])
+      status = messages[i]->bytes.failed ? -ENOMEM
+                                         : hk_tls_write(tls, messages[i]->bytes.data, messages[i]->bytes.size, &(*out)->bytes);
+  return *out ? status : -ENOMEM;
+}
+
+/* Writes, or queues, messages to a subscriber; NULL among them: none. home: whose spare requests are used, may be NULL. 0, or
+ * -ENOMEM (a message could not be made, or there is no request for it) or another negative errno; then nothing was sent. Over TLS
+ * what could not be sent after it was encrypted is a fault that the other side sees, and ends the connection on. To a peer that
+ * cannot be told anything (no handshake yet, or it is over) nothing is sent, and that is no fault. */
+static int send_all(struct hk_publisher *home, struct hk_subscriber *s, struct message *const *messages, unsigned n, size_t reply)
+{
+  if (!s->tls)
+    return put_all(home, s, messages, n, reply);
+  struct message *records;
+  int status = encrypt(home, s->tls, messages, n, &records);
+  if (status == 0)
+    status = put_all(home, s, &records, 1, reply);
+  message_release(records);
+  return status == -EPIPE ? 0 : status;
 }
 
 /* --- names that were sent --- */
@@ -338,6 +365,17 @@ int hk_send(struct hk_subscriber *s, const void *data, size_t size)
   const int status = send_all(NULL, s, &m, 1, size);
   message_release(m);
   hk_send_gap(s, 1); /* else it is sent when the write has ended */
+  return status;
+}
+
+int hk_send_records(struct hk_subscriber *s, const void *data, size_t size)
+{
+  struct message *m = message_new(NULL);
+  if (!m)
+    return -ENOMEM;
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = put_all(NULL, s, &m, 1, size);
+  message_release(m);
   return status;
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/counters.h"
 #include "daemon/named.h"
 #include "daemon/registry.h"
+#include "daemon/security/tls.h"
 #include "daemon/view.h"
 
 #include <uv.h>
@@ -25,6 +26,7 @@ struct hk_publisher;
 /* A subscriber: part of a connection, zero-initialised. */
 struct hk_subscriber {
   uv_stream_t *stream;
+  struct hk_tls *tls; /* NULL: plain */
   void (*wrote)(struct hk_subscriber *subscriber, int status); /* a write has ended, well or not */
   struct hk_view *view;                                        /* NULL: not subscribed */
   struct hk_subscriber *next, *previous;                       /* of the view */
@@ -58,6 +60,8 @@ void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
 
 /* Sends bytes (copied) to a subscriber's connection, behind all that was sent before. 0 or negative errno. */
 int hk_send(struct hk_subscriber *subscriber, const void *data, size_t size);
+/* Sends records of TLS as they are. 0 or negative errno. */
+int hk_send_records(struct hk_subscriber *subscriber, const void *data, size_t size);
 /* Sends the gap notice that is due, if there is one and fewer than `room` bytes wait in the queue. */
 void hk_send_gap(struct hk_subscriber *subscriber, size_t room);
 /* True when the subscriber has taken nothing off a queue that is not empty for `stuck` ns. Called now and then. */

@@ -3,6 +3,7 @@
 
 #include "daemon/change.h"
 #include "daemon/notify.h"
+#include "daemon/security/admission.h"
 #include "daemon/server.h"
 
 #include <inttypes.h>
@@ -121,6 +122,17 @@ static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
   return status;
 }
 
+/* Certificates, keys and tokens. False: one is wrong, and all are as they were. */
+static bool read_credentials(struct hk_server *s)
+{
+  char error[512];
+  if (!s->gates.any_files)
+    return true;
+  const bool good = hk_admission_reload(s, error, sizeof error) == 0;
+  hk_buffer_print(&s->reload.told, "%s\n", good ? "certificates, keys and tokens were read again" : error);
+  return good;
+}
+
 static void begin(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
@@ -138,6 +150,12 @@ static void begin(struct hk_server *s)
   }
   if (hk_config_load(r->next, r->path, note, &r->told) != 0) {
     free(r->next);
+    r->next = NULL;
+    refuse(s);
+    return;
+  }
+  if (!read_credentials(s)) {
+    discard(r, r->next);
     r->next = NULL;
     refuse(s);
     return;

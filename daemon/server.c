@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include "daemon/notify.h"
+#include "daemon/security/admission.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -258,17 +259,17 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
   return 0;
 }
 
-static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct sockaddr_storage *address, char *error,
-                     size_t size)
+static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
+                     struct sockaddr_storage *address, char *error, size_t size)
 {
   int status = 0;
   if (config->transport == HK_TRANSPORT_TCP) {
-    status = hk_listener_open(&s->listeners[s->n_listeners], &s->loops[0], config, address, error, size);
+    status = hk_listener_open(&s->listeners[s->n_listeners], &s->loops[0], config, gate, address, error, size);
     s->n_listeners += status == 0;
     return status;
   }
   for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
-    status = hk_loop_listen(&s->loops[i], config, address, error, size);
+    status = hk_loop_listen(&s->loops[i], config, gate, address, error, size);
   return status;
 }
 
@@ -297,11 +298,17 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   if (status == 0)
     status = hk_seats_open(&s->seats, s->max_connections);
   if (status == 0)
+    status = hk_limits_new(&s->limits, s->max_connections);
+  if (status == 0)
     status = hk_registry_new(&s->shards.registry, config, s->shards.n);
   if (status != 0) {
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
   }
+  hk_audit_init(&s->audit);
+  status = hk_gates_open(&s->gates, config, &s->log, error, size);
+  if (status != 0)
+    return status;
   hk_registry_on_failure(s->shards.registry, on_device_failure, s);
   for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
     status = hk_loop_open(&s->loops[i], s, i, error, size);
@@ -316,7 +323,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   }
   for (uint32_t i = 0; i < config->n_listeners && status == 0; i++) {
     s->addresses[i] = config->listeners[i].address;
-    status = listen_on(s, &config->listeners[i], &s->addresses[i], error, size);
+    status = listen_on(s, &config->listeners[i], &s->gates.gate[i], &s->addresses[i], error, size);
   }
   return status;
 }
@@ -386,6 +393,8 @@ bool hk_server_close(struct hk_server *s)
   hk_reload_close(s);
   hk_registry_free(s->shards.registry);
   hk_seats_close(&s->seats);
+  hk_gates_close(&s->gates);
+  hk_limits_free(s->limits);
   if (s->reserve >= 0)
     close(s->reserve);
   free(s->lanes);

@@ -15,6 +15,9 @@
 #include "daemon/loop.h"
 #include "daemon/reload.h"
 #include "daemon/seats.h"
+#include "daemon/security/audit.h"
+#include "daemon/security/gate.h"
+#include "daemon/security/limits.h"
 #include "daemon/shard.h"
 
 #include <uv.h>
@@ -30,6 +33,10 @@ struct hk_server {
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
   struct hk_seats seats;
+  struct hk_gates gates;    /* of the listeners */
+  struct hk_limits *limits; /* by address */
+  struct hk_audit audit;
+  atomic_uint turned_away; /* connections, by the limits */
   struct hk_log_quota crowded;
   uint32_t max_connections;           /* the configuration's, or as many as there are descriptors for */
   struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */

@@ -159,6 +159,21 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
 }
 
+/* Who was let in, and who was not. */
+static void security(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
+{
+  uint32_t newcomers, shut_out;
+  const struct hk_limits_most most = { .failures = config->max_failures };
+  hk_limits_survey(s->limits, &most, hk_now(), &newcomers, &shut_out);
+  begin(out, "security");
+  field(out, "newcomers", newcomers);
+  field(out, "addresses_shut_out", shut_out);
+  field(out, "turned_away", s->turned_away);
+  field(out, "unauthorized", c->unauthorized);
+  field(out, "forbidden", c->forbidden);
+  end(out);
+}
+
 static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
   uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
@@ -190,6 +205,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "cut_off", c->cut_off);
   field(out, "held_back", held_back);
   end(out);
+  security(out, s, config, c);
   begin(out, "subscribers");
   field(out, "count", subscribers);
   field(out, "subscriptions", subscriptions);

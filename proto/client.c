@@ -100,7 +100,8 @@ static void greet(struct hankel *h)
   (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
   h->phase = HK_CLIENT_GREETING;
   h->last_read = h->last_sent = h->last_ping = hk_client_now();
-  (void)hk_hello_write(&h->out, 0, hk_string(h->options.client)); /* the buffer is empty and the name was checked */
+  const struct hk_hello hello = { hk_string(h->options.client), hk_string(""), 0 };
+  (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
   h->fresh = true;
 }
 

@@ -24,6 +24,7 @@
 #define HK_FRAME_MAX_MOST (64u << 20)   /* nor more */
 #define HK_GLOB_MAX 512                 /* bytes */
 #define HK_CLIENT_MAX 128               /* bytes of the name of a client or server program */
+#define HK_TOKEN_BYTES 256              /* of a token, or a key */
 #define HK_REGISTER_MAX 8192u           /* names in a REGISTER */
 #define HK_NO_HANDLE UINT32_MAX
 

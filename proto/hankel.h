@@ -73,6 +73,8 @@ enum hankel_error_code {
   HANKEL_TOO_SLOW = 12,
   HANKEL_SHUTTING_DOWN = 13,
   HANKEL_INTERNAL = 14,
+  HANKEL_UNAUTHORIZED = 15,
+  HANKEL_FORBIDDEN = 16,
 };
 
 typedef struct hankel hankel;

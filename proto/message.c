@@ -27,20 +27,32 @@ static bool text_valid(struct hk_string s, size_t most)
   return s.length <= most && hk_name_piece_valid(s.data, s.length, NULL);
 }
 
-int hk_hello_write(struct hk_writer *w, uint32_t tag, struct hk_string client)
+int hk_hello_write(struct hk_writer *w, uint32_t tag, const struct hk_hello *m)
 {
-  if (client.length > HK_CLIENT_MAX)
+  if (m->client.length > HK_CLIENT_MAX || m->token.length > HK_TOKEN_BYTES)
     return -EINVAL;
   const size_t place = hk_frame_begin(w, HK_HELLO, tag);
-  put_string(w, client);
+  put_string(w, m->client);
+  if (m->token.length > 0 || m->wants) {
+    put_string(w, m->token);
+    hk_put_u32(w, m->wants);
+  }
   return hk_frame_end(w, place);
 }
 
-int hk_hello_read(const struct hk_frame *f, struct hk_string *client)
+int hk_hello_read(const struct hk_frame *f, struct hk_hello *m)
 {
   struct hk_reader r = hk_reader(f);
-  *client = get_string(&r);
-  return text_valid(*client, HK_CLIENT_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  *m = (struct hk_hello){ .client = get_string(&r), .token = hk_string("") };
+  if (r.size > 0) {
+    m->token = get_string(&r);
+    m->wants = hk_get_u32(&r);
+    if (m->token.length == 0 && m->wants == 0) /* is written without the two */
+      return HANKEL_BAD_PAYLOAD;
+  }
+  return text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES && !(m->wants & ~(uint32_t)HK_WANTS_KEY)
+             ? verdict(&r)
+             : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_welcome_write(struct hk_writer *w, uint32_t tag, const struct hk_welcome *m)
@@ -51,6 +63,8 @@ int hk_welcome_write(struct hk_writer *w, uint32_t tag, const struct hk_welcome 
   hk_put_u64(w, m->feed);
   hk_put_u32(w, m->max_frame);
   put_string(w, m->server);
+  if (m->key.length > 0)
+    put_string(w, m->key);
   return hk_frame_end(w, place);
 }
 
@@ -60,7 +74,9 @@ int hk_welcome_read(const struct hk_frame *f, struct hk_welcome *m)
   m->feed = hk_get_u64(&r);
   m->max_frame = hk_get_u32(&r);
   m->server = get_string(&r);
-  return text_valid(m->server, HK_CLIENT_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  const bool keyed = r.size > 0;
+  m->key = keyed ? get_string(&r) : hk_string("");
+  return text_valid(m->server, HK_CLIENT_MAX) && (m->key.length > 0) == keyed && m->key.length <= HK_TOKEN_BYTES ? verdict(&r) : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_register_write(struct hk_writer *w, uint32_t tag, uint32_t n, const struct hk_string *names)
@@ -307,7 +323,7 @@ void hk_event_next(struct hk_list *list, struct hk_event_message *event)
 
 bool hk_error_closes(uint16_t code)
 {
-  return code != HANKEL_UNKNOWN_HANDLE && code != HANKEL_BAD_SUBSCRIPTION && code != HANKEL_INTERNAL;
+  return code != HANKEL_UNKNOWN_HANDLE && code != HANKEL_BAD_SUBSCRIPTION && code != HANKEL_INTERNAL && code != HANKEL_FORBIDDEN;
 }
 
 int hk_error_write(struct hk_writer *w, uint32_t tag, uint16_t code, uint8_t type, struct hk_string message)

@@ -26,13 +26,22 @@ struct hk_list {
   struct hk_reader reader;
 };
 
-int hk_hello_write(struct hk_writer *w, uint32_t tag, struct hk_string client);
-int hk_hello_read(const struct hk_frame *f, struct hk_string *client);
+/* What a client wants to be told in WELCOME; added up. */
+enum hk_wants { HK_WANTS_KEY = 1 };
+
+struct hk_hello {
+  struct hk_string client;
+  struct hk_string token; /* of length 0: none */
+  uint32_t wants;         /* enum hk_wants */
+};
+int hk_hello_write(struct hk_writer *w, uint32_t tag, const struct hk_hello *m);
+int hk_hello_read(const struct hk_frame *f, struct hk_hello *m);
 
 struct hk_welcome {
   uint64_t feed;
   uint32_t max_frame;
   struct hk_string server;
+  struct hk_string key; /* of the feed's datagrams; of length 0: none */
 };
 int hk_welcome_write(struct hk_writer *w, uint32_t tag, const struct hk_welcome *m);
 int hk_welcome_read(const struct hk_frame *f, struct hk_welcome *m);

@@ -4,7 +4,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8
 
 build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenblas-dev liblapacke-dev libinih-dev libck-dev
-  libxxhash-dev libdeflate-dev libsystemd-dev libcjson-dev scdoc)
+  libxxhash-dev libdeflate-dev libsystemd-dev libcjson-dev libssl-dev scdoc)
 # cmocka for unit tests; clang for the second compiler and the fuzzers; the rest are clients and tools that the tests drive.
 test_packages=(libcmocka-dev clang libclang-rt-14-dev netcat-openbsd socat collectd-core systemd mandoc iproute2)
 

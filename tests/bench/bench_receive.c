@@ -61,7 +61,7 @@ static void serve(int listener, bool bare, bool one)
                                    (size_t)snprintf((char *)name_text[i], sizeof name_text[i], "machine%u", i) };
   }
   if (!bare) { /* whatever the client says, this is what it wants to hear */
-    const struct hk_welcome welcome = { 1, HK_FRAME_MAX, hk_string("bench") };
+    const struct hk_welcome welcome = { 1, HK_FRAME_MAX, hk_string("bench"), hk_string("") };
     require(hk_welcome_write(&w, 0, &welcome) == 0 && hk_empty_write(&w, HK_DONE, 0) == 0, "frames");
     for (uint32_t i = 0; i < SENSORS; i += 10000)
       require(hk_names_write(&w, 10000, handles + i, names + i) == 0, "names");

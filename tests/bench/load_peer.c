@@ -133,7 +133,7 @@ void peer_open(struct peer *p, uint16_t port)
   struct hk_frame f;
   struct hk_welcome welcome;
   *p = (struct peer){ .fd = dial(port, SOCK_STREAM), .in = { .max_length = HK_FRAME_MAX } };
-  if (hk_hello_write(&w, 1, hk_string("load")) != 0)
+  if (hk_hello_write(&w, 1, &(struct hk_hello){ hk_string("load"), hk_string(""), 0 }) != 0)
     die("HELLO does not fit");
   send_all(p->fd, w.data, w.size);
   peer_await(p, HK_WELCOME, &f);

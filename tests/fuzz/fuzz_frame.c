@@ -115,6 +115,7 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
 {
   struct hk_string s;
   struct hk_list list;
+  struct hk_hello hello;
   struct hk_welcome welcome;
   struct hk_subscription subscription;
   struct hk_error_message error;
@@ -123,8 +124,8 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   uint32_t handle, reason;
   switch (f->type) {
   case HK_HELLO:
-    if (hk_hello_read(f, &s) == 0)
-      same(f, w, hk_hello_write(w, 0, s));
+    if (hk_hello_read(f, &hello) == 0)
+      same(f, w, hk_hello_write(w, 0, &hello));
     break;
   case HK_REGISTER:
     if (hk_register_read(f, &list) == 0) {

@@ -99,16 +99,17 @@ static void take_points(struct server *s, const struct hk_points *p)
 
 static void answer(struct server *s, const struct hk_frame *f)
 {
+  struct hk_hello hello;
   struct hk_string text;
   struct hk_list list;
   struct hk_points p;
   uint64_t token;
   switch (f->type) {
   case HK_HELLO:
-    assert_int_equal(hk_hello_read(f, &text), 0);
+    assert_int_equal(hk_hello_read(f, &hello), 0);
     s->hellos++;
     s->names = 0;
-    assert_int_equal(hk_welcome_write(&s->w, f->tag, &(struct hk_welcome){ 4711, HK_FRAME_MAX, hk_string("test") }), 0);
+    assert_int_equal(hk_welcome_write(&s->w, f->tag, &(struct hk_welcome){ 4711, HK_FRAME_MAX, hk_string("test"), hk_string("") }), 0);
     break;
   case HK_REGISTER: {
     uint32_t handles[HK_REGISTER_MAX], reasons[HK_REGISTER_MAX];
@@ -594,7 +595,7 @@ static void a_server_that_misbehaves_is_left(void **state)
       hk_error_write(&s->w, 0, HANKEL_LIMIT, 0, hk_string("too many connections"));
       break;
     case 8: /* greeted twice */
-      hk_welcome_write(&s->w, 0, &(struct hk_welcome){ 1, HK_FRAME_MAX, hk_string("test") });
+      hk_welcome_write(&s->w, 0, &(struct hk_welcome){ 1, HK_FRAME_MAX, hk_string("test"), hk_string("") });
       break;
     default:
       hang_up(s);

@@ -149,7 +149,7 @@ static void test_faults(void **state)
                "precision is for protocol = line");
   expect_fault(
       "[listen a]\nprotocol = line\naddress = 0.0.0.0:7411\n" DETECTOR,
-      "x.conf:3: address = 0.0.0.0:7411: listeners beyond loopback need authentication, which this version does not have");
+      "x.conf:1: [listen a]: beyond loopback a listener needs TLS");
   expect_fault("[listen a]\nprotocol = line\naddress = [::]:7411\n" DETECTOR, "beyond loopback");
   expect_fault("[listen a]\nprotocol = line\naddress = example.org:1\n" DETECTOR, "x.conf:3: address");
   expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:65536\n" DETECTOR, "x.conf:3: address");

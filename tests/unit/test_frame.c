@@ -38,7 +38,7 @@ static size_t write_all(uint8_t *data, size_t capacity)
   const uint32_t handles[3] = { 7, 0, 0xfffffffe }, steps[3] = { 0, 5, UINT32_MAX }, reasons[3] = { 0, 2, 3 };
   const uint8_t states[3] = { 0, 1, 4 };
   const struct hk_string names[3] = { text("a"), text("machine temperature"), text("\xc3\xa9t\xc3\xa9") };
-  const struct hk_welcome welcome = { 0x123456789abcdef0, 1 << 20, text("hankeld") };
+  const struct hk_welcome welcome = { 0x123456789abcdef0, 1 << 20, text("hankeld"), text("") };
   const struct hk_subscription subscription = { HANKEL_SCORES | HANKEL_VALUES, 0.5f, text("m*") };
   const struct hk_event_message events[2] = { { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5 },
                                               { 8, 0, HANKEL_STALE, 0, 40, 0, 0, 0, 0 } };
@@ -50,7 +50,7 @@ static size_t write_all(uint8_t *data, size_t capacity)
     { 0, 0, 0, 3, HK_TIME_ARRIVAL, HK_VALUE_F64, 0, 0, NULL, NULL, values, handles },
   };
   int failed = 0;
-  failed |= hk_hello_write(&w, 1, text("a client"));
+  failed |= hk_hello_write(&w, 1, &(struct hk_hello){ text("a client"), text(""), 0 });
   failed |= hk_register_write(&w, 2, 3, names);
   for (size_t i = 0; i < 5; i++) {
     const size_t before = w.size;
@@ -81,6 +81,7 @@ static void check(size_t number, const struct hk_frame *f)
   struct hk_string s;
   struct hk_list list;
   struct hk_points p;
+  struct hk_hello hello;
   struct hk_welcome welcome;
   struct hk_subscription subscription;
   struct hk_scores scores;
@@ -103,8 +104,8 @@ static void check(size_t number, const struct hk_frame *f)
   assert_int_equal(f->tag, expected[number].tag);
   switch (number) {
   case 0:
-    assert_int_equal(hk_hello_read(f, &s), 0);
-    assert_text(s, "a client");
+    assert_int_equal(hk_hello_read(f, &hello), 0);
+    assert_text(hello.client, "a client");
     break;
   case 1:
     assert_int_equal(hk_register_read(f, &list), 0);
@@ -374,10 +375,10 @@ static void every_wrong_length_is_a_bad_payload(void **state)
       uint8_t *payload = calloc(1, length + (length == 0)); /* its own piece of memory: ASan sees one byte too many */
       memcpy(payload, good.payload, length < good.length ? length : good.length);
       const struct hk_frame f = { good.type, 0, length, payload };
-      struct hk_string s;
       struct hk_list list;
       struct hk_points p;
-      struct hk_welcome welcome;
+      struct hk_hello hello;
+  struct hk_welcome welcome;
       struct hk_subscription subscription;
       struct hk_scores scores;
       struct hk_error_message error;
@@ -385,7 +386,7 @@ static void every_wrong_length_is_a_bad_payload(void **state)
       int status = 0;
       switch (good.type) {
       case HK_HELLO:
-        status = hk_hello_read(&f, &s);
+        status = hk_hello_read(&f, &hello);
         break;
       case HK_REGISTER:
         status = hk_register_read(&f, &list);
@@ -545,7 +546,7 @@ static void the_example_of_the_document(void **state)
   const struct hk_string name = text("pump");
   const uint32_t zero[1] = { 0 };
   const float two[1] = { 2 };
-  assert_int_equal(hk_hello_write(&w, 1, text("me")), 0);
+  assert_int_equal(hk_hello_write(&w, 1, &(struct hk_hello){ text("me"), text(""), 0 }), 0);
   assert_int_equal(hk_register_write(&w, 2, 1, &name), 0);
   assert_int_equal(hk_registered_write(&w, 2, 1, zero, zero), 0);
   assert_int_equal(
@@ -563,10 +564,10 @@ static void a_frame_that_does_not_fit_is_taken_back(void **state)
   const size_t size = w.size;
   char longest[HK_CLIENT_MAX + 2] = { 0 };
   memset(longest, 'x', HK_CLIENT_MAX);
-  assert_int_equal(hk_hello_write(&w, 0, text(longest)), -ENOSPC);
+  assert_int_equal(hk_hello_write(&w, 0, &(struct hk_hello){ text(longest), text(""), 0 }), -ENOSPC);
   assert_int_equal(w.size, size);
   longest[HK_CLIENT_MAX] = 'x';
-  assert_int_equal(hk_hello_write(&w, 0, text(longest)), -EINVAL);
+  assert_int_equal(hk_hello_write(&w, 0, &(struct hk_hello){ text(longest), text(""), 0 }), -EINVAL);
   assert_int_equal(hk_ping_write(&w, HK_PONG, 0, 1), 0);
   assert_int_equal(w.size, 2 * size);
 }

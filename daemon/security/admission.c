@@ -1,0 +1,317 @@
+/* See admission.h. */
+#include "daemon/security/admission.h"
+
+#include "daemon/server.h"
+#include "daemon/text.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* --- coming and going ------------------------------------------------------------------------------------------------- */
+
+static struct hk_limits_most most(const struct hk_server *s, const struct hk_config *config)
+{
+  const uint32_t half = s->max_connections > 1 ? s->max_connections / 2 : 1;
+  return (struct hk_limits_most){ config->max_connections_per_address ? config->max_connections_per_address : half,
+                                  config->max_newcomers, config->max_failures };
+}
+
+bool hk_admission_enter(struct hk_server *s, const struct hk_gate *gate, int fd, struct hk_log_quota *quota,
+                        struct hk_limits_place **out)
+{
+  struct sockaddr_storage address = { 0 };
+  socklen_t length = sizeof address;
+  if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
+    return false; /* it is gone already */
+  const struct hk_limits_most limits = most(s, s->loops[0].config);
+  const enum hk_limits_verdict verdict =
+      hk_limits_enter(s->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
+  if (verdict == HK_LIMITS_FINE)
+    return true;
+  char peer[HK_ADDRESS_MAX];
+  hk_address_format((const struct sockaddr *)&address, peer);
+  atomic_fetch_add_explicit(&s->turned_away, 1, memory_order_relaxed);
+  hk_audit_refused(&s->audit, quota, peer, gate->name, "%s", hk_limits_words(verdict));
+  return false;
+}
+
+void hk_admission_leave(struct hk_connection *c)
+{
+  hk_limits_leave(c->server->limits, c->place, c->newcomer && hk_gate_shut(c->gate));
+  c->place = NULL;
+  hk_log_peer_gone(&c->server->audit.log, &c->audit, c->peer);
+  hk_tls_free(c->tls);
+  c->tls = NULL;
+}
+
+/* --- refusing --------------------------------------------------------------------------------------------------------- */
+
+/* Refuses a newcomer that has failed to show what it should. */
+static void refuse(struct hk_connection *c, uint16_t code, const char *why)
+{
+  struct hk_server *s = c->server;
+  if (c->state != HK_OPEN)
+    return;
+  hk_count(&c->loop->counters.unauthorized, 1);
+  hk_audit_refused(&s->audit, &c->audit, c->peer, c->gate->name, "%s", why);
+  if (c->newcomer && hk_gate_shut(c->gate)) {
+    const struct hk_limits_most limits = most(s, c->loop->config);
+    if (hk_limits_fail(s->limits, &limits, c->place, hk_now()))
+      hk_audit_refused(&s->audit, &c->audit, c->peer, c->gate->name,
+                       "its address has failed %u times within a minute and is turned away for the rest of it", limits.failures);
+  }
+  hk_connection_refuse(c, code, why);
+}
+
+void hk_admission_forbidden(struct hk_connection *c, const char *what)
+{
+  char scopes[HK_SCOPES_TEXT];
+  hk_scopes_format(c->scopes, scopes);
+  hk_count(&c->loop->counters.forbidden, 1);
+  hk_audit_refused(&c->server->audit, &c->audit, c->peer, c->gate->name, "%s by %s needs another scope than %s", what,
+                   c->shown.name[0] ? c->shown.name : "a peer without a name", scopes);
+}
+
+bool hk_admission_spent(struct hk_connection *c)
+{
+  if (!c->newcomer || c->unproven <= HK_ADMISSION_BYTES)
+    return false;
+  refuse(c, HANKEL_UNAUTHORIZED, "too many bytes from a peer that has not shown who it is");
+  return true;
+}
+
+bool hk_admission_late(struct hk_connection *c, int64_t now)
+{
+  if (!c->newcomer)
+    return false;
+  const struct hk_server *s = c->server;
+  const int64_t open = now - c->opened;
+  if (open <= c->loop->config->handshake &&
+      (open <= HK_ADMISSION_HURRY || hk_seats_taken(&c->server->seats) <= s->max_connections - s->max_connections / 4))
+    return false;
+  hk_count(&c->loop->counters.timed_out, 1);
+  const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
+                                               : "it has not shown who it is within the handshake deadline";
+  if (hk_gate_shut(c->gate))
+    refuse(c, HANKEL_TIMEOUT, why);
+  else
+    hk_connection_refuse(c, HANKEL_TIMEOUT, why);
+  return true;
+}
+
+/* --- admitting -------------------------------------------------------------------------------------------------------- */
+
+/* What whoever speaks to this kind of listener has to be allowed, at the least. */
+static uint32_t scope_of(const struct hk_connection *c)
+{
+  return c->kind == &hk_line_kind ? HK_SCOPE_FEED : c->kind == &hk_text_kind ? HK_SCOPE_SUBSCRIBE : HK_SCOPE_ALL;
+}
+
+/* token: the entry of what it has shown, NULL for what the listener gives to all. False: it was refused. */
+static bool admit(struct hk_connection *c, const struct hk_token *token, const char *name)
+{
+  struct hk_server *s = c->server;
+  c->scopes = token ? token->scopes : c->gate->rules.scopes;
+  if (token)
+    c->shown = *token;
+  else
+    snprintf(c->shown.name, sizeof c->shown.name, "%s", name);
+  if (!(c->scopes & scope_of(c))) {
+    refuse(c, HANKEL_FORBIDDEN, "what it has shown does not allow what this listener is for");
+    return false;
+  }
+  if (c->newcomer && hk_gate_shut(c->gate)) {
+    char scopes[HK_SCOPES_TEXT];
+    hk_limits_admit(s->limits, c->place);
+    hk_scopes_format(c->scopes, scopes);
+    hk_log(&s->log, HK_LOG_DEBUG, "%s: admitted at [listen %s] as %s: %s%s%s", c->peer, c->gate->name,
+           c->shown.name[0] ? c->shown.name : "anybody", scopes, c->tls ? ", " : "", c->tls ? hk_tls_version(c->tls) : "");
+  }
+  c->newcomer = false;
+  if (c->kind != &hk_binary_kind)
+    c->splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+  if (c->kind == &hk_text_kind)
+    hk_text_greet(c);
+  return true;
+}
+
+/* Admits whoever need not show a token, once its handshake is through. True: it was admitted, or refused; false: a token is
+ * needed. */
+static bool admit_without(struct hk_connection *c)
+{
+  char name[HK_TLS_NAME_MAX] = "";
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const bool named = c->tls && hk_tls_peer(c->tls, name);
+  const struct hk_token *token =
+      named && credentials->tokens ? hk_tokens_certificate(credentials->tokens, name) : NULL;
+  const bool enough = token || !credentials->tokens;
+  if (enough)
+    (void)admit(c, token, name);
+  hk_credentials_release(credentials);
+  return enough;
+}
+
+static bool admit_token(struct hk_connection *c, const char *text, size_t length)
+{
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const struct hk_token *token =
+      length > 0 && length <= HK_TOKEN_MAX && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
+  const bool done = token && admit(c, token, "");
+  hk_credentials_release(credentials);
+  if (!token)
+    refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "the token is not known here" : "a token is needed here, and none was shown");
+  return done;
+}
+
+void hk_admission_begin(struct hk_connection *c)
+{
+  if (c->gate->rules.certificate[0]) {
+    struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+    c->tls = hk_tls_new(credentials->tls);
+    hk_credentials_release(credentials);
+    c->subscriber.tls = c->tls;
+    if (!c->tls)
+      hk_connection_close(c);
+    return;
+  }
+  if (c->kind != &hk_binary_kind)
+    (void)admit_without(c);
+}
+
+bool hk_admission_hello(struct hk_connection *c, const char *token, size_t length)
+{
+  return admit_without(c) ? c->state == HK_OPEN : admit_token(c, token, length);
+}
+
+enum hk_turn hk_admission_step(struct hk_connection *c)
+{
+  const char *text;
+  size_t length;
+  const int status = hk_lines_next(c, &text, &length);
+  if (status == HK_LINE_NONE)
+    return HK_TURN_NEED;
+  if (status != HK_LINE_WHOLE)
+    length = 0;
+  while (length > 0 && (text[length - 1] == '\r' || text[length - 1] == ' '))
+    length--;
+  for (; length > 0 && (text[0] == '#' || text[0] == ' '); length--)
+    text++;
+  static const char word[] = "token ";
+  const size_t before = sizeof word - 1;
+  const bool is_token = length > before && memcmp(text, word, before) == 0;
+  return admit_token(c, is_token ? text + before : text, is_token ? length - before : 0) ? HK_TURN_MORE : HK_TURN_OVER;
+}
+
+/* --- TLS -------------------------------------------------------------------------------------------------------------- */
+
+/* Sends what TLS has to say itself. */
+static void flush(struct hk_connection *c)
+{
+  struct hk_buffer *out = hk_tls_output(c->tls);
+  if (out->size > 0 && c->state != HK_CLOSED && hk_send_records(&c->subscriber, out->data, out->size) != 0)
+    hk_connection_close(c);
+  hk_buffer_free(out);
+}
+
+void hk_admission_farewell(struct hk_connection *c)
+{
+  hk_tls_end(c->tls);
+  flush(c);
+}
+
+static bool cut(struct hk_connection *c)
+{
+  if (!c->ended)
+    return false;
+  /* The end of the socket's stream is not one that the peer has said: what was half sent may have been cut by anybody. */
+  hk_log_peer(&c->server->log, &c->quota, HK_LOG_INFO, c->peer, "the connection ended without the end that TLS has for it");
+  hk_connection_finish(c);
+  return true;
+}
+
+static bool fault(struct hk_connection *c)
+{
+  flush(c); /* the alert */
+  if (c->newcomer) {
+    refuse(c, HANKEL_UNAUTHORIZED, hk_tls_fault(c->tls));
+  } else {
+    hk_log_peer(&c->server->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", hk_tls_fault(c->tls));
+    hk_connection_finish(c);
+  }
+  return true;
+}
+
+/* Shakes hands. Over 0: through, now or before. */
+static int shake(struct hk_connection *c)
+{
+  if (hk_tls_through(c->tls))
+    return 1;
+  const int status = hk_tls_handshake(c->tls);
+  if (status != HK_TLS_FAILED)
+    flush(c);
+  if (status > 0 && c->state == HK_OPEN && c->kind != &hk_binary_kind)
+    (void)admit_without(c);
+  return status;
+}
+
+bool hk_admission_decrypt(struct hk_connection *c)
+{
+  size_t size = HK_LOOP_BUFFER, n = 0;
+  ssize_t status = shake(c);
+  if (c->state != HK_OPEN)
+    return true;
+  if (status > 0) {
+    if (hk_connection_settle(c) != 0)
+      return true;
+    char *space = c->kind->space(c, &size);
+    if (!space) {
+      hk_connection_close(c);
+      return true;
+    }
+    while (n < size && (status = hk_tls_read(c->tls, space + n, size - n)) > 0)
+      n += (size_t)status;
+    flush(c);
+    if (n > 0 && c->state == HK_OPEN) {
+      c->kind->wrote(c, n);
+      return true; /* what else there is shows when that was taken */
+    }
+  }
+  if (status == HK_TLS_FAILED)
+    return fault(c);
+  if (status == HK_TLS_ENDED) {
+    c->ended = true;
+    return false;
+  }
+  return cut(c);
+}
+
+/* --- reading again ---------------------------------------------------------------------------------------------------- */
+
+int hk_admission_reload(struct hk_server *s, char *error, size_t size)
+{
+  const int status = hk_gates_reload(&s->gates, &s->log, error, size);
+  for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
+    hk_loop_order(&s->loops[i], HK_ORDER_ADMIT);
+  return status;
+}
+
+void hk_admission_again(struct hk_connection *c)
+{
+  if (c->state != HK_OPEN || c->newcomer || c->shown.scopes == 0)
+    return;
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
+  const bool good = token && (token->scopes & scope_of(c));
+  if (good) {
+    c->shown = *token;
+    c->scopes = token->scopes;
+    if (!(c->scopes & HK_SCOPE_SUBSCRIBE))
+      hk_connection_unsubscribe(c);
+    if (!(c->scopes & HK_SCOPE_FEED))
+      hk_seat_shut(c->seat);
+  }
+  hk_credentials_release(credentials);
+  if (!good)
+    refuse(c, HANKEL_UNAUTHORIZED, "what it has shown is not good any more");
+}

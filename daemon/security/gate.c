@@ -1,0 +1,126 @@
+/* See gate.h. */
+#include "daemon/security/gate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DAY 86400
+#define SOON 14 /* days before a certificate's end at which that is told */
+
+void hk_credentials_release(struct hk_credentials *c)
+{
+  if (!c || atomic_fetch_sub(&c->references, 1) > 1)
+    return;
+  hk_tls_context_free(c->tls);
+  hk_tokens_free(c->tokens);
+  free(c);
+}
+
+struct hk_credentials *hk_gate_credentials(struct hk_gate *g)
+{
+  pthread_mutex_lock(&g->lock);
+  struct hk_credentials *c = g->now;
+  atomic_fetch_add(&c->references, 1);
+  pthread_mutex_unlock(&g->lock);
+  return c;
+}
+
+/* What an operator should know of files that can be read. */
+static void tell(const struct hk_gate *g, const struct hk_credentials *c, struct hk_log *log)
+{
+  struct stat about;
+  if (c->tls && stat(g->rules.key, &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)))
+    hk_log(log, HK_LOG_WARNING, "[listen %s]: %s can be read by every user of this machine; chmod o-rwx it, and make a new key",
+           g->name, g->rules.key);
+  if (c->tls) {
+    const int64_t left = hk_tls_context_left(c->tls);
+    if (left <= 0)
+      hk_log(log, HK_LOG_WARNING, "[listen %s]: the certificate in %s has expired: clients will refuse it", g->name,
+             g->rules.certificate);
+    else
+      hk_log(log, left < SOON * DAY ? HK_LOG_WARNING : HK_LOG_INFO, "[listen %s]: the certificate is good for %lld days more",
+             g->name, (long long)(left / DAY));
+  }
+  if (c->tokens)
+    hk_log(log, hk_tokens_count(c->tokens) ? HK_LOG_INFO : HK_LOG_WARNING, "[listen %s]: %u tokens and certificates in %s",
+           g->name, hk_tokens_count(c->tokens), g->rules.tokens);
+}
+
+static int read_files(const struct hk_gate *g, struct hk_credentials **out, char *error, size_t size)
+{
+  char why[512];
+  struct hk_credentials *c = calloc(1, sizeof *c);
+  if (!c) {
+    snprintf(error, size, "[listen %s]: no memory", g->name);
+    return -ENOMEM;
+  }
+  c->references = 1;
+  int status = hk_tls_context_new(&c->tls, &g->rules, why, sizeof why);
+  if (status == 0 && g->rules.tokens[0])
+    status = hk_tokens_load(&c->tokens, g->rules.tokens, why, sizeof why);
+  if (status == 0) {
+    *out = c;
+    return 0;
+  }
+  snprintf(error, size, "[listen %s]: %s", g->name, why);
+  hk_credentials_release(c);
+  return status;
+}
+
+int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct hk_log *log, char *error, size_t size)
+{
+  int status = 0;
+  gates->gate = calloc(config->n_listeners, sizeof *gates->gate);
+  if (!gates->gate) {
+    snprintf(error, size, "start: no memory");
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < config->n_listeners && status == 0; i++) {
+    struct hk_gate *g = &gates->gate[gates->n++];
+    memcpy(g->name, config->listeners[i].name, sizeof g->name);
+    g->rules = config->listeners[i].rules;
+    gates->any_tls |= g->rules.certificate[0] != 0;
+    gates->any_files |= g->rules.certificate[0] || g->rules.tokens[0];
+    pthread_mutex_init(&g->lock, NULL);
+    status = read_files(g, &g->now, error, size);
+    if (status == 0 && log)
+      tell(g, g->now, log);
+  }
+  return status;
+}
+
+void hk_gates_close(struct hk_gates *gates)
+{
+  for (uint32_t i = 0; i < gates->n; i++) {
+    hk_credentials_release(gates->gate[i].now);
+    pthread_mutex_destroy(&gates->gate[i].lock);
+  }
+  free(gates->gate);
+  *gates = (struct hk_gates){ 0 };
+}
+
+int hk_gates_reload(struct hk_gates *gates, struct hk_log *log, char *error, size_t size)
+{
+  struct hk_credentials **fresh = calloc(gates->n, sizeof *fresh);
+  int status = fresh ? 0 : -ENOMEM;
+  if (!fresh)
+    snprintf(error, size, "no memory");
+  for (uint32_t i = 0; i < gates->n && status == 0; i++)
+    status = read_files(&gates->gate[i], &fresh[i], error, size);
+  for (uint32_t i = 0; fresh && i < gates->n; i++) {
+    struct hk_gate *g = &gates->gate[i];
+    if (status == 0) {
+      tell(g, fresh[i], log);
+      pthread_mutex_lock(&g->lock);
+      struct hk_credentials *old = g->now;
+      g->now = fresh[i];
+      pthread_mutex_unlock(&g->lock);
+      fresh[i] = old;
+    }
+    hk_credentials_release(fresh[i]);
+  }
+  free(fresh);
+  return status;
+}

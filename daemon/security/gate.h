@@ -1,0 +1,52 @@
+/* Gate: what a listener demands of its peers, and the certificate, key, authority and tokens that it goes by. These are read at
+ * the start and can be read again while the daemon runs: all of them or, when anything is wrong with one, none.
+ *
+ * Thread: any; a gate's credentials are had under its lock, when a connection comes or shows something. */
+#ifndef HK_GATE_H
+#define HK_GATE_H
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/security/tls.h"
+#include "daemon/security/tokens.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What was read of a gate's files. */
+struct hk_credentials {
+  atomic_uint references;
+  struct hk_tls_context *tls; /* NULL: no TLS */
+  struct hk_tokens *tokens;   /* NULL: none are asked for */
+};
+
+struct hk_gate {
+  char name[HK_CONFIG_NAME_MAX]; /* of the listener */
+  struct hk_rules rules;
+  pthread_mutex_t lock;
+  struct hk_credentials *now; /* under lock */
+};
+
+struct hk_gates {
+  struct hk_gate *gate; /* of each listener, in the order of the configuration */
+  uint32_t n;
+  bool any_tls, any_files; /* one has TLS; one has files to be read */
+};
+
+/* 0, or a negative errno with a message that names the file. gates: zeroed; to be closed in either case. log: NULL for none. */
+int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct hk_log *log, char *error, size_t size);
+void hk_gates_close(struct hk_gates *gates);
+/* Reads all files again. 0; or a negative errno with a message: everything is as before. Thread: main. */
+int hk_gates_reload(struct hk_gates *gates, struct hk_log *log, char *error, size_t size);
+
+/* The present credentials; the caller's until hk_credentials_release. */
+struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);
+void hk_credentials_release(struct hk_credentials *credentials); /* NULL is fine */
+
+/* Whether a peer is admitted only after it has shown something or shaken hands. */
+static inline bool hk_gate_shut(const struct hk_gate *gate)
+{
+  return gate->rules.certificate[0] || hk_rules_demand(&gate->rules);
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* See tokens.h. */
+#include "daemon/security/tokens.h"
+
+#include "daemon/security/rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#ifdef HK_HAVE_TLS
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#endif
+
+#define TOKENS_MAX 4096 /* all of them are looked at whenever one is shown */
+#define LINE_MAX_BYTES 512
+
+struct hk_tokens {
+  uint32_t n, capacity;
+  struct hk_token *token;
+};
+
+static int hash(const char *token, size_t length, uint8_t out[HK_TOKEN_HASH])
+{
+#ifdef HK_HAVE_TLS
+  return EVP_Digest(token, length, out, NULL, EVP_sha256(), NULL) == 1 ? 0 : -EIO;
+#else
+  (void)token, (void)length, (void)out;
+  return -ENOSYS;
+#endif
+}
+
+static bool equal(const uint8_t *a, const uint8_t *b)
+{
+#ifdef HK_HAVE_TLS
+  return CRYPTO_memcmp(a, b, HK_TOKEN_HASH) == 0;
+#else
+  (void)a, (void)b;
+  return false;
+#endif
+}
+
+static bool name_good(const char *name)
+{
+  const size_t length = strlen(name);
+  for (size_t i = 0; i < length; i++)
+    if (name[i] <= ' ' || name[i] > '~')
+      return false;
+  return length > 0 && length < HK_TOKEN_NAME_MAX && name[0] != '#';
+}
+
+static int digit(char c)
+{
+  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool read_hash(const char *hex, uint8_t out[HK_TOKEN_HASH])
+{
+  if (strlen(hex) != 2 * HK_TOKEN_HASH)
+    return false;
+  for (size_t i = 0; i < HK_TOKEN_HASH; i++) {
+    const int high = digit(hex[2 * i]), low = digit(hex[2 * i + 1]);
+    if (high < 0 || low < 0)
+      return false;
+    out[i] = (uint8_t)(high << 4 | low);
+  }
+  return true;
+}
+
+/* One line, which is taken apart. NULL, or what is wrong with it. */
+static const char *read_line(char *line, struct hk_token *t)
+{
+  char *rest, *name = strtok_r(line, " \t", &rest), *list = strtok_r(NULL, " \t", &rest), *proof = strtok_r(NULL, " \t", &rest);
+  *t = (struct hk_token){ 0 };
+  if (!proof || strtok_r(NULL, " \t", &rest))
+    return "a line is NAME SCOPES sha256:HEX, or NAME SCOPES certificate";
+  if (!name_good(name))
+    return "a name has 1 to 63 printable characters of ASCII";
+  snprintf(t->name, sizeof t->name, "%s", name);
+  if (hk_scopes_parse(list, &t->scopes) != 0)
+    return "scopes are a list of feed, subscribe, admin with commas between them";
+  t->certificate = strcmp(proof, "certificate") == 0;
+  if (!t->certificate && (strncmp(proof, "sha256:", 7) != 0 || !read_hash(proof + 7, t->hash)))
+    return "behind the scopes stands sha256: and 64 hexadecimal digits, or certificate; `hankel token` makes such a line";
+  return NULL;
+}
+
+static int add(struct hk_tokens *t, const struct hk_token *token)
+{
+  if (t->n == t->capacity) {
+    const uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
+    struct hk_token *more = capacity <= TOKENS_MAX ? realloc(t->token, capacity * sizeof *more) : NULL;
+    if (!more)
+      return -ENOMEM;
+    t->token = more;
+    t->capacity = capacity;
+  }
+  t->token[t->n++] = *token;
+  return 0;
+}
+
+int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *error, size_t size)
+{
+  char line[LINE_MAX_BYTES];
+  struct hk_tokens *t = calloc(1, sizeof *t);
+  const char *wrong = NULL;
+  uint32_t number = 0;
+  int status = t ? 0 : -ENOMEM;
+  while (status == 0 && !wrong && fgets(line, sizeof line, file)) {
+    struct hk_token token;
+    const size_t length = strlen(line);
+    number++;
+    if (length + 1 == sizeof line && line[length - 1] != '\n')
+      wrong = "the line is too long";
+    line[strcspn(line, "\r\n")] = 0;
+    const char *first = line + strspn(line, " \t");
+    if (wrong || *first == 0 || *first == '#')
+      continue;
+    wrong = read_line(line, &token);
+    if (!wrong && (token.certificate ? hk_tokens_certificate(t, token.name) : hk_tokens_again(t, &token)))
+      wrong = "the same token, or certificate, stands in the file already";
+    if (!wrong)
+      status = add(t, &token);
+  }
+  if (status == 0 && !wrong && ferror(file))
+    status = -EIO;
+  if (wrong)
+    snprintf(error, size, "%s:%u: %s", name, number, wrong);
+  else if (status != 0)
+    snprintf(error, size, "%s: %s", name, strerror(-status));
+  if (wrong || status != 0) {
+    hk_tokens_free(t);
+    return wrong ? -EINVAL : status;
+  }
+  *out = t;
+  return 0;
+}
+
+int hk_tokens_load(struct hk_tokens **out, const char *path, char *error, size_t size)
+{
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    const int status = -errno;
+    snprintf(error, size, "%s: %s", path, strerror(-status));
+    return status;
+  }
+  const int status = hk_tokens_read(out, file, path, error, size);
+  fclose(file);
+  return status;
+}
+
+void hk_tokens_free(struct hk_tokens *t)
+{
+  if (!t)
+    return;
+  free(t->token);
+  free(t);
+}
+
+uint32_t hk_tokens_count(const struct hk_tokens *t)
+{
+  return t->n;
+}
+
+/* All are looked at, whichever it is. */
+static const struct hk_token *find_hash(const struct hk_tokens *t, const uint8_t *shown)
+{
+  const struct hk_token *found = NULL;
+  for (uint32_t i = 0; i < t->n; i++)
+    if (equal(t->token[i].hash, shown) && !t->token[i].certificate)
+      found = &t->token[i];
+  return found;
+}
+
+const struct hk_token *hk_tokens_find(const struct hk_tokens *t, const char *token, size_t length)
+{
+  uint8_t shown[HK_TOKEN_HASH];
+  return hash(token, length, shown) == 0 ? find_hash(t, shown) : NULL;
+}
+
+const struct hk_token *hk_tokens_certificate(const struct hk_tokens *t, const char *name)
+{
+  for (uint32_t i = 0; i < t->n; i++)
+    if (t->token[i].certificate && strcmp(t->token[i].name, name) == 0)
+      return &t->token[i];
+  return NULL;
+}
+
+const struct hk_token *hk_tokens_again(const struct hk_tokens *t, const struct hk_token *entry)
+{
+  return entry->certificate ? hk_tokens_certificate(t, entry->name) : find_hash(t, entry->hash);
+}
+
+int hk_token_make(const char *name, uint32_t scopes, char token[HK_TOKEN_LENGTH + 1], char *line, size_t size)
+{
+  static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  uint8_t random[HK_TOKEN_LENGTH], hashed[HK_TOKEN_HASH];
+  char list[HK_SCOPES_TEXT];
+  if (!name_good(name))
+    return -EINVAL;
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    return -EIO;
+  memcpy(token, "hkt_", 4);
+  for (size_t i = 4; i < HK_TOKEN_LENGTH; i++)
+    token[i] = letters[random[i] & 63]; /* 6 bits each, 258 in all */
+  token[HK_TOKEN_LENGTH] = 0;
+  const int status = hash(token, HK_TOKEN_LENGTH, hashed);
+  if (status != 0)
+    return status;
+  hk_scopes_format(scopes, list);
+  size_t used = (size_t)snprintf(line, size, "%s %s sha256:", name, list);
+  for (size_t i = 0; i < HK_TOKEN_HASH && used + 2 < size; i++)
+    used += (size_t)snprintf(line + used, size - used, "%02x", hashed[i]);
+  return 0;
+}

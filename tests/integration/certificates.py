@@ -1,0 +1,34 @@
+"""Certificates for tests, made by the command openssl: an authority, and what it signs.
+
+    ca = certificates.Authority(folder, 'ca'); cert, key = ca.sign('server', names='IP:127.0.0.1')
+"""
+import os
+import subprocess
+
+
+def run(*arguments):
+    subprocess.run(['openssl', *arguments], check=True, capture_output=True, timeout=60)
+
+
+class Authority:
+    def __init__(self, folder, name):
+        self.folder, self.name = folder, name
+        self.key, self.certificate = self.path(f'{name}.key'), self.path(f'{name}.pem')
+        run('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', self.key, '-out',
+            self.certificate, '-days', '30', '-subj', f'/CN={name}', '-addext', 'basicConstraints=critical,CA:TRUE', '-addext',
+            'keyUsage=critical,keyCertSign')
+
+    def path(self, file):
+        return os.path.join(self.folder, file)
+
+    def sign(self, name, names=None, days=30, use='serverAuth,clientAuth', file=None):
+        """Paths of a certificate and its key. days: negative for one that has expired."""
+        file = file or name
+        key, request, certificate, extensions = (self.path(f'{file}.{ending}') for ending in ('key', 'csr', 'pem', 'ext'))
+        run('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', key, '-out', request,
+            '-subj', f'/CN={name}')
+        with open(extensions, 'w') as f:
+            f.write(f'basicConstraints=CA:FALSE\nextendedKeyUsage={use}\n' + (f'subjectAltName={names}\n' if names else ''))
+        run('x509', '-req', '-in', request, '-CA', self.certificate, '-CAkey', self.key, '-CAcreateserial', '-out', certificate,
+            '-days', str(days), '-extfile', extensions)
+        return certificate, key

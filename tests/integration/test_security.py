@@ -1,0 +1,535 @@
+"""Who is let in, and what for: TLS, certificates, tokens, their scopes, what a newcomer may cost, and reading them again."""
+import contextlib
+import hashlib
+import os
+import random
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import warnings
+
+import certificates
+import harness
+from harness import (BYE, ERROR, FAREWELL, HELLO, HANKELD, PING, PONG, POINTS, REGISTER, REGISTERED, REPORT, SECOND, START, STATUS, SUBSCRIBE,
+                     WELCOME, Client, frame, points, text, until)
+
+UNAUTHORIZED, FORBIDDEN, TIMEOUT = 15, 16, 11
+TOKENS = {'feeder': 'feed', 'viewer': 'subscribe', 'operator': 'admin', 'all': 'feed,subscribe,admin'}
+DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
+
+
+def token_of(name):
+    return f'hkt_{name}_' + 'x' * 20
+
+
+def token_line(name, scopes, token=None):
+    return f'{name} {scopes} sha256:{hashlib.sha256((token or token_of(name)).encode()).hexdigest()}\n'
+
+
+class Secured(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix='hankeld-tls-')
+        cls.ca = certificates.Authority(cls.folder.name, 'test-ca')
+        cls.other = certificates.Authority(cls.folder.name, 'other-ca')
+        cls.cert, cls.key = cls.ca.sign('server', names='IP:127.0.0.1,DNS:localhost')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.tokens = os.path.join(self.folder.name, f'tokens-{self.id()}')
+        self.write_tokens()
+
+    def write_tokens(self, lines=None):
+        with open(self.tokens, 'w') as f:
+            f.write('# who may do what\n\n')
+            f.writelines(lines if lines is not None else [token_line(*item) for item in TOKENS.items()])
+
+    def listeners(self, tokens=True, client_ca=False, tls=True, extra=''):
+        keys = f'tls_certificate = {self.cert}\ntls_key = {self.key}\n' if tls else ''
+        keys += f'tls_client_ca = {self.ca.certificate}\n' if client_ca else ''
+        keys += f'tokens = {self.tokens}\n' if tokens else ''
+        return ''.join(f'[listen {p}]\nprotocol = {p}\naddress = 127.0.0.1:0\n{keys}{extra}' for p in ('binary', 'line', 'text'))
+
+    def secured(self, keys='threads = 1\nmax_failures = off\n', tokens=True, client_ca=False, tls=True, extra='', **how):
+        d = self.daemon(DETECTOR, keys=keys, listeners=self.listeners(tokens, client_ca, tls, extra), **how)
+        self.daemon_port = d.port
+        return d
+
+    def context(self, certificate=None, ca=None, **versions):
+        c = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        c.load_verify_locations((ca or self.ca).certificate)
+        if certificate:
+            c.load_cert_chain(*certificate)
+        for name, version in versions.items():
+            setattr(c, name, version)
+        return c
+
+    def connect(self, daemon, listener='binary tcp', context=None, source=None):
+        raw = socket.create_connection(('127.0.0.1', daemon.port[listener]), harness.WAIT,
+                                       source_address=(source, 0) if source else None)
+        try:
+            s = (context or self.context()).wrap_socket(raw, server_hostname='127.0.0.1')
+        except BaseException:
+            raw.close()
+            raise
+        self.addCleanup(s.close)
+        return s
+
+    def client(self, daemon, token=None, context=None, sock=None, tls=True):
+        c = Client.__new__(Client)
+        c.socket = sock or (self.connect(daemon, context=context) if tls else daemon.connect('binary tcp'))
+        self.addCleanup(c.socket.close)
+        c.pending, c.tag = bytearray(), 0
+        c.names, c.results, c.events, c.gaps, c.errors = {}, [], [], [], []
+        payload = text('test') + (text(token) + struct.pack('<I', 0) if token else b'')
+        c.feed, c.max_frame = c.request(HELLO, payload, WELCOME).take('QI')
+        return c
+
+    def refused(self, code, call):
+        with self.assertRaises(harness.Closed) as caught:
+            call()
+        self.assertIsNotNone(caught.exception.error, 'no words')
+        self.assertEqual(caught.exception.error[0], code, caught.exception.error)
+
+
+class TestTls(Secured):
+    def test_all_protocols_as_over_plain_tcp(self):
+        d = self.secured()
+        with self.client(d, token_of('all')) as c, self.connect(d, 'text tcp') as shown, self.connect(d, 'line tcp') as lines:
+            shown.sendall(f'token {token_of("viewer")}\nresults line*\n'.encode())
+            c.subscribe(glob='pump*')
+            a, b = c.register('pump a', 'pump b')
+            n = 3000
+            for i in range(n):
+                c.send(points([a, b], [START + i * SECOND] * 2, [float(i % 7), 1.0]))
+            c.wait_results(2 * n)
+            until(lambda: c.status()['subscribers']['count'] == 2, 'the text client to be there')
+            lines.sendall(f'# token {token_of("feeder")}\r\nline v=1 {START}\nline v=2 {START + SECOND}'.encode())
+            lines.sendall(b'\n')
+            got = b''
+            while got.count(b'\n') < 2:
+                got += shown.recv(1 << 16)
+            self.assertIn(b'"sensor":"line v"', got)
+            self.assertEqual(c.status()['lines']['bad'], 0)
+            c.bye()
+        self.assertEqual([z for _, _, _, z, s in c.results if s == 'ok'].count(None), 0)
+
+    def test_a_large_frame_and_one_byte_at_a_time(self):
+        d = self.secured()
+        with self.client(d, token_of('all')) as c:
+            h = c.register('big')[0]
+            n = 40000
+            data = points([h] * n, [START + i * SECOND for i in range(n)], [1.0] * n)
+            c.send(data)
+            c.ping()
+            self.assertEqual(c.status()['points']['in'], n)
+            for byte in points([h], [START + n * SECOND], [1.0]):
+                c.send(bytes([byte]))
+            c.ping()
+            self.assertEqual(c.status()['points']['in'], n + 1)
+
+    def test_much_comes_out(self):
+        """A subscriber over TLS that reads late gets all that fits its queue, in order, and a gap for the rest."""
+        d = self.secured(keys='threads = 1\nqueue = 256KiB\nmax_failures = off\n')
+        with self.client(d, token_of('all')) as c, self.client(d, token_of('viewer')) as slow:
+            slow.subscribe()
+            h = c.register('s')[0]
+            n, block = 200000, 4000
+            for first in range(0, n, block):
+                c.send(points([h] * block, [START + i * SECOND for i in range(first, first + block)], [float(i % 11) for i in range(block)]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'all to be scored')
+            slow.drain()
+            left_out = sum(results for results, _ in slow.gaps)
+            self.assertEqual(len(slow.results) + left_out, n)
+            times = [t for _, t, *_ in slow.results]
+            self.assertEqual(times, sorted(times))
+
+    def test_versions(self):
+        d = self.secured()
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            with self.client(d, token_of('viewer'), self.context(minimum_version=version, maximum_version=version)) as c:
+                c.ping()
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            old = self.context(minimum_version=ssl.TLSVersion.TLSv1, maximum_version=ssl.TLSVersion.TLSv1_1)
+        old.set_ciphers('ALL:@SECLEVEL=0')
+        with self.assertRaises(ssl.SSLError):
+            self.connect(d, context=old)
+        cbc = self.context(maximum_version=ssl.TLSVersion.TLSv1_2)
+        cbc.set_ciphers('AES128-SHA:AES128-SHA256')
+        with self.assertRaises(ssl.SSLError):
+            self.connect(d, context=cbc)
+        until(lambda: any('refused at [listen binary]' in line for line in d.log), 'the audit')
+
+    def test_client_certificates(self):
+        d = self.secured(tokens=False, client_ca=True)
+        good = self.ca.sign('pump-7')
+        with self.client(d, context=self.context(good)) as c:
+            c.register('s')
+            c.subscribe()
+        expired = self.ca.sign('late', days=-1)
+        foreign = self.other.sign('stranger')
+        wrong = self.ca.sign('only-a-server', use='serverAuth')
+        self_signed = (self.other.certificate, self.other.key)
+        for name, certificate in (('none', None), ('expired', expired), ('foreign', foreign), ('wrong use', wrong), ('self-signed', self_signed)):
+            with self.subTest(name), self.assertRaises((ssl.SSLError, harness.Closed, ConnectionError)):
+                self.client(d, context=self.context(certificate))  # with 1.3 it learns only after its own end is through
+        until(lambda: sum('certificate' in line and 'refused' in line for line in d.log) >= 4, 'the audit')
+        with self.client(d, context=self.context(good)) as c:
+            self.assertEqual(c.status()['security']['unauthorized'], 5)
+
+    def test_certificates_that_the_token_file_names(self):
+        self.write_tokens(['pump-7 feed certificate\n', token_line('viewer', 'subscribe')])
+        d = self.secured(client_ca=True)
+        named, unnamed = self.context(self.ca.sign('pump-7')), self.context(self.ca.sign('pump-8'))
+        with self.client(d, context=named) as c:
+            c.register('s')
+            self.refuses(c, lambda: c.request(SUBSCRIBE, struct.pack('<If', 1, 0) + text(''), harness.DONE))
+        self.refused(UNAUTHORIZED, lambda: self.client(d, context=unnamed))
+        with self.client(d, token_of('viewer'), context=unnamed) as c:
+            c.subscribe()
+        with self.connect(d, 'line tcp', named) as line, self.client(d, token_of('viewer'), context=unnamed) as c:
+            line.sendall(f'm v=1 {START}\n'.encode())  # needs no token
+            until(lambda: c.status()['lines']['taken'] == 1, 'the line')
+
+    def refuses(self, c, call):
+        """The request is answered with an error that says it is not allowed; the connection stays."""
+        before = len(c.errors)
+        c.socket.settimeout(0.5)
+        with self.assertRaises(TimeoutError):
+            call()
+        c.socket.settimeout(harness.WAIT)
+        self.assertEqual([code for code, _ in c.errors[before:]], [FORBIDDEN])
+        c.ping()
+
+    def test_the_end_of_a_line_that_was_cut_is_not_taken(self):
+        d = self.secured()
+        with self.connect(d, 'line tcp') as s:
+            s.sendall(f'token {token_of("feeder")}\nwhole v=1 {START}\ncut v=12'.encode())
+            until(lambda: 'whole' and self.status_of(d)['lines']['taken'] == 1, 'the first line')
+            with socket.socket(fileno=os.dup(s.fileno())) as raw:
+                raw.shutdown(socket.SHUT_WR)
+            until(lambda: any('without the end that TLS has' in line for line in d.log), 'the end')
+        self.assertEqual(self.status_of(d)['lines'], {'taken': 1, 'bad': 0, 'strings_skipped': 0})
+
+    def status_of(self, d):
+        with self.client(d, token_of('operator')) as c:
+            return c.status()
+
+
+class TestTokens(Secured):
+    def test_scopes(self):
+        d = self.secured(tls=False)
+        subscribe = struct.pack('<If', 1, 0) + text('')
+        requests = {'register': (REGISTER, struct.pack('<I', 1) + text('s'), REGISTERED),
+                    'subscribe': (SUBSCRIBE, subscribe, harness.DONE),
+                    'status': (STATUS, b'', REPORT), 'reload': (0x0A, b'', 0x8A), 'ping': (PING, bytes(8), PONG)}
+        allowed = {'feeder': {'register', 'ping'}, 'viewer': {'subscribe', 'status', 'ping'}, 'operator': {'status', 'reload', 'ping'},
+                   'all': set(requests)}
+        for name in TOKENS:
+            with self.client(d, token_of(name), tls=False) as c:
+                for what, (kind, payload, reply) in requests.items():
+                    c.tag += 1
+                    c.send(frame(kind, payload, c.tag))
+                    got, tag, data = c.receive()
+                    self.assertEqual(tag, c.tag)
+                    if what in allowed[name]:
+                        self.assertEqual(got, reply, (name, what))
+                    else:
+                        self.assertEqual((got, struct.unpack_from('<HBB', data)), (ERROR, (FORBIDDEN, kind, 0)), (name, what))
+        with self.client(d, token_of('viewer'), tls=False) as c:
+            c.send(points([0], [START], [1.0]))
+            c.ping()
+            self.assertEqual([code for code, _ in c.errors], [FORBIDDEN])
+            status = c.status()
+            self.assertEqual(status['points']['in'], 0)
+            self.assertEqual(status['security']['forbidden'], 8)
+        self.assertTrue(any('REGISTER by viewer needs another scope than subscribe' in line for line in d.log), d.log)
+
+    def test_wrong_and_missing_tokens(self):
+        d = self.secured(tls=False)
+        for wrong in (None, 'x', token_of('feeder')[:-1], token_of('feeder') + 'x', 'y' * 256, token_of('nobody')):
+            self.refused(UNAUTHORIZED, lambda wrong=wrong: self.client(d, wrong, tls=False))
+        for listener in ('line tcp', 'text tcp'):
+            for first in (b'm v=1\n', b'token \n', b'token wrong\n', b'token ' + b'z' * 2000 + b'\n', b'\n'):
+                with d.connect(listener) as s:
+                    s.sendall(first)
+                    said = s.recv(1000)
+                    self.assertEqual(said[:9], b'{"error":' if listener == 'text tcp' else b'')
+        for name, listener in (('viewer', 'line tcp'), ('feeder', 'text tcp'), ('operator', 'line tcp')):
+            with d.connect(listener) as s:
+                s.sendall(f'token {token_of(name)}\nm v=1\n'.encode())
+                s.recv(1000)
+        with self.client(d, token_of('all'), tls=False) as c:
+            status = c.status()
+            self.assertEqual(status['lines']['taken'], 0)
+            self.assertEqual(status['security']['unauthorized'], 6 + 10 + 3)
+            self.assertEqual(status['sensors']['count'], 0)
+        self.assertFalse([line for line in d.log if 'hkt_' in line], 'a token stands in the log')
+
+    def test_nothing_before_hello(self):
+        d = self.secured(tls=False)
+        for kind in (REGISTER, POINTS, SUBSCRIBE, STATUS, PING, BYE):
+            c = Client(d.port['binary tcp'], hello=False)
+            self.addCleanup(c.close)
+            self.refused(7, lambda c=c, kind=kind: c.request(kind, bytes(40), WELCOME))
+
+    def test_an_address_that_fails_too_often(self):
+        d = self.secured(tls=False, keys='threads = 1\nmax_failures = 5\n')
+        with self.client(d, token_of('all'), tls=False) as honest:
+            for _ in range(5):
+                self.refused(UNAUTHORIZED, lambda: self.client(d, 'wrong', tls=False))
+            with self.assertRaises((harness.Closed, ConnectionError)):
+                self.client(d, token_of('all'), tls=False)
+            honest.ping()  # who is in stays in
+            self.assertEqual(honest.status()['security']['addresses_shut_out'], 1)
+            raw = socket.create_connection(('127.0.0.1', d.port['binary tcp']), harness.WAIT, source_address=('127.0.0.9', 0))
+            with self.client(d, token_of('viewer'), sock=raw) as other:
+                other.ping()
+        self.assertTrue(any('turned away for the rest of it' in line for line in d.log), d.log)
+
+
+class TestReload(Secured):
+    def reload(self, d, says):
+        before = sum(says in line for line in d.log)
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: sum(says in line for line in d.log) > before, f'the log to say {says}')
+
+    def test_tokens_and_certificates_under_load(self):
+        d = self.secured()
+        stop, faults = threading.Event(), []
+
+        def feed():
+            try:
+                with self.client(d, token_of('feeder')) as c:
+                    h, at = c.register('s')[0], 0
+                    while not stop.is_set():
+                        c.send(points([h] * 100, [START + (at + i) * SECOND for i in range(100)], [1.0] * 100))
+                        at += 100
+                        c.ping()
+            except Exception as e:
+                faults.append(e)
+
+        thread = threading.Thread(target=feed)
+        thread.start()
+        try:
+            with self.client(d, token_of('viewer')) as viewer, self.client(d, token_of('operator')) as operator:
+                serial = operator.socket.getpeercert()['serialNumber']
+                for _ in range(5):
+                    type(self).cert, type(self).key = self.ca.sign('server', names='IP:127.0.0.1,DNS:localhost')
+                    self.reload(d, 'were read again')
+                with self.client(d, token_of('operator')) as c:
+                    self.assertNotEqual(c.socket.getpeercert()['serialNumber'], serial)
+                # one token goes, one comes, one changes its scopes
+                self.write_tokens([token_line('feeder', 'feed'), token_line('operator', 'subscribe'), token_line('new', 'feed')])
+                self.reload(d, 'were read again')
+                self.refused(UNAUTHORIZED, lambda: viewer.request(HELLO, b'', WELCOME))
+                self.refused(UNAUTHORIZED, lambda: self.client(d, token_of('viewer')))
+                operator.subscribe()
+                with self.client(d, token_of('new')) as c:
+                    c.register('s')
+                # a file that is wrong changes nothing
+                for broken in ('feeder feed\n', 'x feed sha256:12\n', token_line('a', 'feed,fly'), token_line('a', 'feed') * 2):
+                    self.write_tokens([broken])
+                    self.reload(d, 'stays as it was')
+                os.rename(self.tokens, self.tokens + '.gone')
+                self.reload(d, 'stays as it was')
+                with self.client(d, token_of('new')) as c:
+                    c.ping()
+                os.rename(self.tokens + '.gone', self.tokens)
+                self.write_tokens([token_line('feeder', 'feed')])
+                with open(self.key) as f:
+                    good = f.read()
+                with open(self.other.key) as f, open(self.key, 'w') as g:
+                    g.write(f.read())
+                self.reload(d, 'stays as it was')
+                with self.client(d, token_of('new')) as c:
+                    c.ping()
+                with open(self.key, 'w') as f:
+                    f.write(good)
+                self.reload(d, 'were read again')
+        finally:
+            stop.set()
+            thread.join(harness.WAIT)
+        self.assertEqual(faults, [])
+
+
+class TestNewcomers(Secured):
+    """Rows 14 and 20 of the fault matrix."""
+
+    def attack_address(self, i):
+        return f'127.0.{1 + i // 250}.{1 + i % 250}'
+
+    def dial(self, d, listener, source):
+        s = socket.socket()
+        s.bind((source, 0))
+        s.setblocking(False)
+        s.connect_ex(('127.0.0.1', d.port[listener]))
+        self.addCleanup(s.close)
+        return s
+
+    def test_fault_20_garbage_in_every_state(self):
+        d = self.secured(keys='threads = 1\nmax_failures = off\nhandshake = 1s\n')
+        rng = random.Random(20)
+        recorded = self.record(d)
+        with self.client(d, token_of('all')) as honest:
+            honest.ping()
+            before = d.rss()
+            for round_ in range(75):
+                at = rng.randint(0, len(recorded))
+                noise = rng.randbytes(rng.choice((1, 5, 100, 3000, 20000)))
+                listener = rng.choice(('binary tcp', 'line tcp', 'text tcp'))
+                how = round_ % 5
+                if how == 0:    # from the first byte on
+                    data = noise
+                elif how == 1:  # a greeting that breaks off into noise
+                    data = recorded[:at] + noise
+                elif how == 2:  # one flipped bit
+                    data = bytearray(recorded)
+                    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+                elif how == 3:  # a whole greeting, then noise in records
+                    data = recorded + b''.join(b'%c\x03\x03' % rng.choice((20, 21, 22, 23, 99)) + struct.pack('>H', len(p)) + p
+                                               for p in (rng.randbytes(rng.randint(0, 500)) for _ in range(5)))
+                else:           # a record that promises much
+                    data = b'\x16\x03\x01\x40\x00' + noise
+                with contextlib.suppress(OSError), d.connect(listener) as s:
+                    s.sendall(bytes(data))
+                    if rng.random() < 0.5:
+                        s.shutdown(socket.SHUT_WR)
+                        s.settimeout(0.2)
+                        while s.recv(65536):
+                            pass
+            self.through_the_handshake(d, rng)
+            honest.ping()
+            self.assert_grew_less(d, before, 8 << 20)
+            until(lambda: honest.status()['security']['newcomers'] == 0, 'the last of them to go')
+            self.assertEqual(honest.status()['connections']['open'], 1)
+
+    def through_the_handshake(self, d, rng):
+        """Noise inside of TLS, in place of HELLO or a token."""
+        for i in range(20):
+            with contextlib.suppress(OSError, ssl.SSLError):
+                s = self.connect(d, rng.choice(('binary tcp', 'line tcp', 'text tcp')))
+                s.sendall(rng.randbytes(rng.choice((1, 16, 1000, 50000))))
+                s.settimeout(0.1)
+                while s.recv(65536):
+                    pass
+
+    def record(self, d):
+        """The bytes of a good ClientHello."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        o = self.context().wrap_bio(incoming, outgoing, server_hostname='127.0.0.1')
+        with self.assertRaises(ssl.SSLWantReadError):
+            o.do_handshake()
+        return outgoing.read()
+
+    def test_fault_14_idle_and_slow_newcomers(self):
+        """Idle ones and ones that send a byte now and then, from many addresses: honest clients go on, new ones come in, memory
+        stays, and they are gone in time."""
+        many = 400
+        d = self.secured(keys=f'threads = 1\nmax_connections = {many + 100}\nhandshake = 3s\nmax_failures = off\n')
+        hello = self.record(d)
+        with self.client(d, token_of('all')) as honest:
+            h = honest.register('s')[0]
+            before, slow = d.rss(), []
+            for i in range(many):
+                slow.append((i, self.dial(d, ('binary tcp', 'line tcp', 'text tcp')[i % 3], self.attack_address(i))))
+            until(lambda: honest.status()['security']['newcomers'] > many * 3 // 4, 'them to be there')
+            sent, worst, end = 0, 0, time.monotonic() + 3
+            while time.monotonic() < end:
+                began = time.monotonic()
+                honest.send(points([h], [START + sent * SECOND], [1.0]))
+                honest.ping()
+                worst = max(worst, time.monotonic() - began)
+                for i, s in slow[sent % 10::10]:
+                    if i % 2:
+                        with contextlib.suppress(OSError):
+                            s.send(hello[sent // 10 % len(hello):][:1])
+                sent += 1
+                time.sleep(0.01)
+            self.assert_grew_less(d, before, many * 8192 + (4 << 20))
+            with self.client(d, token_of('viewer')) as c:
+                c.ping()
+            until(lambda: honest.status()['security']['newcomers'] == 0, 'their deadline')
+            if not harness.SANITIZED:
+                self.assertLess(worst, 1)
+            self.assertGreater(honest.status()['connections']['timed_out'], many * 3 // 4)
+
+    def test_fault_14_one_address(self):
+        """One address may neither have all connections nor all that wait to show something."""
+        d = self.secured(tls=False, keys='threads = 1\nmax_connections = 100\nmax_connections_per_address = 30\nmax_newcomers = 20\n')
+        with self.client(d, token_of('all'), tls=False) as honest:
+            attackers = [self.dial(d, 'line tcp', '127.0.7.7') for _ in range(60)]
+            until(lambda: honest.status()['security']['turned_away'] >= 40, 'those past the limit to be turned away')
+            self.assertEqual(honest.status()['security']['newcomers'], 20)
+            for s in attackers:
+                s.close()
+            until(lambda: honest.status()['security']['newcomers'] == 0, 'them to be gone')
+            for _ in range(29):
+                self.client(d, token_of('viewer'), tls=False)
+            with self.assertRaises((harness.Closed, ConnectionError)):
+                self.client(d, token_of('viewer'), tls=False)
+
+    def test_a_newcomer_that_never_ends(self):
+        """Bytes before a peer has shown who it is are limited, whatever they are."""
+        d = self.secured(tls=False)
+        with self.client(d, token_of('operator'), tls=False) as honest:
+            before = d.rss()
+            for listener in ('binary tcp', 'line tcp', 'text tcp'):
+                s = d.connect(listener)
+                self.addCleanup(s.close)
+                with self.assertRaises(OSError):
+                    for _ in range(100000):
+                        s.sendall(bytes(16384) if listener == 'binary tcp' else b'y' * 16384)
+            self.assert_grew_less(d, before, 2 << 20)
+            self.assertEqual(honest.status()['security']['unauthorized'] + honest.status()['input']['bad_frames'], 3)
+
+
+class TestConfiguration(Secured):
+    def check(self, listener, says):
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+            f.write(f'[daemon]\nbackend = cpu\n[listen l]\n{listener}{DETECTOR}')
+            f.flush()
+            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn(says, done.stderr + done.stdout)
+        return done.returncode
+
+    def test_what_beyond_loopback_needs(self):
+        tls = f'tls_certificate = {self.cert}\ntls_key = {self.key}\n'
+        tcp, udp = 'protocol = {}\naddress = {}:0\n', 'protocol = {}\ntransport = udp\naddress = {}:0\n'
+        for address in ('0.0.0.0', '[::]', '192.0.2.1'):
+            for extra in ('', tls, f'tokens = {self.tokens}\n'):
+                self.assertEqual(self.check(tcp.format('binary', address) + extra, 'needs TLS'), 1)
+            self.assertEqual(self.check(udp.format('binary', address), 'mac = yes'), 1)
+            self.assertEqual(self.check(udp.format('line', address), 'insecure = yes'), 1)
+            for good in (tcp.format('binary', address) + tls + f'tokens = {self.tokens}\n',
+                         tcp.format('line', address) + tls + f'tls_client_ca = {self.ca.certificate}\n',
+                         tcp.format('text', address) + 'insecure = yes\n', udp.format('line', address) + 'insecure = yes\n',
+                         udp.format('binary', address) + 'mac = yes\n'):
+                self.assertEqual(self.check(good, 'ok'), 0, good)
+
+    def test_files_that_are_wrong(self):
+        local = 'protocol = binary\naddress = 127.0.0.1:0\n'
+        missing = os.path.join(self.folder.name, 'missing')
+        for keys, says in ((f'tls_certificate = {missing}\ntls_key = {self.key}\n', f'{missing}: '),
+                           (f'tls_certificate = {self.cert}\ntls_key = {self.other.key}\n', self.other.key),
+                           (f'tls_certificate = {self.key}\ntls_key = {self.key}\n', 'no certificate'),
+                           (f'tls_certificate = {self.cert}\n', 'needs tls_certificate and tls_key'),
+                           (f'tls_certificate = {self.cert}\ntls_key = {self.key}\ntls_client_ca = {self.key}\n', 'authority'),
+                           (f'tokens = {missing}\n', f'{missing}: '), ('scopes = feed,walk\n', 'not a list of feed, subscribe, admin'),
+                           ('insecure = maybe\n', 'not one of yes, no'), ('mac = yes\n', 'mac is for'),
+                           ('transport = udp\n' + f'tokens = {self.tokens}\n', 'are for transport = tcp')):
+            self.assertEqual(self.check(local + keys, says), 1, keys)
+
+
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)
