@@ -375,6 +375,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
     complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
              out->backlog);
   find_state(r);
+  if (out->max_connections_per_address == 0)
+    out->max_connections_per_address = out->max_connections - out->max_connections / 2;
   if (out->on_device_failure == HK_DEVICE_FAILURE_AUTO) /* whoever insists on the GPU wants to know that it is gone */
     out->on_device_failure = out->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
   int status = r->faults > 0 ? -EINVAL : 0;

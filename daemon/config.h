@@ -54,7 +54,7 @@ struct hk_config {
   uint32_t devices;           /* GPUs; 0 = all there are */
   uint32_t max_sensors;       /* 1..16,777,215 */
   uint32_t max_connections;   /* over TCP, all listeners together */
-  uint32_t max_connections_per_address; /* 0 = half of max_connections */
+  uint32_t max_connections_per_address;
   uint32_t max_newcomers;     /* of one address, that have not shown who they are; 0 = any */
   uint32_t max_failures;      /* of one address to show who it is, in a minute; 0 = any */
   uint32_t max_subscriptions; /* different ones at one time */

@@ -69,9 +69,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
     return;
   }
   size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
-  char *space = c->state != HK_OPEN ? (char *)c->loop->buffer
-                : c->tls            ? (char *)c->loop->records
-                                    : c->kind->space(c, &size);
+  char *space = c->state != HK_OPEN ? (char *)c->loop->buffer : c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
   if (c->newcomer && size > HK_ADMISSION_READ)
     size = HK_ADMISSION_READ;
   *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
@@ -180,9 +178,9 @@ static void go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
     c->unread = c->subscriber.replies > REPLIES_MAX;
-    const enum hk_turn step = c->unread                                      ? HK_TURN_WAIT
+    const enum hk_turn step = c->unread                                   ? HK_TURN_WAIT
                               : c->newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
-                                                                             : c->kind->step(c);
+                                                                          : c->kind->step(c);
     if (step == HK_TURN_MORE)
       continue;
     if (step == HK_TURN_NEED && c->tls && hk_admission_decrypt(c))
@@ -273,7 +271,8 @@ static void watch_peer(const struct hk_connection *c)
 {
   const struct hk_config *config = c->loop->config;
   const int64_t s = config->keepalive / 1000000000;
-  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST, interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
+  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST,
+            interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
   const int probes = KEEPALIVE_PROBES, on = 1;
   int fd;
   if (idle == 0 || uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0)
@@ -411,7 +410,8 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
                 "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
                 uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
     hk_connection_close(c);
-  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->parked && now - heard(c) > config->idle) {
+  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->parked &&
+             now - heard(c) > config->idle) {
     hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
   }

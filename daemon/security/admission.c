@@ -10,11 +10,9 @@
 
 /* --- coming and going ------------------------------------------------------------------------------------------------- */
 
-static struct hk_limits_most most(const struct hk_server *s, const struct hk_config *config)
+static struct hk_limits_most most(const struct hk_config *config)
 {
-  const uint32_t half = s->max_connections > 1 ? s->max_connections / 2 : 1;
-  return (struct hk_limits_most){ config->max_connections_per_address ? config->max_connections_per_address : half,
-                                  config->max_newcomers, config->max_failures };
+  return (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
 }
 
 bool hk_admission_enter(struct hk_server *s, const struct hk_gate *gate, int fd, struct hk_log_quota *quota,
@@ -24,9 +22,8 @@ bool hk_admission_enter(struct hk_server *s, const struct hk_gate *gate, int fd,
   socklen_t length = sizeof address;
   if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
     return false; /* it is gone already */
-  const struct hk_limits_most limits = most(s, s->loops[0].config);
-  const enum hk_limits_verdict verdict =
-      hk_limits_enter(s->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
+  const struct hk_limits_most limits = most(s->loops[0].config);
+  const enum hk_limits_verdict verdict = hk_limits_enter(s->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
   if (verdict == HK_LIMITS_FINE)
     return true;
   char peer[HK_ADDRESS_MAX];
@@ -56,7 +53,7 @@ static void refuse(struct hk_connection *c, uint16_t code, const char *why)
   hk_count(&c->loop->counters.unauthorized, 1);
   hk_audit_refused(&s->audit, &c->audit, c->peer, c->gate->name, "%s", why);
   if (c->newcomer && hk_gate_shut(c->gate)) {
-    const struct hk_limits_most limits = most(s, c->loop->config);
+    const struct hk_limits_most limits = most(c->loop->config);
     if (hk_limits_fail(s->limits, &limits, c->place, hk_now()))
       hk_audit_refused(&s->audit, &c->audit, c->peer, c->gate->name,
                        "its address has failed %u times within a minute and is turned away for the rest of it", limits.failures);
@@ -143,8 +140,7 @@ static bool admit_without(struct hk_connection *c)
   char name[HK_TLS_NAME_MAX] = "";
   struct hk_credentials *credentials = hk_gate_credentials(c->gate);
   const bool named = c->tls && hk_tls_peer(c->tls, name);
-  const struct hk_token *token =
-      named && credentials->tokens ? hk_tokens_certificate(credentials->tokens, name) : NULL;
+  const struct hk_token *token = named && credentials->tokens ? hk_tokens_certificate(credentials->tokens, name) : NULL;
   const bool enough = token || !credentials->tokens;
   if (enough)
     (void)admit(c, token, name);

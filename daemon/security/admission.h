@@ -13,10 +13,10 @@
 
 #include "daemon/connection.h"
 
-#define HK_ADMISSION_BYTES (32u << 10)   /* that a newcomer may send, of TLS too */
-#define HK_ADMISSION_READ (16u << 10)    /* most that is read of it at a time */
-#define HK_ADMISSION_HURRY 1000000000    /* ns */
-#define HK_ADMISSION_CHUNK (256u << 10)  /* bytes that are read at a time to be decrypted */
+#define HK_ADMISSION_BYTES (32u << 10)  /* that a newcomer may send, of TLS too */
+#define HK_ADMISSION_READ (16u << 10)   /* most that is read of it at a time */
+#define HK_ADMISSION_HURRY 1000000000   /* ns */
+#define HK_ADMISSION_CHUNK (256u << 10) /* bytes that are read at a time to be decrypted */
 
 /* May a connection come in at all? *place is then taken for it; false: it was told to the audit, and is to be closed. quota: of
  * the listener, for the audit. Thread: main. */

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #define RECORD_HEAD 5
-#define RECORD_MOST 16384         /* bytes of a record that a greeting comes in */
-#define RECORD_OVERHEAD 64        /* more than any cipher adds */
-#define CHAIN_MOST (32 << 10)     /* bytes of a client's certificates */
+#define RECORD_MOST 16384                            /* bytes of a record that a greeting comes in */
+#define RECORD_OVERHEAD 64                           /* more than any cipher adds */
+#define CHAIN_MOST (32 << 10)                        /* bytes of a client's certificates */
 #define CIPHERS_OF_1_2 "ECDHE+AESGCM:ECDHE+CHACHA20" /* with forward secrecy, authenticated; 1.3 has no others */
 
 struct hk_tls_context {

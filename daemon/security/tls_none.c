@@ -2,6 +2,7 @@
 #include "daemon/security/tls.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 int hk_tls_context_new(struct hk_tls_context **out, const struct hk_rules *rules, char *error, size_t size)
 {
