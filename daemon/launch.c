@@ -47,7 +47,7 @@ static void name_slots(const struct hk_shard *s, struct hk_batch *b)
     b->slot[i] = hk_slot_outside(s, b->slot[i]);
 }
 
-/* Hands over what has come back, for good: remembers its alerts; makes its slots the registry's. */
+/* What has come back, for good: remembers its alerts; makes its slots the registry's. */
 static void publish(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
@@ -58,8 +58,7 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
   }
   name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
-  s->gone += b->kind == HK_BATCH_POINTS;
-  hk_shard_hand_over(s, p, false);
+  hk_shard_show(s, p);
 }
 
 /* There will be no results of this batch. lost: with its device. */
@@ -68,6 +67,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
   struct hk_batch *b = p->batch;
   if (b->kind == HK_BATCH_SWEEP) {
     s->sweep = p;
+    s->gone++;
     return;
   }
   name_slots(s, b);
@@ -75,8 +75,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
   p->late = p->rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
   p->device_lost = lost ? b->n : 0;
-  s->gone++;
-  hk_shard_hand_over(s, p, false);
+  hk_shard_show(s, p);
 }
 
 /* Counts what is lost with the device. */
@@ -210,17 +209,19 @@ static bool reap(struct hk_shard *s)
 /* The next chunk, of the loops in turn. */
 static bool next_chunk(struct hk_shard *s)
 {
-  for (uint32_t i = 0; !s->cursor.chunk && i < s->all->n_loops; i++) {
+  for (uint32_t i = 0; !s->cursor.chunk && i < s->all->n_loops && hk_shard_takes(s); i++) {
     struct hk_lane *lane = &s->lanes[s->turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
     s->turn = (s->turn + 1) % s->all->n_loops;
     if (!chunk)
       continue;
     hk_wake_up(lane->loop, HK_WAKE_TAKEN);
-    if (chunk == &lane->token)
+    if (chunk == &lane->token) {
       lane->tokens++;
-    else
+    } else {
       s->cursor = (struct hk_cursor){ .chunk = chunk };
+      hk_shard_journal(s, chunk);
+    }
   }
   return s->cursor.chunk != NULL;
 }
@@ -250,6 +251,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
     return NULL; /* all were dropped, or put aside */
   s->free = p->next;
   s->made++;
+  p->position = s->position;
   return p;
 }
 
@@ -279,12 +281,15 @@ static void launch_sweep(struct hk_shard *s)
   struct hk_parcel *p = s->sweep;
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->position = 0; /* it stands behind what was launched before */
+  s->made++;
   p->batch->idle = s->config->evict;
   s->sweep = NULL;
   s->sweep_due = false;
   if (submit(s, p) == HK_AGAIN) {
     s->sweep = p;
     s->sweep_due = true;
+    s->made--;
   }
 }
 
@@ -337,6 +342,7 @@ bool hk_shard_turn(struct hk_shard *s)
   bool any = hk_shard_take_back(s);
   any |= reap(s);
   any |= launch(s);
+  any |= hk_shard_show_held(s);
   if (s->retired)
     hk_shard_retire_step(s);
   any |= hk_shard_revise(s);

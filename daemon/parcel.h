@@ -30,6 +30,7 @@ struct hk_parcel {
   struct hk_run *runs;      /* of the batch's points, in no order: as many as it has capacity */
   uint32_t n_runs;
   struct hk_stamps stamps;                   /* of its oldest point */
+  uint64_t position;                         /* of the shard: all its points were taken before */
   uint64_t late, rejected, scored, unscored; /* points: what became of them */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */

@@ -57,6 +57,9 @@ struct hk_registry {
   char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
   void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why); /* may be NULL */
   void *failed_arg;
+  hk_registry_hook *hook; /* may be NULL */
+  void *hook_arg;
+  bool restoring; /* free slots are found when that is over */
 };
 
 static void *table_malloc(size_t size)
@@ -209,13 +212,19 @@ struct failure {
   char why[256];
 };
 
-/* Makes a name a sensor, in a slot that was released or never used. Under the lock. The table does not have the name. 0, or an
- * enum hankel_refusal. */
-static int add(struct hk_registry *r, const struct key *key, unsigned long hashed, uint32_t *out, struct failure *failure)
+static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
 {
-  if (r->taken == r->max_sensors)
-    return refuse(r, true);
-  const uint32_t slots = r->slots, slot = r->n_free > 0 ? r->free_slot[r->n_free - 1] : slots;
+  const struct sensor *s = r->sensor[slot];
+  if (r->hook && change == HK_REGISTRY_ADDED)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], (struct hk_string){ s->text, s->entry.length },
+            hk_registry_detector_of(r, s->entry.detector)->name);
+  else if (r->hook)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
+}
+
+/* Makes a name a sensor, in a slot that is free. Under the lock. The table does not have the name. 0, or an enum hankel_refusal. */
+static int add_at(struct hk_registry *r, uint32_t slot, const struct key *key, unsigned long hashed, struct failure *failure)
+{
   const uint32_t length = key->entry.length, detector = key->entry.detector;
   struct hk_device *d = r->device[slot % r->n_shards];
   *failure = (struct failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
@@ -243,19 +252,32 @@ static int add(struct hk_registry *r, const struct key *key, unsigned long hashe
     free(s);
     return refuse(r, false);
   }
-  if (r->n_free > 0)
-    r->n_free--;
-  else
-    r->slots = slots + 1;
+  for (uint32_t between = r->slots; between < slot; between++) /* when sensors are restored */
+    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
+  if (r->slots <= slot)
+    r->slots = slot + 1;
   r->taken++;
   r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
   r->of_detector[detector]++;
   r->count++;
   r->added++;
   atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  tell(r, HK_REGISTRY_ADDED, slot);
   atomic_store_explicit(&r->lookup[slot], r->handle[slot], memory_order_release);
-  *out = slot;
   return 0;
+}
+
+/* As above, in a slot that was released or never used. */
+static int add(struct hk_registry *r, const struct key *key, unsigned long hashed, uint32_t *out, struct failure *failure)
+{
+  if (r->taken == r->max_sensors)
+    return refuse(r, true);
+  const bool used = r->n_free > 0;
+  const uint32_t slot = used ? r->free_slot[r->n_free - 1] : r->slots;
+  const int refusal = add_at(r, slot, key, hashed, failure);
+  r->n_free -= used && refusal == 0;
+  *out = slot;
+  return refusal;
 }
 
 void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
@@ -509,10 +531,11 @@ const char *hk_registry_full(struct hk_registry *r, char out[HK_REGISTRY_FULL_MA
   return out;
 }
 
-void hk_registry_retire(struct hk_registry *r, uint32_t slot)
+/* Under the lock. */
+static void retire(struct hk_registry *r, uint32_t slot)
 {
-  pthread_rwlock_wrlock(&r->lock);
   struct sensor *s = r->sensor[slot];
+  tell(r, HK_REGISTRY_RETIRED, slot);
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
   atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
   r->of_detector[s->entry.detector]--;
@@ -522,23 +545,115 @@ void hk_registry_retire(struct hk_registry *r, uint32_t slot)
     (void)ck_hs_rebuild(&r->table);
     r->removed = 0;
   }
-  pthread_rwlock_unlock(&r->lock);
 }
 
-void hk_registry_release(struct hk_registry *r, uint32_t slot)
+static void release(struct hk_registry *r, uint32_t slot)
 {
-  pthread_rwlock_wrlock(&r->lock);
   struct hk_device *d = r->device[slot % r->n_shards];
   if (d) {
     pthread_mutex_lock(&d->calls);
     d->backend->ops->remove(d->backend, slot / r->n_shards);
     pthread_mutex_unlock(&d->calls);
   }
+  tell(r, HK_REGISTRY_RELEASED, slot);
   free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
   r->generation[slot]++;
-  r->free_slot[r->n_free++] = slot;
+  if (!r->restoring)
+    r->free_slot[r->n_free++] = slot;
   r->taken--;
+}
+
+void hk_registry_retire(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  retire(r, slot);
   pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_release(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  release(r, slot);
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
+{
+  r->hook = hook;
+  r->hook_arg = arg;
+}
+
+/* Frees a slot, whatever there is in it. */
+static void clear_slot(struct hk_registry *r, uint32_t slot)
+{
+  if (!r->sensor[slot])
+    return;
+  if (r->lookup[slot] != HK_NO_HANDLE)
+    retire(r, slot);
+  release(r, slot);
+}
+
+/* The number of a detector of the configuration, by its name; else by that of the sensor. */
+static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
+{
+  for (uint32_t i = 0; i < r->config->n_detectors; i++) {
+    const struct hk_config_detector *d = &r->config->detectors[i];
+    if (strlen(d->name) == detector.length && memcmp(d->name, detector.data, detector.length) == 0) {
+      *number = d->number;
+      return true;
+    }
+  }
+  return hk_sections_find(r->sections, name.data, name.length, number);
+}
+
+int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation, struct hk_string name, struct hk_string detector)
+{
+  struct key key = { { KEY, (uint16_t)name.length, 0 }, name.data };
+  struct failure failure;
+  uint32_t number;
+  if (!hk_name_valid(name.data, name.length))
+    return HANKEL_BAD_NAME;
+  if (slot >= r->max_sensors)
+    return refuse(r, true);
+  if (!find_detector(r, name, detector, &number))
+    return HANKEL_NO_DETECTOR;
+  key.entry.detector = (uint16_t)number;
+  pthread_rwlock_wrlock(&r->lock);
+  const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
+  const struct sensor *same = find(r, &key, hashed);
+  int refusal = 0;
+  r->restoring = true;
+  if (!same || same->entry.slot != slot || r->generation[slot] != generation) {
+    if (same)
+      clear_slot(r, same->entry.slot);
+    clear_slot(r, slot);
+    r->generation[slot] = generation;
+    refusal = add_at(r, slot, &key, hashed, &failure);
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+void hk_registry_restored(struct hk_registry *r)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  for (uint32_t slot = 0; slot < r->slots; slot++)
+    if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
+      release(r, slot);
+  r->restoring = false;
+  r->n_free = 0;
+  for (uint32_t slot = r->slots; slot-- > 0;)
+    if (!r->sensor[slot])
+      r->free_slot[r->n_free++] = slot;
+  pthread_rwlock_unlock(&r->lock);
+}
+
+bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
+{
+  if (slot >= r->max_sensors || !sensor_of(r, slot))
+    return false;
+  *generation = r->generation[slot];
+  return true;
 }
 
 void hk_registry_on_failure(struct hk_registry *r,

@@ -55,6 +55,27 @@ void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
 void hk_registry_on_failure(struct hk_registry *registry,
                             void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why),
                             void *arg);
+/* What happens to a sensor; a journal tells it again at the next start. */
+enum hk_registry_change {
+  HK_REGISTRY_ADDED,    /* before anybody can name it */
+  HK_REGISTRY_RETIRED,  /* see hk_registry_retire */
+  HK_REGISTRY_RELEASED, /* after nobody can */
+};
+/* Whom to call with each change, under the registry's lock; name and detector's name of ADDED only. Set while nothing else runs. */
+typedef void hk_registry_hook(void *arg, enum hk_registry_change change, uint32_t slot, uint8_t generation, struct hk_string name,
+                              const char *detector);
+void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook, void *arg);
+
+/* At a start, before anybody else uses the registry, sensors that there were before get their slots and handles again.
+ * hk_registry_restore: detector is the name of the one that it had; when there is none of that name any more it gets the one that its
+ * name would get today. A slot that an older sensor has is taken from it. 0, also when it has been restored before; or an enum
+ * hankel_refusal: the slot is beyond max_sensors, there is no room, no detector. hk_registry_restored: that is all; sensors that were
+ * retired and not released are. */
+int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name, struct hk_string detector);
+void hk_registry_restored(struct hk_registry *registry);
+/* The generation of a slot's sensor, retired or not. False: it has none. */
+bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, uint8_t *generation);
+
 /* Binds all sensors of a shard to a device's backend, on which no slot is bound; the one before is not touched. Where it has no
  * room for a sensor `refused` is called with its slot; the sensor stays unbound, and is to be retired afterwards. NULL: there is
  * no device any more, and no room for new names. Thread: the shard's, or before there are any. */

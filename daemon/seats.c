@@ -50,10 +50,10 @@ uint32_t hk_seats_taken(struct hk_seats *s)
   return n;
 }
 
-static void add(struct hk_counters *c, const struct hk_feed *f)
+static void add(struct hk_counters *c, const struct hk_udp_feed *f)
 {
-  hk_count(&c->lost, hk_feed_lost(f));
-  hk_count(&c->lost_points, hk_feed_lost_points(f));
+  hk_count(&c->lost, hk_udp_feed_lost(f));
+  hk_count(&c->lost_points, hk_udp_feed_lost_points(f));
   hk_count(&c->repeated, f->repeated);
   hk_count(&c->reordered, f->reordered);
   hk_count(&c->too_late, f->too_late);
@@ -64,7 +64,7 @@ void hk_seats_give(struct hk_seats *s, struct hk_seat *seat, struct hk_counters 
 {
   pthread_mutex_lock(&seat->lock);
   add(counters, &seat->feed);
-  seat->feed = (struct hk_feed){ 0 };
+  seat->feed = (struct hk_udp_feed){ 0 };
   seat->number = 0;
   pthread_mutex_unlock(&seat->lock);
   pthread_mutex_lock(&s->lock);
@@ -108,7 +108,7 @@ bool hk_seat_fed(struct hk_seat *seat)
 void hk_seat_end(struct hk_seat *seat, uint64_t datagrams, uint64_t points)
 {
   pthread_mutex_lock(&seat->lock);
-  hk_feed_end(&seat->feed, datagrams, points);
+  hk_udp_feed_end(&seat->feed, datagrams, points);
   pthread_mutex_unlock(&seat->lock);
 }
 

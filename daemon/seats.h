@@ -13,7 +13,7 @@
 struct hk_seat {
   pthread_mutex_t lock;
   uint64_t number;          /* of the feed; 0: it is not open */
-  struct hk_feed feed;      /* of this connection */
+  struct hk_udp_feed feed;      /* of this connection */
   struct hk_source *source; /* of its points; valid while the feed is open */
   _Atomic int64_t heard;    /* ns: when a datagram last came */
   uint32_t index;
@@ -44,7 +44,7 @@ void hk_seats_sum(struct hk_seats *seats, struct hk_counters *sum);
 uint64_t hk_seat_open(struct hk_seat *seat, struct hk_source *source);
 /* Whether a datagram of the feed has come. */
 bool hk_seat_fed(struct hk_seat *seat);
-/* As hk_feed_end. */
+/* As hk_udp_feed_end. */
 void hk_seat_end(struct hk_seat *seat, uint64_t datagrams, uint64_t points);
 /* Its datagrams are strangers' from now on. NULL is fine. */
 void hk_seat_shut(struct hk_seat *seat);

@@ -122,6 +122,7 @@ static void on_second(uv_timer_t *timer)
   struct hk_server *s = timer->data;
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_retry(&s->listeners[i]);
+  hk_durable_watch(&s->durable);
   if (s->ticks++ % 10 == 0 && s->deadline == 0) {
     char state[256];
     struct hk_counters sum;
@@ -253,6 +254,8 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
     if (status != 0)
       return status;
     hk_registry_move(s->shards.registry, i, s->shard[i].device, NULL, NULL);
+    s->durable.wake[i] = &s->shard[i].wake;
+    s->shard[i].replaying = true;
   }
   if (s->shard[0].excuse[0])
     hk_log(&s->log, HK_LOG_INFO, "backend = auto: the CPU it is, not the GPU: %s", s->shard[0].excuse);
@@ -286,6 +289,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->shards = (struct hk_shards){ .config = config,
                                   .kinds = kinds,
                                   .log = &s->log,
+                                  .durable = &s->durable,
                                   .n = choose_shards(config, kinds),
                                   .n_loops = s->n_loops,
                                   .ended = ended,
@@ -306,7 +310,9 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     return status;
   }
   hk_audit_init(&s->audit);
-  status = hk_gates_open(&s->gates, config, &s->log, error, size);
+  status = hk_durable_open(&s->durable, config, s->shards.n, &s->log, error, size);
+  if (status == 0)
+    status = hk_gates_open(&s->gates, config, &s->log, error, size);
   if (status != 0)
     return status;
   hk_registry_on_failure(s->shards.registry, on_device_failure, s);
@@ -328,13 +334,16 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   return status;
 }
 
-/* Starts all threads. */
-static int start(struct hk_server *s)
+/* Starts all threads. 0, or a negative errno with a message. */
+static int start(struct hk_server *s, char *error, size_t size)
 {
   const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
   int status = 0;
+  snprintf(error, size, "a thread cannot be started");
   for (uint32_t i = 0; i < s->shards.n && status == 0; i++)
     status = hk_shard_start(&s->shard[i], beat);
+  if (status == 0)
+    status = hk_server_restore(s, error, size);
   for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
     status = hk_loop_start(&s->loops[i], beat);
   return status;
@@ -358,9 +367,10 @@ int hk_server_run(struct hk_server *s)
          "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",
          hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->n_loops, s->n_loops == 1 ? "" : "s",
          s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
-  const int status = start(s);
+  char error[512];
+  const int status = start(s, error, sizeof error);
   if (status != 0) {
-    hk_log(&s->log, HK_LOG_ERROR, "start: a thread: %s", strerror(-status));
+    hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);
     return status;
   }
   hk_log_bare("ready");
@@ -380,6 +390,7 @@ bool hk_server_close(struct hk_server *s)
     stopped &= hk_loop_stop(&s->loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
     stopped &= hk_shard_stop(&s->shard[i]);
+  stopped = stopped && hk_durable_stop(&s->durable);
   if (!stopped)
     return false; /* with all that the thread may still look at */
   for (uint32_t i = 0; i < s->n_listeners; i++)
@@ -391,6 +402,7 @@ bool hk_server_close(struct hk_server *s)
   for (uint32_t i = 0; s->lanes && i < s->n_loops * s->shards.n; i++)
     hk_lane_close(&s->lanes[i]);
   hk_reload_close(s);
+  hk_durable_close(&s->durable);
   hk_registry_free(s->shards.registry);
   hk_seats_close(&s->seats);
   hk_gates_close(&s->gates);

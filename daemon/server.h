@@ -10,6 +10,7 @@
 
 #include "daemon/buffer.h"
 #include "daemon/config.h"
+#include "daemon/durable/durable.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
@@ -32,6 +33,7 @@ struct hk_server {
   struct hk_loop *loops;
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
+  struct hk_durable durable;
   struct hk_seats seats;
   struct hk_gates gates;    /* of the listeners */
   struct hk_limits *limits; /* by address */
@@ -65,6 +67,10 @@ int hk_server_open(struct hk_server *server, const struct hk_config *config, con
 int hk_server_run(struct hk_server *server);
 /* False: a thread hangs, of a device that was lost or of our own; the process can only be ended with _exit. */
 bool hk_server_close(struct hk_server *server);
+
+/* restore.c: restores what outlived the daemon's last run, and begins to write down this one. Shards run. 0, or a negative errno with a
+ * message. */
+int hk_server_restore(struct hk_server *server, char *error, size_t size);
 
 /* end.c: begins the end. */
 void hk_server_end(struct hk_server *server);

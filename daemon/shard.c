@@ -33,7 +33,7 @@ static void on_check(uv_timer_t *timer)
 static void on_second(uv_timer_t *timer)
 {
   struct hk_shard *s = timer->data;
-  s->sweep_due = true;
+  s->sweep_due = !s->replaying;
 }
 
 static void pause_briefly(void)
@@ -225,6 +225,7 @@ bool hk_shard_close(struct hk_shard *s)
   if (!s->all)
     return true; /* was not opened */
   (void)hk_shard_take_back(s);
+  hk_shard_drop_held(s);
   hk_shard_retire_free(s);
   free(s->review.leaving);
   if (s->cursor.chunk) { /* taken in part: the rest has nobody */

@@ -29,6 +29,7 @@
 #include <uv.h>
 
 #define HK_SHARD_REFUSALS 16
+#define HK_HELD (2 * (HK_BATCHES + 1)) /* batches that wait to be shown: those of a device that was lost, and of the next */
 
 /* How a device was lost. */
 struct hk_loss {
@@ -39,6 +40,8 @@ struct hk_loss {
 };
 
 struct hk_retired;
+struct hk_durable;
+struct hk_journal;
 
 /* What a reload wants of every shard, in this order; each is answered before the next is asked. */
 enum hk_revise {
@@ -71,6 +74,7 @@ struct hk_shards {
   const struct hk_backend_kind *kinds;
   struct hk_log *log;
   struct hk_registry *registry;
+  struct hk_durable *durable;
   uint32_t n, n_loops;
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
   void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
@@ -112,7 +116,12 @@ struct hk_shard {
   struct hk_parcel *flying[HK_IN_FLIGHT];     /* ring of the batches in flight, oldest first */
   uint32_t first;                             /* of the rings */
   atomic_uint in_flight, most;                /* most: points of the next batch */
-  uint64_t made, gone;                        /* batches of points that were filled; that were handed to the loops */
+  uint64_t made, gone;                        /* batches that were filled or swept; that were handed to the loops */
+  struct hk_journal *_Atomic journal;         /* NULL: there is none, or it is being replayed */
+  atomic_uint_fast64_t position;              /* points taken from chunks, since ever */
+  atomic_bool replaying;                      /* at the start: nobody is silent yet */
+  struct hk_parcel *held[HK_HELD];            /* ring of batches that have come back and are not shown yet */
+  uint32_t first_held, n_held;
   struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
   uint64_t retirements;                       /* so far */
   const struct hk_revision *revision;         /* what main has asked for, and */
@@ -179,6 +188,23 @@ bool hk_shard_turn(struct hk_shard *shard);
 uint32_t hk_shard_drop_all(struct hk_shard *shard);
 /* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
 void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
+
+/* Of the points that were taken, so many are in a batch or a chain; the rest is in the chunk that is being taken. */
+static inline uint64_t hk_shard_staged(const struct hk_shard *s)
+{
+  return s->position - (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+}
+
+/* held.c: a chunk is taken: it goes to the journal, its points count, and feeds are told. hk_shard_takes: whether the journal has room for
+ * another one. */
+void hk_shard_journal(struct hk_shard *shard, const struct hk_chunk *chunk);
+bool hk_shard_takes(const struct hk_shard *shard);
+/* Hands a batch over that has come back, as soon as the points that it may hold are committed; and those that have waited for that. True
+ * when there was any. */
+void hk_shard_show(struct hk_shard *shard, struct hk_parcel *parcel);
+bool hk_shard_show_held(struct hk_shard *shard);
+/* The end: nobody will see them. */
+void hk_shard_drop_held(struct hk_shard *shard);
 
 /* parcel.c: gives a parcel to the loops that have a use for it, or to all of them. */
 void hk_shard_hand_over(struct hk_shard *shard, struct hk_parcel *parcel, bool all);

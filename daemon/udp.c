@@ -70,7 +70,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     hk_log_peer(&server->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
-  if (hk_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
+  if (hk_udp_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
     seat->heard = now;
     (void)hk_intake_points(&l->loop->intake, seat->source, &p);
   }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static uint64_t *word(struct hk_feed *f, uint64_t sequence)
+static uint64_t *word(struct hk_udp_feed *f, uint64_t sequence)
 {
   return &f->came[sequence % HK_FEED_REACH / 64];
 }
@@ -13,7 +13,7 @@ static uint64_t bit(uint64_t sequence)
 }
 
 /* Forgets the numbers highest+1..sequence of a turn ago, whose bits the new ones will use. */
-static void advance(struct hk_feed *f, uint64_t sequence)
+static void advance(struct hk_udp_feed *f, uint64_t sequence)
 {
   if (sequence - f->highest >= HK_FEED_REACH)
     memset(f->came, 0, sizeof f->came);
@@ -23,7 +23,7 @@ static void advance(struct hk_feed *f, uint64_t sequence)
   f->highest = sequence;
 }
 
-enum hk_feed_verdict hk_feed_take(struct hk_feed *f, uint64_t sequence, uint64_t before, uint32_t n)
+enum hk_udp_feed_verdict hk_udp_feed_take(struct hk_udp_feed *f, uint64_t sequence, uint64_t before, uint32_t n)
 {
   uint64_t points;
   const uint64_t ahead = sequence - f->highest; /* meaningful when sequence is the greater */
@@ -53,7 +53,7 @@ enum hk_feed_verdict hk_feed_take(struct hk_feed *f, uint64_t sequence, uint64_t
   return HK_FEED_TAKE;
 }
 
-void hk_feed_end(struct hk_feed *f, uint64_t datagrams, uint64_t points)
+void hk_udp_feed_end(struct hk_udp_feed *f, uint64_t datagrams, uint64_t points)
 {
   if (datagrams < f->highest || points < f->sent_points || datagrams - f->highest > HK_FEED_JUMP)
     return;

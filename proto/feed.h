@@ -8,10 +8,10 @@
 #define HK_FEED_REACH 1024u       /* how far back a datagram is still told from a repeated one */
 #define HK_FEED_JUMP (1ull << 32) /* no feed jumps farther ahead */
 
-enum hk_feed_verdict { HK_FEED_TAKE, HK_FEED_REPEATED, HK_FEED_TOO_LATE, HK_FEED_MALFORMED };
+enum hk_udp_feed_verdict { HK_FEED_TAKE, HK_FEED_REPEATED, HK_FEED_TOO_LATE, HK_FEED_MALFORMED };
 
 /* All zero is a feed of which nothing has come. */
-struct hk_feed {
+struct hk_udp_feed {
   uint64_t highest;                  /* sequence number; 0 = none yet */
   uint64_t sent_points;              /* by the sender, up to and with datagram `highest` */
   uint64_t taken;                    /* datagrams */
@@ -24,17 +24,17 @@ struct hk_feed {
 };
 
 /* A datagram (sequence, before, n as in POINTS) has come. HK_FEED_TAKE: its points are to be taken; otherwise it is dropped. */
-enum hk_feed_verdict hk_feed_take(struct hk_feed *f, uint64_t sequence, uint64_t before, uint32_t n);
+enum hk_udp_feed_verdict hk_udp_feed_take(struct hk_udp_feed *f, uint64_t sequence, uint64_t before, uint32_t n);
 
 /* BYE has told how many there were in all. Figures that contradict what has come are not believed. */
-void hk_feed_end(struct hk_feed *f, uint64_t datagrams, uint64_t points);
+void hk_udp_feed_end(struct hk_udp_feed *f, uint64_t datagrams, uint64_t points);
 
 /* Lost so far: datagrams, points. A datagram that is only late still counts until it comes. */
-static inline uint64_t hk_feed_lost(const struct hk_feed *f)
+static inline uint64_t hk_udp_feed_lost(const struct hk_udp_feed *f)
 {
   return f->highest - f->taken;
 }
-static inline uint64_t hk_feed_lost_points(const struct hk_feed *f)
+static inline uint64_t hk_udp_feed_lost_points(const struct hk_udp_feed *f)
 {
   return f->sent_points > f->taken_points ? f->sent_points - f->taken_points : 0;
 }

@@ -191,6 +191,24 @@ void hk_feed_commit(struct hk_feed *feed, uint32_t shard, uint64_t upto)
     hk_wake_up(loop, HK_WAKE_WORK);
 }
 
+void hk_feeds_note(struct hk_feeds *f, uint32_t shard)
+{
+  pthread_rwlock_rdlock(&f->lock);
+  for (uint32_t i = 1; i <= f->n; i++)
+    if (f->entries[i].feed)
+      f->entries[i].feed->part[shard].noted = atomic_load_explicit(&f->entries[i].feed->part[shard].taken, memory_order_acquire);
+  pthread_rwlock_unlock(&f->lock);
+}
+
+void hk_feeds_commit_noted(struct hk_feeds *f, uint32_t shard)
+{
+  pthread_rwlock_rdlock(&f->lock);
+  for (uint32_t i = 1; i <= f->n; i++)
+    if (f->entries[i].feed)
+      hk_feed_commit(f->entries[i].feed, shard, f->entries[i].feed->part[shard].noted);
+  pthread_rwlock_unlock(&f->lock);
+}
+
 struct hk_feed *hk_feeds_get(struct hk_feeds *f, uint32_t number)
 {
   pthread_rwlock_rdlock(&f->lock);

@@ -29,7 +29,8 @@
 
 /* What a shard has of a feed: points from its beginning on. */
 struct hk_feed_part {
-  atomic_uint_fast64_t taken, committed; /* taken: written by the shard alone */
+  atomic_uint_fast64_t taken, committed; /* taken: written by the shard alone, */
+  uint64_t noted;                        /* and what it was when hk_feeds_note looked */
 };
 
 struct hk_feed {
@@ -70,6 +71,11 @@ uint64_t hk_feed_committed(const struct hk_feed *feed);
 /* A shard has taken, or has committed, all of its points up to `upto`. */
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto);
 void hk_feed_commit(struct hk_feed *feed, uint32_t shard, uint64_t upto);
+
+/* After a time without a journal: hk_feeds_note remembers what a shard has taken of each feed, and once all of that is on the
+ * disk hk_feeds_commit_noted counts it as committed. Thread: the one that commits. */
+void hk_feeds_note(struct hk_feeds *feeds, uint32_t shard);
+void hk_feeds_commit_noted(struct hk_feeds *feeds, uint32_t shard);
 
 static inline uint32_t hk_feed_number(const struct hk_feed *feed)
 {

@@ -11,8 +11,9 @@
 enum hk_record_type {
   HK_RECORD_POINTS = 1,   /* a chunk; its count is that of the points */
   HK_RECORD_REGISTER = 2, /* a name became a sensor */
-  HK_RECORD_RETIRE = 3,   /* a sensor was forgotten: its slot is free */
+  HK_RECORD_RETIRE = 3,   /* a sensor is being forgotten: its name is no sensor's any more, and its alert ends */
   HK_RECORD_FEED = 4,     /* a feed got a number */
+  HK_RECORD_RELEASE = 5,  /* a sensor that was retired is forgotten: its slot is free */
 };
 
 /* As in the payload. */
@@ -30,8 +31,8 @@ struct hk_record_points {
   const uint32_t *slot; /* within the shard */
 };
 
-/* REGISTER and RETIRE. `order` counts the two kinds over all shards: it is the order in which a reader of several journals does
- * them. RETIRE has no strings. */
+/* REGISTER, RETIRE and RELEASE. `order` counts the three kinds over all shards, from 1 on: it is the order in which a reader of
+ * several journals does them. Strings are REGISTER's only. */
 struct hk_record_sensor {
   uint64_t order;
   uint32_t slot; /* the registry's */
@@ -46,7 +47,7 @@ struct hk_record_feed {
 
 /* Appends what a chunk holds. 0 and the position behind it, or -ENOMEM. */
 int hk_record_chunk(struct hk_journal *journal, const struct hk_chunk *chunk, uint64_t *position);
-/* type: REGISTER or RETIRE. 0 or -ENOMEM. */
+/* type: REGISTER, RETIRE or RELEASE. 0 or -ENOMEM. */
 int hk_record_sensor(struct hk_journal *journal, uint32_t type, const struct hk_record_sensor *sensor);
 int hk_record_feed(struct hk_journal *journal, const struct hk_record_feed *feed);
 

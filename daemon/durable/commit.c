@@ -1,0 +1,161 @@
+/* The commit thread. It sleeps while nothing is to be committed; one failure is followed by another try a moment later. */
+#include "daemon/durable/durable.h"
+
+#include "daemon/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define AGAIN 50000000   /* ns from a failure to the next try */
+#define LOOK 1000000000  /* ns between two looks at a disk that did not work; and between two beats */
+#define END 2            /* s that the thread gets to end */
+#define PROBE (1u << 20) /* bytes for which a disk must have room to count as one that works */
+
+void hk_durable_nudge(struct hk_durable *d)
+{
+  d->work = true;
+  if (!d->asleep)
+    return;
+  pthread_mutex_lock(&d->sleep);
+  pthread_cond_signal(&d->woken);
+  pthread_mutex_unlock(&d->sleep);
+}
+
+/* Until there is work, or for so long. at_least: even if there is. */
+static void rest(struct hk_durable *d, int64_t ns, bool at_least)
+{
+  struct timespec until;
+  int status = 0;
+  clock_gettime(CLOCK_REALTIME, &until); /* a clock that is set costs one look too early or too late */
+  const int64_t end = until.tv_nsec + ns;
+  until.tv_sec += end / 1000000000;
+  until.tv_nsec = end % 1000000000;
+  pthread_mutex_lock(&d->sleep);
+  d->asleep = true;
+  while (status == 0 && !d->quit && (at_least || !d->work))
+    status = pthread_cond_timedwait(&d->woken, &d->sleep, &until);
+  d->asleep = false;
+  pthread_mutex_unlock(&d->sleep);
+}
+
+struct committed {
+  struct hk_durable *durable;
+  uint32_t shard;
+  bool acknowledge;
+};
+
+static void on_record(void *arg, const struct hk_record *record)
+{
+  const struct committed *c = arg;
+  struct hk_durable *d = c->durable;
+  struct hk_record_points points;
+  hk_count(&d->bytes, HK_RECORD_HEADER + record->size);
+  if (!c->acknowledge || record->type != HK_RECORD_POINTS || hk_record_points_read(record, &points) != 0)
+    return;
+  for (uint32_t i = 0; i < points.n_marks; i++) {
+    struct hk_feed *feed = hk_feeds_get(d->feeds, points.marks[i].feed);
+    if (feed)
+      hk_feed_commit(feed, c->shard, points.marks[i].upto);
+  }
+}
+
+/* Commits what all have appended. True when there was anything. */
+static bool commit(struct hk_durable *d, int *status)
+{
+  const bool settles = hk_condition_settles(d);
+  const int64_t begin = hk_now();
+  bool any = settles;
+  uint32_t shard = 0;
+  *status = 0;
+  for (uint32_t i = 0; settles && i < d->shards; i++)
+    hk_feeds_note(d->feeds, i);
+  for (uint32_t i = 0; i < d->shards; i++)
+    any |= d->journal[i] && hk_journal_take(d->journal[i]);
+  if (!any)
+    return false;
+  for (uint32_t i = 0; i < d->shards; i++) {
+    struct committed committed = { d, i, hk_condition_acknowledges(d) };
+    const int result = d->journal[i] ? hk_journal_commit(d->journal[i], on_record, &committed) : 0;
+    if (result == 0)
+      continue;
+    *status = result;
+    shard = i;
+  }
+  if (*status == 0) {
+    hk_count(&d->commits, 1);
+    hk_histogram_add(&d->took, hk_now() - begin, 1);
+  }
+  for (uint32_t i = 0; i < d->shards; i++) {
+    if (settles && *status == 0)
+      hk_feeds_commit_noted(d->feeds, i);
+    hk_wake_up(d->wake[i], HK_WAKE_WORK);
+  }
+  hk_condition_commit(d, *status, shard, settles);
+  return true;
+}
+
+/* Whether the disk takes a file. */
+static bool works(struct hk_durable *d)
+{
+  static const char name[] = "probe";
+  int file;
+  void *zeros = calloc(1, PROBE);
+  bool fine = zeros != NULL;
+  (void)hk_disk_remove(&d->disk, d->folder, name); /* of a try that could not be ended */
+  if (fine && hk_disk_create(&d->disk, d->folder, name, &file) == 0) {
+    fine = hk_disk_write(&d->disk, file, zeros, PROBE) == 0 && hk_disk_sync(&d->disk, file) == 0;
+    close(file);
+    fine &= hk_disk_remove(&d->disk, d->folder, name) == 0;
+  } else {
+    fine = false;
+  }
+  free(zeros);
+  return fine;
+}
+
+static void *run(void *arg)
+{
+  struct hk_durable *d = arg;
+  int status = 0;
+  hk_thread_name("commit", 0);
+  while (!d->quit) {
+    d->work = false;
+    d->beat = hk_now();
+    const bool any = commit(d, &status);
+    if (hk_condition_degraded(d) && d->beat - d->probed >= LOOK) {
+      d->probed = d->beat;
+      if (works(d))
+        hk_condition_works(d);
+    }
+    if (status != 0)
+      rest(d, AGAIN, true);
+    else if (!any)
+      rest(d, LOOK, false);
+  }
+  (void)commit(d, &status); /* nobody appends any more */
+  if (status == 0)
+    (void)commit(d, &status); /* and what had not been taken because an older part failed */
+  if (status != 0)
+    hk_log(d->log, HK_LOG_ERROR,
+           "ended with points that are not on the disk; they were neither acknowledged nor shown to anybody");
+  return NULL;
+}
+
+int hk_commit_start(struct hk_durable *d)
+{
+  d->beat = hk_now();
+  const int status = -pthread_create(&d->thread, NULL, run, d);
+  d->running = status == 0;
+  return status;
+}
+
+bool hk_commit_stop(struct hk_durable *d)
+{
+  if (!d->running)
+    return true;
+  d->quit = true;
+  hk_durable_nudge(d);
+  d->running = !hk_thread_join(d->thread, END);
+  return !d->running;
+}

@@ -1,0 +1,190 @@
+/* The state folder, and what happens to it at the start and at the end. */
+#include "daemon/durable/durable.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int say(char *error, size_t size, const struct hk_durable *d, int status, const char *what)
+{
+  snprintf(error, size, "state = %s: %s: %s", d->path, what, strerror(-status));
+  return status;
+}
+
+/* Whether a folder holds what an earlier run has left. */
+static bool any_state(const struct hk_durable *d, int folder)
+{
+  uint64_t *numbers;
+  size_t journals = 0, snapshots = 0;
+  if (hk_disk_list(&d->disk, folder, "journal", "hkj", &numbers, &journals) == 0)
+    free(numbers);
+  if (hk_disk_list(&d->disk, folder, "snapshot", "hks", &numbers, &snapshots) == 0)
+    free(numbers);
+  return journals + snapshots > 0;
+}
+
+/* With durability = none: says so where there is something that could have been restored. */
+static void look_for_state(const struct hk_durable *d, const char *path)
+{
+  char name[HK_CONFIG_PATH_MAX + 16];
+  snprintf(name, sizeof name, "%s/shard-0", path);
+  const int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  if (any_state(d, folder))
+    hk_log(d->log, HK_LOG_WARNING,
+           "durability = none, so what %s keeps of an earlier run is not restored, and gets old; durability = journal or "
+           "snapshot would, "
+           "and removing the folder's contents ends this message",
+           path);
+  close(folder);
+}
+
+int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32_t shards, struct hk_log *log, char *error,
+                    size_t size)
+{
+  d->mode = config->durability;
+  d->shards = shards;
+  d->path = config->state;
+  d->log = log;
+  d->folder = d->lock = -1;
+  d->segment = config->journal_segment;
+  d->journal_wait = config->journal_wait;
+  pthread_mutex_init(&d->sleep, NULL);
+  pthread_cond_init(&d->woken, NULL);
+  pthread_mutex_init(&d->lock_condition, NULL);
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    d->shard_folder[i] = -1;
+  int status = hk_feeds_new(&d->feeds, shards);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", strerror(-status));
+    return status;
+  }
+  if (d->mode == HK_DURABILITY_NONE) {
+    if (config->state[0])
+      look_for_state(d, config->state);
+    return 0;
+  }
+  status = hk_disk_folder(&d->disk, AT_FDCWD, d->path, &d->folder);
+  if (status != 0)
+    return say(error, size, d, status, "cannot be opened or made");
+  status = hk_disk_lock(&d->disk, d->folder, &d->lock);
+  if (status == -EWOULDBLOCK)
+    snprintf(error, size, "state = %s: another daemon uses it", d->path);
+  else if (status != 0)
+    (void)say(error, size, d, status, "lock");
+  for (uint32_t i = 0; i < shards && status == 0; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%u", i);
+    status = hk_disk_folder(&d->disk, d->folder, name, &d->shard_folder[i]);
+    if (status != 0)
+      (void)say(error, size, d, status, name);
+  }
+  if (status == 0) {
+    status = hk_disk_sync_folder(&d->disk, d->folder);
+    if (status != 0)
+      (void)say(error, size, d, status, "fsync");
+  }
+  return status;
+}
+
+static void remove_all(const struct hk_durable *d, int folder, const char *stem, const char *suffix)
+{
+  uint64_t *numbers;
+  size_t n;
+  if (hk_disk_list(&d->disk, folder, stem, suffix, &numbers, &n) != 0)
+    return;
+  for (size_t i = 0; i < n; i++) {
+    char name[HK_DISK_NAME_MAX];
+    hk_disk_name(name, stem, numbers[i], suffix);
+    if (hk_disk_remove(&d->disk, folder, name) != 0)
+      hk_log(d->log, HK_LOG_WARNING, "state = %s: %s is of an earlier run, not needed any more, and could not be removed",
+             d->path, name);
+  }
+  free(numbers);
+}
+
+void hk_durable_forget_past(struct hk_durable *d)
+{
+  for (uint32_t i = 0; i < d->shards && d->mode == HK_DURABILITY_SNAPSHOT; i++)
+    remove_all(d, d->shard_folder[i], "journal", "hkj");
+  for (uint32_t i = d->shards; i < HK_SHARDS_MAX; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%u", i);
+    const int folder = openat(d->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+      continue;
+    remove_all(d, folder, "journal", "hkj");
+    remove_all(d, folder, "snapshot", "hks");
+    close(folder);
+  }
+}
+
+/* A change of the registry goes to the journal of the slot's shard. */
+static void on_change(void *arg, enum hk_registry_change change, uint32_t slot, uint8_t generation, struct hk_string name,
+                      const char *detector)
+{
+  static const uint32_t types[] = {
+    [HK_REGISTRY_ADDED] = HK_RECORD_REGISTER, [HK_REGISTRY_RETIRED] = HK_RECORD_RETIRE, [HK_REGISTRY_RELEASED] = HK_RECORD_RELEASE
+  };
+  struct hk_durable *d = arg;
+  const uint64_t order = ++d->order;
+  const struct hk_record_sensor sensor = { order, slot, generation, name, hk_string(detector) };
+  struct hk_journal *journal = d->journal[slot % d->shards];
+  if (hk_record_sensor(journal, types[change], &sensor) != 0) {
+    hk_durable_give_up(d, "no memory for its journal");
+    (void)hk_record_sensor(journal, types[change], &sensor);
+  }
+  hk_durable_nudge(d);
+}
+
+int hk_durable_begin(struct hk_durable *d, const uint64_t position[], struct hk_registry *registry, char *error, size_t size)
+{
+  int status = 0;
+  for (uint32_t i = 0; d->mode == HK_DURABILITY_JOURNAL && i < d->shards && status == 0; i++) {
+    const struct hk_journal_place place = { &d->disk, d->shard_folder[i], "journal", "hkj", HK_JOURNAL_POINTS,
+                                            i,        d->shards,          d->segment };
+    status = hk_journal_new(&d->journal[i], &place, position[i]);
+  }
+  if (status == 0 && d->mode == HK_DURABILITY_JOURNAL) {
+    hk_feeds_journal(d->feeds, d->journal);
+    hk_registry_on_change(registry, on_change, d);
+  }
+  if (status == 0 && d->mode != HK_DURABILITY_NONE)
+    status = hk_commit_start(d);
+  if (status != 0)
+    (void)say(error, size, d, status, "journal");
+  return status;
+}
+
+bool hk_durable_stop(struct hk_durable *d)
+{
+  return hk_commit_stop(d);
+}
+
+void hk_durable_close(struct hk_durable *d)
+{
+  if (!d->log)
+    return; /* was not opened */
+  for (uint32_t i = 0; i < d->shards; i++) {
+    hk_journal_free(d->journal[i]);
+    if (d->shard_folder[i] >= 0)
+      close(d->shard_folder[i]);
+  }
+  if (d->folder >= 0)
+    close(d->folder);
+  if (d->lock >= 0)
+    close(d->lock);
+  hk_feeds_free(d->feeds);
+  pthread_mutex_destroy(&d->lock_condition);
+  pthread_cond_destroy(&d->woken);
+  pthread_mutex_destroy(&d->sleep);
+}
+
+void hk_durable_adopt(struct hk_durable *d, const struct hk_config *config)
+{
+  d->journal_wait = config->journal_wait;
+}

@@ -1,0 +1,354 @@
+#include "daemon/durable/recover.h"
+
+#include "daemon/notify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAUSE 50000     /* ns between two looks whether there is room */
+#define TELL 1000000000 /* ns between two signs of life to the service manager */
+
+/* The journal of one shard of those that there were. */
+struct source {
+  struct hk_journal_reader *reader;
+  int folder;
+  uint32_t shard;
+  bool own; /* the folder is ours to close */
+  bool begun;
+  uint64_t reached; /* position behind what was read */
+  bool waits;       /* its next record is a change of a sensor: */
+  uint32_t type;
+  struct hk_record_sensor change;
+};
+
+struct replay {
+  struct hk_recovery *out;
+  struct hk_log *log;
+  struct source sources[HK_SHARDS_MAX];
+  uint32_t n_sources, of; /* of: shards that there were */
+  struct hk_source *points;
+  int64_t told;
+  uint32_t slot[HK_CHUNK_POINTS];
+  int64_t time[HK_CHUNK_POINTS];
+  double value[HK_CHUNK_POINTS];
+};
+
+static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+{
+  struct hk_durable *d = arg;
+  if (tail)
+    hk_log(d->log, HK_LOG_NOTICE,
+           "%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; "
+           "nobody was told of them",
+           file, bytes, at, why);
+  else
+    hk_log(d->log, HK_LOG_ERROR,
+           "%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
+           "(hankel state verify tells more)",
+           file, why, at, bytes);
+}
+
+/* --- points ---------------------------------------------------------------------------------------------------------- */
+
+/* While others work. -EIO: nothing is computed any more. */
+static int wait(struct replay *r)
+{
+  const struct timespec moment = { 0, PAUSE };
+  (void)nanosleep(&moment, NULL);
+  if (hk_now() - r->told < TELL)
+    return 0;
+  r->told = hk_now();
+  hk_notify("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=restoring");
+  bool lost = true;
+  for (uint32_t i = 0; i < r->out->durable->shards; i++)
+    lost &= hk_shard_lost(&r->out->shard[i]);
+  return lost ? -EIO : 0;
+}
+
+/* Until all that was given is scored. */
+static int drain(struct replay *r)
+{
+  int status = 0;
+  while (status == 0 && (!hk_outlet_seal(r->out->outlet) || hk_source_pending(r->points) > 0))
+    status = wait(r);
+  return status;
+}
+
+/* Gives the first n points of the columns to the shards. */
+static int give(struct replay *r, uint32_t n)
+{
+  const struct hk_columns columns = { r->slot, r->time, r->value };
+  int status = 0;
+  while (status == 0 && hk_outlet_room(r->out->outlet) < n)
+    status = wait(r);
+  if (status != 0)
+    return status;
+  hk_count(&r->out->counters->in, n);
+  hk_fill_slots(&r->out->outlet->filling, r->points, n, &columns);
+  r->out->points += n;
+  return 0;
+}
+
+/* Leaves out what cannot be given, or need not be. */
+static uint32_t choose(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
+{
+  const uint64_t *skip = r->out->restored->skip;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n; i++) {
+    const uint64_t slot = (uint64_t)p->slot[i] * r->of + s->shard;
+    uint8_t generation;
+    if (slot >= r->out->max_sensors || !hk_registry_generation(r->out->registry, (uint32_t)slot, &generation)) {
+      r->out->unknown++;
+    } else if (skip && position + i < skip[slot]) {
+      r->out->skipped++;
+    } else {
+      r->slot[n] = (uint32_t)slot;
+      r->time[n] = p->time[i];
+      r->value[n++] = p->value[i];
+    }
+  }
+  return n;
+}
+
+static int points(struct replay *r, struct source *s, const struct hk_record *record)
+{
+  struct hk_record_points p;
+  const uint64_t end = record->position + record->count;
+  if (hk_record_points_read(record, &p) != 0) {
+    hk_log(r->log, HK_LOG_ERROR, "a record of shard %u's journal, at position %" PRIu64 ", is not understood and left out",
+           s->shard, record->position);
+    return 0;
+  }
+  if (s->begun && record->position > s->reached) {
+    r->out->lost += record->position - s->reached;
+    hk_log(r->log, HK_LOG_ERROR,
+           "shard %u: %" PRIu64 " points, from position %" PRIu64 " on, are not in the journal and are lost; "
+           "sensors that had some see a gap",
+           s->shard, record->position - s->reached, s->reached);
+  }
+  if (s->begun && p.n > 0 && end <= s->reached)
+    return 0; /* a repetition, or in the snapshot */
+  s->begun = true;
+  if (s->reached < end)
+    s->reached = end;
+  for (uint32_t i = 0; i < p.n_marks; i++)
+    hk_feeds_restore_part(r->out->durable->feeds, p.marks[i].feed, s->shard, p.marks[i].upto);
+  const uint32_t n = choose(r, s, &p, record->position);
+  return n > 0 ? give(r, n) : 0;
+}
+
+/* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
+
+static int change(struct replay *r, struct source *s)
+{
+  struct hk_registry *registry = r->out->registry;
+  const struct hk_record_sensor *c = &s->change;
+  uint8_t generation;
+  s->waits = false;
+  if (r->out->durable->order < c->order)
+    r->out->durable->order = c->order;
+  if (c->slot >= r->out->max_sensors) {
+    hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: its slot is beyond max_sensors = %u", (int)c->name.length, c->name.data,
+           r->out->max_sensors);
+    return 0;
+  }
+  const bool there = hk_registry_generation(registry, c->slot, &generation) && generation == c->generation;
+  int status = 0;
+  if (s->type == HK_RECORD_REGISTER) {
+    char why[HK_REGISTRY_FULL_MAX];
+    const int refusal = hk_registry_restore(registry, c->slot, c->generation, c->name, c->detector);
+    if (refusal != 0)
+      hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: %s", (int)c->name.length, c->name.data,
+             refusal == HANKEL_NO_DETECTOR ? "no detector matches it any more" : hk_registry_full(registry, why));
+    return 0;
+  }
+  if (!there)
+    return 0;
+  status = drain(r);
+  if (status != 0)
+    return status;
+  struct hk_shard *shard = &r->out->shard[c->slot % r->out->durable->shards];
+  const uint32_t within = hk_slot_within(shard->all, c->slot);
+  if (s->type == HK_RECORD_RETIRE && hk_registry_holds(registry, c->slot)) {
+    struct hk_event cleared;
+    (void)hk_alerts_clear(shard->alerts, within, &cleared);
+    hk_registry_retire(registry, c->slot);
+  } else if (s->type == HK_RECORD_RELEASE) {
+    if (hk_registry_holds(registry, c->slot))
+      hk_registry_retire(registry, c->slot);
+    hk_alerts_forget(shard->alerts, within);
+    hk_registry_release(registry, c->slot);
+  }
+  return 0;
+}
+
+static void feed(struct replay *r, const struct hk_record *record)
+{
+  struct hk_record_feed f;
+  int status = hk_record_feed_read(record, &f);
+  if (status == 0)
+    status = hk_feeds_restore(r->out->durable->feeds, f.number, f.name);
+  if (status != 0)
+    hk_log(r->log, HK_LOG_WARNING, "a feed is not restored, and begins anew: %s", strerror(-status));
+}
+
+/* --- journals -------------------------------------------------------------------------------------------------------- */
+
+/* Goes on until a change of a sensor comes, or the end. */
+static int advance(struct replay *r, struct source *s)
+{
+  struct hk_record record;
+  int status = 0;
+  while (status == 0 && !s->waits) {
+    const int got = hk_journal_next(s->reader, &record);
+    if (got <= 0)
+      return got;
+    r->of = hk_journal_shards(s->reader);
+    switch (record.type) {
+    case HK_RECORD_POINTS:
+      status = points(r, s, &record);
+      break;
+    case HK_RECORD_REGISTER:
+    case HK_RECORD_RETIRE:
+    case HK_RECORD_RELEASE:
+      s->waits = hk_record_sensor_read(&record, &s->change) == 0;
+      s->type = record.type;
+      break;
+    case HK_RECORD_FEED:
+      feed(r, &record);
+      break;
+    default:
+      hk_log(r->log, HK_LOG_ERROR, "shard %u's journal has a record of type %u, which this version does not know and leaves out",
+             s->shard, record.type);
+    }
+  }
+  return status;
+}
+
+static int replay(struct replay *r)
+{
+  int status = 0;
+  while (status == 0) {
+    struct source *next = NULL;
+    for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
+      struct source *s = &r->sources[i];
+      status = advance(r, s);
+      if (s->waits && (!next || s->change.order < next->change.order))
+        next = s;
+    }
+    if (!next || status != 0)
+      break;
+    status = change(r, next);
+  }
+  return status == 0 ? drain(r) : status;
+}
+
+static int open_source(struct replay *r, uint32_t shard, char *error, size_t size)
+{
+  struct hk_durable *d = r->out->durable;
+  struct source *s = &r->sources[r->n_sources];
+  *s = (struct source){ .shard = shard, .folder = shard < d->shards ? d->shard_folder[shard] : -1 };
+  if (s->folder < 0) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%u", shard);
+    s->folder = openat(d->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0)
+      return 0;
+    s->own = true;
+  }
+  const struct hk_journal_place place = { &d->disk, s->folder, "journal", "hkj", HK_JOURNAL_POINTS, shard, 0, 0 };
+  const uint64_t from = shard < r->out->restored->shards ? r->out->restored->from[shard] : 0;
+  char why[256];
+  const int status = hk_journal_read(&s->reader, &place, from, on_damage, d, why, sizeof why);
+  if (status != 0)
+    snprintf(error, size, "state = %s: shard-%u: %s", d->path, shard, why);
+  s->reached = from;
+  s->begun = r->out->restored->shards > 0;
+  r->n_sources++;
+  return status;
+}
+
+static void close_sources(struct replay *r)
+{
+  for (uint32_t i = 0; i < r->n_sources; i++) {
+    hk_journal_read_close(r->sources[i].reader);
+    if (r->sources[i].own)
+      close(r->sources[i].folder);
+  }
+}
+
+/* Where the shards go on: where they were, or, if there are not as many as there were, behind them all. */
+static void find_positions(struct replay *r)
+{
+  const struct hk_durable *d = r->out->durable;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < r->n_sources; i++)
+    most = r->sources[i].reached > most ? r->sources[i].reached : most;
+  for (uint32_t i = 0; i < d->shards; i++)
+    r->out->position[i] = r->of == d->shards && i < r->n_sources ? r->sources[i].reached : most;
+}
+
+static uint64_t left(const struct replay *r)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < r->n_sources; i++)
+    bytes += hk_journal_left(r->sources[i].reader);
+  return bytes;
+}
+
+static int mend(struct replay *r)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < r->n_sources && status == 0; i++)
+    status = hk_journal_mend(r->sources[i].reader);
+  return status;
+}
+
+int hk_recover(struct hk_recovery *out, char *error, size_t size)
+{
+  struct hk_durable *d = out->durable;
+  struct replay *r = calloc(1, sizeof *r);
+  const int64_t begin = hk_now();
+  int status = 0;
+  error[0] = 0;
+  if (r)
+    *r = (struct replay){ .out = out, .log = d->log, .points = hk_source_new(), .told = begin };
+  if (!r || !r->points) {
+    snprintf(error, size, "state = %s: no memory to read it", d->path);
+    free(r);
+    return -ENOMEM;
+  }
+  r->of = out->restored->shards > 0 ? out->restored->shards : d->shards;
+  d->order = out->restored->order;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
+    status = open_source(r, i, error, size);
+  const uint64_t bytes = status == 0 ? left(r) : 0;
+  if (bytes > 0)
+    hk_log(d->log, HK_LOG_INFO, "replaying %.1f MiB of the journal in %s", (double)bytes / (1 << 20), d->path);
+  if (status == 0)
+    status = replay(r);
+  if (status == 0)
+    status = mend(r);
+  if (status == 0) {
+    find_positions(r);
+    hk_registry_restored(out->registry);
+    hk_feeds_restored(d->feeds, r->of);
+    if (bytes > 0)
+      hk_log(d->log, out->unknown + out->lost > 0 ? HK_LOG_WARNING : HK_LOG_INFO,
+             "replayed %" PRIu64 " points in %.2f s: %u sensors, %u feeds; %" PRIu64 " points were in the snapshot, %" PRIu64
+             " of sensors that are not restored, %" PRIu64 " lost",
+             out->points, (double)(hk_now() - begin) * 1e-9, hk_registry_count(out->registry), hk_feeds_count(d->feeds),
+             out->skipped, out->unknown, out->lost);
+  } else if (!error[0]) {
+    snprintf(error, size, "state = %s: replaying the journal: %s", d->path, strerror(-status));
+  }
+  close_sources(r);
+  hk_source_close(r->points);
+  free(r);
+  return status;
+}

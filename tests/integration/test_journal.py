@@ -1,0 +1,134 @@
+"""What outlives the daemon with durability = journal: it is killed at any moment under load, and started again; what anybody has seen of
+it before and sees of it after is, bit for bit, what an uninterrupted run says."""
+import os
+import random
+import shutil
+import signal
+import tempfile
+import unittest
+
+import harness
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
+
+SENSORS, POINTS = 40, 300
+DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
+
+
+def signals():
+    """Values of each sensor: a wave that changes its frequency, with noise; float32 exactly."""
+    rng, out = random.Random(5), {}
+    for i in range(SENSORS):
+        value, change = [], rng.randint(120, 200)
+        for k in range(POINTS):
+            wave = ((k * (3 if k < change else 7)) % 40) / 20 - 1
+            value.append(harness.single(wave + rng.gauss(0, 0.05)))
+        out[f's{i}'] = value
+    return out
+
+
+class Journal(harness.Case):
+    backend = harness.BACKEND
+
+    @classmethod
+    def setUpClass(cls):
+        """What an uninterrupted run says: by sensor and time the score and state; the events."""
+        cls.values, cls.rows, cls.events = signals(), {}, []
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'all.csv')
+            with open(path, 'w') as f:
+                f.write('time,' + ','.join(cls.values) + '\n')
+                for k in range(POINTS):
+                    f.write(f'{START + k * SECOND},' + ','.join(repr(v[k]) for v in cls.values.values()) + '\n')
+            rows, events = harness.replay(path, DETECTOR, cls.backend, '--unit', 'ns')
+        for sensor, time, score, state, _ in rows:
+            cls.rows[sensor, time] = (score, state)
+        cls.events = {(e[0], e[2]): (int(e[3]), int(e[4]), harness.single(e[5])) for e in events}
+        assert len(cls.rows) == SENSORS * POINTS and len(cls.events) >= SENSORS
+
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+        self.seen, self.told, self.late = {}, {}, set()
+
+    def start(self, keys='', **how):
+        return self.daemon(harness.section('all', '*', DETECTOR), backend=self.backend,
+                           keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n{keys}', **how)
+
+    def kill(self, daemon):
+        daemon.process.send_signal(signal.SIGKILL)
+        daemon.process.wait()
+        self.assertEqual(len(daemon.log), len([l for l in daemon.log if 'error' not in l]), daemon.log)
+
+    def take(self, subscriber):
+        """What a subscriber has seen is what an uninterrupted run says, and nothing is seen twice."""
+        for sensor, time, _, score, state in subscriber.results:
+            if state == 'late':
+                self.late.add((sensor, time))
+                continue
+            self.assertNotIn((sensor, time), self.seen)
+            self.seen[sensor, time] = (score, state)
+            self.assertEqual((score, state), self.rows[sensor, time], (sensor, time))
+        for name, number, kind, at, _, instant, score, _, _ in subscriber.events:
+            key = f'{name}:{number}', kind
+            self.assertNotIn(key, self.told)
+            self.told[key] = (at, instant, score)
+            self.assertEqual(self.told[key], self.events[key], key)
+        subscriber.results, subscriber.events = [], []
+
+    def feed(self, client, first, behind, rng):
+        """Sends points first..behind-1 of every sensor that has not been seen to be scored, in frames cut anyhow."""
+        handle = dict(zip(self.values, client.register(*self.values)))
+        left = [(s, k) for k in range(first, behind) for s in self.values if (s, START + k * SECOND) not in self.seen]
+        for a, b in harness.cut(rng, len(left), 500):
+            client.send(harness.points([handle[s] for s, _ in left[a:b]], [START + k * SECOND for _, k in left[a:b]],
+                                       [self.values[s][k] for s, k in left[a:b]]))
+        return len(left)
+
+    def run_until(self, behind, rng, kill, keys=''):
+        """A run of the daemon: points up to `behind` are sent; it is killed after some results, or ended."""
+        daemon = self.start(keys, ends=-signal.SIGKILL if kill else 0)
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+            n = self.feed(feeder, 0, behind, rng)
+            subscriber.wait_results(rng.randint(0, n) if kill else n)
+            if kill:
+                self.kill(daemon)
+            else:
+                feeder.bye()
+            try:
+                subscriber.drain(0.2)
+            except harness.Closed:
+                pass
+            except OSError:
+                pass
+            self.take(subscriber)
+        return daemon
+
+    def test_killed_under_load(self):
+        rng = random.Random(11)
+        for behind in (60, 150, 190, 260):
+            self.run_until(behind, rng, kill=True)
+        daemon = self.run_until(POINTS, rng, kill=False)
+        # Late are those that were in the journal, but whose results nobody had seen: they are not seen again.
+        self.assertEqual(self.seen.keys() | self.late, self.rows.keys())
+        self.assertFalse(self.seen.keys() & self.late)
+        self.balanced(daemon.status())
+        self.assertTrue(any('replayed' in line for line in daemon.log), daemon.log)
+        # And once more, from the journal alone: alerts and windows are those of the uninterrupted run.
+        daemon.stop()
+        again = self.start()
+        with again.client() as subscriber, again.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+            self.assertEqual(again.status()['sensors']['count'], SENSORS)
+            handle = feeder.register('s0')
+            feeder.send(harness.points(handle, [START], [0.0]))
+            subscriber.wait_results(1)
+            self.assertEqual(subscriber.results[0][4], 'late')
+
+
+class JournalReference(Journal):
+    backend = 'reference'
+
+
+if __name__ == '__main__':
+    unittest.main()
