@@ -23,6 +23,7 @@ struct hk_counters {
   hk_counter rejected;
   /* dropped, by reason */
   hk_counter unknown_handle;
+  hk_counter resent;      /* a feed sent them again, and they were there already */
   hk_counter full;        /* a new sensor past max_sensors or memory */
   hk_counter no_detector; /* no detector matches the name */
   hk_counter failed;      /* the backend refused them */
@@ -71,13 +72,13 @@ static inline void hk_counters_sum(struct hk_counters *sum, const struct hk_coun
 
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
-  return c->unknown_handle + c->full + c->no_detector + c->failed + c->device_lost;
+  return c->unknown_handle + c->resent + c->full + c->no_detector + c->failed + c->device_lost;
 }
 
 /* Of a sum: points that were accepted and are in no batch yet. */
 static inline uint64_t hk_counters_waiting(const struct hk_counters *c)
 {
-  return c->in - c->launched - c->unknown_handle - c->full - c->no_detector;
+  return c->in - c->launched - c->unknown_handle - c->resent - c->full - c->no_detector;
 }
 
 /* Of a sum. */

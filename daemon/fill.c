@@ -24,10 +24,10 @@ static void note(struct hk_decoded *sum, const struct hk_decoded *more)
 }
 
 static struct hk_decoded fill_one(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
-                                  const struct hk_points *p)
+                                  const struct hk_points *p, uint32_t first)
 {
   struct hk_decoded sum = { 0 };
-  for (uint32_t first = 0, n; first < p->n; first += n) {
+  for (uint32_t n; first < p->n; first += n) {
     const struct hk_chunk *c = f->chunk[0];
     n = p->n - first < hk_chunk_room(c) ? p->n - first : hk_chunk_room(c);
     const struct hk_columns to = { c->slot + c->n, c->time + c->n, c->value + c->n };
@@ -71,7 +71,7 @@ static void end(struct hk_filling *f, struct hk_source *source, const uint32_t *
 }
 
 static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
-                                      const struct hk_points *p)
+                                      const struct hk_points *p, uint32_t first)
 {
   struct hk_decoded sum = { 0 };
   uint32_t slot[PIECE], at[HK_SHARDS_MAX];
@@ -79,7 +79,7 @@ static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *so
   double value[PIECE];
   const struct hk_columns piece = { slot, time, value };
   begin(f, at);
-  for (uint32_t first = 0, n; first < p->n; first += n) {
+  for (uint32_t n; first < p->n; first += n) {
     n = p->n - first < PIECE ? p->n - first : PIECE;
     const struct hk_decoded more = hk_decode(d, p, first, n, piece);
     note(&sum, &more);
@@ -90,9 +90,9 @@ static struct hk_decoded fill_several(struct hk_filling *f, struct hk_source *so
 }
 
 struct hk_decoded hk_fill_points(struct hk_filling *f, struct hk_source *source, const struct hk_decoder *d,
-                                 const struct hk_points *p)
+                                 const struct hk_points *p, uint32_t first)
 {
-  return f->shards == 1 ? fill_one(f, source, d, p) : fill_several(f, source, d, p);
+  return f->shards == 1 ? fill_one(f, source, d, p, first) : fill_several(f, source, d, p, first);
 }
 
 void hk_fill_slots(struct hk_filling *f, struct hk_source *source, uint32_t n, const struct hk_columns *from)
@@ -112,4 +112,10 @@ void hk_fill_slots(struct hk_filling *f, struct hk_source *source, uint32_t n, c
     memcpy(c->value + c->n, from->value + first, piece * sizeof *c->value);
     put_in(f, 0, source, piece);
   }
+}
+
+void hk_fill_mark(struct hk_filling *f, struct hk_feed *feed, uint64_t upto)
+{
+  for (uint32_t i = 0; i < f->shards; i++)
+    (void)hk_chunk_mark(f->chunk[i], feed, upto);
 }

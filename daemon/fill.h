@@ -20,9 +20,11 @@ struct hk_filling {
   void *arg;
 };
 
-/* Decodes all points of a payload. */
+/* Decodes the points of a payload from number `first` on. */
 struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *source, const struct hk_decoder *decoder,
-                                 const struct hk_points *points);
+                                 const struct hk_points *points, uint32_t first);
+/* Tells all shards how far a feed is; there is room for that (hk_outlet_room). */
+void hk_fill_mark(struct hk_filling *filling, struct hk_feed *feed, uint64_t upto);
 /* Puts in n points that have their slots already. */
 void hk_fill_slots(struct hk_filling *filling, struct hk_source *source, uint32_t n, const struct hk_columns *from);
 

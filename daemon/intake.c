@@ -29,20 +29,83 @@ static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
   hk_registry_read_end(in->registry);
 }
 
-uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const struct hk_points *p)
+/* What was decoded and what was not is counted. Returns how many had bad handles. */
+static uint32_t count(struct hk_intake *in, const struct hk_points *p, uint32_t n, const struct hk_decoded *out)
 {
-  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
-  hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
-  const struct hk_decoded out = hk_fill_points(&in->outlet->filling, source, &decoder, p);
-  const uint32_t unknown = p->n - out.n;
-  hk_count(&in->counters->ahead, out.ahead);
+  const uint32_t unknown = n - out->n;
+  hk_count(&in->counters->ahead, out->ahead);
   hk_count(&in->counters->unknown_handle, unknown);
-  if (out.ahead > 0)
-    tell_ahead(in, out.slot, out.time);
+  if (out->ahead > 0)
+    tell_ahead(in, out->slot, out->time);
   /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
   if (p->time_kind == HK_TIME_ARRIVAL)
     in->wall++;
   return unknown;
+}
+
+uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const struct hk_points *p)
+{
+  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
+  hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
+  const struct hk_decoded out = hk_fill_points(&in->outlet->filling, source, &decoder, p, 0);
+  return count(in, p, p->n, &out);
+}
+
+/* After a restart, where shards differ in how much of a feed they have: takes point i of a payload, which is number `at` of the feed,
+ * unless its shard has it. */
+static void take_missing(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
+                         const struct hk_decoder *decoder, const struct hk_points *p, uint32_t i, struct hk_decoded *sum)
+{
+  uint32_t slot;
+  int64_t time;
+  double value;
+  const struct hk_columns to = { &slot, &time, &value };
+  const struct hk_decoded out = hk_decode(decoder, p, i, 1, to);
+  if (out.n == 0)
+    return;
+  sum->n++;
+  if (at < feed->part[slot % in->outlet->filling.shards].had) {
+    hk_count(&in->counters->resent, 1);
+    return;
+  }
+  if (out.ahead > 0 && sum->ahead++ == 0) {
+    sum->slot = slot;
+    sum->time = time;
+  }
+  hk_fill_slots(&in->outlet->filling, source, 1, &to);
+}
+
+bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_feeding *feeding, const struct hk_points *p,
+                    uint32_t *unknown)
+{
+  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
+  struct hk_feed *feed = feeding->feed;
+  if (!hk_feed_enter(feed, feeding->turn))
+    return false;
+  const uint64_t at = feeding->at, again = feed->received > at ? feed->received - at : 0;
+  const uint32_t first = again < p->n ? (uint32_t)again : p->n;
+  struct hk_decoded out = { 0 };
+  uint32_t i = first;
+  hk_count(&in->counters->in, p->n);
+  hk_count(&in->counters->resent, first);
+  for (; i < p->n && at + i < feed->horizon; i++)
+    take_missing(in, source, feed, at + i, &decoder, p, i, &out);
+  if (i < p->n) {
+    const struct hk_decoded rest = hk_fill_points(&in->outlet->filling, source, &decoder, p, i);
+    if (out.ahead == 0) {
+      out.slot = rest.slot;
+      out.time = rest.time;
+    }
+    out.n += rest.n;
+    out.ahead += rest.ahead;
+  }
+  feeding->at = at + p->n;
+  if (feed->received < feeding->at)
+    feed->received = feeding->at;
+  hk_fill_mark(&in->outlet->filling, feed, feed->received);
+  hk_feed_leave(feed);
+  *unknown = count(in, p, p->n - first, &out);
+  return true;
 }
 
 void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size_t length)

@@ -3,6 +3,7 @@
 #define HK_INTAKE_H
 
 #include "daemon/counters.h"
+#include "daemon/durable/feeds.h"
 #include "daemon/log.h"
 #include "daemon/outlet.h"
 #include "daemon/registry.h"
@@ -24,6 +25,11 @@ bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t
 /* Takes all points of a payload; there is room for them. Returns how many had handles that are no good; they are dropped and
  * counted. */
 uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, const struct hk_points *points);
+
+/* The same for points of a feed that outlives its connection: those that are there already are left out and counted. Moves
+ * feeding->at on by all of them. *unknown: as above. False: another connection has the feed now, and nothing was taken. */
+bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding, const struct hk_points *points,
+                    uint32_t *unknown);
 
 /* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
  * it was counted as dropped. */

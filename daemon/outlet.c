@@ -93,6 +93,9 @@ uint32_t hk_outlet_room(struct hk_outlet *o)
   /* A chunk is handed on as soon as it is full, and then there must be another one. So each shard may need one for a few points,
    * and one more for as many as a chunk holds. */
   collect(o);
+  for (uint32_t i = 0; i < o->filling.shards; i++)
+    if (o->filling.chunk[i]->n_marks == HK_CHUNK_MARKS)
+      return 0;
   if (o->n_empty >= o->filling.shards)
     return (o->n_empty - o->filling.shards + 1) * HK_CHUNK_POINTS;
   uint32_t least = HK_CHUNK_POINTS;

@@ -26,7 +26,7 @@ void hk_outlet_close(struct hk_outlet *outlet);
 /* Chunks that an outlet with so much room has. */
 uint32_t hk_outlet_chunks(uint32_t points, uint32_t n_shards);
 
-/* Points that can be put in, whatever shards they are for. */
+/* Points that can be put in, whatever shards they are for, and then a mark of a feed. */
 uint32_t hk_outlet_room(struct hk_outlet *outlet);
 /* At the end of a turn: seals what is to be sealed. True when nothing is left in open chunks. */
 bool hk_outlet_seal(struct hk_outlet *outlet);

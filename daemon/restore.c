@@ -3,6 +3,7 @@
 
 #include "daemon/durable/recover.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 int hk_server_restore(struct hk_server *s, char *error, size_t size)
@@ -31,6 +32,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
     s->shard[i].replaying = false;
     atomic_store_explicit(&s->shard[i].journal, d->journal[i], memory_order_release);
   }
+  s->replayed = recovery->points;
   free(recovery);
   return status;
 }

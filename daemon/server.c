@@ -128,8 +128,9 @@ static void on_second(uv_timer_t *timer)
     struct hk_counters sum;
     hk_server_sum(s, &sum);
     snprintf(state, sizeof state,
-             "STATUS=%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
-             any_lost(s) ? "DEVICE LOST; " : "", hk_registry_count(s->shards.registry), hk_shard_backend(&s->shard[0]),
+             "STATUS=%s%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
+             any_lost(s) ? "DEVICE LOST; " : "",
+             hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED ? "DURABILITY LOST; " : "", hk_registry_count(s->shards.registry), hk_shard_backend(&s->shard[0]),
              hk_seats_taken(&s->seats), sum.in, sum.scored, hk_counters_dropped(&sum));
     hk_notify(state);
   }

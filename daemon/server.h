@@ -34,6 +34,7 @@ struct hk_server {
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
   struct hk_durable durable;
+  uint64_t replayed; /* points, at the start */
   struct hk_seats seats;
   struct hk_gates gates;    /* of the listeners */
   struct hk_limits *limits; /* by address */

@@ -36,6 +36,7 @@ static void points(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
   begin(out, "dropped");
   field(out, "unknown_handle", c->unknown_handle);
+  field(out, "resent", c->resent);
   field(out, "full", c->full);
   field(out, "no_detector", c->no_detector);
   field(out, "backend_failed", c->failed);
@@ -47,6 +48,15 @@ static void text(struct hk_buffer *out, const char *name, const char *value)
 {
   hk_buffer_print(out, "%s\"%s\":", out->data[out->size - 1] == '{' ? "" : ",", name);
   hk_json_string(out, value, strlen(value));
+}
+
+static void time_of_day(struct hk_buffer *out, const char *name, int64_t ns)
+{
+  char when[32];
+  const time_t seconds = ns / 1000000000;
+  struct tm utc;
+  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+  text(out, name, when);
 }
 
 /* A copy of what a shard says of its device. */
@@ -84,17 +94,50 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   text(out, "state", lost ? "lost" : now.own ? "ok" : "none");
   text(out, "on_failure", config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "cpu" : "stop");
   if (lost) {
-    char since[32];
-    const time_t seconds = loss->time / 1000000000;
-    struct tm utc;
-    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
     text(out, "name", loss->device);
-    text(out, "since", since);
+    time_of_day(out, "since", loss->time);
   }
   if (lost || now.excuse[0])
     text(out, "why", lost ? loss->why : now.excuse);
   field(out, "batches_lost", batches);
   field(out, "points_lost", c->device_lost);
+  end(out);
+}
+
+/* What outlives the daemon, and how the disk does. */
+static void durability(struct hk_buffer *out, struct hk_server *s)
+{
+  static const char *const states[] = { [HK_DURABLE_OK] = "ok",
+                                        [HK_DURABLE_FAILING] = "failing",
+                                        [HK_DURABLE_DEGRADED] = "degraded",
+                                        [HK_DURABLE_RECOVERING] = "recovering" };
+  struct hk_durable *d = &s->durable;
+  const struct hk_durable_condition now = hk_durable_condition(d);
+  begin(out, "durability");
+  text(out, "mode", hk_durability_name(d->mode));
+  text(out, "state", d->mode == HK_DURABILITY_NONE ? "none" : states[now.state]);
+  if (now.since != 0)
+    time_of_day(out, "since", now.since);
+  if (now.why[0])
+    text(out, "why", now.why);
+  field(out, "replayed", s->replayed);
+  field(out, "feeds", hk_feeds_count(d->feeds));
+  field(out, "commits", d->commits);
+  field(out, "bytes", d->bytes);
+  field(out, "commit_p50_us", hk_histogram_quantile(&d->took, 0.5) / 1000);
+  field(out, "commit_p99_us", hk_histogram_quantile(&d->took, 0.99) / 1000);
+  hk_buffer_print(out, ",\"shards\":[");
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    hk_buffer_print(out, "%s{", i ? "," : "");
+    field(out, "position", s->shard[i].position);
+    if (d->journal[i]) {
+      field(out, "committed", hk_journal_committed(d->journal[i]));
+      field(out, "journal_from", hk_journal_begins(d->journal[i]));
+      field(out, "journal_bytes", hk_journal_bytes(d->journal[i]));
+    }
+    end(out);
+  }
+  hk_buffer_put(out, "]", 1);
   end(out);
 }
 
@@ -271,6 +314,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   field(out, "devices", s->shards.n);
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
   device(out, s, loop->config, &sum);
+  durability(out, s);
   points(out, &sum);
   sensors(out, s, loop->config, &sum);
   input(out, &sum);

@@ -157,9 +157,9 @@ static bool all_saved(const struct hk_durable *d)
   return true;
 }
 
-void hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position)
+void hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position, uint64_t before)
 {
-  const int status = d->journal[shard] ? hk_journal_trim(d->journal[shard], position) : 0;
+  const int status = d->journal[shard] ? hk_journal_trim(d->journal[shard], before) : 0;
   if (status != 0)
     hk_log(d->log, HK_LOG_WARNING, "a file of the journal in %s/shard-%u that is not needed any more could not be removed: %s",
            d->path, shard, strerror(-status));

@@ -108,10 +108,10 @@ struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 
 /* A snapshot is wanted at once, whenever the next one would be due. True once for each time that it is. */
 bool hk_durable_wants_snapshot(struct hk_durable *durable);
-/* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and has
- * of each feed what the shard had taken then. Lets go of the journal before it, and ends RECOVERING when this is what it waits
- * for. Thread: any. */
-void hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position);
+/* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
+ * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. before: where the snapshot before it
+ * began, if that is kept too, else `position`: the journal is needed from there on only, and what is before goes. Thread: any. */
+void hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, uint64_t before);
 
 /* --- between the files ----------------------------------------------------------------------------------------------- */
 

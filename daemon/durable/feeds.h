@@ -31,6 +31,7 @@
 struct hk_feed_part {
   atomic_uint_fast64_t taken, committed; /* taken: written by the shard alone, */
   uint64_t noted;                        /* and what it was when hk_feeds_note looked */
+  uint64_t had;                          /* of it when the daemon was started */
 };
 
 struct hk_feed {
@@ -60,8 +61,15 @@ int hk_feeds_take(struct hk_feeds *feeds, struct hk_string name, struct hk_wake 
 /* Its connection ends. */
 void hk_feed_give_up(struct hk_feed *feed, uint64_t turn);
 
-/* Before and after points of the feed are put into chunks, on the connection's thread. False: another connection has the feed
- * now, and the lock is not held. */
+/* What a connection knows of a feed that it has. */
+struct hk_feeding {
+  struct hk_feed *feed; /* NULL: it has none */
+  uint64_t turn;
+  uint64_t at; /* points of the feed, from its beginning, that came before the next one on this connection */
+};
+
+/* Before and after points of the feed are put into chunks (hk_intake_feed does that), on the connection's thread. False: another
+ * connection has the feed now, and the lock is not held. */
 bool hk_feed_enter(struct hk_feed *feed, uint64_t turn);
 void hk_feed_leave(struct hk_feed *feed);
 

@@ -430,7 +430,7 @@ static double read_and_decode(int listener, struct desk *desk, const struct hk_r
     n = read(fd, space, room);
     hk_inbox_wrote(&in, n > 0 ? (size_t)n : 0);
     while ((status = hk_inbox_next(&in, &f)) == HK_FRAME_WHOLE)
-      if (hk_points_read(&f, &p) != 0 || hk_fill_points(&r.filling, source, &decoder, &p).n != p.n)
+      if (hk_points_read(&f, &p) != 0 || hk_fill_points(&r.filling, source, &decoder, &p, 0).n != p.n)
         die("points were lost");
     if (status != HK_FRAME_PART || hk_inbox_settle(&in) != 0)
       die("the stream is broken");

@@ -88,7 +88,7 @@ static void put_frame(struct road *r, const struct hk_decoder *d, uint32_t sourc
   assert_int_equal(hk_points_write(&w, 0, &p), 0);
   assert_int_equal(hk_frame_read(bytes, w.size, HK_FRAME_MAX, &f), HK_FRAME_WHOLE);
   assert_int_equal(hk_points_read(&f, &read), 0);
-  const struct hk_decoded out = hk_fill_points(&r->filling, r->source[source], d, &read);
+  const struct hk_decoded out = hk_fill_points(&r->filling, r->source[source], d, &read, 0);
   assert_int_equal(out.n, good);
   assert_int_equal(out.ahead, 0);
 }
@@ -204,7 +204,7 @@ static void test_first_ahead(void **state)
     struct hk_filling f = { .shards = shards, .full = thrown_away, .arg = &f };
     for (uint32_t i = 0; i < shards; i++)
       f.chunk[i] = hk_chunk_new(0);
-    const struct hk_decoded out = hk_fill_points(&f, source, &d, &p);
+    const struct hk_decoded out = hk_fill_points(&f, source, &d, &p, 0);
     assert_int_equal(out.n, N);
     assert_int_equal(out.ahead, N - LATEST - 1);
     assert_int_equal(out.time, LATEST + 1);
