@@ -101,6 +101,12 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
   }
 }
 
+int hk_listener_unblock(int fd)
+{
+  const int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 ? fcntl(fd, F_SETFL, flags | O_NONBLOCK) : -1;
+}
+
 int hk_listener_reserve(void)
 {
   return open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -121,11 +127,16 @@ static int tcp_open(struct hk_listener *l, char *error, size_t size)
   const int on = 1;
   struct sockaddr_storage bound;
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-  l->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   int status = 0;
-  if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 || bind(l->fd, address, length) != 0 ||
-      listen(l->fd, BACKLOG) != 0)
-    status = -errno;
+  if (l->fd >= 0) {
+    if (listen(l->fd, BACKLOG) != 0 || hk_listener_unblock(l->fd) != 0)
+      status = -errno;
+  } else {
+    l->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0 || setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 || bind(l->fd, address, length) != 0 ||
+        listen(l->fd, BACKLOG) != 0)
+      status = -errno;
+  }
   length = sizeof bound;
   if (status == 0 && getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
     status = -errno;
@@ -163,10 +174,10 @@ static void tcp_close(struct hk_listener *l)
 }
 
 int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
-                     struct sockaddr_storage *bind_to, char *error, size_t size)
+                     struct sockaddr_storage *bind_to, int fd, char *error, size_t size)
 {
   *l = (struct hk_listener){
-    .server = loop->server, .loop = loop, .config = config, .gate = gate, .bind_to = bind_to, .fd = -1
+    .server = loop->server, .loop = loop, .config = config, .gate = gate, .bind_to = bind_to, .fd = fd
   };
   hk_address_format((const struct sockaddr *)bind_to, l->address);
   const int status = config->transport == HK_TRANSPORT_UDP ? hk_udp_open(l, error, size) : tcp_open(l, error, size);

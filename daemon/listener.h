@@ -40,16 +40,19 @@ struct hk_listener {
   struct hk_udp_buffers *buffers;
 };
 
-/* Binds, listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
+/* Binds (fd = -1), or takes a socket that is bound already, which is its own from then on; listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
  * message. */
 int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
-                     struct sockaddr_storage *bind_to, char *error, size_t size);
+                     struct sockaddr_storage *bind_to, int fd, char *error, size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
 
 /* TCP: accepts again where that was paused. Called every second. */
 void hk_listener_retry(struct hk_listener *l);
 /* A descriptor to have in reserve; -1: none is left. */
 int hk_listener_reserve(void);
+
+/* Makes calls on a socket that was passed return at once. 0, or -1 with errno. */
+int hk_listener_unblock(int fd);
 
 /* udp.c */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);

@@ -374,9 +374,9 @@ static int open_handles(struct hk_loop *l)
 }
 
 int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, struct hk_gate *gate,
-                   struct sockaddr_storage *bind_to, char *error, size_t size)
+                   struct sockaddr_storage *bind_to, int fd, char *error, size_t size)
 {
-  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, gate, bind_to, error, size);
+  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, gate, bind_to, fd, error, size);
   l->n_datagrams += status == 0;
   return status;
 }
@@ -393,7 +393,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
   int status = open_handles(l);
   l->buffer = malloc(HK_LOOP_BUFFER);
   l->records = server->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
-  l->datagrams = calloc(config->n_listeners, sizeof *l->datagrams);
+  l->datagrams = calloc(config->n_listeners + server->n_passed, sizeof *l->datagrams);
   if (status == 0 && (!l->buffer || !l->datagrams || (server->gates.any_tls && !l->records)))
     status = -ENOMEM;
   if (status == 0)

@@ -100,9 +100,9 @@ struct hk_loop {
 
 /* Opens loop `number` on this thread, with no sockets yet. loop: zeroed. 0, or a negative errno with a message. */
 int hk_loop_open(struct hk_loop *loop, struct hk_server *server, uint32_t number, char *error, size_t size);
-/* Opens a socket for datagrams. bind_to: where to; receives where it was bound. Errors as above. */
+/* Opens a socket for datagrams. bind_to: where to; receives where it was bound. fd: one that is bound there already; -1: none. Errors as above. */
 int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
-                   struct sockaddr_storage *bind_to, char *error, size_t size);
+                   struct sockaddr_storage *bind_to, int fd, char *error, size_t size);
 /* Begins to run: on a thread of its own, or, loop 0, on the caller's once it calls uv_run. beat: ms between two beats. 0 or a
  * negative errno. */
 int hk_loop_start(struct hk_loop *loop, uint64_t beat);

@@ -12,3 +12,9 @@ uint64_t hk_notify_watchdog(void)
   uint64_t us = 0;
   return sd_watchdog_enabled(0, &us) > 0 ? us : 0;
 }
+
+int hk_notify_sockets(int *first, char ***names)
+{
+  *first = SD_LISTEN_FDS_START;
+  return sd_listen_fds_with_names(1, names);
+}

@@ -1,6 +1,7 @@
 /* Wiring and life of the daemon. */
 #include "daemon/server.h"
 
+#include "daemon/rlimit.h"
 #include "daemon/notify.h"
 #include "daemon/security/admission.h"
 
@@ -8,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define SPARE_DESCRIPTORS 32 /* for all but connections and loops */
@@ -170,24 +170,6 @@ static void on_watchdog(uv_timer_t *timer)
 
 /* --- open, run, close ------------------------------------------------------------------------------------------------ */
 
-/* As many connections as there are descriptors for. */
-static void limit_connections(struct hk_server *s)
-{
-  struct rlimit files;
-  const rlim_t spare = SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->n_loops;
-  s->max_connections = s->config->max_connections;
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0)
-    return;
-  files.rlim_cur = files.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &files); /* what is had in the end is asked next */
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= (rlim_t)s->max_connections + spare)
-    return;
-  s->max_connections = files.rlim_cur > spare ? (uint32_t)(files.rlim_cur - spare) : 1;
-  hk_log(&s->log, HK_LOG_WARNING,
-         "max_connections = %u is beyond the limit of open files; %u are taken (ulimit -n, LimitNOFILE=)",
-         s->config->max_connections, s->max_connections);
-}
-
 static uint32_t choose_loops(const struct hk_config *config)
 {
   const unsigned half = uv_available_parallelism() / 2;
@@ -263,17 +245,68 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
   return 0;
 }
 
+/* Opens a listener on a socket of its own, or, of UDP, one for each loop. */
 static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *address, char *error, size_t size)
 {
   int status = 0;
   if (config->transport == HK_TRANSPORT_TCP) {
-    status = hk_listener_open(&s->listeners[s->n_listeners], &s->loops[0], config, gate, address, error, size);
+    status = hk_listener_open(&s->listeners[s->n_listeners], &s->loops[0], config, gate, address, -1, error, size);
     s->n_listeners += status == 0;
     return status;
   }
   for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
-    status = hk_loop_listen(&s->loops[i], config, gate, address, error, size);
+    status = hk_loop_listen(&s->loops[i], config, gate, address, -1, error, size);
+  return status;
+}
+
+/* Opens a listener on the sockets that were passed for it; of UDP, each is another loop's. *any: there are some. */
+static int listen_on_passed(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate, bool *any, char *error,
+                            size_t size)
+{
+  uint32_t loop = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < s->n_passed && status == 0; i++) {
+    struct hk_passed *p = &s->passed[i];
+    if (!hk_passed_fits(s->passed, s->n_passed, config, i))
+      continue;
+    if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
+      snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",
+               config->name, p->text);
+      return -EINVAL;
+    }
+    *any = true;
+    const int fd = p->fd;
+    p->fd = -1;
+    if (config->transport == HK_TRANSPORT_TCP) {
+      status = hk_listener_open(&s->listeners[s->n_listeners], &s->loops[0], config, gate, &p->address, fd, error, size);
+      s->n_listeners += status == 0;
+    } else {
+      status = hk_loop_listen(&s->loops[loop++ % s->n_loops], config, gate, &p->address, fd, error, size);
+    }
+  }
+  return status;
+}
+
+static int open_listeners(struct hk_server *s, char *error, size_t size)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < s->config->n_listeners && status == 0; i++) {
+    const struct hk_config_listener *l = &s->config->listeners[i];
+    bool passed = false;
+    s->addresses[i] = l->address;
+    status = listen_on_passed(s, l, &s->gates.gate[i], &passed, error, size);
+    if (status == 0 && !passed)
+      status = listen_on(s, l, &s->gates.gate[i], &s->addresses[i], error, size);
+  }
+  for (uint32_t i = 0; i < s->n_passed && status == 0; i++) {
+    if (s->passed[i].fd < 0)
+      continue;
+    hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
+           s->passed[i].name, s->passed[i].text);
+    close(s->passed[i].fd);
+    s->passed[i].fd = -1;
+  }
   return status;
 }
 
@@ -286,7 +319,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->n_loops = choose_loops(config);
   s->reserve = hk_listener_reserve();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
-  limit_connections(s);
+  s->max_connections = hk_rlimit_connections(config, SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->n_loops, &s->log);
   s->shards = (struct hk_shards){ .config = config,
                                   .kinds = kinds,
                                   .log = &s->log,
@@ -297,9 +330,11 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                   .arg = s };
   s->loops = calloc(s->n_loops, sizeof *s->loops);
   s->shard = calloc(s->shards.n, sizeof *s->shard);
-  s->listeners = calloc(config->n_listeners, sizeof *s->listeners);
+  int status = hk_passed_take(&s->passed, &s->n_passed);
+  s->listeners = calloc(config->n_listeners + s->n_passed, sizeof *s->listeners);
   s->addresses = calloc(config->n_listeners, sizeof *s->addresses);
-  int status = s->loops && s->shard && s->listeners && s->addresses ? make_lanes(s) : -ENOMEM;
+  if (status == 0)
+    status = s->loops && s->shard && s->listeners && s->addresses ? make_lanes(s) : -ENOMEM;
   if (status == 0)
     status = hk_seats_open(&s->seats, s->max_connections);
   if (status == 0)
@@ -328,11 +363,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     snprintf(error, size, "event loop: %s", uv_strerror(status));
     return status;
   }
-  for (uint32_t i = 0; i < config->n_listeners && status == 0; i++) {
-    s->addresses[i] = config->listeners[i].address;
-    status = listen_on(s, &config->listeners[i], &s->gates.gate[i], &s->addresses[i], error, size);
-  }
-  return status;
+  hk_rlimit_memory(config, s->n_loops, !s->shard[0].device->kind->device, &s->log);
+  return open_listeners(s, error, size);
 }
 
 /* Starts all threads. 0, or a negative errno with a message. */
@@ -412,6 +444,7 @@ bool hk_server_close(struct hk_server *s)
     close(s->reserve);
   free(s->lanes);
   free(s->listeners);
+  hk_passed_free(s->passed, s->n_passed);
   free(s->addresses);
   free(s->loops);
   free(s->shard);

@@ -14,6 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
+#include "daemon/passed.h"
 #include "daemon/reload.h"
 #include "daemon/seats.h"
 #include "daemon/security/audit.h"
@@ -42,6 +43,8 @@ struct hk_server {
   atomic_uint turned_away; /* connections, by the limits */
   struct hk_log_quota crowded;
   uint32_t max_connections;           /* the configuration's, or as many as there are descriptors for */
+  struct hk_passed *passed; /* sockets that we were started with */
+  uint32_t n_passed;
   struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */
   struct hk_listener *listeners;      /* TCP */
   uint32_t n_listeners;

@@ -200,9 +200,16 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
   uint32_t memory[SK_MEMINFO_VARS];
   struct sockaddr_storage bound;
   socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-  l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (l->fd < 0 || (several && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) ||
-      bind(l->fd, address, length) != 0 || getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
+  if (l->fd >= 0) {
+    if (hk_listener_unblock(l->fd) != 0)
+      return fail(l, -errno, error, size);
+  } else {
+    l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0 || (several && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) ||
+        bind(l->fd, address, length) != 0)
+      return fail(l, -errno, error, size);
+  }
+  if (getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
     return fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
   length = sizeof bound;

@@ -12,7 +12,7 @@
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
  * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors; `add N`: it fails at the
- * sensor after N. The memory limit of the
+ * sensor after N; `block-add`: adding a sensor does not return. The memory limit of the
  * configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of which only that with the
  * number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
 #include "cpu/engine.h"
@@ -28,7 +28,7 @@
 #define FAULT_VALUE (-666.5)
 #define PLACES 4
 
-enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM, ADD };
+enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM, ADD, BLOCK_ADD };
 
 struct faulty {
   struct hk_backend backend;
@@ -166,6 +166,8 @@ static uint64_t faulty_need(const struct hk_backend *b, uint32_t detector, uint6
 static int faulty_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed)
 {
   struct faulty *f = from(b);
+  while (f->fault == BLOCK_ADD)
+    pause();
   if (f->fault == ROOM && f->sensors == f->number)
     return HK_FULL;
   if (f->fault == ADD && f->sensors == f->number) {
@@ -226,7 +228,7 @@ static const char *faulty_failure(struct hk_backend *b)
 static enum fault read_order(unsigned *number)
 {
   static const char *const words[] = { "",     "eio",  "submit", "hang", "enomem", "enomem-always", "einval", "block",
-                                       "rate", "slow", "absent", "room", "add" };
+                                       "rate", "slow", "absent", "room", "add",    "block-add" };
   const char *order = getenv("HANKELD_FAULT");
   char word[16] = "";
   *number = 0;

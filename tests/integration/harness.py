@@ -247,17 +247,34 @@ address = 127.0.0.1:0
 """
 
 
+# Starts a program as systemd does: with sockets from descriptor 3 on, and their names.
+PASS = """
+import os, sys
+names, numbers = sys.argv[1].split(':'), [int(x) for x in sys.argv[2].split(',')]
+high = [os.dup2(x, 200 + i) for i, x in enumerate(numbers)]
+for i, x in enumerate(high):
+    os.dup2(x, 3 + i)
+    os.close(x)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(names)), LISTEN_FDNAMES=':'.join(names))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
 class Daemon:
     """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
 
     def __init__(self, detectors, keys='threads = 2\n', listeners=LISTENERS, limits=None, backend=BACKEND, program=HANKELD,
-                 environment=None):
+                 environment=None, passed=()):
+        """passed: (name, socket) of sockets that it gets from its service manager."""
         self.directory = tempfile.TemporaryDirectory(prefix='hankeld-test-')
         path = os.path.join(self.directory.name, 'hankeld.conf')
         self.backend, self.listeners = backend, listeners
         self.configure(detectors, keys)
         self.log, self.port, self.ready = [], {}, threading.Event()
-        self.process = subprocess.Popen([program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        command, numbers = [program, '-c', path], [s.fileno() for _, s in passed]
+        if passed:
+            command = [sys.executable, '-c', PASS, ':'.join(n for n, _ in passed), ','.join(map(str, numbers))] + command
+        self.process = subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                         errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()

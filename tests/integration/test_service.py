@@ -1,0 +1,229 @@
+"""The daemon as a service: sockets that are passed to it and outlive it, so that a restart loses no connection and no datagram; what
+the service manager is told; its limits."""
+import os
+import re
+import resource
+import socket
+import tempfile
+import threading
+import time
+
+import harness
+from harness import SECOND, START, until
+
+ANY = '[detector any]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
+
+
+def bound(kind, address='127.0.0.1', again=False):
+    s = socket.socket(type=kind)
+    if again:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.bind((address, 0) if isinstance(address, str) else address)
+    if kind == socket.SOCK_STREAM:
+        s.listen(512)
+    return s
+
+
+def listener(name, protocol, transport, address):
+    return f'[listen {name}]\nprotocol = {protocol}\ntransport = {transport}\naddress = {address}\n'
+
+
+class Notified:
+    """The other end of NOTIFY_SOCKET."""
+
+    def __init__(self, case, watchdog=None):
+        directory = tempfile.TemporaryDirectory()
+        case.addCleanup(directory.cleanup)
+        path = os.path.join(directory.name, 'notify')
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        case.addCleanup(self.socket.close)
+        self.socket.bind(path)
+        self.environment = {'NOTIFY_SOCKET': path}
+        if watchdog:
+            self.environment['WATCHDOG_USEC'] = str(watchdog)
+
+    def ready(self, case):
+        self.socket.settimeout(5)
+        try:
+            self.expect('READY=1')
+        except TimeoutError:
+            case.skipTest('built without systemd')
+
+    def expect(self, word):
+        """What is told, up to a message that has this line."""
+        told = []
+        while True:
+            told.append(self.socket.recv(4096).decode())
+            if word in told[-1].split('\n'):
+                return told
+
+
+class Service(harness.Case):
+    def setUp(self):
+        probe = Notified(self)
+        d = harness.Daemon(ANY, environment=probe.environment)
+        self.addCleanup(d.clean)
+        probe.ready(self)
+        d.stop()
+
+    def socket(self, *what, **how):
+        s = bound(*what, **how)
+        self.addCleanup(s.close)
+        return s
+
+    def where(self, s):
+        return f'127.0.0.1:{s.getsockname()[1]}'
+
+    def test_sockets_by_name_and_by_address(self):
+        named, lines, same, other = (self.socket(k) for k in [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_STREAM,
+                                                              socket.SOCK_STREAM])
+        listeners = (listener('points', 'binary', 'tcp', '127.0.0.1:1') + listener('lines', 'line', 'udp', self.where(lines)) +
+                     listener('text', 'text', 'tcp', self.where(same)) + listener('own', 'line', 'tcp', '127.0.0.1:0'))
+        d = self.daemon(ANY, listeners=listeners, passed=[('points', named), ('hankeld.socket', lines), ('hankeld.socket', same),
+                                                          ('hankeld.socket', other)])
+        self.assertEqual(d.port, {'binary tcp': named.getsockname()[1], 'line udp': lines.getsockname()[1],
+                                  'text tcp': same.getsockname()[1], 'line tcp': d.port['line tcp']})
+        self.assertTrue(any('`hankeld.socket`, ' + self.where(other) in line and 'no listener' in line for line in d.log), d.log)
+        with d.connect('line udp') as s, d.client() as c:
+            s.send(b'pump value=1 1\n')
+            until(lambda: c.status()['points']['in'] == 1, 'the point')
+
+    def test_each_loop_has_a_socket(self):
+        first = self.socket(socket.SOCK_DGRAM, again=True)
+        second = self.socket(socket.SOCK_DGRAM, first.getsockname(), again=True)
+        tcp = self.socket(socket.SOCK_STREAM)
+        listeners = listener('points', 'binary', 'tcp', self.where(tcp)) + listener('lines', 'line', 'udp', self.where(first))
+        d = self.daemon(ANY, keys='threads = 2\nloops = 2\n', listeners=listeners,
+                        passed=[('lines', first), ('lines', second), ('points', tcp)])
+        senders = [d.connect('line udp') for _ in range(40)]
+        for i, s in enumerate(senders):
+            s.send(f's{i} value=1 1\n'.encode())
+            s.close()
+        until(lambda: d.status()['points']['in'] == 40, 'all points')
+        self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
+
+    def test_beyond_loopback_is_refused(self):
+        s = self.socket(socket.SOCK_STREAM, '0.0.0.0')
+        with self.assertRaises(AssertionError) as failed:
+            self.daemon(ANY, listeners=listener('points', 'binary', 'tcp', '127.0.0.1:1'), passed=[('points', s)])
+        self.assertIn('beyond loopback', str(failed.exception))
+
+    def test_restart_under_load(self):
+        """Datagrams and connections that come while there is no daemon wait for the next one."""
+        points, lines = self.socket(socket.SOCK_STREAM), self.socket(socket.SOCK_DGRAM)
+        listeners = listener('points', 'binary', 'tcp', self.where(points)) + listener('lines', 'line', 'udp', self.where(lines))
+        how = {'listeners': listeners, 'passed': [('points', points), ('lines', lines)]}
+        stop, sent, welcomed, told, faults = threading.Event(), [0], [0], [0], []
+
+        def datagrams():
+            with socket.socket(type=socket.SOCK_DGRAM) as s:
+                s.connect(lines.getsockname())
+                while not stop.is_set():
+                    s.send(f's value=1 {START + sent[0] * SECOND}\n'.encode())
+                    sent[0] += 1
+                    time.sleep(0.01)
+
+        def connections():
+            while not stop.is_set():
+                try:
+                    with harness.Client(points.getsockname()[1]):
+                        welcomed[0] += 1
+                except harness.Closed as closed:
+                    told[0] += closed.error is not None and closed.error[0] == 13  # it was there when the daemon ended
+                    if not closed.error or closed.error[0] != 13:
+                        faults.append(closed)
+                except (OSError, AssertionError) as fault:
+                    faults.append(fault)
+                time.sleep(0.01)
+
+        first = self.daemon(ANY, **how)
+        threads = [threading.Thread(target=t) for t in (datagrams, connections, connections)]
+        for t in threads:
+            t.start()
+        taken = 0
+        d = first
+        for _ in range(3):
+            time.sleep(0.4)
+            self.assertEqual(d.stop(), 0)
+            found = [re.search(r'ended: (\d+) points in, \d+ scored, 0 given up', line) for line in d.log]
+            taken += sum(int(f[1]) for f in found if f)
+            d = self.daemon(ANY, **how)
+        time.sleep(0.4)
+        stop.set()
+        for t in threads:
+            t.join()
+        self.assertEqual(faults, [])
+        self.assertGreater(welcomed[0], 20)
+        until(lambda: taken + d.status()['points']['in'] == sent[0], f'all {sent[0]} datagrams, {taken} before the last restart')
+        print(f'{sent[0]} datagrams, {welcomed[0]} connections, {told[0]} told that the daemon ends')
+
+    def test_feeders_are_told(self):
+        d = self.daemon(ANY)
+        with d.client() as c:
+            handles = c.register('s')
+            c.send(harness.points(handles, [START], [1.0]))
+            c.ping()
+            self.assertEqual(d.stop(), 0)
+            with self.assertRaises(harness.Closed) as closed:
+                while True:
+                    c.keep(*c.receive()[::2])
+        self.assertEqual(closed.exception.error[0], 13)
+
+    def test_reloading_is_told(self):
+        notified = Notified(self)
+        d = self.daemon(ANY, environment=notified.environment)
+        notified.ready(self)
+        for detectors in (ANY.replace('window = 8', 'window = 9'), '[detector'):
+            d.configure(detectors)
+            with d.client() as c:
+                c.reload()
+            told = notified.expect('RELOADING=1')
+            self.assertRegex(told[-1], r'\nMONOTONIC_USEC=\d+$')
+            notified.expect('READY=1')
+        d.stop()
+        notified.expect('STOPPING=1')
+
+    def test_a_loop_that_hangs(self):
+        """The watchdog is fed as long as every loop runs, not only the one that feeds it."""
+        notified = Notified(self, watchdog=1500000)
+        program = os.environ.get('FAULTY_DAEMON')
+        if not program:
+            self.skipTest('the faulty daemon is not built')
+        d = harness.Daemon(ANY, program=program, backend='cuda', keys='drain = 1s\nloops = 2\n',
+                           environment={**notified.environment, 'HANKELD_FAULT': 'block-add'})
+        self.addCleanup(d.clean)
+        notified.ready(self)
+        notified.expect('WATCHDOG=1')
+        clients = [d.client() for _ in range(2)]  # one on each loop
+        clients[1].send(harness.frame(harness.REGISTER, b'\1\0\0\0' + harness.text('s')))
+        until(lambda: any(re.search(r'error: the thread of loop 1 has not run for [12]\.\d s', line) for line in d.log), 'the log')
+        self.socket_quiet(notified, 2)
+        for c in clients:
+            c.close()
+        d.process.kill()
+
+    def socket_quiet(self, notified, seconds):
+        """No WATCHDOG=1 comes any more."""
+        end = time.monotonic() + harness.WAIT
+        while True:
+            notified.socket.settimeout(seconds)
+            self.assertLess(time.monotonic(), end, 'the watchdog is fed on and on')
+            try:
+                if notified.socket.recv(4096) != b'WATCHDOG=1':
+                    end += 1
+            except TimeoutError:
+                return
+
+    def test_limits(self):
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))  # noqa: E731
+        d = self.daemon(ANY, keys='threads = 2\nloops = 1\nmax_connections = 300\n', limits=few)
+        with open(f'/proc/{d.process.pid}/limits') as f:
+            soft = int(re.search(r'Max open files +(\d+)', f.read())[1])
+        self.assertTrue(300 < soft < 400, soft)
+        self.assertFalse(any('warning' in line for line in d.log), d.log)
+        d = self.daemon(ANY, keys='threads = 2\nmemory = 900 TiB\n')
+        self.assertTrue(any('warning: the configuration allows about 9216' in line for line in d.log), d.log)
+
+
+if __name__ == '__main__':
+    harness.main()
