@@ -155,7 +155,8 @@ static void begin(struct hk_server *s)
     return;
   }
   if (!read_credentials(s)) {
-    discard(r, r->next);
+    hk_config_free(r->next); /* its listeners are its own still */
+    free(r->next);
     r->next = NULL;
     refuse(s);
     return;
