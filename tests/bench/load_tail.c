@@ -30,6 +30,8 @@
 #define PART 512        /* ns; points of one sensor are twice that apart */
 #define SLICE 100000000 /* ns */
 #define SLICES 600
+#define LONG_FRAME 1024 /* results */
+#define SAMPLED 16
 
 struct sensor {
   uint32_t last;  /* time of its last result past the mark, in parts of PART ns, + 1 */
@@ -42,8 +44,8 @@ struct subscriber {
 };
 
 struct tail {
-  struct sensor *sensors; /* by slot */
-  uint32_t *number;       /* of the sensor, + 1; by slot */
+  struct sensor *sensors;   /* by slot */
+  uint32_t *number;         /* of the sensor, + 1; by slot */
   int64_t *time;            /* of one frame's results */
   int64_t mark, skip, from; /* ns; from: when latencies begin to count; 0 = not yet known */
   uint64_t results, states[STATES], scored, events[6], gap_results, gap_events, disorder;
@@ -54,10 +56,9 @@ struct tail {
   struct hk_histogram latency;
 };
 
-static void take_time(struct tail *t, int64_t time, uint32_t n, int64_t now)
+/* n results past the mark have come; `time` is that of the first of them. */
+static void take_marked(struct tail *t, int64_t time, uint32_t n, int64_t now)
 {
-  if (time < t->mark)
-    return;
   if (t->marked == 0) {
     t->first = now;
     t->from = time + t->skip;
@@ -66,7 +67,11 @@ static void take_time(struct tail *t, int64_t time, uint32_t n, int64_t now)
   t->last = now;
   const uint64_t slice = (uint64_t)(now - t->first) / SLICE;
   t->slices[slice < SLICES ? slice : SLICES - 1] += n;
-  if (time >= t->from)
+}
+
+static void take_latency(struct tail *t, int64_t time, uint32_t n, int64_t now)
+{
+  if (t->marked > 0 && time >= t->from)
     hk_histogram_add(&t->latency, now - time, n);
 }
 
@@ -93,24 +98,33 @@ static void take_one_time(struct tail *t, const struct hk_scores *s, int64_t now
   const uint8_t *handles = s->handles;
   const uint32_t stamp = stamp_of(t, s->base);
   uint64_t disorder = 0;
-  take_time(t, s->base, s->n, now);
+  if (s->base >= t->mark)
+    take_marked(t, s->base, s->n, now);
+  take_latency(t, s->base, s->n, now);
   for (uint32_t i = 0; check && i < s->n; i++)
     disorder += count_result(t, handles + 4 * (size_t)i, stamp);
   t->disorder += disorder;
 }
 
+/* In a long frame the latency of one of SAMPLED results is looked at, and counts for all of them. */
 static void take_times(struct tail *t, const struct hk_scores *s, int64_t now, bool check)
 {
   const uint8_t *handles = s->handles;
+  const uint32_t step = s->n >= LONG_FRAME ? SAMPLED : 1;
+  uint32_t marked = 0, first = 0;
+  uint64_t disorder = 0;
   hk_scores_times(s, t->time);
-  for (uint32_t i = 0, run; i < s->n; i += run) {
-    const int64_t time = t->time[i];
-    for (run = 1; i + run < s->n && t->time[i + run] == time; run++)
-      ;
-    take_time(t, time, run, now);
-    for (uint32_t k = 0; check && k < run; k++)
-      t->disorder += count_result(t, handles + 4 * ((size_t)i + k), stamp_of(t, time));
-  }
+  for (uint32_t i = 0; i < s->n; i++)
+    marked += t->time[i] >= t->mark;
+  while (marked > 0 && t->time[first] < t->mark)
+    first++;
+  if (marked > 0)
+    take_marked(t, t->time[first], marked, now);
+  for (uint32_t i = 0; marked > 0 && i < s->n; i += step)
+    take_latency(t, t->time[i], s->n - i < step ? s->n - i : step, now);
+  for (uint32_t i = 0; check && i < s->n; i++)
+    disorder += count_result(t, handles + 4 * (size_t)i, stamp_of(t, t->time[i]));
+  t->disorder += disorder;
 }
 
 static void take_scores(struct tail *t, const struct hk_frame *f, int64_t now, bool check)
