@@ -17,7 +17,7 @@
 
 #define SENSORS 100
 #define SANITIZE_SENSORS 66
-#define SANITIZE_EVERY 3 /* detectors: each third */
+#define SANITIZE_EVERY 4 /* detectors: each fourth */
 #define SCORES 6
 
 static const struct backend_kind *kind;
@@ -103,7 +103,9 @@ static void check_same(const struct crowd *c, const struct results *got, uint32_
 
 static void groups_do_not_show(const struct crowd *c)
 {
-  for (size_t i = 0; i < sizeof groups / sizeof *groups; i += sanitize ? 5 : 1) {
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    if (sanitize && groups[i] != 33)
+      continue;
     struct points p = points_mix(c->series, groups[i], 11);
     struct results got = run(c, &p, 100000, 0);
     check_same(c, &got, groups[i], 0, "a group");

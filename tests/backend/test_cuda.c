@@ -267,7 +267,7 @@ static struct hk_backend *go_on(const struct backend_kind *kind, const struct hk
   }
   if (before)
     before->ops->close(before);
-  feed(b, p, from, to, 1000, 0, out);
+  feed(b, p, from, to, sanitize ? 5000 : 1000, 0, out);
   return b;
 }
 
@@ -443,8 +443,8 @@ static void a_poisoned_window_harms_one_sensor(void **state)
     sensor_add(other, i, i % 3, i);
     assert_int_equal(other->ops->import_(other, i, bytes, (size_t)size), 0);
   }
-  feed(b, &p, middle, p.n, 1000, 0, &well);
-  feed(other, &p, middle, p.n, 1000, 0, &ill);
+  feed(b, &p, middle, p.n, sanitize ? 5000 : 1000, 0, &well);
+  feed(other, &p, middle, p.n, sanitize ? 5000 : 1000, 0, &ill);
   uint32_t harmed = 0, scores = 0;
   for (uint32_t i = middle; i < p.n; i++) {
     const bool same = well.state[i] == ill.state[i] && memcmp(&well.score[i], &ill.score[i], sizeof(float)) == 0;
