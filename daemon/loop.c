@@ -1,6 +1,7 @@
 /* The turns of a loop, its life, and the orders it gets. */
 #include "daemon/loop.h"
 
+#include "daemon/reserve.h"
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
 #include "daemon/thread.h"
@@ -364,6 +365,9 @@ static int open_handles(struct hk_loop *l)
   if (status != 0)
     return status;
   l->open = true;
+  status = hk_reserve_descriptors(&l->uv, hk_server_descriptors(l->server));
+  if (status != 0)
+    return status;
   uv_prepare_init(&l->uv, &l->prepare);
   uv_check_init(&l->uv, &l->check);
   uv_idle_init(&l->uv, &l->idle);

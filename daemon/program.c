@@ -1,6 +1,7 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/program.h"
 
+#include "daemon/reserve.h"
 #include "daemon/server.h"
 
 #include <getopt.h>
@@ -124,6 +125,8 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
     return USAGE;
   }
   struct hk_config config;
+  if (hk_reserve_memory() != 0)
+    return FAILED;
   if (hk_config_load(&config, path, print_fault, NULL) != 0)
     return FAILED;
   signal(SIGPIPE, SIG_IGN);

@@ -23,6 +23,16 @@ uint32_t hk_server_frame_points(const struct hk_server *s)
   return s->frame_points;
 }
 
+static uint32_t spare_descriptors(const struct hk_server *s)
+{
+  return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->n_loops;
+}
+
+uint32_t hk_server_descriptors(const struct hk_server *s)
+{
+  return s->max_connections + spare_descriptors(s);
+}
+
 uint32_t hk_server_points(const struct hk_server *s)
 {
   const uint32_t share = s->config->backlog / s->n_loops, least = 2 * hk_server_frame_points(s);
@@ -319,7 +329,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   s->n_loops = choose_loops(config);
   s->reserve = hk_listener_reserve();
   hk_log_init(&s->log, (enum hk_level)config->log_level);
-  s->max_connections = hk_rlimit_connections(config, SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->n_loops, &s->log);
+  s->max_connections = hk_rlimit_connections(config, spare_descriptors(s), &s->log);
   s->shards = (struct hk_shards){ .config = config,
                                   .kinds = kinds,
                                   .log = &s->log,

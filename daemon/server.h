@@ -85,6 +85,8 @@ void hk_server_end_now(struct hk_server *server);
 
 /* Points that a frame may hold: the room that a connection waits for. */
 uint32_t hk_server_frame_points(const struct hk_server *server);
+/* Descriptors that all connections and loops take, and some to spare. */
+uint32_t hk_server_descriptors(const struct hk_server *server);
 /* Points that one loop has room for. */
 uint32_t hk_server_points(const struct hk_server *server);
 /* Reads what has come over UDP from binary feeds, on whatever loop. True when nothing is left that came before `until` (ns,

@@ -7,10 +7,15 @@
 #include <string.h>
 #include <time.h>
 
+/* What stands before the next member; the buffer is empty when there was no memory for it. */
+static const char *comma(const struct hk_buffer *out)
+{
+  return out->size == 0 || out->data[out->size - 1] == '{' ? "" : ",";
+}
+
 static void field(struct hk_buffer *out, const char *name, uint64_t value)
 {
-  const char last = out->size > 0 ? out->data[out->size - 1] : '{';
-  hk_buffer_print(out, "%s\"%s\":%" PRIu64, last == '{' ? "" : ",", name, value);
+  hk_buffer_print(out, "%s\"%s\":%" PRIu64, comma(out), name, value);
 }
 
 static void begin(struct hk_buffer *out, const char *name)
@@ -46,7 +51,7 @@ static void points(struct hk_buffer *out, const struct hk_counters *c)
 
 static void text(struct hk_buffer *out, const char *name, const char *value)
 {
-  hk_buffer_print(out, "%s\"%s\":", out->data[out->size - 1] == '{' ? "" : ",", name);
+  hk_buffer_print(out, "%s\"%s\":", comma(out), name);
   hk_json_string(out, value, strlen(value));
 }
 

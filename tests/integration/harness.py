@@ -35,7 +35,7 @@ START = 1_600_000_000 * SECOND
 STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
-WAIT = 90 if SANITIZED else 30  # seconds that anything may take before a test fails
+WAIT = int(os.environ.get('HANKEL_WAIT', 90 if SANITIZED else 30))  # seconds that anything may take before a test fails
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
@@ -260,6 +260,14 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
+class NotReady(AssertionError):
+    """The daemon ended, or said nothing, before it was ready. `code`: its exit code; None when it hung. `log`: what it said."""
+
+    def __init__(self, code, log):
+        super().__init__(f'the daemon did not get ready (exit code {code}):\n' + '\n'.join(log))
+        self.code, self.log = code, log
+
+
 class Daemon:
     """build/hankeld with a configuration. `port` is by 'binary tcp', 'line udp', ...; `log` the lines of standard error."""
 
@@ -278,10 +286,15 @@ class Daemon:
                                         errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        if not self.ready.wait(WAIT) or self.process.poll() is not None:
+        self.ready.wait(WAIT)
+        if 'ready' not in self.log:
+            try:
+                code = self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                code = None
             self.process.kill()
             self.clean()
-            raise AssertionError('the daemon did not get ready:\n' + '\n'.join(self.log))
+            raise NotReady(code, self.log)
 
     def configure(self, detectors, keys='threads = 2\n'):
         """Writes the configuration's file, which the daemon reads when it starts and when it is told to."""

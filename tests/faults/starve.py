@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Starves the daemon: one allocation after the other fails, counted from its start, over a life with connections of all kinds,
+registrations, subscriptions, points, lines, datagrams, status and the end. Whichever it is, the daemon either does not start and says
+why (exit code 1), or refuses what it has no memory for and goes on: afterwards all is served as ever, the books balance, and it ends
+with 0. A sanitizer's build shows leaks too.
+
+    tests/faults/starve.py [--first N] [--last N] [--step N] [--more M] [--jobs J] [--keys 'TEXT']
+
+Fault matrix row 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
+import argparse
+import concurrent.futures
+import contextlib
+import os
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
+import harness  # noqa: E402
+from harness import ALERTS, REGISTER, SCORED, SECOND, START, UNSCORED, VALUES, frame, points, text  # noqa: E402
+
+PROGRAM = os.environ.get('STARVED_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'starved-daemon'))
+DETECTORS = '[detector few]\nmatch = few*\nwindow = 8\ninterval = 1s\nalert = 0.5\n[detector rest]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
+KEYS = 'threads = 1\nloops = 2\nmax_sensors = 300\nbacklog = 32770\nmax_frame = 128KiB\nlog_level = info\n'
+FAILURES = (harness.Closed, OSError, AssertionError, KeyError, struct.error)
+
+
+class Life:
+    """What clients do. Each round uses names and times of its own."""
+
+    def __init__(self, daemon):
+        self.d, self.round = daemon, 0
+
+    def binary(self):
+        with self.d.client() as watcher, self.d.client() as c:
+            watcher.socket.settimeout(5)
+            c.socket.settimeout(5)
+            mark = f'few {self.round}'
+            watcher.subscribe(SCORED | UNSCORED | ALERTS | VALUES, f'{mark}*')
+            handles = c.register(*(f'{mark} {i}' for i in range(20)))
+            assert None not in handles, 'a sensor was refused'
+            for tick in range(30):
+                c.send(points(handles, [START + tick * SECOND] * 20, [float((tick * 7 + h) % 5) for h in range(20)]))
+            c.send(frame(REGISTER, struct.pack('<I', 1) + text('x' * 300))[:200])  # half a frame, kept for later
+            watcher.wait_results(600, 5)
+            c.close()
+            watcher.subscribe(SCORED, '*', 0.9)
+            watcher.subscribe(SCORED, '', 0.0)
+            status = watcher.status()
+            assert 'points' in status
+            watcher.bye()
+
+    def many_names(self):
+        with self.d.client() as c:
+            c.socket.settimeout(5)
+            got = c.register(*(f'{"n" * 200} {self.round} {i}' for i in range(20)))
+            assert None not in got, 'a sensor was refused'
+
+    def lines(self):
+        with self.d.client() as watcher, self.d.connect('line tcp') as s, self.d.connect('line udp') as udp:
+            watcher.socket.settimeout(5)
+            watcher.subscribe(SCORED | UNSCORED, f'line{self.round}*')
+            s.sendall(b''.join(b'line%d,host=%d value=%d %d\n' % (self.round, i % 3, i, START + i * SECOND) for i in range(30)))
+            s.sendall(b'line%d value=1' % self.round)
+            s.sendall(b' %d\nnot a line\n' % START)
+            udp.send(b'line%d,udp=1 value=1 %d\n' % (self.round, START))
+            watcher.wait_results(32, 5)
+
+    def text(self):
+        with self.d.connect('text tcp') as s:
+            s.settimeout(5)
+            s.sendall(b'results few*\nevents *\nnonsense\n')
+            got = b''
+            while b'"error"' not in got:
+                more = s.recv(65536)
+                if not more:
+                    raise harness.Closed(None)
+                got += more
+
+    def datagrams(self):
+        with self.d.client() as c, self.d.connect('binary udp') as udp:
+            c.socket.settimeout(5)
+            handle = c.register(f'udp {self.round}')[0]
+            assert handle is not None, 'a sensor was refused'
+            udp.send(points([handle], [START], [1.0], c.feed, 1, 0))
+            c.bye(1, 1)
+
+    def all(self, strict):
+        """Lives a round; a strict one raises at what fails."""
+        self.round += 1
+        for step in (self.binary, self.many_names, self.lines, self.text, self.datagrams):
+            with contextlib.nullcontext() if strict else contextlib.suppress(*FAILURES):
+                step()
+
+
+def rest(daemon):
+    """The points of the status once nothing is pending; None before, and where there is no memory to tell."""
+    with contextlib.suppress(*FAILURES), daemon.client() as c:
+        c.socket.settimeout(2)
+        p = c.status()['points']
+        return p if p['pending'] == 0 else None
+    return None
+
+
+def attempt(n, more, keys):
+    """One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None."""
+    try:
+        daemon = harness.Daemon(DETECTORS, keys=keys, program=PROGRAM, environment={'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
+    except harness.NotReady as end:
+        said = [line for line in end.log if not line.startswith(('starved', 'listening', 'allocations'))]
+        # The last line but those of the test says why.
+        return (None if end.code == 1 and said and 'Sanitizer' not in str(end) else f'{end}'), None
+    fault = None
+    life = Life(daemon)
+    try:
+        life.all(strict=n == 0)
+        starved = any(line.startswith('starved') for line in daemon.log)
+        if starved or n == 0:
+            end = time.monotonic() + 5
+            while True:  # what was refused may take a moment to be let go
+                try:
+                    life.all(strict=True)
+                    break
+                except FAILURES:
+                    if time.monotonic() > end or daemon.process.poll() is not None or n == 0:
+                        raise
+        p = harness.until(lambda: rest(daemon), 'the end of the work', 10)
+        if p['in'] != sum(v for k, v in p.items() if k != 'in'):
+            fault = f'books: {p}'
+    except FAILURES as trouble:
+        fault = f'not served: {type(trouble).__name__}: {trouble}'
+    code = None
+    with contextlib.suppress(Exception):
+        code = daemon.stop()
+    if code != 0:
+        fault = f'{fault or ""}; it ended with {code}'
+    with contextlib.suppress(Exception):
+        daemon.clean()
+    if fault:
+        fault += '\n' + '\n'.join(daemon.log[-40:])
+    count = next((int(line.split()[1]) for line in daemon.log if line.startswith('allocations')), None)
+    return fault, count
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--first', type=int, default=1)
+    parser.add_argument('--last', type=int)
+    parser.add_argument('--step', type=int, default=1)
+    parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
+    parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--keys', default=KEYS)
+    arguments = parser.parse_args()
+    fault, count = attempt(0, 0, arguments.keys)
+    if fault:
+        print('with all the memory it wants:', fault)
+        return 1
+    last = arguments.last or count
+    print(f'{count} allocations in a life; {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
+    bad, tried = 0, range(arguments.first, last + 1, arguments.step)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for n, (fault, _) in zip(tried, pool.map(lambda n: attempt(n, arguments.more, arguments.keys), tried)):
+            if fault:
+                bad += 1
+                print(f'allocation {n}: {fault}', flush=True)
+    print(f'{len(tried)} lives, {bad} went wrong')
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
