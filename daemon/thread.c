@@ -14,7 +14,7 @@ void hk_thread_name(const char *what, uint32_t number)
 bool hk_thread_join(pthread_t thread, unsigned seconds)
 {
   struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += seconds;
-  return pthread_timedjoin_np(thread, NULL, &until) == 0;
+  return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 }

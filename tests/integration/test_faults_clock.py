@@ -1,0 +1,62 @@
+"""The wall clock is set while the daemon runs: no deadline goes by it. Fault matrix row 24."""
+import contextlib
+import os
+import struct
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import NOTICES, SCORED, SECOND, START, UNSCORED, points
+
+PROGRAM = os.environ.get('STEPPING_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'stepping-daemon'))
+DAY = 86400 * SECOND
+
+
+class Clock(harness.Case):
+    def setUp(self):
+        self.file = tempfile.NamedTemporaryFile()
+        self.addCleanup(self.file.close)
+        self.set_ahead(0)
+        self.d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\nsilent = 60s\n', program=PROGRAM,
+                             keys='threads = 1\nhandshake = 60s\nidle = 60s\nstuck = 60s\nevict = 60s\nmax_ahead = 1h\n',
+                             environment={'HANKELD_CLOCK': self.file.name})
+
+    def set_ahead(self, ns):
+        self.file.seek(0)
+        self.file.write(struct.pack('<q', ns))
+        self.file.flush()
+
+    def test_fault_24_steps_of_the_clock(self):
+        with self.d.client() as watcher, self.d.client() as c, self.d.client(hello=False) as young, self.d.connect('line tcp') as line:
+            watcher.subscribe(SCORED | UNSCORED | NOTICES)
+            handle, sent = c.register('s')[0], 0
+            for ahead in (0, DAY, 0, -DAY, 400 * DAY, 0):
+                self.set_ahead(ahead)
+                c.send(points([handle], [START + sent * SECOND], [1.0]))
+                sent += 1
+                watcher.wait_results(sent)
+                time.sleep(1.2)  # so that what is looked at every second is
+                c.ping()
+            young.request(harness.HELLO, harness.text('late'), harness.WELCOME)
+            line.sendall(b'line value=1\n')
+            watcher.wait_results(sent + 1)
+            status = c.status()
+            self.assertEqual(status['connections']['timed_out'] + status['connections']['cut_off'], 0, status['connections'])
+            self.assertEqual((status['sensors']['count'], self.balanced(status)['scored'] + status['points']['unscored']), (2, sent + 1))
+            self.assertEqual(watcher.events, [])
+            self.assertEqual([r[1] for r in watcher.results[:sent]], [START + i * SECOND for i in range(sent)])
+            for leg in status['latency'].values():
+                self.assertLess(leg['p999_us'], harness.WAIT * 1e6)
+
+    def test_fault_24_the_end_does_not_wait_for_the_clock(self):
+        self.set_ahead(-DAY)
+        begin = time.monotonic()
+        with contextlib.closing(self.d.client()) as c:
+            c.ping()
+        self.assertEqual(self.d.stop(), 0)
+        self.assertLess(time.monotonic() - begin, 10)
+
+
+if __name__ == '__main__':
+    unittest.main()
