@@ -19,15 +19,15 @@ int64_t hk_client_now(void)
 }
 
 /* Splits HOST:PORT, [V6]:PORT or PORT and looks it up. 0, -EINVAL (no address, and will never be one) or -EHOSTUNREACH; *why. */
-static int look_up(const char *text, int socktype, struct addrinfo **out, const char **why)
+static int look_up(const char *text, int socktype, char host[256], struct addrinfo **out, const char **why)
 {
-  char host[256] = "127.0.0.1";
+  snprintf(host, 256, "127.0.0.1");
   const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
   if (colon) {
     const bool bracket = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
     const char *begin = text + bracket;
     const size_t length = (size_t)(colon - begin) - bracket;
-    if (length == 0 || length >= sizeof host || (text[0] == '[' && !bracket)) {
+    if (length == 0 || length >= 256 || (text[0] == '[' && !bracket)) {
       *why = "no address of the form HOST:PORT";
       return -EINVAL;
     }
@@ -50,6 +50,10 @@ static int look_up(const char *text, int socktype, struct addrinfo **out, const 
 /* Gives back what belongs to a connection: sockets, addresses, what was read. */
 static void release(struct hankel *h)
 {
+  if (h->tls)
+    hk_client_tls_end(h->tls);
+  hk_client_tls_free(h->tls);
+  h->tls = NULL;
   if (h->fd >= 0)
     close(h->fd);
   if (h->udp >= 0)
@@ -79,7 +83,8 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
     h->sensors[i].phase = HK_SENSOR_NEW;
   h->subscribe_wanted = h->what != 0;
   hk_client_forget_names(h);
-  if (h->options.once || h->farewell || fault == -EINVAL) {
+  const bool refused = fault == -EPERM || (fault == -EACCES && !h->greeted_once);
+  if (h->options.once || h->farewell || fault == -EINVAL || refused) {
     h->phase = HK_CLIENT_OVER;
     h->fault = fault;
   } else {
@@ -93,16 +98,59 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
     h->options.callbacks.disconnected(h->options.arg, in_doubt, why);
 }
 
-/* Connected: says HELLO. */
+ssize_t hk_client_recv(struct hankel *h, void *data, size_t size)
+{
+  return h->tls ? hk_client_tls_read(h->tls, data, size) : recv(h->fd, data, size, 0);
+}
+
+ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
+{
+  return h->tls ? hk_client_tls_write(h->tls, data, size) : send(h->fd, data, size, MSG_NOSIGNAL);
+}
+
+/* Says HELLO. */
 static void greet(struct hankel *h)
 {
-  const int on = 1;
-  (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  char token[HK_CLIENT_TOKEN], error[300];
+  const int status = hk_client_token(&h->options.security, token, error, sizeof error);
+  if (status < 0) {
+    hk_client_disconnect(h, status, error);
+    return;
+  }
   h->phase = HK_CLIENT_GREETING;
   h->last_read = h->last_sent = h->last_ping = hk_client_now();
-  const struct hk_hello hello = { hk_string(h->options.client), hk_string(""), 0 };
+  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), 0 };
   (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
   h->fresh = true;
+}
+
+/* Goes on with the handshake. */
+static void shake(struct hankel *h)
+{
+  const int status = hk_client_tls_shake(h->tls);
+  if (status > 0)
+    greet(h);
+  else if (status < 0)
+    hk_client_disconnect(h, status, *hk_client_tls_fault(h->tls) ? hk_client_tls_fault(h->tls) : strerror(-status));
+}
+
+/* Connected: shakes hands, if that is to be, and says HELLO. */
+static void begin_talk(struct hankel *h)
+{
+  const int on = 1;
+  char error[300];
+  (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  if (!h->options.security.tls) {
+    greet(h);
+    return;
+  }
+  const int status = hk_client_tls_new(&h->tls, &h->options.security, h->host, h->fd, error, sizeof error);
+  if (status < 0) {
+    hk_client_disconnect(h, status, error);
+    return;
+  }
+  h->phase = HK_CLIENT_SHAKING;
+  shake(h);
 }
 
 /* Tries the addresses from h->address on, until one says yes or later. */
@@ -115,7 +163,7 @@ static void try_addresses(struct hankel *h, int fault)
       continue;
     }
     if (connect(h->fd, h->address->ai_addr, h->address->ai_addrlen) == 0) {
-      greet(h);
+      begin_talk(h);
       return;
     }
     if (errno == EINPROGRESS) {
@@ -133,10 +181,11 @@ static void begin(struct hankel *h)
 {
   h->deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
   const char *why = "";
-  int status = look_up(h->options.address, SOCK_STREAM, &h->addresses, &why);
+  char udp_host[256];
+  int status = look_up(h->options.address, SOCK_STREAM, h->host, &h->addresses, &why);
   struct addrinfo *udp = NULL;
   if (status == 0 && h->options.udp)
-    status = look_up(h->options.udp, SOCK_DGRAM, &udp, &why);
+    status = look_up(h->options.udp, SOCK_DGRAM, udp_host, &udp, &why);
   if (udp) {
     h->udp = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (h->udp < 0 || connect(h->udp, udp->ai_addr, udp->ai_addrlen) < 0) {
@@ -161,7 +210,7 @@ static void connected(struct hankel *h)
   if (getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &fault, &size) < 0)
     fault = errno;
   if (fault == 0) {
-    greet(h);
+    begin_talk(h);
     return;
   }
   close(h->fd);
@@ -195,7 +244,8 @@ static void tick(struct hankel *h)
   const int64_t now = hk_client_now();
   if (h->phase == HK_CLIENT_CLOSED && now >= h->retry_at)
     begin(h);
-  if ((h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_GREETING) && now >= h->deadline)
+  const bool beginning = h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_SHAKING || h->phase == HK_CLIENT_GREETING;
+  if (beginning && now >= h->deadline)
     hk_client_disconnect(h, -ETIMEDOUT, "the daemon does not answer");
   if (h->phase == HK_CLIENT_READY && now >= next_tick(h))
     tick_ready(h);
@@ -210,11 +260,12 @@ int hankel_timeout(const hankel *h)
     until = h->retry_at;
     break;
   case HK_CLIENT_CONNECTING:
+  case HK_CLIENT_SHAKING:
   case HK_CLIENT_GREETING:
     until = h->deadline;
     break;
   case HK_CLIENT_READY:
-    until = h->fresh ? now : h->datagram_size > 0 ? now + 1 : next_tick(h);
+    until = h->fresh || (h->tls && hk_client_tls_pending(h->tls)) ? now : h->datagram_size > 0 ? now + 1 : next_tick(h);
     break;
   default:
     until = INT64_MAX;
@@ -231,7 +282,8 @@ short hankel_events(const hankel *h)
 {
   if (h->fd < 0)
     return 0;
-  return h->phase == HK_CLIENT_CONNECTING ? POLLOUT : (short)(POLLIN | (h->out.size > h->out_start ? POLLOUT : 0));
+  const bool room = h->out.size > h->out_start || (h->tls && hk_client_tls_wants_room(h->tls));
+  return h->phase == HK_CLIENT_CONNECTING ? POLLOUT : (short)(POLLIN | (room ? POLLOUT : 0));
 }
 
 int hankel_step(hankel *h, int timeout)
@@ -242,12 +294,13 @@ int hankel_step(hankel *h, int timeout)
   if (own >= 0 && (timeout < 0 || own < timeout))
     timeout = own;
   struct pollfd p = { .fd = h->fd, .events = hankel_events(h) };
-  if (h->phase != HK_CLIENT_OVER && poll(&p, 1, timeout) > 0) {
-    if (h->phase == HK_CLIENT_CONNECTING)
-      connected(h);
-    else if (p.revents & (POLLIN | POLLHUP | POLLERR))
-      hk_client_read(h);
-  }
+  const int ready = h->phase != HK_CLIENT_OVER ? poll(&p, 1, timeout) : 0;
+  if (ready > 0 && h->phase == HK_CLIENT_CONNECTING)
+    connected(h);
+  else if (ready > 0 && h->phase == HK_CLIENT_SHAKING)
+    shake(h);
+  else if ((ready > 0 && p.revents & (POLLIN | POLLHUP | POLLERR)) || (h->tls && hk_client_tls_pending(h->tls)))
+    hk_client_read(h);
   hk_client_pump(h);
   return h->phase == HK_CLIENT_OVER ? h->fault : 0;
 }
@@ -361,6 +414,19 @@ int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what
   return 0;
 }
 
+/* False: no memory. */
+static bool copy_security(struct hankel_security *to, const struct hankel_security *from)
+{
+  const char *const *const strings[] = { &from->ca, &from->certificate, &from->key, &from->token, &from->token_file };
+  const char **const copies[] = { &to->ca, &to->certificate, &to->key, &to->token, &to->token_file };
+  bool all = true;
+  for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+    *copies[i] = *strings[i] ? strdup(*strings[i]) : NULL;
+    all &= !*strings[i] || *copies[i];
+  }
+  return all;
+}
+
 hankel *hankel_open(const struct hankel_options *options)
 {
   hankel *h = calloc(1, sizeof *h);
@@ -372,6 +438,7 @@ hankel *hankel_open(const struct hankel_options *options)
   h->options.address = strdup(options->address);
   h->options.udp = options->udp ? strdup(options->udp) : NULL;
   h->options.client = strndup(options->client ? options->client : "libhankel", HK_CLIENT_MAX);
+  const bool secure = copy_security(&h->options.security, &options->security);
   h->fd = h->udp = -1;
   h->pause = HK_CLIENT_PAUSE_MS;
   h->max_frame = HK_FRAME_MAX_LEAST;
@@ -384,8 +451,9 @@ hankel *hankel_open(const struct hankel_options *options)
   h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
   h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
   h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
-  if (!h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data || !h->point_sensor ||
-      !h->point_time || !h->point_value || !h->frame_handle || !h->frame_time || !h->frame_value || !h->frame_value32) {
+  if (!secure || !h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data ||
+      !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle || !h->frame_time || !h->frame_value ||
+      !h->frame_value32) {
     hankel_close(h);
     return NULL;
   }
@@ -404,6 +472,11 @@ void hankel_close(hankel *h)
   void *const owned[] = { (void *)h->options.address,
                           (void *)h->options.udp,
                           (void *)h->options.client,
+                          (void *)h->options.security.ca,
+                          (void *)h->options.security.certificate,
+                          (void *)h->options.security.key,
+                          (void *)h->options.security.token,
+                          (void *)h->options.security.token_file,
                           h->out.data,
                           h->point_sensor,
                           h->point_time,

@@ -3,6 +3,7 @@
 #ifndef HK_CLIENT_H
 #define HK_CLIENT_H
 
+#include "proto/client_tls.h"
 #include "proto/message.h"
 
 #include <netdb.h>
@@ -21,6 +22,7 @@
 enum hk_client_phase {
   HK_CLIENT_CLOSED,     /* waits for retry_at */
   HK_CLIENT_CONNECTING, /* connect() is under way */
+  HK_CLIENT_SHAKING,    /* the handshake of TLS is under way */
   HK_CLIENT_GREETING,   /* HELLO is sent */
   HK_CLIENT_READY,
   HK_CLIENT_OVER, /* for good */
@@ -47,6 +49,8 @@ struct hankel {
 
   enum hk_client_phase phase;
   int fd;
+  struct hk_client_tls *tls;               /* NULL: plain, or not connected */
+  char host[256];                          /* of the TCP listener */
   struct addrinfo *addresses, *address;    /* of the TCP listener: all, the one being tried */
   int64_t deadline;                        /* ms: of CONNECTING and GREETING */
   int64_t retry_at;                        /* ms: CLOSED */
@@ -94,7 +98,7 @@ struct hankel {
   uint32_t n_names, names_size;
   void *columns; /* one batch of results, aligned */
   size_t columns_size;
-  char *report; /* malloc'ed; NULL until it comes */
+  char *report;              /* malloc'ed; NULL until it comes */
   bool reload_wanted, taken; /* taken: what `report` is about is in force */
 };
 
@@ -109,6 +113,10 @@ void hk_client_pump(struct hankel *h);
 
 /* Reads and handles what has come. May end the connection. */
 void hk_client_read(struct hankel *h);
+
+/* As recv and send on the connection. */
+ssize_t hk_client_recv(struct hankel *h, void *data, size_t size);
+ssize_t hk_client_send(struct hankel *h, const void *data, size_t size);
 
 void hk_client_forget_names(struct hankel *h);
 

@@ -243,8 +243,9 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
   snprintf(text, sizeof text, "%s%s%s%s%s%.*s", hankel_error_name(m.code), m.type ? " (" : "",
            m.type ? hk_frame_name(m.type) : "", m.type ? ")" : "", m.message.length ? ": " : "",
            (int)(m.message.length < 1024 ? m.message.length : 1024), m.message.data);
-  if (m.closing) {
-    hk_client_disconnect(h, -ECONNABORTED, text);
+  if (m.closing || m.code == HANKEL_FORBIDDEN) {
+    const int fault = m.code == HANKEL_FORBIDDEN ? -EPERM : m.code == HANKEL_UNAUTHORIZED ? -EACCES : -ECONNABORTED;
+    hk_client_disconnect(h, fault, text);
     return 0;
   }
   if (m.type == HK_RELOAD) { /* it did not come to one, and that is the answer */
@@ -329,19 +330,22 @@ void hk_client_read(struct hankel *h)
       hk_client_disconnect(h, -ENOMEM, "no memory");
       return;
     }
-    const ssize_t n = recv(h->fd, space, size, 0);
+    const ssize_t n = hk_client_recv(h, space, size);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0 && errno == EAGAIN)
       return;
     if (n <= 0) {
       const int fault = n < 0 ? -errno : -ECONNRESET;
-      hk_client_disconnect(h, fault, n < 0 ? strerror(errno) : "the server closed the connection");
+      hk_client_disconnect(h, fault == -EPROTO ? -EACCES : fault,
+                           fault == -EPROTO ? hk_client_tls_fault(h->tls)
+                           : n < 0          ? strerror(errno)
+                                            : "the server closed the connection");
       return;
     }
     h->last_read = hk_client_now();
     hk_inbox_wrote(&h->in, (size_t)n);
-    if (!take_all(h) || (size_t)n < size)
+    if (!take_all(h) || ((size_t)n < size && !h->tls)) /* TLS gives a record at a time */
       return;
   }
 }

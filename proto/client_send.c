@@ -286,7 +286,7 @@ static void ask_last(struct hankel *h)
 static void send_out(struct hankel *h)
 {
   while (h->out_start < h->out.size) {
-    const ssize_t n = send(h->fd, h->out.data + h->out_start, h->out.size - h->out_start, MSG_NOSIGNAL);
+    const ssize_t n = hk_client_send(h, h->out.data + h->out_start, h->out.size - h->out_start);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0 && errno == EAGAIN)

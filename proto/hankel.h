@@ -117,6 +117,19 @@ struct hankel_callbacks {
   void (*error)(void *arg, int code, const char *message);
 };
 
+/* TLS, and what is shown to the daemon. Files are read whenever the library connects, so that what they hold may change. Where
+ * the daemon does not take what is shown, or its certificate is not good, nothing is tried again (-EACCES), unless it was good
+ * before. */
+struct hankel_security {
+  int tls;                 /* 1: the connection is by TLS, and the daemon's certificate has to be good for the address's host */
+  const char *ca;          /* file in PEM: authorities; NULL: those of the system */
+  const char *certificate; /* file in PEM: our certificate, and those that it was signed with; NULL: none */
+  const char *key;         /* file in PEM: its key; NULL: it stands in the same file */
+  const char *token;       /* NULL: none */
+  const char *token_file;  /* the token is its first line; NULL: none */
+  int mac;                 /* 1: datagrams carry a keyed checksum, which a listener with `mac = yes` needs; needs tls */
+};
+
 struct hankel_options {
   const char *address; /* HOST:PORT, [V6]:PORT or PORT of a binary listener over TCP */
   const char *udp;     /* the same, over UDP: points then go as datagrams. NULL: over TCP */
@@ -126,10 +139,14 @@ struct hankel_options {
   int handles;         /* 1: results come without names, which takes a core through 100 M of them a second and more */
   struct hankel_callbacks callbacks;
   void *arg;
+  struct hankel_security security;
 };
 #define HANKEL_OPTIONS_DEFAULT                                                                                                   \
   {                                                                                                                              \
-    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL                                                                \
+    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL,                                                               \
+    {                                                                                                                            \
+      0                                                                                                                          \
+    }                                                                                                                            \
   }
 
 /* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
@@ -187,8 +204,8 @@ const char *hankel_name(const hankel *h, uint32_t handle);
 /* The daemon's counters as JSON text; *text is the caller's to free(). 0, -ETIMEDOUT, ... */
 int hankel_status(hankel *h, char **text, int timeout);
 
-/* Makes the daemon read its configuration again. *text: lines that say what came of it; the caller's to free(). 0: it is in force;
- * 1: it is not, and all is as before; -ETIMEDOUT, ... */
+/* Makes the daemon read its configuration again. *text: lines that say what came of it; the caller's to free(). 0: it is in
+ * force; 1: it is not, and all is as before; -ETIMEDOUT, ... */
 int hankel_reload(hankel *h, char **text, int timeout);
 
 /* Says goodbye: waits until the daemon has scored all that was sent and the subscription has received what it is owed. The

@@ -7,6 +7,7 @@
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "daemon/cli/secure.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static const char help_text[] =
     "Ends with 0 when the daemon has taken over every point.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
-    "  --fast             as fast as the daemon takes them: the default\n\n"
+    "  --fast             as fast as the daemon takes them: the default\n" HK_SECURE_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
@@ -92,6 +93,8 @@ static void on_error(void *arg, int code, const char *message)
 /* 0, or an exit code when the daemon has been away for too long. `status` is what the library said. */
 static int still_there(struct feed *feed, int status)
 {
+  if (status == -EACCES || status == -EPERM) /* what we show is not good, or not for this */
+    return hk_failed(feed->argv, "%s", hankel_error(feed->h));
   if (status < 0 && status != -ETIMEDOUT && status != -EAGAIN && !feed->lost && hankel_connected(feed->h))
     return hk_failed(feed->argv, "%s", hankel_error(feed->h));
   if (feed->lost && hk_clock() - feed->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
@@ -212,13 +215,14 @@ static int summary(const struct feed *feed, int code)
   return hk_finish_output(feed->argv, code);
 }
 
-static int feed_file(struct feed *feed, const char *address)
+static int feed_file(struct feed *feed, const char *address, const struct hankel_security *security)
 {
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.callbacks = (struct hankel_callbacks){
     .connected = on_connected, .disconnected = on_disconnected, .refused = on_refused, .error = on_error
   };
   link.arg = feed;
+  link.security = *security;
   const int code = hk_link_open(&feed->h, feed->argv, address, &link);
   if (code != 0)
     return code;
@@ -250,12 +254,17 @@ static int parse_rate(struct feed *feed, const char *text)
 int hk_command_feed(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },   HK_INPUT_OPTIONS,
-    { "rate", required_argument, NULL, 'r' }, { "fast", no_argument, NULL, 'f' },
-    { "help", no_argument, NULL, 'h' },       { 0 },
+    { "to", required_argument, NULL, 't' },
+    HK_INPUT_OPTIONS,
+    { "rate", required_argument, NULL, 'r' },
+    { "fast", no_argument, NULL, 'f' },
+    HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   struct hk_input input = { 0 };
+  struct hankel_security security = { 0 };
   struct feed feed = { .argv = argv };
   bool fast = false;
   int option, code = 0;
@@ -274,7 +283,8 @@ int hk_command_feed(int argc, char **argv)
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
-      code = hk_input_option(&input, argv, option, optarg);
+      if (hk_secure_take(&security, option, optarg) != 0)
+        code = hk_input_option(&input, argv, option, optarg);
     }
     if (code != 0)
       return code;
@@ -283,7 +293,7 @@ int hk_command_feed(int argc, char **argv)
     return hk_usage(argv, "--rate and --fast exclude each other");
   code = hk_input_open(&input, argc, argv, &feed.csv);
   if (code == 0)
-    code = feed_file(&feed, address);
+    code = feed_file(&feed, address, &security);
   hankel_close(feed.h);
   free(feed.sensor);
   hk_csv_close(feed.csv);

@@ -14,6 +14,7 @@ static const struct {
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
   { "status", hk_command_status, "show the daemon's counters" },
   { "reload", hk_command_reload, "make the daemon read its configuration again" },
+  { "token", hk_command_token, "make a token that shows the daemon who somebody is" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
 };
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, reload, bench, evaluate; see hankel --help)\n", name);
+    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, reload, token, bench, evaluate; see hankel --help)\n", name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

@@ -1,6 +1,7 @@
 /* hankel reload: makes the daemon read its configuration again, and says what came of it. */
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/secure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static const char help_text[] =
     "usage: hankel reload [OPTION...]\n\n"
     "Makes the daemon read its configuration again. Prints what has changed, and what needs a restart; or what is wrong with\n"
     "the file, and then all stays as it was and the exit code is 1.\n\n"
-    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel reload\n";
 
@@ -19,11 +20,13 @@ int hk_command_reload(int argc, char **argv)
 {
   static const struct option options[] = {
     { "from", required_argument, NULL, 'f' },
+    HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   char *text = NULL;
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   int option;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -34,12 +37,12 @@ int hk_command_reload(int argc, char **argv)
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
-      return HK_EXIT_USAGE;
+      if (hk_secure_take(&link.security, option, optarg) != 0)
+        return HK_EXIT_USAGE;
     }
   }
   if (optind != argc)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
-  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.once = 1;
   hankel *h;
   int code = hk_link_open(&h, argv, address, &link);

@@ -3,6 +3,7 @@
 #include "daemon/cli/format.h"
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/secure.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 static const char help_text[] = "usage: hankel status [OPTION...]\n\n"
                                 "Shows the daemon's counters.\n\n"
                                 "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
-                                "  --json             one JSON object, as the daemon sends it\n\n"
+                                "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
                                 "examples:\n"
                                 "  hankel status\n"
                                 "  hankel status --json | python3 -m json.tool\n";
@@ -88,12 +89,14 @@ int hk_command_status(int argc, char **argv)
   static const struct option options[] = {
     { "from", required_argument, NULL, 'f' },
     { "json", no_argument, NULL, 'j' },
+    HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   bool json = false;
   char *text = NULL;
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   int option;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -107,12 +110,12 @@ int hk_command_status(int argc, char **argv)
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
-      return HK_EXIT_USAGE;
+      if (hk_secure_take(&link.security, option, optarg) != 0)
+        return HK_EXIT_USAGE;
     }
   }
   if (optind != argc)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
-  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.once = 1;
   hankel *h;
   int code = hk_link_open(&h, argv, address, &link);

@@ -6,6 +6,7 @@
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "daemon/cli/secure.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
-    "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n\n"
+    "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
     "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
     "examples:\n"
     "  hankel tail --events\n"
@@ -120,6 +121,7 @@ int hk_command_tail(int argc, char **argv)
     { "min-score", required_argument, NULL, 's' },
     { "events", no_argument, NULL, 'e' },
     { "format", required_argument, NULL, 'o' },
+    HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
@@ -128,6 +130,7 @@ int hk_command_tail(int argc, char **argv)
   uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
   const char *address = HK_LINK_ADDRESS, *match = "";
   double min_score = 0;
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   int option, format = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -152,7 +155,7 @@ int hk_command_tail(int argc, char **argv)
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
     default:
-      code = HK_EXIT_USAGE;
+      code = hk_secure_take(&link.security, option, optarg);
     }
     if (code != 0)
       return code;
@@ -162,7 +165,6 @@ int hk_command_tail(int argc, char **argv)
   if (tail.format != HK_FORMAT_CSV && what & HANKEL_SCORES)
     what |= HANKEL_VALUES;
 
-  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   link.callbacks = (struct hankel_callbacks){ .scores = on_scores,
                                               .event = on_event,
                                               .gap = on_gap,

@@ -20,6 +20,7 @@ import itertools
 import json
 import math
 import socket
+import ssl
 import struct
 import sys
 import zlib
@@ -90,9 +91,13 @@ def _address(text):
 
 
 class Client:
-    """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams."""
+    """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams.
 
-    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0):
+    tls: True for TLS with the system's authorities, or an ssl.SSLContext (ssl.create_default_context(cafile=...), with
+    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are.
+    """
+
+    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None):
         self.on_error = None  # called with (code, message) for errors that do not end the connection
         self.refused = {}  # sensor -> why the daemon does not take it; its points are dropped
         self.server = None
@@ -101,6 +106,9 @@ class Client:
         self._socket = socket.create_connection(_address(address), timeout)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls:
+                context = ssl.create_default_context() if tls is True else tls
+                self._socket = context.wrap_socket(self._socket, server_hostname=_address(address)[0])
             self._inbox = bytearray()
             self._handles = {}  # sensor -> handle, None before the daemon has said
             self._names = {}  # handle -> sensor, of results
@@ -109,7 +117,8 @@ class Client:
             self._replies = {}  # tag -> reply
             self._tag = 0
             self._datagrams = self._sent = 0
-            payload = self._request(_HELLO, _WELCOME, _string(name))
+            hello = _string(name) + (_string(token) + bytes(4) if token else b"")
+            payload = self._request(_HELLO, _WELCOME, hello)
             self._feed, self._max_frame = struct.unpack_from("<QI", payload)
             self.server = payload[14:].decode()
             if udp:
