@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -128,6 +129,111 @@ class Journal(harness.Case):
 
 class JournalReference(Journal):
     backend = 'reference'
+
+
+@unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+class Disk(harness.Case):
+    """A disk that fails, is full or slow: how long results wait for it, what is said, and how the daemon gets over it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.orders = os.path.join(self.folder, 'orders')
+        self.time = START
+
+    def order(self, what):
+        """From now on the disk does so; '' is as it should."""
+        with open(self.orders + '.new', 'w') as f:
+            f.write(what)
+        os.rename(self.orders + '.new', self.orders)
+
+    def start(self, wait):
+        self.d = self.daemon(keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\n'
+                                  f'journal_wait = {wait}\nsnapshot = 1h\n',
+                             environment={'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': self.orders})
+        self.subscriber, self.feeder = self.d.client(), self.d.client()
+        self.addCleanup(self.subscriber.close)
+        self.addCleanup(self.feeder.close)
+        self.subscriber.subscribe(SCORED | UNSCORED)
+        self.handle = self.feeder.register('a')
+        self.point()
+        self.subscriber.wait_results(1)
+
+    def point(self):
+        self.feeder.send(harness.points(self.handle, [self.time], [1.0]))
+        self.time += SECOND
+
+    def durability(self):
+        return self.d.status()['durability']
+
+    def said(self, words):
+        return sum(words in line for line in self.d.log)
+
+    def short(self, trouble, word):
+        """Results wait, and come when the disk works again; nothing is lost, and a restart has it all."""
+        self.start('60s')
+        self.order(trouble)
+        self.point()
+        harness.until(lambda: self.durability()['state'] == 'failing', 'the failure to be seen')
+        self.assertIn(word, self.durability()['why'])
+        self.subscriber.drain(0.2)
+        self.assertEqual(len(self.subscriber.results), 1)
+        self.assertEqual(self.d.status()['points']['pending'], 1)
+        self.order('')
+        self.subscriber.wait_results(2)
+        harness.until(lambda: self.durability()['state'] == 'ok', 'the end of it')
+        self.assertEqual(self.said('written again'), 1)
+        self.d.stop()
+        self.start('60s')
+        self.assertEqual(self.durability()['replayed'], 2)
+
+    def test_full_for_a_moment(self):
+        self.short('write 28', 'No space left')
+
+    def test_input_output_error_for_a_moment(self):
+        self.short('sync 5', 'Input/output error')
+
+    def test_slow(self):
+        self.short('slow 100000', 'takes long')
+
+    def long(self, trouble, word):
+        """Results flow after journal_wait without the disk, and durability comes back with it."""
+        self.start('300ms')
+        self.order(trouble)
+        self.point()
+        self.subscriber.wait_results(2)
+        for _ in range(5):
+            self.point()
+        self.subscriber.wait_results(7)
+        now = self.durability()
+        self.assertEqual(now['state'], 'degraded')
+        self.assertIn(word, now['why'])
+        self.assertEqual(self.said('durability is lost'), 1)
+        self.order('')
+        harness.until(lambda: self.durability()['state'] != 'degraded', 'the disk to be tried again')
+        self.assertEqual(self.said('works again'), 1)
+        self.point()
+        self.subscriber.wait_results(8)
+
+    def test_full(self):
+        self.long('write 28', 'No space left')
+
+    def test_input_output_error(self):
+        self.long('sync 5', 'Input/output error')
+
+    def test_too_slow(self):
+        self.long('slow 100000', 'takes long')
+
+    def test_folder(self):
+        """A state folder that another daemon uses is told at the start."""
+        self.start('1s')
+        path = os.path.join(self.folder, 'second.conf')
+        with open(path, 'w') as f:
+            f.write(f'[daemon]\nbackend = {harness.BACKEND}\ndurability = journal\nstate = {self.folder}/state\n[detector all]\nmatch = *\n'
+                    '[listen a]\nprotocol = line\naddress = 127.0.0.1:0\n')
+        second = subprocess.run([harness.HANKELD, '-c', path], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn('another daemon uses it', second.stderr)
 
 
 if __name__ == '__main__':
