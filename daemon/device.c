@@ -35,7 +35,7 @@ static void parcel_free(struct hk_parcel *p)
 
 static int make_parcels(struct hk_device *d, char *error, size_t size)
 {
-  for (unsigned i = 0; i <= HK_BATCHES; i++) {
+  for (unsigned i = 0; i <= d->batches; i++) {
     struct hk_parcel *p = d->parcels[i] = calloc(1, sizeof *p);
     if (!p || !(p->batch = hk_batch_new(d->backend, d->kind->batch)) || !(p->runs = calloc(d->kind->batch, sizeof *p->runs))) {
       snprintf(error, size, "no memory for batches of %u points", d->kind->batch);
@@ -43,7 +43,7 @@ static int make_parcels(struct hk_device *d, char *error, size_t size)
     }
     p->device = d;
     p->batch->owner = p;
-    p->batch->kind = i == HK_BATCHES ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
+    p->batch->kind = i == d->batches ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
   }
   return 0;
 }
@@ -58,6 +58,7 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
   }
   d->kind = kind;
   d->wake = place->wake;
+  d->batches = config->durability == HK_DURABILITY_JOURNAL && !kind->device ? HK_BATCHES_MOST : HK_BATCHES;
   pthread_mutex_init(&d->lock, NULL);
   pthread_mutex_init(&d->calls, NULL);
   const struct hk_backend_wish wish = { .detectors = place->detectors,
@@ -101,7 +102,7 @@ int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds
 /* All but the memory of the device itself. */
 static void release(struct hk_device *d)
 {
-  for (unsigned i = 0; i <= HK_BATCHES; i++)
+  for (unsigned i = 0; i <= d->batches; i++)
     parcel_free(d->parcels[i]);
   d->backend->ops->close(d->backend);
 }

@@ -19,13 +19,16 @@
 
 #include <pthread.h>
 
-#define HK_BATCHES (2 * HK_IN_FLIGHT) /* of points: in flight, and being published */
+#define HK_BATCHES (2 * HK_IN_FLIGHT) /* of points: in flight, and being published; */
+#define HK_BATCHES_HELD 24            /* and more where they are small and wait for a journal: a commit may take a while */
+#define HK_BATCHES_MOST (HK_BATCHES + HK_BATCHES_HELD)
 
 struct hk_device {
   const struct hk_backend_kind *kind;
   struct hk_backend *backend;
   pthread_mutex_t calls;                     /* held while the backend is called */
-  struct hk_parcel *parcels[HK_BATCHES + 1]; /* each with a batch, whose owner it is; the last is for sweeps */
+  uint32_t batches;
+  struct hk_parcel *parcels[HK_BATCHES_MOST + 1]; /* each with a batch, whose owner it is; number `batches` is for sweeps */
   pthread_mutex_t lock;
   struct hk_wake *wake; /* under lock: told when a batch has finished; NULL: nobody is */
   atomic_uint lent;     /* parcels that loops have, or that have not got back to the shard yet */

@@ -21,7 +21,7 @@ struct hk_lane {
 };
 
 #define HK_LOOPS_MAX 64
-#define HK_LANE_PARCELS 64 /* most at a time */
+#define HK_LANE_PARCELS 128 /* most at a time */
 #define HK_LANE_TOKENS 8   /* most at a time */
 
 /* Rings for so many chunks. lane: zeroed. 0 or -ENOMEM. */

@@ -360,9 +360,9 @@ void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
   s->device = device;
   pthread_mutex_unlock(&s->lock);
   s->most = device->kind->batch / 16;
-  for (unsigned i = 0; i < HK_BATCHES; i++) {
+  for (unsigned i = 0; i < device->batches; i++) {
     device->parcels[i]->next = s->free;
     s->free = device->parcels[i];
   }
-  s->sweep = device->parcels[HK_BATCHES];
+  s->sweep = device->parcels[device->batches];
 }

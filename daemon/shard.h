@@ -29,7 +29,7 @@
 #include <uv.h>
 
 #define HK_SHARD_REFUSALS 16
-#define HK_HELD (2 * (HK_BATCHES + 1)) /* batches that wait to be shown: those of a device that was lost, and of the next */
+#define HK_HELD (2 * (HK_BATCHES_MOST + 1)) /* batches that wait to be shown: those of a device that was lost, and of the next */
 
 /* How a device was lost. */
 struct hk_loss {
