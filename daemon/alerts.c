@@ -89,7 +89,6 @@ bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleare
   *cleared = a->standing[a->slots[slot].place - 1];
   cleared->index = UINT32_MAX;
   cleared->kind = HK_EVENT_CLEARED;
-  a->slots[slot].events++;
   fall(a, slot);
   return true;
 }

@@ -21,7 +21,8 @@ void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
 
 /* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
 int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
-/* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that. */
+/* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that; it
+ * is to be noted like any other. */
 bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *cleared);
 /* The slot is about to be another sensor's. */
 void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
@@ -30,7 +31,7 @@ void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
 const struct hk_event *hk_alerts_standing(const struct hk_alerts *alerts, uint32_t *n);
 /* Number of the sensor's last alert; 0: there was none. */
 uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
-/* Sequence of the sensor's last event: it counts those that were noted or cleared. 0: there was none. */
+/* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */
 uint64_t hk_alerts_sequence(const struct hk_alerts *alerts, uint32_t slot);
 /* The sequence of the sensor's last event is at least this one. */
 void hk_alerts_reach(struct hk_alerts *alerts, uint32_t slot, uint64_t sequence);

@@ -115,17 +115,19 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
     return fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
   if (code != 0)
     return bad_payload(c, f);
-  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob };
+  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob, m.since };
   const int status = hk_connection_subscribe(c, &wanted);
   if (status == -ENOSPC)
     return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
                  "too many different subscriptions; max_subscriptions in the configuration limits them");
   if (status != 0)
     return fault(c, f, HANKEL_INTERNAL, "no memory for this subscription");
-  uint8_t bytes[HK_FRAME_HEADER];
+  const uint64_t since = hk_subscribed_since(c->loop->publisher, &c->subscriber);
+  uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
+  if (hk_done_write(&w, f->tag, m.what & HANKEL_POSITIONS ? &since : NULL) == 0)
     reply(c, &w);
+  hk_loop_tell_events(c->loop);
   return HK_TURN_MORE;
 }
 
@@ -286,7 +288,7 @@ static enum hk_turn farewell(struct hk_connection *c)
   if (feeds && !hk_server_read_datagrams(c->loop, c->bye_time))
     return HK_TURN_WAIT;
   hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
-  if (hk_source_pending(c->source) > 0)
+  if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, c))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER];

@@ -222,7 +222,9 @@ static void on_wrote(struct hk_subscriber *s, int status)
     return;
   }
   hk_send_gap(s, c->loop->config->queue / 2);
-  if (c->unread && s->replies <= REPLIES_MAX / 2)
+  if (hk_publish_events_to(c->loop->publisher, s))
+    hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
+  if ((c->unread && s->replies <= REPLIES_MAX / 2) || c->leaving)
     go_on(c);
 }
 

@@ -30,10 +30,12 @@ static void parcel_free(struct hk_parcel *p)
     return;
   hk_batch_free(p->batch);
   free(p->runs);
+  free(p->sequence);
   free(p);
 }
 
-static int make_parcels(struct hk_device *d, char *error, size_t size)
+/* sequences: with room for them. */
+static int make_parcels(struct hk_device *d, bool sequences, char *error, size_t size)
 {
   for (unsigned i = 0; i <= d->batches; i++) {
     struct hk_parcel *p = d->parcels[i] = calloc(1, sizeof *p);
@@ -43,6 +45,10 @@ static int make_parcels(struct hk_device *d, char *error, size_t size)
     }
     p->device = d;
     p->batch->owner = p;
+    if (sequences && !(p->sequence = calloc(d->kind->batch, sizeof *p->sequence))) {
+      snprintf(error, size, "no memory for the sequences of %u points", d->kind->batch);
+      return -ENOMEM;
+    }
     p->batch->kind = i == d->batches ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
   }
   return 0;
@@ -74,7 +80,7 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
     return status;
   }
   if (place->wake)
-    status = make_parcels(d, error, size);
+    status = make_parcels(d, config->durability != HK_DURABILITY_NONE, error, size);
   if (status != 0) {
     hk_device_close(d);
     return status;

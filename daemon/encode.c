@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EVENTS_FRAME 16384u /* events, names in one frame; 1 MiB holds as many of each */
+#define EVENTS_FRAME 14336u /* events, names in one frame; 1 MiB holds as many of each */
 #define NAMES_FRAME 1024u
 
 static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected" };
@@ -28,17 +28,18 @@ static void *workspace(struct hk_buffer *out, size_t size, size_t bytes)
 }
 
 static void results_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
-                          const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values)
+                          const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values, const uint64_t *sequences)
 {
   const uint32_t *handles = hk_registry_handles(registry);
-  const size_t size = hk_scores_most(n, values);
+  const size_t size = hk_scores_most(n, values + (sequences != NULL));
   /* Columns of the chosen, widest first; those of a whole batch stand there already, but for the handles. */
-  void *columns = workspace(out, size, (size_t)n * (chosen->index ? 8 + 8 + 4 + 4 + 1 : 4));
+  void *columns = workspace(out, size, (size_t)n * (chosen->index ? 8 + 8 + 8 + 4 + 4 + 1 : 4));
   if (!columns)
     return;
   int64_t *time = columns;
   double *value = (double *)(time + n);
-  uint32_t *handle = chosen->index ? (uint32_t *)(value + n) : columns;
+  uint64_t *sequence = (uint64_t *)(value + n);
+  uint32_t *handle = chosen->index ? (uint32_t *)(sequence + n) : columns;
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
   const uint32_t *index = chosen->index ? chosen->index + first : NULL;
@@ -47,6 +48,8 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
     time[k] = b->time[index[k]];
   for (uint32_t k = 0; index && values && k < n; k++)
     value[k] = b->value[index[k]];
+  for (uint32_t k = 0; index && sequences && k < n; k++)
+    sequence[k] = sequences[index[k]];
   for (uint32_t k = 0; k < n; k++)
     handle[k] = handles[b->slot[index ? index[k] : first + k]];
   for (uint32_t k = 0; index && k < n; k++)
@@ -56,11 +59,12 @@ static void results_frame(struct hk_buffer *out, const struct hk_registry *regis
   if (!index) {
     time = b->time + first;
     value = b->value + first;
+    sequence = sequences ? (uint64_t *)(uintptr_t)(sequences + first) : NULL;
     score = b->score + first;
     state = b->state + first;
   }
   struct hk_writer w = writer(out, size);
-  if (hk_scores_write(&w, n, time, values ? value : NULL, handle, score, state) == 0)
+  if (hk_scores_write(&w, n, time, values ? value : NULL, sequences ? sequence : NULL, handle, score, state) == 0)
     out->size += w.size;
   else
     out->failed = true;
@@ -79,18 +83,20 @@ static void result_line(struct hk_buffer *out, const struct hk_registry *registr
 }
 
 void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                       const struct hk_batch *b, const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values)
+                       const struct hk_batch *b, const struct hk_choice *chosen, uint32_t first, uint32_t n, bool values,
+                       const uint64_t *sequence)
 {
   if (format == HK_PROTOCOL_BINARY)
-    results_frame(out, registry, b, chosen, first, n, values);
+    results_frame(out, registry, b, chosen, first, n, values, sequence);
   else
     for (uint32_t i = 0; i < n; i++)
       result_line(out, registry, b, hk_choice_at(chosen, first + i));
 }
 
-static void event_line(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_event *e)
+/* position: 0: it is not in the log. */
+static void event_line(struct hk_buffer *out, struct hk_string name, const struct hk_event *e, uint64_t position,
+                       uint64_t sequence)
 {
-  const struct hk_string name = hk_registry_name(registry, e->slot);
   const bool notice = e->kind == HK_EVENT_STALE || e->kind == HK_EVENT_BACK;
   hk_buffer_print(out, "{\"%s\":\"%s\"", notice ? "notice" : "event", event_names[e->kind <= HK_EVENT_BACK ? e->kind : 0]);
   if (!notice) {
@@ -110,47 +116,102 @@ static void event_line(struct hk_buffer *out, const struct hk_registry *registry
     hk_buffer_put(out, ",\"after\":", 9);
     hk_json_number(out, e->after, 17);
   }
+  if (position > 0)
+    hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, position, sequence);
   hk_buffer_put(out, "}\n", 2);
 }
 
-static void events_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
-                         const uint32_t *chosen, uint32_t n)
+static struct hk_event_message message(const struct hk_event *e, uint32_t handle)
 {
-  const uint32_t *handles = hk_registry_handles(registry);
-  const size_t size = HK_FRAME_HEADER + 8 + (size_t)n * HK_EVENT_BYTES;
-  struct hk_event_message *messages = workspace(out, size, n * sizeof *messages);
-  if (!messages)
-    return;
-  for (uint32_t k = 0; k < n; k++) {
-    const struct hk_event *e = &b->event[chosen[k]];
-    messages[k] = (struct hk_event_message){ .handle = handles[e->slot],
-                                             .number = e->number,
-                                             .kind = e->kind,
-                                             .score = e->score,
-                                             .time = e->time,
-                                             .from = e->from,
-                                             .instant = e->instant,
-                                             .before = e->before,
-                                             .after = e->after };
-  }
-  struct hk_writer w = writer(out, size);
-  if (hk_events_write(&w, n, messages) == 0)
+  return (struct hk_event_message){ .handle = handle,
+                                    .number = e->number,
+                                    .kind = e->kind,
+                                    .score = e->score,
+                                    .time = e->time,
+                                    .from = e->from,
+                                    .instant = e->instant,
+                                    .before = e->before,
+                                    .after = e->after };
+}
+
+static size_t events_size(uint32_t n, bool placed)
+{
+  return HK_FRAME_HEADER + 8 + (size_t)n * (placed ? HK_EVENT_BYTES_PLACED : HK_EVENT_BYTES);
+}
+
+static void put_events(struct hk_buffer *out, uint32_t n, const struct hk_event_message *messages, bool placed)
+{
+  struct hk_writer w = writer(out, events_size(n, placed));
+  if (hk_events_write(&w, n, messages, placed) == 0)
     out->size += w.size;
   else
     out->failed = true;
 }
 
+static void events_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
+                         const uint32_t *chosen, uint32_t n, bool placed)
+{
+  const uint32_t *handles = hk_registry_handles(registry);
+  struct hk_event_message *messages = workspace(out, events_size(n, placed), n * sizeof *messages);
+  if (!messages)
+    return;
+  for (uint32_t k = 0; k < n; k++)
+    messages[k] = message(&b->event[chosen[k]], handles[b->event[chosen[k]].slot]);
+  put_events(out, n, messages, placed);
+}
+
 void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                      const struct hk_batch *b, const struct hk_choice *chosen)
+                      const struct hk_batch *b, const struct hk_choice *chosen, bool placed)
 {
   const uint32_t n = chosen->n;
   if (format == HK_PROTOCOL_TEXT) {
-    for (uint32_t i = 0; i < n; i++)
-      event_line(out, registry, &b->event[chosen->index[i]]);
+    for (uint32_t i = 0; i < n; i++) {
+      const struct hk_event *e = &b->event[chosen->index[i]];
+      event_line(out, hk_registry_name(registry, e->slot), e, 0, 0);
+    }
     return;
   }
   for (uint32_t at = 0; at < n; at += EVENTS_FRAME)
-    events_frame(out, registry, b, chosen->index + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME);
+    events_frame(out, registry, b, chosen->index + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME, placed);
+}
+
+/* NAMES of n handles. */
+static void put_names(struct hk_buffer *out, uint32_t n, const uint32_t *handles, const struct hk_string *names)
+{
+  size_t size = HK_FRAME_HEADER + 4;
+  for (uint32_t i = 0; i < n; i++)
+    size += 6 + names[i].length;
+  struct hk_writer w = writer(out, size);
+  if (hk_names_write(&w, n, handles, names) == 0)
+    out->size += w.size;
+  else
+    out->failed = true;
+}
+
+/* The i-th handle of those that no sensor ever has, and that is not HK_NO_HANDLE. */
+static uint32_t handle_of_nobody(uint32_t i)
+{
+  return i << 24 | 0xffffff;
+}
+
+void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const struct hk_logged *events, uint32_t n, bool placed)
+{
+  uint32_t handles[HK_LOGGED_FRAME];
+  struct hk_string names[HK_LOGGED_FRAME];
+  struct hk_event_message messages[HK_LOGGED_FRAME];
+  for (uint32_t i = 0; format == HK_PROTOCOL_TEXT && i < n; i++)
+    event_line(out, events[i].name, &events[i].event, events[i].position, events[i].sequence);
+  if (format == HK_PROTOCOL_TEXT)
+    return;
+  for (uint32_t i = 0; i < n; i++) {
+    handles[i] = handle_of_nobody(i);
+    names[i] = events[i].name;
+    messages[i] = message(&events[i].event, handles[i]);
+    messages[i].position = events[i].position;
+    messages[i].sequence = events[i].sequence;
+  }
+  put_names(out, n, handles, names);
+  put_events(out, n, messages, placed);
 }
 
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events)
@@ -172,16 +233,10 @@ void hk_encode_names(struct hk_buffer *out, const struct hk_registry *registry, 
   struct hk_string names[NAMES_FRAME];
   for (uint32_t at = 0; at < n; at += NAMES_FRAME) {
     const uint32_t count = n - at < NAMES_FRAME ? n - at : NAMES_FRAME;
-    size_t size = HK_FRAME_HEADER + 4;
     for (uint32_t i = 0; i < count; i++) {
       handles[i] = hk_registry_handles(registry)[slots[at + i]];
       names[i] = hk_registry_name(registry, slots[at + i]);
-      size += 6 + names[i].length;
     }
-    struct hk_writer w = writer(out, size);
-    if (hk_names_write(&w, count, handles, names) == 0)
-      out->size += w.size;
-    else
-      out->failed = true;
+    put_names(out, count, handles, names);
   }
 }

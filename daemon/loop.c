@@ -91,7 +91,7 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
 {
   switch (p->kind) {
   case HK_PARCEL_RESULTS:
-    hk_publish(l->publisher, p->batch);
+    hk_publish(l->publisher, p->batch, p->sequence);
     if (p->batch->kind == HK_BATCH_POINTS)
       hk_latency_add(&l->latency, &p->stamps, hk_now(), p->batch->n);
     break;
@@ -126,6 +126,23 @@ static void take_parcels(struct hk_loop *l)
     if (n > 0)
       hk_wake_up(&l->wake, HK_WAKE_WORK);
   }
+}
+
+void hk_loop_tell_events(struct hk_loop *l)
+{
+  if (hk_publish_events(l->publisher))
+    hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+bool hk_loop_told(struct hk_loop *l, struct hk_connection *c)
+{
+  struct hk_eventlog *log = l->server->shards.events;
+  if (!log)
+    return true;
+  if (c->bye_event == 0)
+    c->bye_event = hk_eventlog_last(log) + 1;
+  hk_loop_tell_events(l);
+  return hk_follower_told(&c->subscriber, c->bye_event - 1);
 }
 
 void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
@@ -285,6 +302,7 @@ static bool anyone_waits(const struct hk_loop *l)
 static void work(struct hk_loop *l)
 {
   take_parcels(l);
+  hk_loop_tell_events(l);
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->server->shards.settled, memory_order_acquire);
@@ -401,7 +419,7 @@ int hk_loop_open(struct hk_loop *l, struct hk_server *server, uint32_t number, c
   if (status == 0 && (!l->buffer || !l->datagrams || (server->gates.any_tls && !l->records)))
     status = -ENOMEM;
   if (status == 0)
-    status = hk_publisher_new(&l->publisher, config, server->shards.registry, &l->counters);
+    status = hk_publisher_new(&l->publisher, config, server->shards.registry, server->shards.events, &l->counters);
   if (status == 0)
     status = hk_outlet_open(&l->outlet, server->lanes + number, server->shards.n, server->n_loops, number, l->points);
   if (status != 0) {

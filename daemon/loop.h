@@ -120,6 +120,10 @@ void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
+/* Sends what is shown of the event log; what is left, in another turn. */
+void hk_loop_tell_events(struct hk_loop *loop);
+/* Whether a connection that says goodbye has been sent the events that had come by when this was first asked. */
+bool hk_loop_told(struct hk_loop *loop, struct hk_connection *c);
 /* The publisher's views may have changed. */
 void hk_loop_subscribed(struct hk_loop *loop);
 /* What connections have in the way of subscribers, queues and so on, for the status. */

@@ -20,9 +20,10 @@ struct hk_publisher {
   struct hk_registry *registry;
   struct hk_counters *counters;
   struct hk_views *views;
-  size_t queue;      /* bytes a subscriber */
-  uint64_t evicted;  /* sensors, ever */
-  uint32_t *unnamed; /* slots; room for what is in a piece and the batch's events */
+  struct hk_follower *follower; /* NULL: events come with the batches */
+  size_t queue;                 /* bytes a subscriber */
+  uint64_t evicted;             /* sensors, ever */
+  uint32_t *unnamed;            /* slots; room for what is in a piece and the batch's events */
   uint32_t capacity;
   struct message *spare; /* for the next batches */
   size_t spare_bytes, most_spare;
@@ -48,13 +49,16 @@ struct write {
 };
 
 int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
-                     struct hk_counters *counters)
+                     struct hk_eventlog *log, struct hk_counters *counters)
 {
   struct hk_publisher *p = calloc(1, sizeof *p);
   if (!p)
     return -ENOMEM;
-  const int status = hk_views_new(&p->views, registry, config->max_subscriptions);
+  int status = hk_views_new(&p->views, registry, config->max_subscriptions);
+  if (status == 0 && log)
+    status = hk_follower_new(&p->follower, log, p->views, counters, &p->queue);
   if (status != 0) {
+    hk_views_free(p->views);
     free(p);
     return status;
   }
@@ -116,6 +120,7 @@ void hk_publisher_free(struct hk_publisher *p)
 {
   if (!p)
     return;
+  hk_follower_free(p->follower);
   hk_views_free(p->views);
   free(p->unnamed);
   for (struct message *m = p->spare, *next; m; m = next) {
@@ -279,6 +284,8 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
   const int status = hk_view_open(p->views, wanted, &v);
   if (status != 0)
     return status;
+  if (p->follower)
+    (void)hk_follow_from(p->follower, s, wanted->what & HANKEL_POSITIONS ? wanted->since : HANKEL_NOW);
   if (v == s->view)
     return 0;
   leave(p, s);
@@ -295,6 +302,11 @@ int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct h
   return 0;
 }
 
+uint64_t hk_subscribed_since(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
+  return p->follower ? s->events.next - 1 : HANKEL_NOW;
+}
+
 void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 {
   leave(p, s);
@@ -307,6 +319,7 @@ void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
 /* What is sent at one time: a piece of the results, and with the last piece the events. */
 struct piece {
   const struct hk_batch *batch;
+  const uint64_t *sequence;       /* NULL: none */
   const struct hk_choice *chosen; /* results */
   uint32_t first, n_results;      /* of the chosen */
   struct hk_choice events;
@@ -379,6 +392,18 @@ int hk_send_records(struct hk_subscriber *s, const void *data, size_t size)
   return status;
 }
 
+int hk_send_events(struct hk_subscriber *s, const void *data, size_t size)
+{
+  hk_send_gap(s, SIZE_MAX);
+  struct message *m = s->gap_results + s->gap_events > 0 ? NULL : message_new(NULL);
+  if (!m)
+    return -ENOMEM; /* also when the gap notice could not be sent */
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = send_all(NULL, s, &m, 1, 0);
+  message_release(m);
+  return status;
+}
+
 static bool has_room_for_results(const struct hk_publisher *p, const struct hk_subscriber *s)
 {
   /* What was left out is told before anything that comes after it, and before that there must be room again. */
@@ -441,9 +466,11 @@ static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece
     hk_registry_read(p->registry);
   if (piece->n_results > 0 && (piece->results_message = message_new(p)))
     hk_encode_results(&piece->results_message->bytes, format, p->registry, piece->batch, piece->chosen, piece->first,
-                      piece->n_results, v->wanted.what & HANKEL_VALUES);
+                      piece->n_results, v->wanted.what & HANKEL_VALUES,
+                      v->wanted.what & HANKEL_SEQUENCES ? piece->sequence : NULL);
   if (piece->events.n > 0 && (piece->events_message = message_new(p)))
-    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events);
+    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events,
+                     v->wanted.what & HANKEL_POSITIONS);
   if (format == HK_PROTOCOL_TEXT)
     hk_registry_read_end(p->registry);
 }
@@ -463,6 +490,7 @@ static int reserve(struct hk_publisher *p, const struct hk_batch *b)
 struct publishing {
   struct hk_publisher *publisher;
   const struct hk_batch *batch;
+  const uint64_t *sequence;
 };
 
 static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
@@ -472,7 +500,7 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
   uint32_t at = 0;
   do {
     const uint32_t left = results->n - at, n = left < HK_RESULTS_FRAME ? left : HK_RESULTS_FRAME;
-    struct piece piece = { .batch = x->batch, .chosen = results, .first = at, .n_results = n };
+    struct piece piece = { .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n };
     if (n == left)
       piece.events = *events;
     if (anyone_has_room(p, v, &piece))
@@ -485,9 +513,9 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
   } while (at < results->n);
 }
 
-void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
+void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t *sequence)
 {
-  struct publishing x = { p, b };
+  struct publishing x = { p, b, sequence };
   if (hk_views_count(p->views) == 0)
     return;
   if (reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {
@@ -495,6 +523,16 @@ void hk_publish(struct hk_publisher *p, const struct hk_batch *b)
     p->counters->gap_events += b->n_events;
   }
   hk_views_tend(p->views);
+}
+
+bool hk_publish_events(struct hk_publisher *p)
+{
+  return p->follower && hk_follow_all(p->follower);
+}
+
+bool hk_publish_events_to(struct hk_publisher *p, struct hk_subscriber *s)
+{
+  return p->follower && hk_follow_one(p->follower, s);
 }
 
 static void on_dropped(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)

@@ -42,14 +42,18 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
     return 0;
   }
   *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = most, .event = events };
-  for (uint32_t i = 0; i < n && b->n_events < most; i++) {
+  uint32_t cleared = 0;
+  for (uint32_t i = 0; i < n && cleared < most; i++) {
     struct hk_event *e = &events[b->n_events];
     if (!hk_alerts_clear(s->alerts, hk_slot_within(s->all, slots[i]), e))
+      continue;
+    cleared++;
+    (void)hk_alerts_note(s->alerts, e); /* an end asks for no memory */
+    if (hk_shard_log_event(s, p, e))
       continue;
     e->slot = hk_slot_outside(s, e->slot);
     b->n_events++;
   }
-  const uint32_t cleared = b->n_events;
   if (cleared == 0) {
     free(p);
     free(b);

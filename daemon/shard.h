@@ -21,6 +21,7 @@
 #include "daemon/alerts.h"
 #include "daemon/counters.h"
 #include "daemon/device.h"
+#include "daemon/durable/events.h"
 #include "daemon/lane.h"
 #include "daemon/log.h"
 #include "daemon/registry.h"
@@ -75,6 +76,7 @@ struct hk_shards {
   struct hk_log *log;
   struct hk_registry *registry;
   struct hk_durable *durable;
+  struct hk_eventlog *events; /* NULL: there is none, and events go with the batches that they come of */
   uint32_t n, n_loops;
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
   void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
@@ -212,6 +214,12 @@ void hk_shard_hand_over(struct hk_shard *shard, struct hk_parcel *parcel, bool a
 bool hk_shard_take_back(struct hk_shard *shard);
 /* Tells all loops that points were dealt with, whatever shard's: connections that wait have reason to look again. Thread: any. */
 void hk_shard_settled(struct hk_shard *shard);
+
+/* tell.c: an event, or a notice, is about to be told; its slot is within the shard. True: it is in the event log, and to be told
+ * from there. parcel: that it came of. */
+bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const struct hk_event *event);
+/* The journals are replayed, or there is none: sensors go on behind the events of theirs that are in the log. */
+void hk_shard_events_replayed(struct hk_shard *shard);
 
 /* failover.c: the device is lost. */
 void hk_shard_lose(struct hk_shard *shard, const char *format, ...) __attribute__((format(printf, 2, 3)));

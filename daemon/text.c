@@ -39,6 +39,18 @@ static int cut_score(struct hk_string *word, float *score)
   return *end == 0 && *score >= 0 && *score <= 1 ? 0 : -1;
 }
 
+/* "since=NUMBER". */
+static int read_position(struct hk_string word, uint64_t *position)
+{
+  *position = 0;
+  for (size_t i = 6; i < word.length; i++) {
+    const unsigned digit = (unsigned)(word.data[i] - '0');
+    if (digit > 9 || __builtin_mul_overflow(*position, 10, position) || __builtin_add_overflow(*position, digit, position))
+      return -1;
+  }
+  return 0;
+}
+
 const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out)
 {
   while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\r' || line[length - 1] == '\t'))
@@ -65,9 +77,15 @@ const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out
       out->what |= HANKEL_EVENTS;
     else if (is(word, "notices"))
       out->what |= HANKEL_NOTICES;
-    else
-      return "not one of scores, results, events, notices; say for example: scores>=0.8,events machine*";
+    else if (word.length > 6 && memcmp(word.data, "since=", 6) == 0) {
+      if (read_position(word, &out->since) != 0)
+        return "behind since= stands the position of an event";
+      out->what |= HANKEL_POSITIONS;
+    } else
+      return "not one of scores, results, events, notices, since=POSITION; say for example: scores>=0.8,events machine*";
   }
+  if (out->what == HANKEL_POSITIONS)
+    return "since= says from where, but nothing is asked for; say for example: events,since=120 machine*";
   while (space && space < end && *space == ' ')
     space++;
   if (space)
@@ -95,6 +113,8 @@ static void say_error(struct hk_connection *c, const char *message)
 static void subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
 {
   const int status = hk_connection_subscribe(c, wanted);
+  if (status == 0)
+    hk_loop_tell_events(c->loop);
   if (status == -ENOSPC)
     say_error(c, "too many different subscriptions; max_subscriptions in the configuration limits them");
   else if (status != 0)

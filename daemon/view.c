@@ -307,6 +307,22 @@ void hk_view_close(struct hk_views *vs, struct hk_view *v)
   free(v);
 }
 
+bool hk_view_matches(const struct hk_view *v, struct hk_string name)
+{
+  if (v->kind == HK_VIEW_WHOLE)
+    return true;
+  if (v->glob)
+    return hk_glob_match(v->glob, name.data, name.length);
+  return v->wanted.glob.length == name.length && memcmp(v->pattern, name.data, name.length) == 0;
+}
+
+void hk_views_each(struct hk_views *vs, void (*each)(void *arg, struct hk_view *view), void *arg)
+{
+  for (uint32_t i = 0; i <= vs->mask; i++)
+    for (struct hk_view *v = vs->buckets[i]; v; v = v->next_of_bucket)
+      each(arg, v);
+}
+
 /* --- wide views --- */
 
 bool hk_views_look_wide(struct hk_views *vs, struct hk_view *v, uint32_t slot)

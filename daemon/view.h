@@ -29,6 +29,7 @@ struct hk_wanted {
   uint32_t what;           /* enum hankel_what, added up */
   float min_score;
   struct hk_string glob;
+  uint64_t since; /* with HANKEL_POSITIONS: the subscriber's own, no part of the view */
 };
 
 /* Indices of what was chosen, in order. */
@@ -76,6 +77,10 @@ uint32_t hk_views_count(const struct hk_views *views);
 /* The view of what is wanted. 0 and *out, or -ENOSPC: too many views, -EINVAL: glob, -ENOMEM. */
 int hk_view_open(struct hk_views *views, const struct hk_wanted *wanted, struct hk_view **out);
 void hk_view_close(struct hk_views *views, struct hk_view *view);
+/* Whether a view wants what is about a sensor of this name. */
+bool hk_view_matches(const struct hk_view *view, struct hk_string name);
+/* Calls `each` for every view. */
+void hk_views_each(struct hk_views *views, void (*each)(void *arg, struct hk_view *view), void *arg);
 
 /* Calls `chosen` for each view that wants something of the batch; what it is given is valid until it returns. dropped: the batch
  * has no scores, and of the sensors that match all points are chosen whose results the view might have wanted. 0, or -ENOMEM:

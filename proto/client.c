@@ -68,7 +68,7 @@ static void release(struct hankel *h)
 void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
 {
   const bool was_ready = h->phase == HK_CLIENT_READY;
-  const uint64_t in_doubt = h->written - h->confirmed;
+  const uint64_t in_doubt = h->options.feed ? 0 : h->written - h->confirmed;
   char why[1200];
   snprintf(why, sizeof why, "%.1199s", reason);
   snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
@@ -82,6 +82,8 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
   for (uint32_t i = 0; i < h->n_sensors; i++)
     h->sensors[i].phase = HK_SENSOR_NEW;
   h->subscribe_wanted = h->what != 0;
+  h->subscribing = 0;
+  h->first = h->kept; /* of a feed: once more from there */
   hk_client_forget_names(h);
   const bool refused = fault == -EPERM || (fault == -EACCES && !h->greeted_once);
   if (h->options.once || h->farewell || fault == -EINVAL || refused) {
@@ -335,7 +337,8 @@ static bool is_flushed(const hankel *h)
 }
 static bool is_confirmed(const hankel *h)
 {
-  return is_flushed(h) && !h->ping_wanted && !h->subscribe_wanted && h->pings == h->pongs && h->confirmed == h->written;
+  return is_flushed(h) && h->kept == h->n_points && !h->ping_wanted && !h->subscribe_wanted && h->pings == h->pongs &&
+         h->confirmed == h->written;
 }
 static bool has_report(const hankel *h)
 {
@@ -395,10 +398,11 @@ int hankel_finish(hankel *h, int timeout)
   return step_until(h, is_farewell, timeout);
 }
 
-int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what)
+static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
 {
-  const uint32_t all = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_VALUES;
-  if ((what & ~all) || what == HANKEL_VALUES || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
+  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES;
+  if ((what & ~all) || (what != 0 && !(what & shown)) || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
     snprintf(h->error, sizeof h->error,
              "subscribe: the glob has over %d bytes, the score is not in [0, 1], or nothing is asked for", HK_GLOB_MAX);
     return -EINVAL;
@@ -410,8 +414,19 @@ int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what
   h->glob = copy;
   h->min_score = min_score;
   h->what = what;
+  h->since = since;
   h->subscribe_wanted = h->fresh = true;
   return 0;
+}
+
+int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what)
+{
+  return subscribe(h, glob, min_score, what, HANKEL_NOW);
+}
+
+int hankel_subscribe_since(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
+{
+  return subscribe(h, glob, min_score, what | HANKEL_POSITIONS, since);
 }
 
 /* False: no memory. */
@@ -437,6 +452,8 @@ hankel *hankel_open(const struct hankel_options *options)
   h->options.buffer = points < least ? least : points > most ? most : points;
   h->options.address = strdup(options->address);
   h->options.udp = options->udp ? strdup(options->udp) : NULL;
+  h->options.feed = options->feed ? strdup(options->feed) : NULL;
+  h->since = HANKEL_NOW;
   h->options.client = strndup(options->client ? options->client : "libhankel", HK_CLIENT_MAX);
   const bool secure = copy_security(&h->options.security, &options->security);
   h->fd = h->udp = -1;
@@ -451,7 +468,7 @@ hankel *hankel_open(const struct hankel_options *options)
   h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
   h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
   h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
-  if (!secure || !h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data ||
+  if (!secure || (options->feed && !h->options.feed) || !h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data ||
       !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle || !h->frame_time || !h->frame_value ||
       !h->frame_value32) {
     hankel_close(h);
@@ -477,6 +494,7 @@ void hankel_close(hankel *h)
                           (void *)h->options.security.key,
                           (void *)h->options.security.token,
                           (void *)h->options.security.token_file,
+                          (void *)h->options.feed,
                           h->out.data,
                           h->point_sensor,
                           h->point_time,
@@ -502,6 +520,15 @@ const char *hankel_error(const hankel *h)
 int hankel_connected(const hankel *h)
 {
   return h->phase == HK_CLIENT_READY;
+}
+
+uint64_t hankel_feed_position(const hankel *h)
+{
+  return h->position;
+}
+int hankel_durability(const hankel *h)
+{
+  return h->durability;
 }
 
 void hankel_count(const hankel *h, struct hankel_counters *out)

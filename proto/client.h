@@ -62,6 +62,7 @@ struct hankel {
   struct hk_writer out; /* bytes out_start..out.size wait for the socket */
   size_t out_start;
   uint32_t max_frame;
+  char server[HK_CLIENT_MAX + 1];
 
   int udp; /* descriptor, -1: points go over TCP */
   uint64_t feed, sequence, before;
@@ -80,6 +81,10 @@ struct hankel {
   int64_t *point_time;
   double *point_value;
   uint32_t first, n_points;
+  uint32_t kept;     /* of a feed: kept..first-1 are sent and not acknowledged. Else as first */
+  uint64_t position; /* of a feed: points before `kept`, from its beginning on */
+  bool fed;          /* where the feed begins is known */
+  int durability;    /* enum hankel_durability */
   uint32_t *frame_handle; /* HK_CLIENT_FRAME_POINTS: one frame being put together */
   int64_t *frame_time;
   double *frame_value;
@@ -92,6 +97,8 @@ struct hankel {
   char *glob;
   float min_score;
   uint32_t what;
+  uint64_t since;       /* position of the last event that is known, or HANKEL_NOW */
+  uint32_t subscribing; /* SUBSCRIBEs that are not answered */
   bool subscribe_wanted;
 
   struct hk_client_name *names;
@@ -119,5 +126,8 @@ ssize_t hk_client_recv(struct hankel *h, void *data, size_t size);
 ssize_t hk_client_send(struct hankel *h, const void *data, size_t size);
 
 void hk_client_forget_names(struct hankel *h);
+
+/* So many points of the feed, from its beginning, are acknowledged: those are kept no more. */
+void hk_client_acknowledged(struct hankel *h, uint64_t points);
 
 #endif

@@ -63,24 +63,75 @@ void hk_client_forget_names(struct hankel *h)
 
 /* --- frames; each returns 0, HANKEL_BAD_PAYLOAD, or -ENOMEM --- */
 
-static int take_welcome(struct hankel *h, const struct hk_frame *f)
+static int begin(struct hankel *h)
 {
-  struct hk_welcome m;
-  if (h->phase != HK_CLIENT_GREETING || hk_welcome_read(f, &m) != 0 || m.feed == 0 || m.max_frame < HK_FRAME_MAX_LEAST)
-    return HANKEL_BAD_PAYLOAD;
   h->phase = HK_CLIENT_READY;
-  h->feed = m.feed;
-  h->max_frame = m.max_frame;
   h->pause = HK_CLIENT_PAUSE_MS;
   h->fresh = true;
   h->error[0] = 0;
   h->counters.reconnected += h->greeted_once;
   h->greeted_once = true;
-  if (h->options.callbacks.connected) {
-    char server[HK_CLIENT_MAX + 1];
-    snprintf(server, sizeof server, "%.*s", (int)m.server.length, m.server.data);
-    h->options.callbacks.connected(h->options.arg, server);
+  if (h->options.callbacks.connected)
+    h->options.callbacks.connected(h->options.arg, h->server);
+  return 0;
+}
+
+static int take_welcome(struct hankel *h, const struct hk_frame *f)
+{
+  struct hk_welcome m;
+  if (h->phase != HK_CLIENT_GREETING || h->feed != 0 || hk_welcome_read(f, &m) != 0 || m.feed == 0 ||
+      m.max_frame < HK_FRAME_MAX_LEAST)
+    return HANKEL_BAD_PAYLOAD;
+  h->feed = m.feed;
+  h->max_frame = m.max_frame;
+  snprintf(h->server, sizeof h->server, "%.*s", (int)m.server.length, m.server.data);
+  if (!h->options.feed)
+    return begin(h);
+  if (hk_feed_write(&h->out, 0, hk_string(h->options.feed)) < 0) {
+    hk_client_disconnect(h, -EINVAL, "the name of the feed is too long");
+    return 0;
   }
+  h->fresh = true;
+  return 0;
+}
+
+/* Where the feed is: at first what the daemon had of it before; later, of what is kept, that has arrived all the same. When it is
+ * less than was acknowledged the daemon does without what it once had. */
+static int take_feed_at(struct hankel *h, const struct hk_frame *f)
+{
+  struct hk_feed_at m;
+  if (h->phase != HK_CLIENT_GREETING || h->feed == 0 || hk_feed_at_read(f, &m) != 0)
+    return HANKEL_BAD_PAYLOAD;
+  h->durability = (int)m.durability;
+  if (!h->fed)
+    h->position = m.points;
+  h->fed = true;
+  h->first = h->n_points; /* any of it may have arrived */
+  hk_client_acknowledged(h, m.points);
+  h->first = h->kept;
+  if (h->position < m.points) /* somebody else has sent some */
+    h->position = m.points;
+  return begin(h);
+}
+
+static int take_ack(struct hankel *h, const struct hk_frame *f)
+{
+  uint64_t points;
+  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->position + (h->first - h->kept))
+    return HANKEL_BAD_PAYLOAD;
+  hk_client_acknowledged(h, points);
+  h->fresh = true;
+  return 0;
+}
+
+static int take_done(struct hankel *h, const struct hk_frame *f)
+{
+  uint64_t since;
+  if (hk_done_read(f, &since) != 0)
+    return HANKEL_BAD_PAYLOAD;
+  h->subscribing -= h->subscribing > 0;
+  if (h->subscribing == 0 && !h->subscribe_wanted && h->since == HANKEL_NOW)
+    h->since = since;
   return 0;
 }
 
@@ -136,7 +187,8 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
   if (!h->options.callbacks.scores)
     return 0;
   /* Plain aligned columns, widest first. */
-  const size_t n = s.n, needed = n * (sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(uint32_t) + sizeof(float) + 1);
+  const size_t n = s.n, wide = sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(uint64_t);
+  const size_t needed = n * (wide + sizeof(uint32_t) + sizeof(float) + 1);
   if (needed > h->columns_size) {
     void *columns = realloc(h->columns, needed);
     if (!columns)
@@ -147,7 +199,8 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
   const char **name = h->columns;
   int64_t *time = (int64_t *)(name + n);
   double *value = (double *)(time + n);
-  uint32_t *handle = (uint32_t *)(value + n);
+  uint64_t *sequence = (uint64_t *)(value + n);
+  uint32_t *handle = (uint32_t *)(sequence + n);
   float *score = (float *)(handle + n);
   uint8_t *state = (uint8_t *)(score + n);
   if (!h->options.handles && !name_results(h, &s, name))
@@ -155,15 +208,16 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
   hk_scores_times(&s, time);
   if (s.values)
     memcpy(value, s.values, n * sizeof *value);
+  if (s.sequences)
+    memcpy(sequence, s.sequences, n * sizeof *sequence);
   memcpy(handle, s.handles, n * sizeof *handle);
   memcpy(score, s.scores, n * sizeof *score);
   if (s.states)
     memcpy(state, s.states, n);
   else
     memset(state, HANKEL_OK, n);
-  const struct hankel_scores scores = {
-    s.n, h->options.handles ? NULL : name, time, s.values ? value : NULL, score, state, handle
-  };
+  const struct hankel_scores scores = { s.n,    h->options.handles ? NULL : name, time, s.values ? value : NULL, score, state,
+                                        handle, s.sequences ? sequence : NULL };
   h->options.callbacks.scores(h->options.arg, &scores);
   return 0;
 }
@@ -177,10 +231,13 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
     struct hk_event_message m;
     hk_event_next(&list, &m);
     const struct hankel_event e = {
-      name_of(h, m.handle), m.number, m.kind, m.time, m.from, m.instant, m.score, m.before, m.after
+      name_of(h, m.handle), m.number, m.kind, m.time, m.from, m.instant, m.score, m.before, m.after, m.position, m.sequence
     };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
+    /* those that a former subscription still brings say nothing about the one that is asked for */
+    if (m.position > 0 && h->subscribing == 0 && !h->subscribe_wanted)
+      h->since = m.position;
     if (h->options.callbacks.event)
       h->options.callbacks.event(h->options.arg, &e);
   }
@@ -267,15 +324,19 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
 
 static int take(struct hankel *h, const struct hk_frame *f)
 {
-  if (h->phase == HK_CLIENT_GREETING && f->type != HK_WELCOME && f->type != HK_ERROR)
+  if (h->phase == HK_CLIENT_GREETING && f->type != HK_WELCOME && f->type != HK_FEED_AT && f->type != HK_ERROR)
     return HANKEL_OUT_OF_ORDER;
   switch (f->type) {
   case HK_WELCOME:
     return take_welcome(h, f);
+  case HK_FEED_AT:
+    return take_feed_at(h, f);
+  case HK_ACK:
+    return take_ack(h, f);
   case HK_REGISTERED:
     return take_registered(h, f);
   case HK_DONE:
-    return hk_empty_read(f);
+    return take_done(h, f);
   case HK_PONG:
     return take_pong(h, f);
   case HK_REPORT:

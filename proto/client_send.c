@@ -73,14 +73,15 @@ int hankel_sensor(hankel *h, const char *name)
 /* Moves what waits to the front when the end is reached. */
 static uint32_t make_room(struct hankel *h)
 {
-  if (h->first == h->n_points) {
-    h->first = h->n_points = 0;
-  } else if (h->n_points == h->options.buffer && h->first >= h->options.buffer / 4) {
-    const size_t n = h->n_points - h->first;
-    memmove(h->point_sensor, h->point_sensor + h->first, n * sizeof *h->point_sensor);
-    memmove(h->point_time, h->point_time + h->first, n * sizeof *h->point_time);
-    memmove(h->point_value, h->point_value + h->first, n * sizeof *h->point_value);
-    h->first = 0;
+  if (h->kept == h->n_points) {
+    h->kept = h->first = h->n_points = 0;
+  } else if (h->n_points == h->options.buffer && h->kept >= h->options.buffer / 4) {
+    const size_t n = h->n_points - h->kept;
+    memmove(h->point_sensor, h->point_sensor + h->kept, n * sizeof *h->point_sensor);
+    memmove(h->point_time, h->point_time + h->kept, n * sizeof *h->point_time);
+    memmove(h->point_value, h->point_value + h->kept, n * sizeof *h->point_value);
+    h->first -= h->kept;
+    h->kept = 0;
     h->n_points = (uint32_t)n;
   }
   return h->options.buffer - h->n_points;
@@ -121,14 +122,35 @@ int hankel_send(hankel *h, uint32_t sensor, int64_t time, double value)
   return taken < 0 ? (int)taken : taken == 1 ? 0 : -EAGAIN;
 }
 
+/* Of a feed, points are kept until they are acknowledged; else until they are sent. */
+static void sent(struct hankel *h, uint32_t n)
+{
+  h->first += n;
+  if (!h->options.feed)
+    h->kept = h->first;
+}
+
+void hk_client_acknowledged(struct hankel *h, uint64_t points)
+{
+  const uint64_t more = points > h->position ? points - h->position : 0;
+  uint32_t n = more < h->first - h->kept ? (uint32_t)more : h->first - h->kept;
+  while (h->kept + n < h->first && h->sensors[h->point_sensor[h->kept + n]].phase == HK_SENSOR_REFUSED)
+    n++; /* was never sent */
+  h->kept += n;
+  h->position += n;
+}
+
 /* Puts together one frame of the points that wait, at most `most` points and `bytes` bytes; those of refused sensors are
- * dropped. Returns how many waiting points it uses up; p->n of them are in the frame. 0: the next sensor has no handle yet. */
+ * dropped; in a feed, whose points are numbered, a frame ends before them. Returns how many waiting points it uses up; p->n of
+ * them are in the frame. 0: the next sensor has no handle yet. */
 static uint32_t gather(struct hankel *h, struct hk_points *p, uint32_t most, size_t bytes)
 {
   uint32_t used = 0, n = 0;
   bool small = true, one = true, even = true;
   for (uint32_t i = h->first; i < h->n_points && n < most; i++, used++) {
     const struct hk_client_sensor *s = &h->sensors[h->point_sensor[i]];
+    if (s->phase == HK_SENSOR_REFUSED && h->options.feed && n > 0)
+      break;
     if (s->phase == HK_SENSOR_REFUSED) {
       h->counters.refused++;
       continue;
@@ -192,7 +214,7 @@ static void send_over_udp(struct hankel *h)
   while (h->datagram_size == 0 || send_datagram(h)) {
     struct hk_points p;
     const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, HK_CLIENT_DATAGRAM);
-    h->first += used;
+    sent(h, used);
     if (p.n == 0) {
       if (used == 0)
         return;
@@ -224,9 +246,13 @@ static void send_over_tcp(struct hankel *h)
     const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, out_room(h));
     if (used == 0)
       return;
+    if (h->options.feed)
+      p.before = h->position + (h->first - h->kept) + (used - p.n);
     if (p.n > 0 && hk_points_write(&h->out, 0, &p) < 0)
       return; /* cannot be: it was measured */
-    h->first += used;
+    sent(h, used);
+    if (h->options.feed)
+      hk_client_acknowledged(h, h->position); /* what was never sent needs no acknowledgement */
     h->written += p.n;
     h->counters.points += p.n;
   }
@@ -257,8 +283,9 @@ static void ask(struct hankel *h)
 {
   struct hk_writer *w = &h->out;
   if (h->subscribe_wanted) {
-    const struct hk_subscription m = { h->what, h->min_score, hk_string(h->glob) };
+    const struct hk_subscription m = { h->what, h->min_score, hk_string(h->glob), h->since };
     h->subscribe_wanted = (h->what ? hk_subscribe_write(w, 0, &m) : hk_empty_write(w, HK_UNSUBSCRIBE, 0)) < 0;
+    h->subscribing += !h->subscribe_wanted;
   }
   if (h->status_wanted)
     h->status_wanted = hk_empty_write(w, HK_STATUS, 0) < 0;
@@ -278,7 +305,7 @@ static void ask_last(struct hankel *h)
     h->pings++;
     h->ping_wanted &= !drained;
   }
-  if (h->bye_wanted && drained && !h->bye_sent)
+  if (h->bye_wanted && drained && h->kept == h->n_points && !h->bye_sent)
     h->bye_sent = hk_bye_write(w, 0, h->sequence, h->before) == 0;
 }
 

@@ -28,6 +28,8 @@ const char *hk_frame_name(uint8_t type)
     return "STATUS";
   case HK_BYE:
     return "BYE";
+  case HK_FEED:
+    return "FEED";
   case HK_RELOAD:
     return "RELOAD";
   case HK_WELCOME:
@@ -42,6 +44,8 @@ const char *hk_frame_name(uint8_t type)
     return "REPORT";
   case HK_FAREWELL:
     return "FAREWELL";
+  case HK_FEED_AT:
+    return "FEED_AT";
   case HK_RELOADED:
     return "RELOADED";
   case HK_NAMES:
@@ -52,6 +56,8 @@ const char *hk_frame_name(uint8_t type)
     return "EVENTS";
   case HK_GAP:
     return "GAP";
+  case HK_ACK:
+    return "ACK";
   case HK_ERROR:
     return "ERROR";
   }

@@ -23,6 +23,7 @@
 #define HK_FRAME_MAX_LEAST (128u << 10) /* a server must not be configured to take less */
 #define HK_FRAME_MAX_MOST (64u << 20)   /* nor more */
 #define HK_GLOB_MAX 512                 /* bytes */
+#define HK_FEED_NAME_MAX 255            /* bytes */
 #define HK_CLIENT_MAX 128               /* bytes of the name of a client or server program */
 #define HK_TOKEN_BYTES 256              /* of a token, or a key */
 #define HK_REGISTER_MAX 8192u           /* names in a REGISTER */
@@ -37,6 +38,7 @@ enum hk_frame_type {
   HK_PING = 0x06,
   HK_STATUS = 0x07,
   HK_BYE = 0x08,
+  HK_FEED = 0x09,
   HK_RELOAD = 0x0a,
   HK_WELCOME = 0x81,
   HK_REGISTERED = 0x82,
@@ -44,11 +46,13 @@ enum hk_frame_type {
   HK_PONG = 0x86,
   HK_REPORT = 0x87,
   HK_FAREWELL = 0x88,
+  HK_FEED_AT = 0x89,
   HK_RELOADED = 0x8a,
   HK_NAMES = 0x91,
   HK_SCORES = 0x92,
   HK_EVENTS = 0x93,
   HK_GAP = 0x94,
+  HK_ACK = 0x95,
   HK_ERROR = 0xff,
 };
 

@@ -15,6 +15,11 @@
  * and tells through `disconnected` how many points may not have arrived. Memory is bounded: points that cannot be sent
  * stay in a buffer of fixed size, and hankel_send says -EAGAIN when it is full.
  *
+ * With the option `feed` none is in doubt: points stay in the buffer until the daemon acknowledges them, and what it has not is
+ * sent again after a break, so that each counts once. hankel_feed_position says how far that is; a program that starts anew goes
+ * on from there. A subscription with HANKEL_POSITIONS goes on behind the last event that it brought, so that none is lost or
+ * comes twice, over restarts of the daemon, too, where it keeps its state.
+ *
  * Errors: 0 (or a count) is good, negative is an errno, and hankel_error says in words what was wrong.
  * Thread: one handle, one thread; different handles are independent. Callbacks must not close the handle.
  * The protocol itself is described in PROTOCOL.md. */
@@ -51,8 +56,19 @@ enum hankel_what {
   HANKEL_UNSCORED = 2, /* results without one */
   HANKEL_EVENTS = 4,
   HANKEL_NOTICES = 8,
-  HANKEL_VALUES = 16, /* the points' values along with the results */
+  HANKEL_VALUES = 16,    /* the points' values along with the results */
+  HANKEL_POSITIONS = 32, /* events with their position and sequence: see hankel_subscribe_since */
+  HANKEL_SEQUENCES = 64, /* the points' sequences along with the results */
 };
+
+/* What outlives the daemon. */
+enum hankel_durability {
+  HANKEL_NOT_DURABLE = 0,
+  HANKEL_SNAPSHOTS = 1, /* what the last snapshot has */
+  HANKEL_JOURNALED = 2, /* all that was acknowledged */
+};
+
+#define HANKEL_NOW UINT64_MAX /* as a position: that of the last event so far */
 
 /* Why the server refused a name. */
 enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3 };
@@ -88,6 +104,8 @@ struct hankel_scores {
   const float *score;      /* NaN: none was due */
   const uint8_t *state;    /* enum hankel_state */
   const uint32_t *handle;  /* the daemon's number of the sensor: hankel_name has its name */
+  const uint64_t *sequence; /* of the point among its sensor's, from 1 on, for ever; NULL unless subscribed with HANKEL_SEQUENCES,
+                               and where the daemon keeps no state */
 };
 
 struct hankel_event {
@@ -100,6 +118,8 @@ struct hankel_event {
   float score;     /* raised: the score; corrected, cleared: the highest since */
   double before;   /* levels before and after the change */
   double after;
+  uint64_t position; /* in the daemon's event log; 0: it is not in one, or was not asked for (HANKEL_POSITIONS) */
+  uint64_t sequence; /* of the event among its sensor's, from 1 on; 0 as above */
 };
 
 /* Any may be NULL. arg: as given in the options. */
@@ -140,13 +160,15 @@ struct hankel_options {
   struct hankel_callbacks callbacks;
   void *arg;
   struct hankel_security security;
+  const char *feed; /* name of the feed that all points belong to, 1 to 255 bytes, as a sensor's; over TCP only. NULL: none */
 };
 #define HANKEL_OPTIONS_DEFAULT                                                                                                   \
   {                                                                                                                              \
     "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL,                                                               \
     {                                                                                                                            \
       0                                                                                                                          \
-    }                                                                                                                            \
+    },                                                                                                                           \
+        NULL                                                                                                                     \
   }
 
 /* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
@@ -188,13 +210,22 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
 /* Waits until the buffer is empty and the socket has taken all. 0, -ETIMEDOUT, or the connection's fault. */
 int hankel_flush(hankel *h, int timeout);
 
-/* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived), and that a
- * new subscription is in force. -ECONNRESET: the connection broke meanwhile with points in doubt (it is being made anew). */
+/* With the option `feed`: how many points of the feed, from its beginning, the daemon has for certain. Once connected the first time
+ * that is what it had of it before: the point that is sent first is the one behind those. */
+uint64_t hankel_feed_position(const hankel *h);
+/* What that means: enum hankel_durability of the daemon. */
+int hankel_durability(const hankel *h);
+
+/* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived; of a feed:
+ * has acknowledged them), and that a new subscription is in force. -ECONNRESET: the connection broke meanwhile with points in doubt (it is being made anew). */
 int hankel_sync(hankel *h, int timeout);
 
 /* Subscribes to sensors that match the glob (`*` and `?`; "" = all), replacing an earlier subscription; what = 0 ends it. Kept
  * over reconnections. what: enum hankel_what, added up. 0 or -EINVAL. */
 int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what);
+/* The same with HANKEL_POSITIONS, beginning with the events behind a position: of the last one that is known, 0 for all that the
+ * daemon has, HANKEL_NOW as hankel_subscribe. What it has not any more comes as a gap. */
+int hankel_subscribe_since(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since);
 
 /* The name of the sensor that results of this connection give this handle, NULL when there is none. Valid until the next call
  * that waits or steps, but within a callback until it returns: a handle may get another sensor, and other handles another

@@ -144,6 +144,8 @@ int hk_subscribe_write(struct hk_writer *w, uint32_t tag, const struct hk_subscr
   hk_put_u32(w, m->what);
   hk_put_f32(w, m->min_score);
   put_string(w, m->glob);
+  if (m->what & HANKEL_POSITIONS)
+    hk_put_u64(w, m->since);
   return hk_frame_end(w, place);
 }
 
@@ -154,11 +156,44 @@ int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
   m->what = hk_get_u32(&r);
   m->min_score = hk_get_f32(&r);
   m->glob = get_string(&r);
+  m->since = m->what & HANKEL_POSITIONS ? hk_get_u64(&r) : HANKEL_NOW;
   if (!hk_reader_done(&r))
     return HANKEL_BAD_PAYLOAD;
-  const bool good = !(m->what & ~(shown | HANKEL_VALUES)) && (m->what & shown) && m->min_score >= 0 && m->min_score <= 1 &&
-                    text_valid(m->glob, HK_GLOB_MAX);
+  const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES)) && (m->what & shown) &&
+                    m->min_score >= 0 && m->min_score <= 1 && text_valid(m->glob, HK_GLOB_MAX);
   return good ? 0 : HANKEL_BAD_SUBSCRIPTION;
+}
+
+int hk_feed_write(struct hk_writer *w, uint32_t tag, struct hk_string name)
+{
+  if (name.length > HK_FEED_NAME_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_FEED, tag);
+  put_string(w, name);
+  return hk_frame_end(w, place);
+}
+
+int hk_feed_read(const struct hk_frame *f, struct hk_string *name)
+{
+  struct hk_reader r = hk_reader(f);
+  *name = get_string(&r);
+  return name->length <= HK_FEED_NAME_MAX && hk_name_valid(name->data, name->length) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+}
+
+int hk_feed_at_write(struct hk_writer *w, uint32_t tag, const struct hk_feed_at *m)
+{
+  const size_t place = hk_frame_begin(w, HK_FEED_AT, tag);
+  hk_put_u64(w, m->points);
+  hk_put_u32(w, m->durability);
+  return hk_frame_end(w, place);
+}
+
+int hk_feed_at_read(const struct hk_frame *f, struct hk_feed_at *m)
+{
+  struct hk_reader r = hk_reader(f);
+  m->points = hk_get_u64(&r);
+  m->durability = hk_get_u32(&r);
+  return verdict(&r);
 }
 
 int hk_empty_write(struct hk_writer *w, uint8_t type, uint32_t tag)
@@ -170,18 +205,44 @@ int hk_empty_read(const struct hk_frame *f)
   return f->length == 0 ? 0 : HANKEL_BAD_PAYLOAD;
 }
 
-int hk_ping_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t token)
+static int one_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t a)
 {
   const size_t place = hk_frame_begin(w, type, tag);
-  hk_put_u64(w, token);
+  hk_put_u64(w, a);
   return hk_frame_end(w, place);
 }
 
-int hk_ping_read(const struct hk_frame *f, uint64_t *token)
+static int one_read(const struct hk_frame *f, uint64_t *a)
 {
   struct hk_reader r = hk_reader(f);
-  *token = hk_get_u64(&r);
+  *a = hk_get_u64(&r);
   return verdict(&r);
+}
+
+int hk_ping_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t token)
+{
+  return one_write(w, type, tag, token);
+}
+int hk_ping_read(const struct hk_frame *f, uint64_t *token)
+{
+  return one_read(f, token);
+}
+int hk_done_write(struct hk_writer *w, uint32_t tag, const uint64_t *since)
+{
+  return since ? one_write(w, HK_DONE, tag, *since) : hk_empty_write(w, HK_DONE, tag);
+}
+int hk_done_read(const struct hk_frame *f, uint64_t *since)
+{
+  *since = HANKEL_NOW;
+  return f->length == 0 ? 0 : one_read(f, since);
+}
+int hk_ack_write(struct hk_writer *w, uint64_t points)
+{
+  return one_write(w, HK_ACK, 0, points);
+}
+int hk_ack_read(const struct hk_frame *f, uint64_t *points)
+{
+  return one_read(f, points);
 }
 
 static int two_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t a, uint64_t b)
@@ -275,14 +336,18 @@ void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *nam
   *name = get_string(&list->reader);
 }
 
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events)
+int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, bool placed)
 {
   static const uint8_t zeros[3];
   const size_t place = hk_frame_begin(w, HK_EVENTS, 0);
   hk_put_u32(w, n);
-  hk_put_u32(w, 0);
+  hk_put_u32(w, placed);
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_event_message *e = &events[i];
+    if (placed) {
+      hk_put_u64(w, e->position);
+      hk_put_u64(w, e->sequence);
+    }
     hk_put_u32(w, e->handle);
     hk_put_u32(w, e->number);
     hk_put_u8(w, e->kind);
@@ -301,14 +366,18 @@ int hk_events_read(const struct hk_frame *f, struct hk_list *list)
 {
   struct hk_reader r = hk_reader(f);
   list->n = hk_get_u32(&r);
-  (void)hk_get_u32(&r);
+  const uint32_t with = hk_get_u32(&r);
   list->reader = r;
-  return !r.bad && r.size == HK_EVENT_BYTES * (size_t)list->n ? 0 : HANKEL_BAD_PAYLOAD;
+  list->placed = with == 1;
+  const size_t each = with == 1 ? HK_EVENT_BYTES_PLACED : HK_EVENT_BYTES;
+  return !r.bad && with <= 1 && r.size == each * list->n ? 0 : HANKEL_BAD_PAYLOAD;
 }
 
 void hk_event_next(struct hk_list *list, struct hk_event_message *event)
 {
   struct hk_reader *r = &list->reader;
+  event->position = list->placed ? hk_get_u64(r) : 0;
+  event->sequence = list->placed ? hk_get_u64(r) : 0;
   event->handle = hk_get_u32(r);
   event->number = hk_get_u32(r);
   event->kind = hk_get_u8(r);

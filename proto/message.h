@@ -23,6 +23,7 @@ static inline struct hk_string hk_string(const char *text)
  * list has been checked by then, so n steps never fail. */
 struct hk_list {
   uint32_t n;
+  bool placed; /* EVENTS */
   struct hk_reader reader;
 };
 
@@ -85,19 +86,37 @@ struct hk_subscription {
   uint32_t what;   /* enum hankel_what, added up */
   float min_score; /* 0..1 */
   struct hk_string glob;
+  uint64_t since; /* with HANKEL_POSITIONS: position of the last event that is known, or HANKEL_NOW */
 };
 /* Reader: HANKEL_BAD_PAYLOAD for a wrong layout; HANKEL_BAD_SUBSCRIPTION for a min_score that is no number in [0, 1], unknown or
  * no bits in what, or a glob that is too long or not UTF-8. */
 int hk_subscribe_write(struct hk_writer *w, uint32_t tag, const struct hk_subscription *m);
 int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m);
 
-/* UNSUBSCRIBE, STATUS, DONE, FAREWELL: no payload. */
+/* FEED: a valid name of at most HK_FEED_NAME_MAX bytes. FEED_AT: durability as enum hankel_durability. */
+struct hk_feed_at {
+  uint64_t points; /* committed */
+  uint32_t durability;
+};
+int hk_feed_write(struct hk_writer *w, uint32_t tag, struct hk_string name);
+int hk_feed_read(const struct hk_frame *f, struct hk_string *name);
+int hk_feed_at_write(struct hk_writer *w, uint32_t tag, const struct hk_feed_at *m);
+int hk_feed_at_read(const struct hk_frame *f, struct hk_feed_at *m);
+
+/* DONE: nothing, or, to a SUBSCRIBE with HANKEL_POSITIONS, the position of the last event that is taken to be known; HANKEL_NOW:
+ * there is no event log, or nothing. */
+int hk_done_write(struct hk_writer *w, uint32_t tag, const uint64_t *since);
+int hk_done_read(const struct hk_frame *f, uint64_t *since);
+
+/* UNSUBSCRIBE, STATUS, FAREWELL: no payload. */
 int hk_empty_write(struct hk_writer *w, uint8_t type, uint32_t tag);
 int hk_empty_read(const struct hk_frame *f);
 
-/* PING and PONG (token), BYE (datagrams, points), GAP (results, events). */
+/* PING and PONG (token), ACK (points), BYE (datagrams, points), GAP (results, events). */
 int hk_ping_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t token);
 int hk_ping_read(const struct hk_frame *f, uint64_t *token);
+int hk_ack_write(struct hk_writer *w, uint64_t points);
+int hk_ack_read(const struct hk_frame *f, uint64_t *points);
 int hk_bye_write(struct hk_writer *w, uint32_t tag, uint64_t datagrams, uint64_t points);
 int hk_bye_read(const struct hk_frame *f, uint64_t *datagrams, uint64_t *points);
 int hk_gap_write(struct hk_writer *w, uint64_t results, uint64_t events);
@@ -114,10 +133,10 @@ int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, con
 int hk_names_read(const struct hk_frame *f, struct hk_list *list);
 void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name);
 
-/* SCORES, n at least 1. value NULL: not sent along. The writer chooses how times are given, and leaves the states out when all
- * are HANKEL_OK. */
-int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint32_t *handle,
-                    const float *score, const uint8_t *state);
+/* SCORES, n at least 1. value, sequence NULL: not sent along. The writer chooses how times are given, and leaves the states out
+ * when all are HANKEL_OK. */
+int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint64_t *sequence,
+                    const uint32_t *handle, const float *score, const uint8_t *state);
 struct hk_scores { /* columns, not aligned: memcpy from them */
   uint32_t n;
   uint8_t time_kind;   /* enum hk_time_kind, but for ARRIVAL */
@@ -125,6 +144,7 @@ struct hk_scores { /* columns, not aligned: memcpy from them */
   int64_t step;        /* ns: EVEN the interval, STEPS the unit */
   const void *times;   /* int64_t, EACH; else NULL */
   const void *values;  /* double; NULL: not sent along */
+  const void *sequences; /* uint64_t; NULL: not sent along */
   const void *handles; /* uint32_t */
   const void *scores;  /* float */
   const void *steps;   /* uint32_t, STEPS; else NULL */
@@ -135,17 +155,20 @@ int hk_scores_read(const struct hk_frame *f, struct hk_scores *s);
 void hk_scores_times(const struct hk_scores *s, int64_t *time);
 /* Bytes of a whole frame: of one that was read; and of n results at most. */
 size_t hk_scores_size(const struct hk_scores *s);
-size_t hk_scores_most(uint32_t n, bool values);
+size_t hk_scores_most(uint32_t n, unsigned wide);
 
 #define HK_EVENT_BYTES 56u
+#define HK_EVENT_BYTES_PLACED 72u /* with position and sequence */
 struct hk_event_message {
   uint32_t handle, number;
   uint8_t kind; /* enum hankel_event_kind */
   float score;
   int64_t time, from, instant;
   double before, after;
+  uint64_t position, sequence; /* 0 where they are not sent along */
 };
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events);
+/* placed: with position and sequence; in a list that was read, `placed` says whether they are there. */
+int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, bool placed);
 int hk_events_read(const struct hk_frame *f, struct hk_list *list);
 void hk_event_next(struct hk_list *list, struct hk_event_message *event);
 

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 
-enum { HEAD = 8, WITH_VALUES = 1, WITH_STATES = 2 };
+enum { HEAD = 8, WITH_VALUES = 1, WITH_STATES = 2, WITH_SEQUENCES = 4 };
 
 static size_t result_bytes(const struct hk_scores *s)
 {
-  return hk_time_bytes(s->time_kind) + (s->values ? 8 : 0) + 4 + 4 + (s->states ? 1 : 0);
+  return hk_time_bytes(s->time_kind) + (s->values ? 8 : 0) + (s->sequences ? 8 : 0) + 4 + 4 + (s->states ? 1 : 0);
 }
 
 size_t hk_scores_size(const struct hk_scores *s)
@@ -16,9 +16,9 @@ size_t hk_scores_size(const struct hk_scores *s)
   return HK_FRAME_HEADER + HEAD + hk_time_head(s->time_kind) + s->n * result_bytes(s);
 }
 
-size_t hk_scores_most(uint32_t n, bool values)
+size_t hk_scores_most(uint32_t n, unsigned wide)
 {
-  return HK_FRAME_HEADER + HEAD + (size_t)n * (values ? 25 : 17) + 16;
+  return HK_FRAME_HEADER + HEAD + (size_t)n * (17 + 8 * wide) + 16;
 }
 
 static bool times_fit(const struct hk_scores *s)
@@ -106,8 +106,8 @@ static bool all_ok(const uint8_t *state, uint32_t n)
   return differ == 0;
 }
 
-int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint32_t *handle,
-                    const float *score, const uint8_t *state)
+int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const double *value, const uint64_t *sequence,
+                    const uint32_t *handle, const float *score, const uint8_t *state)
 {
   if (n < 1)
     return -EINVAL;
@@ -117,7 +117,7 @@ int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const 
   const size_t place = hk_frame_begin(w, HK_SCORES, 0);
   hk_put_u32(w, n);
   hk_put_u8(w, s.time_kind);
-  hk_put_u8(w, (uint8_t)((value ? WITH_VALUES : 0) | (ok ? 0 : WITH_STATES)));
+  hk_put_u8(w, (uint8_t)((value ? WITH_VALUES : 0) | (ok ? 0 : WITH_STATES) | (sequence ? WITH_SEQUENCES : 0)));
   hk_put_u16(w, 0);
   if (hk_time_head(s.time_kind) >= 8)
     hk_put_i64(w, s.base);
@@ -127,6 +127,8 @@ int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const 
     hk_put(w, time, n * sizeof *time);
   if (value)
     hk_put(w, value, n * sizeof *value);
+  if (sequence)
+    hk_put(w, sequence, n * sizeof *sequence);
   hk_put(w, handle, n * sizeof *handle);
   hk_put(w, score, n * sizeof *score);
   uint8_t *steps = s.time_kind == HK_TIME_STEPS ? hk_room(w, n * sizeof(uint32_t)) : NULL;
@@ -149,7 +151,7 @@ int hk_scores_read(const struct hk_frame *f, struct hk_scores *s)
   s->time_kind = hk_get_u8(&r);
   const uint8_t with = hk_get_u8(&r);
   const uint16_t zero = hk_get_u16(&r);
-  if (r.bad || s->n < 1 || s->time_kind > HK_TIME_STEPS || with & ~(WITH_VALUES | WITH_STATES) || zero != 0)
+  if (r.bad || s->n < 1 || s->time_kind > HK_TIME_STEPS || with & ~(WITH_VALUES | WITH_STATES | WITH_SEQUENCES) || zero != 0)
     return HANKEL_BAD_PAYLOAD;
   const size_t n = s->n;
   if (hk_time_head(s->time_kind) >= 8)
@@ -160,6 +162,8 @@ int hk_scores_read(const struct hk_frame *f, struct hk_scores *s)
     s->times = hk_take(&r, n * sizeof(int64_t));
   if (with & WITH_VALUES)
     s->values = hk_take(&r, n * sizeof(double));
+  if (with & WITH_SEQUENCES)
+    s->sequences = hk_take(&r, n * sizeof(uint64_t));
   s->handles = hk_take(&r, n * sizeof(uint32_t));
   s->scores = hk_take(&r, n * sizeof(float));
   if (s->time_kind == HK_TIME_STEPS)

@@ -178,7 +178,9 @@ uint64_t hk_feed_committed(const struct hk_feed *feed)
 
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto)
 {
-  atomic_store_explicit(&feed->part[shard].taken, upto, memory_order_release);
+  /* after a restart a shard may have more of it than the others, and what comes again says less */
+  if (atomic_load_explicit(&feed->part[shard].taken, memory_order_relaxed) < upto)
+    atomic_store_explicit(&feed->part[shard].taken, upto, memory_order_release);
 }
 
 void hk_feed_commit(struct hk_feed *feed, uint32_t shard, uint64_t upto)

@@ -24,8 +24,7 @@
 
 #include <pthread.h>
 
-#define HK_FEEDS_MAX 65535u   /* feeds */
-#define HK_FEED_NAME_MAX 255u /* bytes; else the rule for sensors' names */
+#define HK_FEEDS_MAX 65535u /* feeds; names are as those of sensors, but at most HK_FEED_NAME_MAX bytes */
 
 /* What a shard has of a feed: points from its beginning on. */
 struct hk_feed_part {

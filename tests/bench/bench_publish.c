@@ -257,7 +257,7 @@ static __attribute__((noinline)) void bench_encode(struct bench *x, const char *
       for (uint32_t at = 0; at < POINTS; at += HK_RESULTS_FRAME) {
         const struct hk_choice all = { NULL, POINTS };
         out->size = 0;
-        hk_encode_results(out, HK_PROTOCOL_BINARY, x->registry, x->batch[k], &all, at, HK_RESULTS_FRAME, values);
+        hk_encode_results(out, HK_PROTOCOL_BINARY, x->registry, x->batch[k], &all, at, HK_RESULTS_FRAME, values, NULL);
         bytes += out->size;
       }
     const double took = now(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -330,7 +330,7 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
   struct subscribers all = connect_all(x, n);
   char glob[64];
   memset(&x->counters, 0, sizeof x->counters);
-  require(hk_publisher_new(&publisher, &x->config, x->registry, &x->counters) == 0, "no memory");
+  require(hk_publisher_new(&publisher, &x->config, x->registry, NULL, &x->counters) == 0, "no memory");
   for (uint32_t i = 0; i < n; i++) {
     struct hk_wanted w = *wanted;
     if (format) {
@@ -341,14 +341,14 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
   }
   /* Names are sent once. */
   for (uint32_t i = 0; i < 2 * x->sensors / POINTS + 4 * BATCHES; i++) {
-    hk_publish(publisher, x->batch[i % BATCHES]);
+    hk_publish(publisher, x->batch[i % BATCHES], NULL);
     settle(x, &all, 0);
   }
   struct cost best = { .time = 1e18 };
   const uint32_t turns = n > 1 ? 1 : 8;
   const uint64_t before = bytes_read();
   for (uint32_t k = 0; k < BATCHES; k++) {
-    hk_publish(publisher, x->batch[k]);
+    hk_publish(publisher, x->batch[k], NULL);
     settle(x, &all, 0);
   }
   const double bytes = turns * (double)(bytes_read() - before);
@@ -356,7 +356,7 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
     const uint64_t i0 = instructions(x);
     const double start = now(CLOCK_THREAD_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
     for (uint32_t k = 0; k < turns * BATCHES; k++) {
-      hk_publish(publisher, x->batch[k % BATCHES]);
+      hk_publish(publisher, x->batch[k % BATCHES], NULL);
       uv_run(&x->loop, UV_RUN_NOWAIT);
       settle(x, &all, QUEUE / 4);
     }
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
 {
   static struct bench x;
   static const struct hk_wanted everything = {
-    HK_PROTOCOL_BINARY, HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS, 0, { "", 0 }
+    HK_PROTOCOL_BINARY, HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS, 0, { "", 0 }, 0
   };
   struct hk_wanted wanted = everything;
   struct hk_buffer out = { 0 };

@@ -73,7 +73,7 @@ static void serve(int listener, bool bare, bool one)
     state[i] = HANKEL_OK;
   }
   w.size = 0;
-  require(hk_scores_write(&w, RESULTS, time, NULL, handles, score, state) == 0, "results");
+  require(hk_scores_write(&w, RESULTS, time, NULL, NULL, handles, score, state) == 0, "results");
   for (int i = 0; i < FRAMES; i++)
     send_whole(fd, data, w.size);
   /* A close with unread bytes would destroy what is on its way. */

@@ -244,7 +244,7 @@ static void subscribe(struct peer *p, uint32_t what, double min_score, const cha
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   struct hk_frame f;
-  const struct hk_subscription m = { what, (float)min_score, hk_string(glob) };
+  const struct hk_subscription m = { what, (float)min_score, hk_string(glob), HANKEL_NOW };
   if (hk_subscribe_write(&w, 1, &m) != 0)
     die("SUBSCRIBE does not fit");
   send_all(p->fd, w.data, w.size);

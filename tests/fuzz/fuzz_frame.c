@@ -96,7 +96,7 @@ static void read_scores(const struct hk_frame *f)
   struct hk_writer w = HK_WRITER(bytes, size);
   struct hk_frame g;
   struct hk_scores t;
-  require(hk_scores_write(&w, s.n, time, s.values ? value : NULL, handle, score, state) == 0);
+  require(hk_scores_write(&w, s.n, time, s.values ? value : NULL, NULL, handle, score, state) == 0);
   require(hk_frame_read(bytes, w.size, UINT32_MAX, &g) == HK_FRAME_WHOLE && hk_scores_read(&g, &t) == 0 && t.n == s.n);
   hk_scores_times(&t, again);
   require(memcmp(time, again, n * sizeof *time) == 0 && memcmp(handle, t.handles, n * sizeof *handle) == 0 &&

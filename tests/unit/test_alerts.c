@@ -81,6 +81,7 @@ static void test_sequences(void **state)
   assert_int_equal(hk_alerts_sequence(b, 5), 4);
   assert_true(hk_alerts_clear(b, 5, &e));
   assert_true(e.score == 0.25f);
+  assert_int_equal(hk_alerts_note(b, &e), 0);
   assert_int_equal(hk_alerts_sequence(b, 5), 5);
   hk_alerts_reach(b, 5, 3);
   assert_int_equal(hk_alerts_sequence(b, 5), 5);

@@ -382,11 +382,11 @@ static void results_are_called_back(void **state)
   const double value[2] = { 1.5, 2.5 };
   const float score[2] = { 0.5f, NAN };
   const uint8_t states[2] = { HANKEL_OK, HANKEL_LATE };
-  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5 };
+  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5, 0, 0 };
   assert_int_equal(hk_names_write(&s->w, 2, handles, first), 0);
   assert_int_equal(hk_names_write(&s->w, 1, handles, renamed), 0);
-  assert_int_equal(hk_scores_write(&s->w, 2, time, value, handles, score, states), 0);
-  assert_int_equal(hk_events_write(&s->w, 1, &event), 0);
+  assert_int_equal(hk_scores_write(&s->w, 2, time, value, NULL, handles, score, states), 0);
+  assert_int_equal(hk_events_write(&s->w, 1, &event, false), 0);
   assert_int_equal(hk_gap_write(&s->w, 12, 7), 0);
   assert_int_equal(hk_error_write(&s->w, 0, HANKEL_INTERNAL, HK_STATUS, hk_string("no memory")), 0);
   until(heard.errors == 1);
@@ -396,7 +396,7 @@ static void results_are_called_back(void **state)
   /* many names, so that the table grows */
   for (uint32_t i = 100; i < 5000; i++)
     assert_int_equal(hk_names_write(&s->w, 1, &i, first), 0);
-  assert_int_equal(hk_scores_write(&s->w, 2, time, value, handles, score, states), 0);
+  assert_int_equal(hk_scores_write(&s->w, 2, time, value, NULL, handles, score, states), 0);
   until(heard.scores == 4);
   hankel_close(h);
   server_free(s);
@@ -432,7 +432,7 @@ static void results_by_handle(void **state)
   const uint8_t states[2] = { HANKEL_OK, HANKEL_OK };
   assert_null(hankel_name(h, 9));
   assert_int_equal(hk_names_write(&s->w, 2, handles, names), 0);
-  assert_int_equal(hk_scores_write(&s->w, 2, time, NULL, handles, score, states), 0);
+  assert_int_equal(hk_scores_write(&s->w, 2, time, NULL, NULL, handles, score, states), 0);
   until(heard.scores == 2);
   assert_string_equal(hankel_name(h, 9), "pump");
   assert_string_equal(hankel_name(h, 73), "valve");
@@ -567,7 +567,7 @@ static void a_server_that_misbehaves_is_left(void **state)
     const int64_t time[1] = { 0 };
     const float score[1] = { 0 };
     const uint8_t states[1] = { 0 };
-    const struct hk_event_message event = { 5, 3, HANKEL_RAISED, 0, 0, 0, 0, 0, 0 };
+    const struct hk_event_message event = { 5, 3, HANKEL_RAISED, 0, 0, 0, 0, 0, 0, 0, 0 };
     switch (kind) {
     case 0:
       hk_put(&s->w, "HTTP/1.1 400", 12);
@@ -580,10 +580,10 @@ static void a_server_that_misbehaves_is_left(void **state)
       hk_ping_write(&s->w, HK_PONG, 0, 0);
       break;
     case 3: /* results of a sensor without a name */
-      hk_scores_write(&s->w, 1, time, NULL, handles, score, states);
+      hk_scores_write(&s->w, 1, time, NULL, NULL, handles, score, states);
       break;
     case 4:
-      hk_events_write(&s->w, 1, &event);
+      hk_events_write(&s->w, 1, &event, false);
       break;
     case 5: /* handles that were not asked for */
       hk_registered_write(&s->w, 7, 1, handles, handles);

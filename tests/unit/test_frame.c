@@ -39,9 +39,9 @@ static size_t write_all(uint8_t *data, size_t capacity)
   const uint8_t states[3] = { 0, 1, 4 };
   const struct hk_string names[3] = { text("a"), text("machine temperature"), text("\xc3\xa9t\xc3\xa9") };
   const struct hk_welcome welcome = { 0x123456789abcdef0, 1 << 20, text("hankeld"), text("") };
-  const struct hk_subscription subscription = { HANKEL_SCORES | HANKEL_VALUES, 0.5f, text("m*") };
-  const struct hk_event_message events[2] = { { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5 },
-                                              { 8, 0, HANKEL_STALE, 0, 40, 0, 0, 0, 0 } };
+  const struct hk_subscription subscription = { HANKEL_SCORES | HANKEL_VALUES, 0.5f, text("m*"), 0 };
+  const struct hk_event_message events[2] = { { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 0, 0 },
+                                              { 8, 0, HANKEL_STALE, 0, 40, 0, 0, 0, 0, 0, 0 } };
   const struct hk_points points[] = {
     { 9, 8, 7, 3, HK_TIME_EACH, HK_VALUE_F64, 0, 0, times, NULL, values, handles },
     { 0, 0, 0, 3, HK_TIME_ONE, HK_VALUE_F32, 99, 0, NULL, NULL, small, handles },
@@ -66,9 +66,9 @@ static size_t write_all(uint8_t *data, size_t capacity)
   failed |= hk_registered_write(&w, 10, 3, handles, reasons);
   failed |= hk_report_write(&w, 11, text("{}"));
   failed |= hk_names_write(&w, 3, handles, names);
-  failed |= hk_scores_write(&w, 3, times, values, handles, scores, states);
-  failed |= hk_scores_write(&w, 3, times, NULL, handles, scores, states);
-  failed |= hk_events_write(&w, 2, events);
+  failed |= hk_scores_write(&w, 3, times, values, NULL, handles, scores, states);
+  failed |= hk_scores_write(&w, 3, times, NULL, NULL, handles, scores, states);
+  failed |= hk_events_write(&w, 2, events, false);
   failed |= hk_gap_write(&w, 12, 13);
   failed |= hk_error_write(&w, 14, HANKEL_UNKNOWN_HANDLE, HK_POINTS, text("sensor 7"));
   assert_int_equal(failed, 0);
@@ -506,7 +506,7 @@ static void bad_subscriptions_are_told_apart(void **state)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     uint8_t data[128];
     struct hk_writer w = HK_WRITER(data, sizeof data);
-    struct hk_subscription m = { cases[i].what, cases[i].min_score, text(cases[i].glob) };
+    struct hk_subscription m = { cases[i].what, cases[i].min_score, text(cases[i].glob), 0 };
     assert_int_equal(hk_subscribe_write(&w, 0, &m), 0);
     const struct hk_frame f = whole(data, w.size);
     assert_int_equal(hk_subscribe_read(&f, &m), cases[i].status);
@@ -680,7 +680,7 @@ static void scores_in_every_layout(void **state)
           time[n - 1] += cases[c].last;
         states[n - 1] = with & 2 ? HANKEL_GAP : HANKEL_OK;
         struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-        assert_int_equal(hk_scores_write(&w, n, time, with & 1 ? value : NULL, handle, score, states), 0);
+        assert_int_equal(hk_scores_write(&w, n, time, with & 1 ? value : NULL, NULL, handle, score, states), 0);
         struct hk_frame f;
         struct hk_scores s;
         assert_int_equal(hk_frame_read(bytes, w.size, HK_FRAME_MAX, &f), HK_FRAME_WHOLE);

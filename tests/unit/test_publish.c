@@ -78,7 +78,7 @@ static void subscribe(struct fixture *f, struct peer *p, const char *glob, uint3
 {
   hk_glob_free(p->glob);
   assert_int_equal(hk_glob_new(&p->glob, glob, strlen(glob)), 0);
-  p->wanted = (struct hk_wanted){ HK_PROTOCOL_BINARY, what, least, hk_string(glob) };
+  p->wanted = (struct hk_wanted){ HK_PROTOCOL_BINARY, what, least, hk_string(glob), 0 };
   assert_int_equal(hk_subscribe(f->publisher, &p->subscriber, &p->wanted), 0);
 }
 
@@ -99,7 +99,7 @@ static int setup(void **state)
   const struct hk_device_place place = { .of = 1 };
   if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
       hk_registry_new(&f->registry, &f->config, 1) != 0 || uv_loop_init(&f->loop) != 0 ||
-      hk_publisher_new(&f->publisher, &f->config, f->registry, &f->counters) != 0)
+      hk_publisher_new(&f->publisher, &f->config, f->registry, NULL, &f->counters) != 0)
     return -1;
   hk_registry_move(f->registry, 0, f->device, NULL, NULL);
   f->batch = hk_batch_new(f->device->backend, POINTS);
@@ -350,7 +350,7 @@ static void everyone_gets_what_is_due(void **state)
     make_batch(f, sizes[number(f, 8)]);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
-    hk_publish(f->publisher, f->batch);
+    hk_publish(f->publisher, f->batch, NULL);
     settle(f);
     for (int i = 0; i < SUBSCRIBERS; i++) {
       const struct peer *p = f->peer[i];
@@ -374,7 +374,7 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
     make_batch(f, POINTS);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
-    hk_publish(f->publisher, f->batch);
+    hk_publish(f->publisher, f->batch, NULL);
     uv_run(&f->loop, UV_RUN_NOWAIT);
     /* The first two read all, the next two now and then a piece, the last not at all. */
     for (int i = 0; i < 2; i++)

@@ -95,7 +95,7 @@ static void evict(struct fixture *f, uint32_t slot)
 
 static struct hk_view *view(struct fixture *f, const char *glob, uint32_t what, float min_score)
 {
-  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, what, min_score, hk_string(glob) };
+  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, what, min_score, hk_string(glob), 0 };
   struct hk_view *v;
   assert_int_equal(hk_view_open(f->views, &wanted, &v), 0);
   return v;
@@ -337,7 +337,7 @@ static void limits(void **state)
   struct fixture *f = *state;
   struct hk_views *two;
   struct hk_view *a, *b, *c;
-  struct hk_wanted wanted = { HK_PROTOCOL_BINARY, HANKEL_SCORES, 0, hk_string("a") };
+  struct hk_wanted wanted = { HK_PROTOCOL_BINARY, HANKEL_SCORES, 0, hk_string("a"), 0 };
   assert_int_equal(hk_views_new(&two, f->registry, 2), 0);
   assert_int_equal(hk_view_open(two, &wanted, &a), 0);
   assert_int_equal(hk_view_open(two, &wanted, &b), 0);

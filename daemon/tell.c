@@ -1,0 +1,32 @@
+/* Events of a shard on their way into the event log, from which subscribers get them (follow.h). */
+#include "daemon/shard.h"
+
+bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk_event *e)
+{
+  struct hk_eventlog *log = s->all->events;
+  struct hk_registry *registry = s->all->registry;
+  const uint32_t slot = hk_slot_outside(s, e->slot);
+  if (!log || e->kind < HK_EVENT_RAISED || e->kind > HK_EVENT_CLEARED)
+    return false;
+  hk_registry_read(registry);
+  const uint64_t position = hk_eventlog_append(log, hk_registry_handles(registry)[slot], hk_registry_name(registry, slot),
+                                               hk_alerts_sequence(s->alerts, e->slot), e);
+  hk_registry_read_end(registry);
+  if (position > 0)
+    p->events = position;
+  return true;
+}
+
+void hk_shard_events_replayed(struct hk_shard *s)
+{
+  struct hk_registry *registry = s->all->registry;
+  hk_registry_read(registry);
+  for (uint32_t slot = s->number; s->all->events && slot < hk_registry_slots(registry); slot += s->all->n) {
+    if (!hk_registry_holds(registry, slot))
+      continue;
+    const uint32_t handle = hk_registry_handle(registry, slot);
+    hk_alerts_reach(s->alerts, hk_slot_within(s->all, slot),
+                    hk_eventlog_reached(s->all->events, handle, hk_registry_name(registry, slot)));
+  }
+  hk_registry_read_end(registry);
+}
