@@ -13,7 +13,8 @@ WAIT = harness.WAIT * 1000
 
 class Scores(c.Structure):
     _fields_ = [('n', c.c_uint32), ('name', c.POINTER(c.c_char_p)), ('time', c.POINTER(c.c_int64)), ('value', c.POINTER(c.c_double)),
-                ('score', c.POINTER(c.c_float)), ('state', c.POINTER(c.c_uint8)), ('handle', c.POINTER(c.c_uint32))]
+                ('score', c.POINTER(c.c_float)), ('state', c.POINTER(c.c_uint8)), ('handle', c.POINTER(c.c_uint32)),
+                ('sequence', c.POINTER(c.c_uint64))]
 
 
 ON_SCORES = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Scores))
@@ -23,7 +24,8 @@ ON_DISCONNECTED = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_char_p)
 class Options(c.Structure):
     _fields_ = [('address', c.c_char_p), ('udp', c.c_char_p), ('client', c.c_char_p), ('buffer', c.c_uint32), ('once', c.c_int), ('handles', c.c_int),
                 ('scores', ON_SCORES), ('event', c.c_void_p), ('gap', c.c_void_p), ('connected', c.c_void_p),
-                ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p)]
+                ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p),
+                ('feed', c.c_char_p)]
 
 
 class Counters(c.Structure):
@@ -54,7 +56,7 @@ class LibHankel(harness.Case):
                                                 for i in range(s[0].n))
         udp = f"127.0.0.1:{self.d.port['binary udp']}".encode() if udp else None
         self.options = Options(f"127.0.0.1:{self.d.port['binary tcp']}".encode(), udp, b'test', 65536, 0, 0, ON_SCORES(take), None, None,
-                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None)
+                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None, None)
         h = self.lib.hankel_open(c.byref(self.options))
         self.addCleanup(self.lib.hankel_close, h)
         self.good(h, self.lib.hankel_wait(h, WAIT))
