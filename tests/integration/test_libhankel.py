@@ -21,11 +21,16 @@ ON_SCORES = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Scores))
 ON_DISCONNECTED = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_char_p)
 
 
+class Security(c.Structure):
+    _fields_ = [('tls', c.c_int), ('ca', c.c_char_p), ('certificate', c.c_char_p), ('key', c.c_char_p), ('token', c.c_char_p),
+                ('token_file', c.c_char_p), ('mac', c.c_int)]
+
+
 class Options(c.Structure):
     _fields_ = [('address', c.c_char_p), ('udp', c.c_char_p), ('client', c.c_char_p), ('buffer', c.c_uint32), ('once', c.c_int), ('handles', c.c_int),
                 ('scores', ON_SCORES), ('event', c.c_void_p), ('gap', c.c_void_p), ('connected', c.c_void_p),
                 ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p),
-                ('feed', c.c_char_p)]
+                ('security', Security), ('feed', c.c_char_p)]
 
 
 class Counters(c.Structure):
@@ -56,7 +61,7 @@ class LibHankel(harness.Case):
                                                 for i in range(s[0].n))
         udp = f"127.0.0.1:{self.d.port['binary udp']}".encode() if udp else None
         self.options = Options(f"127.0.0.1:{self.d.port['binary tcp']}".encode(), udp, b'test', 65536, 0, 0, ON_SCORES(take), None, None,
-                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None, None)
+                               None, ON_DISCONNECTED(lambda _, n, why: self.breaks.append((n, why))), None, None, None, Security(), None)
         h = self.lib.hankel_open(c.byref(self.options))
         self.addCleanup(self.lib.hankel_close, h)
         self.good(h, self.lib.hankel_wait(h, WAIT))
