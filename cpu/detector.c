@@ -23,8 +23,8 @@ enum preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* Words of a key; the index is the value. */
-static const char *const words[][4] = {
-  [KEY_ALGORITHM] = { "ika", "svd", "graph" },
+static const char *const words[][5] = {
+  [KEY_ALGORITHM] = { "ika", "svd", "graph", "shift" },
   [KEY_PRESENT] = { "ritz", "power" },
   [KEY_OPERATOR] = { "hankel", "gram" },
   [KEY_SCALE] = { "baseline", "none", "window" },
@@ -235,17 +235,74 @@ static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u
                                      1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
 static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL;
 
+/* Refuses keys that say nothing of an algorithm. */
+static int refuse_others(const struct hk_detector_draft *draft, uint32_t others, const char *algorithm, char *error, size_t size)
+{
+  for (enum key k = 0; k < KEYS; k++) {
+    if (draft->given & others & 1u << k)
+      return fail(error, size, "%s: says nothing of %s, leave it out%s", keys[k].name, algorithm, "");
+  }
+  if (draft->preset != PRESET_DEFAULT)
+    return fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset", words[KEY_PRESET][draft->preset], algorithm);
+  return 0;
+}
+
+/* The alert of algorithms that learn no threshold: a fixed one. */
+static int finish_alert(const struct hk_detector_draft *draft, struct hk_detector *d, const char *algorithm, char *error, size_t size)
+{
+  if (!(draft->given & 1u << KEY_ALERT)) {
+    d->alert = HK_ALERT_FIXED;
+    d->threshold = 0.5f;
+  }
+  if (d->alert == HK_ALERT_ADAPTIVE)
+    return fail(error, size, "alert = adaptive: not for %s%s, which learns no threshold: give off, or a score such as 0.5%s", algorithm,
+                "", "");
+  if (d->alert == HK_ALERT_FIXED && d->threshold >= 1)
+    return fail(error, size, "alert = 1: must be below 1 for %s%s%s", algorithm, "", "");
+  return 0;
+}
+
+static int check_cooldown(const struct hk_detector *d, char *error, size_t size)
+{
+  char value[40], allowed[80];
+  if (d->cooldown <= hk_detector_span(d))
+    return 0;
+  snprintf(value, sizeof value, "%u", d->cooldown);
+  snprintf(allowed, sizeof allowed, "at most the samples kept, %u", hk_detector_span(d));
+  return fail(error, size, "%s = %s: must be %s", "cooldown", value, allowed);
+}
+
+static int finish_shift(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector d = draft->detector;
+  const uint32_t others = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
+  int status = refuse_others(draft, others, "algorithm = shift", error, size);
+  if (status == 0 && d.search)
+    status = fail(error, size, "%s = %s: a window is found for %s alone, give a number", "window", "auto", "algorithm = graph");
+  DEFAULT(KEY_WINDOW, window, 20);
+  DEFAULT(KEY_STRIDE, stride, larger(1, d.window / 20));
+  DEFAULT(KEY_MAX_FILL, max_fill, 3);
+  DEFAULT(KEY_HOLD, hold, 1);
+  DEFAULT(KEY_COOLDOWN, cooldown, 0);
+  DEFAULT(KEY_BASELINE, baseline, 5);
+  if (status == 0)
+    status = finish_alert(draft, &d, "algorithm = shift", error, size);
+  if (status == 0 && d.stride > d.window)
+    status = fail(error, size, "%s: must be at most the window for %s%s", "stride", "algorithm = shift", "");
+  if (status == 0)
+    status = check_cooldown(&d, error, size);
+  if (status == 0)
+    *out = d;
+  return status;
+}
+
 static int finish_graph(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   struct hk_detector d = draft->detector;
   char value[40], allowed[80];
-  for (enum key k = 0; k < KEYS; k++) {
-    if (draft->given & not_of_graph & 1u << k)
-      return fail(error, size, "%s: says nothing of %s, leave it out%s", keys[k].name, "algorithm = graph", "");
-  }
-  if (draft->preset != PRESET_DEFAULT)
-    return fail(error, size, "%s = %s: says nothing of %s, leave it out", "preset", words[KEY_PRESET][draft->preset],
-                "algorithm = graph");
+  int status = refuse_others(draft, not_of_graph, "algorithm = graph", error, size);
+  if (status < 0)
+    return status;
   DEFAULT(KEY_FILL, fill, HK_FILL_HOLD);
   DEFAULT(KEY_WINDOW, search, 1);
   DEFAULT(KEY_RESIDENT, resident, larger(1500, smaller(15 * d.window, HK_RESIDENT_MAX)));
@@ -258,15 +315,9 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   DEFAULT(KEY_HOLD, hold, 1);
   DEFAULT(KEY_COOLDOWN, cooldown, 0);
   d.baseline = 1;
-  if (!(draft->given & 1u << KEY_ALERT)) {
-    d.alert = HK_ALERT_FIXED;
-    d.threshold = 0.5f;
-  }
-  if (d.alert == HK_ALERT_ADAPTIVE)
-    return fail(error, size, "%s = %s: not %s", "alert", "adaptive",
-                "for algorithm = graph, which learns no threshold: give off, or a score such as 0.5");
-  if (d.alert == HK_ALERT_FIXED && d.threshold >= 1)
-    return fail(error, size, "%s = %s: must be %s", "alert", "1", "below 1 for algorithm = graph");
+  status = finish_alert(draft, &d, "algorithm = graph", error, size);
+  if (status < 0)
+    return status;
   if (d.window < HK_GRAPH_WINDOW_MIN || HK_GRAPH_WINDOWS * d.window > HK_RESIDENT_MAX) {
     snprintf(value, sizeof value, "%u", d.window);
     snprintf(allowed, sizeof allowed, "from %d to %d for algorithm = graph", HK_GRAPH_WINDOW_MIN,
@@ -278,19 +329,18 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
     snprintf(allowed, sizeof allowed, "at least %d windows, %u", HK_GRAPH_WINDOWS, HK_GRAPH_WINDOWS * d.window);
     return fail(error, size, "%s = %s: must be %s", "resident", value, allowed);
   }
-  if (d.cooldown > hk_detector_span(&d)) {
-    snprintf(value, sizeof value, "%u", d.cooldown);
-    snprintf(allowed, sizeof allowed, "at most the samples kept, %u", hk_detector_span(&d));
-    return fail(error, size, "%s = %s: must be %s", "cooldown", value, allowed);
-  }
-  *out = d;
-  return 0;
+  status = check_cooldown(&d, error, size);
+  if (status == 0)
+    *out = d;
+  return status;
 }
 
 int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   if (draft->given & 1u << KEY_ALGORITHM && draft->detector.algorithm == HK_ALGORITHM_GRAPH)
     return finish_graph(draft, out, error, size);
+  if (draft->given & 1u << KEY_ALGORITHM && draft->detector.algorithm == HK_ALGORITHM_SHIFT)
+    return finish_shift(draft, out, error, size);
   for (enum key k = 0; k < KEYS; k++) {
     if (draft->given & of_graph_alone & 1u << k)
       return fail(error, size, "%s: a key of %s alone%s", keys[k].name, "algorithm = graph", "");
@@ -383,7 +433,7 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
 
 const char *hk_algorithm_name(uint8_t algorithm)
 {
-  return algorithm <= HK_ALGORITHM_GRAPH ? words[KEY_ALGORITHM][algorithm] : "?";
+  return algorithm <= HK_ALGORITHM_SHIFT ? words[KEY_ALGORITHM][algorithm] : "?";
 }
 
 void hk_detector_differences(const struct hk_detector *a, const struct hk_detector *b, char *out, size_t size)

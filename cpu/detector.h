@@ -40,7 +40,7 @@ extern "C" {
 /* Longest span, 2w - 1 + g samples; resident + max_fill is below it. */
 #define HK_SPAN_MAX (2 * HK_WINDOW_MAX - 1 + HK_GAP_MAX)
 
-enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH };
+enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH, HK_ALGORITHM_SHIFT };
 enum hk_present { HK_PRESENT_RITZ, HK_PRESENT_POWER };
 enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
 enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
@@ -89,10 +89,17 @@ struct hk_detector_draft {
 #define HK_DETECTOR_DRAFT_NULL { { 0 }, 0, 0 }
 
 /* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
- * be filled in at once. */
+ * be filled in at once; of a shift, two spans, and as many as may come at once. */
 HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
 {
-  return d->algorithm == HK_ALGORITHM_GRAPH ? d->resident + d->max_fill : 2 * d->window - 1 + d->gap;
+  switch (d->algorithm) {
+  case HK_ALGORITHM_GRAPH:
+    return d->resident + d->max_fill;
+  case HK_ALGORITHM_SHIFT:
+    return 2 * d->window + d->max_fill + 1;
+  default:
+    return 2 * d->window - 1 + d->gap;
+  }
 }
 
 /* Sets one key. Returns 0, or -EINVAL with a message in error (it names the key, the value and what is allowed). */

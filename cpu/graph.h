@@ -118,12 +118,18 @@ HK_INLINE uint32_t hk_graph_columns(const struct hk_detector *d)
   return 4 + (d->level > 0) + d->neighbours;
 }
 
-/* Bytes of a graph with numbers of `size` bytes, wherever it begins. */
-HK_INLINE size_t hk_graph_size(const struct hk_detector *d, size_t size)
+/* Bytes of a graph with numbers of `size` bytes. */
+HK_INLINE size_t hk_graph_bytes(const struct hk_detector *d, size_t size)
 {
   const size_t room = hk_graph_room(d), products = room + 2 * HK_GRAPH_LANES;
-  return 64 + (sizeof(struct hk_graph) + 63) / 64 * 64 + (products + hk_graph_columns(d) * room) * size +
+  return (sizeof(struct hk_graph) + 63) / 64 * 64 + (products + hk_graph_columns(d) * room) * size +
          (d->neighbours + 1) * room * sizeof(uint16_t);
+}
+
+/* Bytes of memory that a graph fits, wherever that begins. */
+HK_INLINE size_t hk_graph_size(const struct hk_detector *d, size_t size)
+{
+  return 64 + hk_graph_bytes(d, size);
 }
 
 /* Makes w known. */
@@ -133,11 +139,11 @@ HK_INLINE void hk_graph_set_window(struct hk_graph_view *v, uint32_t window)
   v->most = window > 0 ? v->detector->resident - window : 0;
 }
 
-/* The graph that lies in `memory`, hk_graph_size bytes; it may be one that was never reset. */
-HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detector *d)
+/* The graph that begins at `at`; it may be one that was never reset. */
+HK_INLINE struct hk_graph_view hk_graph_view_at(void *memory, const struct hk_detector *d)
 {
   struct hk_graph_view v;
-  char *at = (char *)(((uintptr_t)memory + 63) / 64 * 64);
+  char *at = (char *)memory;
   v.detector = d;
   v.room = hk_graph_room(d);
   v.graph = (struct hk_graph *)at;
@@ -160,6 +166,12 @@ HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detec
   v.neighbour = (uint16_t *)(numbers + d->neighbours * v.room);
   v.median = v.neighbour + d->neighbours * v.room;
   return v;
+}
+
+/* The graph that lies in `memory`, hk_graph_size bytes: at the first multiple of 64 there. */
+HK_INLINE struct hk_graph_view hk_graph_view(void *memory, const struct hk_detector *d)
+{
+  return hk_graph_view_at((void *)(((uintptr_t)memory + 63) / 64 * 64), d);
 }
 
 /* Bytes of the columns, which begin HK_GRAPH_LANES numbers before the products: all of them. */
@@ -329,7 +341,7 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   if (drifted)
     g->exponent = exponent;
   g->widest = anew ? spread : fmax(g->widest, spread);
-  const double scale = ldexp(1, -2 * g->exponent);
+  const double scale = ldexp(1.0, -2 * g->exponent);
   node->half = anew ? 0 : (hk_real)((double)v->half[at] * scale);
   node->off = anew ? 0 : (hk_real)((double)v->off[at] * scale);
   node->inverse = (hk_real)((double)v->inverse[at] / scale);
@@ -459,29 +471,33 @@ HK_INLINE struct hk_step hk_graph_take(struct hk_graph_view *v, struct hk_window
   return hk_graph_step(v, w, b.step);
 }
 
+/* Drops the links of the node `lag` before the newest to nodes that live no more. */
+HK_INLINE void hk_graph_cut_node(const struct hk_graph_view *v, uint32_t lag)
+{
+  const struct hk_graph *g = v->graph;
+  const uint32_t k = v->detector->neighbours, place = hk_graph_place(v, lag);
+  uint32_t kept = 0;
+  for (uint32_t q = 0; q < k; q++) {
+    const uint16_t name = v->neighbour[q * v->room + place];
+    if ((uint16_t)(g->name - name) < g->live) {
+      v->neighbour[kept * v->room + place] = name;
+      v->similarity[kept++ * v->room + place] = v->similarity[q * v->room + place];
+    }
+  }
+  for (uint32_t q = kept; q < k; q++) {
+    v->neighbour[q * v->room + place] = hk_graph_nobody(v, (uint16_t)(g->name - lag));
+    v->similarity[q * v->room + place] = -(hk_real)INFINITY;
+  }
+  if (kept < k)
+    hk_graph_middle(v, place);
+}
+
 /* The segment begins anew with node `at`: older ones are dropped, and with them links to them. */
 HK_INLINE void hk_graph_cut(const struct hk_graph_view *v, uint32_t at)
 {
-  struct hk_graph *g = v->graph;
-  const uint32_t k = v->detector->neighbours;
-  g->live -= at;
-  for (uint32_t lag = 0; lag < g->live; lag++) {
-    const uint32_t place = hk_graph_place(v, lag);
-    uint32_t kept = 0;
-    for (uint32_t q = 0; q < k; q++) {
-      const uint16_t name = v->neighbour[q * v->room + place];
-      if ((uint16_t)(g->name - name) < g->live) {
-        v->neighbour[kept * v->room + place] = name;
-        v->similarity[kept++ * v->room + place] = v->similarity[q * v->room + place];
-      }
-    }
-    for (uint32_t q = kept; q < k; q++) {
-      v->neighbour[q * v->room + place] = hk_graph_nobody(v, (uint16_t)(g->name - lag));
-      v->similarity[q * v->room + place] = -(hk_real)INFINITY;
-    }
-    if (kept < k)
-      hk_graph_middle(v, place);
-  }
+  v->graph->live -= at;
+  for (uint32_t lag = 0; lag < v->graph->live; lag++)
+    hk_graph_cut_node(v, lag);
 }
 
 #endif

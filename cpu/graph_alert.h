@@ -63,12 +63,12 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   a->instant = hk_alert_back(w->last_time, (int64_t)after - 1, interval);
   a->before = hk_graph_level(w, ring, span, after, split->at);
   a->after = hk_graph_level(w, ring, span, 0, after);
-  hk_graph_cut(v, split->at);
   return HK_EVENT_RAISED;
 }
 
 /* Takes one accepted point (state warming, ok or gap). split: what the profile says, looked at when a score is due. Returns 1
- * when an event was written to *e (all fields but index and slot), else 0. */
+ * when an event was written to *e (all fields but index and slot), else 0. After HK_EVENT_RAISED the graph is to be cut at the
+ * split. */
 HK_INLINE int hk_graph_decide(struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                               struct hk_step step, const struct hk_graph_split *split, struct hk_event *e)
 {

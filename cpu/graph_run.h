@@ -55,8 +55,11 @@ HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_gr
       batch->score[i] = (float)hk_graph_score(split.z, v.window);
     }
     struct hk_event event;
-    if (hk_graph_decide(&sensor->alert, &v, &sensor->window, ring, step, &split, &event))
-      hk_engine_event(batch, next, i, &event);
+    if (!hk_graph_decide(&sensor->alert, &v, &sensor->window, ring, step, &split, &event))
+      continue;
+    if (event.kind == HK_EVENT_RAISED)
+      hk_graph_cut(&v, split.at);
+    hk_engine_event(batch, next, i, &event);
   }
 }
 

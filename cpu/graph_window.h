@@ -8,7 +8,7 @@
 
 #include "cpu/window.h"
 
-#define HK_GRAPH_LEARN 1000 /* samples that are looked at, where so many are kept */
+#define HK_GRAPH_LEARN 500 /* samples that are looked at, where so many are kept */
 #define HK_GRAPH_PEAK 0.2   /* least height of a peak, in variances, */
 #define HK_GRAPH_RISE 0.1   /* and how far it stands over the lowest before it */
 #define HK_GRAPH_FALLBACK 20

@@ -8,6 +8,8 @@
 #include "cpu/graph_run.h"
 #include "cpu/graph_state.h"
 #include "cpu/reference.h"
+#include "cpu/shift_run.h"
+#include "cpu/shift_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,6 +57,11 @@ static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
     hk_graph_reset(&v, false);
     return;
   }
+  if (d->algorithm == HK_ALGORITHM_SHIFT) {
+    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
+    hk_shift_reset(&v);
+    return;
+  }
   hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
@@ -78,6 +85,10 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
     const struct hk_detector *d = &detectors[sensor->detector];
     if (d->algorithm == HK_ALGORITHM_GRAPH) {
       hk_graph_run(&graph_kind, &((struct worker *)worker)->counts, sensor, d, batch, chain->first, next);
+      continue;
+    }
+    if (d->algorithm == HK_ALGORITHM_SHIFT) {
+      hk_shift_run(sensor, d, batch, chain->first, next);
       continue;
     }
     double *ring = hk_sensor_samples(sensor);
@@ -133,6 +144,10 @@ static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, vo
     const struct hk_graph_view v = hk_sensor_graph(sensor, d);
     return hk_graph_export(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
   }
+  if (d->algorithm == HK_ALGORITHM_SHIFT) {
+    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
+    return hk_shift_export(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
+  }
   const size_t bytes = hk_state_size(d, sensor->window.count);
   const double *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < d->window; i++)
@@ -149,12 +164,15 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
-  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH;
+  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH, shift = d->algorithm == HK_ALGORITHM_SHIFT;
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
   int status;
   if (graph) {
     const struct hk_graph_view v = hk_sensor_graph(sensor, d);
     status = hk_graph_import(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
+  } else if (shift) {
+    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
+    status = hk_shift_import(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
   } else {
     status = hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
   }
@@ -163,7 +181,11 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < sensor->window.count; i++)
     ring[i] = widen(narrow_ring[i]);
-  for (uint32_t i = 0; i < d->window && !graph; i++)
+  if (shift) {
+    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
+    hk_shift_spans(&v, &sensor->window, ring);
+  }
+  for (uint32_t i = 0; i < d->window && !graph && !shift; i++)
     feedback[i] = (double)narrow_feedback[i];
   return 0;
 }

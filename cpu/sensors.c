@@ -7,6 +7,7 @@
  * Failure modes: no memory is -ENOMEM and changes nothing; a bad batch is -EINVAL and changes nothing that matters. */
 #include "cpu/sensors.h"
 #include "cpu/graph.h"
+#include "cpu/shift.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,7 +46,9 @@ static size_t record_size(const struct hk_sensors *s, uint32_t detector)
 {
   const struct hk_detector *d = &s->detectors[detector];
   const size_t ring = hk_detector_span(d) * s->sample_size;
-  const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH ? hk_graph_size(d, s->sample_size) : d->window * s->sample_size;
+  const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH   ? hk_graph_size(d, s->sample_size)
+                        : d->algorithm == HK_ALGORITHM_SHIFT ? hk_shift_bytes(d, s->sample_size)
+                                                             : d->window * s->sample_size;
   const size_t bytes = sizeof(struct hk_sensor) + ring + behind;
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }

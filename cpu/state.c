@@ -2,6 +2,7 @@
  * but its sensor's scores. */
 #include "cpu/state.h"
 #include "cpu/graph_state.h"
+#include "cpu/shift_state.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -121,11 +122,11 @@ static size_t fields_size(void)
 
 static void header_write(uint8_t *out, const struct hk_detector *d)
 {
-  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH;
-  const uint16_t version = VERSION, kind = graph;
+  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH, shift = d->algorithm == HK_ALGORITHM_SHIFT;
+  const uint16_t version = VERSION, kind = graph ? 1 : shift ? 2 : 0;
   memcpy(out, "HKSS", 4);
   hk_state_put(hk_state_put(out + 4, &version, 2), &kind, 2);
-  hk_state_put(hk_state_put(out + 8, &d->window, 4), graph ? &d->resident : &d->gap, 4);
+  hk_state_put(hk_state_put(out + 8, &d->window, 4), graph ? &d->resident : shift ? &d->stride : &d->gap, 4);
 }
 
 size_t hk_state_head_size(uint32_t count)
@@ -143,6 +144,8 @@ size_t hk_state_most(const struct hk_detector *d)
   const uint32_t span = hk_detector_span(d), narrowest = hk_graph_narrowest(d);
   if (d->algorithm == HK_ALGORITHM_GRAPH)
     return hk_state_head_size(span) + hk_graph_state_size(d, narrowest, d->resident - narrowest) + HK_STATE_CHECKSUM;
+  if (d->algorithm == HK_ALGORITHM_SHIFT)
+    return hk_state_head_size(span) + hk_shift_state_size(hk_shift_smooth(d), HK_SHIFT_HISTORY) + HK_STATE_CHECKSUM;
   return hk_state_size(d, span);
 }
 

@@ -264,9 +264,9 @@ static int backend_add(struct hk_backend *b, uint32_t slot, uint32_t detector, u
 /* Whether the kernels can score a detector. 0, or -ENOTSUP with a message. */
 static int supported(const struct hk_detector *d, char *error, size_t size)
 {
-  if (d->algorithm != HK_ALGORITHM_GRAPH)
+  if (d->algorithm != HK_ALGORITHM_GRAPH && d->algorithm != HK_ALGORITHM_SHIFT)
     return 0;
-  snprintf(error, size, "a detector with algorithm = graph runs on the CPU alone: set backend = cpu");
+  snprintf(error, size, "a detector with algorithm = %s runs on the CPU alone: set backend = cpu", hk_algorithm_name(d->algorithm));
   return -ENOTSUP;
 }
 

@@ -38,12 +38,25 @@ int hk_cuda_refuse(int code, const char *what, char *error, size_t size)
 
 static const struct hk_cuda_kernel *choose(const struct hk_detector *d, uint32_t *size)
 {
-  return d->algorithm == HK_ALGORITHM_SVD ? hk_svd_choose(d, size) : hk_ika_choose(d, size);
+  switch (d->algorithm) {
+  case HK_ALGORITHM_GRAPH:
+    return hk_graph_choose(d, size);
+  case HK_ALGORITHM_SHIFT:
+    return hk_shift_choose(d, size);
+  case HK_ALGORITHM_SVD:
+    return hk_svd_choose(d, size);
+  default:
+    return hk_ika_choose(d, size);
+  }
 }
 
 double hk_family_work(const struct hk_detector *d)
 {
   const double w = d->window;
+  if (d->algorithm == HK_ALGORITHM_GRAPH)
+    return 500.0 * d->resident;
+  if (d->algorithm == HK_ALGORITHM_SHIFT)
+    return 1000.0 * (w + HK_SHIFT_HISTORY);
   const uint32_t past = d->krylov * (d->operator_ == HK_OPERATOR_GRAM ? 2 : 1);
   /* as measured: products of svd grow with w^2, those of ika by transforms */
   return d->algorithm == HK_ALGORITHM_SVD ? 10 * d->rank * w * (w + 256) : 0.24 * (d->products + past) * w * (w + 1000);

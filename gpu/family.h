@@ -15,7 +15,7 @@ extern "C" {
 struct hk_cuda_kernel {
   uint32_t window;                    /* widest that it holds */
   uint32_t side;                      /* sensors that a warp scores side by side */
-  uint32_t warps;                     /* of a block */
+  uint32_t warps;                     /* of a block; 1: a block scores as one */
   uint32_t (*shared)(uint32_t size);  /* bytes of shared memory a block */
   uint64_t (*scratch)(uint32_t size); /* bytes of device memory that a block works in */
   /* Lets blocks have up to `most` bytes of shared memory, and tells how many with `shared` bytes fit a multiprocessor. 0 or a
@@ -48,9 +48,12 @@ struct hk_families {
 int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, char *error, size_t size);
 void hk_families_close(struct hk_families *f);
 
-/* The kernel for a detector, and its size: for ika the most Lanczos steps, for svd the window. */
+/* The kernel for a detector, and its size: for ika the most Lanczos steps, for svd and shift the window, for graph
+ * bytes of the graph. */
 const struct hk_cuda_kernel *hk_ika_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_svd_choose(const struct hk_detector *d, uint32_t *size);
+const struct hk_cuda_kernel *hk_graph_choose(const struct hk_detector *d, uint32_t *size);
+const struct hk_cuda_kernel *hk_shift_choose(const struct hk_detector *d, uint32_t *size);
 
 /* About how much work a score is, compared with other detectors' alone. */
 double hk_family_work(const struct hk_detector *d);

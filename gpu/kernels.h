@@ -14,6 +14,8 @@
 #define HK_KERNELS_H
 
 #include "cpu/backend.h"
+#include "cpu/graph.h"
+#include "cpu/shift.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +25,8 @@ struct CUstream_st; /* a cudaStream_t points at one; said here so that this head
 
 #define HK_CUDA_NONE UINT32_MAX
 
-/* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats).
+/* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then
+ * what graphs and shifts have of their own; the feedback vector of these is nothing.
  * Made ready by hk_cuda_apply when the sensor is added: all zero but the seed and the slot. */
 struct hk_cuda_record {
   struct hk_window window;
@@ -39,11 +42,26 @@ HK_INLINE uint32_t hk_cuda_padded(uint32_t window)
   return (window + 3) & ~3u;
 }
 
-/* Bytes of one sensor's record. */
-HK_INLINE uint64_t hk_cuda_record_bytes(const struct hk_detector *d)
+/* Bytes of a record up to the end of the ring, where the graph or the shift begins. */
+HK_INLINE uint64_t hk_cuda_own_at(const struct hk_detector *d)
 {
   const uint64_t floats = hk_cuda_padded(d->window) + hk_detector_span(d);
   return (sizeof(struct hk_cuda_record) + floats * sizeof(float) + 15) & ~(uint64_t)15;
+}
+
+/* Bytes of a graph or shift, a multiple of 16. */
+HK_INLINE uint64_t hk_cuda_own_bytes(const struct hk_detector *d)
+{
+  const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH   ? hk_graph_bytes(d, sizeof(float))
+                         : d->algorithm == HK_ALGORITHM_SHIFT ? hk_shift_bytes(d, sizeof(float))
+                                                              : 0;
+  return (bytes + 15) & ~(uint64_t)15;
+}
+
+/* Bytes of one sensor's record. */
+HK_INLINE uint64_t hk_cuda_record_bytes(const struct hk_detector *d)
+{
+  return hk_cuda_own_at(d) + hk_cuda_own_bytes(d);
 }
 
 HK_INLINE float *hk_cuda_feedback(struct hk_cuda_record *record)
@@ -54,6 +72,16 @@ HK_INLINE float *hk_cuda_feedback(struct hk_cuda_record *record)
 HK_INLINE float *hk_cuda_ring(struct hk_cuda_record *record, const struct hk_detector *d)
 {
   return hk_cuda_feedback(record) + hk_cuda_padded(d->window);
+}
+
+HK_INLINE struct hk_graph_view hk_cuda_graph(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  return hk_graph_view_at((char *)record + hk_cuda_own_at(d), d);
+}
+
+HK_INLINE struct hk_shift_view hk_cuda_shift(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  return hk_shift_view((char *)record + hk_cuda_own_at(d), d);
 }
 
 /* Which sensor a slot is. Device memory; owner: struct hk_records. */

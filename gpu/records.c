@@ -4,12 +4,12 @@
  * words. */
 #include "gpu/records.h"
 #include "cpu/score.h"
-#include "cpu/state.h"
+#include "cpu/graph_state.h"
+#include "cpu/shift_state.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
-#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -38,7 +38,8 @@ struct hk_cuda_pool {
 static uint32_t records_of_slab(const struct hk_detector *d, uint64_t records)
 {
   const uint64_t record = hk_cuda_record_bytes(d), share = records * record / SLAB_SHARE;
-  return (uint32_t)((share < SLAB_LEAST ? SLAB_LEAST : share > SLAB_MOST ? SLAB_MOST : share) / record);
+  const uint64_t records_fit = (share < SLAB_LEAST ? SLAB_LEAST : share > SLAB_MOST ? SLAB_MOST : share) / record;
+  return records_fit > 0 ? (uint32_t)records_fit : 1;
 }
 
 static int directory_open(struct hk_records *r)
@@ -372,14 +373,49 @@ int hk_records_plan(const struct hk_records *r, struct hk_batch *batch, uint64_t
   return 0;
 }
 
-/* The device makes the feedback vector with the first score: what stands there before is nothing. */
-const void *hk_records_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
+/* The graph of a record on the host. The device empties it with the first point: what stands there before is nothing. */
+static struct hk_graph_view graph_of(struct hk_cuda_record *record, const struct hk_detector *d)
 {
-  struct hk_cuda_record *record = image;
+  struct hk_graph_view v = hk_cuda_graph(record, d);
+  if (!record->window.started)
+    hk_graph_reset_numbers(&v, false);
+  return v;
+}
+
+/* And its shift. */
+static struct hk_shift_view shift_of(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  const struct hk_shift_view v = hk_cuda_shift(record, d);
+  if (!record->window.started)
+    hk_shift_reset(&v);
+  return v;
+}
+
+/* Writes a record's state where there is room for it. Returns its bytes. The device makes the feedback vector with the first score:
+ * what stands there before is nothing. */
+static size_t state_write(struct hk_cuda_record *record, const struct hk_detector *d, void *state, size_t size)
+{
+  const float *const ring = hk_cuda_ring(record, d);
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = graph_of(record, d);
+    return (size_t)hk_graph_export(&record->window, &record->alert, &v, ring, state, size);
+  }
+  if (d->algorithm == HK_ALGORITHM_SHIFT) {
+    const struct hk_shift_view v = shift_of(record, d);
+    return (size_t)hk_shift_export(&record->window, &record->alert, &v, ring, state, size);
+  }
+  const size_t bytes = hk_state_size(d, record->window.count);
+  if (bytes > size)
+    return bytes;
   if (!record->window.started || record->anew)
     hk_feedback_reset(hk_cuda_feedback(record), record->window.seed, d->window);
-  hk_state_write(room, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
-  *size = hk_state_size(d, record->window.count);
+  hk_state_write(state, d, &record->window, &record->alert, ring, hk_cuda_feedback(record));
+  return bytes;
+}
+
+const void *hk_records_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
+{
+  *size = state_write(image, d, room, hk_state_most(d));
   return room;
 }
 
@@ -400,10 +436,31 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
   f->next = slot + 1;
   unsigned char *at = f->memory + FETCH_MOST * sizeof(struct hk_image);
   struct hk_cuda_record *record = (struct hk_cuda_record *)(at + (slot - f->first) * hk_cuda_record_bytes(d));
-  size_t bytes = hk_state_size(d, record->window.count);
-  if (bytes <= size)
-    (void)hk_records_state_of(record, d, state, &bytes);
-  return (int64_t)bytes;
+  return (int64_t)state_write(record, d, state, size);
+}
+
+/* Makes the record of a sensor, which is all zero but for its slot, from a state. */
+static int record_read(struct hk_cuda_record *record, const struct hk_detector *d, const void *state, size_t size)
+{
+  float *const ring = hk_cuda_ring(record, d);
+  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+    const struct hk_graph_view v = hk_cuda_graph(record, d);
+    return hk_graph_import(&record->window, &record->alert, &v, ring, state, size);
+  }
+  if (d->algorithm == HK_ALGORITHM_SHIFT) {
+    const struct hk_shift_view v = hk_cuda_shift(record, d);
+    const int status = hk_shift_import(&record->window, &record->alert, &v, ring, state, size);
+    if (status == 0)
+      hk_shift_spans(&v, &record->window, ring);
+    return status;
+  }
+  const int status = hk_state_read(state, size, d, &record->window, &record->alert, ring, hk_cuda_feedback(record));
+  float first[HK_WINDOW_MAX];
+  if (!status) { /* what was not fed back yet is made by the device again, so that a sensor which moves goes on bit by bit */
+    hk_feedback_reset(first, record->window.seed, d->window);
+    record->anew = memcmp(first, hk_cuda_feedback(record), d->window * sizeof *first) == 0;
+  }
+  return status;
 }
 
 int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, size_t size, char *error, size_t error_size)
@@ -413,20 +470,16 @@ int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, si
     return -ENOENT;
   const struct hk_detector *d = &r->detectors[entry->detector];
   const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(d);
-  alignas(16) unsigned char room[sizeof(struct hk_cuda_record) + (HK_SPAN_MAX + HK_WINDOW_MAX + 8) * sizeof(float)];
-  struct hk_cuda_record *record = (struct hk_cuda_record *)room;
-  memset(room, 0, bytes);
+  struct hk_cuda_record *record = calloc(1, bytes);
+  if (!record)
+    return -ENOMEM;
   record->slot = slot;
-  int status = hk_state_read(state, size, d, &record->window, &record->alert, hk_cuda_ring(record, d), hk_cuda_feedback(record));
-  float first[HK_WINDOW_MAX];
-  if (!status) { /* what was not fed back yet is made by the device again, so that a sensor which moves goes on bit by bit */
-    hk_feedback_reset(first, record->window.seed, d->window);
-    record->anew = memcmp(first, hk_cuda_feedback(record), d->window * sizeof *first) == 0;
-  }
+  int status = record_read(record, d, state, size);
   void *image;
   if (!status)
     status = command_put(r, slot, entry, 0, bytes, &image, error, error_size);
   if (!status)
-    memcpy(image, room, bytes);
+    memcpy(image, record, bytes);
+  free(record);
   return status;
 }

@@ -18,6 +18,7 @@ struct hk_share {
   uint32_t n;                  /* tasks of the bundle */
   const struct hk_cuda_task *tasks;
   uint32_t places;  /* in the row */
+  uint32_t workers; /* that take portions, in the launch */
   uint32_t portion; /* the next, where that is known: at the beginning; few points: the next task */
   uint32_t at, end; /* of the portion, what is left */
   uint32_t member, begin; /* a member whose tasks begin no farther than `at`, a multiple of 32, and where they do */
@@ -32,9 +33,10 @@ static __device__ __forceinline__ uint32_t hk_share_places(const struct hk_cuda_
   return (*n + SIDE - 1) / SIDE * SIDE;
 }
 
-/* Called by whole warps, as the next. warp: number of it in the launch. */
+/* Called by whole warps, as the next. warp: number of it in the launch, of `workers`: all of its warps, or one for each block. */
 template <uint32_t SIDE>
-static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const struct hk_cuda_launch *launch, uint32_t warp)
+static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const struct hk_cuda_launch *launch, uint32_t warp,
+                                                   uint32_t workers = gridDim.x * (blockDim.x / 32))
 {
   const uint32_t lane = threadIdx.x % 32;
   uint32_t places = 0, n;
@@ -46,6 +48,7 @@ static __device__ __noinline__ void hk_share_begin(struct hk_share *s, const str
   if (lane == 0) {
     s->number = HK_CUDA_NONE;
     s->places = places;
+    s->workers = workers;
     s->portion = warp;
     s->at = s->end = s->member = s->begin = 0;
   }
@@ -60,7 +63,7 @@ static __device__ __forceinline__ void hk_share_take(const struct hk_share *s, c
   uint32_t portion = s->portion;
   if (portion == HK_CUDA_NONE) {
     if (threadIdx.x % 32 == 0)
-      portion = atomicAdd(&l.work.taken[l.family], 1u) + gridDim.x * (blockDim.x / 32);
+      portion = atomicAdd(&l.work.taken[l.family], 1u) + s->workers;
     portion = __shfl_sync(0xffffffffu, portion, 0);
   }
   const uint32_t turn = l.warps * SIDE, rounds = s->places / (turn * TURNS), whole = rounds * l.warps;
@@ -82,7 +85,7 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
     const uint32_t task = s->portion;
     if (task >= l.few.n)
       return false;
-    portion = task + gridDim.x * (blockDim.x / 32);
+    portion = task + s->workers;
     number = l.few.detector[task];
     tasks = &l.few.task[task];
     n = 1;

@@ -18,8 +18,19 @@ static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detec
   return step;
 }
 
-/* Writes the point's results and applies the alert rule. z is NaN when no score was due. Events are written in no order; the host
- * sorts them. */
+/* Writes an event, all fields of which but index and slot are known. Events are written in no order; the host sorts them. */
+static __device__ void hk_tick_event(const struct hk_cuda_columns *columns, const struct hk_cuda_record *record, uint32_t index,
+                                     struct hk_event *event)
+{
+  const uint32_t place = atomicAdd(columns->n_events, 1u);
+  if (place >= columns->capacity)
+    return;
+  event->index = index;
+  event->slot = record->slot;
+  columns->event[place] = *event;
+}
+
+/* Writes the point's results and applies the alert rule. z is NaN when no score was due. */
 static __device__ __noinline__ void hk_tick_decide(const struct hk_detector *d, struct hk_cuda_record *record,
                                                    const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step, float z,
                                                    float share)
@@ -30,12 +41,7 @@ static __device__ __noinline__ void hk_tick_decide(const struct hk_detector *d, 
   if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED ||
       !hk_alert_decide(&record->alert, &record->window, hk_cuda_ring(record, d), d, step, z, share, &event))
     return;
-  const uint32_t place = atomicAdd(columns->n_events, 1u);
-  if (place >= columns->capacity)
-    return;
-  event.index = index;
-  event.slot = record->slot;
-  columns->event[place] = event;
+  hk_tick_event(columns, record, index, &event);
 }
 
 #endif

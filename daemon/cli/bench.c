@@ -27,7 +27,7 @@ static const char help_text[] =
     "usage: hankel bench [OPTION...]\n\n"
     "Measures how fast a backend scores on this machine: whole ticks of one new point for every sensor.\n\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
-    "  --algorithm NAME   ika (default), svd or graph\n"
+    "  --algorithm NAME   ika (default), svd, graph or shift\n"
     "  --window W         window (default 96)\n"
     "  --detector KEYS    other parameters, such as rank=3,krylov=10\n"
     "  --sensors N        default 4096 (cuda 262144, reference 64), a sixteenth for svd\n"

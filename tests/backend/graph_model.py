@@ -52,7 +52,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=
     k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
     if window == 'auto':
-        learn = min(1000, resident)
+        learn = min(500, resident)
         window = half_a_period(x[:learn], resident // 11)
     w = window
     stride = stride or w // 4

@@ -1,11 +1,10 @@
-/* algorithm = graph: what a backend promises whatever the signal is. The same points give the same results bit for bit however
+/* algorithm = graph, and shift: what a backend promises whatever the signal is. The same points give the same results bit for bit however
  * they are cut into batches, whatever the number of threads, and through an export and import; what the float32 backend finds is
  * what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are refused or
  * harmless. Whole recordings are held against an independent program in test_graph_recordings.py. Argument: BACKEND. */
 #include "tests/backend/harness.h"
 
 #include "cpu/graph.h"
-#include "gpu/cuda.h"
 
 #include <errno.h>
 #include <math.h>
@@ -29,6 +28,8 @@ static const char *const detector_texts[] = {
   "algorithm=graph,window=21,alert=0.4,cooldown=30,neighbours=7,interval=1s",
   "algorithm=graph,window=16,resident=6000,max_fill=64,interval=1s",
   "algorithm=graph,window=auto,resident=400,interval=1s",
+  "algorithm=shift,window=10,alert=0.15,interval=1s",
+  "algorithm=shift,window=41,stride=3,baseline=2,hold=2,alert=0.3,cooldown=20,max_fill=10,fill=linear,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 #define SENSORS (DETECTORS * SIGNALS)
@@ -535,23 +536,10 @@ static void memory_is_told(void **state)
   }
 }
 
-/* And says what to do, where there is a GPU as where there is none. */
-static void the_gpu_refuses(void **state)
-{
-  (void)state;
-  const struct hk_detector detectors[] = { parsed(""), parsed("algorithm=graph") };
-  const struct hk_backend_config config = { .detectors = detectors, .n_detectors = 2, .max_sensors = 1 };
-  struct hk_backend *b;
-  char error[256] = "";
-  const int status = hk_cuda_open(&b, &config, error, sizeof error);
-  assert_true(status == -ENOTSUP || status == -ENODEV);
-  assert_non_null(strstr(error, "cpu"));
-}
-
 int main(int argc, char **argv)
 {
   if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|reference\n", argv[0]);
+    fprintf(stderr, "usage: %s cpu|reference|cuda\n", argv[0]);
     return 2;
   }
   if (!backend_present(kind))
@@ -570,7 +558,6 @@ int main(int argc, char **argv)
     cmocka_unit_test(thresholds),
     cmocka_unit_test(bad_states),
     cmocka_unit_test(memory_is_told),
-    cmocka_unit_test(the_gpu_refuses),
   };
   return cmocka_run_group_tests_name("graph", tests, set_up, tear_down);
 }

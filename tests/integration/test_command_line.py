@@ -304,8 +304,8 @@ class Evaluate(unittest.TestCase):
         self.write('nab/windows.json', json.dumps({'cbf.csv': [[times[380] + '.000000', times[390] + '.000000']]}))
         self.write('skab/0.csv', 'datetime;a;b;anomaly;changepoint\n' +
                    ''.join(f'{t};{x};1;0.0;{float(i in (384, 704))}\n' for i, (t, x) in enumerate(zip(times, numbers))))
-        found = self.evaluate('--detector', 'algorithm=graph', '--detector', 'algorithm=graph,alert=off', '--given-windows')
-        graph = 'algorithm=graph'
+        graph = 'algorithm=graph,window=20'
+        found = self.evaluate('--detector', graph, '--detector', graph + ',alert=off')
         self.assertEqual([found[graph, 'CBF'][key] for key in ('set', 'points', 'labels', 'alerts', 'hits', 'false', 'delay')],
                          ['tssb', '960', '2', '2', '2', '0', '179'])  # (523 - 384 + 923 - 704) / 2
         self.assertAlmostEqual(float(found[graph, 'CBF']['covering']), 0.955, 3)
@@ -316,6 +316,8 @@ class Evaluate(unittest.TestCase):
         self.assertEqual([found[graph, 'skab: all'][key] for key in ('labels', 'alerts', 'hits')], ['4', '2', '2'])
         self.assertEqual([found[graph, 'skab: any sensor of the rig'][key] for key in ('points', 'labels', 'hits')], ['960', '2', '2'])
         self.assertEqual(found[graph + ',alert=off', 'tssb: all']['alerts'], '0')
+        given = self.evaluate('--given-windows', '--detector', 'algorithm=graph')
+        self.assertEqual({**given['algorithm=graph', 'CBF'], 'detector': graph}, found[graph, 'CBF'])
         self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
 
