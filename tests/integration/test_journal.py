@@ -51,8 +51,8 @@ class Journal(harness.Case):
         self.addCleanup(shutil.rmtree, self.state)
         self.seen, self.told, self.late = {}, {}, set()
 
-    def start(self, keys='', **how):
-        return self.daemon(harness.section('all', '*', DETECTOR), backend=self.backend,
+    def start(self, keys='', backend=None, **how):
+        return self.daemon(harness.section('all', '*', DETECTOR), backend=backend or self.backend,
                            keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n{keys}', **how)
 
     def kill(self, daemon):
@@ -85,9 +85,9 @@ class Journal(harness.Case):
                                        [self.values[s][k] for s, k in left[a:b]]))
         return len(left)
 
-    def run_until(self, behind, rng, kill, keys=''):
+    def run_until(self, behind, rng, kill, **how):
         """A run of the daemon: points up to `behind` are sent; it is killed after some results, or ended."""
-        daemon = self.start(keys, ends=-signal.SIGKILL if kill else 0)
+        daemon = self.start(ends=-signal.SIGKILL if kill else 0, **how)
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
             n = self.feed(feeder, 0, behind, rng)
@@ -127,8 +127,46 @@ class Journal(harness.Case):
             self.assertEqual(subscriber.results[0][4], 'late')
 
 
+    def test_evicted(self):
+        """A sensor that was forgotten is so after a restart, whatever its slot is used for then; one that came again begins anew."""
+        rng = random.Random(3)
+        self.values = {name: self.values[name] for name in list(self.values)[:4]}
+        daemon = self.start('evict = 1s\n', ends=-signal.SIGKILL)
+        with daemon.client() as feeder:
+            self.feed(feeder, 0, 100, rng)
+            harness.until(lambda: daemon.status()['sensors']['count'] == 0, 'the sensors to be evicted')
+            harness.until(lambda: feeder.register('other')[0] & 0xffffff < 4, 'a slot to be used again')
+            again = feeder.register('s1')
+            feeder.send(harness.points(again * 3, [START + k * SECOND for k in range(3)], [0.0] * 3))
+            feeder.ping()
+            harness.until(lambda: daemon.status()['points']['pending'] == 0, 'the points to be on the disk')
+            self.kill(daemon)
+        daemon = self.start()
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            self.assertEqual(daemon.status()['sensors']['count'], 2)
+            self.assertEqual(feeder.register('s1'), again)
+            feeder.send(harness.points(again * 2, [START + k * SECOND for k in (2, 3)], [0.0] * 2))
+            self.assertEqual([r[4] for r in subscriber.wait_results(2)], ['late', 'warming'])
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_two_devices(self):
+        """Journals of two shards, and then of one that takes over from them."""
+        rng = random.Random(12)
+
+        def devices(n):
+            return {'program': os.environ['FAULTY_DAEMON'], 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': str(n)}}
+
+        for behind in (80, 160):
+            self.run_until(behind, rng, kill=True, **devices(2))
+        self.run_until(200, rng, kill=False, **devices(2)).stop()
+        self.run_until(POINTS, rng, kill=False, **devices(1))
+        self.assertEqual(self.seen.keys() | self.late, self.rows.keys())
+
+
 class JournalReference(Journal):
     backend = 'reference'
+    test_evicted = test_two_devices = None
 
 
 @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
