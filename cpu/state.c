@@ -233,6 +233,33 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
   return 0;
 }
 
+int hk_state_look(const void *state, size_t size, struct hk_state_about *out)
+{
+  const uint8_t *at = state;
+  uint16_t version, kind;
+  uint64_t checksum;
+  struct hk_window window = { 0 };
+  struct hk_alert alert = { 0 };
+  if (size < hk_state_head_size(0) + HK_STATE_CHECKSUM || memcmp(at, "HKSS", 4) != 0)
+    return -EINVAL;
+  (void)hk_state_take(at + 4, &version, sizeof version);
+  (void)hk_state_take(at + 6, &kind, sizeof kind);
+  (void)hk_state_take(at + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
+  if (version != VERSION || kind > 1 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
+    return -EINVAL;
+  *out = (struct hk_state_about){ .graph = kind == 1 };
+  (void)hk_state_take(at + 8, &out->window, sizeof out->window);
+  (void)hk_state_take(at + 12, &out->gap, sizeof out->gap);
+  at = take_fields(at + HEADER, &window, window_fields, COUNT(window_fields));
+  (void)take_fields(at, &alert, alert_fields, COUNT(alert_fields));
+  if (size < hk_state_head_size(window.count) + HK_STATE_CHECKSUM)
+    return -EINVAL;
+  out->count = window.count;
+  out->last_time = window.last_time;
+  out->raised = alert.raised;
+  return 0;
+}
+
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback)
 {

@@ -36,6 +36,17 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback);
 
+/* What a state says of itself, for whom its detector is not at hand. */
+struct hk_state_about {
+  bool graph;
+  uint32_t window, gap; /* gap: of a graph, resident samples */
+  uint32_t count;       /* samples */
+  int64_t last_time;    /* ns */
+  bool raised;          /* an alert stands */
+};
+/* 0, or -EINVAL: not a state, of another version, or damaged. */
+int hk_state_look(const void *state, size_t size, struct hk_state_about *out);
+
 /* The parts that states of every kind have in common, for graph_state.h. */
 #define HK_STATE_CHECKSUM 8
 

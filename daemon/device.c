@@ -28,6 +28,8 @@ static void parcel_free(struct hk_parcel *p)
 {
   if (!p)
     return;
+  if (p->batch && p->batch->bulk)
+    p->batch->backend->ops->free(p->batch->backend, p->batch->bulk);
   hk_batch_free(p->batch);
   free(p->runs);
   free(p->sequence);
@@ -50,6 +52,23 @@ static int make_parcels(struct hk_device *d, bool sequences, char *error, size_t
       return -ENOMEM;
     }
     p->batch->kind = i == d->batches ? HK_BATCH_SWEEP : HK_BATCH_POINTS;
+  }
+  return 0;
+}
+
+static int make_exports(struct hk_device *d, char *error, size_t size)
+{
+  for (unsigned i = 0; i < HK_EXPORTS; i++) {
+    struct hk_parcel *p = d->exports[i] = calloc(1, sizeof *p);
+    if (!p || !(p->batch = hk_batch_new(d->backend, HK_EXPORT_SENSORS)) ||
+        !(p->batch->bulk = d->backend->ops->alloc(d->backend, HK_EXPORT_BYTES))) {
+      snprintf(error, size, "no memory for exports of %u bytes", HK_EXPORT_BYTES);
+      return -ENOMEM;
+    }
+    p->device = d;
+    p->batch->owner = p;
+    p->batch->bulk_size = HK_EXPORT_BYTES;
+    p->batch->kind = HK_BATCH_EXPORT;
   }
   return 0;
 }
@@ -81,6 +100,8 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
   }
   if (place->wake)
     status = make_parcels(d, config->durability != HK_DURABILITY_NONE, error, size);
+  if (status == 0 && place->wake && config->durability != HK_DURABILITY_NONE)
+    status = make_exports(d, error, size);
   if (status != 0) {
     hk_device_close(d);
     return status;
@@ -110,6 +131,8 @@ static void release(struct hk_device *d)
 {
   for (unsigned i = 0; i <= d->batches; i++)
     parcel_free(d->parcels[i]);
+  for (unsigned i = 0; i < HK_EXPORTS; i++)
+    parcel_free(d->exports[i]);
   d->backend->ops->close(d->backend);
 }
 

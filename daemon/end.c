@@ -1,8 +1,9 @@
 /* The end of the daemon, in steps that loop 0 leads, looking every few milliseconds how far the loops have got:
  *
  *   drain:    listeners close; loops read what has come over UDP and no more. Points that were taken are scored and published.
- *   flush:    nothing is pending, or nothing can be computed: connections are told, get what is queued for them, and are closed.
- *   give up:  the deadline has passed: they are closed as they are. */
+ *   flush:    nothing is pending, or nothing can be computed: the last snapshot is taken; connections are told, get what is
+ * queued for them, and are closed. give up:  the deadline has passed: they are closed as they are. */
+#include "daemon/durable/saver.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
 
@@ -39,6 +40,21 @@ static uint32_t connections(const struct hk_server *s)
   return n;
 }
 
+/* Everything is in the windows now: what is saved of them lets the next start go on at once. */
+static void save(struct hk_server *s)
+{
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    s->last[i] = s->shard[i].saver && !hk_shard_lost(&s->shard[i]) ? hk_saver_ask(s->shard[i].saver, true) : 0;
+}
+
+static bool saved(struct hk_server *s)
+{
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    if (s->last[i] > 0 && !hk_saver_finished(s->shard[i].saver, s->last[i]) && !hk_shard_lost(&s->shard[i]))
+      return false;
+  return true;
+}
+
 static void step(struct hk_server *s)
 {
   const bool late = hk_now() >= s->deadline;
@@ -48,9 +64,10 @@ static void step(struct hk_server *s)
   } else if (!s->flushing && quiet(s)) {
     s->flushing = true;
     order(s, HK_ORDER_FLUSH);
+    save(s);
   }
   const bool hangs = s->given_up && hk_now() > s->deadline + PATIENCE;
-  if (s->flushing && (connections(s) == 0 || hangs))
+  if (s->flushing && ((connections(s) == 0 && (saved(s) || s->given_up)) || hangs))
     uv_stop(&s->loops[0].uv);
 }
 

@@ -39,8 +39,7 @@ static void tell_everyone(struct hk_shard *s, const char *what_now)
   hk_shard_hand_over(s, p, true);
 }
 
-/* Clears the alerts that stand; returns how many. */
-static uint32_t clear_alerts(struct hk_shard *s)
+uint32_t hk_shard_clear_alerts(struct hk_shard *s)
 {
   uint32_t n;
   const struct hk_event *standing = hk_alerts_standing(s->alerts, &n);
@@ -52,8 +51,7 @@ static uint32_t clear_alerts(struct hk_shard *s)
   return n;
 }
 
-/* Makes a new sensor go on with the numbers of the alerts that it had. */
-static int carry_number(struct hk_backend *b, const struct hk_detector *d, uint32_t slot, uint32_t number)
+int hk_shard_carry_number(struct hk_backend *b, const struct hk_detector *d, uint32_t slot, uint32_t number)
 {
   struct hk_window window;
   struct hk_alert alert;
@@ -103,8 +101,8 @@ static void move(struct hk_shard *s, struct hk_device *device)
   for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
     const uint32_t local = hk_slot_within(s->all, slot), number = hk_alerts_number(s->alerts, local);
     if (number > 0 && hk_registry_holds(registry, slot))
-      status = carry_number(device->backend, &hk_registry_detector_of(registry, hk_registry_detector(registry, slot))->detector,
-                            local, number);
+      status = hk_shard_carry_number(
+          device->backend, &hk_registry_detector_of(registry, hk_registry_detector(registry, slot))->detector, local, number);
   }
   pthread_mutex_unlock(&device->calls);
   if (status != 0)
@@ -164,7 +162,7 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
          s->loss.why, s->loss.points, s->loss.batches);
   struct hk_device *cpu = successor(s);
   tell_everyone(s, cpu ? "every sensor warms up again, on the CPU" : "the daemon ends");
-  const uint32_t alerts = clear_alerts(s);
+  const uint32_t alerts = hk_shard_clear_alerts(s);
   if (cpu) {
     hk_shard_go_on(s, cpu);
     move(s, cpu);

@@ -1,4 +1,5 @@
 /* Launching and reaping: chunks into batches, batches to the device, results to the loops. */
+#include "daemon/durable/saver.h"
 #include "daemon/shard.h"
 
 #include <errno.h>
@@ -79,6 +80,10 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
     s->gone++;
     return;
   }
+  if (b->kind == HK_BATCH_EXPORT) {
+    hk_saver_dropped(s->saver, p, lost ? "the device was lost" : "the device refused an export");
+    return;
+  }
   name_slots(s, b);
   p->kind = HK_PARCEL_DROPPED;
   p->late = p->rejected = p->scored = p->unscored = 0;
@@ -110,7 +115,7 @@ uint32_t hk_shard_drop_all(struct hk_shard *s)
   if (s->filled)
     lose(s, s->filled, false); /* it lies in the device's memory */
   s->filled = NULL;
-  s->free = s->sweep = NULL;
+  s->free = s->sweep = s->exports = NULL;
   s->refusals = 0;
   s->stalled = 0;
   return in_flight;
@@ -203,6 +208,10 @@ static bool reap(struct hk_shard *s)
       swept(s, b->owner);
       continue;
     }
+    if (b->kind == HK_BATCH_EXPORT) {
+      hk_saver_back(s->saver, b->owner);
+      continue;
+    }
     s->refusals = 0;
     hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
     hk_count(&s->counters.batches, 1);
@@ -218,7 +227,8 @@ static bool reap(struct hk_shard *s)
 /* The next chunk, of the loops in turn. */
 static bool next_chunk(struct hk_shard *s)
 {
-  for (uint32_t i = 0; !s->cursor.chunk && i < s->all->n_loops && hk_shard_takes(s); i++) {
+  const bool pauses = s->saver && hk_saver_pauses(s->saver);
+  for (uint32_t i = 0; !s->cursor.chunk && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
     struct hk_lane *lane = &s->lanes[s->turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
     s->turn = (s->turn + 1) % s->all->n_loops;
@@ -265,11 +275,12 @@ static struct hk_parcel *fill(struct hk_shard *s)
 }
 
 /* 0, or HK_AGAIN. */
-static int submit(struct hk_shard *s, struct hk_parcel *p)
+int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_device *d = s->device;
   struct hk_batch *b = p->batch;
-  b->arrival = p->stamps.submitted = hk_now();
+  p->stamps.submitted = hk_now();
+  b->arrival = p->stamps.submitted + s->ahead;
   pthread_mutex_lock(&d->calls);
   const int status = d->backend->ops->submit(d->backend, b);
   pthread_mutex_unlock(&d->calls);
@@ -295,7 +306,7 @@ static void launch_sweep(struct hk_shard *s)
   p->batch->idle = s->config->evict;
   s->sweep = NULL;
   s->sweep_due = false;
-  if (submit(s, p) == HK_AGAIN) {
+  if (hk_shard_submit(s, p) == HK_AGAIN) {
     s->sweep = p;
     s->sweep_due = true;
     s->made--;
@@ -319,7 +330,8 @@ static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
  * here until the batch before has come back, where others may still join them, and not in a queue of small batches. */
 static bool is_time(const struct hk_shard *s)
 {
-  return s->in_flight == 0 || so_many_wait(s, (uint64_t)s->in_flight * (s->most < AHEAD ? s->most : AHEAD));
+  const uint32_t exports = s->saver && hk_saver_exports(s->saver), flying = s->in_flight - exports; /* exports take no time */
+  return flying == 0 || so_many_wait(s, (uint64_t)flying * (s->most < AHEAD ? s->most : AHEAD));
 }
 
 static bool launch(struct hk_shard *s)
@@ -329,13 +341,15 @@ static bool launch(struct hk_shard *s)
     return false;
   if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT)
     launch_sweep(s);
+  if (s->saver && hk_saver_stuck(s->saver))
+    return false;
   while (s->device && s->in_flight < HK_IN_FLIGHT && (s->filled || is_time(s))) {
     struct hk_parcel *p = s->filled ? s->filled : fill(s);
     s->filled = NULL;
     if (!p)
       break;
     p->failed = p->device_lost = 0;
-    if (submit(s, p) == HK_AGAIN) {
+    if (hk_shard_submit(s, p) == HK_AGAIN) {
       s->filled = p;
       break;
     }
@@ -352,6 +366,8 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= reap(s);
   any |= launch(s);
   any |= hk_shard_show_held(s);
+  if (s->saver)
+    hk_saver_turn(s->saver);
   if (s->retired)
     hk_shard_retire_step(s);
   any |= hk_shard_revise(s);
@@ -374,4 +390,8 @@ void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
     s->free = device->parcels[i];
   }
   s->sweep = device->parcels[device->batches];
+  for (unsigned i = 0; i < HK_EXPORTS && device->exports[i]; i++) {
+    device->exports[i]->next = s->exports;
+    s->exports = device->exports[i];
+  }
 }

@@ -107,6 +107,8 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
   case HK_PARCEL_WORDS:
     tell(l, p->words);
     break;
+  case HK_PARCEL_EXPORT:
+    break; /* goes to the saver alone */
   }
   hk_parcel_release(p, &l->counters);
 }

@@ -73,7 +73,10 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* it is abandoned, and may go now */
   } else {
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
-    if (p->batch->kind == HK_BATCH_SWEEP) {
+    if (p->kind == HK_PARCEL_EXPORT) {
+      p->next = s->exports;
+      s->exports = p;
+    } else if (p->batch->kind == HK_BATCH_SWEEP) {
       s->sweep = p;
     } else {
       p->next = s->free;

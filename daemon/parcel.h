@@ -20,6 +20,7 @@ enum hk_parcel_kind {
   HK_PARCEL_RETIRE,  /* whatever names the shard's retired sensors is to be sealed, and a token sent behind it */
   HK_PARCEL_FORGET,  /* the slots are about to be other sensors' */
   HK_PARCEL_WORDS,   /* for every peer that can be told */
+  HK_PARCEL_EXPORT,  /* for the saver: it goes to no loop */
 };
 
 struct hk_parcel {

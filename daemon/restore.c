@@ -1,15 +1,53 @@
-/* The start of durability: what there was is restored before anybody is served. Shards run, loops do not. */
+/* The start of durability: what there was is restored before anybody is served: the snapshots while nothing else runs, the
+ * journals with shards that run and loops that do not. */
 #include "daemon/server.h"
 
-#include "daemon/durable/recover.h"
+#include "daemon/durable/saver.h"
+#include "daemon/durable/snapshot_restore.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
+{
+  struct hk_durable *d = &s->durable;
+  struct hk_restoration *r = s->restoration = calloc(1, sizeof *r);
+  int status = 0;
+  if (!r) {
+    snprintf(error, size, "no memory to restore the state");
+    return -ENOMEM;
+  }
+  *r = (struct hk_restoration){
+    .durable = d, .registry = s->shards.registry, .shard = s->shard, .max_sensors = s->config->max_sensors
+  };
+  if (d->mode == HK_DURABILITY_NONE)
+    return 0;
+  status = hk_snapshot_restore(r, error, size);
+  for (uint32_t i = 0; i < s->shards.n && status == 0; i++) {
+    const struct hk_saver_place place = {
+      .shard = &s->shard[i], .durable = d, .epoch = r->epoch, .restored = r->same[i], .begin = r->restored.from[i]
+    };
+    status = hk_saver_open(&s->shard[i].saver, &place);
+    if (status != 0)
+      snprintf(error, size, "state = %s: shard-%u: %s", d->path, i, strerror(-status));
+  }
+  return status;
+}
+
+/* A shard goes on behind all that its sensors have seen. */
+static uint64_t position_of(const struct hk_server *s, const struct hk_recovery *recovery, uint32_t shard)
+{
+  const struct hk_restoration *r = s->restoration;
+  uint64_t position = recovery->position[shard];
+  for (uint32_t i = 0; i < r->restored.shards; i++)
+    if ((i == shard || r->restored.shards != s->shards.n) && r->position[i] > position)
+      position = r->position[i];
+  return position;
+}
+
 int hk_server_restore(struct hk_server *s, char *error, size_t size)
 {
   struct hk_durable *d = &s->durable;
-  const struct hk_restored restored = { 0 };
   struct hk_recovery *recovery = calloc(1, sizeof *recovery);
   int status = 0;
   if (!recovery) {
@@ -22,9 +60,11 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
                                     .outlet = &s->loops[0].outlet,
                                     .counters = &s->loops[0].counters,
                                     .max_sensors = s->config->max_sensors,
-                                    .restored = &restored };
+                                    .restored = &s->restoration->restored };
   if (d->mode != HK_DURABILITY_NONE)
     status = hk_recover(recovery, error, size);
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    recovery->position[i] = position_of(s, recovery, i);
   if (status == 0)
     status = hk_durable_begin(d, recovery->position, s->shards.registry, error, size);
   for (uint32_t i = 0; status == 0 && i < s->shards.n; i++) {
@@ -34,5 +74,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   }
   s->replayed = recovery->points;
   free(recovery);
+  free(s->restoration->restored.skip);
+  s->restoration->restored.skip = NULL;
   return status;
 }

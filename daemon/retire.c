@@ -7,6 +7,7 @@
  *   forgotten:  all loops have: the backend and the registry free the slots.
  *
  * No count of a sensor's points is needed for that, and nobody waits for it. */
+#include "daemon/durable/saver.h"
 #include "daemon/shard.h"
 
 #include <stdlib.h>
@@ -154,7 +155,7 @@ void hk_shard_retire_step(struct hk_shard *s)
     (void)hk_shard_clear(s, r->slots, r->n);
     post(s, r, HK_PARCEL_FORGET);
   }
-  if (r->phase == FORGETTING && r->back && (s->sweep || !s->device)) {
+  if (r->phase == FORGETTING && r->back && (s->sweep || !s->device) && !(s->saver && hk_saver_exports(s->saver))) {
     release(s, r);
     unlink_first(s);
   }

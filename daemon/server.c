@@ -381,8 +381,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
 static int start(struct hk_server *s, char *error, size_t size)
 {
   const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
-  int status = 0;
   snprintf(error, size, "a thread cannot be started");
+  int status = hk_server_restore_snapshots(s, error, size);
   for (uint32_t i = 0; i < s->shards.n && status == 0; i++)
     status = hk_shard_start(&s->shard[i], beat);
   if (status == 0)
@@ -452,6 +452,7 @@ bool hk_server_close(struct hk_server *s)
   hk_limits_free(s->limits);
   if (s->reserve >= 0)
     close(s->reserve);
+  free(s->restoration);
   free(s->lanes);
   free(s->listeners);
   hk_passed_free(s->passed, s->n_passed);

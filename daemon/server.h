@@ -36,6 +36,7 @@ struct hk_server {
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
   struct hk_durable durable;
   uint64_t replayed; /* points, at the start */
+  struct hk_restoration *restoration; /* what snapshots have restored; NULL before the start */
   struct hk_seats seats;
   struct hk_gates gates;    /* of the listeners */
   struct hk_limits *limits; /* by address */
@@ -56,6 +57,7 @@ struct hk_server {
   int64_t started;  /* ns, monotonic */
   int64_t deadline; /* ns: when draining is given up; 0 = not draining */
   bool flushing;    /* draining: all is scored and published */
+  uint64_t last[HK_SHARDS_MAX]; /* draining: the snapshots that were asked for; 0: none */
   bool given_up;    /* draining: the deadline has passed */
   bool failed;      /* it ends because nothing can be computed any more */
   uint64_t ticks;
@@ -75,6 +77,8 @@ bool hk_server_close(struct hk_server *server);
 /* restore.c: restores what outlived the daemon's last run, and begins to write down this one. Shards run. 0, or a negative errno with a
  * message. */
 int hk_server_restore(struct hk_server *server, char *error, size_t size);
+/* And before shards run. */
+int hk_server_restore_snapshots(struct hk_server *server, char *error, size_t size);
 
 /* end.c: begins the end. */
 void hk_server_end(struct hk_server *server);

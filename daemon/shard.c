@@ -1,6 +1,7 @@
 /* The life of a shard: its thread, its clocks, and what others may ask of it. */
 #include "daemon/shard.h"
 
+#include "daemon/durable/saver.h"
 #include "daemon/thread.h"
 
 #include <errno.h>
@@ -133,6 +134,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   s->open = true;
   uv_timer_init(&s->uv, &s->check);
   uv_timer_init(&s->uv, &s->second);
+  uv_timer_init(&s->uv, &s->saves);
   s->check.data = s->second.data = s;
   status = hk_wake_init(&s->wake, &s->uv);
   if (status == 0)
@@ -224,6 +226,9 @@ bool hk_shard_close(struct hk_shard *s)
 {
   if (!s->all)
     return true; /* was not opened */
+  if (!hk_saver_close(s->saver))
+    return false;
+  s->saver = NULL;
   (void)hk_shard_take_back(s);
   hk_shard_drop_held(s);
   hk_shard_retire_free(s);

@@ -43,6 +43,7 @@ struct hk_loss {
 struct hk_retired;
 struct hk_durable;
 struct hk_journal;
+struct hk_saver;
 
 /* What a reload wants of every shard, in this order; each is answered before the next is asked. */
 enum hk_revise {
@@ -114,6 +115,10 @@ struct hk_shard {
   struct hk_parcel *_Atomic returned;         /* list of parcels that came back; any thread puts them there */
   struct hk_parcel *free;                     /* batches of points that are not in use */
   struct hk_parcel *filled;                   /* was refused for want of a place; goes first */
+  struct hk_saver *saver;                     /* takes snapshots; NULL: none are */
+  struct hk_parcel *exports;                  /* list: for it */
+  uv_timer_t saves;                           /* the saver's: a thread that sleeps is woken for its slices */
+  int64_t ahead;                              /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
   struct hk_parcel *sweep;                    /* NULL while in flight or being published */
   struct hk_parcel *flying[HK_IN_FLIGHT];     /* ring of the batches in flight, oldest first */
   uint32_t first;                             /* of the rings */
@@ -186,6 +191,8 @@ bool hk_shard_has_answered(const struct hk_shard *shard);
 
 /* launch.c: batches out and back. True when anything was done. */
 bool hk_shard_turn(struct hk_shard *shard);
+/* Hands a parcel's batch to the device. 0, or HK_AGAIN. A batch that is refused has been dealt with. */
+int hk_shard_submit(struct hk_shard *shard, struct hk_parcel *parcel);
 /* Drops what the device has, for good. Returns how many batches it had in flight. */
 uint32_t hk_shard_drop_all(struct hk_shard *shard);
 /* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
@@ -221,6 +228,10 @@ bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const 
 /* The journals are replayed, or there is none: sensors go on behind the events of theirs that are in the log. */
 void hk_shard_events_replayed(struct hk_shard *shard);
 
+/* failover.c: clears the alerts that stand, and tells; returns how many. */
+uint32_t hk_shard_clear_alerts(struct hk_shard *shard);
+/* failover.c: makes a new sensor go on with the numbers of the alerts that it had. slot: within the shard. 0 or a negative errno. */
+int hk_shard_carry_number(struct hk_backend *backend, const struct hk_detector *detector, uint32_t slot, uint32_t number);
 /* failover.c: the device is lost. */
 void hk_shard_lose(struct hk_shard *shard, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -13,6 +13,7 @@ static const struct {
   { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
   { "status", hk_command_status, "show the daemon's counters" },
+  { "state", hk_command_state, "show and check what the daemon has kept on the disk" },
   { "reload", hk_command_reload, "make the daemon read its configuration again" },
   { "token", hk_command_token, "make a token that shows the daemon who somebody is" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, reload, token, bench, evaluate; see hankel --help)\n", name);
+    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, state, reload, token, bench, evaluate; see hankel --help)\n", name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

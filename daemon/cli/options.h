@@ -19,6 +19,7 @@ int hk_command_replay(int argc, char **argv);
 int hk_command_status(int argc, char **argv);
 int hk_command_reload(int argc, char **argv);
 int hk_command_token(int argc, char **argv);
+int hk_command_state(int argc, char **argv);
 int hk_command_bench(int argc, char **argv);
 int hk_command_evaluate(int argc, char **argv);
 

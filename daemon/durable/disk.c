@@ -29,6 +29,15 @@ int hk_disk_folder(const struct hk_disk *d, int in, const char *path, int *out)
   return *out < 0 ? -errno : 0;
 }
 
+int hk_disk_folder_there(const struct hk_disk *d, int in, const char *path, int *out)
+{
+  const int status = fault(d, HK_DISK_FOLDER);
+  if (status != 0)
+    return status;
+  *out = openat(in, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  return *out < 0 ? -errno : 0;
+}
+
 int hk_disk_lock(const struct hk_disk *d, int folder, int *out)
 {
   int status = fault(d, HK_DISK_OPEN);

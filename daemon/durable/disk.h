@@ -34,6 +34,8 @@ struct hk_disk {
 /* Opens the folder at a path, which is made (but not those above it) where it is not there. in: the folder that a relative path
  * starts from, or AT_FDCWD. *out is closed with close. */
 int hk_disk_folder(const struct hk_disk *disk, int in, const char *path, int *out);
+/* The same for a folder that is there; -ENOENT. */
+int hk_disk_folder_there(const struct hk_disk *disk, int in, const char *path, int *out);
 /* Makes sure that this process is the only one that uses the folder, by a lock on its file `lock`, which is held as long as *out
  * is open. -EWOULDBLOCK: another one does. */
 int hk_disk_lock(const struct hk_disk *disk, int folder, int *out);

@@ -1,0 +1,294 @@
+/* hankel state: what is in the files that the daemon keeps its state in, and whether it is good.
+ *
+ * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
+ * used while the daemon runs. */
+#include "cpu/state.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/timestamp.h"
+#include "daemon/durable/events.h"
+#include "daemon/durable/journal.h"
+#include "daemon/durable/snapshot.h"
+#include "daemon/fill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\n\n"
+                                "Shows what the daemon keeps in its state folder (durability = snapshot or journal).\n\n"
+                                "  inspect   what each file has: sensors, positions, when it was made\n"
+                                "  verify    reads every byte and names what is damaged; the exit code is 1 if anything is\n\n"
+                                "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a "
+                                "journal (.hkj) or of the event log (.hke).\n"
+                                "Nothing is changed, and the daemon may run meanwhile.\n\n"
+                                "examples:\n"
+                                "  hankel state inspect /var/lib/hankeld\n"
+                                "  hankel state verify /var/lib/hankeld/shard-0/snapshot-000000000012.hks\n";
+
+#define WHY 256
+
+struct look {
+  bool verify;
+  bool bad;       /* something is damaged */
+  uint32_t files; /* that were looked at */
+};
+
+static void print_time(int64_t time)
+{
+  char text[HK_TIMESTAMP_SIZE];
+  hk_timestamp_format(time, text);
+  printf("%s", text);
+}
+
+/* --- snapshots ------------------------------------------------------------------------------------------------------- */
+
+/* What a snapshot has, in all. */
+struct counts {
+  uint64_t parts, sensors, raised, standing, feeds, detectors, anew;
+  uint64_t first, last; /* positions of sensors */
+};
+
+/* Looks at the sensors of a section. NULL: they are good; or what is wrong. */
+static const char *look_at_sensors(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
+{
+  struct hk_snapshot_sensor s;
+  struct hk_state_about about;
+  size_t at = 0;
+  uint32_t seen = 0;
+  int more;
+  for (; (more = hk_snapshot_sensor_next(part, &at, &s)) == 1; seen++) {
+    n->standing += s.alerts.stands;
+    if (s.detector >= n->detectors)
+      snprintf(why, size, "%.*s: its detector is not named before", (int)s.name.length, s.name.data);
+    else if (s.state_size > 0 && hk_state_look(s.state, s.state_size, &about) != 0)
+      snprintf(why, size, "%.*s: its state is damaged", (int)s.name.length, s.name.data);
+    else {
+      n->raised += s.state_size > 0 && about.raised;
+      continue;
+    }
+    return why;
+  }
+  if (more < 0 || seen != part->count)
+    return "its layout is wrong";
+  n->sensors += seen;
+  n->first = n->first == 0 || part->position < n->first ? part->position : n->first;
+  n->last = part->position > n->last ? part->position : n->last;
+  return NULL;
+}
+
+static const char *look_at_part(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
+{
+  struct hk_string name;
+  uint16_t detector;
+  uint32_t feed;
+  uint64_t upto;
+  n->parts++;
+  switch (part->type) {
+  case HK_PART_DETECTOR:
+    return hk_snapshot_detector_read(part, &detector, &name) != 0 || detector != n->detectors++ ? "its layout is wrong" : NULL;
+  case HK_PART_FEED:
+    n->feeds++;
+    return hk_snapshot_feed_read(part, &feed, &name, &upto) != 0 ? "its layout is wrong" : NULL;
+  case HK_PART_SENSORS:
+    return look_at_sensors(part, n, why, size);
+  default:
+    return NULL;
+  }
+}
+
+static void say_bad(struct look *l, const char *path, const char *why)
+{
+  printf("%s: DAMAGED: %s\n", path, why);
+  l->bad = true;
+}
+
+static void look_at_snapshot(struct look *l, const struct hk_disk *disk, int folder, const char *name, const char *path)
+{
+  struct hk_snapshot_reader *reader;
+  struct hk_snapshot_part part = { 0 };
+  struct counts n = { 0 };
+  char why[WHY], what[WHY], section[WHY + 80];
+  const char *wrong = NULL;
+  int status = hk_snapshot_open(&reader, disk, folder, name, why, sizeof why);
+  if (status != 0) {
+    say_bad(l, path, why);
+    return;
+  }
+  const struct hk_snapshot_about about = *hk_snapshot_of(reader);
+  while (!wrong && (status = hk_snapshot_next(reader, &part)) == 1)
+    wrong = look_at_part(&part, &n, what, sizeof what);
+  hk_snapshot_read_close(reader);
+  if (wrong) {
+    snprintf(section, sizeof section, "section %" PRIu64 " (at byte %" PRIu64 "): %s", n.parts, part.at, wrong);
+    say_bad(l, path, section);
+  } else if (status != 0) {
+    say_bad(l, path, why);
+  } else if (l->verify) {
+    printf("%s: good, %" PRIu64 " sensors in %" PRIu64 " sections\n", path, n.sensors, n.parts);
+  }
+  if (l->verify)
+    return;
+  printf("%s: snapshot %" PRIu64 " of shard %u of %u, ", path, about.number, about.shard, about.shards);
+  print_time(about.made);
+  printf("\n  sensors %" PRIu64 ", alerts that stand %" PRIu64 ", detectors %" PRIu64 ", feeds %" PRIu64 "\n", n.sensors,
+         n.standing, n.detectors, n.feeds);
+  printf("  begun at position %" PRIu64, about.begin);
+  if (n.sensors > 0)
+    printf(", sensors taken from %" PRIu64 " to %" PRIu64, n.first, n.last);
+  printf("; epoch %" PRIu64 "\n", about.epoch);
+}
+
+/* --- journals -------------------------------------------------------------------------------------------------------- */
+
+struct damage {
+  struct look *look;
+  const char *folder;
+};
+
+static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+{
+  const struct damage *d = arg;
+  printf("%s/%s: %s: %" PRIu64 " bytes from byte %" PRIu64 " on are no record (%s)%s\n", d->folder, file,
+         tail ? "torn" : "DAMAGED", bytes, at, why, tail ? ": what a crash leaves, and nobody was told of" : "");
+  d->look->bad |= !tail;
+}
+
+/* All segments of a journal. */
+static void look_at_journal(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem,
+                            const char *suffix, uint32_t kind)
+{
+  const struct hk_journal_place place = {
+    .disk = disk, .folder = folder, .stem = stem, .suffix = suffix, .kind = kind, .shards = 1
+  };
+  struct damage damage = { l, path };
+  struct hk_journal_reader *reader;
+  struct hk_record record;
+  uint64_t *numbers, records = 0, first = 0, last = 0;
+  size_t n = 0;
+  char why[WHY] = "";
+  if (hk_disk_list(disk, folder, stem, suffix, &numbers, &n) != 0 || n == 0)
+    return;
+  free(numbers);
+  l->files += (uint32_t)n;
+  int status = hk_journal_read(&reader, &place, 0, on_damage, &damage, why, sizeof why);
+  if (status == 0) {
+    while ((status = hk_journal_next(reader, &record)) == 1) {
+      if (records++ == 0)
+        first = record.position;
+      last = record.position + record.count;
+    }
+    hk_journal_read_close(reader);
+  }
+  if (status < 0) {
+    printf("%s/%s-*.%s: DAMAGED: %s\n", path, stem, suffix, why[0] ? why : strerror(-status));
+    l->bad = true;
+    return;
+  }
+  printf("%s/%s-*.%s: %zu files, %" PRIu64 " records, positions %" PRIu64 " to %" PRIu64 "\n", path, stem, suffix, n, records,
+         first, last);
+}
+
+/* --- folders --------------------------------------------------------------------------------------------------------- */
+
+static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder, const char *path)
+{
+  uint64_t *numbers;
+  size_t n;
+  const int status = hk_disk_list(disk, folder, HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
+  if (status != 0)
+    return status;
+  for (size_t i = 0; i < n; i++) {
+    char name[HK_DISK_NAME_MAX], whole[4096];
+    hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[i], HK_SNAPSHOT_SUFFIX);
+    snprintf(whole, sizeof whole, "%s/%s", path, name);
+    look_at_snapshot(l, disk, folder, name, whole);
+    l->files++;
+  }
+  free(numbers);
+  look_at_journal(l, disk, folder, path, "journal", "hkj", HK_JOURNAL_POINTS);
+  look_at_journal(l, disk, folder, path, "events", "hke", HK_JOURNAL_EVENTS);
+  return 0;
+}
+
+/* The state folder and those of the shards in it. */
+static int look_at_state(struct look *l, const struct hk_disk *disk, const char *path)
+{
+  int folder = -1, status = hk_disk_folder_there(disk, AT_FDCWD, path, &folder);
+  if (status == 0)
+    status = look_at_folder(l, disk, folder, path);
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
+    char name[32], whole[4096];
+    int shard;
+    snprintf(name, sizeof name, "shard-%u", i);
+    if (hk_disk_folder_there(disk, folder, name, &shard) != 0)
+      continue;
+    snprintf(whole, sizeof whole, "%s/%s", path, name);
+    status = look_at_folder(l, disk, shard, whole);
+    close(shard);
+  }
+  if (folder >= 0)
+    close(folder);
+  return status;
+}
+
+/* One file. Segments of journals are looked at with those that they belong to. */
+static int look_at_file(struct look *l, const struct hk_disk *disk, const char *path)
+{
+  char in_folder[4096], in_name[4096];
+  int folder;
+  snprintf(in_folder, sizeof in_folder, "%s", path);
+  snprintf(in_name, sizeof in_name, "%s", path);
+  const char *directory = dirname(in_folder), *name = basename(in_name), *dot = strrchr(name, '.');
+  const int status = hk_disk_folder_there(disk, AT_FDCWD, directory, &folder);
+  if (status != 0)
+    return status;
+  if (dot && strcmp(dot, ".hkj") == 0) {
+    look_at_journal(l, disk, folder, directory, "journal", "hkj", HK_JOURNAL_POINTS);
+  } else if (dot && strcmp(dot, ".hke") == 0) {
+    look_at_journal(l, disk, folder, directory, "events", "hke", HK_JOURNAL_EVENTS);
+  } else {
+    look_at_snapshot(l, disk, folder, name, path);
+    l->files++;
+  }
+  close(folder);
+  return 0;
+}
+
+int hk_command_state(int argc, char **argv)
+{
+  static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
+  const struct hk_disk disk = { 0 };
+  struct look look = { 0 };
+  switch (hk_option_next(argc, argv, options)) {
+  case HK_OPTION_WRONG:
+    return HK_EXIT_USAGE;
+  case HK_OPTION_HELP:
+    fputs(help_text, stdout);
+    return HK_EXIT_DONE;
+  default:
+    break;
+  }
+  const char *what = optind < argc ? argv[optind] : "";
+  look.verify = strcmp(what, "verify") == 0;
+  if (!look.verify && strcmp(what, "inspect") != 0)
+    return hk_usage(argv, "%s: neither inspect nor verify", *what ? what : "nothing");
+  if (optind + 1 == argc)
+    return hk_usage(argv, "%s needs a FILE or DIR", what);
+  for (int i = optind + 1; i < argc; i++) {
+    struct stat there;
+    const int status = stat(argv[i], &there) != 0 ? -errno
+                       : S_ISDIR(there.st_mode)   ? look_at_state(&look, &disk, argv[i])
+                                                  : look_at_file(&look, &disk, argv[i]);
+    if (status != 0)
+      return hk_failed(argv, "%s: %s", argv[i], strerror(-status));
+  }
+  if (look.files == 0)
+    printf("nothing is kept there\n");
+  return hk_finish_output(argv, look.bad ? HK_EXIT_FAILED : HK_EXIT_DONE);
+}

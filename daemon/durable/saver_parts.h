@@ -1,0 +1,98 @@
+/* What the two files of the saver share. */
+#ifndef HK_SAVER_PARTS_H
+#define HK_SAVER_PARTS_H
+
+#include "daemon/durable/saver.h"
+#include "daemon/durable/snapshot.h"
+#include "daemon/shard.h"
+
+/* A sensor of a slice. */
+struct hk_saved_sensor {
+  struct hk_alerts_memory alerts;
+  uint32_t slot;  /* the registry's */
+  uint32_t image; /* of the batch */
+  uint32_t name;  /* where it begins in names */
+  uint16_t name_size;
+  uint16_t detector; /* the slice's; filled in with the batch, by image */
+  uint8_t generation;
+};
+
+struct hk_saved_feed {
+  const struct hk_feed *feed;
+  uint64_t upto;
+};
+
+/* What the saver's thread is told. */
+struct hk_save_order {
+  enum { SAVE_SLICE, SAVE_BEGIN, SAVE_END, SAVE_GIVE_UP } kind;
+  struct hk_save_order *next;
+};
+
+/* Owner: the shard's thread; while it is ordered, the saver's. */
+struct hk_slice {
+  struct hk_save_order order; /* the first member */
+  atomic_bool busy;
+  struct hk_parcel *parcel;
+  uint64_t position, bytes; /* bytes: of images, at most */
+  uint64_t events;          /* position of the last event that its sensors may have caused */
+  int64_t arrival;          /* ns, hk_now: when it was taken */
+  struct hk_saved_sensor sensors[HK_EXPORT_SENSORS];
+  uint32_t n;
+  struct hk_config_detector *detectors; /* copies */
+  uint32_t n_detectors, room_detectors;
+  char *names;
+  uint32_t names_size, names_room;
+};
+
+struct hk_saver {
+  struct hk_saver_place place;
+
+  /* the shard's thread */
+  enum { IDLE, WAITING, SLICING, ENDING } state; /* WAITING: until the chunk that is being taken is */
+  uint64_t number;                               /* of the last file */
+  struct hk_snapshot_about about;
+  uint64_t asked; /* the last one that what is under way answers */
+  bool hurry;
+  int64_t begun, ended, next_slice; /* ns, hk_now */
+  uint32_t at;                      /* the next slot, within the shard */
+  bool passed;                      /* all slots were looked at */
+  uint32_t *left;                   /* slots that had points in chains */
+  uint32_t n_left, room_left;
+  uint32_t saved, in_slice;   /* sensors so far; of the last slice */
+  struct hk_slice *exporting; /* in flight, or stuck */
+  bool stuck;                 /* not in flight yet */
+  struct hk_slice slice[HK_EXPORTS];
+  struct hk_saved_feed *feeds; /* of the snapshot under way; read by the saver's thread */
+  uint32_t n_feeds, room_feeds;
+  struct hk_save_order order[2]; /* begin; end */
+
+  /* the saver's thread */
+  pthread_t thread;
+  bool running;
+  struct hk_snapshot_writer *writer;
+  void *room; /* for a state */
+  size_t room_size;
+  uint64_t sensors, last, events; /* of the one under way; last, events: the highest of its slices */
+  uint64_t kept[2];               /* positions at which the snapshots that are kept began, the newest first */
+  uint32_t n_kept;
+  struct hk_counters counters; /* of nothing: parcels without points are let go with it */
+  struct hk_log_quota failures;
+
+  /* both */
+  atomic_bool failed; /* the one under way is to be given up */
+  atomic_bool over;   /* the thread is done with it */
+  atomic_bool hurries;
+  atomic_uint_fast64_t asks, answered;
+  pthread_mutex_t lock; /* of what follows */
+  pthread_cond_t changed;
+  struct hk_save_order *first, **tail;
+  bool quit;
+  struct hk_saver_condition condition;
+};
+
+/* saver.c: gives up what is under way. Any thread. */
+void hk_saver_fail(struct hk_saver *saver, const char *why);
+/* saver_thread.c */
+void hk_saver_send(struct hk_saver *saver, struct hk_save_order *order);
+
+#endif

@@ -1,0 +1,103 @@
+/* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; and how far its feeds were.
+ *
+ *   hk_snapshot_create -> (detector, feed, sensors)... -> hk_snapshot_finish     a file under another name, synced and renamed
+ * last hk_snapshot_open -> hk_snapshot_next... until 0                              the whole file is good only then
+ *
+ * Sensors come in sections, each copied at one moment between two points; the position says which. The position at which the
+ * snapshot was begun is at most that of any of them: a journal that is read from there on has all that is missing, and points
+ * below their sensor's position are in its state already.
+ *
+ * Epoch: counts how often the number of shards has changed. Slots are spread over shards by that number, so only snapshots of one
+ * epoch belong together. The newest epoch of which every shard has a snapshot counts.
+ *
+ * Errors: 0 or a negative errno; -EBADMSG: damaged, -EPROTONOSUPPORT: of another version; both with words. Thread: one at a time.
+ */
+#ifndef HK_SNAPSHOT_H
+#define HK_SNAPSHOT_H
+
+#include "daemon/alerts.h"
+#include "daemon/durable/disk.h"
+#include "proto/message.h"
+
+#define HK_SNAPSHOT_STEM "snapshot"
+#define HK_SNAPSHOT_SUFFIX "hks"
+#define HK_SNAPSHOT_UNFINISHED "tmp"
+
+/* Whose a snapshot is. */
+struct hk_snapshot_about {
+  uint32_t shard, shards;
+  uint64_t number; /* as in its name */
+  uint64_t epoch;
+  uint64_t begin; /* position */
+  uint64_t order; /* of the last change of a sensor when it was begun; see records.h */
+  int64_t made;   /* ns since the epoch */
+};
+
+struct hk_snapshot_sensor {
+  uint32_t slot; /* the registry's */
+  uint8_t generation;
+  uint16_t detector; /* the file's: a number that hk_snapshot_detector has given, or a DETECTOR section has */
+  struct hk_string name;
+  struct hk_alerts_memory alerts;
+  const void *state; /* of cpu/state.h */
+  uint32_t state_size;
+};
+
+/* --- writing --------------------------------------------------------------------------------------------------------- */
+
+struct hk_snapshot_writer;
+
+/* folder: stays open. */
+int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *disk, int folder,
+                       const struct hk_snapshot_about *about);
+/* The file's number of a detector's name, which is told when it is new. */
+int hk_snapshot_detector(struct hk_snapshot_writer *writer, struct hk_string name, uint16_t *number);
+/* So many of a feed's points, from its beginning, were taken by the shard when the snapshot was begun. */
+int hk_snapshot_feed(struct hk_snapshot_writer *writer, uint32_t number, struct hk_string name, uint64_t upto);
+/* Begins a section of sensors that were copied at a position, and at this time of the arrival clock; sensors are added to it; it
+ * is written. */
+void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint64_t position, int64_t arrival);
+int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_sensor *sensor);
+int hk_snapshot_end(struct hk_snapshot_writer *writer);
+/* Whole on the disk, and under its own name. Then, or after an error: close. */
+int hk_snapshot_finish(struct hk_snapshot_writer *writer);
+/* What was not finished is removed. NULL is fine. */
+void hk_snapshot_close(struct hk_snapshot_writer *writer);
+uint64_t hk_snapshot_bytes(const struct hk_snapshot_writer *writer);
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+enum hk_snapshot_part_type {
+  HK_PART_DETECTOR = 1,
+  HK_PART_FEED = 2,
+  HK_PART_SENSORS = 3,
+  HK_PART_END = 4,
+};
+
+/* A section; valid until the next call. */
+struct hk_snapshot_part {
+  uint32_t type, count; /* type: enum hk_snapshot_part_type */
+  uint64_t at;          /* where it begins in the file */
+  uint64_t position;
+  int64_t arrival;
+  uint64_t size;
+  const uint8_t *payload; /* 8-byte aligned */
+};
+
+struct hk_snapshot_reader;
+
+/* why: what is wrong, in words, of this call and of hk_snapshot_next; at least 128 bytes that stay until close. */
+int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk, int folder, const char *name, char *why,
+                     size_t size);
+const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *reader);
+/* The next section, whose checksum is good: 1; 0 at the end of a file that is good as a whole; or a negative errno. */
+int hk_snapshot_next(struct hk_snapshot_reader *reader, struct hk_snapshot_part *out);
+void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine */
+
+/* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
+int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
+int hk_snapshot_feed_read(const struct hk_snapshot_part *part, uint32_t *number, struct hk_string *name, uint64_t *upto);
+/* The sensor at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
+int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
+
+#endif

@@ -1,0 +1,88 @@
+/* The bytes of a snapshot, for the one who writes and the one who reads them; FORMAT.md says it in words. All numbers are
+ * little-endian, as the machine's are. */
+#ifndef HK_SNAPSHOT_FORMAT_H
+#define HK_SNAPSHOT_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <xxhash.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are in memory");
+
+#define HK_SNAPSHOT_VERSION 1
+#define HK_SNAPSHOT_MAGIC "HKSNAPS\n"
+#define HK_SNAPSHOT_PART_MAX (64u << 20) /* bytes of a payload */
+
+struct hk_snapshot_head {
+  char magic[8];
+  uint32_t version, reserved;
+  uint32_t shard, shards;
+  uint64_t number; /* as in its name */
+  uint64_t epoch;  /* see snapshot.h */
+  uint64_t begin;  /* the shard's position when it was begun */
+  uint64_t order;  /* of the last change of a sensor then */
+  uint64_t salt;   /* seed of its sections' checksums */
+  int64_t made;    /* ns since the epoch */
+  uint64_t checksum;
+};
+_Static_assert(sizeof(struct hk_snapshot_head) == 80, "no padding");
+
+struct hk_part_head {
+  uint32_t type, count;
+  uint64_t size;     /* of the payload; zeros follow up to a multiple of 8 */
+  uint64_t position; /* of SENSORS: when these were copied; of END: of the last ones */
+  int64_t arrival;   /* of SENSORS: that moment on the clock that states have `seen` on, ns */
+  uint64_t checksum; /* XXH3-64 of the payload, whose seed is that of the head before it with the salt for a seed */
+};
+_Static_assert(sizeof(struct hk_part_head) == 40, "no padding");
+
+/* Before each sensor's standing alert, if it has one, its name and its state, each padded to a multiple of 8. */
+struct hk_file_sensor {
+  uint32_t slot;
+  uint8_t generation, stands;
+  uint16_t detector; /* the file's */
+  uint16_t name_size, reserved;
+  uint32_t state_size;     /* 0: it has none */
+  uint64_t points, events; /* sequences */
+  uint32_t number;         /* of its last alert */
+  uint32_t reserved_too;
+};
+_Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
+
+struct hk_file_alert {
+  int64_t time, from, instant;
+  double before, after;
+  float score;
+  uint32_t number, kind, reserved;
+};
+_Static_assert(sizeof(struct hk_file_alert) == 56, "no padding");
+
+struct hk_file_end {
+  uint64_t parts, sensors;
+  uint64_t bytes; /* of the file before this section */
+  uint64_t chain; /* of the checksums of all sections before */
+};
+_Static_assert(sizeof(struct hk_file_end) == 32, "no padding");
+
+static inline uint64_t hk_snapshot_checksum(const struct hk_snapshot_head *head)
+{
+  return XXH3_64bits(head, offsetof(struct hk_snapshot_head, checksum));
+}
+
+static inline uint64_t hk_part_checksum(const struct hk_part_head *head, const void *payload, uint64_t salt)
+{
+  const uint64_t of_head = XXH3_64bits_withSeed(head, offsetof(struct hk_part_head, checksum), salt);
+  return XXH3_64bits_withSeed(payload, head->size, of_head);
+}
+
+static inline uint64_t hk_part_chain(uint64_t chain, uint64_t checksum)
+{
+  return XXH3_64bits_withSeed(&checksum, sizeof checksum, chain);
+}
+
+static inline size_t hk_padded(size_t size)
+{
+  return (size + 7) / 8 * 8;
+}
+
+#endif

@@ -1,0 +1,253 @@
+/* Reading a snapshot. Nothing of a section is looked at before its checksum was found good, and nothing of a file is to be used
+ * before its end was: a file that was cut between two sections looks good until there. */
+#include "daemon/durable/snapshot.h"
+#include "daemon/durable/snapshot_format.h"
+#include "daemon/fill.h"
+
+#include "proto/name.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct hk_snapshot_reader {
+  const struct hk_disk *disk;
+  int file;
+  struct hk_snapshot_about about;
+  uint64_t salt, size, at; /* at: where the next section begins */
+  uint64_t parts, sensors, chain;
+  bool ended;
+  uint8_t *payload;
+  size_t room;
+  char *why;
+  size_t why_size;
+};
+
+static const char *type_name(uint32_t type)
+{
+  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END" };
+  return names[type >= HK_PART_DETECTOR && type <= HK_PART_END ? type : 0];
+}
+
+static int read_head(struct hk_snapshot_reader *r)
+{
+  struct hk_snapshot_head head;
+  int status = hk_disk_read(r->disk, r->file, 0, &head, sizeof head);
+  if (status != 0) {
+    snprintf(r->why, r->why_size, "its head: %s", status == -ENODATA ? "the file ends within" : strerror(-status));
+    return status == -ENODATA ? -EBADMSG : status;
+  }
+  if (memcmp(head.magic, HK_SNAPSHOT_MAGIC, sizeof head.magic) != 0) {
+    snprintf(r->why, r->why_size, "its head: it does not begin as a snapshot does");
+    return -EBADMSG;
+  }
+  const bool good = head.checksum == hk_snapshot_checksum(&head);
+  if (head.version != HK_SNAPSHOT_VERSION && (good || head.version > 255)) {
+    snprintf(r->why, r->why_size, "it is of version %" PRIu32 "; this hankeld reads version %d", head.version,
+             HK_SNAPSHOT_VERSION);
+    return good ? -EPROTONOSUPPORT : -EBADMSG;
+  }
+  if (!good || head.shards == 0 || head.shard >= head.shards || head.shards > HK_SHARDS_MAX) {
+    snprintf(r->why, r->why_size, "its head is damaged");
+    return -EBADMSG;
+  }
+  r->about = (struct hk_snapshot_about){ head.shard, head.shards, head.number, head.epoch, head.begin, head.order, head.made };
+  r->salt = head.salt;
+  r->at = sizeof head;
+  return 0;
+}
+
+int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk, int folder, const char *name, char *why,
+                     size_t size)
+{
+  struct hk_snapshot_reader *r = calloc(1, sizeof *r);
+  if (!r) {
+    snprintf(why, size, "no memory");
+    return -ENOMEM;
+  }
+  r->disk = disk;
+  r->file = -1;
+  r->why = why;
+  r->why_size = size;
+  int status = hk_disk_open(disk, folder, name, &r->file, &r->size);
+  if (status != 0)
+    snprintf(why, size, "%s", strerror(-status));
+  else
+    status = read_head(r);
+  if (status != 0) {
+    hk_snapshot_read_close(r);
+    return status;
+  }
+  *out = r;
+  return 0;
+}
+
+const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *r)
+{
+  return &r->about;
+}
+
+static int damaged(const struct hk_snapshot_reader *r, const struct hk_part_head *head, const char *what)
+{
+  snprintf(r->why, r->why_size, "section %" PRIu64 " (%s, at byte %" PRIu64 "): %s", r->parts + 1, type_name(head->type), r->at,
+           what);
+  return -EBADMSG;
+}
+
+/* Reads, where the file must not end. */
+static int read_all(struct hk_snapshot_reader *r, const struct hk_part_head *head, uint64_t at, void *data, size_t size)
+{
+  const int status = hk_disk_read(r->disk, r->file, at, data, size);
+  if (status == -ENODATA)
+    return damaged(r, head, "the file ends within");
+  if (status != 0)
+    snprintf(r->why, r->why_size, "reading at byte %" PRIu64 ": %s", at, strerror(-status));
+  return status;
+}
+
+static int check_end(struct hk_snapshot_reader *r, const struct hk_part_head *head)
+{
+  struct hk_file_end end;
+  if (head->size != sizeof end)
+    return damaged(r, head, "it has another size");
+  memcpy(&end, r->payload, sizeof end);
+  if (end.parts != r->parts || end.sensors != r->sensors || end.bytes != r->at || end.chain != r->chain)
+    return damaged(r, head, "the sections before are not the ones that were written");
+  if (r->at + sizeof *head + head->size != r->size)
+    return damaged(r, head, "the file goes on behind it");
+  r->ended = true;
+  return 0;
+}
+
+int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
+{
+  struct hk_part_head head = { 0 };
+  if (r->ended)
+    return 0;
+  int status = read_all(r, &head, r->at, &head, sizeof head);
+  if (status != 0)
+    return status;
+  if (head.size > HK_SNAPSHOT_PART_MAX || head.size % 8 != 0 || head.size > r->size - r->at - sizeof head)
+    return damaged(r, &head,
+                   head.size > HK_SNAPSHOT_PART_MAX || head.size % 8 != 0 ? "its head is damaged" : "the file ends within");
+  if (head.size > r->room) {
+    uint8_t *payload = realloc(r->payload, head.size);
+    if (!payload) {
+      snprintf(r->why, r->why_size, "no memory");
+      return -ENOMEM;
+    }
+    r->payload = payload;
+    r->room = head.size;
+  }
+  status = read_all(r, &head, r->at + sizeof head, r->payload, head.size);
+  if (status != 0)
+    return status;
+  if (hk_part_checksum(&head, r->payload, r->salt) != head.checksum)
+    return damaged(r, &head, "its checksum is wrong");
+  *out = (struct hk_snapshot_part){ .type = head.type,
+                                    .count = head.count,
+                                    .at = r->at,
+                                    .position = head.position,
+                                    .arrival = head.arrival,
+                                    .size = head.size,
+                                    .payload = r->payload };
+  if (head.type == HK_PART_END) {
+    status = check_end(r, &head);
+    return status != 0 ? status : 1;
+  }
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_SENSORS)
+    return damaged(r, &head, "nobody knows such a section");
+  r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
+  r->chain = hk_part_chain(r->chain, head.checksum);
+  r->parts++;
+  r->at += sizeof head + head.size;
+  return 1;
+}
+
+void hk_snapshot_read_close(struct hk_snapshot_reader *r)
+{
+  if (!r)
+    return;
+  if (r->file >= 0)
+    close(r->file);
+  free(r->payload);
+  free(r);
+}
+
+/* A string behind `before` bytes, which end the payload with it. */
+static int read_string(const struct hk_snapshot_part *p, size_t before, uint32_t length, struct hk_string *out)
+{
+  if (hk_padded(length) != p->size - before)
+    return -EBADMSG;
+  *out = (struct hk_string){ (const char *)p->payload + before, length };
+  return 0;
+}
+
+int hk_snapshot_detector_read(const struct hk_snapshot_part *p, uint16_t *number, struct hk_string *name)
+{
+  uint32_t words[2];
+  if (p->size < sizeof words)
+    return -EBADMSG;
+  memcpy(words, p->payload, sizeof words);
+  if (words[0] >= UINT16_MAX || words[1] > UINT16_MAX)
+    return -EBADMSG;
+  *number = (uint16_t)words[0];
+  return read_string(p, sizeof words, words[1], name);
+}
+
+int hk_snapshot_feed_read(const struct hk_snapshot_part *p, uint32_t *number, struct hk_string *name, uint64_t *upto)
+{
+  uint32_t words[2];
+  if (p->size < sizeof words + sizeof *upto)
+    return -EBADMSG;
+  memcpy(words, p->payload, sizeof words);
+  memcpy(upto, p->payload + sizeof words, sizeof *upto);
+  *number = words[0];
+  if (words[1] > UINT16_MAX || read_string(p, sizeof words + sizeof *upto, words[1], name) != 0)
+    return -EBADMSG;
+  return hk_name_valid(name->data, name->length) ? 0 : -EBADMSG;
+}
+
+int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_sensor *out)
+{
+  struct hk_file_sensor s;
+  struct hk_file_alert a = { 0 };
+  if (*at == p->size)
+    return 0;
+  if (p->size - *at < sizeof s)
+    return -EBADMSG;
+  memcpy(&s, p->payload + *at, sizeof s);
+  const size_t alert = s.stands ? sizeof a : 0, name = hk_padded(s.name_size), state = hk_padded(s.state_size);
+  if (s.stands > 1 || p->size - *at - sizeof s < alert + name + state)
+    return -EBADMSG;
+  const uint8_t *behind = p->payload + *at + sizeof s;
+  memcpy(&a, behind, alert);
+  const char *text = (const char *)behind + alert;
+  if (!hk_name_valid(text, s.name_size) || (s.stands && (a.kind < HK_EVENT_RAISED || a.kind > HK_EVENT_CORRECTED)))
+    return -EBADMSG;
+  *out = (struct hk_snapshot_sensor){
+    .slot = s.slot,
+    .generation = s.generation,
+    .detector = s.detector,
+    .name = { text, s.name_size },
+    .alerts = { .points = s.points, .events = s.events, .number = s.number, .stands = s.stands },
+    .state = behind + alert + name,
+    .state_size = s.state_size,
+  };
+  if (s.stands)
+    out->alerts.standing = (struct hk_event){ .index = UINT32_MAX,
+                                              .slot = s.slot,
+                                              .number = a.number,
+                                              .kind = (uint8_t)a.kind,
+                                              .time = a.time,
+                                              .from = a.from,
+                                              .instant = a.instant,
+                                              .score = a.score,
+                                              .before = a.before,
+                                              .after = a.after };
+  *at += sizeof s + alert + name + state;
+  return 1;
+}

@@ -1,0 +1,255 @@
+/* Writing a snapshot: a section is put together in memory and written whole. What was written is synced now and then, so that the
+ * end does not wait for all of it, and others' syncs not for ours. */
+#include "daemon/durable/snapshot.h"
+#include "daemon/durable/snapshot_format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define SYNC_EVERY (32u << 20)
+
+struct hk_snapshot_writer {
+  const struct hk_disk *disk;
+  int folder, file;
+  uint64_t number, salt;
+  char unfinished[HK_DISK_NAME_MAX];
+  bool renamed;
+  uint64_t bytes, unsynced, parts, sensors, chain, last;
+  char **names; /* of detectors, by the file's number */
+  uint32_t n_names, room_names;
+  struct hk_part_head head; /* of the section under way */
+  uint8_t *payload;
+  size_t size, room;
+};
+
+static int put(struct hk_snapshot_writer *w, const void *data, size_t size)
+{
+  const int status = hk_disk_write(w->disk, w->file, data, size);
+  if (status != 0)
+    return status;
+  w->bytes += size;
+  w->unsynced += size;
+  if (w->unsynced < SYNC_EVERY)
+    return 0;
+  w->unsynced = 0;
+  return hk_disk_sync(w->disk, w->file);
+}
+
+int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *disk, int folder,
+                       const struct hk_snapshot_about *about)
+{
+  struct hk_snapshot_writer *w = calloc(1, sizeof *w);
+  if (!w)
+    return -ENOMEM;
+  struct hk_snapshot_head head = { .version = HK_SNAPSHOT_VERSION,
+                                   .shard = about->shard,
+                                   .shards = about->shards,
+                                   .number = about->number,
+                                   .epoch = about->epoch,
+                                   .begin = about->begin,
+                                   .order = about->order,
+                                   .made = about->made };
+  memcpy(head.magic, HK_SNAPSHOT_MAGIC, sizeof head.magic);
+  w->disk = disk;
+  w->folder = folder;
+  w->number = about->number;
+  w->last = about->begin;
+  w->file = -1;
+  hk_disk_name(w->unfinished, HK_SNAPSHOT_STEM, w->number, HK_SNAPSHOT_UNFINISHED);
+  int status = getrandom(&head.salt, sizeof head.salt, 0) == (ssize_t)sizeof head.salt ? 0 : -EIO;
+  if (status == 0)
+    status = hk_disk_create(disk, folder, w->unfinished, &w->file);
+  w->salt = head.salt;
+  head.checksum = hk_snapshot_checksum(&head);
+  if (status == 0)
+    status = put(w, &head, sizeof head);
+  if (status != 0) {
+    hk_snapshot_close(w);
+    return status;
+  }
+  *out = w;
+  return 0;
+}
+
+/* Room for so many more bytes in the payload; they are zero. NULL: no memory. */
+static uint8_t *extend(struct hk_snapshot_writer *w, size_t more)
+{
+  if (w->size + more > w->room) {
+    size_t room = w->room ? w->room : 1 << 20;
+    while (room < w->size + more)
+      room *= 2;
+    uint8_t *payload = realloc(w->payload, room);
+    if (!payload)
+      return NULL;
+    w->payload = payload;
+    w->room = room;
+  }
+  uint8_t *at = w->payload + w->size;
+  w->size += more;
+  return at;
+}
+
+static void begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position, int64_t arrival)
+{
+  w->head = (struct hk_part_head){ .type = type, .position = position, .arrival = arrival };
+  w->size = 0;
+}
+
+/* The section under way is whole. */
+static int end(struct hk_snapshot_writer *w)
+{
+  w->head.size = w->size; /* a multiple of 8 */
+  w->head.checksum = hk_part_checksum(&w->head, w->payload, w->salt);
+  w->chain = hk_part_chain(w->chain, w->head.checksum);
+  w->parts++;
+  const int status = put(w, &w->head, sizeof w->head);
+  return status != 0 ? status : put(w, w->payload, w->size);
+}
+
+/* Copies bytes to the payload, with zeros up to a multiple of 8. */
+static int put_padded(struct hk_snapshot_writer *w, const void *data, size_t size)
+{
+  const size_t padded = hk_padded(size);
+  uint8_t *at = extend(w, padded);
+  if (!at)
+    return -ENOMEM;
+  if (padded > size)
+    memset(at + padded - 8, 0, 8);
+  if (size > 0)
+    memcpy(at, data, size);
+  return 0;
+}
+
+int hk_snapshot_detector(struct hk_snapshot_writer *w, struct hk_string name, uint16_t *number)
+{
+  for (uint32_t i = 0; i < w->n_names; i++)
+    if (strlen(w->names[i]) == name.length && memcmp(w->names[i], name.data, name.length) == 0) {
+      *number = (uint16_t)i;
+      return 0;
+    }
+  if (w->n_names == UINT16_MAX)
+    return -ENOSPC;
+  if (w->n_names == w->room_names) {
+    const uint32_t room = w->room_names ? 2 * w->room_names : 64;
+    char **names = realloc(w->names, room * sizeof(char *));
+    if (!names)
+      return -ENOMEM;
+    w->names = names;
+    w->room_names = room;
+  }
+  char *copy = strndup(name.data, name.length);
+  if (!copy)
+    return -ENOMEM;
+  *number = (uint16_t)w->n_names;
+  w->names[w->n_names++] = copy;
+  const uint32_t words[2] = { *number, (uint32_t)name.length };
+  begin(w, HK_PART_DETECTOR, 0, 0);
+  w->head.count = 1;
+  int status = put_padded(w, words, sizeof words);
+  if (status == 0)
+    status = put_padded(w, name.data, name.length);
+  return status != 0 ? status : end(w);
+}
+
+int hk_snapshot_feed(struct hk_snapshot_writer *w, uint32_t number, struct hk_string name, uint64_t upto)
+{
+  const uint32_t words[2] = { number, (uint32_t)name.length };
+  begin(w, HK_PART_FEED, 0, 0);
+  w->head.count = 1;
+  int status = put_padded(w, words, sizeof words);
+  if (status == 0)
+    status = put_padded(w, &upto, sizeof upto);
+  if (status == 0)
+    status = put_padded(w, name.data, name.length);
+  return status != 0 ? status : end(w);
+}
+
+void hk_snapshot_begin(struct hk_snapshot_writer *w, uint64_t position, int64_t arrival)
+{
+  begin(w, HK_PART_SENSORS, position, arrival);
+  w->last = position > w->last ? position : w->last;
+}
+
+int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_sensor *s)
+{
+  const struct hk_event *e = &s->alerts.standing;
+  const struct hk_file_sensor sensor = { .slot = s->slot,
+                                         .generation = s->generation,
+                                         .stands = s->alerts.stands,
+                                         .detector = s->detector,
+                                         .name_size = (uint16_t)s->name.length,
+                                         .state_size = s->state_size,
+                                         .points = s->alerts.points,
+                                         .events = s->alerts.events,
+                                         .number = s->alerts.number };
+  const struct hk_file_alert alert = { .time = e->time,
+                                       .from = e->from,
+                                       .instant = e->instant,
+                                       .before = e->before,
+                                       .after = e->after,
+                                       .score = e->score,
+                                       .number = e->number,
+                                       .kind = e->kind };
+  const size_t before = w->size;
+  int status = put_padded(w, &sensor, sizeof sensor);
+  if (status == 0 && s->alerts.stands)
+    status = put_padded(w, &alert, sizeof alert);
+  if (status == 0)
+    status = put_padded(w, s->name.data, s->name.length);
+  if (status == 0)
+    status = put_padded(w, s->state, s->state_size);
+  if (status != 0)
+    w->size = before;
+  else
+    w->head.count++;
+  return status;
+}
+
+int hk_snapshot_end(struct hk_snapshot_writer *w)
+{
+  if (w->head.count == 0)
+    return 0;
+  w->sensors += w->head.count;
+  return end(w);
+}
+
+int hk_snapshot_finish(struct hk_snapshot_writer *w)
+{
+  const struct hk_file_end last = { .parts = w->parts, .sensors = w->sensors, .bytes = w->bytes, .chain = w->chain };
+  char name[HK_DISK_NAME_MAX];
+  begin(w, HK_PART_END, w->last, 0);
+  int status = put_padded(w, &last, sizeof last);
+  if (status == 0)
+    status = end(w);
+  if (status == 0)
+    status = hk_disk_sync(w->disk, w->file);
+  hk_disk_name(name, HK_SNAPSHOT_STEM, w->number, HK_SNAPSHOT_SUFFIX);
+  if (status == 0)
+    status = hk_disk_rename(w->disk, w->folder, w->unfinished, name);
+  w->renamed = status == 0;
+  return status != 0 ? status : hk_disk_sync_folder(w->disk, w->folder);
+}
+
+void hk_snapshot_close(struct hk_snapshot_writer *w)
+{
+  if (!w)
+    return;
+  if (w->file >= 0) {
+    close(w->file); /* it was synced, or is removed */
+    if (!w->renamed)
+      (void)hk_disk_remove(w->disk, w->folder, w->unfinished); /* else the next start does */
+  }
+  for (uint32_t i = 0; i < w->n_names; i++)
+    free(w->names[i]);
+  free(w->names);
+  free(w->payload);
+  free(w);
+}
+
+uint64_t hk_snapshot_bytes(const struct hk_snapshot_writer *w)
+{
+  return w->bytes;
+}

@@ -1,0 +1,325 @@
+"""What outlives the daemon in snapshots: after a clean end nothing is missing; after a kill what came since the last good snapshot; and
+what goes on is, bit for bit, what an uninterrupted run says. Files that are damaged, of another version, of other detectors,
+backends and numbers of devices."""
+import ctypes
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
+
+SENSORS, POINTS = 60, 240
+DETECTORS = [('fast', 's?', 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'),
+             ('slow', '*', 'window=20,rank=2,interval=1s,stride=2,alert=0.4,cooldown=0')]
+FAULTY = os.environ.get('FAULTY_DAEMON')
+
+
+def signals():
+    rng, out = random.Random(7), {}
+    for i in range(SENSORS):
+        value, change = [], rng.randint(80, 150)
+        for k in range(POINTS):
+            wave = ((k * (3 if k < change else 7)) % 40) / 20 - 1
+            value.append(harness.single(wave + rng.gauss(0, 0.05)))
+        out[f's{i}'] = value
+    return out
+
+
+class Snapshots(harness.Case):
+    mode = 'snapshot'
+
+    @classmethod
+    def setUpClass(cls):
+        """What an uninterrupted run says."""
+        cls.values, cls.rows, cls.events = signals(), {}, {}
+        for name, _, detector in DETECTORS:
+            sensors = [s for s in cls.values if (len(s) == 2) == (name == 'fast')]
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, 'all.csv')
+                with open(path, 'w') as f:
+                    f.write('time,' + ','.join(sensors) + '\n')
+                    for k in range(POINTS):
+                        f.write(f'{START + k * SECOND},' + ','.join(repr(cls.values[s][k]) for s in sensors) + '\n')
+                rows, events = harness.replay(path, detector, harness.BACKEND, '--unit', 'ns')
+            for sensor, at, score, state, _ in rows:
+                cls.rows[sensor, at] = (score, state)
+            cls.events.update({(e[0], e[2]): (int(e[3]), int(e[4]), harness.single(e[5])) for e in events})
+        assert len(cls.rows) == SENSORS * POINTS and len(cls.events) >= SENSORS
+
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+
+    def start(self, keys='', detectors=None, **how):
+        keys = keys if 'snapshot =' in keys else keys + 'snapshot = 1h\n'
+        return self.daemon(''.join(harness.section(*d) for d in detectors or DETECTORS),
+                           keys=f'threads = 2\nmax_ahead = off\ndurability = {self.mode}\nstate = {self.state}\n{keys}', **how)
+
+    def files(self, shard=0):
+        return sorted(glob.glob(f'{self.state}/shard-{shard}/snapshot-*.hks'))
+
+    def feed(self, client, first, behind, seed=1, sensors=None):
+        """Sends points first..behind-1 of every sensor, one time after the other, in frames cut anyhow."""
+        sensors = sensors or list(self.values)
+        handle = dict(zip(sensors, client.register(*sensors)))
+        rows = [(s, k) for k in range(first, behind) for s in sensors]
+        for a, b in harness.cut(random.Random(seed), len(rows), 700):
+            client.send(harness.points([handle[s] for s, _ in rows[a:b]], [START + k * SECOND for _, k in rows[a:b]],
+                                       [self.values[s][k] for s, k in rows[a:b]]))
+        return len(rows)
+
+    def run_part(self, daemon, first, behind, exact=True):
+        """Feeds a part; its results are those of the uninterrupted run. Returns results and events."""
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+            n = self.feed(feeder, first, behind)
+            subscriber.wait_results(n)
+            feeder.bye()
+            subscriber.drain(0.1)
+            if exact:
+                self.check(subscriber)
+            return subscriber.results, subscriber.events
+
+    def check(self, subscriber):
+        for sensor, at, _, score, state in subscriber.results:
+            if state != 'late':
+                self.assertEqual((score, state), self.rows[sensor, at], (sensor, at))
+        for name, number, kind, at, _, instant, score, _, _ in subscriber.events:
+            self.assertEqual((at, instant, score), self.events[f'{name}:{number}', kind], (name, number, kind))
+
+    def logged(self, daemon, pattern):
+        found = [re.search(pattern, line) for line in daemon.log]
+        found = [f for f in found if f]
+        self.assertTrue(found, f'{pattern}: not in\n' + '\n'.join(daemon.log))
+        return found[0]
+
+    # --- a clean end and a kill ---------------------------------------------------------------------------------------
+
+    def test_a_clean_end_loses_nothing(self):
+        """Ended and started again four times: scores, alerts and their numbers go on as if nothing had been."""
+        events, cuts = [], [0, 61, 100, 137, POINTS]
+        for first, behind in zip(cuts, cuts[1:]):
+            daemon = self.start()
+            results, more = self.run_part(daemon, first, behind)
+            events += more
+            self.assertNotIn('late', [r[4] for r in results])
+            self.assertEqual(daemon.stop(), 0)
+            if first > 0:
+                self.logged(daemon, f'restored {SENSORS} sensors')
+        keys = [(f'{e[0]}:{e[1]}', e[2]) for e in events]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertEqual(set(keys), set(self.events))
+        self.assertLessEqual(len(self.files()), 2)
+
+    def test_killed_under_load(self):
+        """With a snapshot a second: what is missing after a kill is what came since the last one."""
+        rng, at = random.Random(3), 0
+        for _ in range(2 if self.mode == 'snapshot' else 1):
+            daemon = self.start('snapshot = 1s\n', ends=-signal.SIGKILL)
+            fed = []  # when each time was scored
+            with daemon.client() as subscriber, daemon.client() as feeder:
+                subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+                end = time.monotonic() + rng.uniform(1.6, 2.6)
+                while time.monotonic() < end and at < POINTS:
+                    subscriber.wait_results(len(subscriber.results) + self.feed(feeder, at, at + 1))
+                    at += 1
+                    fed.append(time.monotonic())
+                    time.sleep(0.03)
+                daemon.process.send_signal(signal.SIGKILL)
+                killed = time.monotonic()
+                daemon.process.wait()
+                self.check(subscriber)
+            again = self.start('snapshot = 1h\n', ends=-signal.SIGKILL)
+            with again.client() as subscriber, again.client() as feeder:
+                subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
+                n = self.feed(feeder, 0, at)
+                subscriber.wait_results(n)
+                subscriber.drain(0.1)
+                self.check(subscriber)
+                missing = {r[1] for r in subscriber.results if r[4] != 'late'}
+            had = at - len(missing)
+            self.assertGreater(len(self.files()), 0)
+            # the snapshot that counts was begun at most a period and what it takes before the kill
+            late = [t for k, t in enumerate(fed) if at - len(fed) + k >= had]
+            self.assertTrue(all(killed - t < 1 + 1.5 for t in late), [killed - t for t in late])
+            self.assertLess(len(missing), at)
+            again.process.send_signal(signal.SIGKILL)
+            again.process.wait()
+            shutil.rmtree(self.state)
+            os.mkdir(self.state)
+            at = 0
+
+    def test_taken_under_load(self):
+        """Many snapshots while points come as fast as they can, also floods of one sensor, which wait in chains."""
+        daemon = self.start('snapshot = 1s\n')
+        flood = 30000
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES, 's*')
+            end, at = time.monotonic() + 2.2, 0
+            handle = feeder.register('flood')[0]
+            sent = 0
+            while time.monotonic() < end and at < POINTS:
+                self.feed(feeder, at, at + 2)
+                at += 2
+                feeder.send(harness.points([handle] * 3000, [START + (sent + i) * SECOND for i in range(3000)], [i % 7 for i in range(3000)]))
+                sent += 3000
+                if sent >= flood:
+                    time.sleep(0.05)
+            subscriber.wait_results(at * SENSORS)
+            feeder.bye()
+            self.check(subscriber)
+        self.assertEqual(daemon.stop(), 0)
+        self.assertEqual(len(self.files()), 2)
+        again = self.start()
+        self.logged(again, f'restored {SENSORS + 1} sensors')
+        self.run_part(again, at, POINTS)
+        with again.client() as c:
+            c.subscribe(SCORED | UNSCORED)
+            c.send(harness.points(c.register('flood'), [START + (sent - 1) * SECOND], [0.0]))
+            self.assertEqual(c.wait_results(1)[-1][4], 'late')
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def make_two(self):
+        """Two snapshots: after 100 points and after 140."""
+        daemon = self.start()
+        self.run_part(daemon, 0, 100)
+        daemon.stop()
+        daemon = self.start()
+        self.run_part(daemon, 100, 140)
+        daemon.stop()
+        self.assertEqual(len(self.files()), 2)
+        return self.files()
+
+    def state_command(self, *arguments):
+        return subprocess.run([harness.HANKEL, 'state', *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+    def test_a_damaged_one_is_not_used(self):
+        old, new = self.make_two()
+        with open(new, 'r+b') as f:
+            f.seek(os.path.getsize(new) // 2)
+            byte = f.read(1)[0]
+            f.seek(-1, os.SEEK_CUR)
+            f.write(bytes([byte ^ 4]))
+        good, bad = self.state_command('verify', old), self.state_command('verify', new)
+        self.assertEqual((good.returncode, bad.returncode), (0, 1))
+        self.assertIn('good', good.stdout)
+        self.assertRegex(bad.stdout, r'DAMAGED: section \d+ \(SENSORS, at byte \d+\)')
+        self.assertEqual(self.state_command('verify', self.state).returncode, 1)
+        daemon = self.start()
+        self.logged(daemon, os.path.basename(new) + ' is damaged: section .*snapshot before it is taken')
+        results, _ = self.run_part(daemon, 0, 140)
+        # with a journal what is missing comes from there
+        missing = {r[1] for r in results if r[4] != 'late'}
+        self.assertEqual(len(missing), 40 if self.mode == 'snapshot' else 0)
+
+    def test_all_are_damaged(self):
+        for path in self.make_two():
+            with open(path, 'r+b') as f:
+                f.truncate(os.path.getsize(path) - 1)
+        daemon = self.start()
+        self.logged(daemon, 'none of the snapshots is good')
+        self.run_part(daemon, 0, 20, exact=False)
+
+    def test_another_version_is_refused(self):
+        """The daemon does not start, says which file and which version, and leaves it alone."""
+        new = self.make_two()[1]
+        xxhash = ctypes.CDLL('libxxhash.so.0')
+        xxhash.XXH3_64bits.restype, xxhash.XXH3_64bits.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
+        with open(new, 'r+b') as f:
+            head = bytearray(f.read(72))
+            head[8] = 2
+            f.seek(0)
+            f.write(head + xxhash.XXH3_64bits(bytes(head), len(head)).to_bytes(8, 'little'))
+            f.seek(0)
+            before = f.read()
+        told = self.state_command('verify', new)
+        self.assertEqual(told.returncode, 1)
+        self.assertIn('version 2', told.stdout)
+        with tempfile.NamedTemporaryFile('w', suffix='.conf') as conf:
+            conf.write(f'[daemon]\nbackend = {harness.BACKEND}\ndurability = {self.mode}\nstate = {self.state}\n'
+                       '[listen one]\nprotocol = binary\naddress = 127.0.0.1:0\n[detector all]\nmatch = *\n')
+            conf.flush()
+            out = subprocess.run([harness.HANKELD, '-c', conf.name], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(out.returncode, 1)
+        self.assertIn(os.path.basename(new) + ': it is of version 2; this hankeld reads version 1', out.stderr)
+        with open(new, 'rb') as f:
+            self.assertEqual(f.read(), before)
+
+    def test_inspected(self):
+        self.make_two()
+        out = self.state_command('inspect', self.state)
+        self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
+        self.assertRegex(out.stdout, rf'snapshot \d+ of shard 0 of 1, .*\n  sensors {SENSORS}, alerts that stand \d+, detectors 2')
+        self.assertEqual(self.state_command('verify', self.state).returncode, 0)
+        self.assertEqual(self.state_command('verify', self.state + '/nowhere').returncode, 1)
+        self.assertEqual(self.state_command('mend', self.state).returncode, 2)
+        self.assertEqual(self.state_command('verify').returncode, 2)
+
+    # --- other configurations, backends, devices ----------------------------------------------------------------------
+
+    def test_other_detectors(self):
+        daemon = self.start()
+        self.run_part(daemon, 0, 140)
+        stood = {e: k for e, k in self.events if k == 'raised'}
+        daemon.stop()
+        name, match, keys = DETECTORS[1]
+        daemon = self.start(detectors=[DETECTORS[0], (name, match, keys.replace('window=20', 'window=24'))])
+        self.logged(daemon, f'{SENSORS - 10} of them start anew')
+        results, events = self.run_part(daemon, 140, 200, exact=False)
+        for sensor, at, _, score, state in results:
+            if len(sensor) == 2:
+                self.assertEqual((score, state), self.rows[sensor, at])
+        first = [r for r in results if r[0] == 's30'][0]
+        self.assertEqual(first[4], 'warming')
+        numbers = {(e[0], e[1]) for e in events if e[2] == 'raised' and len(e[0]) == 3}
+        self.assertFalse({f'{s}:{n}' for s, n in numbers} & stood.keys())  # an id never means two alerts
+        daemon.stop()
+        daemon = self.start(detectors=[(n + 'er', m, k) for n, m, k in DETECTORS])
+        self.logged(daemon, f'{SENSORS} of them start anew')
+        daemon.stop()
+        daemon = self.start(detectors=[(name, 's?', keys)])
+        self.logged(daemon, f'{SENSORS - 10} sensors were not restored: no detector')
+
+    def test_another_backend(self):
+        daemon = self.start()
+        self.run_part(daemon, 0, 140)
+        daemon.stop()
+        daemon = self.start(backend='reference')
+        self.logged(daemon, f'restored {SENSORS} sensors')
+        results, _ = self.run_part(daemon, 140, POINTS, exact=False)
+        for sensor, at, _, score, state in results:
+            want = self.rows[sensor, at]
+            self.assertEqual(state, want[1])
+            if score is not None:
+                self.assertAlmostEqual(score, want[0], delta=2e-4)
+
+    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    def test_other_numbers_of_devices(self):
+        at = 0
+        for devices in (1, 3, 2, 1):
+            daemon = self.start(backend='cuda', program=FAULTY, environment={'HANKELD_DEVICES': str(devices)})
+            if at > 0:
+                self.logged(daemon, f'restored {SENSORS} sensors')
+            results, _ = self.run_part(daemon, at, at + 50)
+            self.assertNotIn('late', [r[4] for r in results])
+            self.assertEqual(daemon.stop(), 0)
+            self.assertEqual([len(self.files(i)) > 0 for i in range(devices)], [True] * devices)
+            at += 50
+
+
+class WithJournal(Snapshots):
+    mode = 'journal'
+    test_inspected = test_another_version_is_refused = test_another_backend = test_other_detectors = None  # as without
+
+
+if __name__ == '__main__':
+    harness.main()
