@@ -114,7 +114,7 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
       hk_connection_close(c); /* that it may still read our words is not worth more */
     if (c->state != HK_OPEN)
       return;
-    c->loop->intake.wall = hk_wall();
+    c->loop->intake.wall = hk_intake_clock(&c->loop->intake);
     if (c->tls)
       hk_tls_feed(c->tls, c->loop->records, (size_t)n);
     else

@@ -6,6 +6,14 @@
 
 #include <math.h>
 
+int64_t hk_intake_clock(struct hk_intake *in)
+{
+  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between makes `offset` no more than it is */
+  if (wall - now > in->offset)
+    in->offset = wall - now;
+  return now + in->offset;
+}
+
 bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)
 {
   return hk_source_pending(source) < in->max_pending && hk_outlet_room(in->outlet) >= n;

@@ -13,11 +13,16 @@ struct hk_intake {
   struct hk_outlet *outlet;
   struct hk_counters *counters;
   struct hk_log *log;
-  int64_t max_ahead;                            /* ns; 0 = any time is taken */
-  uint32_t max_pending;                         /* points of one source */
-  int64_t wall;                                 /* ns: set by whoever reads a socket, before it hands points over */
+  int64_t max_ahead;    /* ns; 0 = any time is taken */
+  uint32_t max_pending; /* points of one source */
+  int64_t wall;         /* ns, hk_intake_clock: set by whoever reads a socket, before it hands points over */
+  int64_t offset;       /* ns: the most that the wall clock was ahead of the one that nobody can set */
   struct hk_log_quota full, no_detector, ahead; /* log lines of each kind */
 };
+
+/* The time of arrival, ns: the wall clock, but that it never runs backwards. Where it is set back, this goes on from where it
+ * was, so that points which get their time here are not late until the clock has caught up. */
+int64_t hk_intake_clock(struct hk_intake *intake);
 
 /* True when a source may hand over up to n points now. */
 bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t n);
@@ -28,8 +33,8 @@ uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, co
 
 /* The same for points of a feed that outlives its connection: those that are there already are left out and counted. Moves
  * feeding->at on by all of them. *unknown: as above. False: another connection has the feed now, and nothing was taken. */
-bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding, const struct hk_points *points,
-                    uint32_t *unknown);
+bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding,
+                    const struct hk_points *points, uint32_t *unknown);
 
 /* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
  * it was counted as dropped. */

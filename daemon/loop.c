@@ -281,7 +281,7 @@ static void wake_parked(struct hk_loop *l)
   struct hk_connection *c = l->parked;
   l->parked = NULL;
   l->parked_tail = &l->parked;
-  l->intake.wall = hk_wall();
+  l->intake.wall = hk_intake_clock(&l->intake);
   while (c) {
     struct hk_connection *next = c->next_parked;
     c->parked = false;

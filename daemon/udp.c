@@ -145,7 +145,7 @@ static void take(struct hk_listener *l, const struct mmsghdr *messages, unsigned
 bool hk_udp_read(struct hk_listener *l)
 {
   struct hk_udp_buffers *b = l->buffers;
-  l->loop->intake.wall = hk_wall();
+  l->loop->intake.wall = hk_intake_clock(&l->loop->intake);
   hk_udp_look(l);
   for (unsigned turn = 0; turn < TURNS; turn++) {
     const unsigned limit = room(l);

@@ -27,7 +27,7 @@ static void rest(struct hk_durable *d, int64_t ns, bool at_least)
 {
   struct timespec until;
   int status = 0;
-  clock_gettime(CLOCK_REALTIME, &until); /* a clock that is set costs one look too early or too late */
+  clock_gettime(CLOCK_MONOTONIC, &until);
   const int64_t end = until.tv_nsec + ns;
   until.tv_sec += end / 1000000000;
   until.tv_nsec = end % 1000000000;

@@ -54,7 +54,11 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
   d->segment = config->journal_segment;
   d->journal_wait = config->journal_wait;
   pthread_mutex_init(&d->sleep, NULL);
-  pthread_cond_init(&d->woken, NULL);
+  pthread_condattr_t monotonic; /* a wall clock that is set back must not make anybody wait */
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&d->woken, &monotonic);
+  pthread_condattr_destroy(&monotonic);
   pthread_mutex_init(&d->lock_condition, NULL);
   for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
     d->shard_folder[i] = -1;

@@ -49,6 +49,24 @@ class Clock(harness.Case):
             for leg in status['latency'].values():
                 self.assertLess(leg['p999_us'], harness.WAIT * 1e6)
 
+    def test_fault_24_arrival_never_runs_backwards(self):
+        """Points that get their time here go on where the clock is set back, and how far ahead others may be goes by the same."""
+        with self.d.client() as watcher, self.d.client() as c, self.d.connect('line tcp') as line:
+            watcher.subscribe(SCORED | UNSCORED)
+            handle = c.register('ahead')[0]
+            now = int(time.time()) * SECOND
+            for i, ahead in enumerate((0, DAY, 0, -DAY)):
+                self.set_ahead(ahead)
+                c.send(points([handle], [now + DAY // 2 + i * SECOND], [1.0]))
+                line.sendall(b'arrival value=1\n')
+                watcher.wait_results(2 * (i + 1))
+            arrivals = [r[1] for r in watcher.results if r[0] == 'arrival']
+            self.assertEqual(arrivals, sorted(set(arrivals)))
+            self.assertGreater(arrivals[-1], now + DAY - SECOND)
+            self.assertEqual([r[4] for r in watcher.results if r[0] == 'ahead'], ['rejected'] + ['warming'] * 3)
+            p = self.balanced(c.status())
+            self.assertEqual((p['late'], p['rejected']), (0, 1))
+
     def test_fault_24_the_end_does_not_wait_for_the_clock(self):
         self.set_ahead(-DAY)
         begin = time.monotonic()
