@@ -3,10 +3,11 @@
 #include "daemon/server.h"
 #include "proto/message.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
-#define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
+#define FIRST_FRAME 4096                  /* bytes of a payload before HELLO */
 
 static void reply(struct hk_connection *c, const struct hk_writer *w)
 {
@@ -97,14 +98,55 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
 static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_points p;
-  if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || p.before != 0)
+  uint32_t unknown;
+  const bool feeds = c->feeding.feed != NULL;
+  if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || (!feeds && p.before != 0) || p.before > INT64_MAX)
     return bad_payload(c, f);
-  const uint32_t unknown = hk_intake_points(&c->loop->intake, c->source, &p);
+  c->feeding.at = p.before;
+  if (!feeds)
+    unknown = hk_intake_points(&c->loop->intake, c->source, &p);
+  else if (!hk_intake_feed(&c->loop->intake, c->source, &c->feeding, &p, &unknown))
+    return fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
   if (unknown == 0)
     return HK_TURN_MORE;
   hk_log_peer(&c->server->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",
               unknown, p.n);
   return fault(c, f, HANKEL_UNKNOWN_HANDLE, "points with handles that are not registered were dropped; register the names again");
+}
+
+/* Points that are committed already are not sent again. */
+static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_string name;
+  struct hk_feed_at at = { .durability = c->server->durable.mode };
+  if (hk_feed_read(f, &name) != 0)
+    return bad_payload(c, f);
+  if (c->feeding.feed)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
+  const int status = hk_feeds_take(c->server->durable.feeds, name, &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
+  if (status == -ENOSPC)
+    return fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
+  if (status != 0)
+    return fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
+  hk_loop_feeds(c->loop, c);
+  at.points = c->acknowledged = hk_feed_committed(c->feeding.feed);
+  uint8_t bytes[HK_FRAME_HEADER + 16];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_feed_at_write(&w, f->tag, &at) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+void hk_binary_acknowledge(struct hk_connection *c)
+{
+  const uint64_t points = hk_feed_committed(c->feeding.feed);
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (points <= c->acknowledged || c->state != HK_OPEN)
+    return;
+  c->acknowledged = points;
+  if (hk_ack_write(&w, points) == 0)
+    reply(c, &w);
 }
 
 static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
@@ -231,6 +273,7 @@ static uint32_t scopes_of(uint8_t type)
 {
   switch (type) {
   case HK_REGISTER:
+  case HK_FEED:
   case HK_POINTS:
     return HK_SCOPE_FEED;
   case HK_SUBSCRIBE:
@@ -275,6 +318,8 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
     return status(c, f);
   case HK_BYE:
     return bye(c, f);
+  case HK_FEED:
+    return feed(c, f);
   case HK_RELOAD:
     return reload(c, f);
   default:

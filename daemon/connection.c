@@ -45,6 +45,8 @@ void hk_connection_close(struct hk_connection *c)
   c->state = HK_CLOSED;
   hk_log_peer_gone(&c->server->log, &c->quota, c->peer);
   hk_connection_unsubscribe(c);
+  if (c->feeding.feed)
+    hk_feed_give_up(c->feeding.feed, c->feeding.turn);
   hk_seat_shut(c->seat);
   hk_source_close(c->source);
   uv_close((uv_handle_t *)&c->tcp, on_close);

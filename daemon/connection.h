@@ -17,6 +17,7 @@
 #define HK_CONNECTION_H
 
 #include "daemon/config.h"
+#include "daemon/durable/feeds.h"
 #include "daemon/log.h"
 #include "daemon/publish.h"
 #include "daemon/seats.h"
@@ -90,6 +91,9 @@ struct hk_connection {
   struct hk_token shown;          /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
 
   /* binary */
+  struct hk_feeding feeding;
+  uint64_t acknowledged; /* of the feed: points that were in the last ACK, or FEED_AT */
+  struct hk_connection *next_feeding;
   struct hk_inbox inbox;
   bool greeted;
   int64_t ping_time; /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
@@ -136,6 +140,8 @@ void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *mess
 void hk_connection_close(struct hk_connection *c);
 /* The loop's buffers are for others now. 0; or -ENOMEM: it was closed. */
 int hk_connection_settle(struct hk_connection *c);
+/* binary.c: tells a connection that has a feed what of it is committed, if that is news. */
+void hk_binary_acknowledge(struct hk_connection *c);
 /* Deadlines. Called every second. */
 void hk_connection_tick(struct hk_connection *c, int64_t now);
 

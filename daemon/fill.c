@@ -114,6 +114,14 @@ void hk_fill_slots(struct hk_filling *f, struct hk_source *source, uint32_t n, c
   }
 }
 
+uint32_t hk_fill_room(const struct hk_filling *f)
+{
+  uint32_t least = HK_CHUNK_POINTS;
+  for (uint32_t i = 0; i < f->shards; i++)
+    least = hk_chunk_room(f->chunk[i]) < least ? hk_chunk_room(f->chunk[i]) : least;
+  return least;
+}
+
 void hk_fill_mark(struct hk_filling *f, struct hk_feed *feed, uint64_t upto)
 {
   for (uint32_t i = 0; i < f->shards; i++)

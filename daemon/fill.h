@@ -23,6 +23,8 @@ struct hk_filling {
 /* Decodes the points of a payload from number `first` on. */
 struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *source, const struct hk_decoder *decoder,
                                  const struct hk_points *points, uint32_t first);
+/* Points that fit into the chunk of every shard. */
+uint32_t hk_fill_room(const struct hk_filling *filling);
 /* Tells all shards how far a feed is; there is room for that (hk_outlet_room). */
 void hk_fill_mark(struct hk_filling *filling, struct hk_feed *feed, uint64_t upto);
 /* Puts in n points that have their slots already. */

@@ -1,7 +1,8 @@
 /* What a shard has to do with its journal: points that it takes go in, and results come out when those are on the disk.
  *
- * A batch that came back is held until all points that it may hold are committed; so nobody has seen a score or an event that a
- * crash takes back. Batches are shown in the order in which they came back. With no journal nothing is held. */
+ * A batch that came back is held until all points that it may hold are committed, and the events that came of it, too; so nobody
+ * has seen a score or an event that a crash takes back. Batches are shown in the order in which they came back. With no journal
+ * nothing is held. */
 #include "daemon/shard.h"
 
 #include "daemon/durable/durable.h"
@@ -37,7 +38,8 @@ bool hk_shard_takes(const struct hk_shard *s)
 static bool covered(const struct hk_shard *s, const struct hk_parcel *p)
 {
   const struct hk_journal *journal = atomic_load_explicit(&s->journal, memory_order_acquire);
-  return !journal || hk_journal_committed(journal) >= p->position;
+  return !journal ||
+         (hk_journal_committed(journal) >= p->position && (p->events == 0 || hk_eventlog_shown(s->all->events) >= p->events));
 }
 
 static void show(struct hk_shard *s, struct hk_parcel *p)

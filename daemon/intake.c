@@ -59,8 +59,8 @@ uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const 
   return count(in, p, p->n, &out);
 }
 
-/* After a restart, where shards differ in how much of a feed they have: takes point i of a payload, which is number `at` of the feed,
- * unless its shard has it. */
+/* After a restart, where shards differ in how much of a feed they have: takes point i of a payload, which is number `at` of the
+ * feed, unless its shard has it. */
 static void take_missing(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
                          const struct hk_decoder *decoder, const struct hk_points *p, uint32_t i, struct hk_decoded *sum)
 {
@@ -98,8 +98,12 @@ bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_fe
   hk_count(&in->counters->resent, first);
   for (; i < p->n && at + i < feed->horizon; i++)
     take_missing(in, source, feed, at + i, &decoder, p, i, &out);
-  if (i < p->n) {
-    const struct hk_decoded rest = hk_fill_points(&in->outlet->filling, source, &decoder, p, i);
+  /* In pieces that fit into the chunks, so that none is ever handed on with points and without the mark that says so. */
+  for (struct hk_points piece = *p; i < p->n; i = piece.n) {
+    const uint32_t room = hk_fill_room(&in->outlet->filling);
+    piece.n = p->n - i < room ? p->n : i + room;
+    hk_fill_mark(&in->outlet->filling, feed, at + piece.n);
+    const struct hk_decoded rest = hk_fill_points(&in->outlet->filling, source, &decoder, &piece, i);
     if (out.ahead == 0) {
       out.slot = rest.slot;
       out.time = rest.time;

@@ -32,6 +32,11 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
     l->connections = c->next;
   if (c->next)
     c->next->previous = c->previous;
+  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->next_feeding)
+    if (*link == c) {
+      *link = c->next_feeding;
+      break;
+    }
   if (c->parked) {
     struct hk_connection **link = &l->parked;
     while (*link != c)
@@ -41,6 +46,12 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
       l->parked_tail = link;
   }
   atomic_fetch_sub(&l->n_connections, 1);
+}
+
+void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
+{
+  c->next_feeding = l->feeding;
+  l->feeding = c;
 }
 
 void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
@@ -204,6 +215,8 @@ static void drain(struct hk_loop *l)
 
 static void flush(struct hk_loop *l, bool give_up)
 {
+  while (!give_up && hk_publish_events(l->publisher))
+    continue;
   for (struct hk_connection *c = l->connections, *next; c; c = next) {
     next = c->next;
     const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
@@ -301,10 +314,20 @@ static bool anyone_waits(const struct hk_loop *l)
   return false;
 }
 
+/* Tells feeds what of them is committed by now. */
+static void acknowledge(struct hk_loop *l)
+{
+  for (struct hk_connection *c = l->feeding, *next; c; c = next) {
+    next = c->next_feeding;
+    hk_binary_acknowledge(c);
+  }
+}
+
 static void work(struct hk_loop *l)
 {
   take_parcels(l);
   hk_loop_tell_events(l);
+  acknowledge(l);
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->server->shards.settled, memory_order_acquire);

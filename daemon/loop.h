@@ -75,6 +75,7 @@ struct hk_loop {
   uint32_t n_datagrams;
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
+  struct hk_connection *feeding; /* list: those that have feeds */
   struct hk_lines *lines;           /* of all connections and datagrams */
   uint64_t turn;                    /* counts the turns of the event loop */
   uint64_t busy;                    /* the last turn in which points or parcels came */
@@ -119,6 +120,8 @@ void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
+/* It has a feed from now on, and hears what of it is committed. */
+void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
 /* Sends what is shown of the event log; what is left, in another turn. */
 void hk_loop_tell_events(struct hk_loop *loop);

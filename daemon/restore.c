@@ -65,6 +65,10 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
     status = hk_recover(recovery, error, size);
   for (uint32_t i = 0; i < s->shards.n; i++)
     recovery->position[i] = position_of(s, recovery, i);
+  for (uint32_t i = 0; status == 0 && d->events && i < s->shards.n; i++)
+    hk_shard_events_replayed(&s->shard[i]);
+  if (status == 0 && d->events)
+    hk_eventlog_replayed(d->events);
   if (status == 0)
     status = hk_durable_begin(d, recovery->position, s->shards.registry, error, size);
   for (uint32_t i = 0; status == 0 && i < s->shards.n; i++) {

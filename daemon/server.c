@@ -357,6 +357,10 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   }
   hk_audit_init(&s->audit);
   status = hk_durable_open(&s->durable, config, s->shards.n, &s->log, error, size);
+  s->shards.events = s->durable.events;
+  s->durable.loops = s->n_loops;
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    s->durable.loop_wake[i] = &s->loops[i].wake;
   if (status == 0)
     status = hk_gates_open(&s->gates, config, &s->log, error, size);
   if (status != 0)

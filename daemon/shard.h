@@ -227,6 +227,8 @@ void hk_shard_settled(struct hk_shard *shard);
 bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const struct hk_event *event);
 /* The journals are replayed, or there is none: sensors go on behind the events of theirs that are in the log. */
 void hk_shard_events_replayed(struct hk_shard *shard);
+/* During replay: a sensor is forgotten, or was about to be. Its alert ends, which is told if it was not. */
+void hk_shard_forget_replayed(struct hk_shard *shard, uint32_t slot);
 
 /* failover.c: clears the alerts that stand, and tells; returns how many. */
 uint32_t hk_shard_clear_alerts(struct hk_shard *shard);

@@ -1,6 +1,8 @@
 /* Events of a shard on their way into the event log, from which subscribers get them (follow.h). */
 #include "daemon/shard.h"
 
+#include "daemon/durable/durable.h"
+
 bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk_event *e)
 {
   struct hk_eventlog *log = s->all->events;
@@ -14,19 +16,41 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk
   hk_registry_read_end(registry);
   if (position > 0)
     p->events = position;
+  hk_durable_nudge(s->all->durable);
   return true;
+}
+
+/* Ends the alert that stands at a sensor, if one does, without a point that says so. */
+static void end_alert(struct hk_shard *s, uint32_t within)
+{
+  struct hk_parcel nobody = { 0 };
+  struct hk_event cleared;
+  if (!hk_alerts_clear(s->alerts, within, &cleared))
+    return;
+  (void)hk_alerts_note(s->alerts, &cleared); /* an end asks for no memory */
+  (void)hk_shard_log_event(s, &nobody, &cleared);
+}
+
+void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
+{
+  end_alert(s, hk_slot_within(s->all, slot));
+  hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
 }
 
 void hk_shard_events_replayed(struct hk_shard *s)
 {
   struct hk_registry *registry = s->all->registry;
+  struct hk_event ended;
   hk_registry_read(registry);
   for (uint32_t slot = s->number; s->all->events && slot < hk_registry_slots(registry); slot += s->all->n) {
     if (!hk_registry_holds(registry, slot))
       continue;
-    const uint32_t handle = hk_registry_handle(registry, slot);
-    hk_alerts_reach(s->alerts, hk_slot_within(s->all, slot),
-                    hk_eventlog_reached(s->all->events, handle, hk_registry_name(registry, slot)));
+    const uint32_t within = hk_slot_within(s->all, slot), handle = hk_registry_handle(registry, slot);
+    const uint64_t reached = hk_eventlog_reached(s->all->events, handle, hk_registry_name(registry, slot));
+    if (reached <= hk_alerts_sequence(s->alerts, within))
+      continue;
+    hk_alerts_reach(s->alerts, within, reached);
+    (void)hk_alerts_clear(s->alerts, within, &ended); /* as was told then */
   }
   hk_registry_read_end(registry);
 }

@@ -65,7 +65,8 @@ static bool commit(struct hk_durable *d, int *status)
 {
   const bool settles = hk_condition_settles(d);
   const int64_t begin = hk_now();
-  bool any = settles;
+  const bool events = hk_journal_take(hk_eventlog_journal(d->events)); /* first: their points are in the journals by now */
+  bool any = settles || events;
   uint32_t shard = 0;
   *status = 0;
   for (uint32_t i = 0; settles && i < d->shards; i++)
@@ -82,6 +83,10 @@ static bool commit(struct hk_durable *d, int *status)
     *status = result;
     shard = i;
   }
+  if (events && *status == 0 && (*status = hk_eventlog_commit(d->events)) != 0)
+    shard = HK_DURABLE_EVENTS;
+  for (uint32_t i = 0; events && *status == 0 && i < d->loops; i++)
+    hk_wake_up(d->loop_wake[i], HK_WAKE_WORK);
   if (*status == 0) {
     hk_count(&d->commits, 1);
     hk_histogram_add(&d->took, hk_now() - begin, 1);

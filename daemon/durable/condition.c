@@ -20,6 +20,7 @@ static void degrade(struct hk_durable *d, const char *why)
   for (uint32_t i = 0; i < d->shards; i++)
     if (d->journal[i])
       hk_journal_pause(d->journal[i]);
+  hk_journal_pause(hk_eventlog_journal(d->events)); /* events are shown all the same */
   become(d, HK_DURABLE_DEGRADED, why);
   d->failing_since = 0;
   d->settling = false;
@@ -36,8 +37,9 @@ static int64_t waits(struct hk_durable *d)
 {
   const int64_t now = hk_now();
   int64_t most = 0;
-  for (uint32_t i = 0; i < d->shards; i++) {
-    const int64_t since = d->journal[i] ? hk_journal_waiting_since(d->journal[i]) : 0;
+  for (uint32_t i = 0; i <= d->shards; i++) {
+    struct hk_journal *j = i < d->shards ? d->journal[i] : hk_eventlog_journal(d->events);
+    const int64_t since = j ? hk_journal_waiting_since(j) : 0;
     if (since != 0 && now - since > most)
       most = now - since;
   }
@@ -62,7 +64,10 @@ void hk_condition_commit(struct hk_durable *d, int status, uint32_t shard, bool 
   const int64_t now = hk_now();
   if (status != 0 && d->condition.state == HK_DURABLE_OK) {
     char why[sizeof d->condition.why];
-    snprintf(why, sizeof why, "the journal in %.160s/shard-%u cannot be written: %s", d->path, shard, strerror(-status));
+    if (shard == HK_DURABLE_EVENTS)
+      snprintf(why, sizeof why, "the event log in %.160s cannot be written: %s", d->path, strerror(-status));
+    else
+      snprintf(why, sizeof why, "the journal in %.160s/shard-%u cannot be written: %s", d->path, shard, strerror(-status));
     become(d, HK_DURABLE_FAILING, why);
     d->failing_since = now;
     hk_log(d->log, HK_LOG_WARNING, "%s. Results and acknowledgements wait for it, %g s at most (journal_wait); " LOOK, why,
@@ -81,7 +86,7 @@ void hk_condition_commit(struct hk_durable *d, int status, uint32_t shard, bool 
 
 void hk_durable_watch(struct hk_durable *d)
 {
-  if (d->mode != HK_DURABILITY_JOURNAL || !d->running)
+  if (d->mode == HK_DURABILITY_NONE || !d->running)
     return;
   const int64_t waiting = waits(d), wait = d->journal_wait;
   pthread_mutex_lock(&d->lock_condition);
@@ -125,6 +130,7 @@ void hk_condition_works(struct hk_durable *d)
     if (d->journal[i])
       d->needed[i] = hk_journal_resume(d->journal[i]);
   }
+  (void)hk_journal_resume(hk_eventlog_journal(d->events));
   become(d, HK_DURABLE_RECOVERING, "the disk works again, and a snapshot is being made of what came meanwhile");
   d->wants_snapshot = true;
   hk_log(d->log, HK_LOG_NOTICE, "%s works again: the journal goes on, and durability is back once a snapshot is made", d->path);

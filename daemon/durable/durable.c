@@ -92,6 +92,8 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
     if (status != 0)
       (void)say(error, size, d, status, "fsync");
   }
+  if (status == 0)
+    status = hk_eventlog_open(&d->events, &d->disk, d->folder, config->event_log, d->log, error, size);
   return status;
 }
 
@@ -178,6 +180,7 @@ void hk_durable_close(struct hk_durable *d)
     if (d->shard_folder[i] >= 0)
       close(d->shard_folder[i]);
   }
+  hk_eventlog_free(d->events);
   if (d->folder >= 0)
     close(d->folder);
   if (d->lock >= 0)

@@ -22,11 +22,13 @@
 
 #include "daemon/config.h"
 #include "daemon/counters.h"
+#include "daemon/durable/events.h"
 #include "daemon/durable/feeds.h"
 #include "daemon/durable/journal.h"
 #include "daemon/durable/records.h"
 #include "daemon/histogram.h"
 #include "daemon/log.h"
+#include "daemon/lane.h"
 #include "daemon/registry.h"
 
 enum hk_durable_state { HK_DURABLE_OK, HK_DURABLE_FAILING, HK_DURABLE_DEGRADED, HK_DURABLE_RECOVERING };
@@ -47,8 +49,11 @@ struct hk_durable {
   int folder, lock;                /* -1: none */
   int shard_folder[HK_SHARDS_MAX]; /* DIR/shard-N; -1: none */
   struct hk_feeds *feeds;
+  struct hk_eventlog *events; /* NULL with durability = none */
   struct hk_journal *journal[HK_SHARDS_MAX]; /* in mode journal, once hk_durable_begin was called; else NULL */
   struct hk_wake *wake[HK_SHARDS_MAX];       /* of the shards */
+  struct hk_wake *loop_wake[HK_LOOPS_MAX];   /* of the loops */
+  uint32_t loops;
   _Atomic int64_t journal_wait;              /* ns */
   uint64_t segment;                          /* bytes */
   atomic_uint_fast64_t order;                /* of the last REGISTER, RETIRE or RELEASE */
@@ -73,6 +78,9 @@ struct hk_durable {
   bool settling;                  /* what shards have taken counts as committed after the next commit */
   atomic_bool wants_snapshot;
 };
+
+/* No shard's: the event log's. */
+#define HK_DURABLE_EVENTS UINT32_MAX
 
 /* Opens the state folder that the configuration names, and no other daemon uses. durable: zeroed. 0, or a negative errno with a
  * message; close it in either case. Thread: main, here and below but for what says otherwise. */

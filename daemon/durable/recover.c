@@ -173,15 +173,12 @@ static int change(struct replay *r, struct source *s)
   if (status != 0)
     return status;
   struct hk_shard *shard = &r->out->shard[c->slot % r->out->durable->shards];
-  const uint32_t within = hk_slot_within(shard->all, c->slot);
   if (s->type == HK_RECORD_RETIRE && hk_registry_holds(registry, c->slot)) {
-    struct hk_event cleared;
-    (void)hk_alerts_clear(shard->alerts, within, &cleared);
     hk_registry_retire(registry, c->slot);
   } else if (s->type == HK_RECORD_RELEASE) {
     if (hk_registry_holds(registry, c->slot))
       hk_registry_retire(registry, c->slot);
-    hk_alerts_forget(shard->alerts, within);
+    hk_shard_forget_replayed(shard, c->slot);
     hk_registry_release(registry, c->slot);
   }
   return 0;
@@ -195,6 +192,15 @@ static void feed(struct replay *r, const struct hk_record *record)
     status = hk_feeds_restore(r->out->durable->feeds, f.number, f.name);
   if (status != 0)
     hk_log(r->log, HK_LOG_WARNING, "a feed is not restored, and begins anew: %s", strerror(-status));
+}
+
+/* Sensors that were about to be forgotten when the journals end. */
+static void forget_retired(struct hk_recovery *out)
+{
+  uint8_t generation;
+  for (uint32_t slot = 0; slot < hk_registry_slots(out->registry); slot++)
+    if (hk_registry_generation(out->registry, slot, &generation) && !hk_registry_holds(out->registry, slot))
+      hk_shard_forget_replayed(&out->shard[slot % out->durable->shards], slot);
 }
 
 /* --- journals -------------------------------------------------------------------------------------------------------- */
@@ -336,6 +342,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     status = mend(r);
   if (status == 0) {
     find_positions(r);
+    forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);
     /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */

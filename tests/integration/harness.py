@@ -107,6 +107,7 @@ class Client:
         self.socket = socket.create_connection(('127.0.0.1', port), WAIT)
         self.pending, self.tag = bytearray(), 0
         self.names, self.results, self.events, self.gaps, self.errors = {}, [], [], [], []
+        self.sequenced, self.placed = [], []  # results with their sequences; (position, sequence, event)
         if hello:
             r = self.request(HELLO, text('test'), WELCOME)
             self.feed, self.max_frame = r.take('QI')
@@ -154,15 +155,22 @@ class Client:
             head = r.take({0: '', 1: 'q'}.get(kind, 'qq'))
             times = r.take(f'{n}q') if kind == 0 else [head[0] + i * head[-1] * (kind == 2) for i in range(n)]
             values = r.take(f'{n}d') if columns & 1 else [None] * n
+            sequences = r.take(f'{n}Q') if columns & 4 else None
             handles, scores = r.take(f'{n}I'), r.take(f'{n}f')
             if kind == 3:
                 times = [head[0] + step * head[1] for step in r.take(f'{n}I')]
             rows = zip(handles, times, values, scores, r.take(f'{n}B') if columns & 2 else [1] * n)
-            self.results += [(self.names[h], t, v, None if z != z else z, STATES[s]) for h, t, v, z, s in rows]
+            rows = [(self.names[h], t, v, None if z != z else z, STATES[s]) for h, t, v, z, s in rows]
+            self.results += rows
+            self.sequenced += [(*row, sequence) for row, sequence in zip(rows, sequences or ())]
         elif kind == EVENTS:
-            for _ in range(r.take('II')[0]):
+            n, placed = r.take('II')
+            for _ in range(n):
+                place = r.take('QQ') if placed else None
                 handle, number, what, _, _, _, score, at, begin, instant, before, after = r.take('IIBBBBfqqqdd')
                 self.events.append((self.names[handle], number, KINDS[what], at, begin, instant, score, before, after))
+                if placed:
+                    self.placed.append((*place, self.events[-1]))
         elif kind == GAP:
             self.gaps.append(r.take('QQ'))
         elif kind == ERROR:

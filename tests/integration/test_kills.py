@@ -1,0 +1,31 @@
+"""A daemon that is killed at random instants under load: no acknowledged point is lost, no event is lost or repeated, and scores are
+those of a run that was never killed. tests/faults/kills.py does the same as often as it is told."""
+import os
+import sys
+import unittest
+
+import harness
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'tests', 'faults'))
+import kills
+
+
+class Kills(unittest.TestCase):
+    def run_it(self, durability, seed, n):
+        run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT)
+        try:
+            run.go(n)
+            results, events = run.compare()
+        finally:
+            run.clean()
+        self.assertGreater(results, 1000)
+        self.assertGreater(events, 10)
+
+    def test_journal(self):
+        seed = int.from_bytes(os.urandom(4), 'little')
+        with self.subTest(seed=seed):
+            self.run_it('journal', seed, 4 if harness.SANITIZED else 10)
+
+
+if __name__ == '__main__':
+    harness.main()
