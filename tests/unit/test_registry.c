@@ -27,7 +27,8 @@ static int device_open(struct fixture *f, struct hk_device **out, uint64_t memor
 
 static int setup(void **state)
 {
-  static struct hk_config_detector detectors[2] = { { .name = "pumps", .match = "pump*" }, { .name = "rest", .match = "?*x", .number = 1 } };
+  static struct hk_config_detector detectors[2] = { { .name = "pumps", .match = "pump*" },
+                                                    { .name = "rest", .match = "?*x", .number = 1 } };
   struct fixture *f = calloc(1, sizeof *f);
   char error[256];
   struct hk_detector parsed[2];
@@ -277,6 +278,55 @@ static void test_move(void **state)
   assert_non_null(strstr(full(f), "raise memory"));
 }
 
+static int restore(struct fixture *f, uint32_t slot, uint8_t generation, const char *name, const char *detector)
+{
+  return hk_registry_restore(f->registry, slot, generation, hk_string(name), hk_string(detector));
+}
+
+/* At a start sensors get their slots and handles again, in whatever order they are told of. */
+static void test_restore(void **state)
+{
+  struct fixture *f = *state;
+  struct hk_registry *r = f->registry;
+  uint8_t generation;
+  uint32_t slot;
+  assert_int_equal(restore(f, 5, 3, "pump 5", "pumps"), 0);
+  assert_int_equal(restore(f, 2, 0, "pump 2", "rest"), 0); /* the detector that it had, whatever its name says */
+  assert_int_equal(hk_registry_detector(r, 2), 1);
+  assert_int_equal(restore(f, 2, 0, "pump 2", "rest"), 0); /* may be told twice */
+  assert_int_equal(hk_registry_count(r), 2);
+  assert_int_equal(hk_registry_handle(r, 5), 5 | 3u << 24);
+  assert_int_equal(restore(f, 0, 0, "foxx", "gone"), 0); /* that detector is gone: the one that it would get now */
+  assert_int_equal(hk_registry_detector(r, 0), 1);
+  assert_int_equal(restore(f, 1, 0, "dog", "gone"), HANKEL_NO_DETECTOR);
+  assert_int_equal(restore(f, 3000, 0, "pump", "pumps"), HANKEL_FULL);
+  assert_int_equal(restore(f, 1, 0, "", "pumps"), HANKEL_BAD_NAME);
+  assert_int_equal(restore(f, 5, 4, "pump later", "pumps"), 0); /* takes the slot from the one before */
+  assert_int_equal(hk_registry_find(r, "pump 5", 6, &slot), HK_UNKNOWN);
+  assert_int_equal(restore(f, 7, 0, "pump later", "pumps"), 0); /* the name has gone to another slot */
+  assert_false(hk_registry_holds(r, 5));
+  assert_true(hk_registry_generation(r, 7, &generation));
+  assert_false(hk_registry_generation(r, 5, &generation));
+  hk_registry_retire(r, 2); /* and not released: a crash came between */
+  assert_true(hk_registry_generation(r, 2, &generation));
+  hk_registry_restored(r);
+  assert_false(hk_registry_generation(r, 2, &generation));
+  assert_int_equal(hk_registry_count(r), 2); /* foxx, pump later */
+  assert_int_equal(hk_registry_slots(r), 8);
+  bool used[8] = { [0] = true, [7] = true };
+  for (uint32_t i = 0; i < 6; i++) { /* all slots between them are free, each once */
+    char name[16];
+    snprintf(name, sizeof name, "pump n%u", i);
+    assert_int_equal(take(f, name, &slot), 0);
+    assert_true(slot < 8 && !used[slot]);
+    used[slot] = true;
+    if (slot == 5)
+      assert_int_equal(hk_registry_handle(r, slot) >> 24, 5);
+  }
+  assert_int_equal(take(f, "pump 8", &slot), 0);
+  assert_int_equal(slot, 8);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test_setup_teardown(test_names_and_detectors, setup, teardown),
@@ -285,6 +335,7 @@ int main(void)
                                       cmocka_unit_test_setup_teardown(test_capacity_and_churn, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_names_that_collide_under_a_known_key, setup, teardown),
-                                      cmocka_unit_test_setup_teardown(test_move, setup, teardown) };
+                                      cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_restore, setup, teardown) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
