@@ -2,6 +2,7 @@
 #include "daemon/reload.h"
 
 #include "daemon/change.h"
+#include "daemon/durable/saver.h"
 #include "daemon/notify.h"
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
@@ -225,6 +226,16 @@ static void retire_old(struct hk_server *s)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
 }
 
+/* A start goes by the configuration as it is then: what was journaled under other detectors had better be behind a snapshot. */
+static void save(struct hk_server *s)
+{
+  if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0)
+    return;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    if (s->shard[i].saver)
+      (void)hk_saver_ask(s->shard[i].saver, true);
+}
+
 static void step(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
@@ -250,6 +261,7 @@ static void step(struct hk_server *s)
     if (could(s))
       for (uint32_t i = 0; i < r->revision.n_forget; i++)
         (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
+    save(s);
     hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
     finish(s, true);
     return;

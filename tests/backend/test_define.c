@@ -22,6 +22,8 @@ static const char *const texts[] = {
   "window=16,rank=5,alert=0.3,signal=0,interval=1s",
   "window=115,rank=4,gap=20,alert=0.3,signal=0,interval=1s",
   "window=20,algorithm=svd,alert=0.3,cooldown=0,interval=1s",
+  "algorithm=graph,window=10,resident=120,interval=1s",
+  "algorithm=shift,interval=1s",
 };
 #define DETECTORS (sizeof texts / sizeof *texts)
 #define FIRST 2 /* that are there from the start */

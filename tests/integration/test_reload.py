@@ -2,9 +2,11 @@
 anew; what needs a restart is named; a bad file changes nothing and every fault in it is told."""
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -264,6 +266,39 @@ class Reload(harness.Case):
                 self.assertEqual((kind, tag, payload[0]), (harness.RELOADED, 1, 1))
             c.close()
         self.assertEqual(len(d.status()['detectors']), 2)
+
+    def test_a_journal_goes_on(self):
+        """After a reload the daemon is killed: what comes back is under the new configuration, and the steady ones go on bit by bit."""
+        state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, state)
+        keys = 'threads = 2\nmax_ahead = off\n'
+        durable = keys + f'durability = journal\nstate = {state}/there\n'
+        before, after = (STEADY + detector('changing', 'b*', w) for w in (8, 9))
+
+        def value(sensor, i):
+            return [0.0, 1.0, 0.5][i % 3] + (i * 7919 + sensor) % 101 * 0.001 if i < 90 else [3.0, 8.0][i % 2]
+
+        def life(d, first, n):
+            with d.client() as c:
+                c.subscribe()
+                handles = c.register('a', 'b')
+                self.feed(c, handles, first, n, value)
+                return {(r[0], r[1]): r[3:] for r in c.wait_results(2 * n)}
+
+        d = self.daemon(after, keys=keys)
+        steady = {k: r for k, r in life(d, 0, 140).items() if k[0] == 'a'}
+        d = self.daemon(after, keys=keys)
+        changing = {k: r for k, r in life(d, 60, 80).items() if k[0] == 'b'}
+        d = self.daemon(before, keys=durable, ends=-signal.SIGKILL)
+        got = life(d, 0, 60)
+        self.reload(d, after, durable)
+        got.update(life(d, 60, 40))
+        d.process.kill()
+        d.process.wait()
+        d = self.daemon(after, keys=durable)
+        got.update(life(d, 100, 40))
+        self.assertEqual({k: r for k, r in got.items() if k[0] == 'a'}, steady)
+        self.assertEqual({k: r for k, r in got.items() if k[0] == 'b' and k[1] >= START + 60 * SECOND}, changing)
 
     def test_clients(self):
         d = self.daemon(ANY)
