@@ -2,7 +2,8 @@
  *
  * Points go into the client library's buffer; when it is full, or when the input makes us wait, the buffer is sent. At the
  * end the daemon has to confirm that it has taken over every point, else the exit code is 1. When the connection breaks
- * the library connects again; what may have been lost is told, and makes the exit code 1. */
+ * the library connects again; what may have been lost is told, and makes the exit code 1. With --feed nothing may be: what was
+ * not acknowledged is sent again, and points that the daemon has of the feed, from another run of the command, are left out. */
 #include "daemon/cli/input.h"
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
@@ -25,7 +26,10 @@ static const char help_text[] =
     "Ends with 0 when the daemon has taken over every point.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
-    "  --fast             as fast as the daemon takes them: the default\n" HK_SECURE_HELP "\n"
+    "  --fast             as fast as the daemon takes them: the default\n"
+    "  --feed NAME        each point counts once, however often the command or the daemon is started again: what the\n"
+    "                     daemon has of the feed of this name, counted from the first point of FILE, is left out\n" HK_SECURE_HELP
+    "\n"
     "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
@@ -38,6 +42,8 @@ struct feed {
   struct hk_csv *csv;
   uint32_t *sensor; /* the library's number of each sensor of the file */
   struct hk_progress progress;
+  const char *name; /* of the feed; NULL: none */
+  uint64_t there;   /* points of it that the daemon has from before, and that are left out */
   uint64_t points, in_doubt, errors, told;
   double rate; /* points a second, or times real time; 0 = as fast as it goes */
   bool real_time;
@@ -69,7 +75,9 @@ static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
   feed->in_doubt += in_doubt;
   if (!feed->lost) {
     feed->lost = hk_clock();
-    if (tell(feed))
+    if (feed->name && tell(feed))
+      hk_failed(feed->argv, "the connection is lost: %s; trying again", reason);
+    else if (!feed->name && tell(feed))
       hk_failed(feed->argv, "the connection is lost: %s; %" PRIu64 " points may not have arrived; trying again", reason,
                 in_doubt);
   }
@@ -151,6 +159,10 @@ static int pace(struct feed *feed, int64_t time)
 
 static int send_point(struct feed *feed, uint32_t sensor, int64_t time, double value)
 {
+  if (feed->there > 0) {
+    feed->there--;
+    return 0;
+  }
   for (;;) {
     const int status = hankel_send(feed->h, sensor, time, value);
     if (status == 0) {
@@ -181,7 +193,7 @@ static int run(struct feed *feed)
       feed->first = row.time;
     }
     for (uint32_t i = 0; i < row.n && code == 0; i++) {
-      if (feed->rate > 0)
+      if (feed->rate > 0 && feed->there == 0)
         code = pace(feed, row.time);
       if (code == 0)
         code = send_point(feed, feed->sensor[row.sensor[i]], row.time, row.value[i]);
@@ -223,9 +235,14 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
   };
   link.arg = feed;
   link.security = *security;
+  link.feed = feed->name;
   const int code = hk_link_open(&feed->h, feed->argv, address, &link);
   if (code != 0)
     return code;
+  if (feed->name && (feed->there = hankel_feed_position(feed->h)) > 0)
+    printf("the daemon has %" PRIu64 " points of %s already\n", feed->there, feed->name);
+  if (feed->name && hankel_durability(feed->h) != HANKEL_JOURNALED)
+    hk_failed(feed->argv, "the daemon keeps no journal (durability): what it had may be missing when it is started again");
   const uint32_t n = hk_csv_sensors(feed->csv);
   feed->sensor = calloc(n, sizeof *feed->sensor);
   for (uint32_t i = 0; i < n; i++) {
@@ -254,13 +271,10 @@ static int parse_rate(struct feed *feed, const char *text)
 int hk_command_feed(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },
-    HK_INPUT_OPTIONS,
-    { "rate", required_argument, NULL, 'r' },
-    { "fast", no_argument, NULL, 'f' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "to", required_argument, NULL, 't' },   HK_INPUT_OPTIONS,
+    { "rate", required_argument, NULL, 'r' }, { "fast", no_argument, NULL, 'f' },
+    { "feed", required_argument, NULL, 'N' }, HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },       { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   struct hk_input input = { 0 };
@@ -278,6 +292,9 @@ int hk_command_feed(int argc, char **argv)
       break;
     case 'f':
       fast = true;
+      break;
+    case 'N':
+      feed.name = optarg;
       break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);

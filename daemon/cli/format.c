@@ -171,8 +171,11 @@ static void print_event_csv(FILE *out, const struct hk_shown_event *event)
   print_cell(out, id);
   fputc(',', out);
   print_cell(out, event->sensor);
-  fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s\n", event_name(event->kind), event->time, event->instant,
+  fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s", event_name(event->kind), event->time, event->instant,
           (double)event->score, before, after);
+  if (event->position > 0)
+    fprintf(out, ",%" PRIu64 ",%" PRIu64, event->position, event->sequence);
+  fputc('\n', out);
 }
 
 static void print_event_json(FILE *out, const struct hk_shown_event *event)
@@ -193,6 +196,8 @@ static void print_event_json(FILE *out, const struct hk_shown_event *event)
   print_json_score(out, event->score);
   print_json_real(out, "before", event->before);
   print_json_real(out, "after", event->after);
+  if (event->position > 0)
+    fprintf(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, event->position, event->sequence);
   fputs("}\n", out);
 }
 
@@ -212,7 +217,10 @@ static void print_event_text(FILE *out, const struct hk_shown_event *event)
           : event->kind == 2 ? "CORRECTED"
                              : "CLEARED");
   print_safe(out, event->sensor);
-  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g -> %.6g\n", event->number, instant, event->before, event->after);
+  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g -> %.6g", event->number, instant, event->before, event->after);
+  if (event->position > 0)
+    fprintf(out, "  [%" PRIu64 "]", event->position);
+  fputc('\n', out);
 }
 
 void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event)

@@ -27,6 +27,7 @@ struct hk_shown_event {
   int64_t time, from, instant;
   float score;
   double before, after;
+  uint64_t position, sequence; /* 0: not shown */
 };
 
 /* First line of CSV: sensor,time[,value],score,state. Nothing for the other formats. */

@@ -60,7 +60,9 @@ static void print_batch(const struct replay *replay, const struct hk_batch *batc
                                             event->instant,
                                             event->score,
                                             event->before,
-                                            event->after };
+                                            event->after,
+                                            0,
+                                            0 };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

@@ -1,7 +1,8 @@
 /* hankel tail: shows results and events as the daemon publishes them, until it is interrupted.
  *
- * When the connection breaks the library connects again and subscribes again; after HK_LINK_PATIENCE without a daemon the
- * command gives up with exit code 1. SIGINT ends it with 0, once what was begun is printed whole; a second one kills. */
+ * When the connection breaks the library connects again and subscribes again, behind the last event that was shown; after
+ * HK_LINK_PATIENCE without a daemon the command gives up with exit code 1, or never. SIGINT ends it with 0, once what was begun
+ * is printed whole; a second one kills. */
 #include "daemon/cli/format.h"
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
@@ -22,10 +23,13 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
+    "  --since POSITION   first the events behind this position that the daemon still has (0: all of them); shows positions\n"
+    "  --forever          waits for a daemon that went away as long as it takes\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
     "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
     "examples:\n"
     "  hankel tail --events\n"
+    "  hankel tail --events --since 1207 --forever --format jsonl >>events\n"
     "  hankel tail --match 'plant1*' --min-score 0.5 --format jsonl\n";
 
 /* A signal handler can reach nothing else. (A signalfd would need the signal blocked in every thread, and the BLAS library
@@ -41,6 +45,7 @@ static void on_interrupt(int signal)
 struct tail {
   char **argv;
   enum hk_format format;
+  bool positions, forever;
   int64_t lost; /* ns, hk_clock: since when there is no connection; 0 = there is one */
 };
 
@@ -58,8 +63,11 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
 static void on_event(void *arg, const struct hankel_event *event)
 {
   const struct tail *tail = arg;
-  const struct hk_shown_event shown = { event->name,    event->number, event->kind,   event->time, event->from,
-                                        event->instant, event->score,  event->before, event->after };
+  const struct hk_shown_event shown = {
+    event->name,    event->number, event->kind,   event->time,  event->from,
+    event->instant, event->score,  event->before, event->after, tail->positions ? event->position : 0,
+    event->sequence
+  };
   hk_print_event(stdout, tail->format, &shown);
 }
 
@@ -107,7 +115,7 @@ static int follow(hankel *h, struct tail *tail)
       return hk_failed(tail->argv, "%s", hankel_error(h));
     if (fflush(stdout) != 0)
       return HK_EXIT_FAILED; /* hk_finish_output says why */
-    if (tail->lost && hk_clock() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
+    if (tail->lost && !tail->forever && hk_clock() - tail->lost > (int64_t)HK_LINK_PATIENCE * 1000000)
       return hk_failed(tail->argv, "the daemon did not come back");
   }
   return HK_EXIT_DONE;
@@ -120,6 +128,8 @@ int hk_command_tail(int argc, char **argv)
     { "match", required_argument, NULL, 'm' },
     { "min-score", required_argument, NULL, 's' },
     { "events", no_argument, NULL, 'e' },
+    { "since", required_argument, NULL, 'p' },
+    { "forever", no_argument, NULL, 'w' },
     { "format", required_argument, NULL, 'o' },
     HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
@@ -130,6 +140,7 @@ int hk_command_tail(int argc, char **argv)
   uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
   const char *address = HK_LINK_ADDRESS, *match = "";
   double min_score = 0;
+  uint64_t since = HANKEL_NOW;
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   int option, format = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -146,6 +157,13 @@ int hk_command_tail(int argc, char **argv)
       break;
     case 'e':
       what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
+      break;
+    case 'p':
+      code = hk_option_whole(argv, "--since", optarg, 0, INT64_MAX, &since);
+      tail.positions = true;
+      break;
+    case 'w':
+      tail.forever = true;
       break;
     case 'o':
       code = hk_option_word(argv, "--format", optarg, formats, &format);
@@ -178,7 +196,7 @@ int hk_command_tail(int argc, char **argv)
   const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
   if (sigaction(SIGINT, &interrupt, NULL) < 0) {
     code = hk_failed(argv, "cannot take signals: %s", strerror(errno));
-  } else if (hankel_subscribe(h, match, (float)min_score, what) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
+  } else if (hankel_subscribe_since(h, match, (float)min_score, what, since) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "cannot subscribe: %s", hankel_error(h));
   } else {
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);

@@ -78,7 +78,7 @@ class Feeder(Peer):
 
     def __init__(self, run, rate):
         super().__init__(run)
-        self.rate, self.acknowledged, self.sent, self.end, self.back = rate, 0, 0, None, []
+        self.rate, self.acknowledged, self.sent, self.most, self.end, self.back = rate, 0, 0, 0, None, []
 
     def frame(self, handles, first, n):
         s = len(handles)
@@ -108,6 +108,7 @@ class Feeder(Peer):
                 c.send(self.frame(handles, self.sent, n))
                 c.socket.setblocking(False)
                 self.sent += n
+                self.most = max(self.most, self.sent)
             try:
                 while True:
                     kind, _, payload = c.receive()
@@ -236,7 +237,7 @@ class Run:
             progress(i + 1)
         daemon = self.start()
         try:
-            self.feeder.end = (self.feeder.sent // len(self.names) + 50) * len(self.names)
+            self.feeder.end = (self.feeder.most // len(self.names) + 50) * len(self.names)
             self.feeder.join(self.wait)
             self.check_peers()
             if self.feeder.is_alive():

@@ -83,9 +83,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   const int first = hankel_sensor(h, "a"), second = hankel_sensor(h, "b");
   require(first == 0 && second == 1);
   if (data[0] & 2)
-    (void)hankel_subscribe(h, "*", 0, HANKEL_SCORES);
+    (void)hankel_subscribe_since(h, "*", 0, HANKEL_SCORES | HANKEL_EVENTS, data[0] & 32 ? HANKEL_NOW : 7);
   (void)hankel_send(h, 0, 1, 1);
   (void)hankel_send(h, 1, 2, 2);
+  if (data[0] & 8) { /* it has a feed */
+    h->options.feed = strdup("feed");
+    h->fed = data[0] & 16;
+    h->feed = data[0] & 1; /* greeted */
+  }
   h->ping_wanted = h->status_wanted = true;
   h->bye_wanted = data[0] & 4;
   hk_client_pump(h);
@@ -98,7 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(send(peer, buffer, w.size, MSG_NOSIGNAL) == (ssize_t)w.size);
     hk_client_read(h);
     hk_client_pump(h);
-    require(h->confirmed <= h->written && h->first <= h->n_points && h->asked <= h->n_sensors && h->pongs <= h->pings);
+    require(h->confirmed <= h->written && h->kept <= h->first && h->first <= h->n_points && h->asked <= h->n_sensors &&
+            h->pongs <= h->pings);
     while (recv(peer, buffer, sizeof buffer, 0) > 0)
       ;
     at += 4 + n;

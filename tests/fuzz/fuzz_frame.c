@@ -76,18 +76,22 @@ static void read_scores(const struct hk_frame *f)
   struct hk_scores s;
   if (hk_scores_read(f, &s) != 0)
     return;
-  require(hk_scores_size(&s) == hk_frame_size(f) && hk_scores_size(&s) <= hk_scores_most(s.n, s.values != NULL));
+  const unsigned wide = (s.values != NULL) + (s.sequences != NULL);
+  require(hk_scores_size(&s) == hk_frame_size(f) && hk_scores_size(&s) <= hk_scores_most(s.n, wide));
   /* What is written anew of what was read says the same. */
-  const size_t n = s.n, size = hk_scores_most(s.n, s.values != NULL);
+  const size_t n = s.n, size = hk_scores_most(s.n, wide);
   int64_t *time = malloc(2 * n * sizeof *time), *again = time + n;
   double *value = malloc(n * sizeof *value);
+  uint64_t *sequence = malloc(n * sizeof *sequence);
   uint32_t *handle = malloc(n * sizeof *handle);
   float *score = malloc(n * sizeof *score);
   uint8_t *state = malloc(n), *bytes = malloc(size);
-  require(time && value && handle && score && state && bytes);
+  require(time && value && sequence && handle && score && state && bytes);
   hk_scores_times(&s, time);
   if (s.values)
     memcpy(value, s.values, n * sizeof *value);
+  if (s.sequences)
+    memcpy(sequence, s.sequences, n * sizeof *sequence);
   memcpy(handle, s.handles, n * sizeof *handle);
   memcpy(score, s.scores, n * sizeof *score);
   memset(state, HANKEL_OK, n);
@@ -96,15 +100,17 @@ static void read_scores(const struct hk_frame *f)
   struct hk_writer w = HK_WRITER(bytes, size);
   struct hk_frame g;
   struct hk_scores t;
-  require(hk_scores_write(&w, s.n, time, s.values ? value : NULL, NULL, handle, score, state) == 0);
+  require(hk_scores_write(&w, s.n, time, s.values ? value : NULL, s.sequences ? sequence : NULL, handle, score, state) == 0);
   require(hk_frame_read(bytes, w.size, UINT32_MAX, &g) == HK_FRAME_WHOLE && hk_scores_read(&g, &t) == 0 && t.n == s.n);
   hk_scores_times(&t, again);
   require(memcmp(time, again, n * sizeof *time) == 0 && memcmp(handle, t.handles, n * sizeof *handle) == 0 &&
-          memcmp(score, t.scores, n * sizeof *score) == 0 && (!s.values || memcmp(value, t.values, n * sizeof *value) == 0));
+          memcmp(score, t.scores, n * sizeof *score) == 0 && (!s.values || memcmp(value, t.values, n * sizeof *value) == 0) &&
+          (!s.sequences || memcmp(sequence, t.sequences, n * sizeof *sequence) == 0));
   for (size_t i = 0; i < n; i++)
     require(state[i] == (t.states ? ((const uint8_t *)t.states)[i] : HANKEL_OK));
   free(time);
   free(value);
+  free(sequence);
   free(handle);
   free(score);
   free(state);
@@ -120,6 +126,7 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   struct hk_subscription subscription;
   struct hk_error_message error;
   struct hk_event_message event;
+  struct hk_feed_at feed_at;
   uint64_t a, b;
   uint32_t handle, reason;
   switch (f->type) {
@@ -153,6 +160,22 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   case HK_BYE:
     if (hk_bye_read(f, &a, &b) == 0)
       same(f, w, hk_bye_write(w, 0, a, b));
+    break;
+  case HK_FEED:
+    if (hk_feed_read(f, &s) == 0)
+      same(f, w, hk_feed_write(w, 0, s));
+    break;
+  case HK_FEED_AT:
+    if (hk_feed_at_read(f, &feed_at) == 0)
+      same(f, w, hk_feed_at_write(w, 0, &feed_at));
+    break;
+  case HK_ACK:
+    if (hk_ack_read(f, &a) == 0)
+      same(f, w, hk_ack_write(w, a));
+    break;
+  case HK_DONE:
+    if (hk_done_read(f, &a) == 0)
+      same(f, w, hk_done_write(w, 0, f->length > 0 ? &a : NULL));
     break;
   case HK_GAP:
     if (hk_gap_read(f, &a, &b) == 0)

@@ -378,7 +378,7 @@ static void every_wrong_length_is_a_bad_payload(void **state)
       struct hk_list list;
       struct hk_points p;
       struct hk_hello hello;
-  struct hk_welcome welcome;
+      struct hk_welcome welcome;
       struct hk_subscription subscription;
       struct hk_scores scores;
       struct hk_error_message error;
@@ -785,9 +785,92 @@ static void inboxes_share_a_buffer(void **state)
   assert_true(lent > 100 && held_back > 20);
 }
 
+/* What makes delivery certain: feeds, positions, sequences. */
+static void test_delivery(void **state)
+{
+  static const int64_t times[2] = { 5, 9 };
+  static const uint64_t sequences[2] = { 1, UINT64_MAX };
+  static const uint32_t handles[2] = { 3, 4 };
+  static const float score[2] = { 0.5f, 0.25f };
+  static const uint8_t states[2] = { HANKEL_OK, HANKEL_OK };
+  const struct hk_event_message events[2] = { { .handle = 7, .kind = HANKEL_RAISED, .after = 1.5, .position = 12, .sequence = 3 },
+                                              { .handle = 8, .kind = HANKEL_CLEARED, .time = -1, .position = UINT64_MAX } };
+  const struct hk_feed_at at = { UINT64_MAX - 1, HANKEL_JOURNALED };
+  uint8_t data[1024];
+  char name[HK_FEED_NAME_MAX + 2];
+  uint64_t n;
+  struct hk_writer w = HK_WRITER(data, sizeof data);
+  struct hk_feed_at at_read;
+  struct hk_subscription m = { HANKEL_EVENTS | HANKEL_POSITIONS, 0, text("*"), 77 }, got;
+  struct hk_string s;
+  struct hk_scores scores;
+  struct hk_list list;
+  struct hk_event_message e;
+  struct hk_frame f;
+  (void)state;
+  memset(name, 'x', sizeof name);
+  assert_int_equal(hk_feed_write(&w, 1, (struct hk_string){ name, HK_FEED_NAME_MAX + 1 }), -EINVAL);
+  assert_int_equal(hk_feed_write(&w, 1, (struct hk_string){ name, HK_FEED_NAME_MAX }), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_feed_read(&f, &s), 0);
+  assert_int_equal(s.length, HK_FEED_NAME_MAX);
+  static const char *const bad[] = { "", "a\x01", "\xff" };
+  for (size_t i = 0; i < 3; i++) {
+    w.size = 0;
+    assert_int_equal(hk_feed_write(&w, 1, text(bad[i])), 0);
+    f = whole(data, w.size);
+    assert_int_equal(hk_feed_read(&f, &s), HANKEL_BAD_PAYLOAD);
+  }
+  w.size = 0;
+  assert_int_equal(hk_feed_at_write(&w, 1, &at), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_feed_at_read(&f, &at_read), 0);
+  assert_true(at_read.points == at.points && at_read.durability == at.durability);
+  w.size = 0;
+  assert_int_equal(hk_ack_write(&w, 99), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_ack_read(&f, &n), 0);
+  assert_int_equal(n, 99);
+  for (int with = 0; with < 2; with++) {
+    w.size = 0;
+    assert_int_equal(hk_done_write(&w, 5, with ? &n : NULL), 0);
+    f = whole(data, w.size);
+    assert_int_equal(hk_done_read(&f, &n), 0);
+    assert_true(n == (with ? 99 : HANKEL_NOW));
+    n = 99;
+  }
+  w.size = 0;
+  assert_int_equal(hk_subscribe_write(&w, 2, &m), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_subscribe_read(&f, &got), 0);
+  assert_int_equal(got.since, 77);
+  f.length -= 8;
+  assert_int_equal(hk_subscribe_read(&f, &got), HANKEL_BAD_PAYLOAD);
+  w.size = 0;
+  assert_int_equal(hk_scores_write(&w, 2, times, NULL, sequences, handles, score, states), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_scores_read(&f, &scores), 0);
+  assert_int_equal(hk_scores_size(&scores), w.size);
+  assert_true(w.size <= hk_scores_most(2, 1));
+  assert_memory_equal(scores.sequences, sequences, sizeof sequences);
+  assert_memory_equal(scores.handles, handles, sizeof handles);
+  w.size = 0;
+  assert_int_equal(hk_events_write(&w, 2, events, true), 0);
+  f = whole(data, w.size);
+  assert_int_equal(hk_events_read(&f, &list), 0);
+  for (size_t i = 0; i < 2; i++) {
+    hk_event_next(&list, &e);
+    assert_true(e.position == events[i].position && e.sequence == events[i].sequence && e.handle == events[i].handle &&
+                e.kind == events[i].kind && e.time == events[i].time && e.after == events[i].after);
+  }
+  f.length -= HK_EVENT_BYTES;
+  assert_int_equal(hk_events_read(&f, &list), HANKEL_BAD_PAYLOAD);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_delivery),
     cmocka_unit_test(scores_in_every_layout),
     cmocka_unit_test(every_type_there_and_back_at_every_cut),
     cmocka_unit_test(every_flipped_bit_is_found),
