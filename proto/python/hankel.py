@@ -11,8 +11,13 @@
         for item in client:                                               # Result, Event or Gap
             print(item)
 
+    with hankel.Client(feed="gateway 7") as client:                       # each point counts once:
+        for reading in readings[client.position:]:                        # the daemon has so many of this feed already
+            client.send(*reading)
+
 Calls block, at most for the client's timeout. Points are buffered and sent in batches (`flush`, `sync`, or when there are many). When the
-connection breaks ConnectionError is raised: make a new client. One client, one thread. The protocol is described in PROTOCOL.md.
+connection breaks ConnectionError is raised: make a new client. With a feed, or a subscription with `since`, the client connects again by
+itself, sends points again that were not acknowledged, and goes on behind the last event. One client, one thread. The protocol is described in PROTOCOL.md.
 """
 import array
 import collections
@@ -23,6 +28,7 @@ import socket
 import ssl
 import struct
 import sys
+import time as clock
 import zlib
 
 __all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
@@ -31,22 +37,26 @@ STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name")
 
-_HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE = range(1, 9)
+_HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
 _RELOAD, _RELOADED = 0x0A, 0x8A
-_WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
-_NAMES, _SCORES, _EVENTS, _GAP, _ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
+_WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
+_NAMES, _SCORES, _EVENTS, _GAP, _ACK, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0xFF
 _VERSION = 1
 _MAX_FRAME = 1 << 20
 _REGISTER_MOST = 200  # names in a frame
 _BATCH = 4096  # points in a frame over TCP
+_KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
+_NOW = (1 << 64) - 1  # as a position
 _DATAGRAM = 1400  # bytes: fits the usual path
 _HEAD = struct.Struct("<2sBBII")
 _POINT_HEAD = struct.Struct("<QQQIBBH")
 
 # A point's result. score: None when none was due; value: None unless subscribed with values.
-Result = collections.namedtuple("Result", "sensor time value score state")
+# sequence: of the point among its sensor's, if subscribed with sequences.
+Result = collections.namedtuple("Result", "sensor time value score state sequence", defaults=(None,))
 # An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
-Event = collections.namedtuple("Event", "sensor number kind time start instant score before after")
+# position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
+Event = collections.namedtuple("Event", "sensor number kind time start instant score before after position sequence", defaults=(0, 0))
 # This subscriber read too slowly: so many results and events were left out.
 Gap = collections.namedtuple("Gap", "results events")
 
@@ -95,15 +105,30 @@ class Client:
 
     tls: True for TLS with the system's authorities, or an ssl.SSLContext (ssl.create_default_context(cafile=...), with
     load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are.
+
+    feed: name of the feed that all points belong to; `position` then is how many of its points the daemon has for certain.
+    patience: seconds for a daemon that went away to come back, with a feed or `since`.
     """
 
-    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None):
+    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None, feed=None, patience=10.0):
         self.on_error = None  # called with (code, message) for errors that do not end the connection
         self.refused = {}  # sensor -> why the daemon does not take it; its points are dropped
         self.server = None
-        self._timeout = timeout
+        self.position = 0  # of the feed: points that are acknowledged
+        self.event_position = _NOW  # of the last event, with `since`
+        self._how = address, udp, name, tls, token
+        self._timeout, self._patience = timeout, patience
+        self._feed_name, self._kept, self._going = feed, collections.deque(), 0  # going: of those that are kept, that are sent
+        self._points = []  # (sensor, time, value)
+        self._items = collections.deque()
+        self._subscription = None
+        self._tag = 0
+        self._connect()
+
+    def _connect(self):
+        address, udp, name, tls, token = self._how
         self._udp = None
-        self._socket = socket.create_connection(_address(address), timeout)
+        self._socket = socket.create_connection(_address(address), self._timeout)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls:
@@ -112,10 +137,7 @@ class Client:
             self._inbox = bytearray()
             self._handles = {}  # sensor -> handle, None before the daemon has said
             self._names = {}  # handle -> sensor, of results
-            self._points = []  # (sensor, time, value)
-            self._items = collections.deque()
             self._replies = {}  # tag -> reply
-            self._tag = 0
             self._datagrams = self._sent = 0
             hello = _string(name) + (_string(token) + bytes(4) if token else b"")
             payload = self._request(_HELLO, _WELCOME, hello)
@@ -125,6 +147,13 @@ class Client:
                 family, kind, protocol, _, where = socket.getaddrinfo(*_address(udp), type=socket.SOCK_DGRAM)[0]
                 self._udp = socket.socket(family, kind, protocol)
                 self._udp.connect(where)
+            if self._feed_name is not None:
+                at = struct.unpack_from("<Q", self._request(_FEED, _FEED_AT, _string(self._feed_name)))[0]
+                self._acknowledged(at)
+                self.position = max(at, self.position)
+                self._going = 0
+            if self._subscription:
+                self._resubscribe()
         except BaseException:
             self.close()
             raise
@@ -136,6 +165,8 @@ class Client:
         try:
             if kind is None:
                 self.flush()
+                if self._feed_name is not None:
+                    self._feed_some(0)
         finally:
             self.close()
 
@@ -147,6 +178,57 @@ class Client:
 
     # --- points ---
 
+    def _again(self, fault):
+        """Connects again, where nothing is lost by that."""
+        if self._feed_name is None and not (self._subscription and self._subscription[0] & 32):
+            raise fault
+        end = clock.monotonic() + self._patience
+        self.close()
+        while True:
+            try:
+                return self._connect()
+            except (Error, OSError):
+                if clock.monotonic() > end:
+                    raise
+                clock.sleep(0.1)
+
+    def _acknowledged(self, points):
+        while self._kept and (points > self.position or (self._going > 0 and self._kept[0][0] in self.refused)):
+            self._kept.popleft()  # points of a refused sensor are never sent, and need no acknowledgement
+            self.position += 1
+            self._going -= self._going > 0
+
+    def _feed_some(self, most):
+        """Sends points of the feed, and waits until at most so many are not acknowledged."""
+        while True:
+            try:
+                rest = list(itertools.islice(self._kept, self._going, None))
+                self._register([sensor for sensor, _, _ in rest])
+                before = self.position + self._going
+                for begin in range(0, len(rest), _BATCH):
+                    some = rest[begin : begin + _BATCH]
+                    self._feed_frame(before + begin, some)
+                    self._going += len(some)
+                self._acknowledged(self.position)
+                while len(self._kept) > most:
+                    if not self._receive(self._timeout):
+                        raise TimeoutError(f"no acknowledgement within {self._timeout} s")
+                return
+            except (Error, TimeoutError):
+                raise
+            except OSError as fault:
+                self._again(fault)
+
+    def _feed_frame(self, before, points):
+        """Sends points as frames that end before those of refused sensors, which the numbers say are left out."""
+        for good, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] not in self.refused):
+            group = list(group)
+            if not good:
+                continue
+            handles, times, values = zip(*((self._handles[sensor], time, value) for _, (sensor, time, value) in group))
+            self._write(_frame(_POINTS, _POINT_HEAD.pack(0, 0, group[0][0], len(group), 0, 0, 0) + _bytes("q", times) +
+                               _bytes("d", values) + _bytes("I", handles)))
+
     def send(self, sensor, time, value):
         """Buffers a point; time in ns since 1970."""
         self._points.append((sensor, time, value))
@@ -156,6 +238,10 @@ class Client:
     def flush(self):
         """Sends all points that wait."""
         points, self._points = self._points, []
+        if self._feed_name is not None:
+            self._kept.extend(points)
+            self._feed_some(_KEPT)
+            return
         self._register([sensor for sensor, _, _ in points])
         good = [(self._handles[sensor], time, value) for sensor, time, value in points if sensor not in self.refused]
         most = (_DATAGRAM - _HEAD.size - 4 - _POINT_HEAD.size) // 20 if self._udp else _BATCH
@@ -174,8 +260,12 @@ class Client:
                 self._write(_frame(_POINTS, payload))
 
     def sync(self):
-        """Sends all points and waits until the daemon has taken them over (over UDP: those that arrived)."""
+        """Sends all points and waits until the daemon has taken them over (over UDP: those that arrived; of a feed: until it has
+        acknowledged them)."""
         self.flush()
+        if self._feed_name is not None:
+            self._feed_some(0)
+            return
         self._request(_PING, _PONG, bytes(8))
 
     def _register(self, sensors):
@@ -190,19 +280,38 @@ class Client:
 
     # --- results ---
 
-    def subscribe(self, glob="", min_score=0.0, scores=True, unscored=False, events=True, notices=True, values=False):
-        """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`."""
-        what = scores | unscored << 1 | events << 2 | notices << 3 | values << 4
-        self._request(_SUBSCRIBE, _DONE, struct.pack("<If", what, min_score) + _string(glob))
+    def subscribe(self, glob="", min_score=0.0, scores=True, unscored=False, events=True, notices=True, values=False, since=None,
+                  sequences=False):
+        """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`.
+
+        since: the position of the last event that is known (0: all that the daemon has, -1: none before now); the events behind it come,
+        each once, also when the connection breaks in between. sequences: results have their sequence."""
+        what = scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6
+        self._subscription = what, min_score, glob
+        self.event_position = _NOW if since is None or since < 0 else since
+        self._resubscribe()
+
+    def _resubscribe(self):
+        what, min_score, glob = self._subscription
+        since = struct.pack("<Q", self.event_position) if what & 32 else b""
+        done = self._request(_SUBSCRIBE, _DONE, struct.pack("<If", what, min_score) + _string(glob) + since)
+        if done and self.event_position == _NOW:
+            self.event_position = struct.unpack("<Q", done)[0]
 
     def unsubscribe(self):
+        self._subscription = None
         self._request(_UNSUBSCRIBE, _DONE)
 
     def read(self, timeout=None):
         """The next Result, Event or Gap; None when none came within timeout seconds (None: waits as long as it takes)."""
         while not self._items:
-            if not self._receive(timeout):
-                return None
+            try:
+                if not self._receive(timeout):
+                    return None
+            except Error:
+                raise
+            except ConnectionError as fault:
+                self._again(fault)
         return self._items.popleft()
 
     def __iter__(self):
@@ -227,6 +336,8 @@ class Client:
         """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes.
         What has come and was not read yet can still be read."""
         self.flush()
+        if self._feed_name is not None:
+            self._feed_some(0)
         self._request(_BYE, _FAREWELL, struct.pack("<QQ", self._datagrams, self._sent))
         self.close()
 
@@ -284,8 +395,14 @@ class Client:
         elif kind == _SCORES:
             self._take_scores(payload)
         elif kind == _EVENTS:
-            for handle, number, kind, score, time, start, instant, before, after in struct.iter_unpack("<IIB3xfqqqdd", payload[8:]):
-                self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after))
+            placed = payload[4]
+            for *place, handle, number, kind, score, time, start, instant, before, after in struct.iter_unpack(
+                    "<QQIIB3xfqqqdd" if placed else "<IIB3xfqqqdd", payload[8:]):
+                self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after, *place))
+                if placed and place[0]:
+                    self.event_position = place[0]
+        elif kind == _ACK:
+            self._acknowledged(struct.unpack("<Q", payload)[0])
         elif kind == _GAP:
             self._items.append(Gap(*struct.unpack("<QQ", payload)))
         elif kind == _ERROR:
@@ -305,12 +422,13 @@ class Client:
 
         times = take("q", 8) if time_kind == 0 else itertools.repeat(head[0]) if time_kind == 1 else itertools.count(*head)
         values = take("d", 8) if columns & 1 else itertools.repeat(None)
+        sequences = take("Q", 8) if columns & 4 else itertools.repeat(None)
         handles, scores = take("I", 4), take("f", 4)
         if time_kind == 3:
             times = [head[0] + step * head[1] for step in take("I", 4)]
         states = take("B", 1) if columns & 2 else itertools.repeat(1)
-        for handle, time, value, score, state in zip(handles, times, values, scores, states):
-            self._items.append(Result(self._names[handle], time, value, None if math.isnan(score) else score, STATES[state]))
+        for handle, time, value, score, state, sequence in zip(handles, times, values, scores, states, sequences):
+            self._items.append(Result(self._names[handle], time, value, None if math.isnan(score) else score, STATES[state], sequence))
 
     def _take_error(self, tag, payload):
         code, _, closing, length = struct.unpack_from("<HBBH", payload)

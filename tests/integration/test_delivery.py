@@ -1,0 +1,150 @@
+"""Delivery over restarts: feeds whose points count once, and events from a position on, by the clients that people use: the Python
+client, libhankel's `hankel feed` and `hankel tail`, and lines of the text protocol."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+from harness import SECOND, START, until
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankel  # noqa: E402
+
+DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
+SENSORS = 4
+
+
+def value(sensor, n):
+    return float(10 * ((n // (30 + sensor)) % 2) + (n * 7 + sensor) % 5 * 0.125)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+class Delivery(harness.Case):
+    def setUp(self):
+        self.state = tempfile.TemporaryDirectory(prefix='hankeld-delivery-')
+        self.addCleanup(self.state.cleanup)
+        self.port, self.text = free_port(), free_port()
+        self.listeners = (f'[listen binary]\nprotocol = binary\naddress = 127.0.0.1:{self.port}\n'
+                          f'[listen text]\nprotocol = text\naddress = 127.0.0.1:{self.text}\n')
+        self.d = None
+        self.start()
+        self.addCleanup(lambda: self.d.clean())
+
+    def start(self):
+        keys = f'threads = 2\ndurability = journal\nstate = {self.state.name}\n'
+        self.d = harness.Daemon(harness.section('all', 'sensor*', DETECTOR), keys=keys, listeners=self.listeners)
+
+    def kill(self):
+        self.d.process.send_signal(signal.SIGKILL)
+        self.d.process.wait(harness.WAIT)
+        self.d.clean()
+
+    def kill_and_start(self, times=2, after=0.3):
+        for _ in range(times):
+            time.sleep(after)
+            self.kill()
+            self.start()
+
+    def client(self, **how):
+        c = hankel.Client(f'127.0.0.1:{self.port}', timeout=harness.WAIT, patience=harness.WAIT, **how)
+        self.addCleanup(c.close)
+        return c
+
+    def recording(self, points):
+        path = os.path.join(self.state.name, 'points.csv')
+        with open(path, 'w') as f:
+            f.write('time,' + ','.join(f'sensor {s}' for s in range(SENSORS)) + '\n')
+            for n in range(points):
+                f.write(f'{START // SECOND + n},' + ','.join(repr(value(s, n)) for s in range(SENSORS)) + '\n')
+        return path
+
+    def expected(self, points):
+        """Events of `hankel replay`: (id, kind, time, instant)."""
+        rows, events = harness.replay(self.recording(points), DETECTOR)
+        self.assertEqual(len(rows), points * SENSORS)
+        self.assertGreater(len(events), 10)
+        return {(e[0], e[2], int(e[3]), int(e[4])) for e in events}, len(events)
+
+    def test_python_client(self):
+        points = 500
+        watcher = self.client()
+        watcher.subscribe('sensor*', scores=False, notices=False, since=0)
+        feeder = self.client(feed='recording')
+        self.assertEqual(feeder.position, 0)
+        killer = threading.Thread(target=self.kill_and_start)
+        killer.start()
+        for n in range(points):
+            for s in range(SENSORS):
+                feeder.send(f'sensor {s}', START + n * SECOND, value(s, n))
+                feeder.send('nobody wants it', START + n * SECOND, 1.0)
+            if n % 50 == 0:
+                feeder.sync()
+                time.sleep(0.1)
+        feeder.sync()
+        killer.join()
+        self.assertEqual(feeder.position, 2 * points * SENSORS)
+        feeder.finish()
+        expected, n = self.expected(points)
+        got = [until(lambda: watcher.read(harness.WAIT), 'an event') for _ in range(n)]
+        self.assertEqual({(f'{e.sensor}:{e.number}', e.kind, e.time, e.instant) for e in got}, expected)
+        self.assertEqual([e.position for e in got], list(range(1, n + 1)))
+        again = self.client(feed='recording')
+        self.assertEqual(again.position, 2 * points * SENSORS - 1)  # the last one was refused, and never sent
+        late = self.client()
+        late.subscribe('sensor 1', scores=False, notices=False, since=got[n // 2].position)
+        rest = [e for e in got[n // 2 + 1:] if e.sensor == 'sensor 1']
+        self.assertEqual([until(lambda: late.read(harness.WAIT), 'an event') for _ in rest], rest)
+        ahead = self.client()
+        ahead.subscribe('sensor*', scores=False, since=n + 100)  # of a log that is not this one
+        self.assertEqual(ahead.read(harness.WAIT), hankel.Gap(0, (1 << 63) - 1))
+
+    def test_command_line(self):
+        points = 400
+        path = self.recording(points)
+        tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{self.port}', '--events', '--since', '0', '--forever',
+                                 '--format', 'jsonl'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.stderr.close)
+        self.addCleanup(tail.wait, harness.WAIT)
+        self.addCleanup(tail.kill)
+        self.assertIn('subscribed', tail.stderr.readline())
+        feed = [harness.HANKEL, 'feed', '--to', f'127.0.0.1:{self.port}', '--feed', 'file', '--rate', '2000', path]
+        first = subprocess.Popen(feed, stdout=subprocess.DEVNULL)  # ended by a signal, in the middle
+        time.sleep(0.3)
+        first.kill()
+        first.wait(harness.WAIT)
+        killer = threading.Thread(target=self.kill_and_start, args=(1,))
+        killer.start()
+        out = subprocess.run(feed, check=True, capture_output=True, text=True, timeout=harness.WAIT)
+        killer.join()
+        self.assertRegex(out.stdout, 'has [0-9]+ points of file already')
+        out = subprocess.run(feed, check=True, capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertIn(f'has {points * SENSORS} points of file already', out.stdout)
+        expected, n = self.expected(points)
+        events = [json.loads(tail.stdout.readline()) for _ in range(n)]
+        self.assertEqual({(e['id'], e['event'], e['time'], e['instant']) for e in events}, expected)
+        self.assertEqual([e['position'] for e in events], list(range(1, n + 1)))
+        with socket.create_connection(('127.0.0.1', self.text), harness.WAIT) as s, s.makefile() as lines:
+            s.sendall(f'events,since={n - 3} sensor*\n'.encode())
+            got = []
+            while len(got) < 3:
+                line = json.loads(lines.readline())
+                if 'event' in line:
+                    got.append(line)
+            self.assertEqual(got, events[-3:])
+
+
+if __name__ == '__main__':
+    harness.main()
