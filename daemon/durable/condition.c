@@ -132,14 +132,15 @@ void hk_condition_works(struct hk_durable *d)
   }
   (void)hk_journal_resume(hk_eventlog_journal(d->events));
   become(d, HK_DURABLE_RECOVERING, "the disk works again, and a snapshot is being made of what came meanwhile");
-  d->wants_snapshot = true;
+  d->wants_snapshot = UINT64_MAX;
   hk_log(d->log, HK_LOG_NOTICE, "%s works again: the journal goes on, and durability is back once a snapshot is made", d->path);
   pthread_mutex_unlock(&d->lock_condition);
 }
 
-bool hk_durable_wants_snapshot(struct hk_durable *d)
+bool hk_durable_wants_snapshot(struct hk_durable *d, uint32_t shard)
 {
-  return d->wants_snapshot && atomic_exchange(&d->wants_snapshot, false);
+  const uint64_t bit = (uint64_t)1 << shard;
+  return atomic_load_explicit(&d->wants_snapshot, memory_order_relaxed) & bit && atomic_fetch_and(&d->wants_snapshot, ~bit) & bit;
 }
 
 /* Under the lock: what it was RECOVERING for may be there. */

@@ -76,7 +76,7 @@ struct hk_durable {
   bool missing[HK_SHARDS_MAX];    /* RECOVERING: and has not yet */
   bool saved[HK_SHARDS_MAX];      /* a snapshot of the shard was made in this run */
   bool settling;                  /* what shards have taken counts as committed after the next commit */
-  atomic_bool wants_snapshot;
+  atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
 };
 
 /* No shard's: the event log's. */
@@ -114,8 +114,8 @@ struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 
 /* --- for snapshots --------------------------------------------------------------------------------------------------- */
 
-/* A snapshot is wanted at once, whenever the next one would be due. True once for each time that it is. */
-bool hk_durable_wants_snapshot(struct hk_durable *durable);
+/* A snapshot of a shard is wanted at once, whenever the next one would be due. True once for each time that it is. */
+bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
 /* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
  * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. before: where the snapshot before it
  * began, if that is kept too, else `position`: the journal is needed from there on only, and what is before goes. Thread: any. */

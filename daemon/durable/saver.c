@@ -307,7 +307,7 @@ bool hk_saver_pauses(const struct hk_saver *v)
 void hk_saver_turn(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  if (v->state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable))
+  if (v->state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
     atomic_fetch_add(&v->asks, 1);
   if (v->state == IDLE && s->device && !s->replaying &&
       (atomic_load(&v->asks) > v->asked || hk_now() - v->ended >= s->config->snapshot))

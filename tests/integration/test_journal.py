@@ -185,8 +185,8 @@ class Disk(harness.Case):
             f.write(what)
         os.rename(self.orders + '.new', self.orders)
 
-    def start(self, wait):
-        self.d = self.daemon(keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\n'
+    def start(self, wait, ends=0, state='warming'):
+        self.d = self.daemon(ends=ends, keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\n'
                                   f'journal_wait = {wait}\nsnapshot = 1h\n',
                              environment={'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': self.orders})
         self.subscriber, self.feeder = self.d.client(), self.d.client()
@@ -195,7 +195,7 @@ class Disk(harness.Case):
         self.subscriber.subscribe(SCORED | UNSCORED)
         self.handle = self.feeder.register('a')
         self.point()
-        self.subscriber.wait_results(1)
+        self.assertEqual(self.subscriber.wait_results(1)[0][4], state)
 
     def point(self):
         self.feeder.send(harness.points(self.handle, [self.time], [1.0]))
@@ -209,7 +209,7 @@ class Disk(harness.Case):
 
     def short(self, trouble, word):
         """Results wait, and come when the disk works again; nothing is lost, and a restart has it all."""
-        self.start('60s')
+        self.start('60s', ends=-signal.SIGKILL)
         self.order(trouble)
         self.point()
         harness.until(lambda: self.durability()['state'] == 'failing', 'the failure to be seen')
@@ -221,8 +221,10 @@ class Disk(harness.Case):
         self.subscriber.wait_results(2)
         harness.until(lambda: self.durability()['state'] == 'ok', 'the end of it')
         self.assertEqual(self.said('written again'), 1)
-        self.d.stop()
-        self.start('60s')
+        self.d.process.kill()
+        self.d.process.wait()
+        self.time -= SECOND
+        self.start('60s', state='late')
         self.assertEqual(self.durability()['replayed'], 2)
 
     def test_full_for_a_moment(self):
@@ -235,8 +237,8 @@ class Disk(harness.Case):
         self.short('slow 100000', 'takes long')
 
     def long(self, trouble, word):
-        """Results flow after journal_wait without the disk, and durability comes back with it."""
-        self.start('300ms')
+        """Results flow after journal_wait without the disk, and durability comes back with it: with what came meanwhile."""
+        self.start('300ms', ends=-signal.SIGKILL)
         self.order(trouble)
         self.point()
         self.subscriber.wait_results(2)
@@ -248,10 +250,15 @@ class Disk(harness.Case):
         self.assertIn(word, now['why'])
         self.assertEqual(self.said('durability is lost'), 1)
         self.order('')
-        harness.until(lambda: self.durability()['state'] != 'degraded', 'the disk to be tried again')
+        harness.until(lambda: self.durability()['state'] == 'ok', 'durability to be back')
         self.assertEqual(self.said('works again'), 1)
+        self.assertTrue(self.d.log[-1].endswith('durability is back'), self.d.log)
         self.point()
         self.subscriber.wait_results(8)
+        self.d.process.kill()
+        self.d.process.wait()
+        self.time -= SECOND
+        self.start('60s', state='late')
 
     def test_full(self):
         self.long('write 28', 'No space left')
