@@ -5,7 +5,7 @@
 
 A feeder sends points of a named feed and, when the daemon is back, goes on with those that were not acknowledged. A subscriber takes
 results and events, and comes back with the position of the last event that it has. The daemon gets SIGKILL at random instants: while
-it starts, while it replays, while it serves. In the end everything is held against `hankel replay` of the same points:
+it starts, while it replays, while it serves; and now and then both break their connections themselves. In the end everything is held against `hankel replay` of the same points:
 
     - no acknowledged point is lost: the feed never falls back behind an acknowledgement, and the sequence of every result says that
       it is the sensor's n-th point, no more and no less;
@@ -56,6 +56,7 @@ class Peer(threading.Thread):
     def __init__(self, run):
         super().__init__(daemon=True)
         self.run_, self.fault, self.done = run, None, False
+        self.rng = random.Random(run.rng.random())
 
     def run(self):
         while not self.done and self.fault is None:
@@ -122,6 +123,8 @@ class Feeder(Peer):
                 pass
             if self.end is not None and self.acknowledged >= self.end:
                 self.done = True
+            if self.rng.random() < 0.004:
+                return  # comes back to the same daemon
             time.sleep(0.003)
 
 
@@ -147,6 +150,8 @@ class Subscriber(Peer):
                 continue
             c.keep(kind, payload)
             self.take(c)
+            if self.rng.random() < 0.002:
+                return
 
     def take(self, c):
         for name, at, _, score, state, sequence in c.sequenced:
