@@ -1,6 +1,7 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
+#include "proto/mac.h"
 #include "proto/message.h"
 
 #include <errno.h>
@@ -39,6 +40,12 @@ static enum hk_turn bad_payload(struct hk_connection *c, const struct hk_frame *
   return fault(c, f, HANKEL_BAD_PAYLOAD, "the payload does not have the layout of its type");
 }
 
+/* Whether nobody else sees what is sent to it. */
+static bool private(const struct hk_connection *c)
+{
+  return c->tls || hk_loopback(&c->listener->address);
+}
+
 static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_hello m;
@@ -58,7 +65,10 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION), hk_string("") };
+  uint8_t key[HK_MAC_KEY];
+  const bool keyed = (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
+  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION),
+                                      { (const char *)key, keyed ? sizeof key : 0 } };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
     reply(c, &w);
   return HK_TURN_MORE;
@@ -275,6 +285,7 @@ static uint32_t scopes_of(uint8_t type)
   case HK_REGISTER:
   case HK_FEED:
   case HK_POINTS:
+  case HK_FEED:
     return HK_SCOPE_FEED;
   case HK_SUBSCRIBE:
     return HK_SCOPE_SUBSCRIBE;

@@ -23,8 +23,10 @@ int hk_seats_open(struct hk_seats *s, uint32_t n)
 
 void hk_seats_close(struct hk_seats *s)
 {
-  for (uint32_t i = 0; s->seats && i < s->n; i++)
+  for (uint32_t i = 0; s->seats && i < s->n; i++) {
     pthread_mutex_destroy(&s->seats[i].lock);
+    hk_mac_free(s->seats[i].mac);
+  }
   if (s->n > 0)
     pthread_mutex_destroy(&s->lock);
   free(s->seats);
@@ -65,6 +67,8 @@ void hk_seats_give(struct hk_seats *s, struct hk_seat *seat, struct hk_counters 
   pthread_mutex_lock(&seat->lock);
   add(counters, &seat->feed);
   seat->feed = (struct hk_udp_feed){ 0 };
+  hk_mac_free(seat->mac);
+  seat->mac = NULL;
   seat->number = 0;
   pthread_mutex_unlock(&seat->lock);
   pthread_mutex_lock(&s->lock);
@@ -97,6 +101,24 @@ uint64_t hk_seat_open(struct hk_seat *seat, struct hk_source *source)
   return number;
 }
 
+int hk_seat_key(struct hk_seat *seat, uint8_t key[HK_MAC_KEY])
+{
+  if (getrandom(key, HK_MAC_KEY, GRND_NONBLOCK) != (ssize_t)HK_MAC_KEY)
+    return -EIO;
+  struct hk_mac *mac = hk_mac_new(key);
+  if (!mac)
+    return -ENOMEM;
+  pthread_mutex_lock(&seat->lock);
+  if (seat->number != 0) {
+    hk_mac_free(seat->mac);
+    seat->mac = mac;
+    mac = NULL;
+  }
+  pthread_mutex_unlock(&seat->lock);
+  hk_mac_free(mac);
+  return mac ? -EPERM : 0;
+}
+
 bool hk_seat_fed(struct hk_seat *seat)
 {
   pthread_mutex_lock(&seat->lock);
@@ -117,6 +139,8 @@ void hk_seat_shut(struct hk_seat *seat)
   if (!seat)
     return;
   pthread_mutex_lock(&seat->lock);
+  hk_mac_free(seat->mac);
+  seat->mac = NULL;
   seat->number = 0;
   seat->source = NULL;
   pthread_mutex_unlock(&seat->lock);

@@ -7,13 +7,15 @@
 #include "daemon/chunk.h"
 #include "daemon/counters.h"
 #include "proto/feed.h"
+#include "proto/mac.h"
 
 #include <pthread.h>
 
 struct hk_seat {
   pthread_mutex_t lock;
   uint64_t number;          /* of the feed; 0: it is not open */
-  struct hk_udp_feed feed;      /* of this connection */
+  struct hk_udp_feed feed;  /* of this connection */
+  struct hk_mac *mac;       /* of its datagrams; NULL: it has no key */
   struct hk_source *source; /* of its points; valid while the feed is open */
   _Atomic int64_t heard;    /* ns: when a datagram last came */
   uint32_t index;
@@ -42,6 +44,8 @@ void hk_seats_sum(struct hk_seats *seats, struct hk_counters *sum);
 
 /* Opens the feed of a connection; returns its number, 0 when there are no random numbers to be had. */
 uint64_t hk_seat_open(struct hk_seat *seat, struct hk_source *source);
+/* Gives an open feed a key. 0, or a negative errno: there is none to be had. */
+int hk_seat_key(struct hk_seat *seat, uint8_t key[HK_MAC_KEY]);
 /* Whether a datagram of the feed has come. */
 bool hk_seat_fed(struct hk_seat *seat);
 /* As hk_udp_feed_end. */

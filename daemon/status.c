@@ -198,6 +198,7 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   field(out, "datagrams", c->datagrams);
   field(out, "bad_datagrams", c->bad_datagrams);
   field(out, "strangers", c->strangers);
+  field(out, "forged", c->forged);
   field(out, "lost", c->lost);
   field(out, "lost_points", c->lost_points);
   field(out, "repeated", c->repeated);

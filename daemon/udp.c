@@ -59,15 +59,26 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
   struct hk_server *server = l->server;
   struct hk_frame f;
   struct hk_points p;
+  const bool keyed = l->gate->rules.mac;
+  if (keyed)
+    size = size > HK_MAC_BYTES ? size - HK_MAC_BYTES : 0;
   if (hk_frame_read(data, size, DATAGRAM_MAX, &f) != HK_FRAME_WHOLE || hk_frame_size(&f) != size || f.type != HK_POINTS ||
       hk_points_read(&f, &p) != 0) {
-    bad(l, peer, "not one whole POINTS frame");
+    bad(l, peer, keyed ? "not one whole POINTS frame and its keyed checksum" : "not one whole POINTS frame");
     return;
   }
   struct hk_seat *seat = hk_seat_enter(&server->seats, p.feed);
   if (!seat) {
     hk_count(&l->loop->counters.strangers, 1);
     hk_log_peer(&server->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
+    return;
+  }
+  if (keyed && (!seat->mac || !hk_mac_good(seat->mac, data, size, data + size))) {
+    const bool has = seat->mac;
+    hk_seat_leave(seat);
+    hk_count(&l->loop->counters.forged, 1);
+    hk_audit_refused(&server->audit, &l->audit, l->address, l->gate->name,
+                     has ? "a datagram whose keyed checksum does not fit" : "a datagram of a feed that has no key");
     return;
   }
   if (hk_udp_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {

@@ -54,6 +54,8 @@ static void release(struct hankel *h)
     hk_client_tls_end(h->tls);
   hk_client_tls_free(h->tls);
   h->tls = NULL;
+  hk_mac_free(h->mac);
+  h->mac = NULL;
   if (h->fd >= 0)
     close(h->fd);
   if (h->udp >= 0)
@@ -121,7 +123,7 @@ static void greet(struct hankel *h)
   }
   h->phase = HK_CLIENT_GREETING;
   h->last_read = h->last_sent = h->last_ping = hk_client_now();
-  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), 0 };
+  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), h->options.security.mac ? HK_WANTS_KEY : 0 };
   (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
   h->fresh = true;
 }

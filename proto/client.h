@@ -4,6 +4,7 @@
 #define HK_CLIENT_H
 
 #include "proto/client_tls.h"
+#include "proto/mac.h"
 #include "proto/message.h"
 
 #include <netdb.h>
@@ -66,7 +67,8 @@ struct hankel {
 
   int udp; /* descriptor, -1: points go over TCP */
   uint64_t feed, sequence, before;
-  uint8_t datagram[HK_CLIENT_DATAGRAM];
+  struct hk_mac *mac; /* of datagrams; NULL: they have none */
+  uint8_t datagram[HK_CLIENT_DATAGRAM]; /* with the keyed checksum, if there is one */
   size_t datagram_size; /* over 0: waits for the socket */
   uint32_t datagram_points;
 

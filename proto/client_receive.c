@@ -84,6 +84,13 @@ static int take_welcome(struct hankel *h, const struct hk_frame *f)
     return HANKEL_BAD_PAYLOAD;
   h->feed = m.feed;
   h->max_frame = m.max_frame;
+  if (h->options.security.mac) {
+    h->mac = m.key.length == HK_MAC_KEY ? hk_mac_new((const uint8_t *)m.key.data) : NULL;
+    if (!h->mac) {
+      hk_client_disconnect(h, -EACCES, "the daemon gives no key for datagrams: it is to be had over TLS only");
+      return 0;
+    }
+  }
   snprintf(h->server, sizeof h->server, "%.*s", (int)m.server.length, m.server.data);
   if (!h->options.feed)
     return begin(h);

@@ -213,7 +213,7 @@ static void send_over_udp(struct hankel *h)
 {
   while (h->datagram_size == 0 || send_datagram(h)) {
     struct hk_points p;
-    const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, HK_CLIENT_DATAGRAM);
+    const uint32_t used = gather(h, &p, HK_CLIENT_FRAME_POINTS, HK_CLIENT_DATAGRAM - (h->mac ? HK_MAC_BYTES : 0));
     sent(h, used);
     if (p.n == 0) {
       if (used == 0)
@@ -226,7 +226,11 @@ static void send_over_udp(struct hankel *h)
     h->before += p.n;
     struct hk_writer w = HK_WRITER(h->datagram, sizeof h->datagram);
     (void)hk_points_write(&w, 0, &p); /* fits: gather saw to it */
-    h->datagram_size = w.size;
+    if (h->mac && hk_mac_make(h->mac, h->datagram, w.size, h->datagram + w.size) != 0) {
+      hk_client_disconnect(h, -ENOMEM, "a keyed checksum could not be made");
+      return;
+    }
+    h->datagram_size = w.size + (h->mac ? HK_MAC_BYTES : 0);
     h->written += p.n;
     h->counters.points += p.n;
     h->counters.datagrams++;

@@ -21,6 +21,7 @@ itself, sends points again that were not acknowledged, and goes on behind the la
 """
 import array
 import collections
+import hmac
 import itertools
 import json
 import math
@@ -104,19 +105,20 @@ class Client:
     """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams.
 
     tls: True for TLS with the system's authorities, or an ssl.SSLContext (ssl.create_default_context(cafile=...), with
-    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are.
+    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are. mac: True puts a keyed checksum behind
+    each datagram, which a listener with `mac = yes` needs; the daemon gives a key for it over TLS only.
 
     feed: name of the feed that all points belong to; `position` then is how many of its points the daemon has for certain.
     patience: seconds for a daemon that went away to come back, with a feed or `since`.
     """
 
-    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None, feed=None, patience=10.0):
+    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None, feed=None, patience=10.0, mac=False):
         self.on_error = None  # called with (code, message) for errors that do not end the connection
         self.refused = {}  # sensor -> why the daemon does not take it; its points are dropped
         self.server = None
         self.position = 0  # of the feed: points that are acknowledged
         self.event_position = _NOW  # of the last event, with `since`
-        self._how = address, udp, name, tls, token
+        self._how = address, udp, name, tls, token, mac
         self._timeout, self._patience = timeout, patience
         self._feed_name, self._kept, self._going = feed, collections.deque(), 0  # going: of those that are kept, that are sent
         self._points = []  # (sensor, time, value)
@@ -126,7 +128,7 @@ class Client:
         self._connect()
 
     def _connect(self):
-        address, udp, name, tls, token = self._how
+        address, udp, name, tls, token, mac = self._how
         self._udp = None
         self._socket = socket.create_connection(_address(address), self._timeout)
         try:
@@ -139,10 +141,14 @@ class Client:
             self._names = {}  # handle -> sensor, of results
             self._replies = {}  # tag -> reply
             self._datagrams = self._sent = 0
-            hello = _string(name) + (_string(token) + bytes(4) if token else b"")
+            hello = _string(name) + (_string(token or "") + struct.pack("<I", mac) if token or mac else b"")
             payload = self._request(_HELLO, _WELCOME, hello)
             self._feed, self._max_frame = struct.unpack_from("<QI", payload)
-            self.server = payload[14:].decode()
+            length = struct.unpack_from("<H", payload, 12)[0]
+            self.server = payload[14 : 14 + length].decode()
+            self._key = payload[16 + length :] if mac else None
+            if mac and len(self._key) != 32:
+                raise ConnectionError("the daemon gives no key for datagrams: it is to be had over TLS only")
             if udp:
                 family, kind, protocol, _, where = socket.getaddrinfo(*_address(udp), type=socket.SOCK_DGRAM)[0]
                 self._udp = socket.socket(family, kind, protocol)
@@ -244,7 +250,7 @@ class Client:
             return
         self._register([sensor for sensor, _, _ in points])
         good = [(self._handles[sensor], time, value) for sensor, time, value in points if sensor not in self.refused]
-        most = (_DATAGRAM - _HEAD.size - 4 - _POINT_HEAD.size) // 20 if self._udp else _BATCH
+        most = (_DATAGRAM - _HEAD.size - 4 - _POINT_HEAD.size - 16) // 20 if self._udp else _BATCH
         for begin in range(0, len(good), most):
             handles, times, values = zip(*good[begin : begin + most])
             feed = (self._feed, self._datagrams + 1, self._sent) if self._udp else (0, 0, 0)
@@ -253,11 +259,14 @@ class Client:
                 self._datagrams += 1
                 self._sent += len(handles)
                 try:
-                    self._udp.send(_frame(_POINTS, payload))
+                    self._udp.send(self._sealed(_frame(_POINTS, payload)))
                 except ConnectionRefusedError:
                     pass  # nobody listens: the datagram is lost, as datagrams may be
             else:
                 self._write(_frame(_POINTS, payload))
+
+    def _sealed(self, frame):
+        return frame + hmac.digest(self._key, frame, "sha256")[:16] if self._key else frame
 
     def sync(self):
         """Sends all points and waits until the daemon has taken them over (over UDP: those that arrived; of a feed: until it has

@@ -1,6 +1,7 @@
 """Who is let in, and what for: TLS, certificates, tokens, their scopes, what a newcomer may cost, and reading them again."""
 import contextlib
 import hashlib
+import hmac
 import os
 import random
 import signal
@@ -627,6 +628,86 @@ class TestClients(Secured):
             feed.stderr.close()
             feed.wait(harness.WAIT)
         self.assertIn('connected again', said)
+
+
+class TestDatagrams(Secured):
+    """Row 17, where somebody sees the datagrams on their way: they can neither be made, changed nor sent again."""
+
+    def setUp(self):
+        super().setUp()
+        self.d = self.daemon(DETECTOR, keys='threads = 1\n', listeners=self.listeners() + """
+[listen binary-udp]
+protocol = binary
+transport = udp
+address = 127.0.0.1:0
+mac = yes
+""")
+
+    def keyed(self, wants=1):
+        c = self.client(self.d, token_of('all'))
+        more = Client.__new__(Client)
+        more.socket = self.connect(self.d)
+        more.pending, more.tag, more.errors, more.names = bytearray(), 0, [], {}
+        r = more.request(HELLO, text('test') + text(token_of('feeder')) + struct.pack('<I', wants), WELCOME)
+        feed, _ = r.take('QI')
+        r.string()
+        key = r.data[r.at + 2:]
+        return c, more, feed, key
+
+    def test_fault_17_forged_changed_and_repeated(self):
+        c, feeder, feed, key = self.keyed()
+        self.assertEqual(len(key), 32)
+        h = c.register('s')[0]
+        make = lambda i, k=key: (lambda f: f + hmac.digest(k, f, 'sha256')[:16])(points([h], [START + i * SECOND], [1.0], feed, i + 1, i))
+        with self.d.connect('binary udp') as s:
+            good = make(0)
+            s.send(good)
+            s.send(good)                              # again
+            s.send(make(1, bytes(32)))                # another key
+            s.send(make(1)[:-1])                      # too short
+            s.send(points([h], [START], [1.0], feed, 2, 1))  # none
+            for at in range(0, len(good) * 8, 7):     # one bit
+                changed = bytearray(make(1))
+                changed[at // 8] ^= 1 << at % 8
+                s.send(bytes(changed))
+            s.send(points([h], [START], [1.0], c.feed, 1, 0) + bytes(16))  # of a feed without a key
+            s.send(make(1))
+            s.send(b'')
+            s.send(b'x' * 15)
+            until(lambda: c.status()['udp']['datagrams'] >= 9 + len(range(0, len(good) * 8, 7)), 'all of them')
+            s.setblocking(False)
+            with self.assertRaises(BlockingIOError):
+                s.recv(65536)  # never an answer
+        status = c.status()
+        self.assertEqual(status['points']['in'], 2)
+        self.assertEqual((status['udp']['repeated'], status['udp']['lost']), (1, 0))
+        self.assertGreaterEqual(status['udp']['forged'], 2 + 16)  # in the rest the checksum or the frame shows it
+        feeder.bye(2, 2)
+        c.ping()
+        self.assertTrue(any('keyed checksum does not fit' in line for line in self.d.log))
+
+    def test_no_key_where_it_is_not_wanted_or_has_no_use(self):
+        c, _, _, key = self.keyed(wants=0)
+        self.assertEqual(key, b'')
+        with self.assertRaises(harness.Closed):
+            self.keyed(wants=2)
+
+    def test_the_clients(self):
+        at, udp = (f'127.0.0.1:{self.d.port[name]}' for name in ('binary tcp', 'binary udp'))
+        sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+        import hankel
+        context = ssl.create_default_context(cafile=self.ca.certificate)
+        with hankel.Client(at, udp=udp, tls=context, token=token_of('all'), mac=True) as c:
+            for i in range(1000):
+                c.send('s', START + i * SECOND, float(i))
+            c.sync()
+            status = c.status()
+            self.assertEqual((status['points']['in'] + status['udp']['lost_points'], status['udp']['forged']), (1000, 0))
+            c.finish()
+        with hankel.Client(at, udp=udp, tls=context, token=token_of('all')) as c:
+            c.send('s', START, 1.0)
+            c.sync()
+            self.assertEqual(c.status()['udp']['bad_datagrams'], 1)
 
 
 class TestConfiguration(Secured):
