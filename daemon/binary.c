@@ -285,7 +285,6 @@ static uint32_t scopes_of(uint8_t type)
   case HK_REGISTER:
   case HK_FEED:
   case HK_POINTS:
-  case HK_FEED:
     return HK_SCOPE_FEED;
   case HK_SUBSCRIBE:
     return HK_SCOPE_SUBSCRIBE;

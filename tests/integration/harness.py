@@ -103,8 +103,8 @@ class Closed(Exception):
 class Client:
     """A connection that speaks the binary protocol. Frames that come in between replies are kept: results, events, gaps, errors."""
 
-    def __init__(self, port, hello=True):
-        self.socket = socket.create_connection(('127.0.0.1', port), WAIT)
+    def __init__(self, port, hello=True, sock=None):
+        self.socket = sock or socket.create_connection(('127.0.0.1', port), WAIT)
         self.pending, self.tag = bytearray(), 0
         self.names, self.results, self.events, self.gaps, self.errors = {}, [], [], [], []
         self.sequenced, self.placed = [], []  # results with their sequences; (position, sequence, event)

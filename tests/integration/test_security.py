@@ -86,11 +86,8 @@ class Secured(harness.Case):
         return s
 
     def client(self, daemon, token=None, context=None, sock=None, tls=True):
-        c = Client.__new__(Client)
-        c.socket = sock or (self.connect(daemon, context=context) if tls else daemon.connect('binary tcp'))
+        c = Client(0, False, sock or (self.connect(daemon, context=context) if tls else daemon.connect('binary tcp')))
         self.addCleanup(c.socket.close)
-        c.pending, c.tag = bytearray(), 0
-        c.names, c.results, c.events, c.gaps, c.errors = {}, [], [], [], []
         payload = text('test') + (text(token) + struct.pack('<I', 0) if token else b'')
         c.feed, c.max_frame = c.request(HELLO, payload, WELCOME).take('QI')
         return c
@@ -645,9 +642,7 @@ mac = yes
 
     def keyed(self, wants=1):
         c = self.client(self.d, token_of('all'))
-        more = Client.__new__(Client)
-        more.socket = self.connect(self.d)
-        more.pending, more.tag, more.errors, more.names = bytearray(), 0, [], {}
+        more = Client(0, False, self.connect(self.d))
         r = more.request(HELLO, text('test') + text(token_of('feeder')) + struct.pack('<I', wants), WELCOME)
         feed, _ = r.take('QI')
         r.string()
