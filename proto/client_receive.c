@@ -113,9 +113,7 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
   if (!h->fed)
     h->position = m.points;
   h->fed = true;
-  h->first = h->n_points; /* any of it may have arrived */
   hk_client_acknowledged(h, m.points);
-  h->first = h->kept;
   if (h->position < m.points) /* somebody else has sent some */
     h->position = m.points;
   return begin(h);
@@ -124,7 +122,7 @@ static int take_feed_at(struct hankel *h, const struct hk_frame *f)
 static int take_ack(struct hankel *h, const struct hk_frame *f)
 {
   uint64_t points;
-  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->position + (h->first - h->kept))
+  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->position + (h->n_points - h->kept))
     return HANKEL_BAD_PAYLOAD;
   hk_client_acknowledged(h, points);
   h->fresh = true;

@@ -133,11 +133,13 @@ static void sent(struct hankel *h, uint32_t n)
 void hk_client_acknowledged(struct hankel *h, uint64_t points)
 {
   const uint64_t more = points > h->position ? points - h->position : 0;
-  uint32_t n = more < h->first - h->kept ? (uint32_t)more : h->first - h->kept;
+  uint32_t n = more < h->n_points - h->kept ? (uint32_t)more : h->n_points - h->kept;
   while (h->kept + n < h->first && h->sensors[h->point_sensor[h->kept + n]].phase == HK_SENSOR_REFUSED)
     n++; /* was never sent */
   h->kept += n;
   h->position += n;
+  if (h->first < h->kept) /* the connection before had sent it */
+    h->first = h->kept;
 }
 
 /* Puts together one frame of the points that wait, at most `most` points and `bytes` bytes; those of refused sensors are

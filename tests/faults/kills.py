@@ -115,8 +115,9 @@ class Feeder(Peer):
                     kind, _, payload = c.receive()
                     if kind == ACK:
                         self.acknowledged = struct.unpack('<Q', payload)[0]
-                        if self.acknowledged > self.sent:
-                            raise Fault(f'{self.acknowledged} points are acknowledged, {self.sent} were sent')
+                        if self.acknowledged > self.most:
+                            raise Fault(f'{self.acknowledged} points are acknowledged, {self.most} were sent')
+                        self.sent = max(self.sent, self.acknowledged)  # what the connection before had sent
                     else:
                         c.keep(kind, payload)
             except BlockingIOError:
