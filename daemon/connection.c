@@ -206,10 +206,35 @@ void hk_connection_go_on(struct hk_connection *c)
   settle(c);
 }
 
+/* Takes what has come, as far as there is room. */
+static void take_rest(struct hk_connection *c)
+{
+  int fd;
+  for (size_t taken = 0; taken < TURN_ALL && c->state == HK_OPEN && c->reading && uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0;) {
+    size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
+    char *space = c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
+    const ssize_t n = space ? recv(fd, space, size, MSG_DONTWAIT) : -1;
+    if (n <= 0)
+      return;
+    take_read(c, (uv_stream_t *)&c->tcp, n);
+    settle(c);
+    taken += (size_t)n;
+  }
+}
+
 void hk_connection_drain(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
+  const bool lines = c->kind == &hk_line_kind && !c->newcomer;
+  if (lines)
+    take_rest(c);
+  if (c->state != HK_OPEN)
+    return;
+  if (lines && !c->parked) { /* nothing is ever said to its sender, who learns that it must connect again when this closes */
+    hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
+    return;
+  }
   read_stop(c);
   c->draining = true;
 }
@@ -363,6 +388,10 @@ void hk_connection_finish(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
+  if (c->kind == &hk_line_kind && !c->tls) { /* there are no last words */
+    hk_connection_close(c);
+    return;
+  }
   c->state = HK_LINGERING;
   c->deadline = hk_now() + LINGER;
   hk_connection_unsubscribe(c);

@@ -1,15 +1,19 @@
 """The daemon as a service: sockets that are passed to it and outlive it, so that a restart loses no connection and no datagram; what
 the service manager is told; its limits."""
+import contextlib
 import os
 import re
 import resource
+import shutil
+import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
 
 import harness
-from harness import SECOND, START, until
+from harness import HANKEL, SECOND, START, until
 
 ANY = '[detector any]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 
@@ -162,6 +166,48 @@ class Service(harness.Case):
         self.assertGreater(welcomed[0], 20)
         until(lambda: taken + d.status()['points']['in'] == sent[0], f'all {sent[0]} datagrams, {taken} before the last restart')
         print(f'{sent[0]} datagrams, {welcomed[0]} connections, {told[0]} told that the daemon ends')
+
+    def test_a_feed_over_restarts(self):
+        """Over TCP, with a journal: each point counts once, however often the daemon is restarted meanwhile."""
+        n, state = 2400, tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, state)
+        points = self.socket(socket.SOCK_STREAM)
+        how = {'listeners': listener('points', 'binary', 'tcp', self.where(points)), 'passed': [('points', points)],
+               'keys': f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {state}/there\n'}
+        recording = os.path.join(state, 'all.csv')
+        with open(recording, 'w') as f:
+            f.write('time,s\n' + ''.join(f'{START + i * SECOND},{i * 7919 % 101}\n' for i in range(n)))
+        d, lives, seen, arrived = self.daemon(ANY, **how), 1, [], 0
+        feeder = subprocess.Popen([HANKEL, 'feed', '--to', self.where(points), '--feed', 'recording', '--rate', '800', '--unit', 'ns',
+                                   recording], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(feeder.stdout.close)
+        self.addCleanup(feeder.kill)
+        while feeder.poll() is None:
+            with d.client() as c:
+                c.subscribe()
+                arrived -= c.status()['durability']['replayed']
+                threading.Timer(0.5, d.process.send_signal, [signal.SIGTERM]).start()
+                with contextlib.suppress(harness.Closed):
+                    while True:
+                        c.keep(*c.receive()[::2])
+                self.assertEqual(c.gaps, [])
+                seen += [(r[1], r[4]) for r in c.results]
+            self.assertEqual(d.stop(), 0)
+            arrived += int(re.search(r'ended: (\d+) points in', '\n'.join(d.log))[1])
+            d = self.daemon(ANY, **how)
+            lives += 1
+        self.assertEqual(feeder.wait(), 0, feeder.stdout.read())
+        times = [s[0] for s in seen]
+        repeated, late = len(times) - len(set(times)), sum(s[1] == 'late' for s in seen)
+        status = d.status()
+        arrived += status['points']['in'] - status['durability']['replayed']
+        print(f'{n} points over {lives} lives: {arrived} came in, {len(times)} seen')
+        self.assertEqual((arrived, repeated, late, sum(s[1] == 'gap' for s in seen)), (n, 0, 0, 0))
+        self.assertGreater(lives, 2)
+        with d.client() as c:  # nothing is missing: the next point finds a whole window
+            c.subscribe()
+            c.send(harness.points(c.register('s'), [START + n * SECOND], [1.0]))
+            self.assertEqual(c.wait_results(1)[0][4], 'ok')
 
     def test_feeders_are_told(self):
         d = self.daemon(ANY)
