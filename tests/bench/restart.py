@@ -1,101 +1,87 @@
-"""What a restart under load loses, sender by sender: datagrams of lines, lines over TCP, and points of a feed (hankel feed --feed). The
-sockets are passed to the daemon as systemd does, and outlive it.
+#!/usr/bin/env python3
+"""How long a start takes after a kill: N sensors with a point each in the journal, or in a snapshot with so many points behind it.
 
-    python3 tests/bench/restart.py [RESTARTS [SECONDS]]
+    restart.py [--build DIR] [--state DIR] [--sensors N] [--snapshot SECONDS] [--set KEY=VALUE]
 
-A line for each sender: what it sent, what arrived in all lives together, and what is missing.
-"""
+Registers N sensors and sends a tick of points with durability = journal; with --snapshot waits for one (the period of the configuration is set
+to that) and sends another tick; then SIGKILL, and the time from the start to `ready`. Window 96, on the CPU."""
+import argparse
 import os
-import re
 import shutil
-import socket
-import subprocess
+import signal
+import struct
 import sys
 import tempfile
-import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
-import harness  # noqa: E402
+import load_run
 
-RATE = 500  # a second, of each sender
-ANY = '[detector any]\nmatch = *\nwindow = 8\ninterval = 2ms\nalert = off\n'
+POINTS, REGISTER, REGISTERED = 3, 2, 0x82
 
 
-def bound(kind):
-    s = socket.socket(type=kind)
-    s.bind(('127.0.0.1', 0))
-    if kind == socket.SOCK_STREAM:
-        s.listen(512)
-    return s
+def frames(handles, at):
+    step = 16384
+    for first in range(0, len(handles), step):
+        some = handles[first:first + step]
+        n = len(some)
+        payload = struct.pack(f'<QQQIBBH{n}q{n}d{n}I', 0, 0, 0, n, 0, 0, 0, *[at] * n, *[1.0] * n, *some)
+        yield payload
 
 
-def listener(name, protocol, transport, s):
-    return f'[listen {name}]\nprotocol = {protocol}\ntransport = {transport}\naddress = 127.0.0.1:{s.getsockname()[1]}\n'
+def register(link, n):
+    handles = []
+    for first in range(0, n, 4096):
+        names = [f's{i}'.encode() for i in range(first, min(n, first + 4096))]
+        reply = link.ask(REGISTER, struct.pack('<I', len(names)) + b''.join(struct.pack('<H', len(x)) + x for x in names), REGISTERED)
+        handles += struct.unpack_from(f'<{2 * len(names)}I', reply, 4)[::2]
+    return handles
 
 
-def lines(kind, address, stop, sent):
-    """Sends a line after the other; over TCP it connects again when the daemon closes."""
-    s = None
-    while not stop.is_set():
-        try:
-            if s is None:
-                s = socket.socket(type=kind)
-                s.connect(address)
-            s.sendall(f's value=1 {harness.START + sent[0] * 2000000}\n'.encode())
-            sent[0] += 1
-        except OSError:
-            s.close()
-            s = None
-        time.sleep(1 / RATE)
-
-
-def run(restarts, seconds, which):
-    """(sent, arrived) of one sender."""
-    state = tempfile.mkdtemp(prefix='hankeld-restart-')
-    points, tcp, udp = bound(socket.SOCK_STREAM), bound(socket.SOCK_STREAM), bound(socket.SOCK_DGRAM)
-    durable = f'durability = journal\nstate = {state}/there\n' if which == 'feed' else ''
-    how = {'listeners': listener('points', 'binary', 'tcp', points) + listener('tcp', 'line', 'tcp', tcp) +
-           listener('udp', 'line', 'udp', udp), 'keys': f'threads = 2\nmax_ahead = off\n{durable}',
-           'passed': [('points', points), ('tcp', tcp), ('udp', udp)]}
-    stop, sent, arrived, feeder = threading.Event(), [0], 0, None
-    d = harness.Daemon(ANY, **how)
-    if which == 'feed':
-        sent[0] = int(RATE * seconds * (restarts + 1))
-        recording = os.path.join(state, 'all.csv')
-        with open(recording, 'w', encoding='utf-8') as f:
-            f.write('time,s\n' + ''.join(f'{harness.START + i * 2000000},1\n' for i in range(sent[0])))
-        feeder = subprocess.Popen([harness.HANKEL, 'feed', '--to', f'127.0.0.1:{points.getsockname()[1]}', '--feed', 'all', '--unit', 'ns',
-                                   '--rate', str(RATE), recording], stdout=subprocess.DEVNULL)
-    else:
-        kind = socket.SOCK_DGRAM if which == 'udp' else socket.SOCK_STREAM
-        sender = threading.Thread(target=lines, args=(kind, (udp if which == 'udp' else tcp).getsockname(), stop, sent))
-        sender.start()
-    for life in range(restarts + 1):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end or (life == restarts and feeder and feeder.poll() is None):
-            time.sleep(0.01)
-        if life == restarts:
-            stop.set()
-            time.sleep(0.5)
-        replayed = d.status()['durability'].get('replayed', 0)
-        d.stop()
-        arrived += int(re.search(r'ended: (\d+) points in', '\n'.join(d.log))[1]) - replayed
-        d.clean()
-        if life < restarts:
-            d = harness.Daemon(ANY, **how)
-    shutil.rmtree(state)
-    return sent[0], arrived
+def tick(link, handles, at):
+    for payload in frames(handles, at):
+        head = struct.pack('<2sBBII', b'HK', 1, POINTS, len(payload), 1)
+        link.socket.sendall(head + struct.pack('<I', load_run.zlib.crc32(payload, load_run.zlib.crc32(head))) + payload)
+    load_run.until(lambda: link.status()['points']['pending'] == 0, 'the points to be on the disk')
 
 
 def main():
-    restarts, seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 5, float(sys.argv[2]) if len(sys.argv) > 2 else 2
-    print(f'{restarts} restarts, {seconds:g} s apart, {RATE} a second')
-    for which, what in [('udp', 'lines over UDP'), ('tcp', 'lines over TCP'), ('feed', 'points of a feed, durability = journal')]:
-        sent, arrived = run(restarts, seconds, which)
-        print(f'{what}: {sent} sent, {arrived} arrived, {sent - arrived} lost')
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--build', default='build')
+    p.add_argument('--state', default='.')
+    p.add_argument('--sensors', type=int, default=1000000)
+    p.add_argument('--snapshot', type=int, default=0)
+    p.add_argument('--set', action='append', default=[])
+    o = p.parse_args()
+    state = tempfile.mkdtemp(prefix='restart-', dir=o.state)
+    keys = ''.join(f'{x}\n' for x in o.set)
+    configuration = (f'[daemon]\nbackend = cpu\nmemory = off\nmax_sensors = {o.sensors}\nmax_ahead = off\ndurability = journal\nstate = {state}/state\n'
+                     f'snapshot = {o.snapshot or 86400}s\n{keys}{load_run.LISTENERS}[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n')
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            d = load_run.Daemon(os.path.join(o.build, 'hankeld'), configuration, folder)
+            handles = register(d.link, o.sensors)
+            tick(d.link, handles, 10**18)
+            if o.snapshot:
+                before = time.monotonic()
+                load_run.until(lambda: d.link.status()['snapshot']['made'] > 0 and not d.link.status()['snapshot']['running'], 'a snapshot', 300)
+                print(f'snapshot after {time.monotonic() - before:.1f} s: {d.link.status()["snapshot"]}')
+                tick(d.link, handles, 10**18 + 10**9)
+            print('before the kill:', d.link.status()['durability'])
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            began = time.monotonic()
+            d = load_run.Daemon(os.path.join(o.build, 'hankeld'), configuration, folder)
+            took = time.monotonic() - began
+            threads = [(name, f'{total / 1e9:.2f} s') for (_, name), (total, _, _) in load_run.thread_times(d.process.pid).items() if total > 10**7]
+            print(f'{o.sensors} sensors: ready {took:.2f} s after the start; its threads have run', threads)
+            print('\n'.join(line for line in d.log if 'repl' in line or 'restor' in line))
+            status = d.link.status()
+            assert status['sensors']['count'] == o.sensors, status['sensors']
+            d.stop()
+    finally:
+        shutil.rmtree(state)
+    return 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())
