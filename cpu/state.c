@@ -245,9 +245,9 @@ int hk_state_look(const void *state, size_t size, struct hk_state_about *out)
   (void)hk_state_take(at + 4, &version, sizeof version);
   (void)hk_state_take(at + 6, &kind, sizeof kind);
   (void)hk_state_take(at + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
-  if (version != VERSION || kind > 1 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
+  if (version != VERSION || kind > 2 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
     return -EINVAL;
-  *out = (struct hk_state_about){ .graph = kind == 1 };
+  *out = (struct hk_state_about){ .kind = kind };
   (void)hk_state_take(at + 8, &out->window, sizeof out->window);
   (void)hk_state_take(at + 12, &out->gap, sizeof out->gap);
   at = take_fields(at + HEADER, &window, window_fields, COUNT(window_fields));
@@ -257,6 +257,21 @@ int hk_state_look(const void *state, size_t size, struct hk_state_about *out)
   out->count = window.count;
   out->last_time = window.last_time;
   out->raised = alert.raised;
+  return 0;
+}
+
+int hk_state_renumber(void *state, size_t size, uint32_t number)
+{
+  struct hk_state_about about;
+  uint8_t *at = (uint8_t *)state + HEADER;
+  if (hk_state_look(state, size, &about) != 0)
+    return -EINVAL;
+  for (size_t i = 0; i < COUNT(window_fields); i++)
+    at += window_fields[i].size;
+  for (size_t i = 0; alert_fields[i].offset != offsetof(struct hk_alert, number); i++)
+    at += alert_fields[i].size;
+  hk_state_put(at, &number, sizeof number);
+  hk_state_seal(state, (uint8_t *)state + size - HK_STATE_CHECKSUM);
   return 0;
 }
 

@@ -38,14 +38,17 @@ int hk_state_read(const void *state, size_t size, const struct hk_detector *d, s
 
 /* What a state says of itself, for whom its detector is not at hand. */
 struct hk_state_about {
-  bool graph;
-  uint32_t window, gap; /* gap: of a graph, resident samples */
+  uint32_t kind;        /* as in its head */
+  uint32_t window, gap; /* gap: as in its head */
   uint32_t count;       /* samples */
   int64_t last_time;    /* ns */
   bool raised;          /* an alert stands */
 };
 /* 0, or -EINVAL: not a state, of another version, or damaged. */
 int hk_state_look(const void *state, size_t size, struct hk_state_about *out);
+
+/* Writes another number of its last alert into a state. 0 or -EINVAL. */
+int hk_state_renumber(void *state, size_t size, uint32_t number);
 
 /* The parts that states of every kind have in common, for graph_state.h. */
 #define HK_STATE_CHECKSUM 8

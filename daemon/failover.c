@@ -53,19 +53,16 @@ uint32_t hk_shard_clear_alerts(struct hk_shard *s)
 
 int hk_shard_carry_number(struct hk_backend *b, const struct hk_detector *d, uint32_t slot, uint32_t number)
 {
-  struct hk_window window;
-  struct hk_alert alert;
-  float ring[HK_SPAN_MAX], feedback[HK_WINDOW_MAX];
-  unsigned char state[sizeof window + sizeof alert + sizeof feedback + 64];
-  const int64_t size = b->ops->export_(b, slot, state, sizeof state);
-  if (size < 0 || (size_t)size > sizeof state)
-    return size < 0 ? (int)size : -ENOSPC;
-  const int status = hk_state_read(state, (size_t)size, d, &window, &alert, ring, feedback);
-  if (status != 0)
-    return status;
-  alert.number = number;
-  hk_state_write(state, d, &window, &alert, ring, feedback);
-  return b->ops->import_(b, slot, state, (size_t)size);
+  const size_t most = hk_state_most(d);
+  void *state = malloc(most);
+  if (!state)
+    return -ENOMEM;
+  const int64_t size = b->ops->export_(b, slot, state, most);
+  int status = size < 0 ? (int)size : hk_state_renumber(state, (size_t)size, number);
+  if (status == 0)
+    status = b->ops->import_(b, slot, state, (size_t)size);
+  free(state);
+  return status;
 }
 
 /* Sensors that found no room. */

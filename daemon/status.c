@@ -1,4 +1,5 @@
 /* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
+#include "daemon/durable/saver.h"
 #include "daemon/server.h"
 
 #include "cpu/score.h"
@@ -109,6 +110,22 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   end(out);
 }
 
+/* The snapshots of a shard. */
+static void snapshots(struct hk_buffer *out, struct hk_saver *saver)
+{
+  const struct hk_saver_condition now = hk_saver_condition(saver);
+  field(out, "snapshots", now.made);
+  field(out, "snapshots_failed", now.failed);
+  if (now.last != 0) {
+    time_of_day(out, "snapshot_time", now.last);
+    field(out, "snapshot_sensors", now.sensors);
+    field(out, "snapshot_bytes", now.bytes);
+    field(out, "snapshot_took_ms", (uint64_t)now.took / 1000000);
+  }
+  if (now.why[0])
+    text(out, "snapshot_why", now.why);
+}
+
 /* What outlives the daemon, and how the disk does. */
 static void durability(struct hk_buffer *out, struct hk_server *s)
 {
@@ -140,6 +157,8 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
       field(out, "journal_from", hk_journal_begins(d->journal[i]));
       field(out, "journal_bytes", hk_journal_bytes(d->journal[i]));
     }
+    if (s->shard[i].saver)
+      snapshots(out, s->shard[i].saver);
     end(out);
   }
   hk_buffer_put(out, "]", 1);

@@ -31,6 +31,7 @@ static const char *const detector_texts[] = {
   "window=120,gap=4000",
   "window=70,algorithm=svd,gap=7,stride=5",
   "window=140,gap=9,krylov=8,rank=2,stride=16",
+  "window=20,algorithm=shift,alert=0.12,interval=1s",
   "window=16,algorithm=graph,resident=200,alert=0.12,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
@@ -48,12 +49,6 @@ struct road {
   struct points points;
 };
 
-/* Whether a backend takes the detector. */
-static bool takes(const struct backend_kind *how, const struct hk_detector *d)
-{
-  return d->algorithm != HK_ALGORITHM_GRAPH || strcmp(how->name, "cuda") != 0;
-}
-
 static uint32_t detector_of(uint32_t slot)
 {
   return slot % DETECTORS;
@@ -67,8 +62,6 @@ static int set_up(void **state)
   for (uint32_t i = 0; i < DETECTORS; i++) {
     if (hk_detector_parse(detector_texts[i], &r.detector[i], error, sizeof error) != 0)
       fail_msg("%s: %s", detector_texts[i], error);
-    if (!takes(kind, &r.detector[i]) && hk_detector_parse(detector_texts[0], &r.detector[i], error, sizeof error) != 0)
-      fail_msg("%s", error);
   }
   for (uint32_t i = 0; i < SENSORS; i++)
     series[i] = series_new(signals[i / DETECTORS], i, POINTS);
@@ -298,8 +291,8 @@ static void check_near(const struct road *r, const struct results *want, const s
   uint32_t n = 0, far = 0;
   for (uint32_t i = from; i < r->points.n; i++) {
     const uint32_t slot = r->points.slot[i], signal = slot / DETECTORS;
-    const bool graph = r->detector[detector_of(slot)].algorithm == HK_ALGORITHM_GRAPH;
-    if (graph && signal >= DETERMINED)
+    const uint8_t algorithm = r->detector[detector_of(slot)].algorithm;
+    if ((algorithm == HK_ALGORITHM_GRAPH || algorithm == HK_ALGORITHM_SHIFT) && signal >= DETERMINED)
       continue; /* rounding decides whether it has anything to compare */
     if (want->state[i] != got->state[i])
       fail_msg("to %s: point %u of slot %u (%s): state %u, and %u", to, i, slot, detector_texts[detector_of(slot)],
@@ -330,9 +323,7 @@ static void sensors_move(void **state)
   for (uint32_t k = 0; k < 3; k++) {
     const struct backend_kind *how = backend_kind(kinds[k]);
     const bool same = how == kind;
-    bool able = same || strcmp(how->name, "cuda") != 0 || hk_cuda_devices() > 0;
-    for (uint32_t i = 0; i < DETECTORS; i++)
-      able &= takes(how, &r->detector[i]);
+    const bool able = same || strcmp(how->name, "cuda") != 0 || hk_cuda_devices() > 0;
     if (!able)
       continue;
     struct hk_backend *to = road_open(r, how);
