@@ -1,0 +1,137 @@
+/* A snapshot from arbitrary bytes: as they are, and once more with all its checksums mended, since hardly any input gets past those.
+ * It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it was. */
+#include "cpu/state.h"
+#include "daemon/durable/snapshot.h"
+#include "daemon/durable/snapshot_format.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A state that a sensor of the detector takes comes out as it went in. Graphs and shifts are read by their backends. */
+static void try_state(const struct hk_snapshot_sensor *s, const struct hk_detector *d)
+{
+  static float ring[HK_SPAN_MAX], feedback[HK_WINDOW_MAX];
+  struct hk_window window;
+  struct hk_alert alert;
+  if (hk_state_read(s->state, s->state_size, d, &window, &alert, ring, feedback) != 0)
+    return;
+  struct hk_state_about about;
+  uint8_t *again = malloc(s->state_size);
+  if (!again || hk_state_size(d, window.count) != s->state_size)
+    abort();
+  hk_state_write(again, d, &window, &alert, ring, feedback);
+  if (hk_state_look(again, s->state_size, &about) != 0 || about.count != window.count || about.window != d->window ||
+      memcmp(again, s->state, s->state_size) != 0)
+    abort();
+  if (hk_state_renumber(again, s->state_size, 77) != 0 ||
+      hk_state_read(again, s->state_size, d, &window, &alert, ring, feedback) != 0 || alert.number != 77)
+    abort();
+  free(again);
+}
+
+static void try_sensors(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_sensor s;
+  struct hk_state_about about;
+  size_t at = 0;
+  char error[256];
+  while (hk_snapshot_sensor_next(part, &at, &s) == 1) {
+    if (s.name.length == 0 || s.name.length > 512 || at > part->size)
+      abort();
+    if (hk_state_look(s.state, s.state_size, &about) != 0)
+      continue;
+    char text[96];
+    struct hk_detector d;
+    snprintf(text, sizeof text, "window=%u,gap=%u", about.window, about.gap);
+    if (hk_detector_parse(text, &d, error, sizeof error) == 0)
+      try_state(&s, &d);
+  }
+}
+
+static void read_all(int file)
+{
+  const struct hk_disk disk = { 0 };
+  struct hk_snapshot_reader *reader;
+  struct hk_snapshot_part part;
+  struct hk_string name;
+  char path[64], why[128] = "";
+  uint16_t detector;
+  uint32_t feed;
+  uint64_t upto;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  int status = hk_snapshot_open(&reader, &disk, -1, path, why, sizeof why);
+  if (status != 0) {
+    if (!why[0])
+      abort();
+    return;
+  }
+  while ((status = hk_snapshot_next(reader, &part)) == 1) {
+    if ((uintptr_t)part.payload % 8 != 0)
+      abort();
+    if (part.type == HK_PART_SENSORS)
+      try_sensors(&part);
+    else if (part.type == HK_PART_DETECTOR)
+      (void)hk_snapshot_detector_read(&part, &detector, &name);
+    else if (part.type == HK_PART_FEED)
+      (void)hk_snapshot_feed_read(&part, &feed, &name, &upto);
+  }
+  if (status != 0 && !why[0])
+    abort();
+  hk_snapshot_read_close(reader);
+}
+
+/* Makes every checksum that can be found right, those of states too. */
+static void mend(uint8_t *data, size_t size)
+{
+  struct hk_snapshot_head head;
+  struct hk_part_head part;
+  uint64_t chain = 0, parts = 0, sensors = 0;
+  memcpy(&head, data, sizeof head);
+  head.checksum = hk_snapshot_checksum(&head);
+  memcpy(data, &head, sizeof head);
+  for (size_t at = sizeof head; size - at >= sizeof part; at += sizeof part + part.size) {
+    memcpy(&part, data + at, sizeof part);
+    uint8_t *payload = data + at + sizeof part;
+    if (part.size > size - at - sizeof part)
+      return;
+    if (part.type == HK_PART_END && part.size == sizeof(struct hk_file_end)) {
+      const struct hk_file_end end = { parts, sensors, at, chain };
+      memcpy(payload, &end, sizeof end);
+    }
+    part.checksum = hk_part_checksum(&part, payload, head.salt);
+    memcpy(data + at, &part, sizeof part);
+    chain = hk_part_chain(chain, part.checksum);
+    parts++;
+    sensors += part.type == HK_PART_SENSORS ? part.count : 0;
+  }
+}
+
+static void put(int file, const uint8_t *data, size_t size)
+{
+  if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != (ssize_t)size)
+    abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  const int file = memfd_create("snapshot", MFD_CLOEXEC);
+  uint8_t *copy = malloc(size + 1);
+  if (file < 0 || !copy)
+    abort();
+  put(file, data, size);
+  read_all(file);
+  if (size >= sizeof(struct hk_snapshot_head)) {
+    memcpy(copy, data, size);
+    mend(copy, size);
+    put(file, copy, size);
+    read_all(file);
+  }
+  free(copy);
+  close(file);
+  return 0;
+}
