@@ -124,6 +124,7 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
   const uint64_t missed = f->behind.missed;
   if (missed > 0) {
     s->gap_events += s->gap_events < NOBODY_KNOWS - missed ? missed : 0;
+    f->counters->gap_events += missed;
     hk_send_gap(s, *f->queue / 2);
   }
   if (f->events > 0 && hk_send_events(s, f->bytes.data, f->bytes.size) != 0)

@@ -16,6 +16,7 @@
 #include "daemon/counters.h"
 #include "daemon/follow.h"
 #include "daemon/named.h"
+#include "daemon/outgoing.h"
 #include "daemon/registry.h"
 #include "daemon/security/tls.h"
 #include "daemon/view.h"

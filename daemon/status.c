@@ -148,6 +148,12 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   field(out, "bytes", d->bytes);
   field(out, "commit_p50_us", hk_histogram_quantile(&d->took, 0.5) / 1000);
   field(out, "commit_p99_us", hk_histogram_quantile(&d->took, 0.99) / 1000);
+  if (d->events) {
+    field(out, "events_first", hk_eventlog_first(d->events));
+    field(out, "events_last", hk_eventlog_last(d->events));
+    field(out, "events_shown", hk_eventlog_shown(d->events));
+    field(out, "events_bytes", hk_eventlog_bytes(d->events));
+  }
   hk_buffer_print(out, ",\"shards\":[");
   for (uint32_t i = 0; i < s->shards.n; i++) {
     hk_buffer_print(out, "%s{", i ? "," : "");
