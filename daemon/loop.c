@@ -32,11 +32,7 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
     l->connections = c->next;
   if (c->next)
     c->next->previous = c->previous;
-  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->next_feeding)
-    if (*link == c) {
-      *link = c->next_feeding;
-      break;
-    }
+  hk_loop_feeds_no_more(l, c);
   if (c->parked) {
     struct hk_connection **link = &l->parked;
     while (*link != c)
@@ -46,12 +42,6 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
       l->parked_tail = link;
   }
   atomic_fetch_sub(&l->n_connections, 1);
-}
-
-void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
-{
-  c->next_feeding = l->feeding;
-  l->feeding = c;
 }
 
 void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
@@ -139,23 +129,6 @@ static void take_parcels(struct hk_loop *l)
     if (n > 0)
       hk_wake_up(&l->wake, HK_WAKE_WORK);
   }
-}
-
-void hk_loop_tell_events(struct hk_loop *l)
-{
-  if (hk_publish_events(l->publisher))
-    hk_wake_up(&l->wake, HK_WAKE_WORK);
-}
-
-bool hk_loop_told(struct hk_loop *l, struct hk_connection *c)
-{
-  struct hk_eventlog *log = l->server->shards.events;
-  if (!log)
-    return true;
-  if (c->bye_event == 0)
-    c->bye_event = hk_eventlog_last(log) + 1;
-  hk_loop_tell_events(l);
-  return hk_follower_told(&c->subscriber, c->bye_event - 1);
 }
 
 void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
@@ -314,20 +287,11 @@ static bool anyone_waits(const struct hk_loop *l)
   return false;
 }
 
-/* Tells feeds what of them is committed by now. */
-static void acknowledge(struct hk_loop *l)
-{
-  for (struct hk_connection *c = l->feeding, *next; c; c = next) {
-    next = c->next_feeding;
-    hk_binary_acknowledge(c);
-  }
-}
-
 static void work(struct hk_loop *l)
 {
   take_parcels(l);
   hk_loop_tell_events(l);
-  acknowledge(l);
+  hk_loop_acknowledge(l);
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->server->shards.settled, memory_order_acquire);

@@ -75,7 +75,7 @@ struct hk_loop {
   uint32_t n_datagrams;
   struct hk_connection *connections; /* list */
   struct hk_connection *parked, **parked_tail;
-  struct hk_connection *feeding; /* list: those that have feeds */
+  struct hk_connection *feeding;    /* list: those that have feeds */
   struct hk_lines *lines;           /* of all connections and datagrams */
   uint64_t turn;                    /* counts the turns of the event loop */
   uint64_t busy;                    /* the last turn in which points or parcels came */
@@ -101,7 +101,8 @@ struct hk_loop {
 
 /* Opens loop `number` on this thread, with no sockets yet. loop: zeroed. 0, or a negative errno with a message. */
 int hk_loop_open(struct hk_loop *loop, struct hk_server *server, uint32_t number, char *error, size_t size);
-/* Opens a socket for datagrams. bind_to: where to; receives where it was bound. fd: one that is bound there already; -1: none. Errors as above. */
+/* Opens a socket for datagrams. bind_to: where to; receives where it was bound. fd: one that is bound there already; -1: none.
+ * Errors as above. */
 int hk_loop_listen(struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
                    struct sockaddr_storage *bind_to, int fd, char *error, size_t size);
 /* Begins to run: on a thread of its own, or, loop 0, on the caller's once it calls uv_run. beat: ms between two beats. 0 or a
@@ -120,16 +121,22 @@ void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
-/* It has a feed from now on, and hears what of it is committed. */
-void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
 void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
-/* Sends what is shown of the event log; what is left, in another turn. */
-void hk_loop_tell_events(struct hk_loop *loop);
-/* Whether a connection that says goodbye has been sent the events that had come by when this was first asked. */
-bool hk_loop_told(struct hk_loop *loop, struct hk_connection *c);
 /* The publisher's views may have changed. */
 void hk_loop_subscribed(struct hk_loop *loop);
 /* What connections have in the way of subscribers, queues and so on, for the status. */
 void hk_loop_survey(struct hk_loop *loop);
+
+/* delivery.c.
+ * Sends what is shown of the event log; what is left, in another turn. */
+void hk_loop_tell_events(struct hk_loop *loop);
+/* Whether a connection that says goodbye has been sent the events that had come by when this was first asked. */
+bool hk_loop_told(struct hk_loop *loop, struct hk_connection *c);
+/* It has a feed from now on, and hears what of it is committed. */
+void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
+/* It has none any more. */
+void hk_loop_feeds_no_more(struct hk_loop *loop, struct hk_connection *c);
+/* Tells feeds what of them is committed by now. */
+void hk_loop_acknowledge(struct hk_loop *loop);
 
 #endif
