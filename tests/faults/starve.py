@@ -4,15 +4,20 @@ registrations, subscriptions, points, lines, datagrams, status and the end. Whic
 why (exit code 1), or refuses what it has no memory for and goes on: afterwards all is served as ever, the books balance, and it ends
 with 0. A sanitizer's build shows leaks too.
 
-    tests/faults/starve.py [--first N] [--last N] [--step N] [--more M] [--jobs J] [--keys 'TEXT']
+With --disk it is a call on a file that fails, of a daemon with durability = journal: it serves all the same, its disk counts as good
+again once it is, and another daemon starts from what there is.
 
-Fault matrix row 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
+    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--first N] [--last N] [--step N] [--more M] [--jobs J] [--keys 'TEXT']
+
+Fault matrix rows 22 and 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
 import argparse
 import concurrent.futures
 import contextlib
+import errno
 import os
 import struct
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
@@ -102,16 +107,41 @@ def rest(daemon):
     return None
 
 
-def attempt(n, more, keys):
-    """One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None."""
+def well(daemon):
+    """Whether the disk is said to be good."""
+    with contextlib.suppress(*FAILURES), daemon.client() as c:
+        c.socket.settimeout(2)
+        return c.status()['durability']['state'] == 'ok'
+    return False
+
+
+def attempt_journal(n, more, keys, error):
+    """With durability = journal: one life with call n on files failing, or allocation n if no errno is named, and another daemon after
+    it: as attempt."""
+    orders = {'HANKELD_DISK': f'{n} {getattr(errno, error)} {more}'} if error else {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)}
+    counted = 'calls' if error else 'allocations'
+    with tempfile.TemporaryDirectory(prefix='hankeld-state-') as folder:
+        keys += f'durability = journal\nstate = {folder}/state\njournal_wait = 1s\nsnapshot = 1s\n'
+        fault, count = attempt(0 if error else n, 0, keys, orders, counted)
+        if fault is None:
+            again, _ = attempt(0, 0, keys, {}, counted, 1)
+            fault = again and f'the daemon after it: {again}'
+        return fault, count
+
+
+def attempt(n, more, keys, environment=None, counted='allocations', rounds=0):
+    """One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None. rounds: of
+    lives before it, whose names are known."""
     try:
-        daemon = harness.Daemon(DETECTORS, keys=keys, program=PROGRAM, environment={'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
+        daemon = harness.Daemon(DETECTORS, keys=keys, program=PROGRAM,
+                                environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
     except harness.NotReady as end:
-        said = [line for line in end.log if not line.startswith(('starved', 'listening', 'allocations'))]
+        said = [line for line in end.log if not line.startswith(('starved', 'faulted', 'listening', 'allocations', 'calls'))]
         # The last line but those of the test says why.
         return (None if end.code == 1 and said and 'Sanitizer' not in str(end) else f'{end}'), None
     fault = None
     life = Life(daemon)
+    life.round = 10 * rounds
     try:
         life.all(strict=n == 0)
         starved = any(line.startswith('starved') for line in daemon.log)
@@ -125,6 +155,8 @@ def attempt(n, more, keys):
                     if time.monotonic() > end or daemon.process.poll() is not None or n == 0:
                         raise
         p = harness.until(lambda: rest(daemon), 'the end of the work', 10)
+        if 'durability = journal' in keys:
+            harness.until(lambda: well(daemon), 'a disk that is good', 20)
         if p['in'] != sum(v for k, v in p.items() if k != 'in'):
             fault = f'books: {p}'
     except FAILURES as trouble:
@@ -138,7 +170,7 @@ def attempt(n, more, keys):
         daemon.clean()
     if fault:
         fault += '\n' + '\n'.join(daemon.log[-40:])
-    count = next((int(line.split()[1]) for line in daemon.log if line.startswith('allocations')), None)
+    count = next((int(line.split()[1]) for line in daemon.log if line.startswith(counted)), None)
     return fault, count
 
 
@@ -149,20 +181,29 @@ def main():
     parser.add_argument('--step', type=int, default=1)
     parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
     parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--disk', metavar='ERRNO')
+    parser.add_argument('--journal', action='store_true', help='memory, but with durability = journal')
     parser.add_argument('--keys', default=KEYS)
     arguments = parser.parse_args()
-    fault, count = attempt(0, 0, arguments.keys)
+    if arguments.disk or arguments.journal:
+        def one(n, more=arguments.more):
+            return attempt_journal(n, more, arguments.keys, arguments.disk)
+    else:
+        def one(n, more=arguments.more):
+            return attempt(n, more, arguments.keys)
+    fault, count = one(0)
     if fault:
-        print('with all the memory it wants:', fault)
+        print('with nothing that fails:', fault)
         return 1
     last = arguments.last or count
-    print(f'{count} allocations in a life; {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
+    what = f'calls on files ({arguments.disk})' if arguments.disk else 'allocations'
+    print(f'{count} {what} in a life; {arguments.first} to {last} by {arguments.step} fail, {arguments.more} more each')
     bad, tried = 0, range(arguments.first, last + 1, arguments.step)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for n, (fault, _) in zip(tried, pool.map(lambda n: attempt(n, arguments.more, arguments.keys), tried)):
+        for n, (fault, _) in zip(tried, pool.map(one, tried)):
             if fault:
                 bad += 1
-                print(f'allocation {n}: {fault}', flush=True)
+                print(f'{n}: {fault}', flush=True)
     print(f'{len(tried)} lives, {bad} went wrong')
     return 1 if bad else 0
 
