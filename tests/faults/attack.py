@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Attacks a daemon while honest clients feed it, and compares what these get done with and without, in turn, in one run: idle
+connections, connections that send a byte a second, garbage where a handshake should be, spoofed and broken datagrams, a flood of new
+names, names made to collide under a hash without a key, frames and lines that are not good. Prints the ratio of each attack and of all
+together; honest clients are to keep 95 %.
+
+    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--tls CERT KEY]
+
+Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first: attackers share
+this machine's cores with the daemon, so at full speed a ratio says as much of them as of the daemon. The daemon is $HANKELD. Fault
+matrix rows 12, 13, 14, 17 and 20."""
+import argparse
+import contextlib
+import multiprocessing
+import os
+import random
+import resource
+import select
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
+import harness  # noqa: E402
+from harness import HELLO, POINTS, REGISTER, START, frame, points, text  # noqa: E402
+
+KEYS = ('threads = 1\nloops = 1\nmax_sensors = 20000\nmax_connections = {connections}\nhandshake = 10s\nlog_level = error\n'
+        'max_pending = 200000\nbacklog = 1048576\n')
+# Scores cost nothing that would hide the attack's cost.
+DETECTORS = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1ns\nstride = 65536\nalert = off\n'
+SENSORS, FRAME = 500, 5000
+
+
+class Ports:
+    """What attackers know of a daemon; it goes to their processes."""
+
+    def __init__(self, daemon):
+        self.port = dict(daemon.port)
+
+    def connect(self, listener):
+        s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
+        s.settimeout(5)
+        s.connect(('127.0.0.1', self.port[listener]))
+        return s
+
+
+def idle(ports, n, stop, ready):
+    """Connections that say nothing, or a byte a second; opened again when they are closed."""
+    hello = frame(HELLO, text('slow'))
+    # most of them not by the whole second: a flood of one instant would be another attack
+    open_, each = [], {}
+    ready_at = False
+    while not stop.is_set():
+        with contextlib.suppress(OSError):
+            for _ in range(min(200, n - len(open_))):
+                s = ports.connect(random.choice(['binary tcp', 'line tcp', 'text tcp']))
+                s.setblocking(False)
+                open_.append(s)
+                each[s.fileno()] = (s, len(open_) % 2, 0)
+        if len(open_) >= n and not ready_at:
+            ready_at = True
+            ready.set()
+        for fileno, (s, slow, at) in list(each.items()):
+            if slow:
+                with contextlib.suppress(OSError):
+                    s.send(hello[at:at + 1] or b'x')
+                each[fileno] = (s, slow, at + 1)
+        gone = []
+        poll = select.poll()
+        for s in open_:
+            poll.register(s, select.POLLIN)
+        for fileno, _ in poll.poll(0):
+            s = each[fileno][0]
+            try:
+                if not s.recv(4096):
+                    gone.append(s)
+            except BlockingIOError:
+                pass
+            except OSError:
+                gone.append(s)
+        for s in gone:
+            open_.remove(s)
+            del each[s.fileno()]
+            s.close()
+        stop.wait(1)
+
+
+def paced(attack):
+    """An attack that comes round after round, with as much rest as work: it must leave cores to the honest."""
+    def run(ports, n, stop, ready):
+        ready.set()
+        rng = random.Random(n)
+        while not stop.is_set():
+            begin = time.monotonic()
+            with contextlib.suppress(OSError, harness.Closed):
+                attack(ports, rng)
+            stop.wait(max(0.02, 9 * (time.monotonic() - begin)))
+    return run
+
+
+@paced
+def garbage(ports, rng):
+    """Where a handshake should be."""
+    for data in (b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' + rng.randbytes(500), rng.randbytes(2000), b'GET / HTTP/1.1\r\n\r\n',
+                 frame(HELLO, rng.randbytes(60)), struct.pack('<2sBBIII', b'HK', 1, POINTS, 0xFFFFFFFF, 0, 0)):
+        with ports.connect('binary tcp') as s:
+            s.sendall(data)
+            s.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                s.recv(4096)
+
+
+@paced
+def datagrams(ports, rng):
+    """Of feeds that are guessed, and of nothing at all."""
+    with ports.connect('binary udp') as a, ports.connect('line udp') as b:
+        for i in range(200):
+            a.send(points([i], [START], [1.0], rng.getrandbits(64), i + 1, 0))
+            a.send(rng.randbytes(100))
+            b.send(b'\xff\xfe not a line')
+
+
+@paced
+def names(ports, rng):
+    """New sensors without end, some under names that would collide without a key."""
+    with ports.connect('line tcp') as s:
+        for _ in range(20):
+            s.sendall(b''.join(b'kkkkkkkk%08dxxxxxxxxxxxxxxxx value=1\nnew%d value=1\n' % (rng.randrange(10**8), rng.getrandbits(40)) for _ in range(50)))
+
+
+@paced
+def registrations(ports, rng):
+    with ports.connect('binary tcp') as s:
+        s.sendall(frame(HELLO, text('names')))
+        wanted = [b'kkkkkkkk%08dxxxxxxxxxxxxxxxx' % rng.randrange(10**8) for _ in range(2000)]
+        s.sendall(frame(REGISTER, struct.pack('<I', len(wanted)) + b''.join(map(text, wanted)), 1))
+        s.recv(65536)
+
+
+@paced
+def bad_lines(ports, rng):
+    with ports.connect('line tcp') as s:
+        s.sendall(b'bad\n' * 500 + rng.randbytes(5000) + b'\n')
+
+
+ATTACKS = {'idle and byte-a-second connections': idle, 'garbage for a handshake': garbage, 'spoofed and broken datagrams': datagrams,
+           'a flood of names': names, 'colliding names': registrations, 'bad lines': bad_lines}
+
+
+class Honest(threading.Thread):
+    """A client that feeds sensors of its own; `taken` counts points that the daemon has answered for."""
+
+    def __init__(self, daemon, number):
+        super().__init__(daemon=True)
+        self.client, self.taken, self.over, self.rate = daemon.client(), 0, False, None
+        handles = self.client.register(*(f'honest {number} {i}' for i in range(SENSORS)))
+        self.columns = struct.pack(f'<{FRAME}d{FRAME}I', *([1.0] * FRAME), *(handles * (FRAME // SENSORS)))
+
+    def run(self):
+        tick, begin = 0, time.monotonic()
+        while not self.over:
+            # ten frames, then a sign that they were read
+            for _ in range(10):
+                head = struct.pack('<QQQIBBHqq', 0, 0, 0, FRAME, 2, 0, 0, START + tick * FRAME, 1)
+                self.client.send(frame(POINTS, head + self.columns))
+                tick += 1
+            self.client.ping()
+            self.taken += 10 * FRAME
+            if self.rate:
+                time.sleep(max(0, begin + (tick * FRAME) / self.rate - time.monotonic()))
+                if begin + (tick * FRAME) / self.rate < time.monotonic() - 1:
+                    begin = time.monotonic() - tick * FRAME / self.rate  # what was missed is not made up for
+
+
+def measure(honest, seconds):
+    before = [h.taken for h in honest]
+    begin = time.monotonic()
+    time.sleep(seconds)
+    spent = time.monotonic() - begin
+    return sum(h.taken for h in honest) / spent - sum(before) / spent
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--idle', type=int, default=5000)
+    parser.add_argument('--seconds', type=float, default=4)
+    parser.add_argument('--rounds', type=int, default=3)
+    parser.add_argument('--rate', type=float, help='of what is possible')
+    arguments = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    daemon = harness.Daemon(DETECTORS, keys=KEYS.format(connections=arguments.idle + 500))
+    ports, honest = Ports(daemon), [Honest(daemon, i) for i in range(2)]
+    for h in honest:
+        h.start()
+    time.sleep(1)
+    commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    print(f'# {commit} {" ".join(sys.argv)}', flush=True)
+    if arguments.rate:
+        most = measure(honest, arguments.seconds)
+        for h in honest:
+            h.rate = most * arguments.rate / len(honest)
+    bad, rss = 0, daemon.rss()
+    context = multiprocessing.get_context('fork')
+    for name, attack in [*ATTACKS.items(), ('all together', None)]:
+        ratios = []
+        for _ in range(arguments.rounds):
+            without = measure(honest, arguments.seconds)
+            stop = context.Event()
+            attackers = []
+            for kind in [attack] if attack else ATTACKS.values():
+                ready = context.Event()
+                p = context.Process(target=kind, args=(ports, arguments.idle, stop, ready), daemon=True)
+                p.start()
+                os.setpriority(os.PRIO_PROCESS, p.pid, 10)  # the attackers' machine is not ours
+                attackers.append((p, ready))
+            for p, ready in attackers:
+                ready.wait(30)
+            under = measure(honest, arguments.seconds)
+            stop.set()
+            for p, _ in attackers:
+                p.join(10)
+            ratios.append(under / without)
+        ratio = statistics.median(ratios)
+        bad += ratio < 0.95
+        print(f'{name:40} {ratio:6.1%} of the throughput without (rounds {", ".join(f"{r:.1%}" for r in ratios)})', flush=True)
+    for h in honest:
+        h.over = True
+    for h in honest:
+        h.join(30)
+    p = harness.until(lambda: (lambda p: p['pending'] == 0 and p)(daemon.status()['points']), 'the end of the work')
+    assert p['in'] == sum(v for k, v in p.items() if k != 'in'), p
+    c = daemon.status()['connections']
+    print(f'books balance: {p["in"]} points; {c["accepted"]} connections accepted, {c["refused"]} refused, {c["timed_out"]} timed out; '
+          f'memory {rss / 2**20:.0f} MiB before, {daemon.rss() / 2**20:.0f} after')
+    code = daemon.stop()
+    return 1 if bad or code else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
