@@ -1,13 +1,14 @@
 /* hankeld with an allocation, or a call on a file, that fails on order.
  *
  * Memory: what it asks of malloc and its kin, libuv for it included, is counted from the start,
- * and number $HANKELD_STARVE gets nothing; with $HANKELD_STARVE_MORE = M the M after it get nothing either. It says so on standard
- * error, `starved N`, and at its end how many there were: `allocations N`.
+ * and number $HANKELD_STARVE gets nothing; with $HANKELD_STARVE_MORE = M the M after it get nothing either. It says so on
+ * standard error, `starved N`, and at its end how many there were: `allocations N`.
  *
- * Files: the calls of daemon/durable/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so do
- * the M after it; a write that fails has written half of its bytes. `faulted N`, and at the end `calls N`.
+ * Files: the calls of daemon/durable/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so
+ * do the M after it; a write that fails has written half of its bytes. `faulted N`, and at the end `calls N`.
  *
- * The calls are caught by the linker (--wrap), so this works under a sanitizer too; calls that other libraries make are not caught. */
+ * The calls are caught by the linker (--wrap), so this works under a sanitizer too; calls that other libraries make are not
+ * caught. */
 #include "daemon/durable/disk.h"
 #include "daemon/program.h"
 
@@ -85,7 +86,8 @@ int __wrap_hk_disk_sync_folder(const struct hk_disk *disk, int folder);
 int __wrap_hk_disk_cut(const struct hk_disk *disk, int folder, const char *name, uint64_t size);
 int __wrap_hk_disk_rename(const struct hk_disk *disk, int folder, const char *from, const char *to);
 int __wrap_hk_disk_remove(const struct hk_disk *disk, int folder, const char *name);
-int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers, size_t *n);
+int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers,
+                        size_t *n);
 
 static atomic_ulong disk_calls;
 static unsigned long disk_first, disk_more;
@@ -171,7 +173,8 @@ int __wrap_hk_disk_remove(const struct hk_disk *disk, int folder, const char *na
   return status != 0 ? status : __real_hk_disk_remove(disk, folder, name);
 }
 
-int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers, size_t *n)
+int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem, const char *suffix, uint64_t **numbers,
+                        size_t *n)
 {
   const int status = faulted();
   return status != 0 ? status : __real_hk_disk_list(disk, folder, stem, suffix, numbers, n);

@@ -1,5 +1,5 @@
-/* hankeld with a wall clock that can be set: it is as many nanoseconds ahead as stand in the file $HANKELD_CLOCK (an int64_t, little
- * endian), which may be written at any time. The monotonic clock is left alone. */
+/* hankeld with a wall clock that can be set: it is as many nanoseconds ahead as stand in the file $HANKELD_CLOCK (an int64_t,
+ * little endian), which may be written at any time. The monotonic clock is left alone. */
 #include "daemon/program.h"
 
 #include <errno.h>

@@ -163,6 +163,8 @@ class Peers(harness.Case):
                 time.sleep(1.5)
                 first.ping()
                 self.assertLess(cpu_seconds(d) - before, 0.7, 'the daemon spins')
+                # Once a second; where it goes on trying, as many lines as a peer may have come at once.
+                self.assertLess(sum('no connections are accepted for a second' in line for line in d.log), 5, 'it does not pause')
                 resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
                 waiting.sendall(frame(HELLO, text('patient')))
                 self.assertEqual(waiting.recv(4096)[3], harness.WELCOME)  # it was left in the queue, and has its turn now
