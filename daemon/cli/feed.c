@@ -27,8 +27,8 @@ static const char help_text[] =
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
     "  --fast             as fast as the daemon takes them: the default\n"
-    "  --feed NAME        each point counts once, however often the command or the daemon is started again: what the\n"
-    "                     daemon has of the feed of this name, counted from the first point of FILE, is left out\n" HK_SECURE_HELP
+    "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
+    "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP
     "\n"
     "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
     "examples:\n"
