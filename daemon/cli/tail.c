@@ -23,7 +23,7 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
-    "  --since POSITION   first the events behind this position that the daemon still has (0: all of them); shows positions\n"
+    "  --since POSITION   first the events behind this position that the daemon still has (0: all); shows positions\n"
     "  --forever          waits for a daemon that went away as long as it takes\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
     "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
