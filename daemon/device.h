@@ -23,7 +23,7 @@
 #define HK_BATCHES_HELD 24            /* and more where they are small and wait for a journal: a commit may take a while */
 #define HK_BATCHES_MOST (HK_BATCHES + HK_BATCHES_HELD)
 #define HK_EXPORTS 2           /* batches that export: one in flight, one being saved */
-#define HK_EXPORT_SENSORS 4096u
+#define HK_EXPORT_SENSORS 1024u
 #define HK_EXPORT_BYTES (1u << 20) /* of images */
 
 struct hk_device {

@@ -2,6 +2,7 @@
 what goes on is, bit for bit, what an uninterrupted run says. Files that are damaged, of another version, of other detectors,
 backends and numbers of devices."""
 import ctypes
+import errno
 import glob
 import os
 import random
@@ -186,6 +187,38 @@ class Snapshots(harness.Case):
             c.send(harness.points(c.register('flood'), [START + (sent - 1) * SECOND], [0.0]))
             self.assertEqual(c.wait_results(1)[-1][4], 'late')
 
+    @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+    def test_a_disk_that_fails(self):
+        """A snapshot that cannot be written is given up and told, the good ones stay, scoring goes on, and the next is taken when it can."""
+        folder = tempfile.mkdtemp(prefix='hankeld-orders-')
+        self.addCleanup(shutil.rmtree, folder)
+        orders = os.path.join(folder, 'orders')
+        daemon = self.start('snapshot = 1s\n', environment={'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders})
+
+        def shard():
+            return daemon.status()['durability']['shards'][0]
+
+        self.run_part(daemon, 0, 60)
+        harness.until(lambda: shard()['snapshots'] > 0, 'a snapshot')
+        for at, order, what in (60, f'write {errno.ENOSPC}', 'No space left'), (100, f'sync {errno.EIO}', 'Input/output error'):
+            failed = shard()['snapshots_failed']
+            with open(orders, 'w') as f:
+                f.write(order)
+            harness.until(lambda: shard()['snapshots_failed'] > failed, 'a snapshot to fail')
+            self.assertIn(what, shard()['snapshot_why'])
+            had = self.files()
+            self.assertIn('ok', {r[4] for r in self.run_part(daemon, at, at + 40)[0]})
+            harness.until(lambda: shard()['snapshots_failed'] > failed + 1, 'the next one to fail')
+            self.assertEqual(self.files(), had)  # nothing that is not whole, and nothing gone
+            os.remove(orders)
+            made = shard()['snapshots']
+            harness.until(lambda: shard()['snapshots'] > made, 'a snapshot to be taken again')
+            self.logged(daemon, f'snapshot: of shard 0 was given up: .*{what}')
+        self.assertEqual(daemon.stop(), 0)
+        self.assertEqual(glob.glob(f'{self.state}/shard-0/*.tmp'), [])
+        again = self.start()
+        self.run_part(again, 140, POINTS)
+
     # --- files --------------------------------------------------------------------------------------------------------
 
     def make_two(self):
@@ -318,7 +351,7 @@ class Snapshots(harness.Case):
 
 class WithJournal(Snapshots):
     mode = 'journal'
-    test_inspected = test_another_version_is_refused = test_another_backend = test_other_detectors = None  # as without
+    test_inspected = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None  # as without
 
 
 if __name__ == '__main__':
