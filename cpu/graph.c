@@ -3,8 +3,9 @@
  *
  * Most of a node's cost is one pass over the resident nodes: bring the product along, work the similarity out, compare it with
  * what the two nodes have. Few comparisons succeed (some twenty of fifteen hundred in steady state), and those leave the vectors.
- * Every number goes through the same operations whatever place it has, so that neither the wrap of the columns nor a state that
- * was taken somewhere else shows in a result. */
+ * Compiled without contraction of products and sums: so every instruction set, and the GPU, gives the same bits. Every number
+ * goes through the same operations whatever place it has, so that neither the wrap of the columns nor a state that was taken
+ * somewhere else shows in a result. */
 #include "cpu/graph_split.h"
 #include "cpu/lanes.h"
 

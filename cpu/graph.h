@@ -25,11 +25,12 @@
 
 #include <stdlib.h>
 
-#define HK_GRAPH_LANES 16     /* columns are made of whole vectors of so many numbers */
-#define HK_GRAPH_SPREAD 0.2   /* weight of the spreads in the similarity */
-#define HK_GRAPH_FLOOR 1e-3   /* least spread of a node, in running spreads */
-#define HK_GRAPH_WORN 256 /* products are made anew when a node's spread is so many times below the largest that went in */
-#define HK_GRAPH_DRIFT 20 /* and when the running spread has left their scale by so many powers of two */
+#define HK_GRAPH_LANES 16   /* columns are made of whole vectors of so many numbers */
+#define HK_GRAPH_PARTS 32   /* of a sum */
+#define HK_GRAPH_SPREAD 0.2 /* weight of the spreads in the similarity */
+#define HK_GRAPH_FLOOR 1e-3 /* least spread of a node, in running spreads */
+#define HK_GRAPH_WORN 256   /* products are made anew when a node's spread is so many times below the largest that went in */
+#define HK_GRAPH_DRIFT 20   /* and when the running spread has left their scale by so many powers of two */
 
 /* One sensor's graph: its numbers. All zero is an empty one. */
 struct hk_graph {
@@ -252,6 +253,16 @@ HK_INLINE const hk_real *hk_graph_samples_of(const struct hk_graph_samples *s, u
   return copy;
 }
 
+/* Sum of the parts of a sum, of which number i is that of every HK_GRAPH_PARTS-th item from i on: the order in which the lanes of
+ * a warp add up, so that every backend rounds alike. part is overwritten. */
+HK_INLINE double hk_graph_sum(double *part)
+{
+  for (uint32_t n = HK_GRAPH_PARTS / 2; n > 0; n /= 2)
+    for (uint32_t i = 0; i < n; i++)
+      part[i] += part[i + n];
+  return part[0];
+}
+
 /* The lag product of the newest node and the one `lag` before it, from their samples. centred: the newest's, less their mean. */
 HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct hk_graph_samples *s, const double *centred,
                                    uint32_t lag)
@@ -259,15 +270,10 @@ HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct h
   const uint32_t w = v->window;
   hk_real copy[HK_WINDOW_MAX];
   const hk_real *x = hk_graph_samples_of(s, s->first >= lag ? s->first - lag : s->first + s->span - lag, w, copy);
-  double sum[4] = { 0 };
-  uint32_t t = 0;
-  for (; t + 4 <= w; t += 4) {
-    for (uint32_t i = 0; i < 4; i++)
-      sum[i] = fma(centred[t + i], (double)x[t + i], sum[i]);
-  }
-  for (; t < w; t++)
-    sum[0] = fma(centred[t], (double)x[t], sum[0]);
-  return (hk_real)ldexp((sum[0] + sum[1]) + (sum[2] + sum[3]), -2 * v->graph->exponent);
+  double part[HK_GRAPH_PARTS] = { 0 };
+  for (uint32_t t = 0; t < w; t++)
+    part[t % HK_GRAPH_PARTS] = fma(centred[t], (double)x[t], part[t % HK_GRAPH_PARTS]);
+  return (hk_real)ldexp(hk_graph_sum(part), -2 * v->graph->exponent);
 }
 
 HK_INLINE hk_real *hk_graph_product_at(const struct hk_graph_view *v, uint32_t lag)
@@ -278,20 +284,22 @@ HK_INLINE hk_real *hk_graph_product_at(const struct hk_graph_view *v, uint32_t l
 /* Standard deviation of the samples from the oldest to the newest node's last. */
 HK_INLINE double hk_graph_spread(const struct hk_graph_samples *s)
 {
-  double mean = 0, square = 0;
+  double part[HK_GRAPH_PARTS] = { 0 }, square[HK_GRAPH_PARTS] = { 0 };
   for (uint32_t i = 0, at = s->oldest; i < s->count; i++, at = at + 1 < s->span ? at + 1 : 0)
-    mean += (double)s->ring[at];
-  mean /= s->count;
-  for (uint32_t i = 0, at = s->oldest; i < s->count; i++, at = at + 1 < s->span ? at + 1 : 0)
-    square += ((double)s->ring[at] - mean) * ((double)s->ring[at] - mean);
-  return sqrt(square / s->count);
+    part[i % HK_GRAPH_PARTS] += (double)s->ring[at];
+  const double mean = hk_graph_sum(part) / s->count;
+  for (uint32_t i = 0, at = s->oldest; i < s->count; i++, at = at + 1 < s->span ? at + 1 : 0) {
+    const double off = (double)s->ring[at] - mean;
+    square[i % HK_GRAPH_PARTS] = fma(off, off, square[i % HK_GRAPH_PARTS]);
+  }
+  return sqrt(hk_graph_sum(square) / s->count);
 }
 
 /* What the newest node is made of. */
 struct hk_graph_piece {
-  double mean, square;     /* its samples' mean, and their mean square about it */
-  double spread;           /* hk_graph_spread, where hk_graph_measures; else not looked at */
-  double came, left;       /* its last sample, and the one before its first */
+  double mean, square; /* its samples' mean, and their mean square about it */
+  double spread;       /* hk_graph_spread, where hk_graph_measures; else not looked at */
+  double came, left;   /* its last sample, and the one before its first */
 };
 
 /* Whether the running spread is measured with the next node. */
@@ -300,8 +308,9 @@ HK_INLINE bool hk_graph_measures(const struct hk_graph_view *v)
   return v->graph->measured == 0;
 }
 
-/* Gives the newest node its place, with no neighbours. Returns the lag from which on products are to be made anew (hk_graph_product)
- * before it is linked: that of the oldest node, for what its product is made of is of no use any more, or all. */
+/* Gives the newest node its place, with no neighbours. Returns the lag from which on products are to be made anew
+ * (hk_graph_product) before it is linked: that of the oldest node, for what its product is made of is of no use any more, or all.
+ */
 HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk_graph_piece *x, struct hk_graph_node *node)
 {
   const struct hk_detector *d = v->detector;
@@ -322,7 +331,8 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   const uint32_t at = g->head;
   if (g->live > 1) {
     v->half[at] = (hk_real)((x->came - x->left) / 2);
-    v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) + (x->came - x->left) / w); /* the mean before was (came - left) / w less */
+    v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) +
+                           (x->came - x->left) / w); /* the mean before was (came - left) / w less */
   }
   v->inverse[at] = (hk_real)(1 / (spread * sqrt((double)w)));
   v->log[at] = (hk_real)log(spread);
@@ -351,7 +361,8 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
   return anew ? hk_graph_exclusion(v) : g->live - 1;
 }
 
-/* The lag whose product is made anew in turn once the newest node is linked, so that rounding does not gather; `live` or more: none. */
+/* The lag whose product is made anew in turn once the newest node is linked, so that rounding does not gather; `live` or more:
+ * none. */
 HK_INLINE uint32_t hk_graph_renew(const struct hk_graph_view *v)
 {
   struct hk_graph *g = v->graph;
@@ -368,15 +379,15 @@ HK_INLINE void hk_graph_add(const struct hk_graph_view *v, const struct hk_graph
   double centred[HK_WINDOW_MAX];
   const hk_real *x = hk_graph_samples_of(s, s->first, w, copy);
   struct hk_graph_piece piece;
-  piece.mean = piece.square = 0;
+  double part[HK_GRAPH_PARTS] = { 0 }, square[HK_GRAPH_PARTS] = { 0 };
   for (uint32_t t = 0; t < w; t++)
-    piece.mean += (double)x[t];
-  piece.mean /= w;
+    part[t % HK_GRAPH_PARTS] += (double)x[t];
+  piece.mean = hk_graph_sum(part) / w;
   for (uint32_t t = 0; t < w; t++) {
     centred[t] = (double)x[t] - piece.mean;
-    piece.square = fma(centred[t], centred[t], piece.square);
+    square[t % HK_GRAPH_PARTS] = fma(centred[t], centred[t], square[t % HK_GRAPH_PARTS]);
   }
-  piece.square /= w;
+  piece.square = hk_graph_sum(square) / w;
   piece.spread = hk_graph_measures(v) ? hk_graph_spread(s) : 0;
   piece.came = (double)x[w - 1];
   piece.left = (double)s->ring[s->first == 0 ? s->span - 1 : s->first - 1];
@@ -403,8 +414,8 @@ struct hk_graph_brought {
   bool search;    /* and the window is to be found before */
 };
 
-/* Takes a point into the window. As hk_window_take, but for what it says of the score: that is hk_graph_step's, once the nodes are
- * added. Where the point was not accepted there is nothing else to do. */
+/* Takes a point into the window. As hk_window_take, but for what it says of the score: that is hk_graph_step's, once the nodes
+ * are added. Where the point was not accepted there is nothing else to do. */
 HK_INLINE struct hk_graph_brought hk_graph_accept(const struct hk_graph_view *v, struct hk_window *w, hk_real *ring, int64_t time,
                                                   double value, int64_t arrival, bool alerted)
 {

@@ -29,8 +29,7 @@ HK_INLINE uint32_t hk_graph_state_columns(const struct hk_detector *d)
 HK_INLINE size_t hk_graph_state_size(const struct hk_detector *d, uint32_t w, uint32_t live)
 {
   const uint32_t nearest = w / 2, products = live > nearest ? live - nearest : 0;
-  return HK_GRAPH_STATE_HEAD + (size_t)live * (4 * hk_graph_state_columns(d) + 6 * d->neighbours) +
-         4 * (size_t)products;
+  return HK_GRAPH_STATE_HEAD + (size_t)live * (4 * hk_graph_state_columns(d) + 6 * d->neighbours) + 4 * (size_t)products;
 }
 
 HK_INLINE uint8_t *hk_graph_put(uint8_t *at, hk_real number)
@@ -96,7 +95,8 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_grap
     return -EINVAL;
   hk_graph_set_window(v, g->window);
   if (g->live > v->most || size != hk_graph_state_size(d, g->window, g->live) || (g->measured > 0 && g->measured >= g->window) ||
-      (g->hop > 0 && g->hop >= hk_graph_stride(v)) || (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 || g->exponent > 200 || !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) ||
+      (g->hop > 0 && g->hop >= hk_graph_stride(v)) || (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 ||
+      g->exponent > 200 || !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) ||
       !(g->widest >= 0 && g->widest <= 2 * HK_VALUE_MAX))
     return -EINVAL;
   bool finite = true;
@@ -138,8 +138,8 @@ HK_INLINE int64_t hk_graph_export(const struct hk_window *window, const struct h
   return (int64_t)bytes;
 }
 
-/* As import_. v: the sensor's graph. ring: room for hk_detector_span(d) float32, samples of the sensor from its oldest on. After an
- * error the sensor is as it was; what `ring` holds is then of no meaning. */
+/* As import_. v: the sensor's graph. ring: room for hk_detector_span(d) float32, samples of the sensor from its oldest on. After
+ * an error the sensor is as it was; what `ring` holds is then of no meaning. */
 HK_INLINE int hk_graph_import(struct hk_window *window, struct hk_alert *alert, const struct hk_graph_view *v, float *ring,
                               const void *state, size_t size)
 {

@@ -1,16 +1,16 @@
 /* window = auto: the window of a neighbour graph, found from a sensor's own first samples. MATHEMATICS.md has the definition.
  *
  * Half the lag of the first peak of their autocorrelation, so that a node holds half a period of what the sensor does: the lag at
- * which it first rises again, by HK_GRAPH_RISE, over HK_GRAPH_PEAK. A sensor with no such peak gets HK_GRAPH_FALLBACK. Sums run in
- * double in the order of time, on every backend: those whose samples are equal find the same window. */
+ * which it first rises again, by HK_GRAPH_RISE, over HK_GRAPH_PEAK. A sensor with no such peak gets HK_GRAPH_FALLBACK. Sums run
+ * in double in the order of time, on every backend: those whose samples are equal find the same window. */
 #ifndef HK_GRAPH_WINDOW_H
 #define HK_GRAPH_WINDOW_H
 
 #include "cpu/window.h"
 
 #define HK_GRAPH_LEARN 500 /* samples that are looked at, where so many are kept */
-#define HK_GRAPH_PEAK 0.2   /* least height of a peak, in variances, */
-#define HK_GRAPH_RISE 0.1   /* and how far it stands over the lowest before it */
+#define HK_GRAPH_PEAK 0.2  /* least height of a peak, in variances, */
+#define HK_GRAPH_RISE 0.1  /* and how far it stands over the lowest before it */
 #define HK_GRAPH_FALLBACK 20
 
 /* Samples that the window is found from. */

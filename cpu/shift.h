@@ -1,9 +1,9 @@
 /* Level shifts and short events: algorithm = shift. MATHEMATICS.md has the definition.
  *
- * Two adjacent spans of w samples, each kept in order of size, are compared by ten quantiles; how far they differ, smoothed over a
- * span, is held against its own last 400 values. A peak far above them is an event. The window (window.h) takes a point; then
- * hk_shift_take brings the spans along and scores, and hk_shift_decide (shift_alert.h) raises and clears. Written once, in hk_real
- * (see window.h), for every backend: all of it is the work of one thread. Cannot fail.
+ * Two adjacent spans of w samples, each kept in order of size, are compared by ten quantiles; how far they differ, smoothed over
+ * a span, is held against its own last 400 values. A peak far above them is an event. The window (window.h) takes a point; then
+ * hk_shift_take brings the spans along and scores, and hk_shift_decide (shift_alert.h) raises and clears. Written once, in
+ * hk_real (see window.h), for every backend: all of it is the work of one thread. Cannot fail.
  *
  * Thread: whoever owns the sensor at the time; nothing here locks. */
 #ifndef HK_SHIFT_H
@@ -169,8 +169,8 @@ HK_INLINE double hk_shift_above(const struct hk_shift_view *v, double x)
   return (x - median) / fmax(1.4826 * distance, HK_SHIFT_FLOOR);
 }
 
-/* Takes in the newest difference. Returns how many spreads the smoothed one stands above the median of those before it; NaN: it is
- * not known yet. */
+/* Takes in the newest difference. Returns how many spreads the smoothed one stands above the median of those before it; NaN: it
+ * is not known yet. */
 HK_INLINE double hk_shift_value(const struct hk_shift_view *v, double difference)
 {
   struct hk_shift *s = v->shift;
@@ -194,10 +194,10 @@ HK_INLINE double hk_shift_value(const struct hk_shift_view *v, double difference
   return above;
 }
 
-/* Takes a point: the window's rules, then the spans and, where a score is due, *above: as hk_shift_value. The sensor warms up until
- * that is known. */
-HK_INLINE struct hk_step hk_shift_take(const struct hk_shift_view *v, struct hk_window *w, hk_real *ring, int64_t time, double value,
-                                       int64_t arrival, bool alerted, double *above)
+/* Takes a point: the window's rules, then the spans and, where a score is due, *above: as hk_shift_value. The sensor warms up
+ * until that is known. */
+HK_INLINE struct hk_step hk_shift_take(const struct hk_shift_view *v, struct hk_window *w, hk_real *ring, int64_t time,
+                                       double value, int64_t arrival, bool alerted, double *above)
 {
   const struct hk_detector *d = v->detector;
   const uint32_t head = w->head, span = hk_detector_span(d);

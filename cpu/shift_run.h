@@ -1,5 +1,5 @@
-/* The points of a sensor with algorithm = shift in a backend on the host: from batch to scores, states and events. Written once, in
- * hk_real. */
+/* The points of a sensor with algorithm = shift in a backend on the host: from batch to scores, states and events. Written once,
+ * in hk_real. */
 #ifndef HK_SHIFT_RUN_H
 #define HK_SHIFT_RUN_H
 

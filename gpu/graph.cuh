@@ -1,8 +1,9 @@
 /* One sensor's neighbour graph, by the threads of a block: what cpu/graph.h says of a graph, its passes over nodes in parallel.
  *
  * Every function here is called by all threads of a block, unless it says otherwise, and ends with what it wrote seen by all. Sums
- * run in an order that depends on the detector and on what is resident alone, and the best of several is the same whoever looks at
- * it: no result depends on how points were cut into batches, nor on whether a graph lies in shared memory or where it is kept. */
+ * run in the order that the host has, products and sums are not contracted on either side, and the best of several is the same
+ * whoever looks at it: results are those of the CPU backend, bit by bit where log and pow round alike. None depends on how points
+ * were cut into batches, nor on whether a graph lies in shared memory or where it is kept. */
 #ifndef HK_GRAPH_CUH
 #define HK_GRAPH_CUH
 
@@ -22,31 +23,17 @@ struct hk_graph_room {
   uint32_t from, renewed;          /* lags of products to make anew before it is linked, and after */
   float product;                   /* of lag `renewed` */
   struct hk_graph_split split;
-  double sum[HK_WARPS];
+  double sum[HK_WARPS]; /* what warps tell each other */
   float best[HK_BEST_MOST]; /* most similar nodes that each warp has found, */
   uint32_t lag[HK_BEST_MOST]; /* and how old they are; 0: none */
 };
 
-/* Sum of x over a warp; all its lanes get it. */
+/* Sum of x over a warp, as hk_graph_sum; all its lanes get it. */
 static __device__ __forceinline__ double hk_warp_sum(double x)
 {
 #pragma unroll
   for (uint32_t lane = HK_WARP / 2; lane > 0; lane /= 2)
     x += __shfl_xor_sync(HK_ALL, x, lane);
-  return x;
-}
-
-/* Sum of x over the block; all its threads get it. */
-static __device__ __forceinline__ double hk_block_sum(struct hk_graph_room *room, double x)
-{
-  x = hk_warp_sum(x);
-  if (threadIdx.x % HK_WARP == 0)
-    room->sum[threadIdx.x / HK_WARP] = x;
-  __syncthreads();
-  x = 0;
-  for (uint32_t warp = 0; warp < HK_WARPS; warp++)
-    x += room->sum[warp];
-  __syncthreads();
   return x;
 }
 
@@ -56,19 +43,21 @@ static __device__ __forceinline__ uint32_t hk_ring_place(const struct hk_graph_s
   return place + behind < s->span ? place + behind : place + behind - s->span;
 }
 
-/* As hk_graph_spread. */
-static __device__ double hk_block_spread(struct hk_graph_room *room)
+/* As hk_graph_spread, by a warp; all its lanes get it. */
+static __device__ double hk_warp_spread(const struct hk_graph_samples *s)
 {
-  const struct hk_graph_samples *s = &room->samples;
-  double mean = 0, square = 0;
-  for (uint32_t i = threadIdx.x; i < s->count; i += HK_THREADS)
-    mean += (double)s->ring[hk_ring_place(s, s->oldest, i)];
-  mean = hk_block_sum(room, mean) / s->count;
-  for (uint32_t i = threadIdx.x; i < s->count; i += HK_THREADS) {
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  double sum = 0, squares = 0;
+#pragma unroll 4
+  for (uint32_t i = lane; i < s->count; i += HK_WARP)
+    sum += (double)s->ring[hk_ring_place(s, s->oldest, i)];
+  const double mean = hk_warp_sum(sum) / s->count;
+#pragma unroll 4
+  for (uint32_t i = lane; i < s->count; i += HK_WARP) {
     const double off = (double)s->ring[hk_ring_place(s, s->oldest, i)] - mean;
-    square = fma(off, off, square);
+    squares = fma(off, off, squares);
   }
-  return sqrt(hk_block_sum(room, square) / s->count);
+  return sqrt(hk_warp_sum(squares) / s->count);
 }
 
 /* Mean and mean square about it of the newest node's samples, by a warp; all its lanes get them. */
@@ -176,13 +165,13 @@ static __device__ __forceinline__ void hk_block_products(const struct hk_graph_r
 #pragma unroll 2
   for (uint32_t i = threadIdx.x; i < n; i += HK_THREADS) {
     const uint32_t at = oldest + i < columns ? oldest + i : oldest + i - columns;
-    const float now = fmaf(node.half, off[at], fmaf(node.off, half[at], product[i]));
+    const float now = product[i] + node.half * off[at] + node.off * half[at]; /* not contracted: as on the host */
     product[i] = now;
     const float spreads = node.log - log[at];
-    float similarity = fmaf(-(float)HK_GRAPH_SPREAD * spreads, spreads, now * (node.inverse * inverse[at]));
+    float similarity = now * (node.inverse * inverse[at]) - (float)HK_GRAPH_SPREAD * spreads * spreads;
     if (mean) {
       const float levels = node.level * (node.mean - mean[at]);
-      similarity = fmaf(-levels, levels, similarity);
+      similarity -= levels * levels;
     }
     if (similarity > worst[at])
       hk_block_offer(v, at, similarity);
@@ -233,10 +222,9 @@ static __device__ __noinline__ void hk_block_add(struct hk_graph_room *room)
   const struct hk_graph_view *v = &room->view;
   const struct hk_graph_samples *s = &room->samples;
   const uint32_t warp = threadIdx.x / HK_WARP, lane = threadIdx.x % HK_WARP, nearest = hk_graph_exclusion(v);
-  const double spread = hk_graph_measures(v) ? hk_block_spread(room) : 0; /* the same for all threads */
+  const double spread = warp == 0 && hk_graph_measures(v) ? hk_warp_spread(s) : 0;
   double mean, square;
   hk_warp_moments(s, v->window, &mean, &square);
-  __syncthreads(); /* all have seen whether the spread is measured */
   if (threadIdx.x == 0) {
     struct hk_graph_piece piece;
     piece.mean = mean;

@@ -13,6 +13,8 @@
 
 #define DETECTORS_MAX 256
 #define POINTS_A_TURN HK_BATCH_PER_SENSOR
+#define TUNED_MAX 8
+#define TRIALS_MAX 4096
 
 static const char help_text[] =
     "usage: hankel evaluate [OPTION...] FOLDER\n\n"
@@ -24,10 +26,13 @@ static const char help_text[] =
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table\n"
     "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
+    "  --tune KEY=V|V...  searches these values, with those of other --tune in all combinations, on half of the\n"
+    "                     files of each collection, and tells what the best of them is worth on the other half\n"
     "  --brief            only the sums of each collection\n"
     "  --format NAME      table (default) or csv\n\n"
     "examples:\n"
     "  hankel evaluate --detector algorithm=graph --given-windows recordings/\n"
+    "  hankel evaluate --detector algorithm=shift --tune 'alert=0.3|0.4|0.5' --tune 'window=10|20|40' recordings/\n"
     "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n";
 
 enum format { FORMAT_TABLE, FORMAT_CSV };
@@ -37,6 +42,8 @@ struct evaluation {
   const char *folder;
   const char *detectors[DETECTORS_MAX];
   uint32_t n_detectors;
+  const char *tuned[TUNED_MAX];
+  uint32_t n_tuned;
   int choice, format;
   bool brief, given_windows;
 };
@@ -267,8 +274,10 @@ static bool print_together(const struct evaluation *e, const char *keys, const s
   return fine;
 }
 
-/* One detector on one set. 0 or an exit code. */
-static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *set)
+/* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
+ * code. */
+static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *set, const char *title, bool rows,
+                    struct hk_verdict *out)
 {
   struct outcome *all = calloc(set->n + 1, sizeof *all);
   int code = all ? score(e, set, keys, all) : hk_failed(e->argv, "out of memory");
@@ -284,18 +293,84 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
     delay = more;
     memcpy(delay + sum.hits, all[i].delay, all[i].verdict.hits * sizeof *delay);
     hk_verdict_add(&sum, &all[i].verdict);
-    if (!e->brief)
+    if (rows)
       print_row(e, keys, set->name, set->recording[i].name, &all[i].verdict, all[i].delay);
   }
   if (code == 0) {
-    char name[32];
-    snprintf(name, sizeof name, "%s: all", set->name);
-    print_row(e, keys, set->name, name, &sum, delay);
+    print_row(e, keys, set->name, title, &sum, delay);
     if (set->n > set->n_files && !print_together(e, keys, set, all))
       code = hk_failed(e->argv, "out of memory");
   }
   free(delay);
   outcomes_free(all, set->n);
+  *out = sum;
+  return code;
+}
+
+/* Keys with combination `number` of the tuned values behind them. False: there are fewer combinations, or the text is too long.
+ */
+static bool combine(const struct evaluation *e, const char *keys, uint32_t number, char *text, size_t size)
+{
+  size_t length = (size_t)snprintf(text, size, "%s", keys);
+  for (uint32_t i = 0; i < e->n_tuned; i++) {
+    const char *value = strchr(e->tuned[i], '=') + 1;
+    uint32_t values = 1, which;
+    for (const char *at = value; *at; at++)
+      values += *at == '|';
+    which = number % values;
+    number /= values;
+    while (which-- > 0)
+      value = strchr(value, '|') + 1;
+    if (length < size)
+      length += (size_t)snprintf(text + length, size - length, "%s%.*s%.*s", length > 0 ? "," : "",
+                                 (int)(strchr(e->tuned[i], '=') + 1 - e->tuned[i]), e->tuned[i], (int)strcspn(value, "|"), value);
+  }
+  return number == 0 && length < size;
+}
+
+/* What alerts are worth in one number: the covering; or, where labels are no instants, the labels hit over chance, beside labels
+ * and alerts. */
+static double worth(const struct hk_verdict *v)
+{
+  if (v->covered > 0)
+    return v->covering / (double)v->covered;
+  return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
+}
+
+/* Searches the tuned values on the files of even number, and tells of the best of them on the others. 0 or an exit code. */
+static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set)
+{
+  struct hk_labelled half[2] = { *set, *set };
+  char text[1024], best[1024] = "", title[160];
+  double most = -INFINITY;
+  struct hk_verdict verdict;
+  int code = 0;
+  for (int odd = 0; odd < 2; odd++) {
+    half[odd].n = 0;
+    half[odd].recording = calloc(set->n + 1, sizeof *set->recording);
+    if (!half[odd].recording)
+      code = hk_failed(e->argv, "out of memory");
+    for (uint32_t i = 0; i < set->n && code == 0; i++)
+      if ((int)(set->recording[i].file % 2) == odd)
+        half[odd].recording[half[odd].n++] = set->recording[i];
+  }
+  if (code == 0 && (half[0].n == 0 || half[1].n == 0))
+    code = hk_failed(e->argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
+  for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
+    snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
+    code = trial < TRIALS_MAX ? evaluate(e, text, &half[0], title, false, &verdict)
+                              : hk_usage(e->argv, "--tune: over %d combinations", TRIALS_MAX);
+    if (code == 0 && worth(&verdict) > most) {
+      most = worth(&verdict);
+      memcpy(best, text, sizeof best);
+    }
+  }
+  if (code == 0) {
+    snprintf(title, sizeof title, "%s, others: %.100s", set->name, best + (*keys ? strlen(keys) + 1 : 0));
+    code = evaluate(e, best, &half[1], title, !e->brief, &verdict);
+  }
+  free(half[0].recording);
+  free(half[1].recording);
   return code;
 }
 
@@ -317,8 +392,12 @@ static int evaluate_all(const struct evaluation *e)
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
     print_header(e, e->detectors[i]);
     for (unsigned j = 0; j < HK_LABELLED_SETS && code == 0; j++) {
+      struct hk_verdict sum;
+      char name[32];
+      snprintf(name, sizeof name, "%s: all", sets[j].name ? sets[j].name : "");
       if (sets[j].n > 0)
-        code = evaluate(e, e->detectors[i], &sets[j]);
+        code =
+            e->n_tuned > 0 ? tune(e, e->detectors[i], &sets[j]) : evaluate(e, e->detectors[i], &sets[j], name, !e->brief, &sum);
     }
   }
   for (unsigned i = 0; i < HK_LABELLED_SETS; i++)
@@ -329,13 +408,10 @@ static int evaluate_all(const struct evaluation *e)
 int hk_command_evaluate(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' },
-    { "detector", required_argument, NULL, 'd' },
-    { "given-windows", no_argument, NULL, 'g' },
-    { "brief", no_argument, NULL, 'r' },
-    { "format", required_argument, NULL, 'f' },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
+    { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
+    { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
+    { "help", no_argument, NULL, 'h' },          { 0 },
   };
   static const char *const formats[] = { "table", "csv", NULL };
   struct evaluation e = { .argv = argv };
@@ -352,6 +428,13 @@ int hk_command_evaluate(int argc, char **argv)
       break;
     case 'g':
       e.given_windows = true;
+      break;
+    case 't':
+      if (e.n_tuned == TUNED_MAX)
+        return hk_usage(argv, "--tune: over %d of them", TUNED_MAX);
+      if (!strchr(optarg, '='))
+        return hk_usage(argv, "--tune: %s: not KEY=VALUE|VALUE...", optarg);
+      e.tuned[e.n_tuned++] = optarg;
       break;
     case 'r':
       e.brief = true;

@@ -1,6 +1,7 @@
-/* algorithm = graph through submit and reap: ticks a second with so many points of each sensor in a batch, and what that is of the
- * rate at which a GPU's memory could bring the graphs along, were there nothing else to do: copied within the device in the same
- * run, a graph read and written once a batch, or, where it is not brought into shared memory, what a tick reads and writes of it.
+/* algorithm = graph through submit and reap: ticks a second with so many points of each sensor in a batch, and what that is of
+ * the rate at which a GPU's memory could bring the graphs along, were there nothing else to do: copied within the device in the
+ * same run, a graph read and written once a batch, or, where it is not brought into shared memory, what a tick reads and writes
+ * of it.
  *
  *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS]
  *
@@ -123,7 +124,8 @@ static void measure(struct bench *b, double copied, bool device)
       const double rate = (double)b->sensors * each[i] * IN_FLIGHT / turn(b, each[i], &scores, &events);
       best = rate > best ? rate : best;
     }
-    const double moved = each[i] < BROUGHT_LEAST ? nodes * (6 + 1) * 4 : 2 * graph / each[i]; /* read: 6 numbers a node; written: 1 */
+    const double moved =
+        each[i] < BROUGHT_LEAST ? nodes * (6 + 1) * 4 : 2 * graph / each[i]; /* read: 6 numbers a node; written: 1 */
     printf("%6u %14.3f %10.0f %8.3f", each[i], best / 1e6, b->sensors * each[i] / best * 1e6,
            (double)scores / ((double)b->sensors * each[i] * IN_FLIGHT * ROUNDS));
     if (device && copied > 0)
@@ -148,9 +150,12 @@ int main(int argc, char **argv)
     else if (strcmp(argv[i], "--detector") == 0)
       keys = argv[i + 1];
   }
-  if (hk_option_word(argv, "--backend", name, hk_choices, &choice) != 0 || hk_detector_parse(keys, &b.detector, error, sizeof error) != 0)
+  if (hk_option_word(argv, "--backend", name, hk_choices, &choice) != 0 ||
+      hk_detector_parse(keys, &b.detector, error, sizeof error) != 0)
     die("bad arguments");
-  const struct hk_backend_config config = { .detectors = &b.detector, .n_detectors = 1, .max_sensors = b.sensors, .in_flight = IN_FLIGHT };
+  const struct hk_backend_config config = {
+    .detectors = &b.detector, .n_detectors = 1, .max_sensors = b.sensors, .in_flight = IN_FLIGHT
+  };
   if (hk_choose_backend(&b.backend, choice, &config, error, sizeof error) < 0) {
     printf("%s\n", error);
     return 77;

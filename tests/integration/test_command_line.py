@@ -321,6 +321,29 @@ class Evaluate(unittest.TestCase):
         self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
 
+    def test_tune(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        self.write('tssb/again.txt', '\n'.join(numbers[100:]))
+        self.write('tssb/desc.txt', 'CBF,20,384,704\nagain,20,284,604\n')
+        found = self.evaluate('--detector', 'algorithm=graph', '--tune', 'window=10|20', '--tune', 'alert=0.99|0.5|0.98')
+        searched = {name: float(row['covering']) for (_, name), row in found.items() if 'searched' in name}
+        self.assertEqual(len(searched), 6)
+        best = max(searched, key=searched.get)
+        self.assertIn('alert=0.5', best)
+        self.assertEqual(searched['tssb, searched: window=20,alert=0.99'], min(searched.values()))
+        told = [name for _, name in found if 'others' in name]
+        self.assertEqual(told, [best.replace('searched', 'others')])
+        self.assertIn(('algorithm=graph,' + best.split(': ')[1], 'again'), found)
+        for bad in ('window', 'window=7|20'):
+            run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', bad, self.folder.name)
+            self.assertEqual(run.returncode, 2)
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('two files', run.stderr)
+
     def test_what_cannot_be_read_is_named(self):
         for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),
                                   ('nab/windows.json', '{', 'windows.json'), ('nab/windows.json', '{"x.csv":[["1",2]]}', 'x.csv')]:
