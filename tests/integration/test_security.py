@@ -434,33 +434,49 @@ class TestNewcomers(Secured):
     def test_fault_14_idle_and_slow_newcomers(self):
         """Idle ones and ones that send a byte now and then, from many addresses: honest clients go on, new ones come in, memory
         stays, and they are gone in time."""
-        many = 400
+        many = int(os.environ.get('HANKEL_NEWCOMERS', 300))
         d = self.secured(keys=f'threads = 1\nmax_connections = {many + 100}\nhandshake = 3s\nmax_failures = off\n')
         hello = self.record(d)
         with self.client(d, token_of('all')) as honest:
-            h = honest.register('s')[0]
+            h, sent = honest.register('s')[0], 0
+
+            def feed(seconds, between=lambda: None):
+                """Points sent and confirmed a second, and the longest that one took."""
+                nonlocal sent
+                begun, first, worst = time.monotonic(), sent, 0
+                while time.monotonic() < begun + seconds:
+                    before = time.monotonic()
+                    honest.send(points([h] * 100, [START + (sent + i) * SECOND for i in range(100)], [1.0] * 100))
+                    honest.ping()
+                    sent += 100
+                    worst = max(worst, time.monotonic() - before)
+                    between()
+                return (sent - first) / (time.monotonic() - begun), worst
+
+            feed(0.2)
+            alone, _ = feed(1)
             before, slow = d.rss(), []
             for i in range(many):
-                slow.append((i, self.dial(d, ('binary tcp', 'line tcp', 'text tcp')[i % 3], self.attack_address(i))))
+                slow.append(self.dial(d, ('binary tcp', 'line tcp', 'text tcp')[i % 3], self.attack_address(i)))
             until(lambda: honest.status()['security']['newcomers'] > many * 3 // 4, 'them to be there')
-            sent, worst, end = 0, 0, time.monotonic() + 3
-            while time.monotonic() < end:
-                began = time.monotonic()
-                honest.send(points([h], [START + sent * SECOND], [1.0]))
-                honest.ping()
-                worst = max(worst, time.monotonic() - began)
-                for i, s in slow[sent % 10::10]:
-                    if i % 2:
-                        with contextlib.suppress(OSError):
-                            s.send(hello[sent // 10 % len(hello):][:1])
-                sent += 1
-                time.sleep(0.01)
+            at = 0
+
+            def byte_a_second():
+                nonlocal at
+                for s in slow[at % 50::50]:
+                    with contextlib.suppress(OSError):
+                        s.send(hello[at // 50 % len(hello):][:1])
+                at += 1
+
+            under, worst = feed(1.5, byte_a_second)
+            grown = d.rss() - before
+            print(f'{many} newcomers: {grown >> 10} KiB more, {under / alone:.2f} of the throughput, of which our own part of it has some')
             self.assert_grew_less(d, before, many * 8192 + (4 << 20))
             with self.client(d, token_of('viewer')) as c:
                 c.ping()
             until(lambda: honest.status()['security']['newcomers'] == 0, 'their deadline')
             if not harness.SANITIZED:
-                self.assertLess(worst, 1)
+                self.assertLess(worst, 2)
             self.assertGreater(honest.status()['connections']['timed_out'], many * 3 // 4)
 
     def test_fault_14_one_address(self):
