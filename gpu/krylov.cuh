@@ -1,15 +1,18 @@
 /* Krylov iterations with a Hankel matrix H, or with H H^T, by a group of lanes: see "Lanczos" in cpu/MATHEMATICS.md.
  *
- * All groups of a warp walk in step; a group whose Krylov space is complete goes on with zeros, which change nothing of its own. */
+ * All groups of a warp walk in step; a group whose Krylov space is complete goes on with zeros, which change nothing of its own.
+ */
 #ifndef HK_KRYLOV_CUH
 #define HK_KRYLOV_CUH
 
 #include "gpu/group.cuh"
 
 #define HK_BREAKDOWN 0x1p-20f /* a beta below this share of the largest |alpha| + beta before: the Krylov space is complete */
+#define HK_AGAIN 0x1p-6f      /* a beta below that share of it is taken once more from what is orthogonal to all vectors */
 
 /* The basis, in device memory that is the warp's own: elements e .. e + 3 of vector t stand at [t][e / 4][lane of the warp]. */
-template <int R, int L> class hk_basis {
+template <int R, int L> class hk_basis
+{
 public:
   /* Floats of memory a warp for so many vectors. */
   static __host__ __device__ constexpr uint32_t floats(uint32_t vectors) { return vectors * R * HK_WARP; }
@@ -38,8 +41,9 @@ public:
     }
   }
 
-  /* Takes the first n vectors out of u, by pairs, each as u stands then. */
-  template <bool F> __device__ __forceinline__ void take_out(const hk_group<R, L, F> &g, uint32_t n, float (&u)[R]) const
+  /* Takes the first n vectors out of u, by pairs, each as u stands then. by: 1, or 0, which leaves u as it is. */
+  template <bool F>
+  __device__ __forceinline__ void take_out(const hk_group<R, L, F> &g, uint32_t n, float by, float (&u)[R]) const
   {
 #pragma unroll 1
     for (uint32_t t = 0; t < n; t += 2) {
@@ -48,9 +52,9 @@ public:
       get(t + 1 < n ? t + 1 : t, b);
       float c[2] = { hk_lane_dot(a, u), hk_lane_dot(b, u) };
       hk_group_sums(g, c);
-      hk_lane_add(u, -c[0], a);
+      hk_lane_add(u, -by * c[0], a);
       if (t + 1 < n)
-        hk_lane_add(u, -c[1], b);
+        hk_lane_add(u, -by * c[1], b);
     }
   }
 
@@ -83,9 +87,10 @@ struct hk_krylov_plan {
 };
 
 /* Lanczos: at most plan.steps steps from `v`, a unit vector, which is overwritten; alpha and beta receive T. Returns its order,
- * at least 1; the basis vectors beyond it are zero, or were not set. In a step, alpha q_s + beta q_(s-1), nearly all of u = A
- * q_s, is taken out first, then what it has of all vectors; by pairs, so that each is read once and sums do not wait for each
- * other.
+ * at least 1; the basis vectors beyond it are zero, or were not set. In a step, what u = A q_s has of q_s and q_(s-1), nearly all
+ * of it, is taken out first, then what is left of all other vectors; by pairs, so that each is read once and sums do not wait for
+ * each other. Where little of u is left then, much of that may be rounding, and all vectors are taken out once more, which is
+ * enough (B. N. Parlett, "The Symmetric Eigenvalue Problem", 6.9).
  *
  * Power iteration: v := normalise(A v) plan.steps times, or until A v = 0; beta receives the norms. Returns how many there are,
  * which may be 0.
@@ -96,6 +101,7 @@ template <int R, int L, bool F>
 static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L, F> &g, hk_basis<R, L> &q,
                                                            const hk_krylov_plan &plan, float (&v)[R], float *alpha, float *beta)
 {
+  const bool full = plan.reorthogonalise && !plan.power;
   float before = 0, top = 0;
   uint32_t order = 0;
   bool complete = false;
@@ -111,21 +117,32 @@ static __device__ __forceinline__ uint32_t hk_group_krylov(const hk_group<R, L, 
       float at[R], last[R];
       q.get(s, at);
       q.get(s > 0 ? s - 1 : 0, last);
-      const float a = hk_group_sum(g, hk_lane_dot(at, v));
-      hk_lane_add(v, -before, last);
-      hk_lane_add(v, -a, at);
+      float c[2] = { hk_lane_dot(at, v), hk_lane_dot(last, v) };
+      hk_group_sums(g, c);
       if (!complete) {
         order = s + 1;
         if (g.lane == 0)
-          alpha[s * HK_WARP] = a;
+          alpha[s * HK_WARP] = c[0];
       }
       if (s + 1 == plan.steps)
         break;
-      if (plan.reorthogonalise)
-        q.take_out(g, s + 1, v);
-      top = fmaxf(top, fabsf(a) + before);
+      hk_lane_add(v, s > 0 && plan.reorthogonalise ? -c[1] : -before, last);
+      hk_lane_add(v, -c[0], at);
+      top = fmaxf(top, fabsf(c[0]) + before);
     }
-    const float square = hk_group_sum(g, hk_lane_dot(v, v)), by = hk_inverse_root(square), norm = square * by;
+    float square, share = 1;
+    uint32_t others = full && s > 1 ? s - 1 : 0;
+#pragma unroll 1
+    for (;;) {
+      q.take_out(g, others, share, v);
+      square = hk_group_sum(g, hk_lane_dot(v, v));
+      const bool again = full && !complete && square < HK_AGAIN * HK_AGAIN * top * top;
+      if (others > s || !__any_sync(HK_ALL, again))
+        break;
+      others = s + 1;
+      share = again ? 1 : 0;
+    }
+    const float by = hk_inverse_root(square), norm = square * by;
     const bool ends = !(square > 0x1p-100f && norm > HK_BREAKDOWN * top); /* NaN does, too */
     complete = complete || ends;
     if (!complete && g.lane == 0)

@@ -10,83 +10,86 @@
 
 #define HK_PIVOT_LEAST 1e-30f /* smaller pivots are replaced by it; the matrices here have norms between about 1e-3 and 1e6 */
 #define HK_CHUNK 3            /* rows between looks at the size of minors */
-#define HK_NEVER_ZERO 0x1p-50f /* too little to count beside any T, it makes a rotation of what has fallen apart */
-#define HK_SWEEPS 40          /* for one eigenvalue, at most; three are usual */
+#define HK_LAGUERRE 24        /* turns, at most */
+#define HK_LAGUERRE_LEAST 0x1p-14f /* after a step so small the next would be below a bit of the last place */
+#define HK_NEVER_ZERO 0x1p-50f     /* too little to count beside any T, it makes a rotation of what has fallen apart */
+#define HK_SWEEPS 40               /* for one eigenvalue, at most; three are usual */
 
 static __device__ __forceinline__ float hk_pivot_single(float d)
 {
   return fabsf(d) < HK_PIVOT_LEAST ? -HK_PIVOT_LEAST : d;
 }
 
-/* Number of eigenvalues of T below x: the changes of sign in the sequence of its leading minors at x (Sturm). rows: for each row,
- * its diagonal element and the square of the element beside it in the row before, `chunks` times HK_CHUNK of them; a row of (3, 0)
- * changes nothing. No eigenvalue is beyond 1 in magnitude, nor is |x| by much, so that a row makes minors larger by a factor of 4 at
- * most; where they get small, both that count are made larger. */
-static __device__ __forceinline__ uint32_t hk_eigenvalues_below(const float2 *rows, uint32_t chunks, float x)
+/* det(x - T) and its first two derivatives, but for a factor that they share. */
+struct hk_minor {
+  float value, slope, bend; /* bend: half of the second derivative */
+};
+
+/* By leading minors of x - T, side = 1, or x + T, side = -1. rows: for each row of T its diagonal element and the square of the
+ * element beside it in the row before, `chunks` times HK_CHUNK of them. No eigenvalue is beyond 1 in magnitude, nor is |x| by
+ * much: minors do not get large, and where they get small all are made larger. */
+static __device__ __forceinline__ hk_minor hk_minor_at(const float2 *rows, uint32_t chunks, float side, float x)
 {
-  float before = 0, minor = 1;
-  uint32_t below = 0;
+  hk_minor before = { 0, 0, 0 }, minor = { 1, 0, 0 };
 #pragma unroll 1
   for (uint32_t chunk = 0; chunk < chunks; chunk++, rows += HK_CHUNK) {
-    uint32_t signs = __float_as_uint(minor) >> 31;
 #pragma unroll
     for (int t = 0; t < HK_CHUNK; t++) {
-      const float next = fmaf(rows[t].x - x, minor, -rows[t].y * before);
+      const float far = fmaf(-side, rows[t].x, x), square = -rows[t].y;
+      const hk_minor next = { fmaf(far, minor.value, square * before.value),
+                              fmaf(far, minor.slope, fmaf(square, before.slope, minor.value)),
+                              fmaf(far, minor.bend, fmaf(square, before.bend, minor.slope)) };
       before = minor;
       minor = next;
-      signs = __funnelshift_l(__float_as_uint(next), signs, 1); /* its sign comes in from below */
     }
-    below += __popc((signs ^ signs >> 1) & ((1u << HK_CHUNK) - 1));
-    const float up = fabsf(before) + fabsf(minor) < 0x1p-40f ? 0x1p40f : 1;
-    before *= up;
-    minor *= up;
+    if (fabsf(minor.value) + fabsf(minor.slope) < 0x1p-40f) {
+      minor = { minor.value * 0x1p40f, minor.slope * 0x1p40f, minor.bend * 0x1p40f };
+      before = { before.value * 0x1p40f, before.slope * 0x1p40f, before.bend * 0x1p40f };
+    }
   }
-  return below;
+  return minor;
 }
 
-/* The eigenvalue of largest magnitude (of two alike, the positive one) of each group's T: half of the lanes close in on the
- * largest eigenvalue, half on the smallest. Called by the whole warp. rows: room for the order rounded up to a multiple of
- * HK_CHUNK. */
+/* The eigenvalue of largest magnitude (of two alike, the positive one) of each group's T, by Laguerre's iteration, which comes
+ * down on the largest eigenvalue from above and passes none: half of the lanes for T, half for -T. Convergence is cubic; three to
+ * five turns are usual. Called by the whole warp. rows: room for the order rounded up to a multiple of HK_CHUNK; eigenvalues of 0
+ * are added up to there. */
 template <int R, int L, bool F>
 static __device__ __forceinline__ float hk_group_leading_value(const hk_group<R, L, F> &g, const float *alpha, const float *beta,
                                                                uint32_t order, float2 *rows)
 {
   float bound = 0;
 #pragma unroll 1
-  for (uint32_t t = 0; t < order; t++)
+  for (uint32_t t = g.lane; t < order; t += L)
     bound = fmaxf(bound, fabsf(alpha[t]) + (t > 0 ? beta[t - 1] : 0) + (t + 1 < order ? beta[t] : 0));
-  constexpr uint32_t half = L / 2;
-  const uint32_t end = g.lane / half, first = (threadIdx.x % HK_WARP) / half * half;
-  const uint32_t index = end ? 0 : order - 1;
-  const float scale = bound > 0 ? 1 / bound : 0;
+  bound = hk_group_max(g, bound);
+  const float scale = bound > 0 ? 1 / bound : 0, side = g.lane < L / 2 ? 1 : -1;
   const uint32_t chunks = (order + HK_CHUNK - 1) / HK_CHUNK;
   for (uint32_t t = g.lane; t < chunks * HK_CHUNK; t += L) {
     const float b = t > 0 && t < order ? beta[t - 1] * scale : 0;
-    rows[t] = t < order ? make_float2(alpha[t] * scale, b * b) : make_float2(3, 0);
+    rows[t] = make_float2(t < order ? alpha[t] * scale : 0, b * b);
   }
   __syncwarp();
-  float low = -(1 + 0x1p-20f), high = 1 + 0x1p-20f;
-  /* half + 1 parts a turn: 25 bits */
-  constexpr uint32_t turns = L == 2 ? 25 : L == 4 ? 16 : L == 8 ? 11 : L == 16 ? 8 : 7;
-  const float part = 1 / (float)(half + 1);
+  const float n = (float)(chunks * HK_CHUNK), most = (n - 1) * (n - 1), less = 2 * n * (n - 1);
+  float x = 1 + 0x1p-20f;
+  bool found = false;
 #pragma unroll 1
-  for (uint32_t turn = 0; turn < turns; turn++) {
-    const float width = (high - low) * part, x = fmaf(width, (float)(g.lane % half + 1), low);
-    const bool above = hk_eigenvalues_below(rows, chunks, x) <= index; /* the eigenvalue is not below x */
-    const uint32_t all = __ballot_sync(HK_ALL, above) >> first & ((1u << half) - 1);
-    const uint32_t n = __popc(all);
-    high = n < half ? fmaf(width, (float)(n + 1), low) : high;
-    low = fmaf(width, (float)n, low);
+  for (uint32_t turn = 0; turn < HK_LAGUERRE && __any_sync(HK_ALL, !found); turn++) {
+    const hk_minor m = hk_minor_at(rows, chunks, side, x);
+    const float newton = __fdividef(m.value, m.slope), square = fmaf(-less * newton, __fdividef(m.bend, m.slope), most);
+    const float root = square > 0 ? square * rsqrtf(square) : 0, step = __fdividef(n * newton, 1 + root);
+    const bool moves = m.slope > 0 && !found; /* it is 0 on an eigenvalue of several rows that have fallen apart */
+    x -= moves ? step : 0;
+    found = !(moves && fabsf(step) > HK_LAGUERRE_LEAST);
   }
-  const float mine = 0.5f * (low + high) * bound, other = __shfl_xor_sync(HK_ALL, mine, half);
-  const float largest = end ? other : mine, smallest = end ? mine : other;
+  const float mine = side * x * bound, other = __shfl_xor_sync(HK_ALL, mine, L / 2);
+  const float largest = side > 0 ? mine : other, smallest = side > 0 ? other : mine;
   return fabsf(smallest) > fabsf(largest) ? smallest : largest;
 }
 
 /* The unit eigenvector y of theta, by a twisted factorisation: T - theta is factored from the top and from the bottom, and the
- * vector is solved for outwards from the row where both meet with the smallest pivot (Parlett and Dhillon, "Fernando's solution to
- * Wilkinson's problem", 1997). One lane, one T; room: `length` floats, as
- * y, which is filled up with zeros. */
+ * vector is solved for outwards from the row where both meet with the smallest pivot (Parlett and Dhillon, "Fernando's solution
+ * to Wilkinson's problem", 1997). One lane, one T; room: `length` floats, as y, which is filled up with zeros. */
 static __device__ __forceinline__ void hk_lane_vector(const float *alpha, const float *beta, uint32_t order, float theta,
                                                       uint32_t length, float *y, float *room)
 {
