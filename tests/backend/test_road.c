@@ -33,7 +33,7 @@ static const char *const detector_texts[] = {
 #define SANITIZE_SENSORS (DETECTORS * 4)
 #define POINTS 300
 
-#define SANITIZE_POINTS 130 /* the wide windows are not full then */
+#define SANITIZE_POINTS 100 /* the wide windows are not full then */
 
 static uint32_t sensors = SENSORS, each = POINTS; /* that there are, and points of each */
 
