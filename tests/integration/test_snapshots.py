@@ -1,6 +1,7 @@
 """What outlives the daemon in snapshots: after a clean end nothing is missing; after a kill what came since the last good snapshot; and
 what goes on is, bit for bit, what an uninterrupted run says. Files that are damaged, of another version, of other detectors,
 backends and numbers of devices."""
+import contextlib
 import ctypes
 import errno
 import glob
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -351,7 +353,48 @@ class Snapshots(harness.Case):
 
 class WithJournal(Snapshots):
     mode = 'journal'
-    test_inspected = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None  # as without
+    # as without
+    test_inspected = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None
+
+    def test_killed_in_a_flood(self):
+        """A sensor with more points than batches take of it, a snapshot meanwhile, and a kill: what the snapshot has of it and what the
+        journal has fit together to the point."""
+        n, rng = 200000, random.Random(9)
+        value = [harness.single(rng.gauss(0, 1)) for _ in range(n)]
+        path = os.path.join(self.state, 'flood.csv')
+        with open(path, 'w') as f:
+            f.write('time,flood\n' + ''.join(f'{START + k * SECOND},{v!r}\n' for k, v in enumerate(value)))
+        rows, _ = harness.replay(path, DETECTORS[1][2], harness.BACKEND, '--unit', 'ns')
+        want = {at: (score, state) for _, at, score, state, _ in rows}
+        daemon = self.start('snapshot = 1s\nmax_pending = 100000\n', ends=-signal.SIGKILL)
+
+        def send(feeder, pause=0):
+            handle = feeder.register('flood')[0]
+            for at in range(0, n, 1000):
+                feeder.send(harness.points([handle] * 1000, [START + k * SECOND for k in range(at, at + 1000)], value[at:at + 1000]))
+                time.sleep(pause)
+
+        def flood(feeder):
+            with contextlib.suppress(OSError):
+                send(feeder, 0.012)
+
+        with daemon.client() as feeder, daemon.client() as other:
+            sender = threading.Thread(target=flood, args=[feeder])
+            sender.start()
+            harness.until(lambda: other.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+            daemon.process.send_signal(signal.SIGKILL)
+            daemon.process.wait()
+            sender.join()
+        again = self.start()
+        self.logged(again, 'restored 1 sensors')
+        with again.client() as subscriber, again.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            send(feeder)
+            subscriber.wait_results(n)
+            went_on = [r for r in subscriber.results if r[4] != 'late']
+            self.assertTrue(went_on, 'it was killed too late')
+            for _, at, _, score, state in went_on:
+                self.assertEqual((score, state), want[at], (at - START) // SECOND)
 
 
 if __name__ == '__main__':
