@@ -37,7 +37,14 @@ static void test_lines(void **state)
   expect_wanted("scores>=0.8 machine one", HANKEL_SCORES, 0.8f, "machine one");
   expect_wanted("events   *\r", HANKEL_EVENTS, 0, "*");
   expect_wanted("events,notices,results>=1 ", HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_SCORES | HANKEL_UNSCORED, 1, "");
+  expect_wanted("events,since=0 m*", HANKEL_EVENTS | HANKEL_POSITIONS, 0, "m*");
   struct hk_wanted w;
+  assert_null(parse("scores>=0.5,events,since=18446744073709551615", &w));
+  assert_true(w.since == UINT64_MAX && w.min_score == 0.5f);
+  static const char *const far[] = { "events,since=",   "events,since=x",  "since=5",         "events,since=18446744073709551616",
+                                     "events,since=-1", "events,since=5x", "events,since=>=1" };
+  for (size_t i = 0; i < sizeof far / sizeof *far; i++)
+    assert_non_null(parse(far[i], &w));
   static const char *const bad[] = { "",          " ",           " scores",     "score",        "scores>0.5",   "scores>=",
                                      "scores>=2", "scores>=nan", "events>=0.5", "scores>=0.5x", "scores>=-0.1", "help" };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
