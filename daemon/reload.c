@@ -50,6 +50,8 @@ static void finish(struct hk_server *s, bool taken)
   hk_buffer_free(&r->report);
   r->report = r->told;
   r->taken = taken;
+  r->n_taken += taken;
+  r->n_refused += !taken;
   pthread_mutex_unlock(&r->lock);
   r->told = (struct hk_buffer){ 0 };
   hk_sections_release(r->sections);
@@ -297,6 +299,22 @@ bool hk_reload_result(struct hk_server *s, uint64_t ticket, struct hk_buffer *re
   *taken = r->taken;
   pthread_mutex_unlock(&r->lock);
   return true;
+}
+
+void hk_reload_status(struct hk_server *s, struct hk_buffer *out)
+{
+  struct hk_reload *r = &s->reload;
+  pthread_mutex_lock(&r->lock);
+  const bool refused = r->n_refused > 0 && !r->taken;
+  hk_buffer_print(out, "{\"state\":\"%s\",\"reloads\":%" PRIu64 ",\"refused\":%" PRIu64, refused ? "refused" : "in force",
+                  r->n_taken, r->n_refused);
+  if (refused && r->report.size > 0) { /* its first line */
+    const char *end = memchr(r->report.data, '\n', r->report.size);
+    hk_buffer_print(out, ",\"why\":");
+    hk_json_string(out, r->report.data, end ? (size_t)(end - r->report.data) : r->report.size);
+  }
+  hk_buffer_print(out, "}");
+  pthread_mutex_unlock(&r->lock);
 }
 
 int hk_reload_open(struct hk_server *s)

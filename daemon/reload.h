@@ -41,8 +41,9 @@ struct hk_reload {
   /* for any thread */
   atomic_uint_fast64_t asked, done; /* tickets */
   pthread_mutex_t lock;
-  struct hk_buffer report; /* of the last reload; under lock */
-  bool taken;              /* whether that was taken; under lock */
+  struct hk_buffer report;     /* of the last reload; under lock */
+  bool taken;                  /* whether that was taken; under lock */
+  uint64_t n_taken, n_refused; /* reloads so far; under lock */
 };
 
 /* Opens its handles on loop 0. 0 or a negative errno. */
@@ -55,5 +56,7 @@ uint64_t hk_reload_ask(struct hk_server *server);
 /* Whether there is a result for a ticket, appended to `report` as lines of text; *taken: the configuration is in force. Those who
  * wait are woken with hk_shard_settled. Thread: any. */
 bool hk_reload_result(struct hk_server *server, uint64_t ticket, struct hk_buffer *report, bool *taken);
+/* What became of the reloads so far, as one JSON object. Thread: any. */
+void hk_reload_status(struct hk_server *server, struct hk_buffer *out);
 
 #endif

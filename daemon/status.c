@@ -344,6 +344,8 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   field(out, "threads", loop->config->threads ? loop->config->threads : uv_available_parallelism());
   field(out, "devices", s->shards.n);
   field(out, "uptime_s", (uint64_t)(hk_now() - s->started) / 1000000000);
+  hk_buffer_print(out, ",\"configuration\":");
+  hk_reload_status(s, out);
   device(out, s, loop->config, &sum);
   durability(out, s);
   points(out, &sum);

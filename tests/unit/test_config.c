@@ -1,5 +1,5 @@
 /* The configuration: values, defaults, and every fault told by file and line. */
-#include "daemon/config.h"
+#include "daemon/change.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -214,9 +214,58 @@ static void test_example(void **state)
   hk_config_free(&all);
 }
 
+/* What a file means for a daemon that runs with another one. */
+static void test_change(void **state)
+{
+  (void)state;
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true }; /* 3 is another one's, that goes */
+  assert_int_equal(read_text(&running, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1 MiB\n"
+                                       "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                                       "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+                             &faults),
+                   0);
+  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 11\nstuck = 90s\nqueue = 1536 KiB\n"
+                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:2\n"
+                                    "[detector d]\nmatch = d*\n[detector b]\nmatch = x*\n[detector a]\nmatch = a*\nwindow = 9\n",
+                             &faults),
+                   0);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "max_sensors: 10 -> 11 needs a restart; it stays 10\n"
+                                 "queue: 1MiB -> 1536KiB\n"
+                                 "stuck: off -> 90s\n"
+                                 "[listen in] is changed: needs a restart; it stays as it was\n"
+                                 "[detector d] is new\n"
+                                 "[detector b]: match = b* -> x*\n"
+                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors begin anew\n"
+                                 "[detector c] is gone\n"
+                                 "detectors stand in another order\n");
+  assert_int_equal(read.detectors[0].number, 4);
+  assert_int_equal(read.detectors[1].number, 1);
+  assert_int_equal(read.detectors[2].number, 5);
+  assert_int_equal(read.max_sensors, 10);
+  assert_ptr_equal(read.listeners, running.listeners);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  told.size = 0;
+  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1024 KiB\n"
+                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                                    "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+                             &faults),
+                   0);
+  assert_false(hk_change_make(&running, &read, taken, &told));
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_change), cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
                                       cmocka_unit_test(test_faults),        cmocka_unit_test(test_all_faults_are_told),
                                       cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure) };
