@@ -509,6 +509,17 @@ class TestNewcomers(Secured):
             self.assertEqual(honest.status()['security']['unauthorized'] + honest.status()['input']['bad_frames'], 3)
 
 
+    def test_a_newcomer_whose_bytes_are_many(self):
+        """A HELLO in records of one byte each: it is the bytes on the wire that count."""
+        d = self.secured()
+        c = Client(0, False, self.connect(d))
+        with contextlib.suppress(OSError):
+            for byte in frame(HELLO, bytes(4000)):
+                c.send(bytes([byte]))
+        kind, _, payload = c.receive()
+        self.assertEqual((kind, struct.unpack_from('<H', payload)[0]), (ERROR, UNAUTHORIZED))
+
+
 class TestClients(Secured):
     """hankel, libhankel beneath it, and the Python client over TLS with tokens and certificates."""
 
