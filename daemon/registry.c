@@ -1,66 +1,12 @@
 /* The table is ck's hash set of sensors. The arrays by slot have room for max_sensors from the start, so that others can read
  * them at any time: their pages come as slots are used. */
-#include "daemon/registry.h"
+#include "daemon/registry_parts.h"
 
-#include <ck_hs.h>
-#include <ck_malloc.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <xxhash.h>
-
-#define KEY UINT32_MAX /* the slot of a key */
-
-/* What the table holds are sensors; what is looked for is a key. Both begin with this. */
-struct entry {
-  uint32_t slot;
-  uint16_t length;
-  uint16_t detector;
-};
-
-struct sensor {
-  struct entry entry;
-  char text[]; /* the name, with a 0 */
-};
-
-struct key {
-  struct entry entry;
-  const char *name;
-};
-
-struct hk_registry {
-  pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
-  const struct hk_config *config;
-  struct hk_device **device; /* of each shard; NULL: there is none (any more) */
-  uint32_t n_shards, max_sensors;
-  struct hk_sections *sections;                                   /* of new names */
-  struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* what numbers mean; NULL: nothing */
-  atomic_uint of_detector[HK_DETECTORS_MAX];                      /* sensors of each */
-  ck_hs_t table;
-  struct ck_malloc memory;
-  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
-  atomic_uint count;
-  atomic_uint_fast64_t added;     /* sensors, ever */
-  atomic_uint slots;              /* ever used */
-  uint32_t taken;                 /* slots in use, with those of retired sensors */
-  struct sensor *_Atomic *sensor; /* by slot; NULL when free */
-  atomic_uint *lookup;            /* by slot, max_sensors + 1 of them: see struct hk_handles */
-  uint32_t *handle;               /* by slot; holds until the sensor is released */
-  uint8_t *generation;            /* by slot */
-  uint32_t *free_slot;            /* a stack */
-  uint32_t n_free;
-  uint32_t removed;                /* since the table was last rebuilt */
-  char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
-  void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why); /* may be NULL */
-  void *failed_arg;
-  hk_registry_hook *hook; /* may be NULL */
-  void *hook_arg;
-  bool restoring; /* free slots are found when that is over */
-};
 
 static void *table_malloc(size_t size)
 {
@@ -74,21 +20,22 @@ static void table_free(void *memory, size_t size, bool defer)
   free(memory);
 }
 
-static const char *name_of(const struct entry *e)
+static const char *name_of(const struct hk_registry_entry *e)
 {
-  return e->slot == KEY ? ((const struct key *)(const void *)e)->name : ((const struct sensor *)(const void *)e)->text;
+  return e->slot == HK_REGISTRY_KEY ? ((const struct hk_registry_key *)(const void *)e)->name
+                                    : ((const struct hk_registry_sensor *)(const void *)e)->text;
 }
 
 /* ck hands the seed through as a number: it is the address of the secret. */
-static unsigned long hash(const void *entry, unsigned long seed)
+unsigned long hk_registry_hash(const void *entry, unsigned long seed)
 {
-  const struct entry *e = entry;
+  const struct hk_registry_entry *e = entry;
   return XXH3_64bits_withSecret(name_of(e), e->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
 }
 
 static bool same(const void *a, const void *b)
 {
-  const struct entry *x = a, *y = b;
+  const struct hk_registry_entry *x = a, *y = b;
   return x->length == y->length && memcmp(name_of(x), name_of(y), x->length) == 0;
 }
 
@@ -113,7 +60,7 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   r->n_shards = n_shards;
   r->max_sensors = config->max_sensors;
   r->device = calloc(n_shards, sizeof(struct hk_device *));
-  r->sensor = calloc(config->max_sensors, sizeof(struct sensor *));
+  r->sensor = calloc(config->max_sensors, sizeof(struct hk_registry_sensor *));
   r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
   r->handle = calloc(config->max_sensors, sizeof *r->handle);
   r->generation = calloc(config->max_sensors, sizeof *r->generation);
@@ -134,7 +81,8 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
     goto failed;
   }
   r->memory = (struct ck_malloc){ .malloc = table_malloc, .free = table_free };
-  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hash, same, &r->memory, 1024, (unsigned long)r->secret)) {
+  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hk_registry_hash, same, &r->memory, 1024,
+                  (unsigned long)r->secret)) {
     status = -ENOMEM;
     goto failed;
   }
@@ -166,144 +114,12 @@ void hk_registry_free(struct hk_registry *r)
   free(r);
 }
 
-/* Says why a device refused a sensor, and what helps. */
-static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t detector, int status)
-{
-  const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
-  const char *name = hk_registry_detector_of(r, detector)->name;
-  if (words[0])
-    snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
-             words);
-  else if (status != HK_FULL)
-    snprintf(r->full, sizeof r->full, "the %s backend: %s", d->backend->ops->name, strerror(-status));
-  else
-    snprintf(r->full, sizeof r->full,
-             "memory = %.1f MiB is taken, and a sensor of [detector %s] needs %" PRIu64 " bytes; raise memory, or set evict",
-             (double)r->config->memory / (1 << 20), name,
-             d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
-}
-
-/* No room on the host, or for more sensors at all. */
-static int refuse(struct hk_registry *r, bool many)
-{
-  if (many)
-    snprintf(r->full, sizeof r->full, "max_sensors = %u are there; raise it, or set evict", r->max_sensors);
-  else
-    snprintf(r->full, sizeof r->full, "the machine has no memory for another name");
-  return HANKEL_FULL;
-}
-
-/* Binds a slot on its shard's device. 0, an enum hk_refusal, or the negative errno of the backend; *full says why. */
-static int bind_slot(struct hk_registry *r, struct hk_device *d, uint32_t slot, uint32_t detector, uint64_t seed)
-{
-  pthread_mutex_lock(&d->calls);
-  const int status = d->backend->ops->add(d->backend, slot / r->n_shards, detector, seed);
-  if (status != 0)
-    say_full(r, d, detector, status);
-  pthread_mutex_unlock(&d->calls);
-  return status;
-}
-
-/* What became of a device while a sensor was added. */
-struct failure {
-  bool any;
-  uint32_t shard;
-  const struct hk_device *device; /* that failed; NULL: there is none at the time */
-  char why[256];
-};
-
-static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
-{
-  const struct sensor *s = r->sensor[slot];
-  if (r->hook && change == HK_REGISTRY_ADDED)
-    r->hook(r->hook_arg, change, slot, r->generation[slot], (struct hk_string){ s->text, s->entry.length },
-            hk_registry_detector_of(r, s->entry.detector)->name);
-  else if (r->hook)
-    r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
-}
-
-/* Makes a name a sensor, in a slot that is free. Under the lock. The table does not have the name. 0, or an enum hankel_refusal. */
-static int add_at(struct hk_registry *r, uint32_t slot, const struct key *key, unsigned long hashed, struct failure *failure)
-{
-  const uint32_t length = key->entry.length, detector = key->entry.detector;
-  struct hk_device *d = r->device[slot % r->n_shards];
-  *failure = (struct failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
-  if (!d) {
-    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
-    return HANKEL_FULL;
-  }
-  struct sensor *s = malloc(sizeof *s + length + 1);
-  if (!s)
-    return refuse(r, false);
-  s->entry = (struct entry){ slot, key->entry.length, key->entry.detector };
-  memcpy(s->text, key->name, length);
-  s->text[length] = 0;
-  const int status = bind_slot(r, d, slot, detector, hk_seed(key->name, length));
-  if (status != 0) {
-    free(s);
-    failure->any = status < 0 && status != -ENOMEM && d->kind->device;
-    snprintf(failure->why, sizeof failure->why, "%s", hk_backend_failure(d->kind, d->backend, status));
-    return HANKEL_FULL;
-  }
-  if (!ck_hs_put_unique(&r->table, hashed, s)) {
-    pthread_mutex_lock(&d->calls);
-    d->backend->ops->remove(d->backend, slot / r->n_shards);
-    pthread_mutex_unlock(&d->calls);
-    free(s);
-    return refuse(r, false);
-  }
-  for (uint32_t between = r->slots; between < slot; between++) /* when sensors are restored */
-    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
-  if (r->slots <= slot)
-    r->slots = slot + 1;
-  r->taken++;
-  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
-  r->of_detector[detector]++;
-  r->count++;
-  r->added++;
-  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
-  tell(r, HK_REGISTRY_ADDED, slot);
-  atomic_store_explicit(&r->lookup[slot], r->handle[slot], memory_order_release);
-  return 0;
-}
-
-/* As above, in a slot that was released or never used. */
-static int add(struct hk_registry *r, const struct key *key, unsigned long hashed, uint32_t *out, struct failure *failure)
-{
-  if (r->taken == r->max_sensors)
-    return refuse(r, true);
-  const bool used = r->n_free > 0;
-  const uint32_t slot = used ? r->free_slot[r->n_free - 1] : r->slots;
-  const int refusal = add_at(r, slot, key, hashed, failure);
-  r->n_free -= used && refusal == 0;
-  *out = slot;
-  return refusal;
-}
-
-void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
-                      void *arg)
-{
-  pthread_rwlock_wrlock(&r->lock);
-  r->device[shard] = device;
-  for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
-    const struct sensor *s = r->sensor[slot];
-    if (s && bind_slot(r, device, slot, s->entry.detector, hk_seed(s->text, s->entry.length)) != 0)
-      refused(arg, slot);
-  }
-  pthread_rwlock_unlock(&r->lock);
-}
-
-static const struct sensor *find(struct hk_registry *r, const struct key *key, unsigned long hashed)
-{
-  return ck_hs_get(&r->table, hashed, key);
-}
-
 /* Names that are being looked for: what became of each, or PENDING. At most TOGETHER of them, so that those who read wait for
  * a fraction of a millisecond at most. */
 #define TOGETHER 256u
 #define PENDING UINT32_MAX
 struct wanted {
-  struct key key;
+  struct hk_registry_key key;
   unsigned long hashed;
 };
 
@@ -325,7 +141,7 @@ static void find_detectors(const struct hk_sections *sections, uint32_t first, u
 /* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. sections: by which
  * their detectors were found. */
 static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sections, uint32_t first, uint32_t n,
-                            struct wanted *wanted, uint32_t *slots, uint32_t *refusals, struct failure *failure)
+                            struct wanted *wanted, uint32_t *slots, uint32_t *refusals, struct hk_registry_failure *failure)
 {
   uint32_t i = first;
   failure->any = false;
@@ -335,10 +151,11 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
   for (; i < n; i++) {
     if (refusals[i] != PENDING)
       continue;
-    const struct sensor *found = find(r, &wanted[i].key, wanted[i].hashed); /* somebody else may have added it meanwhile */
+    const struct hk_registry_sensor *found =
+        hk_registry_look(r, &wanted[i].key, wanted[i].hashed); /* somebody else may have added it meanwhile */
     if (found)
       slots[i] = found->entry.slot;
-    refusals[i] = found ? 0 : (uint32_t)add(r, &wanted[i].key, wanted[i].hashed, &slots[i], failure);
+    refusals[i] = found ? 0 : (uint32_t)hk_registry_add(r, &wanted[i].key, wanted[i].hashed, &slots[i], failure);
     if (failure->any)
       break;
   }
@@ -354,12 +171,12 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
   for (uint32_t i = 0; i < n; i++) {
     if (refusals[i] != 0)
       continue;
-    wanted[i].key = (struct key){ { KEY, (uint16_t)names[i].length, 0 }, names[i].data };
-    wanted[i].hashed = CK_HS_HASH(&r->table, hash, &wanted[i].key);
+    wanted[i].key = (struct hk_registry_key){ { HK_REGISTRY_KEY, (uint16_t)names[i].length, 0 }, names[i].data };
+    wanted[i].hashed = CK_HS_HASH(&r->table, hk_registry_hash, &wanted[i].key);
   }
   pthread_rwlock_rdlock(&r->lock);
   for (uint32_t i = 0; i < n; i++) {
-    const struct sensor *found = refusals[i] == 0 ? find(r, &wanted[i].key, wanted[i].hashed) : NULL;
+    const struct hk_registry_sensor *found = refusals[i] == 0 ? hk_registry_look(r, &wanted[i].key, wanted[i].hashed) : NULL;
     if (found)
       slots[i] = found->entry.slot;
     else if (refusals[i] == 0)
@@ -372,7 +189,7 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
     return;
   find_detectors(sections, 0, n, wanted, refusals);
   for (uint32_t i = 0, tried = n; i < n;) { /* tried: the name at which a device failed last; it gets one more try */
-    struct failure failure;
+    struct hk_registry_failure failure;
     i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
     if (i == n)
       break;
@@ -427,20 +244,15 @@ uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
   return atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
 }
 
-static const struct sensor *sensor_of(const struct hk_registry *r, uint32_t slot)
-{
-  return atomic_load_explicit(&r->sensor[slot], memory_order_acquire);
-}
-
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
 {
-  const struct sensor *s = sensor_of(r, slot);
+  const struct hk_registry_sensor *s = hk_registry_at(r, slot);
   return (struct hk_string){ s->text, s->entry.length };
 }
 
 uint32_t hk_registry_detector(const struct hk_registry *r, uint32_t slot)
 {
-  return sensor_of(r, slot)->entry.detector;
+  return hk_registry_at(r, slot)->entry.detector;
 }
 
 const struct hk_config_detector *hk_registry_detector_of(const struct hk_registry *r, uint32_t number)
@@ -505,8 +317,9 @@ uint64_t hk_registry_added(const struct hk_registry *r)
 
 int hk_registry_find(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
-  const struct key key = { { KEY, (uint16_t)length, 0 }, name };
-  const struct sensor *found = length <= HK_NAME_MAX ? find(r, &key, CK_HS_HASH(&r->table, hash, &key)) : NULL;
+  const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, name };
+  const struct hk_registry_sensor *found =
+      length <= HK_NAME_MAX ? hk_registry_look(r, &key, CK_HS_HASH(&r->table, hk_registry_hash, &key)) : NULL;
   if (!found)
     return HK_UNKNOWN;
   *slot = found->entry.slot;
@@ -529,131 +342,6 @@ const char *hk_registry_full(struct hk_registry *r, char out[HK_REGISTRY_FULL_MA
   memcpy(out, r->full, sizeof r->full);
   pthread_rwlock_unlock(&r->lock);
   return out;
-}
-
-/* Under the lock. */
-static void retire(struct hk_registry *r, uint32_t slot)
-{
-  struct sensor *s = r->sensor[slot];
-  tell(r, HK_REGISTRY_RETIRED, slot);
-  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hash, s), s);
-  atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
-  r->of_detector[s->entry.detector]--;
-  r->count--;
-  /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
-  if (++r->removed > r->count + 1024) {
-    (void)ck_hs_rebuild(&r->table);
-    r->removed = 0;
-  }
-}
-
-static void release(struct hk_registry *r, uint32_t slot)
-{
-  struct hk_device *d = r->device[slot % r->n_shards];
-  if (d) {
-    pthread_mutex_lock(&d->calls);
-    d->backend->ops->remove(d->backend, slot / r->n_shards);
-    pthread_mutex_unlock(&d->calls);
-  }
-  tell(r, HK_REGISTRY_RELEASED, slot);
-  free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
-  r->generation[slot]++;
-  if (!r->restoring)
-    r->free_slot[r->n_free++] = slot;
-  r->taken--;
-}
-
-void hk_registry_retire(struct hk_registry *r, uint32_t slot)
-{
-  pthread_rwlock_wrlock(&r->lock);
-  retire(r, slot);
-  pthread_rwlock_unlock(&r->lock);
-}
-
-void hk_registry_release(struct hk_registry *r, uint32_t slot)
-{
-  pthread_rwlock_wrlock(&r->lock);
-  release(r, slot);
-  pthread_rwlock_unlock(&r->lock);
-}
-
-void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
-{
-  r->hook = hook;
-  r->hook_arg = arg;
-}
-
-/* Frees a slot, whatever there is in it. */
-static void clear_slot(struct hk_registry *r, uint32_t slot)
-{
-  if (!r->sensor[slot])
-    return;
-  if (r->lookup[slot] != HK_NO_HANDLE)
-    retire(r, slot);
-  release(r, slot);
-}
-
-/* The number of a detector of the configuration, by its name; else by that of the sensor. */
-static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
-{
-  for (uint32_t i = 0; i < r->config->n_detectors; i++) {
-    const struct hk_config_detector *d = &r->config->detectors[i];
-    if (strlen(d->name) == detector.length && memcmp(d->name, detector.data, detector.length) == 0) {
-      *number = d->number;
-      return true;
-    }
-  }
-  return hk_sections_find(r->sections, name.data, name.length, number);
-}
-
-int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation, struct hk_string name, struct hk_string detector)
-{
-  struct key key = { { KEY, (uint16_t)name.length, 0 }, name.data };
-  struct failure failure;
-  uint32_t number;
-  if (!hk_name_valid(name.data, name.length))
-    return HANKEL_BAD_NAME;
-  if (slot >= r->max_sensors)
-    return refuse(r, true);
-  if (!find_detector(r, name, detector, &number))
-    return HANKEL_NO_DETECTOR;
-  key.entry.detector = (uint16_t)number;
-  pthread_rwlock_wrlock(&r->lock);
-  const unsigned long hashed = CK_HS_HASH(&r->table, hash, &key);
-  const struct sensor *same = find(r, &key, hashed);
-  int refusal = 0;
-  r->restoring = true;
-  if (!same || same->entry.slot != slot || r->generation[slot] != generation) {
-    if (same)
-      clear_slot(r, same->entry.slot);
-    clear_slot(r, slot);
-    r->generation[slot] = generation;
-    refusal = add_at(r, slot, &key, hashed, &failure);
-  }
-  pthread_rwlock_unlock(&r->lock);
-  return refusal;
-}
-
-void hk_registry_restored(struct hk_registry *r)
-{
-  pthread_rwlock_wrlock(&r->lock);
-  for (uint32_t slot = 0; slot < r->slots; slot++)
-    if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
-      release(r, slot);
-  r->restoring = false;
-  r->n_free = 0;
-  for (uint32_t slot = r->slots; slot-- > 0;)
-    if (!r->sensor[slot])
-      r->free_slot[r->n_free++] = slot;
-  pthread_rwlock_unlock(&r->lock);
-}
-
-bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
-{
-  if (slot >= r->max_sensors || !sensor_of(r, slot))
-    return false;
-  *generation = r->generation[slot];
-  return true;
 }
 
 void hk_registry_on_failure(struct hk_registry *r,

@@ -1,0 +1,255 @@
+/* Sensors come, go, move to another device, and come back at a start. */
+#include "daemon/registry_parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Says why a device refused a sensor, and what helps. */
+static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t detector, int status)
+{
+  const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
+  const char *name = hk_registry_detector_of(r, detector)->name;
+  if (words[0])
+    snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
+             words);
+  else if (status != HK_FULL)
+    snprintf(r->full, sizeof r->full, "the %s backend: %s", d->backend->ops->name, strerror(-status));
+  else
+    snprintf(r->full, sizeof r->full,
+             "memory = %.1f MiB is taken, and a sensor of [detector %s] needs %" PRIu64 " bytes; raise memory, or set evict",
+             (double)r->config->memory / (1 << 20), name,
+             d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
+}
+
+/* No room on the host, or for more sensors at all. */
+static int refuse(struct hk_registry *r, bool many)
+{
+  if (many)
+    snprintf(r->full, sizeof r->full, "max_sensors = %u are there; raise it, or set evict", r->max_sensors);
+  else
+    snprintf(r->full, sizeof r->full, "the machine has no memory for another name");
+  return HANKEL_FULL;
+}
+
+/* Binds a slot on its shard's device. 0, an enum hk_refusal, or the negative errno of the backend; *full says why. */
+static int bind_slot(struct hk_registry *r, struct hk_device *d, uint32_t slot, uint32_t detector, uint64_t seed)
+{
+  pthread_mutex_lock(&d->calls);
+  const int status = d->backend->ops->add(d->backend, slot / r->n_shards, detector, seed);
+  if (status != 0)
+    say_full(r, d, detector, status);
+  pthread_mutex_unlock(&d->calls);
+  return status;
+}
+
+static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
+{
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  if (r->hook && change == HK_REGISTRY_ADDED)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], (struct hk_string){ s->text, s->entry.length },
+            hk_registry_detector_of(r, s->entry.detector)->name);
+  else if (r->hook)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
+}
+
+/* Makes a name a sensor, in a slot that is free. Under the lock. The table does not have the name. 0, or an enum hankel_refusal.
+ */
+static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                  struct hk_registry_failure *failure)
+{
+  const uint32_t length = key->entry.length, detector = key->entry.detector;
+  struct hk_device *d = r->device[slot % r->n_shards];
+  *failure = (struct hk_registry_failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
+  if (!d) {
+    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
+    return HANKEL_FULL;
+  }
+  struct hk_registry_sensor *s = malloc(sizeof *s + length + 1);
+  if (!s)
+    return refuse(r, false);
+  s->entry = (struct hk_registry_entry){ slot, key->entry.length, key->entry.detector };
+  memcpy(s->text, key->name, length);
+  s->text[length] = 0;
+  const int status = bind_slot(r, d, slot, detector, hk_seed(key->name, length));
+  if (status != 0) {
+    free(s);
+    failure->any = status < 0 && status != -ENOMEM && d->kind->device;
+    snprintf(failure->why, sizeof failure->why, "%s", hk_backend_failure(d->kind, d->backend, status));
+    return HANKEL_FULL;
+  }
+  if (!ck_hs_put_unique(&r->table, hashed, s)) {
+    pthread_mutex_lock(&d->calls);
+    d->backend->ops->remove(d->backend, slot / r->n_shards);
+    pthread_mutex_unlock(&d->calls);
+    free(s);
+    return refuse(r, false);
+  }
+  for (uint32_t between = r->slots; between < slot; between++) /* when sensors are restored */
+    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
+  if (r->slots <= slot)
+    r->slots = slot + 1;
+  r->taken++;
+  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  r->of_detector[detector]++;
+  r->count++;
+  r->added++;
+  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  tell(r, HK_REGISTRY_ADDED, slot);
+  atomic_store_explicit(&r->lookup[slot], r->handle[slot], memory_order_release);
+  return 0;
+}
+
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_key *key, unsigned long hashed, uint32_t *out,
+                    struct hk_registry_failure *failure)
+{
+  if (r->taken == r->max_sensors)
+    return refuse(r, true);
+  const bool used = r->n_free > 0;
+  const uint32_t slot = used ? r->free_slot[r->n_free - 1] : r->slots;
+  const int refusal = add_at(r, slot, key, hashed, failure);
+  r->n_free -= used && refusal == 0;
+  *out = slot;
+  return refusal;
+}
+
+void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
+                      void *arg)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  r->device[shard] = device;
+  for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
+    const struct hk_registry_sensor *s = r->sensor[slot];
+    if (s && bind_slot(r, device, slot, s->entry.detector, hk_seed(s->text, s->entry.length)) != 0)
+      refused(arg, slot);
+  }
+  pthread_rwlock_unlock(&r->lock);
+}
+
+/* Under the lock. */
+static void retire(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_registry_sensor *s = r->sensor[slot];
+  tell(r, HK_REGISTRY_RETIRED, slot);
+  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
+  atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
+  r->of_detector[s->entry.detector]--;
+  r->count--;
+  /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
+  if (++r->removed > r->count + 1024) {
+    (void)ck_hs_rebuild(&r->table);
+    r->removed = 0;
+  }
+}
+
+static void release(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_device *d = r->device[slot % r->n_shards];
+  if (d) {
+    pthread_mutex_lock(&d->calls);
+    d->backend->ops->remove(d->backend, slot / r->n_shards);
+    pthread_mutex_unlock(&d->calls);
+  }
+  tell(r, HK_REGISTRY_RELEASED, slot);
+  free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
+  r->generation[slot]++;
+  if (!r->restoring)
+    r->free_slot[r->n_free++] = slot;
+  r->taken--;
+}
+
+void hk_registry_retire(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  retire(r, slot);
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_release(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  release(r, slot);
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
+{
+  r->hook = hook;
+  r->hook_arg = arg;
+}
+
+/* Frees a slot, whatever there is in it. */
+static void clear_slot(struct hk_registry *r, uint32_t slot)
+{
+  if (!r->sensor[slot])
+    return;
+  if (r->lookup[slot] != HK_NO_HANDLE)
+    retire(r, slot);
+  release(r, slot);
+}
+
+/* The number of a detector of the configuration, by its name; else by that of the sensor. */
+static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
+{
+  for (uint32_t i = 0; i < r->config->n_detectors; i++) {
+    const struct hk_config_detector *d = &r->config->detectors[i];
+    if (strlen(d->name) == detector.length && memcmp(d->name, detector.data, detector.length) == 0) {
+      *number = d->number;
+      return true;
+    }
+  }
+  return hk_sections_find(r->sections, name.data, name.length, number);
+}
+
+int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation, struct hk_string name,
+                        struct hk_string detector)
+{
+  struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)name.length, 0 }, name.data };
+  struct hk_registry_failure failure;
+  uint32_t number;
+  if (!hk_name_valid(name.data, name.length))
+    return HANKEL_BAD_NAME;
+  if (slot >= r->max_sensors)
+    return refuse(r, true);
+  if (!find_detector(r, name, detector, &number))
+    return HANKEL_NO_DETECTOR;
+  key.entry.detector = (uint16_t)number;
+  pthread_rwlock_wrlock(&r->lock);
+  const unsigned long hashed = CK_HS_HASH(&r->table, hk_registry_hash, &key);
+  const struct hk_registry_sensor *same = hk_registry_look(r, &key, hashed);
+  int refusal = 0;
+  r->restoring = true;
+  if (!same || same->entry.slot != slot || r->generation[slot] != generation) {
+    if (same)
+      clear_slot(r, same->entry.slot);
+    clear_slot(r, slot);
+    r->generation[slot] = generation;
+    refusal = add_at(r, slot, &key, hashed, &failure);
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+void hk_registry_restored(struct hk_registry *r)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  for (uint32_t slot = 0; slot < r->slots; slot++)
+    if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
+      release(r, slot);
+  r->restoring = false;
+  r->n_free = 0;
+  for (uint32_t slot = r->slots; slot-- > 0;)
+    if (!r->sensor[slot])
+      r->free_slot[r->n_free++] = slot;
+  pthread_rwlock_unlock(&r->lock);
+}
+
+bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
+{
+  if (slot >= r->max_sensors || !hk_registry_at(r, slot))
+    return false;
+  *generation = r->generation[slot];
+  return true;
+}
