@@ -144,6 +144,16 @@ static int points(struct replay *r, struct source *s, const struct hk_record *re
 
 /* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
 
+/* Whether the snapshot has a change already: it came before the snapshot was begun, or before the slice that has a later sensor
+ * of the slot. */
+static bool is_past(const struct replay *r, const struct source *s, uint8_t generation, bool used)
+{
+  const struct hk_restored *restored = r->out->restored;
+  if (s->shard < restored->shards && s->change.order <= restored->order[s->shard])
+    return true;
+  return used && (int8_t)(s->change.generation - generation) < 0;
+}
+
 static int change(struct replay *r, struct source *s)
 {
   struct hk_registry *registry = r->out->registry;
@@ -157,8 +167,10 @@ static int change(struct replay *r, struct source *s)
            r->out->max_sensors);
     return 0;
   }
-  const bool there = hk_registry_generation(registry, c->slot, &generation) && generation == c->generation;
+  const bool used = hk_registry_generation(registry, c->slot, &generation), there = used && generation == c->generation;
   int status = 0;
+  if (is_past(r, s, used ? generation : 0, used))
+    return 0;
   if (s->type == HK_RECORD_REGISTER) {
     char why[HK_REGISTRY_FULL_MAX];
     const int refusal = hk_registry_restore(registry, c->slot, c->generation, c->name, c->detector);
@@ -330,7 +342,8 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     return -ENOMEM;
   }
   r->of = out->restored->shards > 0 ? out->restored->shards : d->shards;
-  d->order = out->restored->order;
+  for (uint32_t i = 0; i < out->restored->shards; i++)
+    d->order = out->restored->order[i] > d->order ? out->restored->order[i] : d->order;
   for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
     status = open_source(r, i, error, size);
   const uint64_t bytes = status == 0 ? left(r) : 0;

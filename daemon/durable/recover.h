@@ -22,7 +22,7 @@ struct hk_restored {
   uint32_t shards;              /* that there were; 0: no snapshot */
   uint64_t from[HK_SHARDS_MAX]; /* of each of them: the position from which on its journal is needed */
   uint64_t *skip; /* by slot of the registry: points at positions before are in the state of its sensor; NULL: none is */
-  uint64_t order; /* of the last change of a sensor that is in it */
+  uint64_t order[HK_SHARDS_MAX]; /* of each: of the last change of a sensor that is in it for sure */
 };
 
 struct hk_recovery {

@@ -338,8 +338,7 @@ static void settle(struct work *w)
     epoch = about->epoch;
     o->restored.shards = about->shards;
     o->restored.from[i] = about->begin;
-    if (about->order > o->restored.order)
-      o->restored.order = about->order;
+    o->restored.order[i] = about->order;
   }
   const bool same = epoch > 0 && epoch == newest && o->restored.shards == o->durable->shards;
   o->epoch = same ? epoch : newest + 1;

@@ -127,11 +127,11 @@ class Journal(harness.Case):
             self.assertEqual(subscriber.results[0][4], 'late')
 
 
-    def test_evicted(self):
+    def evicted(self, kill):
         """A sensor that was forgotten is so after a restart, whatever its slot is used for then; one that came again begins anew."""
         rng = random.Random(3)
         self.values = {name: self.values[name] for name in list(self.values)[:4]}
-        daemon = self.start('evict = 1s\n', ends=-signal.SIGKILL)
+        daemon = self.start('evict = 1s\n', ends=-signal.SIGKILL if kill else 0)
         with daemon.client() as feeder:
             self.feed(feeder, 0, 100, rng)
             harness.until(lambda: daemon.status()['sensors']['count'] == 0, 'the sensors to be evicted')
@@ -140,7 +140,9 @@ class Journal(harness.Case):
             feeder.send(harness.points(again * 3, [START + k * SECOND for k in range(3)], [0.0] * 3))
             feeder.ping()
             harness.until(lambda: daemon.status()['points']['pending'] == 0, 'the points to be on the disk')
-            self.kill(daemon)
+            if kill:
+                self.kill(daemon)
+        daemon.stop()
         daemon = self.start()
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED)
@@ -148,6 +150,13 @@ class Journal(harness.Case):
             self.assertEqual(feeder.register('s1'), again)
             feeder.send(harness.points(again * 2, [START + k * SECOND for k in (2, 3)], [0.0] * 2))
             self.assertEqual([r[4] for r in subscriber.wait_results(2)], ['late', 'warming'])
+
+    def test_evicted_and_killed(self):
+        self.evicted(True)
+
+    def test_evicted_and_ended(self):
+        """There is a snapshot of the later sensors of the slots, and the journal still tells of the earlier ones."""
+        self.evicted(False)
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
     def test_two_devices(self):
@@ -166,7 +175,7 @@ class Journal(harness.Case):
 
 class JournalReference(Journal):
     backend = 'reference'
-    test_evicted = test_two_devices = None
+    test_evicted_and_killed = test_evicted_and_ended = test_two_devices = None
 
 
 @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
