@@ -93,7 +93,7 @@ static void tokens_are_found_by_all_of_their_bytes(void **state)
 static void a_token_file_is_good_or_refused(void **state)
 {
 #define HEX "0123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef"
-  static const char *const good[] = { "", "#", "\n\n", "a feed sha256:" HEX, "a\tfeed\tcertificate\n" };
+  static const char *const good[] = { "", "#", "\n\n", ("a feed sha256:" HEX), "a\tfeed\tcertificate\n" };
   static const char *const wrong[][2] = {
     { "a feed", "tokens:1: a line is" },
     { "a feed sha256:" HEX " more", "tokens:1: a line is" },
