@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Starves the daemon: one allocation after the other fails, counted from its start, over a life with connections of all kinds,
-registrations, subscriptions, points, lines, datagrams, status and the end. Whichever it is, the daemon either does not start and says
+registrations, subscriptions, points, lines, datagrams, status, a reload and the end. Whichever it is, the daemon either does not start and says
 why (exit code 1), or refuses what it has no memory for and goes on: afterwards all is served as ever, the books balance, and it ends
 with 0. A sanitizer's build shows leaks too.
 
@@ -33,8 +33,8 @@ FAILURES = (harness.Closed, OSError, AssertionError, KeyError, struct.error)
 class Life:
     """What clients do. Each round uses names and times of its own."""
 
-    def __init__(self, daemon):
-        self.d, self.round = daemon, 0
+    def __init__(self, daemon, keys):
+        self.d, self.keys, self.round = daemon, keys, 0
 
     def binary(self):
         with self.d.client() as watcher, self.d.client() as c:
@@ -90,10 +90,16 @@ class Life:
             udp.send(points([handle], [START], [1.0], c.feed, 1, 0))
             c.bye(1, 1)
 
+    def reload(self):
+        with self.d.client() as c:
+            c.socket.settimeout(5)
+            self.d.configure(DETECTORS.replace('0.5', f'0.{self.round % 9 + 1}'), self.keys)
+            assert c.reload()[0], 'the configuration was not taken'
+
     def all(self, strict):
         """Lives a round; a strict one raises at what fails."""
         self.round += 1
-        for step in (self.binary, self.many_names, self.lines, self.text, self.datagrams):
+        for step in (self.binary, self.many_names, self.lines, self.text, self.datagrams, self.reload):
             with contextlib.nullcontext() if strict else contextlib.suppress(*FAILURES):
                 step()
 
@@ -140,7 +146,7 @@ def attempt(n, more, keys, environment=None, counted='allocations', rounds=0):
         # The last line but those of the test says why.
         return (None if end.code == 1 and said and 'Sanitizer' not in str(end) else f'{end}'), None
     fault = None
-    life = Life(daemon)
+    life = Life(daemon, keys)
     life.round = 10 * rounds
     try:
         life.all(strict=n == 0)
