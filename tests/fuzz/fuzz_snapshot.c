@@ -1,5 +1,6 @@
-/* A snapshot from arbitrary bytes: as they are, and once more with all its checksums mended, since hardly any input gets past those.
- * It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it was. */
+/* A snapshot from arbitrary bytes: as they are, and once more with all its checksums mended, since hardly any input gets past
+ * those. It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it
+ * was. */
 #include "cpu/state.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
