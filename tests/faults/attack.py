@@ -51,7 +51,6 @@ class Ports:
 def idle(ports, n, stop, ready):
     """Connections that say nothing, or a byte a second; opened again when they are closed."""
     hello = frame(HELLO, text('slow'))
-    # most of them not by the whole second: a flood of one instant would be another attack
     open_, each = [], {}
     ready_at = False
     while not stop.is_set():
@@ -161,19 +160,20 @@ class Honest(threading.Thread):
         self.columns = struct.pack(f'<{FRAME}d{FRAME}I', *([1.0] * FRAME), *(handles * (FRAME // SENSORS)))
 
     def run(self):
-        tick, begin = 0, time.monotonic()
+        tick, sent, begin = 0, 0, 0.0
         while not self.over:
-            # ten frames, then a sign that they were read
             for _ in range(10):
                 head = struct.pack('<QQQIBBHqq', 0, 0, 0, FRAME, 2, 0, 0, START + tick * FRAME, 1)
                 self.client.send(frame(POINTS, head + self.columns))
                 tick += 1
-            self.client.ping()
+            self.client.ping()  # they were read
             self.taken += 10 * FRAME
             if self.rate:
-                time.sleep(max(0, begin + (tick * FRAME) / self.rate - time.monotonic()))
-                if begin + (tick * FRAME) / self.rate < time.monotonic() - 1:
-                    begin = time.monotonic() - tick * FRAME / self.rate  # what was missed is not made up for
+                now = time.monotonic()
+                if begin == 0 or begin + sent / self.rate < now - 1:
+                    sent, begin = 0, now  # what was missed is not made up for
+                sent += 10 * FRAME
+                time.sleep(max(0, begin + sent / self.rate - now))
 
 
 def measure(honest, seconds):
@@ -203,6 +203,7 @@ def main():
         most = measure(honest, arguments.seconds)
         for h in honest:
             h.rate = most * arguments.rate / len(honest)
+        time.sleep(1)
     bad, rss = 0, daemon.rss()
     context = multiprocessing.get_context('fork')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:
