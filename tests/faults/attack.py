@@ -4,7 +4,7 @@ connections, connections that send a byte a second, garbage where a handshake sh
 names, names made to collide under a hash without a key, frames and lines that are not good. Prints the ratio of each attack and of all
 together; honest clients are to keep 95 %.
 
-    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--tls CERT KEY]
+    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--only NAME]
 
 Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first: attackers share
 this machine's cores with the daemon, so at full speed a ratio says as much of them as of the daemon. The daemon is $HANKELD. Fault
@@ -190,6 +190,7 @@ def main():
     parser.add_argument('--seconds', type=float, default=4)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--rate', type=float, help='of what is possible')
+    parser.add_argument('--only', default='', help='attacks with this in their names')
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     daemon = harness.Daemon(DETECTORS, keys=KEYS.format(connections=arguments.idle + 500))
@@ -207,6 +208,8 @@ def main():
     bad, rss = 0, daemon.rss()
     context = multiprocessing.get_context('fork')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:
+        if arguments.only not in name:
+            continue
         ratios = []
         for _ in range(arguments.rounds):
             without = measure(honest, arguments.seconds)
