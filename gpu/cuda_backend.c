@@ -261,15 +261,6 @@ static int backend_add(struct hk_backend *b, uint32_t slot, uint32_t detector, u
   return hk_records_add(&c->road.records, slot, detector, seed, c->failure, sizeof c->failure);
 }
 
-/* Whether the kernels can score a detector. 0, or -ENOTSUP with a message. */
-static int supported(const struct hk_detector *d, char *error, size_t size)
-{
-  if (d->algorithm != HK_ALGORITHM_GRAPH && d->algorithm != HK_ALGORITHM_SHIFT)
-    return 0;
-  snprintf(error, size, "a detector with algorithm = %s runs on the CPU alone: set backend = cpu", hk_algorithm_name(d->algorithm));
-  return -ENOTSUP;
-}
-
 static int backend_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
 {
   struct cuda_backend *c = enter(b);
@@ -279,11 +270,6 @@ static int backend_define(struct hk_backend *b, const struct hk_definition *defi
   if (busy) {
     snprintf(error, size, "a batch is in flight");
     return -EBUSY;
-  }
-  for (uint32_t i = 0; i < n; i++) {
-    const int status = definitions[i].detector ? supported(definitions[i].detector, error, size) : 0;
-    if (status)
-      return status;
   }
   return hk_road_define(&c->road, definitions, n, error, size);
 }
@@ -425,11 +411,6 @@ int hk_cuda_open(struct hk_backend **out, const struct hk_backend_config *config
     snprintf(error, size, "%u detectors and %u sensors: 1 to 65535 detectors and at least 1 sensor are needed",
              config->n_detectors, config->max_sensors);
     return -EINVAL;
-  }
-  for (uint32_t i = 0; i < config->n_detectors; i++) {
-    const int status = supported(&config->detectors[i], error, size);
-    if (status)
-      return status;
   }
   struct cuda_backend *c = calloc(1, sizeof *c);
   if (!c) {

@@ -173,15 +173,15 @@ int main(int argc, char **argv)
   for (int i = 0; i < IN_FLIGHT; i++)
     if (!(b.batch[i] = hk_batch_new(b.backend, b.sensors * HK_BATCH_PER_SENSOR)))
       die("no memory for batches");
-  const bool device = strcmp(b.backend->ops->name, "cuda") == 0;
+  const bool device = strcmp(b.backend->ops->name, "cuda") == 0 && b.detector.algorithm == HK_ALGORITHM_GRAPH;
   const double copied = device ? bandwidth() : 0;
   uint64_t scores = 0, events = 0;
   while (b.tick < b.detector.resident + 100)
     (void)turn(&b, HK_BATCH_PER_SENSOR, &scores, &events);
-  printf("backend %s, %s: %u sensors, %.1f KiB of graph each", b.backend->ops->name, keys, b.sensors,
-         (double)hk_graph_bytes(&b.detector, 4) / 1024);
+  printf("backend %s, %s: %u sensors", b.backend->ops->name, keys, b.sensors);
   if (device)
-    printf("; a copy within the device reads and writes %.0f GB/s", copied / 1e9);
+    printf(", %.1f KiB of graph each; a copy within the device reads and writes %.0f GB/s",
+           (double)hk_graph_bytes(&b.detector, 4) / 1024, copied / 1e9);
   printf("\n");
   measure(&b, copied, device);
   for (int i = 0; i < IN_FLIGHT; i++)
