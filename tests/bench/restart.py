@@ -56,6 +56,7 @@ def main():
     keys = ''.join(f'{x}\n' for x in o.set)
     configuration = (f'[daemon]\nbackend = cpu\nmemory = off\nmax_sensors = {o.sensors}\nmax_ahead = off\ndurability = journal\nstate = {state}/state\n'
                      f'snapshot = {o.snapshot or 86400}s\n{keys}{load_run.LISTENERS}[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n')
+    d = None
     try:
         with tempfile.TemporaryDirectory() as folder:
             d = load_run.Daemon(os.path.join(o.build, 'hankeld'), configuration, folder)
@@ -63,8 +64,8 @@ def main():
             tick(d.link, handles, 10**18)
             if o.snapshot:
                 before = time.monotonic()
-                load_run.until(lambda: d.link.status()['snapshot']['made'] > 0 and not d.link.status()['snapshot']['running'], 'a snapshot', 300)
-                print(f'snapshot after {time.monotonic() - before:.1f} s: {d.link.status()["snapshot"]}')
+                load_run.until(lambda: d.link.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot', 300)
+                print(f'a snapshot after {time.monotonic() - before:.1f} s')
                 tick(d.link, handles, 10**18 + 10**9)
             print('before the kill:', d.link.status()['durability'])
             d.process.send_signal(signal.SIGKILL)
@@ -79,6 +80,8 @@ def main():
             assert status['sensors']['count'] == o.sensors, status['sensors']
             d.stop()
     finally:
+        if d:
+            d.process.kill()
         shutil.rmtree(state)
     return 0
 
