@@ -180,6 +180,7 @@ class DeviceLost(Faulty):
         with d.client() as c:
             handles = c.register('a')
             self.tick(c, handles, 0)
+            self.settle(c)  # or both ticks may be lost in one batch
             self.tick(c, handles, 1, FAULT)
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
             self.tick(c, handles, 2)
