@@ -192,7 +192,10 @@ static void go_on(struct hk_connection *c)
     } else if (step == HK_TURN_NEED && hk_admission_spent(c)) {
       return;
     } else if (step == HK_TURN_NEED && c->ended) {
-      c->kind->end(c);
+      if (c->newcomer && c->kind != &hk_binary_kind)
+        hk_connection_finish(c); /* the rest of a line is nobody's: nothing was shown */
+      else
+        c->kind->end(c);
     } else if (step == HK_TURN_NEED) {
       read_start(c);
     }

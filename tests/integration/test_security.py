@@ -282,6 +282,25 @@ class TestTokens(Secured):
             self.addCleanup(c.close)
             self.refused(7, lambda c=c, kind=kind: c.request(kind, bytes(40), WELCOME))
 
+    def test_a_last_line_without_an_end(self):
+        """What of a stranger's is no whole line is nobody's: over plain TCP and over TLS, for either kind of listener."""
+        for tls in (False, True):
+            d = self.secured(tls=tls)
+            for listener, line in (('line tcp', b'stranger value=1,other=2'), ('text tcp', b'events *')):
+                with self.connect(d, listener) if tls else d.connect(listener) as s:
+                    s.sendall(line)
+                    if tls:
+                        s.settimeout(10)
+                        with contextlib.suppress(OSError):
+                            s.unwrap()
+                    else:
+                        s.shutdown(socket.SHUT_WR)
+                        self.assertEqual(s.recv(65536), b'')
+            with self.client(d, token_of('all'), tls=tls) as c:
+                until(lambda: c.status()['connections']['open'] == 1, 'the strangers to be gone')
+                status = c.status()
+                self.assertEqual((status['points']['in'], status['sensors']['count']), (0, 0))
+
     def test_an_address_that_fails_too_often(self):
         d = self.secured(tls=False, keys='threads = 1\nmax_failures = 5\n')
         with self.client(d, token_of('all'), tls=False) as honest:
