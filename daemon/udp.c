@@ -73,12 +73,15 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     hk_log_peer(&server->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
-  if (keyed && (!seat->mac || !hk_mac_good(seat->mac, data, size, data + size))) {
+  /* A feed that has a key takes none without, on whatever listener: its number stands in every datagram for all to read. */
+  if (keyed ? !seat->mac || !hk_mac_good(seat->mac, data, size, data + size) : seat->mac != NULL) {
     const bool has = seat->mac;
     hk_seat_leave(seat);
     hk_count(&l->loop->counters.forged, 1);
     hk_audit_refused(&server->audit, &l->audit, l->address, l->gate->name,
-                     has ? "a datagram whose keyed checksum does not fit" : "a datagram of a feed that has no key");
+                     !keyed ? "a datagram without the keyed checksum that its feed has"
+                     : has  ? "a datagram whose keyed checksum does not fit"
+                            : "a datagram of a feed that has no key");
     return;
   }
   if (hk_udp_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
