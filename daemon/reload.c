@@ -208,6 +208,7 @@ static void adopt(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
   atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
+  hk_durable_adopt(&s->durable, r->next);
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   atomic_store_explicit(&r->adopted, 0, memory_order_relaxed);
   for (uint32_t i = 0; i < s->n_loops; i++)
