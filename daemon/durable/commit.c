@@ -63,9 +63,13 @@ static void on_record(void *arg, const struct hk_record *record)
 /* Commits what all have appended. True when there was anything. */
 static bool commit(struct hk_durable *d, int *status)
 {
-  const bool settles = hk_condition_settles(d);
+  bool behind = false; /* then this round writes what an earlier one could not, and newer events must wait for their points */
+  for (uint32_t i = 0; i < d->shards; i++)
+    behind |= d->journal[i] && hk_journal_behind(d->journal[i]);
+  const bool settles = !behind && hk_condition_settles(d);
   const int64_t begin = hk_now();
-  const bool events = hk_journal_take(hk_eventlog_journal(d->events)); /* first: their points are in the journals by now */
+  const bool events =
+      !behind && hk_journal_take(hk_eventlog_journal(d->events)); /* first: their points are in the journals by now */
   bool any = settles || events;
   uint32_t shard = 0;
   *status = 0;

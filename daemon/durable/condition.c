@@ -131,6 +131,7 @@ void hk_condition_works(struct hk_durable *d)
       d->needed[i] = hk_journal_resume(d->journal[i]);
   }
   (void)hk_journal_resume(hk_eventlog_journal(d->events));
+  d->resumed = hk_now();
   become(d, HK_DURABLE_RECOVERING, "the disk works again, and a snapshot is being made of what came meanwhile");
   d->wants_snapshot = UINT64_MAX;
   hk_log(d->log, HK_LOG_NOTICE, "%s works again: the journal goes on, and durability is back once a snapshot is made", d->path);
@@ -164,22 +165,23 @@ static bool all_saved(const struct hk_durable *d)
   return true;
 }
 
-void hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position, uint64_t before)
+bool hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position, int64_t begun, uint64_t before)
 {
-  const int status = d->journal[shard] ? hk_journal_trim(d->journal[shard], before) : 0;
-  if (status != 0)
-    hk_log(d->log, HK_LOG_WARNING, "a file of the journal in %s/shard-%u that is not needed any more could not be removed: %s",
-           d->path, shard, strerror(-status));
   pthread_mutex_lock(&d->lock_condition);
   const bool first = !all_saved(d);
   d->saved[shard] = true;
-  const bool last = first && all_saved(d);
-  d->missing[shard] &= position < d->needed[shard];
+  const bool whole = all_saved(d), last = first && whole;
+  d->missing[shard] &= position < d->needed[shard] || begun <= d->resumed;
   if (d->condition.state == HK_DURABLE_RECOVERING)
     look_recovered(d);
   pthread_mutex_unlock(&d->lock_condition);
+  const int status = whole && d->journal[shard] ? hk_journal_trim(d->journal[shard], before) : 0;
+  if (status != 0)
+    hk_log(d->log, HK_LOG_WARNING, "a file of the journal in %s/shard-%u that is not needed any more could not be removed: %s",
+           d->path, shard, strerror(-status));
   if (last)
     hk_durable_forget_past(d);
+  return whole;
 }
 
 bool hk_condition_acknowledges(struct hk_durable *d)

@@ -27,8 +27,8 @@
 #include "daemon/durable/journal.h"
 #include "daemon/durable/records.h"
 #include "daemon/histogram.h"
-#include "daemon/log.h"
 #include "daemon/lane.h"
+#include "daemon/log.h"
 #include "daemon/registry.h"
 
 enum hk_durable_state { HK_DURABLE_OK, HK_DURABLE_FAILING, HK_DURABLE_DEGRADED, HK_DURABLE_RECOVERING };
@@ -49,14 +49,14 @@ struct hk_durable {
   int folder, lock;                /* -1: none */
   int shard_folder[HK_SHARDS_MAX]; /* DIR/shard-N; -1: none */
   struct hk_feeds *feeds;
-  struct hk_eventlog *events; /* NULL with durability = none */
+  struct hk_eventlog *events;                /* NULL with durability = none */
   struct hk_journal *journal[HK_SHARDS_MAX]; /* in mode journal, once hk_durable_begin was called; else NULL */
   struct hk_wake *wake[HK_SHARDS_MAX];       /* of the shards */
   struct hk_wake *loop_wake[HK_LOOPS_MAX];   /* of the loops */
   uint32_t loops;
-  _Atomic int64_t journal_wait;              /* ns */
-  uint64_t segment;                          /* bytes */
-  atomic_uint_fast64_t order;                /* of the last REGISTER, RETIRE or RELEASE */
+  _Atomic int64_t journal_wait; /* ns */
+  uint64_t segment;             /* bytes */
+  atomic_uint_fast64_t order;   /* of the last REGISTER, RETIRE or RELEASE */
 
   /* the commit thread */
   pthread_t thread;
@@ -71,11 +71,12 @@ struct hk_durable {
 
   pthread_mutex_t lock_condition; /* of these: */
   struct hk_durable_condition condition;
-  int64_t failing_since;          /* ns (hk_now); 0: it does not fail */
-  uint64_t needed[HK_SHARDS_MAX]; /* RECOVERING: the position that a snapshot must have got to */
-  bool missing[HK_SHARDS_MAX];    /* RECOVERING: and has not yet */
-  bool saved[HK_SHARDS_MAX];      /* a snapshot of the shard was made in this run */
-  bool settling;                  /* what shards have taken counts as committed after the next commit */
+  int64_t failing_since;               /* ns (hk_now); 0: it does not fail */
+  uint64_t needed[HK_SHARDS_MAX];      /* RECOVERING: the position that a snapshot must have got to */
+  bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
+  int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
+  bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
+  bool settling;                       /* what shards have taken counts as committed after the next commit */
   atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
 };
 
@@ -117,9 +118,11 @@ struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 /* A snapshot of a shard is wanted at once, whenever the next one would be due. True once for each time that it is. */
 bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
 /* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
- * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. before: where the snapshot before it
- * began, if that is kept too, else `position`: the journal is needed from there on only, and what is before goes. Thread: any. */
-void hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, uint64_t before);
+ * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
+ * was. before: where the snapshot before it began, if that is kept too, else `position`: the journal is needed from there on
+ * only, and what is before goes. True: every shard has one of this run, so older ones may go; until then only those of the run
+ * before are whole. Thread: any. */
+bool hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, int64_t begun, uint64_t before);
 
 /* --- between the files ----------------------------------------------------------------------------------------------- */
 

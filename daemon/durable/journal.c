@@ -210,6 +210,11 @@ bool hk_journal_take(struct hk_journal *j)
   return full.size > 0;
 }
 
+bool hk_journal_behind(const struct hk_journal *j)
+{
+  return j->taken.size > 0;
+}
+
 /* Nothing more is written to the segment that is open, of which only what was committed is wanted. */
 static void leave_segment(struct hk_journal *j, bool broken)
 {

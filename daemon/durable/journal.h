@@ -72,6 +72,8 @@ int64_t hk_journal_waiting_since(struct hk_journal *journal);
 /* Takes what was appended, to be committed next. False: there is nothing to commit. Thread: the one that commits, here and below.
  */
 bool hk_journal_take(struct hk_journal *journal);
+/* Whether what was taken the last time is still to be committed: the next take brings that and nothing newer. */
+bool hk_journal_behind(const struct hk_journal *journal);
 /* Writes and syncs what was taken. After an error it is still to be committed: call again. each: called with every record once
  * all are on the disk; may be NULL. */
 int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const struct hk_record *record), void *arg);

@@ -55,16 +55,19 @@ static int note_feeds(struct hk_saver *v)
 static void begin(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
+  v->begun = hk_now();
+  hk_registry_read(s->all->registry); /* no change of sensors is half done: what the order counts is there to be saved */
+  const uint64_t order = v->place.durable->order;
+  hk_registry_read_end(s->all->registry);
   v->about = (struct hk_snapshot_about){ .shard = s->number,
                                          .shards = s->all->n,
                                          .number = ++v->number,
                                          .epoch = v->place.epoch,
                                          .begin = s->position,
-                                         .order = v->place.durable->order,
+                                         .order = order,
                                          .made = hk_wall() };
   v->asked = atomic_load(&v->asks);
   v->hurry = atomic_load(&v->hurries);
-  v->begun = hk_now();
   v->at = v->n_left = 0;
   v->next_slice = 0;
   v->failed = false;

@@ -180,8 +180,8 @@ static void finish(struct hk_saver *v)
     v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
     hk_log(s->all->log, HK_LOG_DEBUG, "snapshot of shard %u: %llu sensors, %llu bytes, %.2f s", s->number,
            (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
-    remove_old(v);
-    hk_durable_snapshot_done(v->place.durable, s->number, v->about.begin, v->n_kept == KEEP ? v->kept[1] : 0);
+    if (hk_durable_snapshot_done(v->place.durable, s->number, v->about.begin, v->begun, v->n_kept == KEEP ? v->kept[1] : 0))
+      remove_old(v);
   } else {
     hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
                 "of shard %u was given up: %s; the one before stays, and the next is tried in its time", s->number, told.why);
