@@ -215,8 +215,9 @@ class Peers(harness.Case):
             watcher.wait_results(200 * tick)
             self.open_connections(c, 2)
             until(lambda: len(descriptors(d)) == before, 'the descriptors to come back')
-            status = until(lambda: (lambda s: s['subscribers']['queued_bytes'] == 0 and s)(c.status()), 'empty queues')
-            self.assertEqual(status['subscribers']['count'], 1)
+            alone = {'count': 1, 'queued_bytes': 0}  # where loops are asked once a second
+            status = until(lambda: (lambda s: all(s['subscribers'][k] == v for k, v in alone.items()) and s)(c.status()),
+                           'one subscriber and empty queues')
             self.assertEqual(self.balanced(status)['in'], 200 * tick)
             self.assertEqual([r[1] for r in watcher.results if r[0] == 's7'], [START + i * SECOND for i in range(tick)])
 
