@@ -1,4 +1,5 @@
-/* The road of batches over the device, host side: memory, streams, and what is put on them for a batch (road.cu has the kernels).
+/* The road of batches over the device, host side: memory and streams (road.c), and what is put on them for a batch (launch.c; road.cu
+ * has the kernels).
  *
  * Three streams: `up` copies columns to the device, `down` copies scores and states back, `main` has everything between. So
  * copies of one batch run while another is scored, and all work on sensors is in the order of `main`, where batches follow each
@@ -28,6 +29,25 @@ struct hk_road_place {
   unsigned char *device;                     /* columns */
   struct CUevent_st *up, *scored, *finished; /* not of small batches */
 };
+
+/* The columns of a place on the device, with room for a multiple of 16 points. */
+struct hk_road_columns {
+  struct hk_cuda_points points;
+  float *score;
+  uint8_t *state;
+};
+#define HK_ROAD_POINT_BYTES (sizeof(int64_t) + sizeof(double) + sizeof(uint32_t) + sizeof(float) + 1)
+
+static inline struct hk_road_columns hk_road_columns(const struct hk_road_place *p, uint32_t room)
+{
+  struct hk_road_columns d;
+  d.points.time = (int64_t *)p->device;
+  d.points.value = (double *)(d.points.time + room);
+  d.points.slot = (uint32_t *)(d.points.value + room);
+  d.score = (float *)(d.points.slot + room);
+  d.state = (uint8_t *)(d.score + room);
+  return d;
+}
 
 /* What falls to a family of a batch. */
 struct hk_road_part {
