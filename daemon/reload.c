@@ -85,6 +85,8 @@ static void refuse(struct hk_server *s)
     (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
   if (r->next)
     discard(r, r->next);
+  hk_gates_discard(&s->gates, r->credentials);
+  r->credentials = NULL;
   hk_buffer_print(&r->told, "the configuration stays as it was\n");
   finish(s, false);
 }
@@ -125,15 +127,23 @@ static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
   return status;
 }
 
-/* Certificates, keys and tokens. False: one is wrong, and all are as they were. */
+/* Certificates, keys and tokens, which are in force only with all else. False: one is wrong. */
 static bool read_credentials(struct hk_server *s)
 {
   char error[512];
-  if (!s->gates.any_files)
+  if (!s->gates.any_files || hk_gates_read(&s->gates, &s->reload.credentials, error, sizeof error) == 0)
     return true;
-  const bool good = hk_admission_reload(s, error, sizeof error) == 0;
-  hk_buffer_print(&s->reload.told, "%s\n", good ? "certificates, keys and tokens were read again" : error);
-  return good;
+  hk_buffer_print(&s->reload.told, "%s\n", error);
+  return false;
+}
+
+static void adopt_credentials(struct hk_server *s)
+{
+  if (!s->reload.credentials)
+    return;
+  hk_admission_adopt(s, s->reload.credentials);
+  s->reload.credentials = NULL;
+  hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
 }
 
 static void begin(struct hk_server *s)
@@ -167,6 +177,7 @@ static void begin(struct hk_server *s)
   for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
     taken[i] = hk_registry_detector_of(s->shards.registry, i) != NULL;
   if (!hk_change_make(s->config, r->next, taken, &r->told)) {
+    adopt_credentials(s);
     hk_buffer_print(&r->told, "nothing has changed\n");
     discard(r, r->next);
     finish(s, true);
@@ -207,6 +218,7 @@ static bool could(struct hk_server *s)
 static void adopt(struct hk_server *s)
 {
   struct hk_reload *r = &s->reload;
+  adopt_credentials(s);
   atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
   hk_durable_adopt(&s->durable, r->next);
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
@@ -338,6 +350,8 @@ void hk_reload_close(struct hk_server *s)
     s->config = r->at_start;
     pthread_mutex_destroy(&r->lock);
   }
+  hk_gates_discard(&s->gates, r->credentials);
+  r->credentials = NULL;
   hk_sections_release(r->sections);
   free(r->learn);
   free(r->forget);

@@ -1,10 +1,11 @@
 /* Reload: another configuration for a daemon that runs, on SIGHUP or a RELOAD frame.
  *
- *   read      the file is read and checked whole; a fault in it, and all stays as it is
+ *   read      the file is read and checked whole, and certificates, keys and tokens; a fault in one, and all stays as it is
  *   learn     backends learn the new detectors; one that cannot (no memory, not on a GPU), and all stays as it is
- *   adopt     it is in force: for new names, and loop by loop, shard by shard. Sensors whose detector is not theirs any more
- *             (changed, gone, or another's glob is first) are let go, as if they had been silent for long, and come again as
- *             new ones; alerts that stand there are cleared. All others notice nothing
+ *   adopt     all of it is in force: certificates, keys and tokens, then the configuration for new names, and loop by loop,
+ *             shard by shard. Sensors whose detector is not theirs any more (changed, gone, or another's glob is first) are let
+ *             go, as if they had been silent for long, and come again as new ones; alerts that stand there are cleared. All
+ *             others notice nothing
  *   forget    backends give back the memory of detectors that have no sensors any more
  *
  * Main leads, and looks every few milliseconds how far the others have got. Every thread has a pointer of its own to the
@@ -20,6 +21,7 @@
 
 #include <uv.h>
 
+struct hk_credentials;
 struct hk_server;
 
 enum hk_reload_phase { HK_RELOAD_NONE, HK_RELOAD_LEARN, HK_RELOAD_ADOPT, HK_RELOAD_FORGET };
@@ -30,9 +32,10 @@ struct hk_reload {
   uv_async_t call;
   uv_timer_t look;
   enum hk_reload_phase phase;
-  uint64_t begun;         /* the ticket that this reload answers, with all before */
-  int64_t time;           /* ns: when it began */
-  struct hk_config *next; /* that is to be in force, then is */
+  uint64_t begun;                      /* the ticket that this reload answers, with all before */
+  int64_t time;                        /* ns: when it began */
+  struct hk_config *next;              /* that is to be in force, then is */
+  struct hk_credentials **credentials; /* of each gate, to be in force; NULL: none were read, or they are */
   struct hk_sections *sections;
   struct hk_revision revision;
   struct hk_definition *learn, *forget;

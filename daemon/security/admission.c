@@ -284,12 +284,11 @@ bool hk_admission_decrypt(struct hk_connection *c)
 
 /* --- reading again ---------------------------------------------------------------------------------------------------- */
 
-int hk_admission_reload(struct hk_server *s, char *error, size_t size)
+void hk_admission_adopt(struct hk_server *s, struct hk_credentials **fresh)
 {
-  const int status = hk_gates_reload(&s->gates, &s->log, error, size);
-  for (uint32_t i = 0; i < s->n_loops && status == 0; i++)
+  hk_gates_adopt(&s->gates, fresh, &s->log);
+  for (uint32_t i = 0; i < s->n_loops; i++)
     hk_loop_order(&s->loops[i], HK_ORDER_ADMIT);
-  return status;
 }
 
 void hk_admission_again(struct hk_connection *c)

@@ -42,10 +42,10 @@ bool hk_admission_late(struct hk_connection *c, int64_t now);
 /* A peer asks for what its scopes do not allow: counts that, and tells the audit. */
 void hk_admission_forbidden(struct hk_connection *c, const char *what);
 
-/* Reads certificates, keys and tokens again; connections whose token or named certificate is not good any more are closed, and
- * others have the scopes that it has now. What a connection has of TLS stays until it ends. 0, or a negative errno with a
- * message: all is as before. Thread: main. */
-int hk_admission_reload(struct hk_server *server, char *error, size_t size);
+/* Certificates, keys and tokens that hk_gates_read has read are in force: connections whose token or named certificate is not
+ * good any more are closed, and others have the scopes that it has now. What a connection has of TLS stays until it ends. Thread:
+ * main. */
+void hk_admission_adopt(struct hk_server *server, struct hk_credentials **fresh);
 /* What that means to a connection. */
 void hk_admission_again(struct hk_connection *c);
 

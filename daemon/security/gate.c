@@ -101,7 +101,7 @@ void hk_gates_close(struct hk_gates *gates)
   *gates = (struct hk_gates){ 0 };
 }
 
-int hk_gates_reload(struct hk_gates *gates, struct hk_log *log, char *error, size_t size)
+int hk_gates_read(const struct hk_gates *gates, struct hk_credentials ***out, char *error, size_t size)
 {
   struct hk_credentials **fresh = calloc(gates->n, sizeof *fresh);
   int status = fresh ? 0 : -ENOMEM;
@@ -109,18 +109,30 @@ int hk_gates_reload(struct hk_gates *gates, struct hk_log *log, char *error, siz
     snprintf(error, size, "no memory");
   for (uint32_t i = 0; i < gates->n && status == 0; i++)
     status = read_files(&gates->gate[i], &fresh[i], error, size);
-  for (uint32_t i = 0; fresh && i < gates->n; i++) {
-    struct hk_gate *g = &gates->gate[i];
-    if (status == 0) {
-      tell(g, fresh[i], log);
-      pthread_mutex_lock(&g->lock);
-      struct hk_credentials *old = g->now;
-      g->now = fresh[i];
-      pthread_mutex_unlock(&g->lock);
-      fresh[i] = old;
-    }
-    hk_credentials_release(fresh[i]);
-  }
-  free(fresh);
+  if (status == 0)
+    *out = fresh;
+  else
+    hk_gates_discard(gates, fresh);
   return status;
+}
+
+void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struct hk_log *log)
+{
+  for (uint32_t i = 0; i < gates->n; i++) {
+    struct hk_gate *g = &gates->gate[i];
+    tell(g, fresh[i], log);
+    pthread_mutex_lock(&g->lock);
+    struct hk_credentials *old = g->now;
+    g->now = fresh[i];
+    pthread_mutex_unlock(&g->lock);
+    fresh[i] = old;
+  }
+  hk_gates_discard(gates, fresh);
+}
+
+void hk_gates_discard(const struct hk_gates *gates, struct hk_credentials **fresh)
+{
+  for (uint32_t i = 0; fresh && i < gates->n; i++)
+    hk_credentials_release(fresh[i]);
+  free(fresh);
 }

@@ -1,5 +1,6 @@
 /* Gate: what a listener demands of its peers, and the certificate, key, authority and tokens that it goes by. These are read at
- * the start and can be read again while the daemon runs: all of them or, when anything is wrong with one, none.
+ * the start and can be read again while the daemon runs: all of them or, when anything is wrong with one, none; what was read is
+ * put in force apart from that, so that whoever reads them can still think better of it.
  *
  * Thread: any; a gate's credentials are had under its lock, when a connection comes or shows something. */
 #ifndef HK_GATE_H
@@ -36,8 +37,14 @@ struct hk_gates {
 /* 0, or a negative errno with a message that names the file. gates: zeroed; to be closed in either case. log: NULL for none. */
 int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct hk_log *log, char *error, size_t size);
 void hk_gates_close(struct hk_gates *gates);
-/* Reads all files again. 0; or a negative errno with a message: everything is as before. Thread: main. */
-int hk_gates_reload(struct hk_gates *gates, struct hk_log *log, char *error, size_t size);
+
+/* Reads all files again, and changes nothing yet: *out has what was read for each gate, for one of the two below. 0; or a
+ * negative errno with a message. Thread: main. */
+int hk_gates_read(const struct hk_gates *gates, struct hk_credentials ***out, char *error, size_t size);
+/* They are in force from now on; frees the array. */
+void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struct hk_log *log);
+/* They never will be. fresh: NULL is fine. */
+void hk_gates_discard(const struct hk_gates *gates, struct hk_credentials **fresh);
 
 /* The present credentials; the caller's until hk_credentials_release. */
 struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);

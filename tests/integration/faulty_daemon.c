@@ -11,8 +11,8 @@
  *   rate N      it takes 1/N s for each point, whatever its values
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
- * Or, with no batch having to come: `absent`: there is no device; `room N`: it has room for N sensors; `add N`: it fails at the
- * sensor after N; `block-add`: adding a sensor does not return. The memory limit of the
+ * Or, with no batch having to come: `absent`: there is no device; `define`: it takes no other detectors than it began with;
+ * `room N`: it has room for N sensors; `add N`: it fails at the sensor after N; `block-add`: adding a sensor does not return. The memory limit of the
  * configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of which only that with the
  * number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
 #include "cpu/engine.h"
@@ -28,7 +28,23 @@
 #define FAULT_VALUE (-666.5)
 #define PLACES 4
 
-enum fault { NONE, EIO_STATUS, EIO_SUBMIT, HANG, ENOMEM_ONCE, ENOMEM_ALWAYS, EINVAL_ONCE, BLOCK, RATE, SLOW, ABSENT, ROOM, ADD, BLOCK_ADD };
+enum fault {
+  NONE,
+  EIO_STATUS,
+  EIO_SUBMIT,
+  HANG,
+  ENOMEM_ONCE,
+  ENOMEM_ALWAYS,
+  EINVAL_ONCE,
+  BLOCK,
+  RATE,
+  SLOW,
+  ABSENT,
+  ROOM,
+  ADD,
+  BLOCK_ADD,
+  DEFINE
+};
 
 struct faulty {
   struct hk_backend backend;
@@ -180,6 +196,10 @@ static int faulty_add(struct hk_backend *b, uint32_t slot, uint32_t detector, ui
 
 static int faulty_define(struct hk_backend *b, const struct hk_definition *definitions, uint32_t n, char *error, size_t size)
 {
+  if (from(b)->fault == DEFINE) {
+    snprintf(error, size, "no memory for another detector, on order");
+    return -ENOMEM;
+  }
   return from(b)->inner->ops->define(from(b)->inner, definitions, n, error, size);
 }
 
@@ -228,7 +248,7 @@ static const char *faulty_failure(struct hk_backend *b)
 static enum fault read_order(unsigned *number)
 {
   static const char *const words[] = { "",     "eio",  "submit", "hang", "enomem", "enomem-always", "einval", "block",
-                                       "rate", "slow", "absent", "room", "add",    "block-add" };
+                                       "rate", "slow", "absent", "room", "add",    "block-add", "define" };
   const char *order = getenv("HANKELD_FAULT");
   char word[16] = "";
   *number = 0;

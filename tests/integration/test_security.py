@@ -20,6 +20,7 @@ import harness
 from harness import (BYE, ERROR, HANKEL, HANKELD, HELLO, PING, PONG, POINTS, REGISTER, REGISTERED, REPORT, SECOND, START, STATUS, SUBSCRIBE,
                      WELCOME, Client, frame, points, text, until)
 
+FAULTY = os.path.abspath(os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon')))
 UNAUTHORIZED, FORBIDDEN, TIMEOUT = 15, 16, 11
 TOKENS = {'feeder': 'feed', 'viewer': 'subscribe', 'operator': 'admin', 'all': 'feed,subscribe,admin'}
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
@@ -379,6 +380,37 @@ class TestReload(Secured):
             stop.set()
             thread.join(harness.WAIT)
         self.assertEqual(faults, [])
+
+    def test_what_is_refused_late_changes_nothing(self):
+        """A backend that cannot learn a new detector refuses the reload when certificates and tokens were read already: these stay
+        what they were, too."""
+        d = self.secured(program=FAULTY, backend='auto', environment={'HANKELD_FAULT': 'define'})
+        before = self.cert, self.key
+        try:
+            with self.client(d, token_of('feeder')) as feeder, self.client(d, token_of('operator')) as operator:
+                serial = operator.socket.getpeercert()['serialNumber']
+                type(self).cert, type(self).key = self.ca.sign('server', names='IP:127.0.0.1,DNS:localhost')
+                self.assertEqual((self.cert, self.key), before)  # the same files
+                self.write_tokens([token_line('operator', 'admin'), token_line('new', 'feed')])
+                keys = 'threads = 1\nmax_failures = off\n'
+                d.configure(DETECTOR.replace('window = 8', 'window = 9'), keys)
+                taken, lines = operator.reload()
+                self.assertFalse(taken)
+                self.assertIn('on order', '\n'.join(lines))
+                self.assertEqual([line for line in lines if 'read again' in line], [])
+                feeder.register('s')  # still knows its token
+                with self.client(d, token_of('feeder')) as c:
+                    self.assertEqual(c.socket.getpeercert()['serialNumber'], serial)
+                self.refused(UNAUTHORIZED, lambda: self.client(d, token_of('new')))
+                # the same files, without what was refused
+                d.configure(DETECTOR, keys)
+                taken, lines = operator.reload()
+                self.assertEqual((taken, lines[0]), (True, 'certificates, keys and tokens were read again'))
+                with self.client(d, token_of('new')) as c:
+                    self.assertNotEqual(c.socket.getpeercert()['serialNumber'], serial)
+                self.refused(UNAUTHORIZED, lambda: feeder.request(HELLO, b'', WELCOME))
+        finally:
+            type(self).cert, type(self).key = before
 
 
 class TestNewcomers(Secured):
