@@ -116,7 +116,9 @@ ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
 static void greet(struct hankel *h)
 {
   char token[HK_CLIENT_TOKEN], error[300];
-  const int status = hk_client_token(&h->options.security, token, error, sizeof error);
+  int status = hk_client_token(&h->options.security, token, error, sizeof error);
+  if (status == 0 && token[0] && !h->tls)
+    status = hk_client_token_may_go(&h->options.security, h->address->ai_addr, error, sizeof error);
   if (status < 0) {
     hk_client_disconnect(h, status, error);
     return;

@@ -5,6 +5,7 @@
 #include "proto/hankel.h"
 
 #include <stdbool.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #define HK_CLIENT_TOKEN 256 /* bytes, with the 0 */
@@ -33,5 +34,7 @@ const char *hk_client_tls_fault(const struct hk_client_tls *tls);
 /* The token that the options give, or the first line of the file that they name; "" when neither. 0, or a negative errno with a
  * message. */
 int hk_client_token(const struct hankel_security *security, char token[HK_CLIENT_TOKEN], char *error, size_t size);
+/* Whether a token may be sent there without TLS: 0; or -EPERM with a message that says what to do. */
+int hk_client_token_may_go(const struct hankel_security *security, const struct sockaddr *to, char *error, size_t size);
 
 #endif

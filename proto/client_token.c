@@ -1,7 +1,8 @@
-/* libhankel: where a token comes from. See client_tls.h. */
+/* libhankel: where a token comes from, and where it may go. See client_tls.h. */
 #include "proto/client_tls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,4 +28,22 @@ int hk_client_token(const struct hankel_security *s, char token[HK_CLIENT_TOKEN]
     return 0;
   snprintf(error, size, "%.200s: %s", s->token_file, fault ? strerror(fault) : "there is no token in its first line");
   return -EACCES;
+}
+
+static bool loopback(const struct sockaddr *to)
+{
+  if (to->sa_family == AF_INET)
+    return ntohl(((const struct sockaddr_in *)to)->sin_addr.s_addr) >> 24 == 127;
+  const struct in6_addr *address = &((const struct sockaddr_in6 *)to)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(address) || (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+}
+
+int hk_client_token_may_go(const struct hankel_security *s, const struct sockaddr *to, char *error, size_t size)
+{
+  if (s->token_in_clear || loopback(to))
+    return 0;
+  snprintf(error, size,
+           "the token was not sent: without TLS everybody on the way can read it. Use TLS (--tls); "
+           "or, where you trust all of the network, allow it (--token-in-clear)");
+  return -EPERM;
 }

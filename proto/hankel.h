@@ -148,6 +148,8 @@ struct hankel_security {
   const char *token;       /* NULL: none */
   const char *token_file;  /* the token is its first line; NULL: none */
   int mac;                 /* 1: datagrams carry a keyed checksum, which a listener with `mac = yes` needs; needs tls */
+  int token_in_clear;      /* 1: the token may go beyond loopback without tls, where everybody on the way can read it. Else it is not
+                              sent there, and nothing is tried again (-EPERM) */
 };
 
 struct hankel_options {

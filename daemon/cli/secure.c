@@ -18,6 +18,9 @@ int hk_secure_take(struct hankel_security *s, int option, const char *value)
   case HK_SECURE_TOKEN:
     s->token_file = value;
     return 0;
+  case HK_SECURE_CLEAR:
+    s->token_in_clear = 1;
+    return 0;
   default:
     return HK_EXIT_USAGE;
   }

@@ -6,20 +6,22 @@
 #include "proto/hankel.h"
 
 /* Values of these options; above those of any command. */
-enum hk_secure_option { HK_SECURE_TLS = 1000, HK_SECURE_CA, HK_SECURE_CERT, HK_SECURE_KEY, HK_SECURE_TOKEN };
+enum hk_secure_option { HK_SECURE_TLS = 1000, HK_SECURE_CA, HK_SECURE_CERT, HK_SECURE_KEY, HK_SECURE_TOKEN, HK_SECURE_CLEAR };
 
 #define HK_SECURE_OPTIONS                                                                                                        \
   { "tls", no_argument, NULL, HK_SECURE_TLS }, { "ca", required_argument, NULL, HK_SECURE_CA },                                  \
       { "cert", required_argument, NULL, HK_SECURE_CERT }, { "key", required_argument, NULL, HK_SECURE_KEY },                    \
+      { "token-file", required_argument, NULL, HK_SECURE_TOKEN },                                                                \
   {                                                                                                                              \
-    "token-file", required_argument, NULL, HK_SECURE_TOKEN                                                                       \
+    "token-in-clear", no_argument, NULL, HK_SECURE_CLEAR                                                                         \
   }
 
 #define HK_SECURE_HELP                                                                                                           \
   "  --tls              by TLS; the daemon's certificate has to be good for HOST\n"                                              \
   "  --ca FILE          authorities that it may be signed by (default: those of the system)\n"                                   \
   "  --cert FILE        our certificate, --key FILE its key\n"                                                                   \
-  "  --token-file FILE  shows the token that is the file's first line\n"
+  "  --token-file FILE  shows the token that is the file's first line; beyond loopback only by TLS, unless\n"                    \
+  "  --token-in-clear   says that everybody on the way may read it\n"
 
 /* Takes an option. 0; or HK_EXIT_USAGE: it is none of these. */
 int hk_secure_take(struct hankel_security *security, int option, const char *value);

@@ -22,6 +22,7 @@ itself, sends points again that were not acknowledged, and goes on behind the la
 import array
 import collections
 import hmac
+import ipaddress
 import itertools
 import json
 import math
@@ -101,24 +102,31 @@ def _address(text):
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def _loopback(host):
+    address = ipaddress.ip_address(host)
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
 class Client:
     """A connection to hankeld. udp: "HOST:PORT" of a UDP listener: points then go as numbered datagrams.
 
     tls: True for TLS with the system's authorities, or an ssl.SSLContext (ssl.create_default_context(cafile=...), with
-    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are. mac: True puts a keyed checksum behind
-    each datagram, which a listener with `mac = yes` needs; the daemon gives a key for it over TLS only.
+    load_cert_chain where the daemon wants a certificate). token: shows the daemon who we are. Without tls it is sent over loopback
+    only, and PermissionError raised beyond; token_in_clear=True sends it all the same, for everybody on the way to read. mac: True
+    puts a keyed checksum behind each datagram, which a listener with `mac = yes` needs; the daemon gives a key for it over TLS only.
 
     feed: name of the feed that all points belong to; `position` then is how many of its points the daemon has for certain.
     patience: seconds for a daemon that went away to come back, with a feed or `since`.
     """
 
-    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None, feed=None, patience=10.0, mac=False):
+    def __init__(self, address="127.0.0.1:7410", udp=None, name="hankel.py", timeout=10.0, tls=None, token=None, feed=None, patience=10.0, mac=False,
+                 token_in_clear=False):
         self.on_error = None  # called with (code, message) for errors that do not end the connection
         self.refused = {}  # sensor -> why the daemon does not take it; its points are dropped
         self.server = None
         self.position = 0  # of the feed: points that are acknowledged
         self.event_position = _NOW  # of the last event, with `since`
-        self._how = address, udp, name, tls, token, mac
+        self._how = address, udp, name, tls, token, mac, token_in_clear
         self._timeout, self._patience = timeout, patience
         self._feed_name, self._kept, self._going = feed, collections.deque(), 0  # going: of those that are kept, that are sent
         self._points = []  # (sensor, time, value)
@@ -128,7 +136,7 @@ class Client:
         self._connect()
 
     def _connect(self):
-        address, udp, name, tls, token, mac = self._how
+        address, udp, name, tls, token, mac, token_in_clear = self._how
         self._udp = None
         self._socket = socket.create_connection(_address(address), self._timeout)
         try:
@@ -136,6 +144,9 @@ class Client:
             if tls:
                 context = ssl.create_default_context() if tls is True else tls
                 self._socket = context.wrap_socket(self._socket, server_hostname=_address(address)[0])
+            elif token and not token_in_clear and not _loopback(self._socket.getpeername()[0]):
+                raise PermissionError(f"{address}: the token was not sent: without TLS everybody on the way can read it. Use tls=True, or "
+                                      "token_in_clear=True where you trust all of the network")
             self._inbox = bytearray()
             self._handles = {}  # sensor -> handle, None before the daemon has said
             self._names = {}  # handle -> sensor, of results

@@ -23,7 +23,7 @@ ON_DISCONNECTED = c.CFUNCTYPE(None, c.c_void_p, c.c_uint64, c.c_char_p)
 
 class Security(c.Structure):
     _fields_ = [('tls', c.c_int), ('ca', c.c_char_p), ('certificate', c.c_char_p), ('key', c.c_char_p), ('token', c.c_char_p),
-                ('token_file', c.c_char_p), ('mac', c.c_int)]
+                ('token_file', c.c_char_p), ('mac', c.c_int), ('token_in_clear', c.c_int)]
 
 
 class Options(c.Structure):

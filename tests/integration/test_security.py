@@ -20,6 +20,9 @@ import harness
 from harness import (BYE, ERROR, HANKEL, HANKELD, HELLO, PING, PONG, POINTS, REGISTER, REGISTERED, REPORT, SECOND, START, STATUS, SUBSCRIBE,
                      WELCOME, Client, frame, points, text, until)
 
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankel  # noqa: E402
+
 FAULTY = os.path.abspath(os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon')))
 UNAUTHORIZED, FORBIDDEN, TIMEOUT = 15, 16, 11
 TOKENS = {'feeder': 'feed', 'viewer': 'subscribe', 'operator': 'admin', 'all': 'feed,subscribe,admin'}
@@ -32,6 +35,16 @@ def token_of(name):
 
 def token_line(name, scopes, token=None):
     return f'{name} {scopes} sha256:{hashlib.sha256((token or token_of(name)).encode()).hexdigest()}\n'
+
+
+def own_address():
+    """An address of this machine that is not one of loopback; None where it has none. Nothing is sent."""
+    for family, beyond in ((socket.AF_INET, '192.0.2.1'), (socket.AF_INET6, '2001:db8::1')):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as s:
+            s.connect((beyond, 9))
+            if not s.getsockname()[0].startswith('127.') and s.getsockname()[0] != '::1':
+                return s.getsockname()[0]
+    return None
 
 
 class Secured(harness.Case):
@@ -381,6 +394,7 @@ class TestReload(Secured):
             thread.join(harness.WAIT)
         self.assertEqual(faults, [])
 
+
     def test_what_is_refused_late_changes_nothing(self):
         """A backend that cannot learn a new detector refuses the reload when certificates and tokens were read already: these stay
         what they were, too."""
@@ -663,8 +677,6 @@ class TestClients(Secured):
 
     def test_python_client(self):
         d = self.secured()
-        sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-        import hankel
         at = f'127.0.0.1:{d.port["binary tcp"]}'
         context = ssl.create_default_context(cafile=self.ca.certificate)
         with hankel.Client(at, tls=context, token=token_of('all')) as c:
@@ -681,6 +693,46 @@ class TestClients(Secured):
         with hankel.Client(at, tls=context, token=token_of('feeder')) as c, self.assertRaises(hankel.Error) as caught:
             c.status()
         self.assertEqual(caught.exception.code, FORBIDDEN)
+
+    def test_no_token_in_clear_by_mistake(self):
+        """Where --tls was forgotten no token leaves this machine, unless that is wanted."""
+        host = own_address()
+        if not host:
+            self.skipTest('this machine has no address but that of loopback')
+        token = token_of('operator')
+        with socket.create_server((host, 0), family=socket.AF_INET6 if ':' in host else socket.AF_INET) as listener:  # sees what a thief would
+            listener.settimeout(0.5)
+            at = f'[{host}]:{listener.getsockname()[1]}'
+
+            def seen():
+                with contextlib.suppress(TimeoutError), listener.accept()[0] as s:
+                    s.settimeout(2)
+                    return s.recv(4096)
+                return b''
+
+            options = ('--token-file', self.token_file('operator'))
+            for command in (('status', '--from', at), ('reload', '--from', at), ('tail', '--from', at), ('feed', '--to', at)):
+                done = self.hankel(*command, *options, *(['-'] if command[0] == 'feed' else []), data='time,a\n1600000000,1\n', wait=20)
+                self.assertEqual(done.returncode, 1, done)
+                self.assertIn('the token was not sent', done.stderr)
+                self.assertIn('--tls', done.stderr)
+                self.assertEqual(seen(), b'', command)
+            with self.assertRaisesRegex(PermissionError, 'token was not sent'):
+                hankel.Client(at, token=token)
+            self.assertEqual(seen(), b'')
+            status = subprocess.Popen([HANKEL, 'status', '--from', at, '--token-in-clear', *options], stderr=subprocess.DEVNULL)
+            self.assertIn(token.encode(), seen())
+            status.kill()
+            status.wait()
+            thread = threading.Thread(target=lambda: self.assertRaises(OSError, hankel.Client, at, token=token, token_in_clear=True))
+            thread.start()
+            self.assertIn(token.encode(), seen())  # and closes, which ends the client
+            thread.join(harness.WAIT)
+        d = self.secured(tls=False)  # over loopback there is nobody on the way
+        done = self.hankel('status', '--from', f'localhost:{d.port["binary tcp"]}', *options)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        with hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}', token=token) as c:
+            c.status()
 
     def test_libhankel_comes_back(self):
         """A feeder over TLS survives a restart of the daemon's side: its connection is cut, and made anew."""
@@ -767,8 +819,6 @@ mac = yes
 
     def test_the_clients(self):
         at, udp = (f'127.0.0.1:{self.d.port[name]}' for name in ('binary tcp', 'binary udp'))
-        sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-        import hankel
         context = ssl.create_default_context(cafile=self.ca.certificate)
         with hankel.Client(at, udp=udp, tls=context, token=token_of('all'), mac=True) as c:
             for i in range(1000):
