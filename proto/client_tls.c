@@ -59,7 +59,8 @@ static const char *set_up(struct hk_client_tls *t, const struct hankel_security 
 {
   struct in6_addr address;
   t->context = SSL_CTX_new(TLS_client_method());
-  t->method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "libhankel");
+  /* Without a number of BIO_get_new_index: nothing looks for it by that, and a process has only some 127 of them. */
+  t->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "libhankel");
   if (!t->context || !t->method || BIO_meth_set_read(t->method, bio_read) != 1 || BIO_meth_set_write(t->method, bio_write) != 1 ||
       BIO_meth_set_ctrl(t->method, bio_control) != 1 || SSL_CTX_set_min_proto_version(t->context, TLS1_2_VERSION) != 1)
     return "TLS";

@@ -395,6 +395,18 @@ class TestReload(Secured):
         self.assertEqual(faults, [])
 
 
+    def test_three_hundred_times(self):
+        """Nothing that there are only so many of in a process is used up by it."""
+        d = self.secured(keys='threads = 1\nmax_failures = off\nlog_level = warning\n')
+        with self.client(d, token_of('operator')) as operator:
+            for i in range(300):
+                if i == 20:
+                    before = d.rss()
+                self.assertTrue(operator.reload()[0])
+            self.assert_grew_less(d, before, 2 << 20)
+        with self.client(d, token_of('feeder')) as c:
+            c.register('s')
+
     def test_what_is_refused_late_changes_nothing(self):
         """A backend that cannot learn a new detector refuses the reload when certificates and tokens were read already: these stay
         what they were, too."""

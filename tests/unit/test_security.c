@@ -3,13 +3,19 @@
 #include "daemon/security/rules.h"
 #include "daemon/security/tls.h"
 #include "daemon/security/tokens.h"
+#include "proto/client_tls.h"
 #include "proto/mac.h"
 
 #include <arpa/inet.h>
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -245,6 +251,56 @@ static void a_keyed_checksum_is_that_of_the_standard(void **state)
   hk_mac_free(m);
 }
 
+/* A key and a certificate signed by itself, as PEM in one file. */
+static void make_certificate(char path[32])
+{
+  strcpy(path, "/tmp/hankeld-test-XXXXXX");
+  const int fd = mkstemp(path);
+  FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+  EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+  X509 *certificate = X509_new();
+  assert_true(file && key && certificate);
+  assert_int_equal(X509_set_version(certificate, 2), 1);
+  assert_int_equal(
+      X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC, (const uint8_t *)"test", -1, -1, 0), 1);
+  assert_int_equal(X509_set_issuer_name(certificate, X509_get_subject_name(certificate)), 1);
+  assert_non_null(X509_gmtime_adj(X509_getm_notBefore(certificate), 0));
+  assert_non_null(X509_gmtime_adj(X509_getm_notAfter(certificate), 3600));
+  assert_int_equal(X509_set_pubkey(certificate, key), 1);
+  assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
+  assert_int_equal(PEM_write_X509(file, certificate), 1);
+  assert_int_equal(PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL), 1);
+  assert_int_equal(fclose(file), 0);
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+}
+
+/* OpenSSL has numbers for about 127 types of BIO in a process: they are not for what comes again and again. */
+static void no_reload_and_no_connection_uses_up_a_type_of_bio(void **state)
+{
+  struct hk_rules rules = { 0 };
+  char path[32], error[512];
+  (void)state;
+  make_certificate(path);
+  snprintf(rules.certificate, sizeof rules.certificate, "%s", path);
+  snprintf(rules.key, sizeof rules.key, "%s", path);
+  const struct hankel_security security = { .tls = 1, .ca = path };
+  const int before = BIO_get_new_index();
+  for (int i = 0; i < 300; i++) {
+    struct hk_tls_context *context;
+    struct hk_client_tls *client;
+    assert_int_equal(hk_tls_context_new(&context, &rules, error, sizeof error), 0);
+    struct hk_tls *tls = hk_tls_new(context);
+    assert_non_null(tls);
+    hk_tls_free(tls);
+    hk_tls_context_free(context);
+    assert_int_equal(hk_client_tls_new(&client, &security, "127.0.0.1", -1, error, sizeof error), 0);
+    hk_client_tls_free(client);
+  }
+  assert_int_equal(BIO_get_new_index(), before + 1);
+  unlink(path);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -255,6 +311,7 @@ int main(void)
     cmocka_unit_test(failures_are_forgotten_after_a_minute),
     cmocka_unit_test(the_table_stays_as_it_is),
     cmocka_unit_test(a_keyed_checksum_is_that_of_the_standard),
+    cmocka_unit_test(no_reload_and_no_connection_uses_up_a_type_of_bio),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
