@@ -27,13 +27,25 @@ struct hk_credentials *hk_gate_credentials(struct hk_gate *g)
   return c;
 }
 
+/* Warns of a file that every user of this machine has a right to that none should have. It is no reason to refuse the file: the
+ * mode is not all that decides (the folder's, lists of rights), and a daemon that does not start sees no sensor at all. path: ""
+ * for none. */
+static void watch(const struct hk_gate *g, const char *path, mode_t mask, const char *what_now, struct hk_log *log)
+{
+  struct stat about;
+  if (!path[0] || stat(path, &about) != 0 || !(about.st_mode & mask))
+    return;
+  hk_log(log, HK_LOG_WARNING, "[listen %s]: every user of this machine can %s %s (mode %04o): %s", g->name,
+         about.st_mode & mask & S_IWOTH ? "change" : "read", path, (unsigned)about.st_mode & 07777, what_now);
+}
+
 /* What an operator should know of files that can be read. */
 static void tell(const struct hk_gate *g, const struct hk_credentials *c, struct hk_log *log)
 {
-  struct stat about;
-  if (c->tls && stat(g->rules.key, &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)))
-    hk_log(log, HK_LOG_WARNING, "[listen %s]: %s can be read by every user of this machine; chmod o-rwx it, and make a new key",
-           g->name, g->rules.key);
+  const struct hk_rules *r = &g->rules;
+  watch(g, r->key, S_IROTH | S_IWOTH, "chmod o-rwx it, and make a new key", log);
+  watch(g, r->tokens, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its lines", log);
+  watch(g, r->client_ca, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its certificates", log);
   if (c->tls) {
     const int64_t left = hk_tls_context_left(c->tls);
     if (left <= 0)

@@ -395,6 +395,24 @@ class TestReload(Secured):
         self.assertEqual(faults, [])
 
 
+    def test_files_that_everybody_can_change(self):
+        for path in (self.tokens, self.key, self.ca.certificate):
+            before = os.stat(path).st_mode
+            self.addCleanup(os.chmod, path, before)
+        os.chmod(self.tokens, 0o644)
+        os.chmod(self.key, 0o640)
+        d = self.secured(client_ca=True)
+        self.assertFalse([line for line in d.log if 'every user' in line])
+        os.chmod(self.tokens, 0o646)
+        os.chmod(self.key, 0o604)
+        os.chmod(self.ca.certificate, 0o666)
+        self.reload(d, 'were read again')
+        for listener in ('binary', 'line', 'text'):
+            for what in (f'change {self.tokens} (mode 0646)', f'read {self.key} (mode 0604)', f'change {self.ca.certificate} (mode 0666)'):
+                self.assertTrue(any(f'[listen {listener}]: every user of this machine can {what}' in line for line in d.log), (what, d.log))
+        other = self.secured(client_ca=True)  # it is told at the start, too
+        self.assertEqual(sum('every user' in line for line in other.log), 9)
+
     def test_three_hundred_times(self):
         """Nothing that there are only so many of in a process is used up by it."""
         d = self.secured(keys='threads = 1\nmax_failures = off\nlog_level = warning\n')
