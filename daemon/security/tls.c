@@ -350,8 +350,11 @@ bool hk_tls_peer(const struct hk_tls *t, char name[HK_TLS_NAME_MAX])
   X509 *certificate = t->ssl ? SSL_get0_peer_certificate(t->ssl) : NULL;
   if (!certificate || SSL_get_verify_result(t->ssl) != X509_V_OK)
     return false;
-  const int length = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, HK_TLS_NAME_MAX);
-  if (length <= 0 || (size_t)length != strlen(name))
+  const X509_NAME *subject = X509_get_subject_name(certificate);
+  const int length = X509_NAME_get_text_by_NID(subject, NID_commonName, NULL, 0);
+  if (length <= 0 || length >= HK_TLS_NAME_MAX) /* the front of a longer one may be another's name */
+    return false;
+  if (X509_NAME_get_text_by_NID(subject, NID_commonName, name, HK_TLS_NAME_MAX) != length || (size_t)length != strlen(name))
     return false;
   for (const char *c = name; *c; c++)
     if (*c <= ' ' || *c > '~')

@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HK_TLS_NAME_MAX 64 /* bytes of a certificate's common name, with the 0: as many as X.509 allows */
+#define HK_TLS_NAME_MAX 64 /* bytes of a certificate's common name, with the 0: as many as the token file takes */
 
 /* A listener's certificate, key and authority: they never change once they are read. */
 struct hk_tls_context;
@@ -64,7 +64,8 @@ void hk_tls_end(struct hk_tls *tls);
 
 /* In words; "" when nothing failed. */
 const char *hk_tls_fault(const struct hk_tls *tls);
-/* The common name of the peer's certificate, verified; false: it has shown none, or one without a name that can be shown. */
+/* The common name of the peer's certificate, verified; false: it has shown none, or one without a name that
+ * can be shown, or with one that is longer. */
 bool hk_tls_peer(const struct hk_tls *tls, char name[HK_TLS_NAME_MAX]);
 /* "TLSv1.3", ... */
 const char *hk_tls_version(const struct hk_tls *tls);

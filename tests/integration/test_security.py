@@ -214,6 +214,18 @@ class TestTls(Secured):
             line.sendall(f'm v=1 {START}\n'.encode())  # needs no token
             until(lambda: c.status()['lines']['taken'] == 1, 'the line')
 
+    def test_a_certificate_with_a_long_name_has_no_other_ones(self):
+        """A common name may have 64 bytes, one more than a name of the token file."""
+        name = 'pump-' + 'x' * 58
+        self.write_tokens([f'{name} feed certificate\n', token_line('viewer', 'subscribe')])
+        d = self.secured(client_ca=True)
+        longer = self.context(self.ca.sign(name + 'y', file='longer'))
+        with self.client(d, context=self.context(self.ca.sign(name, file='named'))) as c:
+            c.register('s')
+        self.refused(UNAUTHORIZED, lambda: self.client(d, context=longer))
+        with self.client(d, token_of('viewer'), context=longer) as c:
+            c.subscribe()
+
     def refuses(self, c, call):
         """The request is answered with an error that says it is not allowed; the connection stays."""
         before = len(c.errors)
