@@ -7,7 +7,6 @@ compares with. Shares no code with what is tested.
 Needs numpy. Recordings are taken as samples one interval apart, whatever their times say."""
 import csv
 import os
-import sys
 
 import numpy as np
 
@@ -108,9 +107,10 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=
     return alerts, scores
 
 
-def main():
+def write(cases, model):
+    """The expected file: a line a case."""
     print('# recording | detector keys | alerts, point:change | scores, their mean and their largest')
-    for recording, keys in CASES:
+    for recording, keys in cases:
         alerts, scores = model(values(recording), **keys)
         text = ','.join(f'{name}={value}' for name, value in keys.items())
         found = ' '.join(f'{at}:{change}' for at, change in alerts)
@@ -119,4 +119,4 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    write(CASES, model)

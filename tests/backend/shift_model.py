@@ -5,11 +5,10 @@ compares with. Shares no code with what is tested.
     shift_model.py > ../data/expected_shift.txt
 
 Needs numpy. Recordings are taken as samples one interval apart, whatever their times say."""
-import sys
 
 import numpy as np
 
-from graph_model import values
+from graph_model import write
 
 CASES = [  # recording, detector keys
     ('CBF.txt', dict(window=20)),
@@ -71,15 +70,5 @@ def model(x, window, stride=None, baseline=5, alert=0.5, hold=1, cooldown=0):
     return alerts, scores
 
 
-def main():
-    print('# recording | detector keys | alerts, point:change | scores, their mean and their largest')
-    for recording, keys in CASES:
-        alerts, scores = model(values(recording), **keys)
-        text = ','.join(f'{name}={value}' for name, value in keys.items())
-        found = ' '.join(f'{at}:{change}' for at, change in alerts)
-        numbers = list(scores.values())
-        print(f'{recording} | {text} | {found} | {len(numbers)} {np.mean(numbers):.7f} {np.max(numbers):.7f}', flush=True)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    write(CASES, model)
