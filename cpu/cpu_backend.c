@@ -8,11 +8,8 @@
  * Sensors with algorithm = graph or shift are scored alone, one after the other, each with all of its points.
  *
  * A score does not depend on its group, so neither the number of threads nor the cut into batches shows in any result. */
-#include "cpu/graph_run.h"
-#include "cpu/graph_state.h"
+#include "cpu/alone.h"
 #include "cpu/kernels.h"
-#include "cpu/shift_run.h"
-#include "cpu/shift_state.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -68,17 +65,10 @@ static float *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d)
 
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    hk_graph_reset(&v, false);
-    return;
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    hk_shift_reset(&v);
-    return;
-  }
-  hk_feedback_reset(feedback_of(sensor, d), sensor->window.seed, d->window);
+  if (hk_alone(d))
+    hk_alone_reset(sensor, d);
+  else
+    hk_feedback_reset(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
 static void decide(struct hk_sensor *sensor, const struct hk_detector *d, struct hk_batch *batch, uint32_t *next, uint32_t point,
@@ -153,19 +143,12 @@ static void run_detector(struct worker *self, const struct hk_detector *d, struc
     flush(self, d, batch, next);
 }
 
-/* Sensors of one detector with algorithm = graph, */
-static void run_graphs(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain,
-                       uint32_t *next, uint32_t n)
+/* Sensors of one detector that are scored alone. */
+static void run_alone(struct worker *self, const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain,
+                      uint32_t *next, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
-    hk_graph_run(&self->graph, &self->counts, chain[i].sensor, d, batch, chain[i].first, next);
-}
-
-/* and with algorithm = shift. */
-static void run_shifts(const struct hk_detector *d, struct hk_batch *batch, const struct hk_chain *chain, uint32_t *next, uint32_t n)
-{
-  for (uint32_t i = 0; i < n; i++)
-    hk_shift_run(chain[i].sensor, d, batch, chain[i].first, next);
+    hk_alone_run(&self->graph, &self->counts, chain[i].sensor, d, batch, chain[i].first, next);
 }
 
 static void run(void *worker, const struct hk_detector *detectors, struct hk_batch *batch, const struct hk_chain *chain,
@@ -175,25 +158,15 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
     const uint32_t detector = chain[from].sensor->detector;
     for (to = from; to < n && chain[to].sensor->detector == detector; to++)
       continue;
-    if (detectors[detector].algorithm == HK_ALGORITHM_GRAPH)
-      run_graphs(worker, &detectors[detector], batch, chain + from, next, to - from);
-    else if (detectors[detector].algorithm == HK_ALGORITHM_SHIFT)
-      run_shifts(&detectors[detector], batch, chain + from, next, to - from);
-    else
-      run_detector(worker, &detectors[detector], batch, chain + from, next, to - from);
+    (hk_alone(&detectors[detector]) ? run_alone : run_detector)(worker, &detectors[detector], batch, chain + from, next,
+                                                                to - from);
   }
 }
 
 static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, void *state, size_t size)
 {
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    return hk_graph_export(&sensor->window, &sensor->alert, &v, hk_sensor_samples(sensor), state, size);
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    return hk_shift_export(&sensor->window, &sensor->alert, &v, hk_sensor_samples(sensor), state, size);
-  }
+  if (hk_alone(d))
+    return hk_alone_export(sensor, d, hk_sensor_samples(sensor), state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
   if (bytes <= size)
     hk_state_write(state, d, &sensor->window, &sensor->alert, hk_sensor_samples(sensor), feedback_of(sensor, d));
@@ -207,21 +180,12 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
+  if (hk_alone(d)) {
     float ring[HK_SPAN_MAX];
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    const int status = hk_graph_import(&sensor->window, &sensor->alert, &v, ring, state, size);
-    if (status == 0)
-      memcpy(hk_sensor_samples(sensor), ring, sensor->window.count * sizeof *ring);
-    return status;
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    float ring[HK_SPAN_MAX];
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    const int status = hk_shift_import(&sensor->window, &sensor->alert, &v, ring, state, size);
+    const int status = hk_alone_import(sensor, d, ring, state, size);
     if (status == 0) {
       memcpy(hk_sensor_samples(sensor), ring, sensor->window.count * sizeof *ring);
-      hk_shift_spans(&v, &sensor->window, hk_sensor_samples(sensor));
+      hk_alone_imported(sensor, d);
     }
     return status;
   }

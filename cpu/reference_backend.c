@@ -4,12 +4,9 @@
  * within that rounding. */
 #define HK_REAL double
 #define HK_REAL_BITS uint64_t
+#include "cpu/alone.h"
 #include "cpu/graph_reference.h"
-#include "cpu/graph_run.h"
-#include "cpu/graph_state.h"
 #include "cpu/reference.h"
-#include "cpu/shift_run.h"
-#include "cpu/shift_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,17 +49,10 @@ static double *feedback_of(struct hk_sensor *sensor, const struct hk_detector *d
 
 static void reset(struct hk_sensor *sensor, const struct hk_detector *d)
 {
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    hk_graph_reset(&v, false);
-    return;
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    hk_shift_reset(&v);
-    return;
-  }
-  hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
+  if (hk_alone(d))
+    hk_alone_reset(sensor, d);
+  else
+    hk_reference_random(feedback_of(sensor, d), sensor->window.seed, d->window);
 }
 
 /* Scores a sensor's window as it is. */
@@ -83,12 +73,8 @@ static void run(void *worker, const struct hk_detector *detectors, struct hk_bat
   for (const struct hk_chain *end = chain + n; chain < end; chain++) {
     struct hk_sensor *sensor = chain->sensor;
     const struct hk_detector *d = &detectors[sensor->detector];
-    if (d->algorithm == HK_ALGORITHM_GRAPH) {
-      hk_graph_run(&graph_kind, &((struct worker *)worker)->counts, sensor, d, batch, chain->first, next);
-      continue;
-    }
-    if (d->algorithm == HK_ALGORITHM_SHIFT) {
-      hk_shift_run(sensor, d, batch, chain->first, next);
+    if (hk_alone(d)) {
+      hk_alone_run(&graph_kind, &((struct worker *)worker)->counts, sensor, d, batch, chain->first, next);
       continue;
     }
     double *ring = hk_sensor_samples(sensor);
@@ -140,14 +126,8 @@ static int64_t export_(struct hk_sensor *sensor, const struct hk_detector *d, vo
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
   for (uint32_t i = 0; i < sensor->window.count; i++)
     narrow_ring[i] = narrow(ring[i]);
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    return hk_graph_export(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    return hk_shift_export(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
-  }
+  if (hk_alone(d))
+    return hk_alone_export(sensor, d, narrow_ring, state, size);
   const size_t bytes = hk_state_size(d, sensor->window.count);
   const double *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < d->window; i++)
@@ -164,28 +144,18 @@ static int import_(struct hk_backend *b, uint32_t slot, const void *state, size_
   if (!sensor)
     return -ENOENT;
   const struct hk_detector *d = hk_sensor_detector(&e->sensors, sensor);
-  const bool graph = d->algorithm == HK_ALGORITHM_GRAPH, shift = d->algorithm == HK_ALGORITHM_SHIFT;
+  const bool alone = hk_alone(d);
   float narrow_ring[HK_SPAN_MAX], narrow_feedback[HK_WINDOW_MAX];
-  int status;
-  if (graph) {
-    const struct hk_graph_view v = hk_sensor_graph(sensor, d);
-    status = hk_graph_import(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
-  } else if (shift) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    status = hk_shift_import(&sensor->window, &sensor->alert, &v, narrow_ring, state, size);
-  } else {
-    status = hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
-  }
+  const int status = alone ? hk_alone_import(sensor, d, narrow_ring, state, size)
+                           : hk_state_read(state, size, d, &sensor->window, &sensor->alert, narrow_ring, narrow_feedback);
   if (status < 0)
     return status;
   double *ring = hk_sensor_samples(sensor), *feedback = feedback_of(sensor, d);
   for (uint32_t i = 0; i < sensor->window.count; i++)
     ring[i] = widen(narrow_ring[i]);
-  if (shift) {
-    const struct hk_shift_view v = hk_sensor_shift(sensor, d);
-    hk_shift_spans(&v, &sensor->window, ring);
-  }
-  for (uint32_t i = 0; i < d->window && !graph && !shift; i++)
+  if (alone)
+    hk_alone_imported(sensor, d);
+  for (uint32_t i = 0; i < d->window && !alone; i++)
     feedback[i] = (double)narrow_feedback[i];
   return 0;
 }
