@@ -133,6 +133,8 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
     return bad_payload(c, f);
   if (c->feeding.feed)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
+  if (!hk_admission_feed(c, name))
+    return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
   const int status = hk_feeds_take(c->server->durable.feeds, name, &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
   if (status == -ENOSPC)
     return fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");

@@ -12,8 +12,9 @@
 
 static const char help_text[] = "usage: hankel token [OPTION...] NAME SCOPES\n\n"
                                 "Makes a token and prints it. SCOPES: feed, subscribe, admin, or several with commas.\n\n"
-                                "  --add FILE   appends the line for it to the daemon's token file; otherwise that is\n"
-                                "               shown on standard error, to be copied there\n\n"
+                                "  --add FILE    appends the line for it to the daemon's token file; otherwise that is\n"
+                                "                shown on standard error, to be copied there\n"
+                                "  --feeds GLOB  names of feeds that are its own: it may use no others, and others not these\n\n"
                                 "examples:\n"
                                 "  hankel token --add /etc/hankeld/tokens pump-7 feed >pump-7.token\n"
                                 "  systemctl reload hankeld\n"
@@ -41,17 +42,21 @@ int hk_command_token(int argc, char **argv)
 {
   static const struct option options[] = {
     { "add", required_argument, NULL, 'a' },
+    { "feeds", required_argument, NULL, 'f' },
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
-  const char *path = NULL;
+  const char *path = NULL, *feeds = NULL;
   uint32_t scopes;
-  char token[HK_TOKEN_LENGTH + 1], line[256];
+  char token[HK_TOKEN_LENGTH + 1], line[HK_TOKEN_NAME_MAX + HK_TOKEN_FEEDS_MAX + 128];
   int option;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
     case 'a':
       path = optarg;
+      break;
+    case 'f':
+      feeds = optarg;
       break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);
@@ -64,9 +69,10 @@ int hk_command_token(int argc, char **argv)
     return hk_usage(argv, "a name and its scopes are wanted");
   if (hk_scopes_parse(argv[optind + 1], &scopes) != 0)
     return hk_usage(argv, "%s: want a list of feed, subscribe, admin with commas between them", argv[optind + 1]);
-  const int status = hk_token_make(argv[optind], scopes, token, line, sizeof line);
+  const int status = hk_token_make(argv[optind], scopes, feeds, token, line, sizeof line);
   if (status == -EINVAL)
-    return hk_usage(argv, "%s: a name has 1 to 63 printable characters of ASCII, no blanks, and no # in front", argv[optind]);
+    return hk_usage(argv, "%s: a name has 1 to 63 printable characters of ASCII, no blanks, and no # in front%s", argv[optind],
+                    feeds ? "; a glob of feeds 1 to 128 bytes without blanks" : "");
   if (status != 0)
     return hk_failed(argv, "no token can be made: %s",
                      status == -ENOSYS ? "this hankel was built without OpenSSL" : strerror(-status));

@@ -61,6 +61,13 @@ static void refuse(struct hk_connection *c, uint16_t code, const char *why)
   hk_connection_refuse(c, code, why);
 }
 
+/* Whether what it has shown is good for a feed of this name. */
+static bool feed_is_its(const struct hk_connection *c, const struct hk_tokens *tokens, struct hk_string name)
+{
+  const struct hk_token *token = tokens ? hk_tokens_again(tokens, &c->shown) : NULL;
+  return token && hk_tokens_may_feed(tokens, token, name.data, name.length);
+}
+
 void hk_admission_forbidden(struct hk_connection *c, const char *what)
 {
   char scopes[HK_SCOPES_TEXT];
@@ -68,6 +75,21 @@ void hk_admission_forbidden(struct hk_connection *c, const char *what)
   hk_count(&c->loop->counters.forbidden, 1);
   hk_audit_refused(&c->server->audit, &c->audit, c->peer, c->gate->name, "%s by %s needs another scope than %s", what,
                    c->shown.name[0] ? c->shown.name : "a peer without a name", scopes);
+}
+
+bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
+{
+  if (c->shown.scopes == 0) /* no token file names it */
+    return true;
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const bool may = feed_is_its(c, credentials->tokens, name);
+  hk_credentials_release(credentials);
+  if (may)
+    return true;
+  hk_count(&c->loop->counters.forbidden, 1);
+  hk_audit_refused(&c->server->audit, &c->audit, c->peer, c->gate->name, "feed %.*s is not one of %s", (int)name.length,
+                   name.data, c->shown.name);
+  return false;
 }
 
 bool hk_admission_spent(struct hk_connection *c)
@@ -297,7 +319,8 @@ void hk_admission_again(struct hk_connection *c)
     return;
   struct hk_credentials *credentials = hk_gate_credentials(c->gate);
   const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
-  const bool good = token && (token->scopes & scope_of(c));
+  const bool good =
+      token && (token->scopes & scope_of(c)) && (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
   if (good) {
     c->shown = *token;
     c->scopes = token->scopes;

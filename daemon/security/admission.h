@@ -42,6 +42,10 @@ bool hk_admission_late(struct hk_connection *c, int64_t now);
 /* A peer asks for what its scopes do not allow: counts that, and tells the audit. */
 void hk_admission_forbidden(struct hk_connection *c, const char *what);
 
+/* A peer that may feed wants to use a feed of this name: whether that is its own, or anybody's; if not, counts that and tells the
+ * audit. */
+bool hk_admission_feed(struct hk_connection *c, struct hk_string name);
+
 /* Certificates, keys and tokens that hk_gates_read has read are in force: connections whose token or named certificate is not
  * good any more are closed, and others have the scopes that it has now. What a connection has of TLS stays until it ends. Thread:
  * main. */

@@ -1,6 +1,7 @@
 /* See tokens.h. */
 #include "daemon/security/tokens.h"
 
+#include "daemon/glob.h"
 #include "daemon/security/rules.h"
 
 #include <errno.h>
@@ -16,9 +17,14 @@
 #define TOKENS_MAX 4096 /* all of them are looked at whenever one is shown */
 #define LINE_MAX_BYTES 512
 
+struct entry {
+  struct hk_token token; /* first: what is given out is turned back into its entry */
+  struct hk_glob *feeds; /* NULL: it has none of its own */
+};
+
 struct hk_tokens {
   uint32_t n, capacity;
-  struct hk_token *token;
+  struct entry *entry;
 };
 
 static int hash(const char *token, size_t length, uint8_t out[HK_TOKEN_HASH])
@@ -68,13 +74,23 @@ static bool read_hash(const char *hex, uint8_t out[HK_TOKEN_HASH])
   return true;
 }
 
-/* One line, which is taken apart. NULL, or what is wrong with it. */
-static const char *read_line(char *line, struct hk_token *t)
+static bool feeds_good(const char *glob)
+{
+  const size_t length = strlen(glob);
+  return length > 0 && length <= HK_TOKEN_FEEDS_MAX && strcspn(glob, " \t\r\n") == length;
+}
+
+/* One line, which is taken apart. NULL, or what is wrong with it. *feeds: the glob, NULL for none. */
+static const char *read_line(char *line, struct hk_token *t, const char **feeds)
 {
   char *rest, *name = strtok_r(line, " \t", &rest), *list = strtok_r(NULL, " \t", &rest), *proof = strtok_r(NULL, " \t", &rest);
+  const char *more = proof ? strtok_r(NULL, " \t", &rest) : NULL;
   *t = (struct hk_token){ 0 };
-  if (!proof || strtok_r(NULL, " \t", &rest))
-    return "a line is NAME SCOPES sha256:HEX, or NAME SCOPES certificate";
+  *feeds = more && strncmp(more, "feeds=", 6) == 0 ? more + 6 : NULL;
+  if (!proof || (more && !*feeds) || (more && strtok_r(NULL, " \t", &rest)))
+    return "a line is NAME SCOPES sha256:HEX, or NAME SCOPES certificate, and perhaps feeds=GLOB";
+  if (*feeds && !feeds_good(*feeds))
+    return "behind feeds= stands a glob of at most 128 bytes";
   if (!name_good(name))
     return "a name has 1 to 63 printable characters of ASCII";
   snprintf(t->name, sizeof t->name, "%s", name);
@@ -86,18 +102,21 @@ static const char *read_line(char *line, struct hk_token *t)
   return NULL;
 }
 
-static int add(struct hk_tokens *t, const struct hk_token *token)
+static int add(struct hk_tokens *t, const struct hk_token *token, const char *feeds)
 {
   if (t->n == t->capacity) {
     const uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
-    struct hk_token *more = capacity <= TOKENS_MAX ? realloc(t->token, capacity * sizeof *more) : NULL;
+    struct entry *more = capacity <= TOKENS_MAX ? realloc(t->entry, capacity * sizeof *more) : NULL;
     if (!more)
       return -ENOMEM;
-    t->token = more;
+    t->entry = more;
     t->capacity = capacity;
   }
-  t->token[t->n++] = *token;
-  return 0;
+  struct entry *e = &t->entry[t->n];
+  *e = (struct entry){ .token = *token };
+  const int status = feeds ? hk_glob_new(&e->feeds, feeds, strlen(feeds)) : 0;
+  t->n += status == 0;
+  return status;
 }
 
 int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *error, size_t size)
@@ -109,6 +128,7 @@ int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *e
   int status = t ? 0 : -ENOMEM;
   while (status == 0 && !wrong && fgets(line, sizeof line, file)) {
     struct hk_token token;
+    const char *feeds;
     const size_t length = strlen(line);
     number++;
     if (length + 1 == sizeof line && line[length - 1] != '\n')
@@ -117,11 +137,11 @@ int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *e
     const char *first = line + strspn(line, " \t");
     if (wrong || *first == 0 || *first == '#')
       continue;
-    wrong = read_line(line, &token);
+    wrong = read_line(line, &token, &feeds);
     if (!wrong && (token.certificate ? hk_tokens_certificate(t, token.name) : hk_tokens_again(t, &token)))
       wrong = "the same token, or certificate, stands in the file already";
     if (!wrong)
-      status = add(t, &token);
+      status = add(t, &token, feeds);
   }
   if (status == 0 && !wrong && ferror(file))
     status = -EIO;
@@ -154,7 +174,9 @@ void hk_tokens_free(struct hk_tokens *t)
 {
   if (!t)
     return;
-  free(t->token);
+  for (uint32_t i = 0; i < t->n; i++)
+    hk_glob_free(t->entry[i].feeds);
+  free(t->entry);
   free(t);
 }
 
@@ -168,8 +190,8 @@ static const struct hk_token *find_hash(const struct hk_tokens *t, const uint8_t
 {
   const struct hk_token *found = NULL;
   for (uint32_t i = 0; i < t->n; i++)
-    if (equal(t->token[i].hash, shown) && !t->token[i].certificate)
-      found = &t->token[i];
+    if (equal(t->entry[i].token.hash, shown) && !t->entry[i].token.certificate)
+      found = &t->entry[i].token;
   return found;
 }
 
@@ -182,8 +204,8 @@ const struct hk_token *hk_tokens_find(const struct hk_tokens *t, const char *tok
 const struct hk_token *hk_tokens_certificate(const struct hk_tokens *t, const char *name)
 {
   for (uint32_t i = 0; i < t->n; i++)
-    if (t->token[i].certificate && strcmp(t->token[i].name, name) == 0)
-      return &t->token[i];
+    if (t->entry[i].token.certificate && strcmp(t->entry[i].token.name, name) == 0)
+      return &t->entry[i].token;
   return NULL;
 }
 
@@ -192,12 +214,23 @@ const struct hk_token *hk_tokens_again(const struct hk_tokens *t, const struct h
   return entry->certificate ? hk_tokens_certificate(t, entry->name) : find_hash(t, entry->hash);
 }
 
-int hk_token_make(const char *name, uint32_t scopes, char token[HK_TOKEN_LENGTH + 1], char *line, size_t size)
+bool hk_tokens_may_feed(const struct hk_tokens *t, const struct hk_token *token, const char *name, size_t length)
+{
+  const struct entry *own = (const struct entry *)token;
+  if (own->feeds)
+    return hk_glob_match(own->feeds, name, length);
+  for (uint32_t i = 0; i < t->n; i++)
+    if (t->entry[i].feeds && hk_glob_match(t->entry[i].feeds, name, length))
+      return false;
+  return true;
+}
+
+int hk_token_make(const char *name, uint32_t scopes, const char *feeds, char token[HK_TOKEN_LENGTH + 1], char *line, size_t size)
 {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   uint8_t random[HK_TOKEN_LENGTH], hashed[HK_TOKEN_HASH];
   char list[HK_SCOPES_TEXT];
-  if (!name_good(name))
+  if (!name_good(name) || (feeds && !feeds_good(feeds)))
     return -EINVAL;
   if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
     return -EIO;
@@ -212,5 +245,7 @@ int hk_token_make(const char *name, uint32_t scopes, char token[HK_TOKEN_LENGTH 
   size_t used = (size_t)snprintf(line, size, "%s %s sha256:", name, list);
   for (size_t i = 0; i < HK_TOKEN_HASH && used + 2 < size; i++)
     used += (size_t)snprintf(line + used, size - used, "%02x", hashed[i]);
+  if (feeds)
+    snprintf(line + used, size - used, " feeds=%s", feeds);
   return 0;
 }

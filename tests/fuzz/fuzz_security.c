@@ -37,6 +37,9 @@ static void read_token_file(const uint8_t *data, size_t size)
   require(status == 0 || (error[0] && strlen(error) < sizeof error));
   if (status == 0) {
     (void)hk_tokens_find(t, (const char *)data, size);
+    const struct hk_token *named = hk_tokens_certificate(t, "a");
+    if (named)
+      (void)hk_tokens_may_feed(t, named, (const char *)data, size);
     hk_tokens_free(t);
   }
 }

@@ -25,6 +25,7 @@ import hankel  # noqa: E402
 
 FAULTY = os.path.abspath(os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon')))
 UNAUTHORIZED, FORBIDDEN, TIMEOUT = 15, 16, 11
+FEED, FEED_AT = 0x09, 0x89
 TOKENS = {'feeder': 'feed', 'viewer': 'subscribe', 'operator': 'admin', 'all': 'feed,subscribe,admin'}
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 
@@ -301,6 +302,45 @@ class TestTokens(Secured):
             self.assertEqual(status['sensors']['count'], 0)
         self.assertFalse([line for line in d.log if 'hkt_' in line], 'a token stands in the log')
 
+    def feed(self, client, name):
+        """FEED; FEED_AT, or the code of the error."""
+        client.tag += 1
+        client.send(frame(FEED, text(name), client.tag))
+        kind, tag, payload = client.receive()
+        self.assertEqual(tag, client.tag)
+        return 'good' if kind == FEED_AT else struct.unpack_from('<H', payload)[0]
+
+    def test_feeds_have_owners(self):
+        """A peer whose line says feeds= may name only those, and nobody else may name these."""
+        lines = {name: token_line(name, 'feed') for name in ('pump-7', 'pump-8', 'other')}
+        owned = [lines[name].strip() + f' feeds={name}/*\n' for name in ('pump-7', 'pump-8')] + [lines['other'], token_line('viewer', 'subscribe')]
+        self.write_tokens(owned)
+        d = self.secured(tls=False)
+        for name, feed, says in (('pump-7', 'pump-7/a', 'good'), ('pump-7', 'pump-8/a', FORBIDDEN), ('pump-7', 'gateway', FORBIDDEN),
+                                 ('other', 'pump-7/a', FORBIDDEN), ('other', 'gateway', 'good')):
+            with self.client(d, token_of(name), tls=False) as c:
+                self.assertEqual(self.feed(c, feed), says, (name, feed))
+                c.ping()  # a name that is another's does not end the connection
+        with self.client(d, token_of('viewer'), tls=False) as c:
+            self.assertEqual(c.status()['security']['forbidden'], 3)
+            self.assertEqual(c.status()['durability']['feeds'], 2)
+        until(lambda: any('feed pump-8/a is not one of pump-7' in line for line in d.log), 'the audit')
+        path = os.path.join(self.folder.name, 'other.token')
+        with open(path, 'w') as f:
+            f.write(token_of('other'))
+        done = subprocess.run([HANKEL, 'feed', '--to', f'127.0.0.1:{d.port["binary tcp"]}', '--token-file', path, '--feed', 'pump-7/a', '-'],
+                              input='time,a\n1600000000,1\n', capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('does not allow a feed of this name', done.stderr)
+        # who loses a feed by a reload is closed, others are not
+        with self.client(d, token_of('pump-7'), tls=False) as seven, self.client(d, token_of('other'), tls=False) as other:
+            self.assertEqual((self.feed(seven, 'pump-7/a'), self.feed(other, 'gateway')), ('good', 'good'))
+            self.write_tokens([owned[0].replace('pump-7/*', 'pump-9/*'), *owned[1:]])
+            d.process.send_signal(signal.SIGHUP)
+            until(lambda: any('were read again' in line for line in d.log), 'the reload')
+            self.refused(UNAUTHORIZED, lambda: seven.request(HELLO, b'', WELCOME))
+            other.ping()
+
     def test_nothing_before_hello(self):
         d = self.secured(tls=False)
         for kind in (REGISTER, POINTS, SUBSCRIBE, STATUS, PING, BYE):
@@ -339,7 +379,7 @@ class TestTokens(Secured):
             raw = socket.create_connection(('127.0.0.1', d.port['binary tcp']), harness.WAIT, source_address=('127.0.0.9', 0))
             with self.client(d, token_of('viewer'), sock=raw) as other:
                 other.ping()
-        self.assertTrue(any('turned away for the rest of it' in line for line in d.log), d.log)
+        until(lambda: any('turned away for the rest of it' in line for line in d.log), 'the audit')
 
 
 class TestReload(Secured):

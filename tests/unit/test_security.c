@@ -66,8 +66,8 @@ static void tokens_are_found_by_all_of_their_bytes(void **state)
   char token[2][HK_TOKEN_LENGTH + 1], line[2][256], text[1024], error[256];
   struct hk_tokens *t;
   (void)state;
-  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, token[0], line[0], sizeof line[0]), 0);
-  assert_int_equal(hk_token_make("b", HK_SCOPE_ALL, token[1], line[1], sizeof line[1]), 0);
+  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, NULL, token[0], line[0], sizeof line[0]), 0);
+  assert_int_equal(hk_token_make("b", HK_SCOPE_ALL, NULL, token[1], line[1], sizeof line[1]), 0);
   assert_string_not_equal(token[0], token[1]);
   assert_int_equal(strlen(token[0]), HK_TOKEN_LENGTH);
   assert_null(strstr(line[0], token[0]));
@@ -99,10 +99,14 @@ static void tokens_are_found_by_all_of_their_bytes(void **state)
 static void a_token_file_is_good_or_refused(void **state)
 {
 #define HEX "0123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef"
-  static const char *const good[] = { "", "#", "\n\n", ("a feed sha256:" HEX), "a\tfeed\tcertificate\n" };
+  static const char *const good[] = {
+    "", "#", "\n\n", ("a feed sha256:" HEX), "a\tfeed\tcertificate\n", "a feed certificate feeds=*\n"
+  };
   static const char *const wrong[][2] = {
     { "a feed", "tokens:1: a line is" },
     { "a feed sha256:" HEX " more", "tokens:1: a line is" },
+    { "a feed sha256:" HEX " feeds=x more", "tokens:1: a line is" },
+    { "a feed sha256:" HEX " feeds=", "tokens:1: behind feeds=" },
     { "\na fed sha256:" HEX, "tokens:2: scopes" },
     { "a feed sha256:0" HEX, "tokens:1: behind the scopes" },
     { "a feed sha256:g123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef", "behind the scopes" },
@@ -124,12 +128,54 @@ static void a_token_file_is_good_or_refused(void **state)
       fail_msg("`%s`: `%s` is not told of, but `%s`", wrong[i][0], wrong[i][1], error);
   }
   memset(name, 'n', HK_TOKEN_NAME_MAX);
+  char glob[HK_TOKEN_FEEDS_MAX + 2] = "";
+  memset(glob, 'g', HK_TOKEN_FEEDS_MAX);
+  snprintf(text, sizeof text, "a feed certificate feeds=%s", glob);
+  assert_int_equal(read_tokens(&t, text, error), 0);
+  hk_tokens_free(t);
+  glob[HK_TOKEN_FEEDS_MAX] = 'g';
+  snprintf(text, sizeof text, "a feed certificate feeds=%s", glob);
+  assert_int_equal(read_tokens(&t, text, error), -22);
   snprintf(text, sizeof text, "%s feed certificate", name);
   assert_int_equal(read_tokens(&t, text, error), -22);
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = 0;
   assert_int_equal(read_tokens(&t, text, error), -22);
   assert_non_null(strstr(error, "too long"));
+}
+
+static void feeds_are_their_owners(void **state)
+{
+  static const char text[] = "pump-7 feed certificate feeds=pump-7/*\n"
+                             "pumps feed certificate feeds=pump-?/*\n"
+                             "other feed certificate\n";
+  static const struct {
+    const char *name, *feed;
+    bool may;
+  } cases[] = {
+    { "pump-7", "pump-7/a", true },  { "pump-7", "pump-7/", true },  { "pump-7", "pump-7", false },
+    { "pump-7", "pump-8/a", false }, { "pump-7", "gateway", false }, { "pumps", "pump-7/a", true },
+    { "pumps", "pump-77/a", false }, { "other", "gateway", true },   { "other", "pump-7/a", false },
+    { "other", "pump-8/a", false },  { "other", "pump-77/a", true }, { "other", "pump-7", true },
+  };
+  struct hk_tokens *t;
+  char error[256], token[HK_TOKEN_LENGTH + 1], line[512], one[256] = "";
+  (void)state;
+  assert_int_equal(read_tokens(&t, text, error), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(hk_tokens_may_feed(t, hk_tokens_certificate(t, cases[i].name), cases[i].feed, strlen(cases[i].feed)),
+                     cases[i].may);
+  hk_tokens_free(t);
+  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, "a/*", token, line, sizeof line), 0);
+  assert_int_equal(read_tokens(&t, line, error), 0);
+  const struct hk_token *a = hk_tokens_find(t, token, HK_TOKEN_LENGTH);
+  assert_true(hk_tokens_may_feed(t, a, "a/b", 3));
+  assert_false(hk_tokens_may_feed(t, a, "b/b", 3));
+  hk_tokens_free(t);
+  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, "a b", token, line, sizeof line), -22);
+  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, "", token, line, sizeof line), -22);
+  memset(one, 'g', HK_TOKEN_FEEDS_MAX + 1);
+  assert_int_equal(hk_token_make("a", HK_SCOPE_FEED, one, token, line, sizeof line), -22);
 }
 
 static struct sockaddr_storage address(const char *text)
@@ -307,6 +353,7 @@ int main(void)
     cmocka_unit_test(scopes_are_read_and_written),
     cmocka_unit_test(tokens_are_found_by_all_of_their_bytes),
     cmocka_unit_test(a_token_file_is_good_or_refused),
+    cmocka_unit_test(feeds_are_their_owners),
     cmocka_unit_test(one_address_has_what_it_is_given),
     cmocka_unit_test(failures_are_forgotten_after_a_minute),
     cmocka_unit_test(the_table_stays_as_it_is),
