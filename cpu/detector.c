@@ -284,7 +284,7 @@ static int finish_shift(const struct hk_detector_draft *draft, struct hk_detecto
   DEFAULT(KEY_MAX_FILL, max_fill, 3);
   DEFAULT(KEY_HOLD, hold, 1);
   DEFAULT(KEY_COOLDOWN, cooldown, 0);
-  DEFAULT(KEY_BASELINE, baseline, 5);
+  DEFAULT(KEY_BASELINE, baseline, 25);
   if (status == 0)
     status = finish_alert(draft, &d, "algorithm = shift", error, size);
   if (status == 0 && d.stride > d.window)

@@ -15,7 +15,7 @@
 #define HK_SHIFT_HISTORY 400 /* values that the newest is held against, */
 #define HK_SHIFT_LEAST 200   /* and with how many it begins */
 #define HK_SHIFT_FLOOR 0.02  /* least spread of these, in running spreads of the samples */
-#define HK_SHIFT_UNIT 8      /* spreads above the median that score 1/2 */
+#define HK_SHIFT_UNIT 5      /* spreads above the median that score 1/2 */
 
 /* One sensor's numbers, before its columns. All zero is a sensor with none. */
 struct hk_shift {
@@ -148,25 +148,13 @@ HK_INLINE double hk_shift_difference(const struct hk_shift_view *v, const struct
   return w->variance > least * least ? fmin(sqrt(sum / HK_SHIFT_QUANTILES / w->variance), 1e6) : 0;
 }
 
-/* How many spreads x stands above the median of the values that are kept. */
+/* How many spreads x stands above the median of the values that are kept. The spread is that of the upper half, from its far end: of
+ * a normal distribution the standard deviation. What a body of such values looks like says little of how far they reach. */
 HK_INLINE double hk_shift_above(const struct hk_shift_view *v, double x)
 {
   const uint32_t n = v->shift->values;
-  const hk_real *sorted = v->sorted;
-  const double median = (double)sorted[n / 2];
-  /* The middle of the distances from it, which grow to both sides: those on the left are merged with those on the right. */
-  uint32_t left = n / 2, right = n / 2;
-  double distance = 0;
-  for (uint32_t taken = 0; taken <= n / 2; taken++) {
-    const double below = left > 0 ? median - (double)sorted[left - 1] : INFINITY;
-    const double above = right < n ? (double)sorted[right] - median : INFINITY;
-    distance = fmin(below, above);
-    if (below < above)
-      left--;
-    else
-      right++;
-  }
-  return (x - median) / fmax(1.4826 * distance, HK_SHIFT_FLOOR);
+  const double median = (double)v->sorted[n / 2], high = (double)v->sorted[(n - 1) * 19 / 20];
+  return (x - median) / fmax((high - median) / 1.645, HK_SHIFT_FLOOR);
 }
 
 /* Takes in the newest difference. Returns how many spreads the smoothed one stands above the median of those before it; NaN: it

@@ -20,11 +20,11 @@ CASES = [  # recording, detector keys
 ]
 
 
-def model(x, window, stride=None, baseline=5, alert=0.5, hold=1, cooldown=0):
+def model(x, window, stride=None, baseline=25, alert=0.5, hold=1, cooldown=0):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
     w, stride, x = window, stride or max(1, window // 20), x - x[0]
     span, smooth, levels = 2 * w + 4, -(-w // stride), np.linspace(.05, .95, 10)
-    limit = 8 * alert / (1 - alert)
+    limit = 5 * alert / (1 - alert)
     mean = variance = before = 0.0
     raw, kept, alerts, scores = [], [], [], {}
     age = over = held = 0
@@ -49,9 +49,9 @@ def model(x, window, stride=None, baseline=5, alert=0.5, hold=1, cooldown=0):
                 past = np.sort(kept[-400:])
                 if len(past) >= 200:
                     middle = past[len(past) // 2]
-                    spread = np.sort(np.abs(past - middle))[len(past) // 2]
-                    above = (smoothed - middle) / max(1.4826 * spread, .02)
-                    scores[i] = max(above, 0) / (max(above, 0) + 8)
+                    spread = (past[(len(past) - 1) * 95 // 100] - middle) / 1.645
+                    above = (smoothed - middle) / max(spread, .02)
+                    scores[i] = max(above, 0) / (max(above, 0) + 5)
                 kept.append(smoothed)
         was_quiet = quiet is not None and quiet > 0
         quiet = quiet - 1 if was_quiet else 0

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Writes signals in the layout of tssb/ for `hankel evaluate --given-windows`: FOLDER/unchanging, in which nothing ever changes, so
-that every alert is false; and FOLDER/changing, with one change in the middle of each, of a kind that its name says.
+"""Writes signals in the layout of tssb/ for `hankel evaluate`: FOLDER/unchanging, in which nothing ever changes, so that every alert
+is false; and FOLDER/changing, with one change in the middle of each, of a kind that its name says. Then tells what detectors make of
+them: false alarms a 1,000 points; of the changes, those with an alert, and those with one within a window of the change.
 
-    tests/bench/detection_signals.py FOLDER
+    tests/bench/detection_signals.py FOLDER [HANKEL KEYS...]        KEYS: as after --detector
 
 Needs numpy. Seeded: the same files every time."""
+import collections
+import csv
 import os
+import subprocess
 import sys
 
 import numpy as np
 
 POINTS, TRIALS = 10000, 4  # of each kind of unchanging signal
 LENGTH, EACH = 3000, 20    # of each kind of change
-WINDOWS = (10, 20, 30, 40, 50)
+KINDS = ('noise', 'ar90', 'ar99', 'walk', 'sine', 'sines', 'swelling', 'level', 'amplitude', 'variance', 'shape', 'frequency', 'ar')
 
 
 def autoregressive(rng, n, coefficient):
@@ -55,23 +59,51 @@ def changing(rng):
     }
 
 
-def write(folder, signals, label, windows):
+def write(folder, signals, label):
     os.makedirs(os.path.join(folder, 'tssb'), exist_ok=True)
     with open(os.path.join(folder, 'tssb', 'desc.txt'), 'w') as desc:
-        for window in windows:
-            for name, x in signals:
-                desc.write(f'{name},{window}{label}\n')
+        for name, _ in signals:
+            desc.write(f'{name},20{label}\n')
     for name, x in signals:
         np.savetxt(os.path.join(folder, 'tssb', name + '.txt'), x, fmt='%.9g')
+
+
+def tell(hankel, folder, detectors, columns):
+    """A table of kinds of signals, a line for each detector; columns: what is told of the rows of a kind."""
+    command = [hankel, 'evaluate', '--format', 'csv', *(word for keys in detectors for word in ('--detector', keys)), folder]
+    rows = csv.DictReader(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+    table = collections.defaultdict(lambda: collections.defaultdict(list))
+    for row in rows:
+        kind = row['recording'].split('-')[0]
+        if kind in KINDS:
+            table[row['detector']][kind].append(row)
+    kinds = [kind for kind in KINDS if kind in next(iter(table.values()))]
+    print(f'{"detector":44}' + ''.join(f'{kind:>11}' for kind in kinds))
+    for keys in detectors:
+        print(f'{keys:44}' + ''.join(f'{columns(table[keys][kind]):>11}' for kind in kinds))
+
+
+def false_alarms(rows):
+    return f'{1000 * sum(int(r["false"]) for r in rows) / sum(int(r["points"]) for r in rows):.3f}'
+
+
+def seen(rows):
+    return f'{sum(int(r["alerts"]) > 0 for r in rows)} / {sum(int(r["hits"]) for r in rows)}'
 
 
 def main():
     folder = sys.argv[1]
     rng = np.random.default_rng(1)
     still = [(f'{kind}-{trial}', x) for trial in range(TRIALS) for kind, x in unchanging(rng).items()]
-    write(os.path.join(folder, 'unchanging'), sorted(still), '', WINDOWS)
+    write(os.path.join(folder, 'unchanging'), sorted(still), '')
     moved = [(f'{kind}-{trial:02}', x) for trial in range(EACH) for kind, x in changing(rng).items()]
-    write(os.path.join(folder, 'changing'), sorted(moved), f',{LENGTH // 2}', (20,))
+    write(os.path.join(folder, 'changing'), sorted(moved), f',{LENGTH // 2}')
+    if len(sys.argv) > 2:
+        hankel, *detectors = sys.argv[2:]
+        print(f'False alarms a 1,000 points, {TRIALS} signals of {POINTS:,} points of each kind:')
+        tell(hankel, os.path.join(folder, 'unchanging'), detectors, false_alarms)
+        print(f'\nOf {EACH} signals of {LENGTH:,} points with a change of each kind: with an alert / with one within a window of it:')
+        tell(hankel, os.path.join(folder, 'changing'), detectors, seen)
 
 
 if __name__ == '__main__':
