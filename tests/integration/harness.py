@@ -12,6 +12,7 @@ import contextlib
 import csv
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -406,6 +407,32 @@ def replay(recording, detector='', backend=BACKEND, *options):
         else:
             rows.append((cells[0], int(cells[1]), single(cells[3]) if cells[3] else None, cells[4], float(cells[2])))
     return rows, events
+
+
+def waves(seed, sensors, points, change):
+    """Values of each sensor, by name: a wave that changes its frequency at one of `change`, first to last, with noise; float32 exactly."""
+    rng, out = random.Random(seed), {}
+    for i in range(sensors):
+        value, at = [], rng.randint(*change)
+        for k in range(points):
+            wave = ((k * (3 if k < at else 7)) % 40) / 20 - 1
+            value.append(single(wave + rng.gauss(0, 0.05)))
+        out[f's{i}'] = value
+    return out
+
+
+def uninterrupted(values, detector, backend=BACKEND):
+    """What a run that nothing interrupts says of these values by sensor, a second apart from START: (score, state) by sensor and time;
+    of the events (time, instant, score) by id and kind."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'all.csv')
+        with open(path, 'w') as f:
+            f.write('time,' + ','.join(values) + '\n')
+            for k, row in enumerate(zip(*values.values())):
+                f.write(f'{START + k * SECOND},' + ','.join(map(repr, row)) + '\n')
+        rows, events = replay(path, detector, backend, '--unit', 'ns')
+    return ({(sensor, time): (score, state) for sensor, time, score, state, _ in rows},
+            {(e[0], e[2]): (int(e[3]), int(e[4]), single(e[5])) for e in events})
 
 
 def single(number):

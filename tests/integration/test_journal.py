@@ -15,35 +15,14 @@ SENSORS, POINTS = 40, 300
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 
 
-def signals():
-    """Values of each sensor: a wave that changes its frequency, with noise; float32 exactly."""
-    rng, out = random.Random(5), {}
-    for i in range(SENSORS):
-        value, change = [], rng.randint(120, 200)
-        for k in range(POINTS):
-            wave = ((k * (3 if k < change else 7)) % 40) / 20 - 1
-            value.append(harness.single(wave + rng.gauss(0, 0.05)))
-        out[f's{i}'] = value
-    return out
-
-
 class Journal(harness.Case):
     backend = harness.BACKEND
 
     @classmethod
     def setUpClass(cls):
-        """What an uninterrupted run says: by sensor and time the score and state; the events."""
-        cls.values, cls.rows, cls.events = signals(), {}, []
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, 'all.csv')
-            with open(path, 'w') as f:
-                f.write('time,' + ','.join(cls.values) + '\n')
-                for k in range(POINTS):
-                    f.write(f'{START + k * SECOND},' + ','.join(repr(v[k]) for v in cls.values.values()) + '\n')
-            rows, events = harness.replay(path, DETECTOR, cls.backend, '--unit', 'ns')
-        for sensor, time, score, state, _ in rows:
-            cls.rows[sensor, time] = (score, state)
-        cls.events = {(e[0], e[2]): (int(e[3]), int(e[4]), harness.single(e[5])) for e in events}
+        """What an uninterrupted run says."""
+        cls.values = harness.waves(5, SENSORS, POINTS, (120, 200))
+        cls.rows, cls.events = harness.uninterrupted(cls.values, DETECTOR, cls.backend)
         assert len(cls.rows) == SENSORS * POINTS and len(cls.events) >= SENSORS
 
     def setUp(self):

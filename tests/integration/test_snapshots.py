@@ -25,36 +25,17 @@ DETECTORS = [('fast', 's?', 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 FAULTY = os.environ.get('FAULTY_DAEMON')
 
 
-def signals():
-    rng, out = random.Random(7), {}
-    for i in range(SENSORS):
-        value, change = [], rng.randint(80, 150)
-        for k in range(POINTS):
-            wave = ((k * (3 if k < change else 7)) % 40) / 20 - 1
-            value.append(harness.single(wave + rng.gauss(0, 0.05)))
-        out[f's{i}'] = value
-    return out
-
-
 class Snapshots(harness.Case):
     mode = 'snapshot'
 
     @classmethod
     def setUpClass(cls):
         """What an uninterrupted run says."""
-        cls.values, cls.rows, cls.events = signals(), {}, {}
+        cls.values, cls.rows, cls.events = harness.waves(7, SENSORS, POINTS, (80, 150)), {}, {}
         for name, _, detector in DETECTORS:
-            sensors = [s for s in cls.values if (len(s) == 2) == (name == 'fast')]
-            with tempfile.TemporaryDirectory() as folder:
-                path = os.path.join(folder, 'all.csv')
-                with open(path, 'w') as f:
-                    f.write('time,' + ','.join(sensors) + '\n')
-                    for k in range(POINTS):
-                        f.write(f'{START + k * SECOND},' + ','.join(repr(cls.values[s][k]) for s in sensors) + '\n')
-                rows, events = harness.replay(path, detector, harness.BACKEND, '--unit', 'ns')
-            for sensor, at, score, state, _ in rows:
-                cls.rows[sensor, at] = (score, state)
-            cls.events.update({(e[0], e[2]): (int(e[3]), int(e[4]), harness.single(e[5])) for e in events})
+            rows, events = harness.uninterrupted({s: v for s, v in cls.values.items() if (len(s) == 2) == (name == 'fast')}, detector)
+            cls.rows.update(rows)
+            cls.events.update(events)
         assert len(cls.rows) == SENSORS * POINTS and len(cls.events) >= SENSORS
 
     def setUp(self):
