@@ -57,15 +57,15 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
   if (p->sequence && b->kind == HK_BATCH_POINTS)
     hk_alerts_count(s->alerts, b->n, b->slot, p->sequence);
   for (uint32_t i = 0; i < b->n_events; i++) {
-    const struct hk_event e = b->event[i];
+    struct hk_event e = b->event[i];
     if (hk_alerts_note(s->alerts, &e) != 0)
       hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
-    if (!hk_shard_log_event(s, p, &e))
-      b->event[told++] = e;
+    if (hk_shard_log_event(s, p, &e))
+      continue;
+    e.slot = hk_slot_outside(s, e.slot);
+    b->event[told++] = e;
   }
   b->n_events = told;
-  for (uint32_t i = 0; i < b->n_events; i++)
-    b->event[i].slot = hk_slot_outside(s, b->event[i].slot);
   name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
   hk_shard_show(s, p);
