@@ -143,13 +143,20 @@ HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w
   return moved;
 }
 
+/* How far one sample lies behind the next, ns, where an alert is told back in samples: the interval in force, before it is known
+ * what there is of it, 1 where there is nothing. */
+HK_INLINE int64_t hk_alert_interval(const struct hk_window *w, const struct hk_detector *d)
+{
+  return hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+}
+
 /* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
 HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                              struct hk_step step, double z, double share, double evidence)
 {
   const bool quiet = a->quiet > 0, adaptive = d->alert == HK_ALERT_ADAPTIVE;
   const double threshold = adaptive ? a->learned : (double)d->threshold;
-  const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+  const int64_t interval = hk_alert_interval(w, d);
   if (step.restarted) {
     const int kind = a->raised ? HK_EVENT_CLEARED : 0;
     a->over = a->scores = a->raised = 0;

@@ -54,7 +54,7 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   a->over = !over ? 0 : a->over < UINT32_MAX ? a->over + 1 : a->over;
   if (a->over < d->hold || quiet)
     return 0;
-  const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+  const int64_t interval = hk_alert_interval(w, d);
   const uint32_t span = hk_detector_span(d), resident = v->graph->live + v->window - 1, after = resident - split->at;
   a->raised = 1;
   a->number++;

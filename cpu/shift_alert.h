@@ -73,7 +73,7 @@ HK_INLINE int hk_shift_judge(struct hk_alert *a, const struct hk_shift_view *v, 
   a->over = !over ? 0 : a->over < UINT32_MAX ? a->over + 1 : a->over;
   if (!peak || quiet)
     return 0;
-  const int64_t interval = hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+  const int64_t interval = hk_alert_interval(w, d);
   const uint32_t span = hk_detector_span(d), after = hk_shift_farthest(v) * d->stride + d->window;
   const uint32_t newer = after < w->count ? after : w->count - 1;
   a->raised = 1;
