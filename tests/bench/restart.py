@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How long a start takes after a kill: N sensors with a point each in the journal, or in a snapshot with so many points behind it.
+"""How long a start takes after a kill: N sensors with a point each in the journal, and no snapshot (snapshots.py has the start from one).
 
-    restart.py [--build DIR] [--state DIR] [--sensors N] [--snapshot SECONDS] [--set KEY=VALUE]
+    restart.py [--build DIR] [--state DIR] [--sensors N] [--set KEY=VALUE]
 
-Registers N sensors and sends a tick of points with durability = journal; with --snapshot waits for one (the period of the configuration is set
-to that) and sends another tick; then SIGKILL, and the time from the start to `ready`. Window 96, on the CPU."""
+Registers N sensors and sends a tick of points with durability = journal; then SIGKILL, and the time from the start to `ready`. Window 96,
+on the CPU."""
 import argparse
 import os
 import shutil
@@ -49,24 +49,18 @@ def main():
     p.add_argument('--build', default='build')
     p.add_argument('--state', default='.')
     p.add_argument('--sensors', type=int, default=1000000)
-    p.add_argument('--snapshot', type=int, default=0)
     p.add_argument('--set', action='append', default=[])
     o = p.parse_args()
     state = tempfile.mkdtemp(prefix='restart-', dir=o.state)
     keys = ''.join(f'{x}\n' for x in o.set)
     configuration = (f'[daemon]\nbackend = cpu\nmemory = off\nmax_sensors = {o.sensors}\nmax_ahead = off\ndurability = journal\nstate = {state}/state\n'
-                     f'snapshot = {o.snapshot or 86400}s\n{keys}{load_run.LISTENERS}[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n')
+                     f'snapshot = 86400s\n{keys}{load_run.LISTENERS}[detector all]\nmatch = *\nwindow = 96\ninterval = 1s\n')
     d = None
     try:
         with tempfile.TemporaryDirectory() as folder:
             d = load_run.Daemon(os.path.join(o.build, 'hankeld'), configuration, folder)
             handles = register(d.link, o.sensors)
             tick(d.link, handles, 10**18)
-            if o.snapshot:
-                before = time.monotonic()
-                load_run.until(lambda: d.link.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot', 300)
-                print(f'a snapshot after {time.monotonic() - before:.1f} s')
-                tick(d.link, handles, 10**18 + 10**9)
             print('before the kill:', d.link.status()['durability'])
             d.process.send_signal(signal.SIGKILL)
             d.process.wait()
