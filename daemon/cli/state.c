@@ -151,12 +151,29 @@ struct damage {
   const char *folder;
 };
 
-static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+static void on_damage(void *arg, const struct hk_journal_damaged *damaged)
 {
   const struct damage *d = arg;
-  printf("%s/%s: %s: %" PRIu64 " bytes from byte %" PRIu64 " on are no record (%s)%s\n", d->folder, file,
-         tail ? "torn" : "DAMAGED", bytes, at, why, tail ? ": what a crash leaves, and nobody was told of" : "");
-  d->look->bad |= !tail;
+  printf("%s/%s: %s: %" PRIu64 " bytes from byte %" PRIu64 " on are no record (%s)%s\n", d->folder, damaged->file,
+         damaged->tail ? "torn" : "DAMAGED", damaged->bytes, damaged->at, damaged->why,
+         damaged->tail ? ": what a crash leaves, and nobody was told of" : "");
+  d->look->bad |= !damaged->tail;
+}
+
+/* Files that a start has set aside. */
+static void look_aside(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem)
+{
+  uint64_t *numbers;
+  size_t n;
+  if (hk_disk_list(disk, folder, stem, HK_JOURNAL_ASIDE, &numbers, &n) != 0)
+    return;
+  for (size_t i = 0; i < n; i++) {
+    char name[HK_DISK_NAME_MAX];
+    hk_disk_name(name, stem, numbers[i], HK_JOURNAL_ASIDE);
+    printf("%s/%s: was set aside when a start found damage; nothing uses it, and nothing removes it\n", path, name);
+    l->files++;
+  }
+  free(numbers);
 }
 
 /* All segments of a journal. */
@@ -212,6 +229,7 @@ static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder
   }
   free(numbers);
   look_at_journal(l, disk, folder, path, "journal", "hkj", HK_JOURNAL_POINTS);
+  look_aside(l, disk, folder, path, "journal");
   look_at_journal(l, disk, folder, path, "events", "hke", HK_JOURNAL_EVENTS);
   return 0;
 }

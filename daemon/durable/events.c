@@ -323,22 +323,23 @@ uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, u
 
 struct opening {
   struct hk_log *log;
-  uint64_t lost; /* positions that damaged parts of files may have had, at most */
+  uint64_t lost; /* positions that damaged parts of files, behind the last event, may have had, at most */
 };
 
-static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+static void on_damage(void *arg, const struct hk_journal_damaged *d)
 {
   struct opening *o = arg;
-  if (tail && bytes < RECORD_MOST)
-    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", file, (unsigned long long)bytes, why);
+  if (d->tail && d->bytes < RECORD_MOST)
+    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", d->file, (unsigned long long)d->bytes,
+           d->why);
   else
-    hk_log(o->log, HK_LOG_WARNING, "event log: %s: %llu bytes from %llu on are left out, with the events there: %s", file,
-           (unsigned long long)bytes, (unsigned long long)at, why);
-  o->lost += bytes / (tail ? RECORD_MOST : RECORD_LEAST);
+    hk_log(o->log, HK_LOG_WARNING, "event log: %s: %llu bytes from %llu on are left out, with the events there: %s", d->file,
+           (unsigned long long)d->bytes, (unsigned long long)d->at, d->why);
+  o->lost += d->bytes / (d->tail ? RECORD_MOST : RECORD_LEAST);
 }
 
 /* Takes into memory what the reader has. *position: of the last event. */
-static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, uint64_t *position)
+static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
 {
   struct hk_record r;
   int status;
@@ -350,6 +351,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, uin
     memcpy(&p, r.payload, sizeof p);
     keep(l, e.position, &p, e.name.data);
     *position = e.position;
+    o->lost = 0;
     if ((status = reach(l, &e)) != 0)
       return status;
   }
@@ -363,7 +365,7 @@ static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place,
   char why[256] = "";
   int status = hk_journal_read(&reader, place, 0, on_damage, o, why, sizeof why);
   if (status == 0) {
-    status = take_all(l, reader, &position);
+    status = take_all(l, reader, o, &position);
     hk_journal_read_close(reader);
   }
   if (status == 0) /* positions that may have been told are not used again */

@@ -78,6 +78,12 @@ static int find_segments(struct hk_journal *j)
   }
   j->number = n > 0 ? numbers[n - 1] + 1 : 1;
   free(numbers);
+  if (status == 0) /* the numbers of those that were set aside are not used again either */
+    status = hk_disk_list(j->place.disk, j->place.folder, j->place.stem, HK_JOURNAL_ASIDE, &numbers, &n);
+  if (status == 0) {
+    j->number = n > 0 && numbers[n - 1] >= j->number ? numbers[n - 1] + 1 : j->number;
+    free(numbers);
+  }
   return status;
 }
 

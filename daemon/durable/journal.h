@@ -94,9 +94,15 @@ uint64_t hk_journal_bytes(struct hk_journal *journal);
 
 struct hk_journal_reader;
 
-/* Told of damage: a part of a segment that is no record; it is left out. tail: it is the end of the last segment, which a crash
- * leaves. */
-typedef void hk_journal_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why);
+/* A part of a segment that is no record, and is left out. */
+struct hk_journal_damaged {
+  const char *file;
+  uint64_t number;    /* of the segment, as in its name */
+  uint64_t at, bytes; /* up to the next whole record, or the end of the segment */
+  bool tail;          /* it is the end of the last segment, and no whole record is behind it: what a crash leaves */
+  const char *why;
+};
+typedef void hk_journal_damage(void *arg, const struct hk_journal_damaged *damaged);
 
 /* Opens what is there, from the segment on that has the position `from`. Records before it are read too. damage may be NULL. A
  * segment of another version or another kind: -EPROTONOSUPPORT, and `why` says which. */
@@ -104,12 +110,19 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
                     hk_journal_damage *damage, void *arg, char *why, size_t size);
 /* The next record, valid until the next call: 1; 0 at the end; or a negative errno. */
 int hk_journal_next(struct hk_journal_reader *reader, struct hk_record *out);
-/* Of the segment that the last record was in: how many shards there were, and which of them it is from. */
+/* Of the segment that the last record was in: how many shards there were, and its number. */
 uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
+uint64_t hk_journal_number(const struct hk_journal_reader *reader);
 /* Bytes that are left to be read. */
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
 /* Cuts off what a crash has left at the end of the last segment. All was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
 void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is fine */
+
+/* Ends a journal at a damaged place, and loses nothing: the segments behind that are renamed STEM-NUMBER.damaged, so is a copy of
+ * the damaged one, and then that is cut at `at`. Nobody reads or removes such files. After a failure, or a crash, it is to be
+ * called again. */
+#define HK_JOURNAL_ASIDE "damaged"
+int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, uint64_t at);
 
 #endif

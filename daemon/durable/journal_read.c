@@ -1,5 +1,6 @@
-/* Reading a journal back: segment by segment through a window of memory. Whatever is not a whole record with a good checksum ends
- * its segment, and is told. */
+/* Reading a journal back: segment by segment through a window of memory. Whatever is not a whole record with a good checksum is
+ * told, and left out up to the next one that is. Only what has no whole record behind it, at the end of the last segment, can be
+ * what a crash has left. */
 #include "daemon/durable/journal_format.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@ struct hk_journal_reader {
   struct hk_segment_head head;
   char name[HK_DISK_NAME_MAX];
   uint64_t bytes, at;            /* of the segment; read so far */
+  uint64_t position;             /* behind the last record of the segment, at first where it begins */
   uint64_t left;                 /* in segments behind it */
   uint64_t window_at, window_to; /* what of the segment is in memory */
   uint8_t *window;
@@ -95,15 +97,22 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
   return 0;
 }
 
-/* The rest of the segment is left out. */
-static void leave_out(struct hk_journal_reader *r, uint64_t at, const char *why)
+/* A part of the segment, from `at` to `end`, is left out. */
+static void leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bool tail, const char *why)
 {
-  const bool tail = r->next == r->n;
+  const struct hk_journal_damaged damaged = { r->name, r->numbers[r->next - 1], at, end - at, tail, why };
   if (tail)
     r->tail = at;
   if (r->damage)
-    r->damage(r->arg, r->name, at, r->bytes - at, tail, why);
-  r->at = r->bytes;
+    r->damage(r->arg, &damaged);
+  r->at = end;
+}
+
+/* A head fits a sector: a crash leaves all of it or nothing, of the last segment. */
+static bool is_unwritten(const struct hk_journal_reader *r)
+{
+  static const struct hk_segment_head nothing;
+  return r->next == r->n && (r->bytes < sizeof nothing || memcmp(&r->head, &nothing, sizeof nothing) == 0);
 }
 
 /* Opens the next segment. 1; 0: there is none; or a negative errno. */
@@ -120,7 +129,7 @@ static int open_next(struct hk_journal_reader *r)
   if (status == -EBADMSG) {
     r->file = -1;
     r->left -= r->bytes;
-    leave_out(r, 0, "its head is damaged");
+    leave_out(r, 0, r->bytes, is_unwritten(r), "its head is damaged");
     return 1;
   }
   if (status != 0) {
@@ -129,56 +138,84 @@ static int open_next(struct hk_journal_reader *r)
   }
   r->left -= r->bytes < r->left ? r->bytes : r->left;
   r->at = sizeof r->head;
+  r->position = r->head.begin;
   r->window_at = r->window_to = 0;
   return 1;
 }
 
-/* Has `size` bytes from r->at on in memory. NULL and *status = 0: the segment ends before. */
-static const uint8_t *look(struct hk_journal_reader *r, size_t size, int *status)
+/* Has `size` bytes from `at` on in memory. NULL and *status = 0: the segment ends before. */
+static const uint8_t *look(struct hk_journal_reader *r, uint64_t at, size_t size, int *status)
 {
   *status = 0;
-  if (r->bytes - r->at < size)
+  if (r->bytes - at < size)
     return NULL;
-  if (r->at < r->window_at || r->at + size > r->window_to) {
-    const uint64_t rest = r->bytes - r->at;
+  if (at < r->window_at || at + size > r->window_to) {
+    const uint64_t rest = r->bytes - at;
     const size_t some = rest < WINDOW ? (size_t)rest : WINDOW;
-    *status = hk_disk_read(r->place.disk, r->file, r->at, r->window, some);
+    *status = hk_disk_read(r->place.disk, r->file, at, r->window, some);
     if (*status != 0)
       return NULL;
-    r->window_at = r->at;
-    r->window_to = r->at + some;
+    r->window_at = at;
+    r->window_to = at + some;
   }
-  return r->window + (r->at - r->window_at);
+  return r->window + (at - r->window_at);
+}
+
+/* The record at `at`. NULL: there is a whole one; or why there is none, which means nothing if *status is an error. */
+static const char *look_at(struct hk_journal_reader *r, uint64_t at, struct hk_record *out, int *status)
+{
+  struct hk_record_head head;
+  const uint8_t *bytes = look(r, at, sizeof head, status);
+  if (!bytes)
+    return "it ends in the middle of a record";
+  memcpy(&head, bytes, sizeof head);
+  if (head.size > HK_RECORD_MAX || head.reserved != 0)
+    return "there is no record";
+  bytes = look(r, at, hk_record_bytes(head.size), status);
+  if (!bytes)
+    return "it ends in the middle of a record";
+  if (hk_record_checksum(&head, bytes + sizeof head, r->head.salt) != head.checksum)
+    return "a checksum is wrong";
+  *out = (struct hk_record){ head.type, head.count, head.position, head.size, bytes + sizeof head };
+  return NULL;
+}
+
+/* Looks for a whole record behind *at. True: *at is where it begins. */
+static bool search(struct hk_journal_reader *r, uint64_t *at, struct hk_record *out, int *status)
+{
+  while (*status == 0 && r->bytes - *at >= sizeof(struct hk_record_head) + sizeof(uint64_t)) {
+    struct hk_record_head head;
+    *at += sizeof(uint64_t); /* records begin at multiples of that */
+    const uint8_t *bytes = look(r, *at, sizeof head, status);
+    if (!bytes)
+      break;
+    memcpy(&head, bytes, sizeof head);
+    /* Positions never go back in a segment, and move on by less than the bytes of records: few are tried in vain. */
+    if (head.position >= r->position && head.position - r->position < r->bytes && !look_at(r, *at, out, status))
+      return true;
+  }
+  return false;
 }
 
 /* 1: a record; 0: the segment has no more; or a negative errno. */
 static int next_here(struct hk_journal_reader *r, struct hk_record *out)
 {
-  struct hk_record_head head;
-  int status;
-  const uint8_t *bytes = look(r, sizeof head, &status);
-  if (!bytes) {
-    if (status == 0 && r->at < r->bytes)
-      leave_out(r, r->at, "it ends in the middle of a record");
-    return status;
-  }
-  memcpy(&head, bytes, sizeof head);
-  if (head.size > HK_RECORD_MAX || head.reserved != 0) {
-    leave_out(r, r->at, "there is no record");
+  int status = 0;
+  if (r->at == r->bytes)
     return 0;
-  }
-  bytes = look(r, hk_record_bytes(head.size), &status);
-  if (!bytes) {
+  const char *why = look_at(r, r->at, out, &status);
+  if (why && status == 0) {
+    uint64_t at = r->at;
+    const bool found = search(r, &at, out, &status);
     if (status == 0)
-      leave_out(r, r->at, "it ends in the middle of a record");
+      leave_out(r, r->at, found ? at : r->bytes, !found && r->next == r->n, why);
+    if (!found)
+      return status;
+  }
+  if (status != 0)
     return status;
-  }
-  if (hk_record_checksum(&head, bytes + sizeof head, r->head.salt) != head.checksum) {
-    leave_out(r, r->at, "a checksum is wrong");
-    return 0;
-  }
-  *out = (struct hk_record){ head.type, head.count, head.position, head.size, bytes + sizeof head };
-  r->at += hk_record_bytes(head.size);
+  r->at += hk_record_bytes(out->size);
+  r->position = out->position + out->count;
   return 1;
 }
 
@@ -197,6 +234,11 @@ int hk_journal_next(struct hk_journal_reader *r, struct hk_record *out)
 uint32_t hk_journal_shards(const struct hk_journal_reader *r)
 {
   return r->head.shards;
+}
+
+uint64_t hk_journal_number(const struct hk_journal_reader *r)
+{
+  return r->head.number;
 }
 
 uint64_t hk_journal_left(const struct hk_journal_reader *r)

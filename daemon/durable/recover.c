@@ -13,15 +13,22 @@
 #define PAUSE 50000     /* ns between two looks whether there is room */
 #define TELL 1000000000 /* ns between two signs of life to the service manager */
 
-/* The journal of one shard of those that there were. */
+/* The journal of one shard of those that there were. Where it is damaged, and what is lost may be needed, it ends: behind that a
+ * slot may be another sensor's, and nobody would know. */
 struct source {
+  struct hk_log *log;
   struct hk_journal_reader *reader;
   int folder;
   uint32_t shard;
   bool own; /* the folder is ours to close */
   bool begun;
+  uint64_t from;    /* what is before is in the snapshot */
   uint64_t reached; /* position behind what was read */
-  bool waits;       /* its next record is a change of a sensor: */
+  bool damaged;     /* at a place from which on nothing is to be used, as far as is known: */
+  uint64_t number, at;
+  bool over;       /* so it is: what follows is read only to say how much it is, */
+  uint64_t behind; /* up to this position */
+  bool waits;      /* its next record is a change of a sensor: */
   uint32_t type;
   struct hk_record_sensor change;
 };
@@ -38,19 +45,36 @@ struct replay {
   double value[HK_CHUNK_POINTS];
 };
 
-static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+static void on_damage(void *arg, const struct hk_journal_damaged *d)
 {
-  struct hk_durable *d = arg;
-  if (tail)
-    hk_log(d->log, HK_LOG_NOTICE,
+  struct source *s = arg;
+  if (d->tail) {
+    hk_log(s->log, HK_LOG_NOTICE,
            "%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; "
            "nobody was told of them",
-           file, bytes, at, why);
+           d->file, d->bytes, d->at, d->why);
+    return;
+  }
+  hk_log(s->log, HK_LOG_ERROR,
+         "%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
+         "(hankel state verify tells more)",
+         d->file, d->why, d->at, d->bytes);
+  if (!s->damaged) {
+    s->damaged = true;
+    s->number = d->number;
+    s->at = d->at;
+  }
+}
+
+/* What to do with a record behind damage. Nothing is missing where the snapshot has all of it, or where it was written again,
+ * into a later segment, because the disk had failed. */
+static void judge(struct source *s, const struct hk_record *record)
+{
+  const bool again = hk_journal_number(s->reader) > s->number && record->position <= s->reached;
+  if (record->position < s->from || again)
+    s->damaged = false;
   else
-    hk_log(d->log, HK_LOG_ERROR,
-           "%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
-           "(hankel state verify tells more)",
-           file, why, at, bytes);
+    s->over = true;
 }
 
 /* --- points ---------------------------------------------------------------------------------------------------------- */
@@ -217,6 +241,17 @@ static void forget_retired(struct hk_recovery *out)
 
 /* --- journals -------------------------------------------------------------------------------------------------------- */
 
+/* A record that is not used: how far it goes, and the order that is not to be used again. */
+static void pass_over(struct replay *r, struct source *s, const struct hk_record *record)
+{
+  struct hk_record_sensor c;
+  const uint64_t end = record->position + record->count;
+  const bool sensor = record->type == HK_RECORD_REGISTER || record->type == HK_RECORD_RETIRE || record->type == HK_RECORD_RELEASE;
+  s->behind = end > s->behind ? end : s->behind;
+  if (sensor && hk_record_sensor_read(record, &c) == 0 && r->out->durable->order < c.order)
+    r->out->durable->order = c.order;
+}
+
 /* Goes on until a change of a sensor comes, or the end. */
 static int advance(struct replay *r, struct source *s)
 {
@@ -227,6 +262,12 @@ static int advance(struct replay *r, struct source *s)
     if (got <= 0)
       return got;
     r->of = hk_journal_shards(s->reader);
+    if (s->damaged && !s->over)
+      judge(s, &record);
+    if (s->over) {
+      pass_over(r, s, &record);
+      continue;
+    }
     switch (record.type) {
     case HK_RECORD_POINTS:
       status = points(r, s, &record);
@@ -266,11 +307,16 @@ static int replay(struct replay *r)
   return status == 0 ? drain(r) : status;
 }
 
+static struct hk_journal_place place_of(const struct replay *r, const struct source *s)
+{
+  return (struct hk_journal_place){ &r->out->durable->disk, s->folder, "journal", "hkj", HK_JOURNAL_POINTS, s->shard, 0, 0 };
+}
+
 static int open_source(struct replay *r, uint32_t shard, char *error, size_t size)
 {
   struct hk_durable *d = r->out->durable;
   struct source *s = &r->sources[r->n_sources];
-  *s = (struct source){ .shard = shard, .folder = shard < d->shards ? d->shard_folder[shard] : -1 };
+  *s = (struct source){ .log = d->log, .shard = shard, .folder = shard < d->shards ? d->shard_folder[shard] : -1 };
   if (s->folder < 0) {
     char name[32];
     snprintf(name, sizeof name, "shard-%u", shard);
@@ -279,13 +325,13 @@ static int open_source(struct replay *r, uint32_t shard, char *error, size_t siz
       return 0;
     s->own = true;
   }
-  const struct hk_journal_place place = { &d->disk, s->folder, "journal", "hkj", HK_JOURNAL_POINTS, shard, 0, 0 };
+  const struct hk_journal_place place = place_of(r, s);
   const uint64_t from = shard < r->out->restored->shards ? r->out->restored->from[shard] : 0;
   char why[256];
-  const int status = hk_journal_read(&s->reader, &place, from, on_damage, d, why, sizeof why);
+  const int status = hk_journal_read(&s->reader, &place, from, on_damage, s, why, sizeof why);
   if (status != 0)
     snprintf(error, size, "state = %s: shard-%u: %s", d->path, shard, why);
-  s->reached = from;
+  s->from = s->reached = from;
   s->begun = r->out->restored->shards > 0;
   r->n_sources++;
   return status;
@@ -319,11 +365,33 @@ static uint64_t left(const struct replay *r)
   return bytes;
 }
 
-static int mend(struct replay *r)
+/* Keeps what is not used where nobody touches it. */
+static int set_aside(struct replay *r, const struct source *s, char *error, size_t size)
+{
+  const struct hk_journal_place place = place_of(r, s);
+  const uint64_t lost = s->behind > s->reached ? s->behind - s->reached : 0;
+  const int status = hk_journal_set_aside(&place, s->number, s->at);
+  if (status != 0) {
+    snprintf(error, size, "state = %s: shard-%u: the damaged journal cannot be set aside: %s; make room, or move its files away",
+             r->out->durable->path, s->shard, strerror(-status));
+    return status;
+  }
+  r->out->lost += lost;
+  hk_log(r->log, HK_LOG_ERROR,
+         "shard %u: the journal ends at position %" PRIu64 ", where it is damaged: at least %" PRIu64
+         " points behind that, which may have been acknowledged, are left out. "
+         "What was damaged or is behind it is kept in shard-%u/journal-*." HK_JOURNAL_ASIDE,
+         s->shard, s->reached, lost, s->shard);
+  return 0;
+}
+
+static int mend(struct replay *r, char *error, size_t size)
 {
   int status = 0;
-  for (uint32_t i = 0; i < r->n_sources && status == 0; i++)
-    status = hk_journal_mend(r->sources[i].reader);
+  for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
+    const struct source *s = &r->sources[i];
+    status = s->damaged ? set_aside(r, s, error, size) : hk_journal_mend(s->reader);
+  }
   return status;
 }
 
@@ -352,7 +420,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
   if (status == 0)
     status = replay(r);
   if (status == 0)
-    status = mend(r);
+    status = mend(r, error, size);
   if (status == 0) {
     find_positions(r);
     forget_retired(out);

@@ -11,6 +11,7 @@ enum { MOST = 1 << 16 };
 struct seen {
   uint64_t bytes, damaged;
   unsigned pieces;
+  bool ended;
 };
 
 static void mend(uint8_t *bytes, size_t size)
@@ -48,12 +49,14 @@ static void mend(uint8_t *bytes, size_t size)
   }
 }
 
-static void on_damage(void *arg, const char *file, uint64_t at, uint64_t bytes, bool tail, const char *why)
+static void on_damage(void *arg, const struct hk_journal_damaged *d)
 {
   struct seen *seen = arg;
-  require(strlen(file) > 0 && tail && strlen(why) > 0);
-  require(seen->damaged == 0 || bytes == 0 || at > 0);
-  seen->damaged += bytes;
+  require(strlen(d->file) > 0 && d->number == 1 && strlen(d->why) > 0);
+  require(seen->damaged == 0 || d->bytes == 0 || d->at > 0);
+  require(!seen->ended); /* a torn end has nothing behind it */
+  seen->ended = d->tail;
+  seen->damaged += d->bytes;
 }
 
 /* Each byte that a payload names is looked at. */

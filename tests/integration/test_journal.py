@@ -1,7 +1,9 @@
 """What outlives the daemon with durability = journal: it is killed at any moment under load, and started again; what anybody has seen of
 it before and sees of it after is, bit for bit, what an uninterrupted run says."""
+import glob
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -137,6 +139,109 @@ class Journal(harness.Case):
         """There is a snapshot of the later sensors of the slots, and the journal still tells of the earlier ones."""
         self.evicted(False)
 
+    def segments(self, suffix='hkj'):
+        return sorted(glob.glob(f'{self.state}/there/shard-0/journal-*.{suffix}'))
+
+    def flip(self, path, part):
+        """Flips a bit of a file, at a part of its length. Returns what it is then."""
+        with open(path, 'r+b') as f:
+            data = bytearray(f.read())
+            data[int(len(data) * part)] ^= 4
+            f.seek(0)
+            f.write(data)
+        return bytes(data)
+
+    def verify(self):
+        return subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=60, check=False)
+
+    def fed(self, daemon, first, behind):
+        """Sends points first..behind-1, one time after the other in records of their own; their results are looked at. Kills the daemon."""
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | VALUES)
+            handles = feeder.register(*self.values)
+            for k in range(first, behind):
+                feeder.send(harness.points(handles, [START + k * SECOND] * SENSORS, [v[k] for v in self.values.values()]))
+                subscriber.wait_results((k + 1 - first) * SENSORS)
+            rows = [(r[0], r[1], r[3], r[4]) for r in subscriber.results]
+        daemon.process.kill()
+        daemon.process.wait()
+        for sensor, time, score, state in rows:
+            if state != 'late':
+                self.assertEqual((score, state), self.rows[sensor, time], (sensor, time))
+        return {(time - START) // SECOND for _, time, _, state in rows if state != 'late'}
+
+    def damaged_in_its_midst(self, which):
+        """A flipped bit in one of two files, with good records behind it: what is before it counts, all else is kept aside untouched and
+        told; what is sent again from there on has the scores of a run that nothing happened to; and the next start has nothing to
+        complain of."""
+        self.fed(self.start(ends=-signal.SIGKILL), 0, 50)
+        self.fed(self.start(ends=-signal.SIGKILL), 50, 90)
+        files = self.segments()[which:]
+        self.assertEqual(len(files), 2 - which)
+        was = [self.flip(files[0], 0.6)]
+        for path in files[1:]:
+            with open(path, 'rb') as f:
+                was.append(f.read())
+        name = os.path.basename(files[0])
+        told = self.verify()
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stdout, name + r': DAMAGED: \d+ bytes')
+        daemon = self.start(ends=-signal.SIGKILL)
+        self.assertEqual(sum(name + ' is damaged: a checksum is wrong at byte' in l for l in daemon.log), 1, daemon.log)
+        lost = [re.search(r'the journal ends at position (\d+), where it is damaged: at least (\d+) points', l) for l in daemon.log]
+        at, lost = (int(x) for x in next(l for l in lost if l).groups())
+        self.assertEqual(at + lost, 90 * SENSORS)
+        self.assertTrue((0, 50)[which] < at // SENSORS < (50, 90)[which] and at % SENSORS == 0, at)
+        aside = self.segments('damaged')
+        self.assertEqual([os.path.basename(p)[:-8] for p in aside], [os.path.basename(p)[:-4] for p in files])
+        for path, data in zip(aside, was):
+            with open(path, 'rb') as f:
+                self.assertEqual(f.read(), data, path)
+        self.assertEqual(self.fed(daemon, 0, 100), set(range(at // SENSORS, 100)))
+        told = self.verify()
+        self.assertEqual(told.returncode, 0, told.stdout)
+        self.assertIn(name[:-4] + '.damaged: was set aside', told.stdout)
+        daemon = self.start(ends=-signal.SIGKILL)
+        self.assertFalse([l for l in daemon.log if 'damage' in l])
+        self.assertEqual(self.segments('damaged'), aside)
+        self.assertEqual(self.fed(daemon, 90, 110), set(range(100, 110)))
+
+    def test_damaged_in_the_newest_file(self):
+        self.damaged_in_its_midst(1)
+
+    def test_damaged_in_an_older_file(self):
+        self.damaged_in_its_midst(0)
+
+    def test_damaged_before_the_snapshot(self):
+        """What the snapshot has need not be in the journal: nothing is lost, and nothing set aside."""
+        daemon = self.start('snapshot = 1s\n', ends=-signal.SIGKILL)
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            handles = feeder.register(*self.values)
+            for k in range(60):
+                feeder.send(harness.points(handles, [START + k * SECOND] * SENSORS, [v[k] for v in self.values.values()]))
+                subscriber.wait_results((k + 1) * SENSORS)
+            made = daemon.status()['durability']['shards'][0]['snapshots']
+            harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > made + 1, 'a snapshot of all of them')
+        self.fed(daemon, 60, 90)
+        self.flip(self.segments()[0], 0.3)
+        daemon = self.start(ends=-signal.SIGKILL)
+        self.assertTrue(any('is damaged' in l for l in daemon.log), daemon.log)
+        self.assertEqual(self.segments('damaged'), [])
+        self.assertEqual(self.fed(daemon, 0, 100), set(range(90, 100)))
+
+    def test_a_head_is_damaged(self):
+        """A file whose head is bad is kept; what was in it is missing."""
+        self.fed(self.start(ends=-signal.SIGKILL), 0, 20)
+        self.fed(self.start(ends=-signal.SIGKILL), 20, 40)
+        path = self.segments()[-1]
+        was = self.flip(path, 20 / os.path.getsize(path))
+        daemon = self.start(ends=-signal.SIGKILL)
+        self.assertTrue(any('where it is damaged' in l for l in daemon.log), daemon.log)
+        with open(self.segments('damaged')[0], 'rb') as f:
+            self.assertEqual(f.read(), was)
+        self.assertEqual(self.fed(daemon, 0, 50), set(range(20, 50)))
+
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
     def test_two_devices(self):
         """Journals of two shards, and then of one that takes over from them."""
@@ -155,6 +260,7 @@ class Journal(harness.Case):
 class JournalReference(Journal):
     backend = 'reference'
     test_evicted_and_killed = test_evicted_and_ended = test_two_devices = None
+    test_damaged_in_the_newest_file = test_damaged_in_an_older_file = test_damaged_before_the_snapshot = test_a_head_is_damaged = None
 
 
 @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
