@@ -1,10 +1,9 @@
 /* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
- * side by side on one backend, judged (judge.h), and told in a table, one for each detector. */
-#include "cpu/graph_window.h"
+ * and judged (trial.h), and told in a table, one for each detector, and in plots (sheet.h), one sheet for each collection. */
 #include "daemon/cli/choose.h"
-#include "daemon/cli/judge.h"
-#include "daemon/cli/labelled.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/sheet.h"
+#include "daemon/cli/trial.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <string.h>
 
 #define DETECTORS_MAX 256
-#define POINTS_A_TURN HK_BATCH_PER_SENSOR
 #define TUNED_MAX 8
 #define TRIALS_MAX 4096
 
@@ -29,173 +27,30 @@ static const char help_text[] =
     "  --tune KEY=V|V...  searches these values, with those of other --tune in all combinations, on half of the\n"
     "                     files of each collection, and tells what the best of them is worth on the other half\n"
     "  --brief            only the sums of each collection\n"
+    "  --plots FOLDER     also writes nab.svg, tssb.svg and skab.svg there: series, labels, scores and alerts\n"
+    "  --no-series        plots without the series, where recordings may not be passed on\n"
     "  --format NAME      table (default) or csv\n\n"
     "examples:\n"
     "  hankel evaluate --detector algorithm=graph --given-windows recordings/\n"
+    "  hankel evaluate --detector algorithm=ika --detector algorithm=graph --plots . recordings/\n"
     "  hankel evaluate --detector algorithm=shift --tune 'alert=0.3|0.4|0.5' --tune 'window=10|20|40' recordings/\n"
     "  hankel evaluate --brief --detector window=48 --detector window=96 recordings/\n";
 
 enum format { FORMAT_TABLE, FORMAT_CSV };
 
 struct evaluation {
-  char **argv;
+  struct hk_trial trial;
   const char *folder;
   const char *detectors[DETECTORS_MAX];
   uint32_t n_detectors;
   const char *tuned[TUNED_MAX];
   uint32_t n_tuned;
-  int choice, format;
-  bool brief, given_windows;
+  const char *plots;      /* folder for them, or NULL */
+  struct hk_sheet *sheet; /* that of the set in hand, or NULL, */
+  uint32_t strip;         /* and the place of the detector there */
+  int format;
+  bool brief, no_series;
 };
-
-/* What came of one recording. */
-struct outcome {
-  struct hk_detector detector;
-  uint32_t fed;    /* points handed over */
-  uint32_t points; /* of them accepted: indices count these */
-  uint32_t scored; /* index of the first with a score */
-  int64_t *time;   /* of the accepted */
-  struct hk_found *found;
-  uint32_t n_found, room;
-  struct hk_verdict verdict;
-  double *delay; /* one for each hit */
-};
-
-static void outcomes_free(struct outcome *all, uint32_t n)
-{
-  for (uint32_t i = 0; all && i < n; i++) {
-    free(all[i].time);
-    free(all[i].found);
-    free(all[i].delay);
-  }
-  free(all);
-}
-
-/* Index of the first accepted point not before a time. */
-static uint32_t index_of(const struct outcome *o, int64_t time)
-{
-  uint32_t low = 0, high = o->points;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (o->time[middle] < time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < o->points ? low : o->points > 0 ? o->points - 1 : 0;
-}
-
-/* Takes in what a batch says. False: no memory. */
-static bool collect(struct outcome *all, const struct hk_batch *batch)
-{
-  const struct hk_event *event = batch->event, *last = event + batch->n_events;
-  for (uint32_t i = 0; i < batch->n; i++) {
-    struct outcome *o = &all[batch->slot[i]];
-    if (batch->state[i] == HK_STATE_LATE || batch->state[i] == HK_STATE_REJECTED)
-      continue;
-    if (!isnan(batch->score[i]) && o->scored > o->points)
-      o->scored = o->points;
-    o->time[o->points++] = batch->time[i];
-    for (; event < last && event->index <= i; event++) {
-      if (event->kind != HK_EVENT_RAISED)
-        continue;
-      if (o->n_found == o->room) {
-        const uint32_t room = o->room ? 2 * o->room : 64;
-        struct hk_found *found = realloc(o->found, room * sizeof *found);
-        if (!found)
-          return false;
-        o->found = found;
-        o->room = room;
-      }
-      o->found[o->n_found++] = (struct hk_found){ index_of(o, event->instant), o->points - 1 };
-    }
-  }
-  return true;
-}
-
-/* Scores all recordings of a set, side by side. 0 or an exit code. */
-static int run(const struct evaluation *e, const struct hk_labelled *set, struct hk_backend *b, struct outcome *all)
-{
-  struct hk_batch *batch = hk_batch_new(b, set->n * POINTS_A_TURN);
-  int code = batch ? 0 : hk_failed(e->argv, "out of memory");
-  while (code == 0) {
-    batch->n = 0;
-    for (uint32_t i = 0; i < set->n; i++) {
-      const struct hk_recording *r = &set->recording[i];
-      for (uint32_t j = 0; j < POINTS_A_TURN && all[i].fed < r->n; j++, batch->n++) {
-        batch->slot[batch->n] = i;
-        batch->time[batch->n] = r->time[all[i].fed];
-        batch->value[batch->n] = r->value[all[i].fed++];
-      }
-    }
-    if (batch->n == 0)
-      break;
-    if (b->ops->submit(b, batch) != 0)
-      code = hk_failed(e->argv, "the %s backend refused a batch", b->ops->name);
-    while (code == 0 && !b->ops->reap(b))
-      b->ops->wait(b);
-    if (code == 0 && batch->status < 0)
-      code = hk_failed(e->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
-    if (code == 0 && !collect(all, batch))
-      code = hk_failed(e->argv, "out of memory");
-  }
-  hk_batch_free(batch);
-  return code;
-}
-
-/* Opens a backend with a slot for every recording and scores them. 0 or an exit code. */
-static int score(const struct evaluation *e, const struct hk_labelled *set, const char *keys, struct outcome *all)
-{
-  struct hk_detector *detectors = calloc(set->n, sizeof *detectors);
-  struct hk_backend *b = NULL;
-  char text[1024], error[512];
-  int code = detectors ? 0 : hk_failed(e->argv, "out of memory");
-  for (uint32_t i = 0; i < set->n && code == 0; i++) {
-    const uint32_t window = e->given_windows ? set->recording[i].window : 0;
-    snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
-    if (hk_detector_parse(text, &detectors[i], error, sizeof error) < 0)
-      code = hk_usage(e->argv, "--detector: %s", error);
-    all[i].detector = detectors[i];
-    all[i].scored = UINT32_MAX;
-    all[i].time = calloc(set->recording[i].n + 1, sizeof *all[i].time);
-    all[i].delay = calloc(set->recording[i].n_labels + 1, sizeof *all[i].delay);
-    if (code == 0 && (!all[i].time || !all[i].delay))
-      code = hk_failed(e->argv, "out of memory");
-  }
-  const struct hk_backend_config config = { .detectors = detectors, .n_detectors = set->n, .max_sensors = set->n };
-  if (code == 0 && hk_choose_backend(&b, e->choice, &config, error, sizeof error) < 0)
-    code = hk_failed(e->argv, "%s", error);
-  for (uint32_t i = 0; i < set->n && code == 0; i++) {
-    const char *sensor = set->recording[i].sensor;
-    if (b->ops->add(b, i, i, hk_seed(sensor, strlen(sensor))) != 0)
-      code = hk_failed(e->argv, "no memory for %u sensors", set->n);
-  }
-  if (code == 0)
-    code = run(e, set, b, all);
-  if (b)
-    b->ops->close(b);
-  free(detectors);
-  return code;
-}
-
-/* Judges what was found in a recording. False: no memory. */
-static bool judge(const struct hk_labelled *set, const struct hk_recording *r, struct outcome *o)
-{
-  struct hk_marked *marked = calloc(r->n_labels + 1, sizeof *marked);
-  if (!marked)
-    return false;
-  for (uint32_t i = 0; i < r->n_labels; i++)
-    marked[i] = (struct hk_marked){ index_of(o, r->label[i].first), index_of(o, r->label[i].last) };
-  o->scored = o->scored < o->points ? o->scored : o->points;
-  const uint32_t window = o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
-  o->verdict = hk_judge(o->points, o->scored, window, o->found, o->n_found, marked, r->n_labels, o->delay);
-  if (set->instants) {
-    o->verdict.covering = hk_judge_covering(o->points, o->found, o->n_found, marked, r->n_labels);
-    o->verdict.covered = 1;
-  }
-  free(marked);
-  return true;
-}
 
 static int ascending(const void *a, const void *b)
 {
@@ -207,8 +62,8 @@ static void print_header(const struct evaluation *e, const char *keys)
 {
   if (e->format == FORMAT_TABLE)
     printf("%sdetector: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", *keys ? keys : "default",
-           e->given_windows ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance", "false",
-           "false/1000", "delay", "covering");
+           e->trial.given_windows ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance",
+           "false", "false/1000", "delay", "covering");
 }
 
 /* One line; delays are put in order. */
@@ -236,7 +91,7 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
 }
 
 /* The sensors of each file as one recording, with the alerts of all: whoever watches the machine sees them all. */
-static bool print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct outcome *all)
+static bool print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_outcome *all)
 {
   struct hk_verdict sum = { 0 };
   uint32_t most = 0;
@@ -244,9 +99,9 @@ static bool print_together(const struct evaluation *e, const char *keys, const s
     most += all[i].n_found + set->recording[i].n_labels;
   double *delay = calloc(most + 1, sizeof *delay);
   struct hk_found *found = calloc(most + 1, sizeof *found);
-  bool fine = delay && found;
+  const bool fine = delay && found;
   for (uint32_t file = 0; file < set->n_files && fine; file++) {
-    struct outcome one = { 0 };
+    struct hk_outcome one = { 0 };
     const struct hk_recording *r = NULL;
     for (uint32_t i = 0; i < set->n; i++) {
       if (set->recording[i].file != file)
@@ -263,7 +118,7 @@ static bool print_together(const struct evaluation *e, const char *keys, const s
     }
     if (!r)
       continue;
-    fine = judge(set, r, &one);
+    hk_trial_judge(set, r, &one);
     one.verdict.covered = 0; /* the alerts are in no order */
     hk_verdict_add(&sum, &one.verdict);
   }
@@ -274,20 +129,32 @@ static bool print_together(const struct evaluation *e, const char *keys, const s
   return fine;
 }
 
+/* Adds what a detector made of a set to the set's sheet. */
+static void plot(const struct evaluation *e, const struct hk_labelled *set, const struct hk_outcome *all)
+{
+  for (uint32_t i = 0; i < set->n; i++) {
+    const struct hk_outcome *o = &all[i];
+    if (e->strip == 0)
+      hk_sheet_series(e->sheet, i, set->recording[i].name, e->no_series ? NULL : o->value, o->points, o->marked,
+                      set->recording[i].n_labels);
+    hk_sheet_score(e->sheet, i, e->strip, o->score, o->points, o->found, o->n_found);
+  }
+}
+
 /* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
  * code. */
 static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *set, const char *title, bool rows,
                     struct hk_verdict *out)
 {
-  struct outcome *all = calloc(set->n + 1, sizeof *all);
-  int code = all ? score(e, set, keys, all) : hk_failed(e->argv, "out of memory");
+  struct hk_outcome *all = calloc(set->n + 1, sizeof *all);
+  int code = all ? hk_trial_score(&e->trial, set, keys, all) : hk_failed(e->trial.argv, "out of memory");
   struct hk_verdict sum = { 0 };
   double *delay = NULL;
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
-    double *more =
-        judge(set, &set->recording[i], &all[i]) ? realloc(delay, (sum.hits + all[i].verdict.hits + 1) * sizeof *delay) : NULL;
+    hk_trial_judge(set, &set->recording[i], &all[i]);
+    double *more = realloc(delay, (sum.hits + all[i].verdict.hits + 1) * sizeof *delay);
     if (!more) {
-      code = hk_failed(e->argv, "out of memory");
+      code = hk_failed(e->trial.argv, "out of memory");
       break;
     }
     delay = more;
@@ -299,10 +166,12 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   if (code == 0) {
     print_row(e, keys, set->name, title, &sum, delay);
     if (set->n > set->n_files && !print_together(e, keys, set, all))
-      code = hk_failed(e->argv, "out of memory");
+      code = hk_failed(e->trial.argv, "out of memory");
   }
+  if (code == 0 && e->sheet)
+    plot(e, set, all);
   free(delay);
-  outcomes_free(all, set->n);
+  hk_outcomes_free(all, set->n);
   *out = sum;
   return code;
 }
@@ -349,17 +218,17 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
     half[odd].n = 0;
     half[odd].recording = calloc(set->n + 1, sizeof *set->recording);
     if (!half[odd].recording)
-      code = hk_failed(e->argv, "out of memory");
+      code = hk_failed(e->trial.argv, "out of memory");
     for (uint32_t i = 0; i < set->n && code == 0; i++)
       if ((int)(set->recording[i].file % 2) == odd)
         half[odd].recording[half[odd].n++] = set->recording[i];
   }
   if (code == 0 && (half[0].n == 0 || half[1].n == 0))
-    code = hk_failed(e->argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
+    code = hk_failed(e->trial.argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
     code = trial < TRIALS_MAX ? evaluate(e, text, &half[0], title, false, &verdict)
-                              : hk_usage(e->argv, "--tune: over %d combinations", TRIALS_MAX);
+                              : hk_usage(e->trial.argv, "--tune: over %d combinations", TRIALS_MAX);
     if (code == 0 && worth(&verdict) > most) {
       most = worth(&verdict);
       memcpy(best, text, sizeof best);
@@ -374,19 +243,37 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
   return code;
 }
 
-static int evaluate_all(const struct evaluation *e)
+/* Begins a sheet for each set. 0 or an exit code. */
+static int open_sheets(const struct evaluation *e, const struct hk_labelled *sets, struct hk_sheet *sheets)
+{
+  char path[1024];
+  for (unsigned i = 0; i < HK_LABELLED_SETS && e->plots; i++) {
+    if (sets[i].n == 0)
+      continue;
+    snprintf(path, sizeof path, "%s/%s.svg", e->plots, sets[i].name);
+    const int status = hk_sheet_open(&sheets[i], path, sets[i].name, sets[i].n, e->detectors, e->n_detectors);
+    if (status < 0)
+      return hk_failed(e->trial.argv, "%s: %s", path, strerror(-status));
+  }
+  return 0;
+}
+
+static int evaluate_all(struct evaluation *e)
 {
   struct hk_labelled sets[HK_LABELLED_SETS] = { { 0 } };
+  struct hk_sheet sheets[HK_LABELLED_SETS] = { { 0 } };
   char error[512];
   int code = 0, there = 0;
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);
     if (status < 0)
-      code = hk_failed(e->argv, "%s", error);
+      code = hk_failed(e->trial.argv, "%s", error);
     there += status > 0;
   }
   if (code == 0 && there == 0)
-    code = hk_failed(e->argv, "%s: holds none of nab/, tssb/ and skab/", e->folder);
+    code = hk_failed(e->trial.argv, "%s: holds none of nab/, tssb/ and skab/", e->folder);
+  if (code == 0)
+    code = open_sheets(e, sets, sheets);
   if (code == 0 && e->format == FORMAT_CSV)
     puts("detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
@@ -395,13 +282,19 @@ static int evaluate_all(const struct evaluation *e)
       struct hk_verdict sum;
       char name[32];
       snprintf(name, sizeof name, "%s: all", sets[j].name ? sets[j].name : "");
+      e->sheet = sheets[j].file ? &sheets[j] : NULL;
+      e->strip = i;
       if (sets[j].n > 0)
         code =
             e->n_tuned > 0 ? tune(e, e->detectors[i], &sets[j]) : evaluate(e, e->detectors[i], &sets[j], name, !e->brief, &sum);
     }
   }
-  for (unsigned i = 0; i < HK_LABELLED_SETS; i++)
+  for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
+    const int status = sheets[i].file ? hk_sheet_close(&sheets[i]) : 0;
+    if (status < 0 && code == 0)
+      code = hk_failed(e->trial.argv, "%s/%s.svg: %s", e->plots, sets[i].name, strerror(-status));
     hk_labelled_free(&sets[i]);
+  }
   return code;
 }
 
@@ -411,15 +304,16 @@ int hk_command_evaluate(int argc, char **argv)
     { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
     { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
     { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
+    { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
     { "help", no_argument, NULL, 'h' },          { 0 },
   };
   static const char *const formats[] = { "table", "csv", NULL };
-  struct evaluation e = { .argv = argv };
+  struct evaluation e = { .trial.argv = argv };
   int option, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
     case 'b':
-      code = hk_option_word(argv, "--backend", optarg, hk_choices, &e.choice);
+      code = hk_option_word(argv, "--backend", optarg, hk_choices, &e.trial.choice);
       break;
     case 'd':
       if (e.n_detectors == DETECTORS_MAX)
@@ -427,7 +321,7 @@ int hk_command_evaluate(int argc, char **argv)
       e.detectors[e.n_detectors++] = optarg;
       break;
     case 'g':
-      e.given_windows = true;
+      e.trial.given_windows = true;
       break;
     case 't':
       if (e.n_tuned == TUNED_MAX)
@@ -441,6 +335,12 @@ int hk_command_evaluate(int argc, char **argv)
       break;
     case 'f':
       code = hk_option_word(argv, "--format", optarg, formats, &e.format);
+      break;
+    case 'p':
+      e.plots = optarg;
+      break;
+    case 'n':
+      e.no_series = true;
       break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);
@@ -456,5 +356,9 @@ int hk_command_evaluate(int argc, char **argv)
   e.folder = argv[optind];
   if (e.n_detectors == 0)
     e.detectors[e.n_detectors++] = "";
+  if (e.plots && e.n_tuned > 0)
+    return hk_usage(argv, "--plots: not with --tune");
+  if (e.plots && e.n_detectors > HK_SHEET_DETECTORS)
+    return hk_usage(argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
   return hk_finish_output(argv, evaluate_all(&e));
 }

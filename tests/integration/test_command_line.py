@@ -15,6 +15,7 @@ import termios
 import threading
 import time
 import unittest
+from xml.etree import ElementTree
 
 import harness
 
@@ -320,6 +321,68 @@ class Evaluate(unittest.TestCase):
         self.assertEqual({**given['algorithm=graph', 'CBF'], 'detector': graph}, found[graph, 'CBF'])
         self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
+
+    def outline(self, path):
+        """Height at each column, on the way there and on the way back, of the outline that a path draws."""
+        x, y, heights = 0, int(re.match(r'M0 (-?\d+)l', path.get('d')).group(1)), ([], [])
+        heights[0].append(y)
+        numbers = [int(n) for n in re.findall(r'-?\d+', path.get('d').split('l')[1])]
+        back = False
+        for right, down in zip(numbers[::2], numbers[1::2]):
+            if right == 0 or right < 0 and not back:
+                back = True
+                heights[1].append(y + down)
+            else:
+                heights[back].extend(y + down * i // abs(right) for i in range(1, abs(right) + 1))
+            x, y = x + right, y + down
+        self.assertEqual(x, 0)
+        return heights[0], heights[1][::-1]
+
+    def test_plots(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        detectors = ['algorithm=graph,window=20', 'algorithm=shift,window=20']
+        options = [word for keys in detectors for word in ('--detector', keys)]
+        self.evaluate(*options, '--plots', self.folder.name)
+        sheet = ElementTree.parse(os.path.join(self.folder.name, 'tssb.svg')).getroot()
+        svg = '{http://www.w3.org/2000/svg}'
+        texts = [text.text for text in sheet.iter(svg + 'text')]
+        for text in ['tssb', 'CBF'] + detectors:
+            self.assertIn(text, texts)
+        labels = [float(rect.get('x')) for group in sheet.iter(svg + 'g') for rect in group.iter(svg + 'rect')]
+        self.assertEqual(labels, [round(at * 380 / 960 - 1, 1) for at in (384, 704)])
+        series, *scores = [path for path in sheet.iter(svg + 'path') if path.get('transform')]
+        self.assertEqual(len(scores), 2)
+        high, low = self.outline(series)
+        values = [float(number) for number in numbers]
+        columns = [values[c * 960 // 380:(c + 1) * 960 // 380] for c in range(380)]
+        unit = 56 * 4 / (max(values) - min(values))
+        for column, top, bottom in zip(columns, high, low, strict=True):
+            self.assertAlmostEqual(top, (max(values) - max(column)) * unit, delta=0.5001)
+            self.assertAlmostEqual(bottom, (max(values) - min(column)) * unit, delta=0.5001)
+        run = hankel('replay', '--backend', 'cpu', '--detector', detectors[0], os.path.join(self.folder.name, 'tssb', 'CBF.txt'))
+        rows = [line.split(',') for line in run.stdout.splitlines()[1:]]
+        found = [float(row[3] or 0) for row in rows if row[0] != '#event']
+        high, low = self.outline(scores[0])
+        for c, (top, bottom) in enumerate(zip(high, low, strict=True)):
+            self.assertAlmostEqual(top, 80 * (1 - max(found[c * 960 // 380:(c + 1) * 960 // 380])), delta=0.5001)
+            self.assertEqual(bottom, 80)
+        start = int(rows[0][1])
+        instants = [(int(row[5]) - start) // 10**9 for row in rows if row[0] == '#event' and row[3] == 'raised']
+        marks = [path.get('d') for path in sheet.iter(svg + 'path') if path.get('stroke-width') == '.9']
+        self.assertEqual(len(instants), 2)
+        self.assertEqual([float(x) for x in re.findall(r'M([\d.]+) -', marks[0])], [round(at * 380 / 960, 1) for at in instants])
+        self.assertEqual(marks[1], '')
+        self.evaluate(*options, '--plots', self.folder.name, '--no-series')
+        sheet = ElementTree.parse(os.path.join(self.folder.name, 'tssb.svg')).getroot()
+        self.assertEqual(len([path for path in sheet.iter(svg + 'path') if path.get('transform')]), 2)
+        for bad, code in [((*options, '--plots', self.folder.name + '/none'), 1), (('--plots', '.', '--tune', 'window=20|30'), 2),
+                          (9 * ('--detector', 'window=48') + ('--plots', '.'), 2)]:
+            run = hankel('evaluate', *bad, self.folder.name)
+            self.assertEqual(run.returncode, code)
+            self.assertNotEqual(run.stderr, '')
 
     def test_tune(self):
         with open(os.path.join(harness.DATA, 'CBF.txt')) as file:

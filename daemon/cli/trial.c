@@ -1,0 +1,156 @@
+/* Detectors over labelled recordings: see trial.h. */
+#include "daemon/cli/trial.h"
+
+#include "cpu/graph_window.h"
+#include "daemon/cli/choose.h"
+#include "daemon/cli/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS_A_TURN HK_BATCH_PER_SENSOR
+
+void hk_outcomes_free(struct hk_outcome *all, uint32_t n)
+{
+  for (uint32_t i = 0; all && i < n; i++) {
+    free(all[i].time);
+    free(all[i].value);
+    free(all[i].score);
+    free(all[i].found);
+    free(all[i].marked);
+    free(all[i].delay);
+  }
+  free(all);
+}
+
+/* Index of the first accepted point not before a time. */
+static uint32_t index_of(const struct hk_outcome *o, int64_t time)
+{
+  uint32_t low = 0, high = o->points;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (o->time[middle] < time)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < o->points ? low : o->points > 0 ? o->points - 1 : 0;
+}
+
+/* Takes in what a batch says. False: no memory. */
+static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
+{
+  const struct hk_event *event = batch->event, *last = event + batch->n_events;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    struct hk_outcome *o = &all[batch->slot[i]];
+    if (batch->state[i] == HK_STATE_LATE || batch->state[i] == HK_STATE_REJECTED)
+      continue;
+    if (!isnan(batch->score[i]) && o->scored > o->points)
+      o->scored = o->points;
+    o->time[o->points] = batch->time[i];
+    o->value[o->points] = batch->value[i];
+    o->score[o->points++] = batch->score[i];
+    for (; event < last && event->index <= i; event++) {
+      if (event->kind != HK_EVENT_RAISED)
+        continue;
+      if (o->n_found == o->room) {
+        const uint32_t room = o->room ? 2 * o->room : 64;
+        struct hk_found *found = realloc(o->found, room * sizeof *found);
+        if (!found)
+          return false;
+        o->found = found;
+        o->room = room;
+      }
+      o->found[o->n_found++] = (struct hk_found){ index_of(o, event->instant), o->points - 1 };
+    }
+  }
+  return true;
+}
+
+/* Scores all recordings of a set, side by side. 0 or an exit code. */
+static int run(const struct hk_trial *trial, const struct hk_labelled *set, struct hk_backend *b, struct hk_outcome *all)
+{
+  struct hk_batch *batch = hk_batch_new(b, set->n * POINTS_A_TURN);
+  int code = batch ? 0 : hk_failed(trial->argv, "out of memory");
+  while (code == 0) {
+    batch->n = 0;
+    for (uint32_t i = 0; i < set->n; i++) {
+      const struct hk_recording *r = &set->recording[i];
+      for (uint32_t j = 0; j < POINTS_A_TURN && all[i].fed < r->n; j++, batch->n++) {
+        batch->slot[batch->n] = i;
+        batch->time[batch->n] = r->time[all[i].fed];
+        batch->value[batch->n] = r->value[all[i].fed++];
+      }
+    }
+    if (batch->n == 0)
+      break;
+    if (b->ops->submit(b, batch) != 0)
+      code = hk_failed(trial->argv, "the %s backend refused a batch", b->ops->name);
+    while (code == 0 && !b->ops->reap(b))
+      b->ops->wait(b);
+    if (code == 0 && batch->status < 0)
+      code = hk_failed(trial->argv, "the %s backend failed: %s", b->ops->name, strerror(-batch->status));
+    if (code == 0 && !collect(all, batch))
+      code = hk_failed(trial->argv, "out of memory");
+  }
+  hk_batch_free(batch);
+  return code;
+}
+
+/* Makes room for what may come of a recording. False: no memory. */
+static bool prepare(struct hk_outcome *o, const struct hk_recording *r)
+{
+  o->scored = UINT32_MAX;
+  o->time = calloc(r->n + 1, sizeof *o->time);
+  o->value = calloc(r->n + 1, sizeof *o->value);
+  o->score = calloc(r->n + 1, sizeof *o->score);
+  o->marked = calloc(r->n_labels + 1, sizeof *o->marked);
+  o->delay = calloc(r->n_labels + 1, sizeof *o->delay);
+  return o->time && o->value && o->score && o->marked && o->delay;
+}
+
+int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all)
+{
+  struct hk_detector *detectors = calloc(set->n, sizeof *detectors);
+  struct hk_backend *b = NULL;
+  char text[1024], error[512];
+  int code = detectors ? 0 : hk_failed(trial->argv, "out of memory");
+  for (uint32_t i = 0; i < set->n && code == 0; i++) {
+    const uint32_t window = trial->given_windows ? set->recording[i].window : 0;
+    snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
+    if (hk_detector_parse(text, &detectors[i], error, sizeof error) < 0)
+      code = hk_usage(trial->argv, "--detector: %s", error);
+    all[i].detector = detectors[i];
+    if (code == 0 && !prepare(&all[i], &set->recording[i]))
+      code = hk_failed(trial->argv, "out of memory");
+  }
+  const struct hk_backend_config config = { .detectors = detectors, .n_detectors = set->n, .max_sensors = set->n };
+  if (code == 0 && hk_choose_backend(&b, trial->choice, &config, error, sizeof error) < 0)
+    code = hk_failed(trial->argv, "%s", error);
+  for (uint32_t i = 0; i < set->n && code == 0; i++) {
+    const char *sensor = set->recording[i].sensor;
+    if (b->ops->add(b, i, i, hk_seed(sensor, strlen(sensor))) != 0)
+      code = hk_failed(trial->argv, "no memory for %u sensors", set->n);
+  }
+  if (code == 0)
+    code = run(trial, set, b, all);
+  if (b)
+    b->ops->close(b);
+  free(detectors);
+  return code;
+}
+
+void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o)
+{
+  for (uint32_t i = 0; i < r->n_labels; i++)
+    o->marked[i] = (struct hk_marked){ index_of(o, r->label[i].first), index_of(o, r->label[i].last) };
+  o->scored = o->scored < o->points ? o->scored : o->points;
+  const uint32_t window = o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
+  o->verdict = hk_judge(o->points, o->scored, window, o->found, o->n_found, o->marked, r->n_labels, o->delay);
+  if (set->instants) {
+    o->verdict.covering = hk_judge_covering(o->points, o->found, o->n_found, o->marked, r->n_labels);
+    o->verdict.covered = 1;
+  }
+}

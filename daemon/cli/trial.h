@@ -1,0 +1,42 @@
+/* A detector over labelled recordings: those of a collection are scored side by side on one backend, and what came of each is
+ * kept and judged (judge.h). Thread: the caller's. */
+#ifndef HK_TRIAL_H
+#define HK_TRIAL_H
+
+#include "cpu/detector.h"
+#include "daemon/cli/judge.h"
+#include "daemon/cli/labelled.h"
+
+/* How. Messages of failures go to standard error, in the name of argv[0]. */
+struct hk_trial {
+  char **argv;
+  int choice;         /* of hk_choices: the backend */
+  bool given_windows; /* the window that a collection says for a recording is the detector's */
+};
+
+/* What came of one recording. Owner: the caller; all zero is nothing. */
+struct hk_outcome {
+  struct hk_detector detector;
+  uint32_t fed;    /* points handed over */
+  uint32_t points; /* of them accepted: indices count these */
+  uint32_t scored; /* index of the first with a score */
+  int64_t *time;   /* of the accepted, their values, and their scores: NaN where there is none */
+  double *value;
+  float *score;
+  struct hk_found *found;
+  uint32_t n_found, room;
+  struct hk_marked *marked; /* the labels, once judged */
+  struct hk_verdict verdict;
+  double *delay; /* one for each hit */
+};
+
+/* Scores all recordings of a set with a detector (keys as after --detector) into all[set->n], which are all zero. 0 or an exit
+ * code. */
+int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
+
+/* Judges what was found in a recording: fills in marked, verdict and delay. */
+void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o);
+
+void hk_outcomes_free(struct hk_outcome *all, uint32_t n); /* and `all` */
+
+#endif
