@@ -165,11 +165,23 @@ static bool all_saved(const struct hk_durable *d)
   return true;
 }
 
-bool hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position, int64_t begun, uint64_t before)
+/* Under the lock: the event log need not keep what all shards have in all snapshots. */
+static void let_events_go(struct hk_durable *d)
+{
+  uint64_t least = UINT64_MAX;
+  for (uint32_t i = 0; i < d->shards; i++)
+    least = d->logged[i] < least ? d->logged[i] : least;
+  hk_eventlog_keep(d->events, least);
+}
+
+bool hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t position, int64_t begun, uint64_t before,
+                              uint64_t events)
 {
   pthread_mutex_lock(&d->lock_condition);
   const bool first = !all_saved(d);
   d->saved[shard] = true;
+  d->logged[shard] = events;
+  let_events_go(d);
   const bool whole = all_saved(d), last = first && whole;
   d->missing[shard] &= position < d->needed[shard] || begun <= d->resumed;
   if (d->condition.state == HK_DURABLE_RECOVERING)

@@ -76,6 +76,7 @@ struct hk_durable {
   bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
   int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
   bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
+  uint64_t logged[HK_SHARDS_MAX];      /* events up to this position are in all snapshots of the shard that are kept */
   bool settling;                       /* what shards have taken counts as committed after the next commit */
   atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
 };
@@ -119,10 +120,11 @@ struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
 /* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
  * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
- * was. before: where the snapshot before it began, if that is kept too, else `position`: the journal is needed from there on
- * only, and what is before goes. True: every shard has one of this run, so older ones may go; until then only those of the run
- * before are whole. Thread: any. */
-bool hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, int64_t begun, uint64_t before);
+ * was. before: where the oldest snapshot that is kept began: the journal is needed from there on only, and what is before goes;
+ * events: position of the last event then, likewise for the event log. True: every shard has one of this run, so older ones may
+ * go; until then only those of the run before are whole. Thread: any. */
+bool hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, int64_t begun, uint64_t before,
+                              uint64_t events);
 
 /* --- between the files ----------------------------------------------------------------------------------------------- */
 

@@ -48,6 +48,7 @@ struct reached {
 struct hk_eventlog {
   uint64_t most;
   struct hk_journal *journal;
+  atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
   pthread_mutex_t lock; /* of all below */
   struct block *oldest, *newest;
   uint64_t bytes; /* capacity of all blocks */
@@ -230,7 +231,12 @@ struct hk_journal *hk_eventlog_journal(struct hk_eventlog *l)
 int hk_eventlog_commit(struct hk_eventlog *l)
 {
   const int status = hk_journal_commit(l->journal, NULL, NULL);
-  return status != 0 ? status : hk_journal_bound(l->journal, l->most);
+  return status != 0 ? status : hk_journal_bound(l->journal, l->most, l->keep);
+}
+
+void hk_eventlog_keep(struct hk_eventlog *l, uint64_t position)
+{
+  l->keep = position;
 }
 
 /* --- reading --------------------------------------------------------------------------------------------------------- */

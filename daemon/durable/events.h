@@ -11,7 +11,8 @@
  *
  * What is appended before the take was caused by points that are in their journals by then. So no event is ever on the disk whose
  * points are not, and after a crash every logged event happens again when the journals are replayed: while that goes on, an event
- * whose sequence its sensor has reached in the log already is not appended a second time.
+ * whose sequence its sensor has reached in the log already is not appended a second time. So the disk keeps the events of all
+ * points that a replay may begin with, however many they are; memory is bounded.
  *
  * FORMAT.md describes the records. What is damaged is left out, and its positions are a gap.
  *
@@ -54,6 +55,9 @@ uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
 /* Commits what was taken, and lets old files go. Thread: the one that commits. */
 int hk_eventlog_commit(struct hk_eventlog *log);
+/* Events behind this position stay on the disk, however many bytes they are: a replay may bring them again, and knows them by the
+ * log. 0, as at first: all that are there. */
+void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
 
 /* Position of the last event that was appended, and of the last that is shown; 0: there was none. */
 uint64_t hk_eventlog_last(struct hk_eventlog *log);

@@ -381,17 +381,16 @@ static uint64_t bytes_of(const struct hk_journal *j)
   return bytes;
 }
 
-/* Removes segments, oldest first and never the last one: those all of whose records are below a position, and as many as there
- * are over so many bytes. Appending does not wait for that. */
-static int let_go(struct hk_journal *j, uint64_t position, uint64_t bytes)
+/* Removes segments, oldest first and never the last one, as long as there are more than so many bytes and all that is in them is
+ * below a position. Appending does not wait for that. */
+static int let_go(struct hk_journal *j, uint64_t bytes, uint64_t position)
 {
   int status = 0;
   bool any = true;
   while (any && status == 0) {
     char name[HK_DISK_NAME_MAX];
     pthread_mutex_lock(&j->lock);
-    /* Records that do not move the position may stand at the end of a segment, at the position at which the next one begins. */
-    any = j->n_segments > 1 && (j->segments[1].begin < position || bytes_of(j) > bytes);
+    any = j->n_segments > 1 && j->segments[1].begin < position && bytes_of(j) > bytes;
     if (any) {
       name_of(j, j->segments[0].number, name);
       memmove(j->segments, j->segments + 1, --j->n_segments * sizeof *j->segments);
@@ -405,12 +404,13 @@ static int let_go(struct hk_journal *j, uint64_t position, uint64_t bytes)
 
 int hk_journal_trim(struct hk_journal *j, uint64_t position)
 {
-  return let_go(j, position, UINT64_MAX);
+  /* Records that do not move the position may stand at the end of a segment, at the position at which the next one begins. */
+  return let_go(j, 0, position);
 }
 
-int hk_journal_bound(struct hk_journal *j, uint64_t bytes)
+int hk_journal_bound(struct hk_journal *j, uint64_t bytes, uint64_t keep)
 {
-  return let_go(j, 0, bytes);
+  return let_go(j, bytes, keep < UINT64_MAX ? keep + 1 : keep);
 }
 
 uint64_t hk_journal_begins(struct hk_journal *j)

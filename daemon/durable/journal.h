@@ -84,8 +84,9 @@ void hk_journal_pause(struct hk_journal *journal);
 uint64_t hk_journal_resume(struct hk_journal *journal);
 /* Removes the segments all of whose records are below a position. Thread: any. */
 int hk_journal_trim(struct hk_journal *journal, uint64_t position);
-/* Removes the oldest segments until the others have at most so many bytes. Thread: any. */
-int hk_journal_bound(struct hk_journal *journal, uint64_t bytes);
+/* Removes the oldest segments until the others have at most so many bytes, but none that has records from position `keep` on.
+ * Thread: any. */
+int hk_journal_bound(struct hk_journal *journal, uint64_t bytes, uint64_t keep);
 /* Position at which the oldest segment begins, and bytes of all of them. Thread: any. */
 uint64_t hk_journal_begins(struct hk_journal *journal);
 uint64_t hk_journal_bytes(struct hk_journal *journal);

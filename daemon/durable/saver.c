@@ -66,6 +66,7 @@ static void begin(struct hk_saver *v)
                                          .begin = s->position,
                                          .order = order,
                                          .made = hk_wall() };
+  v->logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
   v->asked = atomic_load(&v->asks);
   v->hurry = atomic_load(&v->hurries);
   v->at = v->n_left = 0;

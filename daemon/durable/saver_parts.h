@@ -54,6 +54,7 @@ struct hk_saver {
   uint64_t asked; /* the last one that what is under way answers */
   bool hurry;
   int64_t begun, ended, next_slice; /* ns, hk_now */
+  uint64_t logged;                  /* position of the last event when it was begun */
   uint32_t at;                      /* the next slot, within the shard */
   bool passed;                      /* all slots were looked at */
   uint32_t *left;                   /* slots that had points in chains */
@@ -73,7 +74,7 @@ struct hk_saver {
   void *room; /* for a state */
   size_t room_size;
   uint64_t sensors, last, events; /* of the one under way; last, events: the highest of its slices */
-  uint64_t kept[2];               /* positions at which the snapshots that are kept began, the newest first */
+  uint64_t kept[2], logged_by[2]; /* positions at which the snapshots that are kept began, the newest first; of events then */
   uint32_t n_kept;
   struct hk_counters counters; /* of nothing: parcels without points are let go with it */
   struct hk_log_quota failures;

@@ -177,10 +177,13 @@ static void finish(struct hk_saver *v)
   if (good) {
     v->kept[1] = v->kept[0];
     v->kept[0] = v->about.begin;
+    v->logged_by[1] = v->logged_by[0];
+    v->logged_by[0] = v->logged;
     v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
     hk_log(s->all->log, HK_LOG_DEBUG, "snapshot of shard %u: %llu sensors, %llu bytes, %.2f s", s->number,
            (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
-    if (hk_durable_snapshot_done(v->place.durable, s->number, v->about.begin, v->begun, v->n_kept == KEEP ? v->kept[1] : 0))
+    if (hk_durable_snapshot_done(v->place.durable, s->number, v->about.begin, v->begun, v->n_kept == KEEP ? v->kept[1] : 0,
+                                 v->logged_by[KEEP - 1]))
       remove_old(v);
   } else {
     hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",

@@ -139,6 +139,26 @@ class Journal(harness.Case):
         """There is a snapshot of the later sensors of the slots, and the journal still tells of the earlier ones."""
         self.evicted(False)
 
+    def test_more_events_than_the_log_holds(self):
+        """Events since the last snapshot that the log would have no room for: after a kill none of them happens a second time."""
+        def start(**how):
+            keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\nevent_log = 1MiB\nsnapshot = 1h\n'
+            return self.daemon(harness.section('all', '*', 'window=8,interval=1s,alert=0.3,cooldown=0'), keys=keys, **how)
+
+        daemon = start(ends=-signal.SIGKILL)
+        with daemon.client() as feeder:
+            for first, n in ((0, 20), (20, 200)):  # those of the first sensors are the oldest
+                handles = feeder.register(*(f's{i}' for i in range(first, first + n)))
+                for at in range(0, 600, 24):
+                    feeder.send(harness.points(handles * 24, [START + (at + k) * SECOND for k in range(24) for _ in handles],
+                                               [float(k % 12 % (3 + k // 12 * 4)) for k in range(24) for _ in handles]))
+            harness.until(lambda: daemon.status()['points']['pending'] == 0, 'all results')
+        had = daemon.status()['durability']
+        self.assertGreater(had['events_first'], 20 * 600 / 8)
+        self.kill(daemon)
+        daemon = start()
+        self.assertEqual(daemon.status()['durability']['events_last'], had['events_last'])
+
     def segments(self, suffix='hkj'):
         return sorted(glob.glob(f'{self.state}/there/shard-0/journal-*.{suffix}'))
 
@@ -314,7 +334,7 @@ class Disk(harness.Case):
         self.order('')
         self.subscriber.wait_results(2)
         harness.until(lambda: self.durability()['state'] == 'ok', 'the end of it')
-        self.assertEqual(self.said('written again'), 1)
+        harness.until(lambda: self.said('written again') == 1, 'the line that says so')
         self.d.process.kill()
         self.d.process.wait()
         self.time -= SECOND
@@ -345,8 +365,8 @@ class Disk(harness.Case):
         self.assertEqual(self.said('durability is lost'), 1)
         self.order('')
         harness.until(lambda: self.durability()['state'] == 'ok', 'durability to be back')
+        harness.until(lambda: self.d.log[-1].endswith('durability is back'), 'the line that says so')
         self.assertEqual(self.said('works again'), 1)
-        self.assertTrue(self.d.log[-1].endswith('durability is back'), self.d.log)
         self.point()
         self.subscriber.wait_results(8)
         self.d.process.kill()

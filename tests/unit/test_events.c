@@ -191,6 +191,52 @@ static void test_replay(void **state)
   tear_down(&p);
 }
 
+/* Bytes of all files of the log. */
+static uint64_t on_disk(const struct place *p, size_t *n)
+{
+  uint64_t *numbers, bytes = 0;
+  assert_int_equal(hk_disk_list(&p->disk, p->folder, "events", "hke", &numbers, n), 0);
+  for (size_t i = 0; i < *n; i++) {
+    char name[HK_DISK_NAME_MAX];
+    struct stat s;
+    hk_disk_name(name, "events", numbers[i], "hke");
+    assert_int_equal(fstatat(p->folder, name, &s, 0), 0);
+    bytes += (uint64_t)s.st_size;
+  }
+  free(numbers);
+  return bytes;
+}
+
+/* What a replay may bring again stays on the disk, however much it is, and is known; memory is bounded all the same. */
+static void test_kept(void **state)
+{
+  enum { N = 30000, KEEP = 7000 };
+  struct place p;
+  size_t n;
+  (void)state;
+  set_up(&p);
+  struct hk_eventlog *e = open_log(&p);
+  hk_eventlog_keep(e, KEEP);
+  for (uint64_t i = 1; i <= N; i++) {
+    assert_int_equal(append(e, i), i);
+    if (i % 1000 == 0)
+      assert_int_equal(commit(e), 0);
+  }
+  assert_true(hk_eventlog_bytes(e) <= HK_EVENTLOG_LEAST);
+  hk_eventlog_free(e);
+  assert_true(on_disk(&p, &n) > 2 * HK_EVENTLOG_LEAST);
+  e = open_log(&p);
+  for (uint64_t i = KEEP + 1; i <= N; i++)
+    assert_int_equal(append(e, i), 0);
+  hk_eventlog_replayed(e);
+  hk_eventlog_keep(e, N);
+  assert_int_equal(append(e, N + 1), N + 1);
+  assert_int_equal(commit(e), 0);
+  hk_eventlog_free(e);
+  assert_true(on_disk(&p, &n) <= HK_EVENTLOG_LEAST + 64 * n);
+  tear_down(&p);
+}
+
 /* Old events go, with their files, and whoever wants them is told how many. */
 static void test_bounded(void **state)
 {
@@ -199,6 +245,7 @@ static void test_bounded(void **state)
   (void)state;
   set_up(&p);
   struct hk_eventlog *e = open_log(&p);
+  hk_eventlog_keep(e, UINT64_MAX);
   for (uint64_t i = 1; i <= 40000; i++) {
     assert_int_equal(append(e, i), i);
     if (i % 1000 == 0)
@@ -210,17 +257,8 @@ static void test_bounded(void **state)
   assert_int_equal(count_from(e, 1, &missed), 40001 - first);
   assert_int_equal(missed, first - 1);
   hk_eventlog_free(e);
-  uint64_t *numbers, bytes = 0;
   size_t n;
-  assert_int_equal(hk_disk_list(&p.disk, p.folder, "events", "hke", &numbers, &n), 0);
-  for (size_t i = 0; i < n; i++) {
-    char name[HK_DISK_NAME_MAX];
-    struct stat s;
-    hk_disk_name(name, "events", numbers[i], "hke");
-    assert_int_equal(fstatat(p.folder, name, &s, 0), 0);
-    bytes += (uint64_t)s.st_size;
-  }
-  free(numbers);
+  const uint64_t bytes = on_disk(&p, &n);
   assert_in_range(bytes, HK_EVENTLOG_LEAST / 2, HK_EVENTLOG_LEAST + 64 * n);
   e = open_log(&p);
   assert_in_range(count_from(e, 1, &missed), 5000, 40001 - first);
@@ -403,8 +441,9 @@ static void test_faults(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_shown), cmocka_unit_test(test_replay), cmocka_unit_test(test_bounded), cmocka_unit_test(test_restarts),
-    cmocka_unit_test(test_cuts),  cmocka_unit_test(test_flips),  cmocka_unit_test(test_version), cmocka_unit_test(test_faults),
+    cmocka_unit_test(test_shown), cmocka_unit_test(test_replay),   cmocka_unit_test(test_bounded),
+    cmocka_unit_test(test_kept),  cmocka_unit_test(test_restarts), cmocka_unit_test(test_cuts),
+    cmocka_unit_test(test_flips), cmocka_unit_test(test_version),  cmocka_unit_test(test_faults),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,7 +186,10 @@ static void test_segments(void **state)
   assert_in_range(hk_journal_begins(j), 5000, 14999);
   assert_int_equal(read_all(&w, 15000, &d, false), at);
   assert_int_equal(read_all(&w, 20000, &d, false), at);
-  assert_int_equal(hk_journal_bound(j, 2 << 20), 0);
+  assert_int_equal(hk_journal_bound(j, 0, 16000), 0);
+  assert_true(hk_journal_begins(j) <= 16000);
+  assert_int_equal(read_all(&w, 16000, &d, false), at);
+  assert_int_equal(hk_journal_bound(j, 2 << 20, UINT64_MAX), 0);
   assert_true(hk_journal_bytes(j) <= 2 << 20);
   assert_int_equal(hk_journal_trim(j, UINT64_MAX), 0); /* the last one stays */
   assert_int_equal(hk_disk_list(&w.disk, w.folder, "journal", "hkj", &numbers, &n), 0);
