@@ -1,5 +1,5 @@
 /* Parsing, presets, defaults and limits of detectors. One table names the keys; everything else follows from it. */
-#include "cpu/detector.h"
+#include "cpu/detector_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -235,6 +235,22 @@ static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u
                                      1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
 static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL;
 
+static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
+
+uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
+{
+  const struct hk_detector *d = &draft->detector;
+  const bool sst = algorithm == HK_ALGORITHM_IKA || algorithm == HK_ALGORITHM_SVD;
+  uint32_t strange = algorithm == HK_ALGORITHM_GRAPH ? not_of_graph : algorithm == HK_ALGORITHM_SHIFT ? not_of_shift : of_graph_alone;
+  if (!sst)
+    strange |= 1u << KEY_PRESET;
+  if (!sst && d->alert == HK_ALERT_ADAPTIVE)
+    strange |= 1u << KEY_ALERT;
+  if (algorithm != HK_ALGORITHM_GRAPH && d->search)
+    strange |= 1u << KEY_WINDOW;
+  return draft->given & strange;
+}
+
 /* Refuses keys that say nothing of an algorithm. */
 static int refuse_others(const struct hk_detector_draft *draft, uint32_t others, const char *algorithm, char *error, size_t size)
 {
@@ -275,8 +291,7 @@ static int check_cooldown(const struct hk_detector *d, char *error, size_t size)
 static int finish_shift(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   struct hk_detector d = draft->detector;
-  const uint32_t others = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
-  int status = refuse_others(draft, others, "algorithm = shift", error, size);
+  int status = refuse_others(draft, not_of_shift, "algorithm = shift", error, size);
   if (status == 0 && d.search)
     status = fail(error, size, "%s = %s: a window is found for %s alone, give a number", "window", "auto", "algorithm = graph");
   DEFAULT(KEY_WINDOW, window, 20);
@@ -400,58 +415,29 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
   return 0;
 }
 
-static char *trim(char *s)
-{
-  while (*s == ' ' || *s == '\t')
-    s++;
-  char *end = s + strlen(s);
-  while (end > s && (end[-1] == ' ' || end[-1] == '\t'))
-    *--end = 0;
-  return s;
-}
-
-int hk_detector_parse(const char *text, struct hk_detector *out, char *error, size_t size)
-{
-  struct hk_detector_draft draft = HK_DETECTOR_DRAFT_NULL;
-  char copy[1024], *rest = copy, *item;
-  if (strlen(text) >= sizeof copy)
-    return fail(error, size, "%s: longer than %s bytes%s", "detector", "1023", "");
-  strcpy(copy, text);
-  if (*trim(copy) == 0)
-    return hk_detector_finish(&draft, out, error, size);
-  while ((item = strsep(&rest, ","))) {
-    char *equals = strchr(item, '=');
-    if (!equals)
-      return fail(error, size, "%s: not %s%s", trim(item), "key=value", "");
-    *equals = 0;
-    const int status = hk_detector_set(&draft, trim(item), trim(equals + 1), error, size);
-    if (status < 0)
-      return status;
-  }
-  return hk_detector_finish(&draft, out, error, size);
-}
-
 const char *hk_algorithm_name(uint8_t algorithm)
 {
   return algorithm <= HK_ALGORITHM_SHIFT ? words[KEY_ALGORITHM][algorithm] : "?";
 }
 
+/* Where a key's value is kept; some are kept in two places. */
+#define FIELD(key, field) { key, offsetof(struct hk_detector, field), sizeof ((struct hk_detector *)0)->field }
+static const struct {
+  enum key key;
+  size_t offset, size;
+} fields[] = {
+  FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
+  FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
+  FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
+  FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
+  FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
+  FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
+  FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_FALSE_ALARMS, false_alarms),
+};
+#undef FIELD
+
 void hk_detector_differences(const struct hk_detector *a, const struct hk_detector *b, char *out, size_t size)
 {
-#define FIELD(key, field) { key, offsetof(struct hk_detector, field), sizeof a->field }
-  static const struct {
-    enum key key;
-    size_t offset, size;
-  } fields[] = {
-    FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
-    FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
-    FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
-    FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
-    FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
-    FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
-    FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_FALSE_ALARMS, false_alarms),
-  };
-#undef FIELD
   enum key last = KEYS;
   size_t at = 0;
   out[0] = 0;
@@ -462,4 +448,27 @@ void hk_detector_differences(const struct hk_detector *a, const struct hk_detect
     last = fields[i].key;
     at += (size_t)snprintf(out + at, size - at, "%s%s", at > 0 ? ", " : "", keys[last].name);
   }
+}
+
+void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint32_t keys_taken)
+{
+  for (size_t i = 0; i < COUNT(fields); i++)
+    if (keys_taken & 1u << fields[i].key)
+      memcpy((char *)&to->detector + fields[i].offset, (const char *)&from->detector + fields[i].offset, fields[i].size);
+  if (keys_taken & 1u << KEY_PRESET)
+    to->preset = from->preset;
+  to->given |= keys_taken;
+}
+
+const char *hk_detector_key(uint32_t keys_one_of)
+{
+  return keys[__builtin_ctz(keys_one_of)].name;
+}
+
+int hk_algorithm_find(const char *name)
+{
+  for (int i = 0; i <= HK_ALGORITHM_SHIFT; i++)
+    if (strcmp(name, words[KEY_ALGORITHM][i]) == 0)
+      return i;
+  return -EINVAL;
 }

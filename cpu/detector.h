@@ -108,7 +108,8 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
 /* Fills in preset and defaults and checks how the keys fit together. Returns 0 or -EINVAL with a message. */
 int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size);
 
-/* Parses "key=value,key=value" (blanks around tokens allowed; "" gives the default detector). As hk_detector_finish. */
+/* Parses "key=value,key=value" (blanks around tokens allowed; "" gives the default detector). As hk_detector_finish. Of several
+ * algorithms: see detectors.h. */
 int hk_detector_parse(const char *text, struct hk_detector *out, char *error, size_t size);
 
 /* Writes the names of the keys in which two detectors differ, with commas between them; "" when they are the same. */

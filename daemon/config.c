@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define KEYS_MAX 64 /* different keys of one section */
+#define KEYS_MAX 128 /* different keys of one section */
 
 static const char *const protocols[] = { "binary", "line", "text", NULL };
 static const char *const transports[] = { "tcp", "udp", NULL };
@@ -46,7 +46,7 @@ struct reading {
   bool any_daemon;
   char seen[KEYS_MAX][24]; /* keys of this section */
   uint32_t n_seen;
-  struct hk_detector_draft draft;
+  struct hk_detectors_draft draft;
 };
 
 static void complain(struct reading *r, uint32_t line, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -113,7 +113,7 @@ static void detector_key(struct reading *r, const char *name, const char *value)
     return;
   }
   char error[256];
-  if (hk_detector_set(&r->draft, name, value, error, sizeof error) != 0)
+  if (hk_detectors_set(&r->draft, name, value, error, sizeof error) != 0)
     complain(r, r->line, "%s", error);
 }
 
@@ -162,10 +162,39 @@ static void listen_fault(void *arg, const char *message)
   complain(r, r->section_line, "[listen %s]: %s", r->config->listeners[r->config->n_listeners - 1].name, message);
 }
 
+/* Each algorithm behind the first becomes a detector of its own, which stands behind its section's. */
+static void detector_end(struct reading *r, struct hk_config_detector *d)
+{
+  struct hk_config *c = r->config;
+  struct hk_detector made[HK_ALGORITHMS];
+  char error[256];
+  const int n = hk_detectors_finish(&r->draft, made, error, sizeof error);
+  if (n < 0) {
+    complain(r, r->section_line, "[detector %s]: %s", d->name, error);
+    return;
+  }
+  d->detector = made[0];
+  for (int i = 1; i < n; i++) {
+    const char *algorithm = hk_algorithm_name(made[i].algorithm);
+    if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+      complain(r, r->section_line, "over %d detectors, with those of further algorithms", HK_CONFIG_DETECTORS_MAX);
+      return;
+    }
+    struct hk_config_detector *companion = &c->detectors[c->n_detectors];
+    *companion = *d;
+    const int length = snprintf(companion->name, sizeof companion->name, "%s%c%s", d->name, HK_DERIVED_MARK, algorithm);
+    if (length >= (int)sizeof companion->name)
+      complain(r, r->section_line, "[detector %s]: its name is too long for one with %c%s behind it", d->name, HK_DERIVED_MARK,
+               algorithm);
+    companion->detector = made[i];
+    companion->number = c->n_detectors++;
+    companion->derived = true;
+  }
+}
+
 /* What can only be said when a section is whole. */
 static void section_end(struct reading *r)
 {
-  char error[256];
   if (r->section == SECTION_LISTEN) {
     struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
     if (!seen(r, "protocol"))
@@ -177,13 +206,13 @@ static void section_end(struct reading *r)
     if (l->protocol != HK_PROTOCOL_LINE && seen(r, "precision"))
       complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
     if (l->address.ss_family != 0)
-      hk_rules_finish(&l->rules, &l->address, l->transport == HK_TRANSPORT_UDP, l->protocol == HK_PROTOCOL_BINARY, listen_fault, r);
+      hk_rules_finish(&l->rules, &l->address, l->transport == HK_TRANSPORT_UDP, l->protocol == HK_PROTOCOL_BINARY, listen_fault,
+                      r);
   } else if (r->section == SECTION_DETECTOR) {
     struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
     if (!seen(r, "match"))
       complain(r, r->section_line, "[detector %s] needs match = GLOB, the sensors that it is for; * is all of them", d->name);
-    if (hk_detector_finish(&r->draft, &d->detector, error, sizeof error) != 0)
-      complain(r, r->section_line, "[detector %s]: %s", d->name, error);
+    detector_end(r, d);
   }
   r->section = SECTION_NONE;
 }
@@ -223,6 +252,11 @@ static void detector_begin(struct reading *r, const char *name)
   struct hk_config_detector made = { 0 };
   if (name_copy(r, made.name, "detector", name) != 0)
     return;
+  if (strchr(name, HK_DERIVED_MARK)) {
+    complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other", name,
+             HK_DERIVED_MARK, HK_DERIVED_MARK);
+    return;
+  }
   for (uint32_t i = 0; i < c->n_detectors; i++)
     if (strcmp(c->detectors[i].name, name) == 0) {
       complain(r, r->line, "there is a [detector %s] already", name);
@@ -234,7 +268,7 @@ static void detector_begin(struct reading *r, const char *name)
   }
   made.number = c->n_detectors;
   c->detectors[c->n_detectors++] = made;
-  r->draft = (struct hk_detector_draft)HK_DETECTOR_DRAFT_NULL;
+  r->draft = (struct hk_detectors_draft){ 0 };
   r->section = SECTION_DETECTOR;
 }
 
@@ -339,8 +373,9 @@ static int default_listeners(struct hk_config *c)
   for (size_t i = 0; i < COUNT(standard); i++) {
     struct hk_config_listener *l = &c->listeners[c->n_listeners++];
     char address[32];
-    *l = (struct hk_config_listener){ .protocol = standard[i].protocol, .transport = standard[i].transport, .precision = 1,
-                                      .rules = { .scopes = HK_SCOPE_ALL } };
+    *l = (struct hk_config_listener){
+      .protocol = standard[i].protocol, .transport = standard[i].transport, .precision = 1, .rules = { .scopes = HK_SCOPE_ALL }
+    };
     snprintf(l->name, sizeof l->name, "%s", standard[i].name);
     snprintf(address, sizeof address, "127.0.0.1:%u", standard[i].port);
     const int status = hk_address_parse(address, &l->address);

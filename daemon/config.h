@@ -4,10 +4,11 @@
 #ifndef HK_CONFIG_H
 #define HK_CONFIG_H
 
-#include "cpu/detector.h"
+#include "cpu/detectors.h"
 #include "daemon/security/rules.h"
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -38,11 +39,15 @@ struct hk_config_listener {
   struct hk_rules rules;           /* of security */
 };
 
+/* What a section's further algorithms are called, and the series of sensors that they make: NAME#graph, SENSOR#graph. */
+#define HK_DERIVED_MARK '#'
+
 struct hk_config_detector {
   char name[HK_CONFIG_NAME_MAX];
   char match[513]; /* glob on names of sensors, ends with 0 */
   struct hk_detector detector;
   uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
+  bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it */
 };
 
 struct hk_config {
@@ -81,7 +86,7 @@ struct hk_config {
   uint64_t event_log;         /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
-  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector */
+  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
   uint32_t n_detectors;
 };
 

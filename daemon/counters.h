@@ -16,7 +16,8 @@ typedef _Atomic uint64_t hk_counter;
 /* Nothing but counters. */
 struct hk_counters {
   /* points */
-  hk_counter in;       /* that came with a readable frame, datagram or line; the first member: see hk_counters_sum */
+  hk_counter in;       /* that came with a readable frame, datagram or line, or were made; the first member: see hk_counters_sum */
+  hk_counter derived;  /* of these, that the daemon made of others for sensors of its own */
   hk_counter scored;   /* a score was given */
   hk_counter unscored; /* warming up, or between strides */
   hk_counter late;
@@ -26,6 +27,7 @@ struct hk_counters {
   hk_counter resent;      /* a feed sent them again, and they were there already */
   hk_counter full;        /* a new sensor past max_sensors or memory */
   hk_counter no_detector; /* no detector matches the name */
+  hk_counter reserved;    /* the name is that of a series that the daemon makes */
   hk_counter failed;      /* the backend refused them */
   hk_counter device_lost; /* were in flight when the device was lost */
   /* rejected for a time farther in the future than max_ahead; in `rejected` too */
@@ -73,13 +75,13 @@ static inline void hk_counters_sum(struct hk_counters *sum, const struct hk_coun
 
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
-  return c->unknown_handle + c->resent + c->full + c->no_detector + c->failed + c->device_lost;
+  return c->unknown_handle + c->resent + c->full + c->no_detector + c->reserved + c->failed + c->device_lost;
 }
 
 /* Of a sum: points that were accepted and are in no batch yet. */
 static inline uint64_t hk_counters_waiting(const struct hk_counters *c)
 {
-  return c->in - c->launched - c->unknown_handle - c->resent - c->full - c->no_detector;
+  return c->in - c->launched - c->unknown_handle - c->resent - c->full - c->no_detector - c->reserved;
 }
 
 /* Of a sum. */

@@ -130,6 +130,9 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
   else if (refusal == HANKEL_NO_DETECTOR)
     hk_log_peer(in->log, &in->no_detector, HK_LOG_WARNING, "sensors", "no detector matches %.*s; its points are dropped",
                 (int)length, name);
+  else if (refusal == HANKEL_RESERVED)
+    hk_log_peer(in->log, &in->reserved, HK_LOG_WARNING, "sensors",
+                "%.*s is a series that the daemon makes itself; points for it are dropped", (int)length, name);
 }
 
 int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32_t *slot)
@@ -137,7 +140,10 @@ int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32
   const int refusal = hk_registry_take_valid(in->registry, name, length, slot);
   if (refusal == 0)
     return 0;
-  hk_count(refusal == HANKEL_NO_DETECTOR ? &in->counters->no_detector : &in->counters->full, 1);
+  hk_count(refusal == HANKEL_NO_DETECTOR ? &in->counters->no_detector
+           : refusal == HANKEL_RESERVED  ? &in->counters->reserved
+                                         : &in->counters->full,
+           1);
   hk_intake_refused(in, refusal, name, length);
   return refusal;
 }

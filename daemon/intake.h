@@ -17,7 +17,7 @@ struct hk_intake {
   uint32_t max_pending; /* points of one source */
   int64_t wall;         /* ns, hk_intake_clock: set by whoever reads a socket, before it hands points over */
   int64_t offset;       /* ns: the most that the wall clock was ahead of the one that nobody can set */
-  struct hk_log_quota full, no_detector, ahead; /* log lines of each kind */
+  struct hk_log_quota full, no_detector, reserved, ahead; /* log lines of each kind */
 };
 
 /* The time of arrival, ns: the wall clock, but that it never runs backwards. Where it is set back, this goes on from where it

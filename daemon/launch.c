@@ -142,7 +142,7 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
   const uint32_t n = b->n_events;
-  uint32_t *idle = s->retired ? NULL : malloc((n + 1) * sizeof *idle); /* one crowd after the other */
+  uint32_t *idle = s->retired ? NULL : malloc((n + 1) * HK_ALGORITHMS * sizeof *idle); /* one crowd after the other */
   uint32_t n_idle = 0, told = 0;
   for (uint32_t i = 0; i < n; i++) {
     struct hk_event e = b->event[i];
@@ -150,9 +150,9 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
     hk_count(&s->counters.back, e.kind == HK_EVENT_BACK);
     if (e.kind == HK_EVENT_IDLE) {
       const uint32_t slot = hk_slot_outside(s, e.slot);
-      if (!idle || !hk_registry_holds(s->all->registry, slot))
+      if (!idle || !hk_registry_holds(s->all->registry, slot) || hk_registry_derived(s->all->registry, slot))
         continue;
-      idle[n_idle++] = slot;
+      n_idle = hk_shard_with_companions(s, slot, idle, n_idle);
       if (!hk_alerts_clear(s->alerts, e.slot, &e))
         continue;
       hk_count(&s->counters.cleared, 1);
@@ -224,10 +224,12 @@ static bool reap(struct hk_shard *s)
 
 /* --- batches --------------------------------------------------------------------------------------------------------- */
 
-/* The next chunk, of the loops in turn. */
+/* What is next of the chunk that is being taken, or of the next one, of the loops in turn. */
 static bool next_chunk(struct hk_shard *s)
 {
-  const bool pauses = s->saver && hk_saver_pauses(s->saver);
+  const bool pauses = s->review.waits || (s->saver && hk_saver_pauses(s->saver));
+  if (!s->cursor.chunk && s->derivation.from)
+    hk_derive_go_on(s);
   for (uint32_t i = 0; !s->cursor.chunk && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
     struct hk_lane *lane = &s->lanes[s->turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
@@ -238,8 +240,8 @@ static bool next_chunk(struct hk_shard *s)
     if (chunk == &lane->token) {
       lane->tokens++;
     } else {
-      s->cursor = (struct hk_cursor){ .chunk = chunk };
       hk_shard_journal(s, chunk);
+      hk_derive_begin(s, chunk);
     }
   }
   return s->cursor.chunk != NULL;
@@ -259,6 +261,8 @@ static struct hk_parcel *fill(struct hk_shard *s)
     struct hk_chunk *chunk = s->cursor.chunk;
     if (!hk_stage_take(s->stage, &s->cursor))
       break;
+    if (chunk == s->derivation.made)
+      continue;
     struct hk_lane *lane = &s->lanes[chunk->loop];
     (void)hk_ring_put(&lane->emptied, chunk); /* it holds all there are */
     hk_wake_up(lane->loop, HK_WAKE_ROOM);

@@ -28,6 +28,20 @@ static void print_fault(void *arg, const char *message)
   fprintf(stderr, "%s\n", message);
 }
 
+/* Says what a sensor needs with its companions, the last of which is detector `last`. bytes: of all of them. */
+static void print_together(const struct hk_config *config, uint32_t last, uint64_t bytes)
+{
+  uint32_t first = last;
+  while (config->detectors[first].derived)
+    first--;
+  const uint32_t n = last - first + 1;
+  uint64_t most = config->max_sensors / n;
+  if (config->memory > 0 && config->memory / bytes < most)
+    most = config->memory / bytes;
+  printf("detector %s with its %u further algorithms: %llu bytes and %u of max_sensors a sensor; there is room for about %llu\n",
+         config->detectors[first].name, n - 1, (unsigned long long)bytes, n, (unsigned long long)most);
+}
+
 /* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -36,7 +50,8 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   struct hk_config small = *config;
   small.max_sensors = 1; /* to be asked only */
   small.threads = 1;
-  if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ .of = 1 }, excuse, sizeof excuse, error, sizeof error) != 0) {
+  if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ .of = 1 }, excuse, sizeof excuse, error,
+                       sizeof error) != 0) {
     fprintf(stderr, "%s: %s\n", path, error);
     return FAILED;
   }
@@ -49,17 +64,22 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     hk_device_close(device);
     return FAILED;
   }
+  uint64_t with = 0; /* bytes of a sensor and its companions so far */
   printf("%s: ok\n", path);
   if (excuse[0])
     printf("backend = auto: the CPU it is, not the GPU: %s\n", excuse);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     const uint64_t all = backend->ops->need(backend, i, config->max_sensors), one = all / config->max_sensors;
+    with = config->detectors[i].derived ? with + one : one;
     printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", config->detectors[i].name,
            (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors);
     if (config->memory > 0 && all > config->memory)
       printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
              (unsigned long long)(config->memory / one));
     putchar('\n');
+    const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived;
+    if (last && config->detectors[i].derived)
+      print_together(config, i, with);
   }
   hk_device_close(device);
   return DONE;

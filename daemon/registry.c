@@ -64,9 +64,14 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
   r->handle = calloc(config->max_sensors, sizeof *r->handle);
   r->generation = calloc(config->max_sensors, sizeof *r->generation);
+  r->kin = calloc(config->max_sensors, sizeof *r->kin);
+  r->part = calloc(n_shards, sizeof *r->part);
   r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
-  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->free_slot)
+  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->kin || !r->part || !r->free_slot)
     goto failed;
+  for (uint32_t i = 0, at = 0; i < n_shards; at += r->part[i++].capacity)
+    r->part[i] = (struct hk_registry_part){ .free_slot = r->free_slot + at,
+                                            .capacity = config->max_sensors / n_shards + (i < config->max_sensors % n_shards) };
   atomic_init(&r->lookup[0], HK_NO_HANDLE);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     status = hk_registry_define(r, config->detectors[i].number, &config->detectors[i]);
@@ -109,6 +114,8 @@ void hk_registry_free(struct hk_registry *r)
   free(r->lookup);
   free(r->handle);
   free(r->generation);
+  free(r->kin);
+  free(r->part);
   free(r->free_slot);
   pthread_rwlock_destroy(&r->lock);
   free(r);
@@ -118,30 +125,35 @@ void hk_registry_free(struct hk_registry *r)
  * a fraction of a millisecond at most. */
 #define TOGETHER 256u
 #define PENDING UINT32_MAX
-struct wanted {
-  struct hk_registry_key key;
-  unsigned long hashed;
-};
 
 /* Finds detectors for those that are pending; one that has none is refused. */
-static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct wanted *wanted,
+static void find_detectors(const struct hk_sections *sections, uint32_t first, uint32_t n, struct hk_registry_wanted *wanted,
                            uint32_t *refusals)
 {
   for (uint32_t i = first; i < n; i++) {
-    uint32_t detector;
     if (refusals[i] != PENDING)
       continue;
-    if (hk_sections_find(sections, wanted[i].key.name, wanted[i].key.entry.length, &detector))
-      wanted[i].key.entry.detector = (uint16_t)detector;
+    const struct hk_section *section = hk_sections_find(sections, wanted[i].key.name, wanted[i].key.entry.length);
+    wanted[i].section = section;
+    if (section)
+      wanted[i].key.entry.detector = (uint16_t)section->number;
     else
       refusals[i] = HANKEL_NO_DETECTOR;
   }
 }
 
+/* A sensor that is there: 0 and its slot, or it is not for peers. */
+static uint32_t found_at(const struct hk_registry *r, const struct hk_registry_sensor *found, uint32_t *slot)
+{
+  *slot = found->entry.slot;
+  return hk_registry_is_derived(r, found) ? HANKEL_RESERVED : 0;
+}
+
 /* Makes sensors of those that are pending, up to the end or to where a device fails, whose index is returned. sections: by which
  * their detectors were found. */
 static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sections, uint32_t first, uint32_t n,
-                            struct wanted *wanted, uint32_t *slots, uint32_t *refusals, struct hk_registry_failure *failure)
+                            struct hk_registry_wanted *wanted, uint32_t *slots, uint32_t *refusals,
+                            struct hk_registry_failure *failure)
 {
   uint32_t i = first;
   failure->any = false;
@@ -153,9 +165,7 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
       continue;
     const struct hk_registry_sensor *found =
         hk_registry_look(r, &wanted[i].key, wanted[i].hashed); /* somebody else may have added it meanwhile */
-    if (found)
-      slots[i] = found->entry.slot;
-    refusals[i] = found ? 0 : (uint32_t)hk_registry_add(r, &wanted[i].key, wanted[i].hashed, &slots[i], failure);
+    refusals[i] = found ? found_at(r, found, &slots[i]) : (uint32_t)hk_registry_add(r, &wanted[i], &slots[i], failure);
     if (failure->any)
       break;
   }
@@ -166,7 +176,7 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
 /* Takes n <= TOGETHER names; refusals says of each that it is valid (0), or why it is not. */
 static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
 {
-  struct wanted wanted[TOGETHER];
+  struct hk_registry_wanted wanted[TOGETHER];
   bool pending = false;
   for (uint32_t i = 0; i < n; i++) {
     if (refusals[i] != 0)
@@ -178,7 +188,7 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_registry_sensor *found = refusals[i] == 0 ? hk_registry_look(r, &wanted[i].key, wanted[i].hashed) : NULL;
     if (found)
-      slots[i] = found->entry.slot;
+      refusals[i] = found_at(r, found, &slots[i]);
     else if (refusals[i] == 0)
       refusals[i] = PENDING;
     pending |= refusals[i] == PENDING;
@@ -241,7 +251,8 @@ int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *
 
 uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 {
-  return atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
+  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
+  return handle == HK_REGISTRY_DERIVED ? r->handle[slot] : handle;
 }
 
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
@@ -302,7 +313,8 @@ bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
   if (slot >= r->slots)
     return false;
   const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_acquire);
-  return handle != HK_NO_HANDLE && (handle & 0xffffff) == slot; /* 0 while its first sensor is being added */
+  return handle == HK_REGISTRY_DERIVED ||
+         (handle != HK_NO_HANDLE && (handle & 0xffffff) == slot); /* 0 while its first sensor is being added */
 }
 
 const uint32_t *hk_registry_handles(const struct hk_registry *r)

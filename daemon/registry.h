@@ -9,6 +9,10 @@
  *
  * Slots are spread over the shards: slot s is number s / n of shard s % n.
  *
+ * Derived sensors get their points from the daemon, and none from peers, to whom their names are refused and their handles nothing.
+ * Such are companions: where a section has several algorithms, a sensor SENSOR of the first has one called SENSOR#graph for each of the
+ * others, which comes and goes with it and lies on the same shard.
+ *
  * The hash is keyed with random bytes, so that nobody can prepare names that collide.
  *
  * Thread: any, but for what is said to be a shard's. Names are looked up under a lock that readers share; handles are resolved,
@@ -39,7 +43,7 @@ static inline uint32_t hk_handle_slot(uint32_t handle, uint32_t max_sensors)
   const uint32_t slot = handle & 0xffffff;
   return slot < max_sensors ? slot : max_sensors;
 }
-/* Whether a handle is a sensor's; then hk_handle_slot is its slot. */
+/* Whether a handle is that of a sensor that peers may feed; then hk_handle_slot is its slot. */
 static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
 {
   return atomic_load_explicit(&h->of_slot[hk_handle_slot(handle, h->max_sensors)], memory_order_acquire) == handle;
@@ -73,6 +77,9 @@ void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook,
  * retired and not released are. */
 int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name, struct hk_string detector);
 void hk_registry_restored(struct hk_registry *registry);
+/* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section has
+ * no such algorithm. */
+void hk_registry_part(struct hk_registry *registry);
 /* The generation of a slot's sensor, retired or not. False: it has none. */
 bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, uint8_t *generation);
 
@@ -91,6 +98,18 @@ int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_
 /* As hk_registry_take for n names, a few hundred of them under one lock: slots[i] is valid where refusals[i] is 0. */
 void hk_registry_take_all(struct hk_registry *registry, uint32_t n, const struct hk_string *names, uint32_t *slots,
                           uint32_t *refusals);
+
+/* Companions. hk_registry_kin: of a ring that a sensor makes with its companions, the slot after this one; itself when it is alone.
+ * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its sensor
+ * would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that were, or
+ * HANKEL_FULL. hk_registry_count_derived: derived sensors in all. hk_registry_lacking: companions that were not made because a peer's
+ * sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the last two: any. */
+uint32_t hk_registry_kin(const struct hk_registry *registry, uint32_t slot);
+bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
+bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
+int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *added);
+uint32_t hk_registry_count_derived(const struct hk_registry *registry);
+uint32_t hk_registry_lacking(const struct hk_registry *registry);
 
 /* For decoding, on any thread; valid as long as the registry is. */
 struct hk_handles hk_registry_lookup(const struct hk_registry *registry);

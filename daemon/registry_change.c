@@ -45,6 +45,22 @@ static int bind_slot(struct hk_registry *r, struct hk_device *d, uint32_t slot, 
   return status;
 }
 
+static void unbind_slot(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_device *d = r->device[slot % r->n_shards];
+  if (!d)
+    return;
+  pthread_mutex_lock(&d->calls);
+  d->backend->ops->remove(d->backend, slot / r->n_shards);
+  pthread_mutex_unlock(&d->calls);
+}
+
+/* A companion computes what its algorithm alone would of the same sensor. */
+static uint64_t seed_of(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return hk_seed(s->text, hk_registry_is_derived(r, s) ? hk_registry_of(s) : s->entry.length);
+}
+
 static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
 {
   const struct hk_registry_sensor *s = r->sensor[slot];
@@ -55,10 +71,10 @@ static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t
     r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
 }
 
-/* Makes a name a sensor, in a slot that is free. Under the lock. The table does not have the name. 0, or an enum hankel_refusal.
- */
-static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
-                  struct hk_registry_failure *failure)
+/* Puts a name into the table, and binds its slot, which is free; nobody knows of it yet. The table does not have it. 0, or an
+ * enum hankel_refusal. */
+static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                   struct hk_registry_sensor **out, struct hk_registry_failure *failure)
 {
   const uint32_t length = key->entry.length, detector = key->entry.detector;
   struct hk_device *d = r->device[slot % r->n_shards];
@@ -73,7 +89,7 @@ static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry
   s->entry = (struct hk_registry_entry){ slot, key->entry.length, key->entry.detector };
   memcpy(s->text, key->name, length);
   s->text[length] = 0;
-  const int status = bind_slot(r, d, slot, detector, hk_seed(key->name, length));
+  const int status = bind_slot(r, d, slot, detector, seed_of(r, s));
   if (status != 0) {
     free(s);
     failure->any = status < 0 && status != -ENOMEM && d->kind->device;
@@ -81,38 +97,170 @@ static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry
     return HANKEL_FULL;
   }
   if (!ck_hs_put_unique(&r->table, hashed, s)) {
-    pthread_mutex_lock(&d->calls);
-    d->backend->ops->remove(d->backend, slot / r->n_shards);
-    pthread_mutex_unlock(&d->calls);
+    unbind_slot(r, slot);
     free(s);
     return refuse(r, false);
   }
-  for (uint32_t between = r->slots; between < slot; between++) /* when sensors are restored */
-    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
-  if (r->slots <= slot)
-    r->slots = slot + 1;
-  r->taken++;
-  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
-  r->of_detector[detector]++;
-  r->count++;
-  r->added++;
-  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
-  tell(r, HK_REGISTRY_ADDED, slot);
-  atomic_store_explicit(&r->lookup[slot], r->handle[slot], memory_order_release);
+  *out = s;
   return 0;
 }
 
-int hk_registry_add(struct hk_registry *r, const struct hk_registry_key *key, unsigned long hashed, uint32_t *out,
+static void undo(struct hk_registry *r, struct hk_registry_sensor *s)
+{
+  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
+  unbind_slot(r, s->entry.slot);
+  free(s);
+}
+
+/* From here on it is a sensor. */
+static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
+{
+  const uint32_t slot = s->entry.slot;
+  const bool derived = hk_registry_is_derived(r, s);
+  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  for (uint32_t between = r->slots; between < slot; between++) /* of other shards, or when sensors are restored */
+    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
+  if (r->slots <= slot)
+    r->slots = slot + 1;
+  if (part->fresh <= slot / r->n_shards)
+    part->fresh = slot / r->n_shards + 1;
+  r->taken++;
+  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  r->of_detector[s->entry.detector]++;
+  r->n_derived += derived;
+  r->count++;
+  r->added++;
+  hk_registry_join(r, s);
+  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  tell(r, HK_REGISTRY_ADDED, slot);
+  atomic_store_explicit(&r->lookup[slot], derived ? HK_REGISTRY_DERIVED : r->handle[slot], memory_order_release);
+}
+
+/* A sensor in a slot that is known. */
+static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                  struct hk_registry_failure *failure)
+{
+  struct hk_registry_sensor *s;
+  const int refusal = prepare(r, slot, key, hashed, &s, failure);
+  if (refusal == 0)
+    enter(r, s);
+  return refusal;
+}
+
+static uint32_t room(const struct hk_registry_part *p)
+{
+  return p->capacity - p->fresh + p->n_free;
+}
+
+/* The shard with the fewest sensors of those that have room for n more. -1: none has. */
+static int32_t roomiest(const struct hk_registry *r, uint32_t n)
+{
+  int32_t best = -1;
+  uint32_t fewest = UINT32_MAX;
+  for (uint32_t i = 0; i < r->n_shards; i++) {
+    const struct hk_registry_part *p = &r->part[i];
+    const uint32_t used = p->fresh - p->n_free;
+    if (room(p) >= n && used < fewest) {
+      best = (int32_t)i;
+      fewest = used;
+    }
+  }
+  return best;
+}
+
+/* The i-th slot of a shard that is free. */
+static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t i)
+{
+  const struct hk_registry_part *p = &r->part[shard];
+  const uint32_t within = i < p->n_free ? p->free_slot[p->n_free - 1 - i] : p->fresh + i - p->n_free;
+  return within * r->n_shards + shard;
+}
+
+/* Makes sensors of n names in slots of one shard: all, or none. */
+static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_registry_key *keys, uint32_t n,
+                        struct hk_registry_failure *failure)
+{
+  struct hk_registry_sensor *made[HK_ALGORITHMS];
+  struct hk_registry_part *p = &r->part[shard];
+  uint32_t i = 0;
+  int refusal = 0;
+  for (; i < n && refusal == 0; i++)
+    refusal = prepare(r, free_slot(r, shard, i), &keys[i], CK_HS_HASH(&r->table, hk_registry_hash, &keys[i]), &made[i], failure);
+  if (refusal != 0) {
+    for (i--; i-- > 0;)
+      undo(r, made[i]);
+    return refusal;
+  }
+  p->n_free -= n < p->n_free ? n : p->n_free;
+  while (i-- > 0) /* who has points comes last */
+    enter(r, made[i]);
+  return 0;
+}
+
+/* The companions that a sensor lacks. Those whose name is another's, or too long, it does not get. Returns how many there are. */
+static uint32_t find_lacking(struct hk_registry *r, const struct hk_registry_key *of, const struct hk_section *section,
+                             char text[HK_COMPANIONS][HK_NAME_MAX], struct hk_registry_key *keys)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < section->n_companions; i++) {
+    struct hk_registry_key *key = &keys[n];
+    const bool fits = hk_registry_companion(r, of, section->companion[i], text[n], key);
+    const struct hk_registry_sensor *found = fits ? hk_registry_look(r, key, CK_HS_HASH(&r->table, hk_registry_hash, key)) : NULL;
+    if (fits && !found)
+      n++;
+    else
+      r->lacking += !fits || !hk_registry_is_derived(r, found);
+  }
+  return n;
+}
+
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out,
                     struct hk_registry_failure *failure)
 {
-  if (r->taken == r->max_sensors)
+  char text[HK_COMPANIONS][HK_NAME_MAX];
+  struct hk_registry_key keys[HK_ALGORITHMS] = { wanted->key };
+  const uint32_t n = 1 + find_lacking(r, &wanted->key, wanted->section, text, keys + 1);
+  const int32_t shard = roomiest(r, n);
+  failure->any = false;
+  if (shard < 0)
     return refuse(r, true);
-  const bool used = r->n_free > 0;
-  const uint32_t slot = used ? r->free_slot[r->n_free - 1] : r->slots;
-  const int refusal = add_at(r, slot, key, hashed, failure);
-  r->n_free -= used && refusal == 0;
-  *out = slot;
+  *out = free_slot(r, (uint32_t)shard, 0);
+  return add_together(r, (uint32_t)shard, keys, n, failure);
+}
+
+int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
+{
+  char text[HK_COMPANIONS][HK_NAME_MAX];
+  struct hk_registry_key keys[HK_COMPANIONS];
+  struct hk_registry_failure failure;
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  int refusal = 0;
+  *added = 0;
+  pthread_rwlock_wrlock(&r->lock);
+  const struct hk_section *section = hk_sections_of(r->sections, s->entry.detector);
+  if (section && section->n_companions > 0) {
+    const struct hk_registry_key of = { s->entry, s->text };
+    const uint32_t n = find_lacking(r, &of, section, text, keys), shard = slot % r->n_shards;
+    if (room(&r->part[shard]) < n)
+      refusal = refuse(r, true);
+    else if (n > 0)
+      refusal = add_together(r, shard, keys, n, &failure);
+    *added = refusal == 0 ? n : 0;
+  }
+  pthread_rwlock_unlock(&r->lock);
   return refusal;
+}
+
+static bool rebind(struct hk_registry *r, struct hk_device *device, uint32_t slot)
+{
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  return bind_slot(r, device, slot, s->entry.detector, seed_of(r, s)) == 0;
+}
+
+/* Whether it is a companion of a sensor that is there. */
+static bool has_primary(const struct hk_registry *r, uint32_t slot)
+{
+  return hk_registry_derived(r, slot) && hk_registry_primary(r, slot) != slot;
 }
 
 void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *device, void (*refused)(void *arg, uint32_t slot),
@@ -121,8 +269,13 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_device *d
   pthread_rwlock_wrlock(&r->lock);
   r->device[shard] = device;
   for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
-    const struct hk_registry_sensor *s = r->sensor[slot];
-    if (s && bind_slot(r, device, slot, s->entry.detector, hk_seed(s->text, s->entry.length)) != 0)
+    if (!r->sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
+      continue;
+    const bool there = rebind(r, device, slot);
+    for (uint32_t kin = slot; (kin = hk_registry_kin(r, kin)) != slot;)
+      if (!there || !rebind(r, device, kin))
+        refused(arg, kin);
+    if (!there)
       refused(arg, slot);
   }
   pthread_rwlock_unlock(&r->lock);
@@ -135,7 +288,9 @@ static void retire(struct hk_registry *r, uint32_t slot)
   tell(r, HK_REGISTRY_RETIRED, slot);
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
   atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
+  hk_registry_leave(r, slot);
   r->of_detector[s->entry.detector]--;
+  r->n_derived -= hk_registry_is_derived(r, s);
   r->count--;
   /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
   if (++r->removed > r->count + 1024) {
@@ -146,17 +301,13 @@ static void retire(struct hk_registry *r, uint32_t slot)
 
 static void release(struct hk_registry *r, uint32_t slot)
 {
-  struct hk_device *d = r->device[slot % r->n_shards];
-  if (d) {
-    pthread_mutex_lock(&d->calls);
-    d->backend->ops->remove(d->backend, slot / r->n_shards);
-    pthread_mutex_unlock(&d->calls);
-  }
+  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  unbind_slot(r, slot);
   tell(r, HK_REGISTRY_RELEASED, slot);
   free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
   r->generation[slot]++;
   if (!r->restoring)
-    r->free_slot[r->n_free++] = slot;
+    part->free_slot[part->n_free++] = slot / r->n_shards;
   r->taken--;
 }
 
@@ -190,7 +341,8 @@ static void clear_slot(struct hk_registry *r, uint32_t slot)
   release(r, slot);
 }
 
-/* The number of a detector of the configuration, by its name; else by that of the sensor. */
+/* The number of a detector of the configuration, by its name; else by that of the sensor. A companion's is one by that name, or
+ * none. */
 static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
 {
   for (uint32_t i = 0; i < r->config->n_detectors; i++) {
@@ -200,7 +352,12 @@ static bool find_detector(const struct hk_registry *r, struct hk_string name, st
       return true;
     }
   }
-  return hk_sections_find(r->sections, name.data, name.length, number);
+  if (memchr(detector.data, HK_DERIVED_MARK, detector.length))
+    return false;
+  const struct hk_section *section = hk_sections_find(r->sections, name.data, name.length);
+  if (section)
+    *number = section->number;
+  return section != NULL;
 }
 
 int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation, struct hk_string name,
@@ -239,10 +396,13 @@ void hk_registry_restored(struct hk_registry *r)
     if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
       release(r, slot);
   r->restoring = false;
-  r->n_free = 0;
-  for (uint32_t slot = r->slots; slot-- > 0;)
-    if (!r->sensor[slot])
-      r->free_slot[r->n_free++] = slot;
+  for (uint32_t i = 0; i < r->n_shards; i++) {
+    struct hk_registry_part *p = &r->part[i];
+    p->n_free = 0;
+    for (uint32_t within = p->fresh; within-- > 0;)
+      if (!r->sensor[within * r->n_shards + i])
+        p->free_slot[p->n_free++] = within;
+  }
   pthread_rwlock_unlock(&r->lock);
 }
 

@@ -10,6 +10,8 @@
 #include <xxhash.h>
 
 #define HK_REGISTRY_KEY UINT32_MAX /* the slot of a key */
+/* What the lookup has of a sensor whose points the daemon makes: it is there, and no handle that a peer may send names it. */
+#define HK_REGISTRY_DERIVED 0xfeffffffu
 
 /* What the table holds are sensors; what is looked for is a key. Both begin with this. */
 struct hk_registry_entry {
@@ -26,6 +28,14 @@ struct hk_registry_sensor {
 struct hk_registry_key {
   struct hk_registry_entry entry;
   const char *name;
+};
+
+/* The slots of one shard, counted within it. */
+struct hk_registry_part {
+  uint32_t *free_slot; /* a stack */
+  uint32_t n_free;
+  uint32_t fresh;    /* those from here on were never used */
+  uint32_t capacity; /* slots that there are */
 };
 
 struct hk_registry {
@@ -47,8 +57,11 @@ struct hk_registry {
   atomic_uint *lookup;                        /* by slot, max_sensors + 1 of them: see struct hk_handles */
   uint32_t *handle;                           /* by slot; holds until the sensor is released */
   uint8_t *generation;                        /* by slot */
-  uint32_t *free_slot;                        /* a stack */
-  uint32_t n_free;
+  atomic_uint *kin;                           /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
+  atomic_uint n_derived;                       /* sensors that get no points of peers */
+  atomic_uint lacking;                        /* companions that could not be for their names, so far */
+  struct hk_registry_part *part;              /* the slots of each shard */
+  uint32_t *free_slot;                        /* their stacks */
   uint32_t removed;                /* since the table was last rebuilt */
   char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
   void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why); /* may be NULL */
@@ -79,9 +92,32 @@ static inline const struct hk_registry_sensor *hk_registry_at(const struct hk_re
   return atomic_load_explicit(&r->sensor[slot], memory_order_acquire);
 }
 
-/* Makes a name a sensor, in a slot that was released or never used. Under the lock. The table does not have the name. 0, or an
- * enum hankel_refusal. */
-int hk_registry_add(struct hk_registry *r, const struct hk_registry_key *key, unsigned long hashed, uint32_t *out,
-                    struct hk_registry_failure *failure);
+/* A name that is looked for, and the companions that its sensor is to have. */
+struct hk_registry_wanted {
+  struct hk_registry_key key;
+  unsigned long hashed;
+  const struct hk_section *section;
+};
+
+static inline bool hk_registry_is_derived(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->derived;
+}
+
+/* Makes a name a sensor, and its companions ones, in slots of one shard that were released or never used: all or none. Under the
+ * lock. The table does not have the name. 0, or an enum hankel_refusal. */
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out, struct hk_registry_failure *failure);
+
+/* registry_kin.c, under the lock.
+ * The names of companions: name, mark, algorithm. hk_registry_companion: puts the one of detector `number` together; false: it is
+ * too long. hk_registry_of: the length of the name that a companion's name begins with. */
+bool hk_registry_companion(const struct hk_registry *r, const struct hk_registry_key *of, uint32_t number, char text[HK_NAME_MAX],
+                           struct hk_registry_key *out);
+size_t hk_registry_of(const struct hk_registry_sensor *s);
+/* A sensor has come, and is in the table: it joins its ring. It goes: it leaves it. */
+void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s);
+void hk_registry_leave(struct hk_registry *r, uint32_t slot);
+/* The sensor that a companion looks at the points of; its own slot: there is none any more. */
+uint32_t hk_registry_primary(const struct hk_registry *r, uint32_t slot);
 
 #endif

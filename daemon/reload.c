@@ -232,13 +232,23 @@ static void adopt(struct hk_server *s)
 static void retire_old(struct hk_server *s)
 {
   struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
-  uint64_t let_go = 0;
-  for (uint32_t i = 0; i < s->shards.n; i++)
+  uint64_t let_go = 0, joined = 0, alone = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
     let_go += s->shard[i].review.let_go;
+    joined += s->shard[i].review.joined;
+    alone += s->shard[i].review.alone;
+  }
   s->config = s->reload.next;
   discard(&s->reload, old);
   if (let_go > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
+  if (joined > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " series of further algorithms were added to sensors that are there\n", joined);
+  if (alone > 0) {
+    char why[HK_REGISTRY_FULL_MAX];
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors have no room for their further algorithms: %s\n", alone,
+                    hk_registry_full(s->shards.registry, why));
+  }
 }
 
 /* A start goes by the configuration as it is then: what was journaled under other detectors had better be behind a snapshot. */

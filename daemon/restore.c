@@ -45,6 +45,22 @@ static uint64_t position_of(const struct hk_server *s, const struct hk_recovery 
   return position;
 }
 
+/* Sensors that were restored get the companions that the configuration has given them since. */
+static void complete_sensors(struct hk_server *s)
+{
+  struct hk_registry *registry = s->shards.registry;
+  const uint32_t slots = hk_registry_slots(registry);
+  uint32_t alone = 0, added;
+  for (uint32_t slot = 0; slot < slots; slot++)
+    if (hk_registry_holds(registry, slot) && !hk_registry_derived(registry, slot))
+      alone += hk_registry_complete(registry, slot, &added) != 0;
+  if (alone > 0) {
+    char why[HK_REGISTRY_FULL_MAX];
+    hk_log(&s->log, HK_LOG_WARNING, "%u sensors have no room for their further algorithms: %s", alone,
+           hk_registry_full(registry, why));
+  }
+}
+
 int hk_server_restore(struct hk_server *s, char *error, size_t size)
 {
   struct hk_durable *d = &s->durable;
@@ -76,6 +92,8 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
     s->shard[i].replaying = false;
     atomic_store_explicit(&s->shard[i].journal, d->journal[i], memory_order_release);
   }
+  if (status == 0)
+    complete_sensors(s);
   s->replayed = recovery->points;
   free(recovery);
   free(s->restoration->restored.skip);

@@ -68,6 +68,14 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
   return cleared;
 }
 
+uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint32_t *list, uint32_t n)
+{
+  for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot;)
+    list[n++] = kin;
+  list[n++] = slot;
+  return n;
+}
+
 static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind kind)
 {
   r->back = false;

@@ -57,20 +57,48 @@ static void begin(struct hk_shard *s)
 static bool stays(const struct hk_shard *s, uint32_t slot)
 {
   const struct hk_string name = hk_registry_name(s->all->registry, slot);
-  uint32_t number;
-  return hk_sections_find(s->revision->sections, name.data, name.length, &number) &&
-         number == hk_registry_detector(s->all->registry, slot);
+  const struct hk_section *section = hk_sections_find(s->revision->sections, name.data, name.length);
+  return section && section->number == hk_registry_detector(s->all->registry, slot);
 }
 
-/* Looks at some sensors. True when all have been. */
+/* Looks at a sensor and its companions, which go with it, or alone. */
+static void look_at(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_review *r = &s->review;
+  const struct hk_registry *registry = s->all->registry;
+  if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
+    return;
+  if (!stays(s, slot)) {
+    r->n = hk_shard_with_companions(s, slot, r->leaving, r->n);
+    return;
+  }
+  for (uint32_t kin = slot; (kin = hk_registry_kin(registry, kin)) != slot;)
+    if (!hk_registry_accompanies(registry, s->revision->sections, kin))
+      r->leaving[r->n++] = kin;
+}
+
+/* Gives a sensor the companions that it lacks. */
+static void complete(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_registry *registry = s->all->registry;
+  uint32_t added;
+  if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
+    return;
+  s->review.alone += hk_registry_complete(registry, slot, &added) != 0;
+  s->review.joined += added;
+}
+
+/* Looks at some sensors, or completes them. True when all have been. */
 static bool look(struct hk_shard *s)
 {
   struct hk_review *r = &s->review;
   const int64_t end = hk_now() + TIME;
   const uint32_t slots = hk_registry_slots(s->all->registry);
-  for (uint32_t n = 1; r->slot < slots && r->n < TOGETHER; r->slot += s->all->n, n++) {
-    if (hk_registry_holds(s->all->registry, r->slot) && !stays(s, r->slot))
-      r->leaving[r->n++] = r->slot;
+  for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_ALGORITHMS; r->slot += s->all->n, n++) {
+    if (r->completing)
+      complete(s, r->slot);
+    else
+      look_at(s, r->slot);
     if (n % LOOK == 0 && hk_now() > end) {
       r->slot += s->all->n;
       break;
@@ -87,6 +115,10 @@ static bool review(struct hk_shard *s)
     begin(s);
   if (s->retired) /* one crowd after the other */
     return false;
+  /* What companions have seen is said by where in the journal they come and go: not in the middle of a chunk. */
+  r->waits = hk_derive_within(s);
+  if (r->waits)
+    return false;
   if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
     r->status = -ENOMEM;
     snprintf(r->why, sizeof r->why, "no memory to let sensors go");
@@ -94,7 +126,7 @@ static bool review(struct hk_shard *s)
     return true;
   }
   const bool all = look(s);
-  if (r->n == TOGETHER || (all && r->n > 0)) {
+  if (r->n > TOGETHER - HK_ALGORITHMS || (all && r->n > 0)) {
     uint32_t *leaving = r->leaving;
     r->leaving = NULL;
     r->let_go += r->n;
@@ -104,6 +136,11 @@ static bool review(struct hk_shard *s)
   }
   if (!all)
     return true;
+  if (!r->completing && hk_sections_accompanied(s->revision->sections)) {
+    r->completing = true;
+    r->slot = s->number;
+    return true;
+  }
   free(r->leaving);
   r->leaving = NULL;
   answer(s);

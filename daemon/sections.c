@@ -8,15 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct section {
-  struct hk_glob *glob;
-  uint32_t number;
-};
-
 struct hk_sections {
   atomic_uint references;
   uint32_t n;
-  struct section section[];
+  struct hk_section section[];
 };
 
 int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
@@ -27,13 +22,17 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
   atomic_init(&s->references, 1);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     const struct hk_config_detector *d = &config->detectors[i];
-    const int status = hk_glob_new(&s->section[i].glob, d->match, strlen(d->match));
+    if (d->derived) { /* of the one before it */
+      struct hk_section *of = &s->section[s->n - 1];
+      of->companion[of->n_companions++] = d->number;
+      continue;
+    }
+    const int status = hk_glob_new(&s->section[s->n].glob, d->match, strlen(d->match));
     if (status != 0) {
       hk_sections_release(s);
       return status;
     }
-    s->section[i].number = d->number;
-    s->n++;
+    s->section[s->n++].number = d->number;
   }
   *out = s;
   return 0;
@@ -54,12 +53,26 @@ void hk_sections_release(struct hk_sections *s)
   free(s);
 }
 
-bool hk_sections_find(const struct hk_sections *s, const char *name, size_t length, uint32_t *number)
+const struct hk_section *hk_sections_find(const struct hk_sections *s, const char *name, size_t length)
 {
   for (uint32_t i = 0; i < s->n; i++)
-    if (hk_glob_match(s->section[i].glob, name, length)) {
-      *number = s->section[i].number;
+    if (hk_glob_match(s->section[i].glob, name, length))
+      return &s->section[i];
+  return NULL;
+}
+
+const struct hk_section *hk_sections_of(const struct hk_sections *s, uint32_t number)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->section[i].number == number)
+      return &s->section[i];
+  return NULL;
+}
+
+bool hk_sections_accompanied(const struct hk_sections *s)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->section[i].n_companions > 0)
       return true;
-    }
   return false;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct hk_glob;
 struct hk_sections;
 
 /* Of the configuration's detectors, which are copied. 0 and *out with one reference, or -ENOMEM. */
@@ -17,7 +18,19 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config);
 struct hk_sections *hk_sections_hold(struct hk_sections *sections); /* one reference more */
 void hk_sections_release(struct hk_sections *sections);             /* NULL is fine */
 
-/* The number of the first detector whose glob matches a name. False: there is none. */
-bool hk_sections_find(const struct hk_sections *sections, const char *name, size_t length, uint32_t *number);
+/* A detector, and the numbers of its companions: of the section's further algorithms. */
+struct hk_section {
+  struct hk_glob *glob;
+  uint32_t number;
+  uint32_t n_companions;
+  uint32_t companion[HK_COMPANIONS];
+};
+
+/* The first whose glob matches a name; NULL: there is none. It lives as long as its sections. */
+const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
+/* The one whose number that is; NULL: there is none. */
+const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
+/* Whether any has companions. */
+bool hk_sections_accompanied(const struct hk_sections *sections);
 
 #endif

@@ -141,6 +141,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
   if (status == 0)
     status = hk_alerts_new(&s->alerts, slots);
+  if (status == 0)
+    status = hk_derive_open(&s->derivation);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
@@ -237,8 +239,10 @@ bool hk_shard_close(struct hk_shard *s)
     struct hk_run *run = &s->cursor.chunk->runs[s->cursor.run];
     run->n -= s->cursor.of_run;
     drop_runs(run, s->cursor.chunk->n_runs - s->cursor.run);
-    hk_chunk_free(s->cursor.chunk);
+    if (s->cursor.chunk != s->derivation.made)
+      hk_chunk_free(s->cursor.chunk);
   }
+  hk_derive_close(&s->derivation);
   close_device(s);
   hk_stage_free(s->stage);
   hk_alerts_free(s->alerts);

@@ -20,6 +20,7 @@
 
 #include "daemon/alerts.h"
 #include "daemon/counters.h"
+#include "daemon/derive.h"
 #include "daemon/device.h"
 #include "daemon/durable/events.h"
 #include "daemon/lane.h"
@@ -64,10 +65,14 @@ struct hk_review {
   int status; /* of LEARN and FORGET: 0, or a negative errno and why; REVIEW: -ENOMEM */
   char why[256];
   bool begun;
+  bool waits;        /* no chunk is to be begun before it has gone on */
+  bool completing;   /* all that are to go are on their way; sensors get the companions that they lack */
   uint32_t slot;     /* the registry's: the next to look at */
   uint32_t *leaving; /* sensors that are to go, n of them */
   uint32_t n;
   uint32_t let_go; /* so far */
+  uint32_t joined; /* companions that were added */
+  uint32_t alone;  /* sensors for whose companions there is no room */
 };
 
 /* What shards have in common; set before they start. */
@@ -110,7 +115,8 @@ struct hk_shard {
   struct hk_device *abandoned;
   struct hk_stage *stage;
   struct hk_alerts *alerts;                   /* by slot within the shard */
-  struct hk_cursor cursor;                    /* the chunk that is being taken */
+  struct hk_cursor cursor;                    /* the chunk that is being taken, or a piece of points that were made of it */
+  struct hk_derivation derivation;            /* the latter */
   uint32_t turn;                              /* the lane whose turn it is */
   struct hk_parcel *_Atomic returned;         /* list of parcels that came back; any thread puts them there */
   struct hk_parcel *free;                     /* batches of points that are not in use */
@@ -198,7 +204,8 @@ uint32_t hk_shard_drop_all(struct hk_shard *shard);
 /* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
 void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
 
-/* Of the points that were taken, so many are in a batch or a chain; the rest is in the chunk that is being taken. */
+/* Of the points that were taken, so many are in a batch or a chain; the rest is in the chunk that is being taken. Not while points are
+ * made of it (hk_derive_within). */
 static inline uint64_t hk_shard_staged(const struct hk_shard *s)
 {
   return s->position - (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
@@ -249,6 +256,9 @@ uint32_t hk_shard_clear(struct hk_shard *shard, const uint32_t *slots, uint32_t 
 /* Begins to forget sensors; alerts that stand there are cleared behind their last results. slots: of the registry, n > 0; the
  * shard's from now on, allocated with malloc. barred: they are not bound on the device, and points of theirs are dropped. */
 void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool barred);
+/* Puts a sensor that is to go, and its companions, on a list of n with room for them; returns how many there are then. They go before it
+ * does: who comes again under its name gets companions of his own. */
+uint32_t hk_shard_with_companions(const struct hk_shard *shard, uint32_t slot, uint32_t *list, uint32_t n);
 /* Goes on with that. */
 void hk_shard_retire_step(struct hk_shard *shard);
 /* A parcel of a retirement came back. */

@@ -45,6 +45,7 @@ static void points(struct hk_buffer *out, const struct hk_counters *c)
   field(out, "resent", c->resent);
   field(out, "full", c->full);
   field(out, "no_detector", c->no_detector);
+  field(out, "reserved", c->reserved);
   field(out, "backend_failed", c->failed);
   field(out, "device_lost", c->device_lost);
   end(out);
@@ -192,6 +193,11 @@ static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_
   field(out, "memory_limit_bytes", config->memory);
   text(out, "refused_because", hk_registry_full(s->shards.registry, why));
   end(out);
+  begin(out, "derived");
+  field(out, "sensors", hk_registry_count_derived(s->shards.registry));
+  field(out, "points", c->derived);
+  field(out, "companions_lacking", hk_registry_lacking(s->shards.registry));
+  end(out);
   hk_buffer_print(out, ",\"detectors\":[");
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     const struct hk_config_detector *d = &config->detectors[i];
@@ -199,6 +205,7 @@ static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_
     hk_json_string(out, d->name, strlen(d->name));
     hk_buffer_print(out, ",\"match\":");
     hk_json_string(out, d->match, strlen(d->match));
+    text(out, "algorithm", hk_algorithm_name(d->detector.algorithm));
     field(out, "window", d->detector.window);
     field(out, "sensors", hk_registry_count_of(s->shards.registry, d->number));
     field(out, "bytes_a_sensor", need(s, d->number, config->max_sensors) / config->max_sensors);

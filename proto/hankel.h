@@ -71,7 +71,7 @@ enum hankel_durability {
 #define HANKEL_NOW UINT64_MAX /* as a position: that of the last event so far */
 
 /* Why the server refused a name. */
-enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3 };
+enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3, HANKEL_RESERVED = 4 };
 
 /* Codes of error frames; PROTOCOL.md has the table. */
 enum hankel_error_code {

@@ -17,7 +17,8 @@ const char *hankel_event_name(int kind)
 
 const char *hankel_refusal_name(int refusal)
 {
-  static const char *const names[] = { NULL, "not a valid name", "the daemon is full", "no detector matches the name" };
+  static const char *const names[] = { NULL, "not a valid name", "the daemon is full", "no detector matches the name",
+                                       "the daemon makes that series itself" };
   return NAME(names, refusal);
 }
 

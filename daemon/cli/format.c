@@ -98,20 +98,33 @@ static void print_json_real(FILE *out, const char *key, double value)
   print_json_number(out, key, value, text);
 }
 
-static void print_json_score(FILE *out, float score)
+static void print_json_score(FILE *out, const char *key, float score)
 {
   char text[32];
   snprintf(text, sizeof text, "%.9g", (double)score);
-  print_json_number(out, "score", (double)score, text);
+  print_json_number(out, key, (double)score, text);
 }
 
-void hk_print_header(FILE *out, enum hk_format format, bool has_value)
+void hk_print_header(FILE *out, enum hk_format format, bool has_value, const struct hk_shown_further *further, uint32_t n)
 {
-  if (format == HK_FORMAT_CSV)
-    fputs(has_value ? "sensor,time,value,score,state\n" : "sensor,time,score,state\n", out);
+  if (format != HK_FORMAT_CSV)
+    return;
+  fputs(has_value ? "sensor,time,value,score,state" : "sensor,time,score,state", out);
+  for (uint32_t i = 0; i < n; i++)
+    fprintf(out, ",score_%s,state_%s", further[i].algorithm, further[i].algorithm);
+  fputc('\n', out);
 }
 
-void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result)
+static void print_further_json(FILE *out, const struct hk_shown_further *f)
+{
+  char key[32];
+  snprintf(key, sizeof key, "score_%s", f->algorithm);
+  print_json_score(out, key, f->score);
+  fprintf(out, ",\"state_%s\":\"%s\"", f->algorithm, state_name(f->state));
+}
+
+void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
+                     const struct hk_shown_further *further, uint32_t n)
 {
   const double score = (double)result->score;
   char text[HK_TIMESTAMP_SIZE];
@@ -125,7 +138,14 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
     }
     if (!isnan(score))
       fprintf(out, "%.9g", score);
-    fprintf(out, ",%s\n", state_name(result->state));
+    fprintf(out, ",%s", state_name(result->state));
+    for (uint32_t i = 0; i < n; i++) {
+      fputc(',', out);
+      if (!isnan((double)further[i].score))
+        fprintf(out, "%.9g", (double)further[i].score);
+      fprintf(out, ",%s", state_name(further[i].state));
+    }
+    fputc('\n', out);
     break;
   case HK_FORMAT_JSONL:
     fputs("{\"sensor\":", out);
@@ -133,8 +153,11 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
     fprintf(out, ",\"time\":%" PRId64, result->time);
     if (result->has_value)
       print_json_real(out, "value", result->value);
-    print_json_score(out, result->score);
-    fprintf(out, ",\"state\":\"%s\"}\n", state_name(result->state));
+    print_json_score(out, "score", result->score);
+    fprintf(out, ",\"state\":\"%s\"", state_name(result->state));
+    for (uint32_t i = 0; i < n; i++)
+      print_further_json(out, &further[i]);
+    fputs("}\n", out);
     break;
   case HK_FORMAT_TEXT:
     hk_timestamp_format(result->time, text);
@@ -193,7 +216,7 @@ static void print_event_json(FILE *out, const struct hk_shown_event *event)
   fputs(",\"sensor\":", out);
   hk_print_json_string(out, event->sensor);
   fprintf(out, ",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64, event->time, event->from, event->instant);
-  print_json_score(out, event->score);
+  print_json_score(out, "score", event->score);
   print_json_real(out, "before", event->before);
   print_json_real(out, "after", event->after);
   if (event->position > 0)

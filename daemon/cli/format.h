@@ -30,9 +30,19 @@ struct hk_shown_event {
   uint64_t position, sequence; /* 0: not shown */
 };
 
-/* First line of CSV: sensor,time[,value],score,state. Nothing for the other formats. */
-void hk_print_header(FILE *out, enum hk_format format, bool has_value);
-void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result);
+/* What a further algorithm says of the same point. */
+struct hk_shown_further {
+  const char *algorithm;
+  float score; /* as above */
+  uint8_t state;
+};
+
+/* First line of CSV: sensor,time[,value],score,state, and score_graph,state_graph for further algorithms, n of them, whose scores and
+ * states do not matter. Nothing for the other formats. */
+void hk_print_header(FILE *out, enum hk_format format, bool has_value, const struct hk_shown_further *further, uint32_t n);
+/* Text has no further algorithms. */
+void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result, const struct hk_shown_further *further,
+                     uint32_t n);
 void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event);
 
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */

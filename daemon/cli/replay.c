@@ -3,11 +3,13 @@
  *
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
+#include "cpu/detectors.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/input.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "proto/name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +21,9 @@
 static const char help_text[] =
     "usage: hankel replay [OPTION...] FILE.csv|-\n\n"
     "Scores a recording with no daemon. For every point it prints sensor,time,value,score,state and,\n"
-    "behind the point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n\n"
+    "behind the point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n"
+    "With several algorithms every line has score_graph,state_graph of each further one, whose events are\n"
+    "those of SENSOR#graph.\n\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --detector KEYS    parameters, such as window=96,rank=3 (man hankeld.conf lists them)\n"
     "  --format NAME      csv (default) or jsonl\n" HK_INPUT_HELP "\n"
@@ -28,6 +32,7 @@ static const char help_text[] =
     "  hankel replay machine.csv > scores.csv\n"
     "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"
     "  hankel replay --detector algorithm=graph,window=20 machine.csv | grep '^#event'\n"
+    "  hankel replay --detector algorithm=ika,graph,shift,window=20 machine.csv\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
 struct replay {
@@ -39,20 +44,40 @@ struct replay {
   struct hk_batch *filling;
   uint32_t n_free, in_flight;
   uint8_t *in_batch; /* points of each sensor in the batch being filled */
+  struct hk_detector detectors[HK_ALGORITHMS];
+  uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a batch */
   enum hk_format format;
   uint64_t points;
 };
 
+static const char *sensor_of(const struct replay *replay, uint32_t slot)
+{
+  return hk_csv_sensor(replay->csv, slot / replay->algorithms);
+}
+
+static const char *algorithm_of(const struct replay *replay, uint32_t slot)
+{
+  return hk_algorithm_name(replay->detectors[slot % replay->algorithms].algorithm);
+}
+
 static void print_batch(const struct replay *replay, const struct hk_batch *batch)
 {
   const struct hk_event *event = batch->event, *last = event + batch->n_events;
-  for (uint32_t i = 0; i < batch->n; i++) {
+  const uint32_t n = replay->algorithms;
+  for (uint32_t i = 0; i < batch->n; i += n) {
     const struct hk_shown_result result = {
-      hk_csv_sensor(replay->csv, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
+      sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
     };
-    hk_print_result(stdout, replay->format, &result);
-    for (; event < last && event->index == i; event++) {
-      const struct hk_shown_event shown = { hk_csv_sensor(replay->csv, event->slot),
+    struct hk_shown_further further[HK_COMPANIONS];
+    for (uint32_t k = 1; k < n; k++)
+      further[k - 1] = (struct hk_shown_further){ algorithm_of(replay, k), batch->score[i + k], batch->state[i + k] };
+    hk_print_result(stdout, replay->format, &result, further, n - 1);
+    for (; event < last && event->index < i + n; event++) {
+      char name[HK_NAME_MAX + 16];
+      const bool first = event->slot % n == 0;
+      snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), first ? "" : "#",
+               first ? "" : algorithm_of(replay, event->slot));
+      const struct hk_shown_event shown = { name,
                                             event->number,
                                             event->kind,
                                             event->time,
@@ -110,10 +135,12 @@ static int catch_up(struct replay *replay)
   return code;
 }
 
-static int put(struct replay *replay, uint32_t slot, int64_t time, double value)
+static int put(struct replay *replay, uint32_t sensor, int64_t time, double value)
 {
+  const uint32_t first = sensor * replay->algorithms;
   int code = 0;
-  if (replay->filling && (replay->filling->n == replay->filling->capacity || replay->in_batch[slot] == HK_BATCH_PER_SENSOR))
+  if (replay->filling &&
+      (replay->filling->capacity - replay->filling->n < replay->algorithms || replay->in_batch[first] == HK_BATCH_PER_SENSOR))
     code = hand_over(replay);
   if (code == 0 && !replay->filling && replay->n_free == 0)
     code = take_back(replay);
@@ -124,11 +151,21 @@ static int put(struct replay *replay, uint32_t slot, int64_t time, double value)
     replay->filling->n = 0;
   }
   struct hk_batch *batch = replay->filling;
-  batch->slot[batch->n] = slot;
-  batch->time[batch->n] = time;
-  batch->value[batch->n++] = value;
-  replay->in_batch[slot]++;
+  for (uint32_t slot = first; slot < first + replay->algorithms; slot++) {
+    batch->slot[batch->n] = slot;
+    batch->time[batch->n] = time;
+    batch->value[batch->n++] = value;
+    replay->in_batch[slot]++;
+  }
   return 0;
+}
+
+static void print_header(const struct replay *replay)
+{
+  struct hk_shown_further further[HK_COMPANIONS] = { { 0 } };
+  for (uint32_t k = 1; k < replay->algorithms; k++)
+    further[k - 1].algorithm = algorithm_of(replay, k);
+  hk_print_header(stdout, replay->format, true, further, replay->algorithms - 1);
 }
 
 static int run(struct replay *replay)
@@ -137,7 +174,7 @@ static int run(struct replay *replay)
   char error[512];
   int status = 0, code = 0;
   struct hk_progress progress = hk_progress_start(true);
-  hk_print_header(stdout, replay->format, true);
+  print_header(replay);
   while (code == 0) {
     if (!hk_csv_ready(replay->csv)) {
       code = catch_up(replay);
@@ -157,24 +194,31 @@ static int run(struct replay *replay)
   return hk_finish_output(replay->argv, code);
 }
 
-/* Opens the backend with one slot for each sensor, and makes the batches. 0 or an exit code. */
-static int start(struct replay *replay, int choice, const struct hk_detector *detector)
+static unsigned long long need(const struct replay *replay, uint32_t sensors)
 {
-  const uint32_t sensors = hk_csv_sensors(replay->csv);
+  unsigned long long bytes = 0;
+  for (uint32_t i = 0; i < replay->algorithms; i++)
+    bytes += replay->backend->ops->need(replay->backend, i, sensors);
+  return bytes;
+}
+
+/* Opens the backend with one slot for each sensor and algorithm, and makes the batches. 0 or an exit code. */
+static int start(struct replay *replay, int choice)
+{
+  const uint32_t n = replay->algorithms, slots = hk_csv_sensors(replay->csv) * n;
   const struct hk_backend_config config = {
-    .detectors = detector, .n_detectors = 1, .max_sensors = sensors, .in_flight = IN_FLIGHT
+    .detectors = replay->detectors, .n_detectors = n, .max_sensors = slots, .in_flight = IN_FLIGHT
   };
-  const uint32_t capacity = sensors < BATCH_MAX / HK_BATCH_PER_SENSOR ? sensors * HK_BATCH_PER_SENSOR : BATCH_MAX;
+  const uint32_t capacity = slots < BATCH_MAX / HK_BATCH_PER_SENSOR ? slots * HK_BATCH_PER_SENSOR : BATCH_MAX;
   char error[512];
   if (hk_choose_backend(&replay->backend, choice, &config, error, sizeof error) < 0)
     return hk_failed(replay->argv, "%s", error);
-  for (uint32_t i = 0; i < sensors; i++) {
-    const char *name = hk_csv_sensor(replay->csv, i);
-    if (replay->backend->ops->add(replay->backend, i, 0, hk_seed(name, strlen(name))) != 0)
-      return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", sensors,
-                       (unsigned long long)replay->backend->ops->need(replay->backend, 0, sensors));
+  for (uint32_t slot = 0; slot < slots; slot++) {
+    const char *name = sensor_of(replay, slot); /* an algorithm says what it would alone */
+    if (replay->backend->ops->add(replay->backend, slot, slot % n, hk_seed(name, strlen(name))) != 0)
+      return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, need(replay, slots / n));
   }
-  replay->in_batch = calloc(sensors, 1);
+  replay->in_batch = calloc(slots, 1);
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
     replay->batches[i] = hk_batch_new(replay->backend, capacity);
     if (!replay->batches[i] || !replay->in_batch)
@@ -210,7 +254,6 @@ int hk_command_replay(int argc, char **argv)
   struct hk_input input = { 0 };
   struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
   const char *keys = "";
-  struct hk_detector detector;
   char error[512];
   int option, format, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -234,11 +277,13 @@ int hk_command_replay(int argc, char **argv)
     if (code != 0)
       return code;
   }
-  if (hk_detector_parse(keys, &detector, error, sizeof error) < 0)
+  const int n = hk_detectors_parse(keys, replay.detectors, error, sizeof error);
+  if (n < 0)
     return hk_usage(argv, "--detector: %s", error);
+  replay.algorithms = (uint32_t)n;
   code = hk_input_open(&input, argc, argv, &replay.csv);
   if (code == 0)
-    code = start(&replay, choice, &detector);
+    code = start(&replay, choice);
   if (code == 0)
     code = run(&replay);
   stop(&replay);

@@ -56,7 +56,7 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
     const struct hk_shown_result result = { scores->name[i],       scores->time[i],
                                             scores->value != NULL, scores->value ? scores->value[i] : 0,
                                             scores->score[i],      scores->state[i] };
-    hk_print_result(stdout, tail->format, &result);
+    hk_print_result(stdout, tail->format, &result, NULL, 0);
   }
 }
 
@@ -201,7 +201,7 @@ int hk_command_tail(int argc, char **argv)
   } else {
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (what & HANKEL_SCORES)
-      hk_print_header(stdout, tail.format, false);
+      hk_print_header(stdout, tail.format, false, NULL, 0);
     code = follow(h, &tail);
   }
   hankel_close(h);

@@ -103,8 +103,8 @@ static int drain(struct replay *r)
   return status;
 }
 
-/* Gives the first n points of the columns to the shards. */
-static int give(struct replay *r, uint32_t n)
+/* Gives the first n points of the columns to the shards; so many of them were made of others. */
+static int give(struct replay *r, uint32_t n, uint32_t derived)
 {
   const struct hk_columns columns = { r->slot, r->time, r->value };
   int status = 0;
@@ -113,30 +113,48 @@ static int give(struct replay *r, uint32_t n)
   if (status != 0)
     return status;
   hk_count(&r->out->counters->in, n);
+  hk_count(&r->out->counters->derived, derived);
   hk_fill_slots(&r->out->outlet->filling, r->points, n, &columns);
-  r->out->points += n;
+  r->out->points += n - derived;
   return 0;
 }
 
-/* Leaves out what cannot be given, or need not be. */
-static uint32_t choose(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
+/* Puts a point of a record into the columns, unless it is in the snapshot already. Returns how many there are then. */
+static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
 {
   const uint64_t *skip = r->out->restored->skip;
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < p->n; i++) {
+  if (skip && position + i < skip[slot])
+    return n;
+  r->slot[n] = slot;
+  r->time[n] = p->time[i];
+  r->value[n] = p->value[i];
+  return n + 1;
+}
+
+/* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
+ * snapshot. */
+static int give_some(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
+{
+  uint32_t n = 0, derived = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < p->n && status == 0; i++) {
     const uint64_t slot = (uint64_t)p->slot[i] * r->of + s->shard;
     uint8_t generation;
     if (slot >= r->out->max_sensors || !hk_registry_generation(r->out->registry, (uint32_t)slot, &generation)) {
       r->out->unknown++;
-    } else if (skip && position + i < skip[slot]) {
-      r->out->skipped++;
-    } else {
-      r->slot[n] = (uint32_t)slot;
-      r->time[n] = p->time[i];
-      r->value[n++] = p->value[i];
+      continue;
+    }
+    const uint32_t first = n, own = n = put(r, (uint32_t)slot, p, i, position, n);
+    for (uint32_t kin = (uint32_t)slot; (kin = hk_registry_kin(r->out->registry, kin)) != slot;)
+      n = put(r, kin, p, i, position, n);
+    r->out->skipped += own == first;
+    derived += n - own;
+    if (n > HK_CHUNK_POINTS - HK_ALGORITHMS) {
+      status = give(r, n, derived);
+      n = derived = 0;
     }
   }
-  return n;
+  return n > 0 && status == 0 ? give(r, n, derived) : status;
 }
 
 static int points(struct replay *r, struct source *s, const struct hk_record *record)
@@ -162,8 +180,7 @@ static int points(struct replay *r, struct source *s, const struct hk_record *re
     s->reached = end;
   for (uint32_t i = 0; i < p.n_marks; i++)
     hk_feeds_restore_part(r->out->durable->feeds, p.marks[i].feed, s->shard, p.marks[i].upto);
-  const uint32_t n = choose(r, s, &p, record->position);
-  return n > 0 ? give(r, n) : 0;
+  return give_some(r, s, &p, record->position);
 }
 
 /* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
@@ -423,6 +440,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     status = mend(r, error, size);
   if (status == 0) {
     find_positions(r);
+    hk_registry_part(out->registry);
     forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);

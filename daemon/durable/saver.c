@@ -83,6 +83,7 @@ static void end(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
   v->state = ENDING;
+  v->held_up = false;
   uv_timer_stop(&s->saves);
   v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
   hk_saver_send(v, &v->order[1]);
@@ -218,6 +219,9 @@ static bool slice(struct hk_saver *v)
     return true;
   if (!p || !slice || s->filled || s->in_flight == HK_IN_FLIGHT || hk_now() < v->next_slice)
     return false;
+  v->held_up = hk_derive_within(s); /* a slice has one position for all its sensors */
+  if (v->held_up)
+    return false;
   slice->bytes = 0;
   slice->n_detectors = 0;
   p->batch->n = p->n_runs = 0;
@@ -303,7 +307,7 @@ bool hk_saver_stuck(const struct hk_saver *v)
 
 bool hk_saver_pauses(const struct hk_saver *v)
 {
-  return v->state == WAITING || (v->state == SLICING && v->passed && v->n_left > 0);
+  return v->state == WAITING || v->held_up || (v->state == SLICING && v->passed && v->n_left > 0);
 }
 
 /* --- the turn -------------------------------------------------------------------------------------------------------- */
@@ -316,7 +320,7 @@ void hk_saver_turn(struct hk_saver *v)
   if (v->state == IDLE && s->device && !s->replaying &&
       (atomic_load(&v->asks) > v->asked || hk_now() - v->ended >= s->config->snapshot))
     v->state = WAITING;
-  if (v->state == WAITING && !s->cursor.chunk) {
+  if (v->state == WAITING && !s->cursor.chunk && !s->derivation.from) {
     v->passed = false;
     v->saved = 0;
     begin(v);

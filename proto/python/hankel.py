@@ -37,7 +37,8 @@ __all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back")
-REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name")
+REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
+            "the daemon makes that series itself")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
 _RELOAD, _RELOADED = 0x0A, 0x8A

@@ -1,0 +1,266 @@
+"""Several algorithms for one sensor (`algorithm = ika, graph, shift`): each says, bit for bit, what it would say alone, whatever road the
+points come; what it says is a series of its own, SENSOR#graph, that nobody can feed, and that comes and goes with its sensor."""
+import csv
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import harness
+from harness import ALERTS, DATA, SCORED, SECOND, START, UNSCORED, VALUES
+
+KEYS = {'ika': 'window=20,rank=2,alert=0.5', 'graph': 'window=16,resident=400,alert=0.3', 'shift': 'window=20,stride=2,alert=0.3'}
+ALL = ('algorithm=ika,graph,shift\nwindow=20\nrank=2\nalert=0.3\nika.alert=0.5\ngraph.window=16\nresident=400\nshift.stride=2\n')
+RECORDINGS = {'CBF': 'CBF.txt', 'Coffee': 'Coffee.txt', 'hold': 'rogue_agent_key_hold.csv', 'faults': 'faults.csv'}
+EVERYTHING = SCORED | UNSCORED | ALERTS | VALUES
+
+
+def section(keys=ALL, name='all', match='*'):
+    return f'[detector {name}]\nmatch = {match}\n{keys}'
+
+
+def series(sensor, algorithm):
+    return sensor if algorithm == 'ika' else f'{sensor}#{algorithm}'
+
+
+class Case(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        """What each algorithm says alone: rows and events by series."""
+        cls.rows, cls.events = {}, {}
+        for sensor, recording in RECORDINGS.items():
+            for algorithm, keys in KEYS.items():
+                rows, events = harness.replay(os.path.join(DATA, recording), f'algorithm={algorithm},{keys}', harness.BACKEND, '--sensor', sensor)
+                name = series(sensor, algorithm)
+                cls.rows[name] = [r[1:4] for r in rows]
+                cls.events[name] = [(e[0].replace(sensor, name, 1), e[2], int(e[3]), int(e[4]), harness.single(e[5])) for e in events]
+                cls.values = getattr(cls, 'values', {})
+                cls.values[sensor] = [(r[1], r[4]) for r in rows]
+        assert sum(len(e) for name, e in cls.events.items() if '#' in name) > 5
+
+    def mixed(self, seed, finite=False):
+        """(sensor, time, value) of all recordings, mixed at random, in order for each sensor."""
+        rng = random.Random(seed)
+        left = {s: [(s, t, v) for (t, v), row in zip(self.values[s], self.rows[s]) if not finite or row[2] != 'rejected'][::-1] for s in RECORDINGS}
+        out = []
+        while left:
+            sensor = rng.choice(list(left))
+            for _ in range(rng.randint(1, 40)):
+                if not left[sensor]:
+                    del left[sensor]
+                    break
+                out.append(left[sensor].pop())
+        return out
+
+    def send(self, c, handle, part):
+        c.send(harness.points([handle[s] for s, _, _ in part], [t for _, t, _ in part], [v for _, _, v in part]))
+
+    def compare(self, results, events, finite=False, sensors=RECORDINGS):
+        for sensor in sensors:
+            for algorithm in KEYS:
+                name = series(sensor, algorithm)
+                want = [r for r in self.rows[name] if not finite or r[2] != 'rejected']
+                got = [(t, z, state) for n, t, _, z, state in results if n == name]
+                self.assertEqual(len(got), len(want), name)
+                for i, (a, b) in enumerate(zip(got, want)):
+                    self.assertEqual(a, b, f'{name}, point {i}')
+                self.assertEqual([(f'{n}:{number}', kind, at, instant, score)
+                                  for n, number, kind, at, _, instant, score, _, _ in events if n == name], self.events[name], name)
+
+
+class SameAsAlone(Case):
+    def start(self, **how):
+        d = self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\n{how.pop("keys", "")}', **how)
+        subscriber = d.client()
+        self.addCleanup(subscriber.close)
+        subscriber.subscribe(EVERYTHING)
+        return d, subscriber
+
+    def finish(self, daemon, subscriber, n, finite=False):
+        subscriber.wait_results(3 * n)
+        subscriber.drain(0.1)
+        self.assertEqual(subscriber.gaps, [])
+        self.compare(subscriber.results, subscriber.events, finite)
+        status = daemon.status()
+        self.assertEqual(self.balanced(status)['in'], 3 * n)
+        self.assertEqual((status['derived']['points'], status['derived']['sensors']), (2 * n, 2 * len(RECORDINGS)))
+        self.assertEqual(status['sensors']['count'], 3 * len(RECORDINGS))
+
+    def test_binary_tcp_and_several_loops(self):
+        for seed, most, loops in ((1, 3, 1), (2, 20000, 1), (3, 500, 3)):
+            with self.subTest(most=most, loops=loops):
+                daemon, subscriber = self.start(keys=f'loops = {loops}\n')
+                mixed = self.mixed(seed)
+                with daemon.client() as c:
+                    handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
+                    for a, b in harness.cut(random.Random(seed), len(mixed), most):
+                        self.send(c, handle, mixed[a:b])
+                    c.bye()
+                self.finish(daemon, subscriber, len(mixed))
+
+    def test_binary_udp(self):
+        daemon, subscriber = self.start()
+        mixed, sent, datagrams = self.mixed(4), 0, 0
+        with daemon.client() as c, daemon.connect('binary udp') as udp:
+            handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
+            for a, b in harness.cut(random.Random(4), len(mixed), 60):
+                part = mixed[a:b]
+                datagrams += 1
+                udp.send(harness.points([handle[s] for s, _, _ in part], [t for _, t, _ in part], [v for _, _, v in part], c.feed, datagrams, sent))
+                sent += len(part)
+                if datagrams % 50 == 0:  # slow enough for no loss
+                    subscriber.wait_results(3 * sent)
+            c.bye(datagrams, sent)
+        self.finish(daemon, subscriber, len(mixed))
+
+    def test_line(self):
+        daemon, subscriber = self.start()
+        mixed = self.mixed(5, finite=True)
+        with daemon.connect('line tcp') as s:
+            for a, b in harness.cut(random.Random(5), len(mixed), 300):
+                s.sendall(''.join(f'{sensor} value={v!r} {t}\n' for sensor, t, v in mixed[a:b]).encode())
+        self.finish(daemon, subscriber, len(mixed), finite=True)
+
+    def test_replay(self):
+        """A score and a state of each, and events of each."""
+        for sensor, recording in RECORDINGS.items():
+            out = subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', ALL.strip().replace('\n', ','),
+                                  '--sensor', sensor, os.path.join(DATA, recording)], check=True, capture_output=True, text=True).stdout
+            lines = list(csv.reader(out.splitlines()))
+            self.assertEqual(lines[0], ['sensor', 'time', 'value', 'score', 'state', 'score_graph', 'state_graph', 'score_shift', 'state_shift'])
+            for i, algorithm in enumerate(KEYS):
+                name = series(sensor, algorithm)
+                said = [(int(row[1]), harness.single(row[3 + 2 * i]) if row[3 + 2 * i] else None, row[4 + 2 * i])
+                        for row in lines[1:] if row[0] != '#event']
+                self.assertEqual(said, self.rows[name], name)
+                self.assertEqual([(e[1], e[3], int(e[4]), int(e[5]), harness.single(e[6])) for e in lines if e[0] == '#event' and e[2] == name],
+                                 self.events[name], name)
+
+
+class Names(Case):
+    def test_nobody_feeds_a_companion(self):
+        d = self.daemon(section(), keys='max_ahead = off\n')
+        with d.client() as subscriber, d.client() as c:
+            subscriber.subscribe(EVERYTHING)
+            own, other = c.register('mine#graph', 'x')
+            self.assertIsNotNone(own)  # a name like any other, as long as there is no sensor `mine`
+            self.send(c, {'x': other, 'mine#graph': own}, [('x', START, 1.0), ('mine#graph', START, 2.0)])
+            subscriber.wait_results(6)
+            self.assertEqual({r[0] for r in subscriber.results}, {'x', 'x#graph', 'x#shift', 'mine#graph', 'mine#graph#graph', 'mine#graph#shift'})
+            r = c.request(harness.REGISTER, harness.struct.pack('<I', 2) + harness.text('x#graph') + harness.text('x'), harness.REGISTERED)
+            self.assertEqual(r.take('IIIII'), (2, 0xffffffff, 4, other, 0))
+            theirs = next(h for h, name in subscriber.names.items() if name == 'x#graph')
+            self.send(c, {'x': theirs}, [('x', START + SECOND, 1.0)])
+            c.ping()
+            self.assertEqual(c.errors[0][0], 8)  # unknown handle
+            with d.connect('line tcp') as s:
+                s.sendall(f'x#shift value=1 {START + SECOND}\nx value=1 {START + SECOND}\n'.encode())
+            subscriber.wait_results(9)
+            # a peer's own series is in the way: the sensor has its other algorithms
+            mine, = c.register('mine')
+            self.send(c, {'mine': mine}, [('mine', START, 3.0)])
+            subscriber.wait_results(11)
+            self.assertEqual({r[0] for r in subscriber.results[9:]}, {'mine', 'mine#shift'})
+        status = d.status()
+        self.balanced(status)
+        self.assertEqual((status['dropped']['reserved'], status['dropped']['unknown_handle']), (1, 1))
+        self.assertEqual(status['derived']['companions_lacking'], 1)
+
+    def test_capacity_is_of_series(self):
+        d = self.daemon(section(), keys='max_sensors = 8\n')
+        with d.client() as c:
+            self.assertEqual([h is None for h in c.register('a', 'b', 'c')], [False, False, True])
+        self.assertEqual(d.status()['sensors']['count'], 6)
+
+    def test_evicted_together(self):
+        d = self.daemon(section(), keys='max_ahead = off\nevict = 1s\n')
+        with d.client() as c:
+            for at in range(3):
+                handle, = c.register('a')
+                self.send(c, {'a': handle}, [('a', START + k * SECOND, float(k)) for k in range(100)])
+                c.ping()
+                self.assertEqual(d.status()['sensors']['count'], 3)
+                harness.until(lambda n=3 * (at + 1): d.status()['sensors']['evicted'] == n, 'eviction')
+                self.assertEqual(d.status()['sensors']['count'], 0)
+        self.balanced(d.status())
+
+
+class Reload(Case):
+    def test_an_algorithm_comes_and_goes(self):
+        one, two = 'algorithm=ika\n' + ''.join(KEYS['ika'].replace(',', '\n') + '\n'), ALL.replace(',shift', '').replace('shift.stride=2\n', '')
+        d = self.daemon(section(one), keys='threads = 2\nmax_ahead = off\n')
+        points = [p for p in self.mixed(6) if p[0] == 'CBF']
+        third = len(points) // 3
+
+        def reload(keys):
+            d.configure(section(keys), 'threads = 2\nmax_ahead = off\n')
+            with d.client() as r:
+                taken, lines = r.reload()
+            self.assertTrue(taken, lines)
+            return lines
+
+        with d.client() as c:
+            c.subscribe(EVERYTHING)
+            handle = dict(zip(['CBF'], c.register('CBF')))
+            self.send(c, handle, points[:third])
+            c.wait_results(third)
+            self.assertIn('1 series of further algorithms were added to sensors that are there', reload(two))
+            self.send(c, handle, points[third:2 * third])
+            c.wait_results(3 * third)
+            lines = reload(one)
+            self.assertIn('[detector all#graph] is gone', lines)
+            self.send(c, handle, points[2 * third:])
+            c.wait_results(3 * third + len(points) - 2 * third)
+            c.drain(0.1)
+            self.assertEqual([(t, z, s) for n, t, _, z, s in c.results if n == 'CBF'], self.rows['CBF'])
+            graph = [(t, s) for n, t, _, z, s in c.results if n == 'CBF#graph']
+            self.assertEqual([t for t, _ in graph], [t for _, t, _ in points[third:2 * third]])
+            self.assertEqual(graph[0][1], 'warming')
+            self.assertEqual(c.errors, [])
+        self.assertEqual(d.status()['sensors']['count'], 1)
+        self.balanced(d.status())
+
+
+class Journal(Case):
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+
+    def start(self, keys=''):
+        return self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n{keys}',
+                           ends=self.ends)
+
+    ends = -signal.SIGKILL
+
+    def test_killed(self):
+        """After kill -9 each algorithm goes on where it was, from the journal alone and from snapshots with a journal."""
+        for keys in ('', 'snapshot = 1s\n'):
+            with self.subTest(keys=keys):
+                shutil.rmtree(f'{self.state}/there', ignore_errors=True)
+                mixed, results, events, at = self.mixed(7), [], [], 0
+                rng = random.Random(7)
+                for stop in (len(mixed) // 3, len(mixed) // 2, len(mixed)):
+                    d = self.start(keys)
+                    with d.client() as subscriber, d.client() as c:
+                        subscriber.subscribe(EVERYTHING)
+                        handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
+                        self.assertEqual(d.status()['sensors']['count'], 12)
+                        for a, b in harness.cut(rng, stop - at, 700):
+                            self.send(c, handle, mixed[at + a:at + b])
+                            subscriber.wait_results(3 * b)
+                            if keys and b > (stop - at) // 2:
+                                harness.until(lambda: d.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+                        subscriber.drain(0.1)
+                        results += subscriber.results
+                        events += subscriber.events
+                    at = stop
+                    self.balanced(d.status())
+                    d.process.send_signal(signal.SIGKILL)
+                    d.process.wait()
+                self.compare(results, events)
+
+
+if __name__ == '__main__':
+    harness.main()
