@@ -63,14 +63,19 @@ void hk_lines_free(struct hk_lines *l)
   free(l);
 }
 
-static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, const char *why)
+/* byte: at which the fault is; 0: it has no place. */
+static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte, const char *why)
 {
-  char address[HK_ADDRESS_MAX] = "";
+  char address[HK_ADDRESS_MAX] = "", place[24] = "";
+  hk_count(&l->intake->counters->bad_lines, 1);
+  if (hk_log_spent(l->intake->log, from->quota, HK_LOG_WARNING))
+    return;
   if (from->address)
     hk_address_format(from->address, address);
-  hk_count(&l->intake->counters->bad_lines, 1);
-  hk_log_peer(l->intake->log, from->quota, HK_LOG_WARNING, from->address ? address : from->peer, "line %llu dropped%s",
-              (unsigned long long)number, why);
+  if (byte > 0)
+    snprintf(place, sizeof place, ", byte %u", byte);
+  hk_log_peer(l->intake->log, from->quota, HK_LOG_WARNING, from->address ? address : from->peer, "line %llu dropped%s: %s",
+              (unsigned long long)number, place, why);
 }
 
 /* Adds the points of the parsed line to those that were gathered. */
@@ -78,9 +83,7 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
 {
   const struct hk_line *line = &l->line;
   if (line->error) {
-    char why[160];
-    snprintf(why, sizeof why, ", byte %u: %s", line->error_byte, line->error);
-    tell(l, from, number, why);
+    tell(l, from, number, line->error_byte, line->error);
     return;
   }
   hk_count(&l->intake->counters->lines, 1);
@@ -171,7 +174,7 @@ bool hk_lines_read(struct hk_lines *l, const struct hk_lines_from *from, struct 
     if (status == HK_LINE_WHOLE)
       gather(l, from, splitter->line);
     else if (status != HK_LINE_NONE)
-      tell(l, from, splitter->line, status == HK_LINE_TOO_LONG ? ": longer than max_line" : ": no memory to hold it");
+      tell(l, from, splitter->line, 0, status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
     else
       return false;
     if (l->n >= GATHERED || held) { /* what was held does not stay where it is */

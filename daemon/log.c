@@ -112,6 +112,18 @@ void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level l
   va_end(arguments);
 }
 
+bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level)
+{
+  if (level > log->level)
+    return true;
+  const int64_t now = hk_now();
+  pthread_mutex_lock(&log->lock);
+  const bool spent = quota->lines >= LINES_PEER && now - quota->since < STRETCH;
+  quota->left_out += spent;
+  pthread_mutex_unlock(&log->lock);
+  return spent;
+}
+
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer)
 {
   pthread_mutex_lock(&log->lock);

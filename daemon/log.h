@@ -45,6 +45,9 @@ void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...) __
 void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Whether such a line is left out: to be asked before it costs something to put it into words. It is counted then. */
+bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level);
+
 /* The peer is gone: says how many of its lines were left out. */
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer);
 

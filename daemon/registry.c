@@ -194,11 +194,15 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
     pending |= refusals[i] == PENDING;
   }
   struct hk_sections *sections = pending ? hk_sections_hold(r->sections) : NULL;
+  const bool crowded = r->crowded && r->taken == r->max_sensors; /* a flood of names keeps nobody from reading */
   pthread_rwlock_unlock(&r->lock);
   if (!pending)
     return;
   find_detectors(sections, 0, n, wanted, refusals);
-  for (uint32_t i = 0, tried = n; i < n;) { /* tried: the name at which a device failed last; it gets one more try */
+  for (uint32_t i = 0; i < n && crowded; i++)
+    if (refusals[i] == PENDING)
+      refusals[i] = HANKEL_FULL;
+  for (uint32_t i = 0, tried = n; i < n && !crowded;) { /* tried: the name at which a device failed last; it gets one more try */
     struct hk_registry_failure failure;
     i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
     if (i == n)

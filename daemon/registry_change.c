@@ -12,6 +12,7 @@ static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t 
 {
   const char *words = d->kind->failure ? d->kind->failure(d->backend) : "";
   const char *name = hk_registry_detector_of(r, detector)->name;
+  r->crowded = false;
   if (words[0])
     snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
              words);
@@ -27,6 +28,7 @@ static void say_full(struct hk_registry *r, const struct hk_device *d, uint32_t 
 /* No room on the host, or for more sensors at all. */
 static int refuse(struct hk_registry *r, bool many)
 {
+  r->crowded = many;
   if (many)
     snprintf(r->full, sizeof r->full, "max_sensors = %u are there; raise it, or set evict", r->max_sensors);
   else
@@ -80,6 +82,7 @@ static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registr
   struct hk_device *d = r->device[slot % r->n_shards];
   *failure = (struct hk_registry_failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
   if (!d) {
+    r->crowded = false;
     snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
     return HANKEL_FULL;
   }

@@ -64,6 +64,7 @@ struct hk_registry {
   uint32_t *free_slot;                        /* their stacks */
   uint32_t removed;                /* since the table was last rebuilt */
   char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
+  bool crowded;                    /* `full` says that max_sensors are there */
   void (*failed)(void *arg, uint32_t shard, const struct hk_device *device, const char *why); /* may be NULL */
   void *failed_arg;
   hk_registry_hook *hook; /* may be NULL */
