@@ -1,33 +1,79 @@
 #!/usr/bin/env python3
 """Starves the daemon: one allocation after the other fails, counted from its start, over a life with connections of all kinds,
-registrations, subscriptions, points, lines, datagrams, status, a reload and the end. Whichever it is, the daemon either does not start and says
+registrations, subscriptions, points, feeds, lines, datagrams, status, a reload and the end. Whichever it is, the daemon either does not start and says
 why (exit code 1), or refuses what it has no memory for and goes on: afterwards all is served as ever, the books balance, and it ends
 with 0. A sanitizer's build shows leaks too.
 
 With --disk it is a call on a file that fails, of a daemon with durability = journal: it serves all the same, its disk counts as good
 again once it is, and another daemon starts from what there is.
 
-    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--first N] [--last N] [--step N] [--more M] [--jobs J] [--keys 'TEXT']
+With --tls all of it is by TLS with tokens, and with --openssl the allocations of OpenSSL count and fail like the daemon's own.
+
+    tests/faults/starve.py [--disk ENOSPC|EIO|EROFS | --journal] [--tls | --openssl] [--first N] [--last N] [--step N] [--more M]
+                           [--jobs J] [--keys 'TEXT']
 
 Fault matrix rows 22 and 23. The daemon is $STARVED_DAEMON (build/tests/integration/starved-daemon)."""
 import argparse
 import concurrent.futures
 import contextlib
 import errno
+import functools
+import hashlib
+import hmac
 import os
+import ssl
 import struct
 import sys
 import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
+import certificates  # noqa: E402
 import harness  # noqa: E402
-from harness import ALERTS, REGISTER, SCORED, SECOND, START, UNSCORED, VALUES, frame, points, text  # noqa: E402
+from harness import ALERTS, HELLO, REGISTER, SCORED, SECOND, START, UNSCORED, VALUES, WELCOME, Client, frame, points, text  # noqa: E402
 
 PROGRAM = os.environ.get('STARVED_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'starved-daemon'))
 DETECTORS = '[detector few]\nmatch = few*\nwindow = 8\ninterval = 1s\nalert = 0.5\n[detector rest]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 KEYS = 'threads = 1\nloops = 2\nmax_sensors = 300\nbacklog = 32770\nmax_frame = 128KiB\nlog_level = info\n'
+FEED, FEED_AT, ACK, TOKEN = 0x09, 0x89, 0x95, 'hkt_starve'
 FAILURES = (harness.Closed, OSError, AssertionError, KeyError, struct.error)
+
+
+class Secured(harness.Daemon):
+    """A daemon whose peers speak TLS and show a token; `client` and `connect` do."""
+
+    def __init__(self, folder, *arguments, **how):
+        keys = ''.join(f'{key} = {os.path.join(folder, file)}\n' for key, file in
+                       (('tls_certificate', 'server.pem'), ('tls_key', 'server.key'), ('tokens', 'tokens')))
+        listeners = ''.join(f'[listen {p}]\nprotocol = {p}\naddress = 127.0.0.1:0\n{keys}' for p in ('binary', 'line', 'text'))
+        listeners += ''.join(f'[listen {p}-udp]\nprotocol = {p}\ntransport = udp\naddress = 127.0.0.1:0\n' for p in ('binary', 'line'))
+        self.context = ssl.create_default_context(cafile=os.path.join(folder, 'ca.pem'))
+        super().__init__(*arguments, listeners=listeners, **how)
+
+    @staticmethod
+    def prepare(folder):
+        """What such daemons read."""
+        certificates.Authority(folder, 'ca').sign('server', names='IP:127.0.0.1')
+        with open(os.path.join(folder, 'tokens'), 'w', encoding='utf-8') as f:
+            f.write(f'all feed,subscribe,admin sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()} feeds=*\n')
+
+    def connect(self, listener):
+        plain = super().connect(listener)
+        if listener.endswith('udp'):
+            return plain
+        plain.settimeout(5)
+        s = self.context.wrap_socket(plain, server_hostname='127.0.0.1')
+        if not listener.startswith('binary'):
+            s.sendall(f'token {TOKEN}\n'.encode())
+        return s
+
+    def client(self):
+        c = Client(0, False, self.connect('binary tcp'))
+        r = c.request(HELLO, text('test') + text(TOKEN) + struct.pack('<I', 1), WELCOME)
+        c.feed, c.max_frame = r.take('QI')
+        r.string()
+        c.key = r.data[r.at + 2:]
+        return c
 
 
 class Life:
@@ -82,12 +128,31 @@ class Life:
                     raise harness.Closed(None)
                 got += more
 
+    def feed(self):
+        with self.d.client() as c:
+            c.socket.settimeout(5)
+            name = text(f'feed {self.round}')
+            assert c.request(FEED, name, FEED_AT).one('Q') == 0, 'a new feed has points'
+            handle = c.register(f'fed {self.round}')[0]
+            assert handle is not None, 'a sensor was refused'
+            c.send(points([handle] * 20, [START + i * SECOND for i in range(20)], [1.0] * 20))
+            got = 0
+            while got < 20:
+                kind, _, payload = c.receive()
+                if kind != ACK:
+                    raise harness.Closed((kind, payload))
+                got = struct.unpack('<Q', payload)[0]
+        with self.d.client() as c:
+            c.socket.settimeout(5)
+            assert c.request(FEED, name, FEED_AT).one('Q') == 20, 'the feed is not where it was acknowledged'
+
     def datagrams(self):
         with self.d.client() as c, self.d.connect('binary udp') as udp:
             c.socket.settimeout(5)
             handle = c.register(f'udp {self.round}')[0]
             assert handle is not None, 'a sensor was refused'
-            udp.send(points([handle], [START], [1.0], c.feed, 1, 0))
+            data, key = points([handle], [START], [1.0], c.feed, 1, 0), getattr(c, 'key', b'')
+            udp.send(data + hmac.digest(key, data, 'sha256')[:16] if key else data)
             c.bye(1, 1)
 
     def reload(self):
@@ -99,7 +164,7 @@ class Life:
     def all(self, strict):
         """Lives a round; a strict one raises at what fails."""
         self.round += 1
-        for step in (self.binary, self.many_names, self.lines, self.text, self.datagrams, self.reload):
+        for step in (self.binary, self.many_names, self.lines, self.text, self.feed, self.datagrams, self.reload):
             with contextlib.nullcontext() if strict else contextlib.suppress(*FAILURES):
                 step()
 
@@ -121,26 +186,26 @@ def well(daemon):
     return False
 
 
-def attempt_journal(n, more, keys, error):
+def attempt_journal(start, n, more, keys, error):
     """With durability = journal: one life with call n on files failing, or allocation n if no errno is named, and another daemon after
     it: as attempt."""
     orders = {'HANKELD_DISK': f'{n} {getattr(errno, error)} {more}'} if error else {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)}
     counted = 'calls' if error else 'allocations'
     with tempfile.TemporaryDirectory(prefix='hankeld-state-') as folder:
         keys += f'durability = journal\nstate = {folder}/state\njournal_wait = 1s\nsnapshot = 1s\n'
-        fault, count = attempt(0 if error else n, 0, keys, orders, counted)
+        fault, count = attempt(start, 0 if error else n, 0, keys, orders, counted)
         if fault is None:
-            again, _ = attempt(0, 0, keys, {}, counted, 1)
+            again, _ = attempt(start, 0, 0, keys, {}, counted, 1)
             fault = again and f'the daemon after it: {again}'
         return fault, count
 
 
-def attempt(n, more, keys, environment=None, counted='allocations', rounds=0):
-    """One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None. rounds: of
+def attempt(start, n, more, keys, environment=None, counted='allocations', rounds=0):
+    """start: harness.Daemon, or what takes its place. One life with allocation n failing: what is wrong with it, or None; and how many allocations there were, or None. rounds: of
     lives before it, whose names are known."""
     try:
-        daemon = harness.Daemon(DETECTORS, keys=keys, program=PROGRAM,
-                                environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
+        daemon = start(DETECTORS, keys=keys, program=PROGRAM,
+                       environment=environment or {'HANKELD_STARVE': str(n), 'HANKELD_STARVE_MORE': str(more)})
     except harness.NotReady as end:
         said = [line for line in end.log if not line.startswith(('starved', 'faulted', 'listening', 'allocations', 'calls'))]
         # The last line but those of the test says why.
@@ -180,23 +245,13 @@ def attempt(n, more, keys, environment=None, counted='allocations', rounds=0):
     return fault, count
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument('--first', type=int, default=1)
-    parser.add_argument('--last', type=int)
-    parser.add_argument('--step', type=int, default=1)
-    parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
-    parser.add_argument('--jobs', type=int, default=2)
-    parser.add_argument('--disk', metavar='ERRNO')
-    parser.add_argument('--journal', action='store_true', help='memory, but with durability = journal')
-    parser.add_argument('--keys', default=KEYS)
-    arguments = parser.parse_args()
+def run(arguments, start):
     if arguments.disk or arguments.journal:
         def one(n, more=arguments.more):
-            return attempt_journal(n, more, arguments.keys, arguments.disk)
+            return attempt_journal(start, n, more, arguments.keys, arguments.disk)
     else:
         def one(n, more=arguments.more):
-            return attempt(n, more, arguments.keys)
+            return attempt(start, n, more, arguments.keys)
     fault, count = one(0)
     if fault:
         print('with nothing that fails:', fault)
@@ -212,6 +267,28 @@ def main():
                 print(f'{n}: {fault}', flush=True)
     print(f'{len(tried)} lives, {bad} went wrong')
     return 1 if bad else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--first', type=int, default=1)
+    parser.add_argument('--last', type=int)
+    parser.add_argument('--step', type=int, default=1)
+    parser.add_argument('--more', type=int, default=0, help='so many allocations after it fail too')
+    parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--disk', metavar='ERRNO')
+    parser.add_argument('--journal', action='store_true', help='memory, but with durability = journal')
+    parser.add_argument('--tls', action='store_true')
+    parser.add_argument('--openssl', action='store_true', help='--tls, and its allocations count too')
+    parser.add_argument('--keys', default=KEYS)
+    arguments = parser.parse_args()
+    if arguments.tls or arguments.openssl:
+        if arguments.openssl:
+            os.environ['HANKELD_STARVE_OPENSSL'] = 'yes'
+        with tempfile.TemporaryDirectory(prefix='hankeld-starve-') as folder:
+            Secured.prepare(folder)
+            return run(arguments, functools.partial(Secured, folder))
+    return run(arguments, harness.Daemon)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,8 @@
  *
  * Memory: what it asks of malloc and its kin, libuv for it included, is counted from the start,
  * and number $HANKELD_STARVE gets nothing; with $HANKELD_STARVE_MORE = M the M after it get nothing either. It says so on
- * standard error, `starved N`, and at its end how many there were: `allocations N`.
+ * standard error, `starved N`, and at its end how many there were: `allocations N`. With $HANKELD_STARVE_OPENSSL set those of
+ * OpenSSL are among them.
  *
  * Files: the calls of daemon/durable/disk.h are counted too. $HANKELD_DISK = "N ERRNO M": number N fails with that errno, and so
  * do the M after it; a write that fails has written half of its bytes. `faulted N`, and at the end `calls N`.
@@ -17,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#ifdef HK_HAVE_TLS
+#include <openssl/crypto.h>
+#endif
 
 extern void *__real_malloc(size_t size);
 extern void *__real_calloc(size_t n, size_t size);
@@ -180,6 +185,36 @@ int __wrap_hk_disk_list(const struct hk_disk *disk, int folder, const char *stem
   return status != 0 ? status : __real_hk_disk_list(disk, folder, stem, suffix, numbers, n);
 }
 
+#ifdef HK_HAVE_TLS
+static void *openssl_malloc(size_t size, const char *file, int line)
+{
+  (void)file, (void)line;
+  return __wrap_malloc(size);
+}
+
+static void *openssl_realloc(void *memory, size_t size, const char *file, int line)
+{
+  (void)file, (void)line;
+  return __wrap_realloc(memory, size);
+}
+
+static void openssl_free(void *memory, const char *file, int line)
+{
+  (void)file, (void)line;
+  free(memory);
+}
+
+static bool count_openssl(void)
+{
+  return !getenv("HANKELD_STARVE_OPENSSL") || CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) == 1;
+}
+#else
+static bool count_openssl(void)
+{
+  return !getenv("HANKELD_STARVE_OPENSSL");
+}
+#endif
+
 int main(int argc, char **argv)
 {
   const char *order = getenv("HANKELD_STARVE"), *beyond = getenv("HANKELD_STARVE_MORE");
@@ -188,6 +223,10 @@ int main(int argc, char **argv)
   const char *disk = getenv("HANKELD_DISK");
   if (disk && sscanf(disk, "%lu %d %lu", &disk_first, &disk_error, &disk_more) != 3) {
     fprintf(stderr, "HANKELD_DISK is not `N ERRNO M`\n");
+    return 1;
+  }
+  if (!count_openssl()) {
+    fprintf(stderr, "HANKELD_STARVE_OPENSSL: the allocations of OpenSSL cannot be had\n");
     return 1;
   }
   const int status = hk_program(argc, argv, hk_backend_kinds);
