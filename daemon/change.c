@@ -85,7 +85,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
     else if (!same)
       hk_buffer_print(told, "[detector %s] is changed (%s): its sensors begin anew\n", after->name, differences);
-    if (before && strcmp(before->match, after->match) != 0)
+    if (before && !after->derived && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_detectors; i++)

@@ -1,5 +1,6 @@
 """Several algorithms for one sensor (`algorithm = ika, graph, shift`): each says, bit for bit, what it would say alone, whatever road the
 points come; what it says is a series of its own, SENSOR#graph, that nobody can feed, and that comes and goes with its sensor."""
+import contextlib
 import csv
 import os
 import random
@@ -7,6 +8,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
+import time
+import unittest
 
 import harness
 from harness import ALERTS, DATA, SCORED, SECOND, START, UNSCORED, VALUES
@@ -228,9 +232,9 @@ class Journal(Case):
         self.state = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.state)
 
-    def start(self, keys=''):
+    def start(self, keys='', **how):
         return self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n{keys}',
-                           ends=self.ends)
+                           ends=self.ends, **how)
 
     ends = -signal.SIGKILL
 
@@ -260,6 +264,118 @@ class Journal(Case):
                     d.process.send_signal(signal.SIGKILL)
                     d.process.wait()
                 self.compare(results, events)
+
+
+    def test_killed_in_a_flood(self):
+        """Snapshots between batches that end in the middle of a chunk: what each series has of it, and what the journal makes for each, fit
+        together to the point."""
+        n, rng = 60000, random.Random(9)
+        value = [harness.single(rng.gauss(0, 1)) for _ in range(n)]
+        path = os.path.join(self.state, 'flood.csv')
+        with open(path, 'w') as f:
+            f.write('time,flood\n' + ''.join(f'{START + k * SECOND},{v!r}\n' for k, v in enumerate(value)))
+        want = {series('flood', a): [r[2:4] for r in harness.replay(path, f'algorithm={a},{keys}', harness.BACKEND, '--unit', 'ns')[0]]
+                for a, keys in KEYS.items()}
+        daemon = self.start('snapshot = 1s\nmax_pending = 100000\n')
+
+        def send(feeder, pause=0.0):
+            handle, = feeder.register('flood')
+            for at in range(0, n, 1000):
+                feeder.send(harness.points([handle] * 1000, [START + k * SECOND for k in range(at, at + 1000)], value[at:at + 1000]))
+                time.sleep(pause)
+
+        def flood(feeder):
+            with contextlib.suppress(OSError):
+                send(feeder, 0.025)
+
+        with daemon.client() as feeder, daemon.client() as other:
+            sender = threading.Thread(target=flood, args=[feeder])
+            sender.start()
+            harness.until(lambda: other.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+            daemon.process.send_signal(signal.SIGKILL)
+            daemon.process.wait()
+            sender.join()
+        self.ends = 0
+        again = self.start('snapshot = 1h\n')
+        with again.client() as subscriber, again.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            send(feeder)
+            subscriber.wait_results(3 * n)
+            late = {}
+            for name, at, _, score, state in subscriber.results:
+                if state == 'late':
+                    late[name] = late.get(name, 0) + 1
+                else:
+                    self.assertEqual((score, state), want[name][(at - START) // SECOND], (name, at))
+        if harness.SANITIZED and late.get('flood') == n:
+            self.skipTest('it is too slow for a kill in the flood: the snapshot came behind all points')
+        self.assertEqual(set(late), set(want))
+        self.assertEqual(len(set(late.values())), 1, late)
+        self.assertLess(late['flood'], n)
+
+    def devices(self, n):
+        return {'program': os.environ['FAULTY_DAEMON'], 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': str(n)}}
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
+    def test_devices(self):
+        """Companions lie on their sensor's device. Where there are other numbers of devices those that do not begin anew."""
+        names, at = [f's{i}' for i in range(20)], 0
+        keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n'
+        for devices, kept in ((3, 0), (3, 40), (2, None), (1, 40)):
+            d = self.daemon(section('algorithm = svd, ika\nwindow = 8\nalert = off\ninterval = 1s\n'), keys=keys, **self.devices(devices))
+            with d.client() as subscriber, d.client() as c:
+                subscriber.subscribe(SCORED | UNSCORED)
+                handles = c.register(*names)
+                self.assertEqual(d.status()['sensors']['count'], 40)
+                c.send(harness.points(handles * 40, [START + k * SECOND for k in range(at, at + 40) for _ in names],
+                                      [float(k % 7) for k in range(at, at + 40) for _ in names]))
+                c.bye()
+                got = subscriber.wait_results(2 * 40 * 20)
+                self.assertEqual({r[4] for r in got}, {'ok', 'warming'} if kept != 40 else {'ok'})
+                went_on = [r[0] for r in got if r[1] == START + at * SECOND and r[4] == 'ok']
+                self.assertGreaterEqual(len(went_on), 20 if at > 0 else 0)
+                if kept is not None:
+                    self.assertEqual(len(went_on), kept)
+                else:
+                    self.assertTrue(set(names) <= set(went_on) and len(went_on) < 40, went_on)
+            self.balanced(d.status())
+            self.assertEqual(d.stop(), 0)
+            at += 40
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
+    def test_the_device_is_lost(self):
+        """The CPU goes on with all of them; where it has room for fewer, no companion is left without its sensor."""
+        for memory in ('', 'memory = 400 KiB\n'):
+            with self.subTest(memory=memory):
+                shutil.rmtree(f'{self.state}/there', ignore_errors=True)
+                self.ends = 0
+                d = self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\ndevice_timeout = 1s\n', backend='auto',
+                                program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_FAULT': 'eio'})
+                with d.client() as c:
+                    c.subscribe(SCORED | UNSCORED | ALERTS)
+                    handles = c.register(*(f's{i}' for i in range(8)))
+                    c.send(harness.points(handles * 60, [START + k * SECOND for k in range(60) for _ in handles], [float(k % 5) for k in range(60) for _ in handles]))
+                    c.wait_results(3 * 8 * 60)
+                    if memory:
+                        d.configure(section(), f'threads = 2\nmax_ahead = off\ndevice_timeout = 1s\n{memory}')
+                        self.assertTrue(c.reload()[0])
+                    c.send(harness.points(handles[:1], [START + 60 * SECOND], [-666.5]))
+                    harness.until(lambda: d.status()['device']['state'] == 'lost', 'the device to be lost')
+                    if memory:
+                        harness.until(lambda: d.status()['sensors']['count'] < 24, 'sensors to go')
+                    here = c.register(*(f's{i}' for i in range(8)))
+                    there = [h for h in handles if h in here]
+                    self.assertGreater(len(there), 0)
+                    c.results.clear()
+                    c.send(harness.points(there, [START + 61 * SECOND] * len(there), [1.0] * len(there)))
+                    c.wait_results(len(there))
+                    c.drain()
+                    went_on = {r[0] for r in c.results}
+                    self.assertEqual({r[4] for r in c.results}, {'warming'})
+                    self.assertEqual(len([name for name in went_on if '#' not in name]), len(there))
+                    self.assertTrue({name.split('#')[0] for name in went_on} == {name for name in went_on if '#' not in name}, went_on)
+                    self.assertTrue(memory or len(went_on) == 24, went_on)
+                self.balanced(d.status())
 
 
 if __name__ == '__main__':

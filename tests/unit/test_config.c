@@ -77,6 +77,63 @@ static void test_values(void **state)
 }
 
 /* Whoever insists on the GPU is told by the end of the daemon that it is gone; others go on. */
+static void test_several_algorithms(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  if (read_text(&c, "[detector a]\nmatch=a*\nalgorithm = shift, graph\nwindow = 30\ngraph.window = auto\n[detector b]\nmatch = *\n", &faults) != 0)
+    fail_msg("%s", faults.text);
+  static const char *const names[] = { "a", "a#graph", "b" };
+  assert_int_equal(c.n_detectors, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_string_equal(c.detectors[i].name, names[i]);
+    assert_int_equal(c.detectors[i].number, i);
+    assert_int_equal(c.detectors[i].derived, i == 1);
+  }
+  assert_int_equal(c.detectors[0].detector.algorithm, HK_ALGORITHM_SHIFT);
+  assert_int_equal(c.detectors[0].detector.window, 30);
+  assert_int_equal(c.detectors[1].detector.algorithm, HK_ALGORITHM_GRAPH);
+  assert_int_equal(c.detectors[1].detector.search, 1);
+  assert_string_equal(c.detectors[1].match, "a*");
+  hk_config_free(&c);
+  expect_fault("[detector a#graph]\nmatch = *\n", "x.conf:1: [detector a#graph]: # stands in the names of further algorithms");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.krylov = 3\n", "x.conf:1: [detector all]: graph: krylov");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = 3\n", "graph: window = 3");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = x\n", "x.conf:4: graph: window = x");
+  expect_fault(DETECTOR "algorithm = ika, pony\n", "x.conf:3: algorithm = pony: not one of");
+  expect_fault("[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",
+               "too long for one with #graph");
+  static char many[64 * HK_CONFIG_DETECTORS_MAX]; /* each section is two */
+  size_t at = 0;
+  for (uint32_t i = 0; i <= HK_CONFIG_DETECTORS_MAX / 2; i++)
+    at += (size_t)snprintf(many + at, sizeof many - at, "[detector d%u]\nmatch = *\nalgorithm = ika, svd\n", i);
+  expect_fault(many, "over 1024 detectors");
+}
+
+/* Whether a reload keeps the numbers of what is as it was, and says what is new and gone. */
+static void test_change_of_algorithms(void **state)
+{
+  (void)state;
+  struct hk_config before, after;
+  struct faults faults;
+  bool in_use[HK_DETECTORS_MAX] = { true, true, true };
+  struct hk_buffer told = { 0 };
+  assert_int_equal(read_text(&before, DETECTOR "algorithm = ika, graph, shift\nwindow = 20\n", &faults), 0);
+  assert_int_equal(read_text(&after, DETECTOR "algorithm = ika, svd, shift\nwindow = 20\nshift.stride = 2\n", &faults), 0);
+  assert_true(hk_change_make(&before, &after, in_use, &told));
+  assert_int_equal(after.detectors[0].number, 0); /* the sensors' own windows stay */
+  assert_int_equal(after.detectors[1].number, 3);
+  assert_int_equal(after.detectors[2].number, 4);
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors begin anew\n"
+                                 "[detector all#graph] is gone\n");
+  hk_buffer_free(&told);
+  after.listeners = NULL; /* the other's */
+  hk_config_free(&before);
+  hk_config_free(&after);
+}
+
 static void test_device_failure(void **state)
 {
   static const struct {
@@ -268,6 +325,7 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_change), cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
                                       cmocka_unit_test(test_faults),        cmocka_unit_test(test_all_faults_are_told),
                                       cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
-                                      cmocka_unit_test(test_device_failure) };
+                                      cmocka_unit_test(test_device_failure),
+                                      cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Detectors: keys, defaults, presets, ranges, and messages that name the key, the value and what is allowed. */
-#include "cpu/detector.h"
+#include "cpu/detectors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -307,6 +307,66 @@ static void names(void **state)
   assert_string_equal(hk_algorithm_name(200), "?");
 }
 
+/* Several algorithms: each has the detector that it would have alone with the keys that say something of it. */
+static void several(void **state)
+{
+  (void)state;
+  struct hk_detector d[HK_ALGORITHMS];
+  char error[256];
+  assert_int_equal(hk_detectors_parse("algorithm = ika, graph ,shift, window=40, gap=50, baseline=7, alert=0.3, graph.window=auto, shift.stride=3, "
+                                      "shift.window=12, neighbours=4",
+                                      d, error, sizeof error),
+                   3);
+  const struct hk_detector alone[] = { parsed("algorithm=ika,window=40,gap=50,baseline=7,alert=0.3"),
+                                       parsed("algorithm=graph,window=auto,alert=0.3,neighbours=4"),
+                                       parsed("algorithm=shift,window=12,baseline=7,alert=0.3,stride=3") };
+  for (int i = 0; i < 3; i++) {
+    char differences[256];
+    hk_detector_differences(&d[i], &alone[i], differences, sizeof differences);
+    assert_string_equal(differences, "");
+  }
+  /* values that say nothing of an algorithm: it keeps its default */
+  assert_int_equal(hk_detectors_parse("algorithm=svd,graph,alert=adaptive,window=auto,preset=paper", d, error, sizeof error), 2);
+  assert_int_equal(d[0].algorithm, HK_ALGORITHM_SVD);
+  assert_int_equal(d[0].alert, HK_ALERT_ADAPTIVE);
+  assert_int_equal(d[0].window, 96);
+  assert_int_equal(d[0].gap, 199);
+  assert_int_equal(d[1].alert, HK_ALERT_FIXED);
+  assert_int_equal(d[1].search, 1);
+  assert_int_equal(hk_detectors_parse("", d, error, sizeof error), 1);
+  assert_int_equal(hk_detectors_parse("ika.window=50", d, error, sizeof error), 1);
+  assert_int_equal(d[0].window, 50);
+  static const struct {
+    const char *text, *says;
+  } wrong[] = {
+    { "algorithm=ika,ika", "twice" },
+    { "algorithm=ika,", "not one of" },
+    { "algorithm=ika,wave", "wave" },
+    { "algorithm=ika,graph,algorithm=ika", "algorithm: given twice" },
+    { "algorithm=ika,svd,resident=2000", "resident: says nothing of any" },
+    { "algorithm=graph,shift,alert=adaptive", "alert: says nothing of any" },
+    { "algorithm=graph,shift,preset=paper", "preset: says nothing of any" },
+    { "algorithm=ika,graph,shift.window=20", "shift.window: algorithm = shift is not among" },
+    { "algorithm=ika,graph,graph.rank=3", "graph: rank" },
+    { "algorithm=ika,graph,graph.window=7", "graph: window = 7" },
+    { "algorithm=ika,graph,graph.window=40,graph.window=50", "window: given twice" },
+    { "algorithm=ika,graph,wave.window=40", "wave.window: no such key" },
+    { "algorithm=ika,graph,graph.algorithm=ika", "graph.algorithm: no such key" },
+    { "algorithm=ika,graph,.window=4", ".window: no such key" },
+    { "algorithm=ika,graph,graph.=4", "no such key" },
+    { "algorithm=ika,graph,window=2000", "window = 2000" },
+    { "window=20,graph", "not key=value" },
+    { "window=20,", "not key=value" },
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (hk_detectors_parse(wrong[i].text, d, error, sizeof error) >= 0)
+      fail_msg("%s was taken", wrong[i].text);
+    if (!strstr(error, wrong[i].says))
+      fail_msg("%s: `%s` lacks `%s`", wrong[i].text, error, wrong[i].says);
+  }
+  refused("algorithm=ika,graph", "one alone");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -315,7 +375,7 @@ int main(void)
     cmocka_unit_test(whole_ranges),     cmocka_unit_test(real_ranges),
     cmocka_unit_test(messages),         cmocka_unit_test(refused_leaves_the_result),
     cmocka_unit_test(durations),        cmocka_unit_test(names),
-    cmocka_unit_test(graph),
+    cmocka_unit_test(graph),            cmocka_unit_test(several),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
