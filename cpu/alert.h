@@ -55,6 +55,16 @@ enum hk_event_kind {
   HK_EVENT_STALE = 4, /* notices: a sensor gone silent, or back */
   HK_EVENT_BACK = 5,
   HK_EVENT_IDLE = 6, /* silent for longer than the sweep's idle limit: may be evicted; not published */
+  HK_EVENT_FLAPPING = 7,     /* of the daemon, and no backend's: too many alerts, the next are held back; */
+  HK_EVENT_ACKNOWLEDGED = 8, /* somebody has taken note of an alert */
+};
+
+/* Which question an alert answers. */
+enum hk_channel {
+  HK_CHANNEL_NONE = 0,   /* a notice */
+  HK_CHANNEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
+  HK_CHANNEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
+  HK_CHANNEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
 };
 
 /* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */
@@ -63,12 +73,20 @@ struct hk_event {
   uint32_t slot;
   uint32_t number; /* n of the id `sensor:n`, counted from 1 for each sensor; 0 for a notice */
   uint8_t kind;    /* enum hk_event_kind */
+  uint8_t channel; /* enum hk_channel */
+  uint8_t marks;   /* the daemon's; backends set none */
+  uint8_t unused;
   int64_t time;    /* ns: of the point; for a notice, of the sensor's last point */
   int64_t from;    /* ns: start of the interval [T-2w+2, T] that the alert was raised on; 0 for a notice */
   int64_t instant; /* ns: estimate of the change instant; 0 for a notice */
   float score;     /* raised: the score; corrected and cleared: the highest since it was raised */
+  float margin;    /* the same of what was held against the threshold, over the threshold: at least about 1 */
   double before;   /* level (mean of the values) before and after the change, in the sensor's units */
   double after;
+  float spread_before; /* standard deviation about these */
+  float spread_after;
+  uint32_t held; /* the daemon's: alerts of the sensor that were held back before this one */
+  uint32_t unused_too;
 };
 
 /* State of a sensor's alerts. All zero is a sensor with none, that has learned nothing. */
@@ -80,6 +98,8 @@ struct hk_alert {
   double learned;        /* adaptive threshold; valid once blocks >= HK_ALERT_LEARN */
   double top;            /* highest evidence in the block under way */
   float peak;            /* highest score since the alert was raised */
+  float margin;          /* and the most that evidence was of its threshold */
+  float spread_before, spread_after;
   uint32_t number;       /* of the last alert */
   uint32_t over;         /* consecutive scores over the threshold, saturating */
   uint32_t quiet;        /* points of cool-down left */
@@ -88,7 +108,7 @@ struct hk_alert {
   uint32_t blocks;       /* maxima learned from, at most HK_ALERT_BLOCKS */
   uint8_t raised;
   uint8_t settled; /* the instant has been estimated again */
-  uint8_t unused[2];
+  uint8_t unused[6];
 };
 
 /* share/(1 - share) that a present must have to be more than white noise. */
@@ -140,6 +160,8 @@ HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w
   a->instant = instant;
   a->before = found.before;
   a->after = found.after;
+  a->spread_before = (float)found.spread_before;
+  a->spread_after = (float)found.spread_after;
   return moved;
 }
 
@@ -148,6 +170,23 @@ HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w
 HK_INLINE int64_t hk_alert_interval(const struct hk_window *w, const struct hk_detector *d)
 {
   return hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+}
+
+/* Standard deviation about `mean` of n samples of a ring, n > 0, from a place on. */
+HK_INLINE float hk_alert_spread(const hk_real *ring, uint32_t span, uint32_t at, uint32_t n, double mean)
+{
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++, at = at + 1 < span ? at + 1 : 0) {
+    const double off = (double)ring[at] - mean;
+    sum = fma(off, off, sum);
+  }
+  return (float)sqrt(sum / n);
+}
+
+/* What a statistic is of its threshold, for an event. */
+HK_INLINE float hk_alert_margin(double statistic, double threshold)
+{
+  return (float)fmin(statistic / fmax(threshold, 1e-9), 1e6);
 }
 
 /* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
@@ -177,6 +216,7 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
     a->since = 0;
     a->number++;
     a->peak = (float)z;
+    a->margin = hk_alert_margin(evidence, threshold);
     a->from = hk_alert_back(w->last_time, 2 * (int64_t)d->window - 2, interval);
     (void)hk_alert_estimate(a, w, ring, d, interval);
     return HK_EVENT_RAISED;
@@ -184,6 +224,8 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   a->since++;
   if (step.score && (float)z > a->peak)
     a->peak = (float)z;
+  if (step.score && hk_alert_margin(evidence, threshold) > a->margin)
+    a->margin = hk_alert_margin(evidence, threshold);
   const bool clear = (step.score && evidence < (double)d->clear * threshold) || a->since >= hk_detector_span(d);
   if (!clear && a->since < d->window)
     return 0;
@@ -199,18 +241,22 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
 }
 
 /* The event of a kind, as the alert and the last point have it: all fields but index and slot. */
-HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind)
+HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind, int channel)
 {
   struct hk_event e;
   memset(&e, 0, sizeof e);
   e.kind = (uint8_t)kind;
+  e.channel = (uint8_t)channel;
   e.time = w->last_time;
   e.number = a->number;
   e.from = a->from;
   e.instant = a->instant;
   e.score = a->peak;
+  e.margin = a->margin;
   e.before = a->before;
   e.after = a->after;
+  e.spread_before = a->spread_before;
+  e.spread_after = a->spread_after;
   return e;
 }
 
@@ -229,7 +275,7 @@ HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, con
     hk_alert_learn(a, d, evidence);
   if (kind == 0)
     return 0;
-  *e = hk_alert_event(a, w, kind);
+  *e = hk_alert_event(a, w, kind, HK_CHANNEL_SCORE);
   return 1;
 }
 

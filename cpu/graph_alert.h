@@ -18,12 +18,15 @@
 #include "cpu/alert.h"
 #include "cpu/graph_split.h"
 
-/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units. */
-HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n)
+/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units, and their standard deviation. */
+HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n,
+                                float *spread)
 {
+  const uint32_t oldest = (w->head + span - age - n) % span;
   double sum = 0;
-  for (uint32_t i = 0, at = (w->head + span - age - n) % span; i < n; i++, at = at + 1 < span ? at + 1 : 0)
+  for (uint32_t i = 0, at = oldest; i < n; i++, at = at + 1 < span ? at + 1 : 0)
     sum += (double)ring[at];
+  *spread = hk_alert_spread(ring, span, oldest, n, sum / n);
   return sum / n + w->reference;
 }
 
@@ -61,8 +64,9 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
   a->peak = (float)hk_graph_score(split->z, v->window);
   a->from = hk_alert_back(w->last_time, (int64_t)resident - 1, interval);
   a->instant = hk_alert_back(w->last_time, (int64_t)after - 1, interval);
-  a->before = hk_graph_level(w, ring, span, after, split->at);
-  a->after = hk_graph_level(w, ring, span, 0, after);
+  a->margin = hk_alert_margin(split->z * (1 - most), hk_graph_unit(v->window) * most);
+  a->before = hk_graph_level(w, ring, span, after, split->at, &a->spread_before);
+  a->after = hk_graph_level(w, ring, span, 0, after, &a->spread_after);
   return HK_EVENT_RAISED;
 }
 
@@ -75,7 +79,7 @@ HK_INLINE int hk_graph_decide(struct hk_alert *a, const struct hk_graph_view *v,
   const int kind = v->detector->alert == HK_ALERT_OFF ? 0 : hk_graph_judge(a, v, w, ring, step, split);
   if (kind == 0)
     return 0;
-  *e = hk_alert_event(a, w, kind);
+  *e = hk_alert_event(a, w, kind, HK_CHANNEL_CHANGE);
   return 1;
 }
 

@@ -22,6 +22,7 @@
 struct hk_instant {
   uint32_t age;         /* samples since the change: the first of the new behaviour came at T - (age - 1) intervals */
   double before, after; /* levels: means over what the ring holds on either side, in the sensor's units */
+  double spread_before, spread_after; /* standard deviations there */
 };
 
 /* The span, as the predictors see it. */
@@ -89,6 +90,17 @@ HK_INLINE double hk_instant_likelihood(const struct hk_instant_sum *all, const s
   return -half * log((noise + 0.5 * hk_instant_error(sums, ridge)) / half);
 }
 
+/* Standard deviation about `mean` of samples from..to-1, from < to. */
+HK_INLINE double hk_instant_spread(const struct hk_instant_view *v, uint32_t from, uint32_t to, double mean)
+{
+  double sum = 0;
+  for (uint32_t i = from; i < to; i++) {
+    const double off = hk_instant_sample(v, i) - mean;
+    sum = fma(off, off, sum);
+  }
+  return sqrt(sum / (to - from));
+}
+
 /* The likeliest change of age first..last (1 <= first <= last), as far as the ring can tell. The ring must be full. */
 HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                                                 uint32_t first, uint32_t last)
@@ -138,15 +150,19 @@ HK_INLINE struct hk_instant hk_instant_estimate(const struct hk_window *w, const
     step = 1;
   }
 
-  struct hk_instant found = { span - best, 0, 0 };
+  struct hk_instant found = { span - best, 0, 0, 0, 0 };
   v.mean = 0;
   v.scale = 1;
   for (uint32_t i = 0; i < best; i++)
     found.before += hk_instant_sample(&v, i);
   for (uint32_t i = best; i < span; i++)
     found.after += hk_instant_sample(&v, i);
-  found.before = found.before / best + w->reference;
-  found.after = found.after / (span - best) + w->reference;
+  found.before /= best;
+  found.after /= span - best;
+  found.spread_before = hk_instant_spread(&v, 0, best, found.before);
+  found.spread_after = hk_instant_spread(&v, best, span, found.after);
+  found.before += w->reference;
+  found.after += w->reference;
   return found;
 }
 

@@ -18,12 +18,14 @@
 #include "cpu/alert.h"
 #include "cpu/shift.h"
 
-/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units. */
-HK_INLINE double hk_shift_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n)
+/* Mean of n samples, the newest of which is `age` samples old, in the sensor's units, and their standard deviation. */
+HK_INLINE double hk_shift_level(const struct hk_window *w, const hk_real *ring, uint32_t span, uint32_t age, uint32_t n,
+                                float *spread)
 {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++)
     sum += (double)hk_shift_sample(w, ring, span, age + i);
+  *spread = hk_alert_spread(ring, span, (w->head + 2 * span - age - n) % span, n, sum / n);
   return sum / n + w->reference;
 }
 
@@ -82,8 +84,10 @@ HK_INLINE int hk_shift_judge(struct hk_alert *a, const struct hk_shift_view *v, 
   a->peak = (float)hk_shift_score((double)before);
   a->from = hk_alert_back(w->last_time, (int64_t)w->count - 1, interval);
   a->instant = hk_alert_back(w->last_time, (int64_t)newer - 1, interval);
-  a->before = hk_shift_level(w, ring, span, newer, w->count - newer);
-  a->after = hk_shift_level(w, ring, span, 0, newer);
+  const double most = (double)d->threshold;
+  a->margin = hk_alert_margin((double)before * (1 - most), HK_SHIFT_UNIT * most);
+  a->before = hk_shift_level(w, ring, span, newer, w->count - newer, &a->spread_before);
+  a->after = hk_shift_level(w, ring, span, 0, newer, &a->spread_after);
   return HK_EVENT_RAISED;
 }
 
@@ -95,7 +99,7 @@ HK_INLINE int hk_shift_decide(struct hk_alert *a, const struct hk_shift_view *v,
   const int kind = v->detector->alert == HK_ALERT_OFF ? 0 : hk_shift_judge(a, v, w, ring, step, above);
   if (kind == 0)
     return 0;
-  *e = hk_alert_event(a, w, kind);
+  *e = hk_alert_event(a, w, kind, HK_CHANNEL_SHIFT);
   return 1;
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <xxhash.h>
 
-#define VERSION 1
+#define VERSION 2
 #define HEADER 16
 
 struct field {
@@ -35,7 +35,8 @@ static const struct field alert_fields[] = {
   FIELD(hk_alert, from),     FIELD(hk_alert, instant), FIELD(hk_alert, before), FIELD(hk_alert, after),  FIELD(hk_alert, mean),
   FIELD(hk_alert, variance), FIELD(hk_alert, learned), FIELD(hk_alert, top),    FIELD(hk_alert, peak),   FIELD(hk_alert, number),
   FIELD(hk_alert, over),     FIELD(hk_alert, quiet),   FIELD(hk_alert, since),  FIELD(hk_alert, scores), FIELD(hk_alert, blocks),
-  FIELD(hk_alert, raised),   FIELD(hk_alert, settled),
+  FIELD(hk_alert, raised),   FIELD(hk_alert, settled), FIELD(hk_alert, margin), FIELD(hk_alert, spread_before),
+  FIELD(hk_alert, spread_after),
 };
 
 /* Copies a number of 1, 2, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
@@ -201,7 +202,8 @@ static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
 {
   return a->raised <= 1 && a->settled <= 1 && a->blocks <= HK_ALERT_BLOCKS && a->from >= 0 && a->from <= w->last_time &&
          a->instant >= 0 && isfinite(a->before) && isfinite(a->after) && isfinite(a->mean) && isfinite(a->learned) &&
-         isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak);
+         isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak) && isfinite(a->margin) && a->spread_before >= 0 &&
+         isfinite(a->spread_before) && a->spread_after >= 0 && isfinite(a->spread_after);
 }
 
 int hk_state_open(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,

@@ -68,9 +68,9 @@ static uint32_t sift(const struct hk_batch *b, struct limits limits, const uint6
   return n;
 }
 
-static uint32_t wants_event(const struct hk_view *v, const struct hk_event *e)
+static bool wants_event(const struct hk_view *v, const struct hk_event *e)
 {
-  return v->wanted.what & (e->kind >= HK_EVENT_STALE ? HANKEL_NOTICES : HANKEL_EVENTS);
+  return hk_wants_event(&v->wanted, e->kind);
 }
 
 /* What a whole or wide view wants of a batch. */

@@ -1,16 +1,17 @@
 /* Frames are cut so that none is longer than a server may send. */
 #include "daemon/encode.h"
 
+#include "cpu/confidence.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define EVENTS_FRAME 14336u /* events, names in one frame; 1 MiB holds as many of each */
+#define EVENTS_FRAME 10240u /* events, names in one frame; 1 MiB holds as many of each */
 #define NAMES_FRAME 1024u
 
 static const char *const state_names[] = { "warming", "ok", "gap", "late", "rejected" };
-static const char *const event_names[] = { "?", "raised", "corrected", "cleared", "stale", "back" };
 
 /* A writer over `size` more bytes of the buffer. */
 static struct hk_writer writer(struct hk_buffer *out, size_t size)
@@ -93,12 +94,29 @@ void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const str
       result_line(out, registry, b, hk_choice_at(chosen, first + i));
 }
 
-/* position: 0: it is not in the log. */
+/* What only some events have to say. */
+static void put_details(struct hk_buffer *out, const struct hk_event *e)
+{
+  hk_buffer_print(out, ",\"channel\":\"%s\",\"confidence\":", hankel_channel_name(e->channel));
+  hk_json_number(out, (double)hk_confidence(e->channel, e->margin), 3);
+  hk_buffer_put(out, ",\"margin\":", 10);
+  hk_json_number(out, (double)e->margin, 6);
+  hk_buffer_put(out, ",\"spread_before\":", 17);
+  hk_json_number(out, (double)e->spread_before, 9);
+  hk_buffer_put(out, ",\"spread_after\":", 16);
+  hk_json_number(out, (double)e->spread_after, 9);
+  if (e->marks & HANKEL_MAINTENANCE)
+    hk_buffer_print(out, ",\"maintenance\":true");
+  if (e->held > 0)
+    hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
+}
+
+/* position: 0: it is not in the log. by: who acknowledged. */
 static void event_line(struct hk_buffer *out, struct hk_string name, const struct hk_event *e, uint64_t position,
-                       uint64_t sequence)
+                       uint64_t sequence, struct hk_string by)
 {
   const bool notice = e->kind == HK_EVENT_STALE || e->kind == HK_EVENT_BACK;
-  hk_buffer_print(out, "{\"%s\":\"%s\"", notice ? "notice" : "event", event_names[e->kind <= HK_EVENT_BACK ? e->kind : 0]);
+  hk_buffer_print(out, "{\"%s\":\"%s\"", notice ? "notice" : "event", hankel_event_name(e->kind));
   if (!notice) {
     hk_buffer_put(out, ",\"id\":", 6);
     hk_json_string(out, name.data, name.length);
@@ -115,6 +133,11 @@ static void event_line(struct hk_buffer *out, struct hk_string name, const struc
     hk_json_number(out, e->before, 17);
     hk_buffer_put(out, ",\"after\":", 9);
     hk_json_number(out, e->after, 17);
+    put_details(out, e);
+  }
+  if (by.length > 0) {
+    hk_buffer_put(out, ",\"by\":", 6);
+    hk_json_string(out, by.data, by.length);
   }
   if (position > 0)
     hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, position, sequence);
@@ -131,48 +154,64 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
                                     .from = e->from,
                                     .instant = e->instant,
                                     .before = e->before,
-                                    .after = e->after };
+                                    .after = e->after,
+                                    .confidence = hk_confidence(e->channel, e->margin),
+                                    .margin = e->margin,
+                                    .spread_before = e->spread_before,
+                                    .spread_after = e->spread_after,
+                                    .channel = e->channel,
+                                    .marks = e->marks,
+                                    .held = e->held,
+                                    .by = { "", 0 } };
 }
 
-static size_t events_size(uint32_t n, bool placed)
+static uint32_t with(uint32_t what)
 {
-  return HK_FRAME_HEADER + 8 + (size_t)n * (placed ? HK_EVENT_BYTES_PLACED : HK_EVENT_BYTES);
+  return (what & HANKEL_POSITIONS ? HK_EVENTS_PLACED : 0) | (what & HANKEL_DETAILS ? HK_EVENTS_DETAILED : 0);
 }
 
-static void put_events(struct hk_buffer *out, uint32_t n, const struct hk_event_message *messages, bool placed)
+/* Bytes of a frame; all `by` together have so many. */
+static size_t events_size(uint32_t n, size_t by)
 {
-  struct hk_writer w = writer(out, events_size(n, placed));
-  if (hk_events_write(&w, n, messages, placed) == 0)
+  return HK_FRAME_HEADER + 8 + (size_t)n * (HK_EVENT_BYTES + HK_EVENT_PLACE_BYTES + HK_EVENT_DETAIL_BYTES) + by;
+}
+
+static void put_events(struct hk_buffer *out, uint32_t n, const struct hk_event_message *messages, size_t by, uint32_t what)
+{
+  struct hk_writer w = writer(out, events_size(n, by));
+  if (hk_events_write(&w, n, messages, with(what)) == 0)
     out->size += w.size;
   else
     out->failed = true;
 }
 
 static void events_frame(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_batch *b,
-                         const uint32_t *chosen, uint32_t n, bool placed)
+                         const uint32_t *chosen, uint32_t n, uint32_t what, struct hk_string by)
 {
   const uint32_t *handles = hk_registry_handles(registry);
-  struct hk_event_message *messages = workspace(out, events_size(n, placed), n * sizeof *messages);
+  struct hk_event_message *messages = workspace(out, events_size(n, n * by.length), n * sizeof *messages);
   if (!messages)
     return;
-  for (uint32_t k = 0; k < n; k++)
+  for (uint32_t k = 0; k < n; k++) {
     messages[k] = message(&b->event[chosen[k]], handles[b->event[chosen[k]].slot]);
-  put_events(out, n, messages, placed);
+    messages[k].by = by;
+  }
+  put_events(out, n, messages, n * by.length, what);
 }
 
 void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const struct hk_registry *registry,
-                      const struct hk_batch *b, const struct hk_choice *chosen, bool placed)
+                      const struct hk_batch *b, const struct hk_choice *chosen, uint32_t what, struct hk_string by)
 {
   const uint32_t n = chosen->n;
   if (format == HK_PROTOCOL_TEXT) {
     for (uint32_t i = 0; i < n; i++) {
       const struct hk_event *e = &b->event[chosen->index[i]];
-      event_line(out, hk_registry_name(registry, e->slot), e, 0, 0);
+      event_line(out, hk_registry_name(registry, e->slot), e, 0, 0, by);
     }
     return;
   }
   for (uint32_t at = 0; at < n; at += EVENTS_FRAME)
-    events_frame(out, registry, b, chosen->index + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME, placed);
+    events_frame(out, registry, b, chosen->index + at, n - at < EVENTS_FRAME ? n - at : EVENTS_FRAME, what, by);
 }
 
 /* NAMES of n handles. */
@@ -194,13 +233,14 @@ static uint32_t handle_of_nobody(uint32_t i)
   return i << 24 | 0xffffff;
 }
 
-void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const struct hk_logged *events, uint32_t n, bool placed)
+void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const struct hk_logged *events, uint32_t n, uint32_t what)
 {
   uint32_t handles[HK_LOGGED_FRAME];
   struct hk_string names[HK_LOGGED_FRAME];
   struct hk_event_message messages[HK_LOGGED_FRAME];
+  size_t by = 0;
   for (uint32_t i = 0; format == HK_PROTOCOL_TEXT && i < n; i++)
-    event_line(out, events[i].name, &events[i].event, events[i].position, events[i].sequence);
+    event_line(out, events[i].name, &events[i].event, events[i].position, events[i].sequence, events[i].by);
   if (format == HK_PROTOCOL_TEXT)
     return;
   for (uint32_t i = 0; i < n; i++) {
@@ -209,9 +249,11 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
     messages[i] = message(&events[i].event, handles[i]);
     messages[i].position = events[i].position;
     messages[i].sequence = events[i].sequence;
+    messages[i].by = events[i].by;
+    by += events[i].by.length;
   }
   put_names(out, n, handles, names);
-  put_events(out, n, messages, placed);
+  put_events(out, n, messages, by, what);
 }
 
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events)

@@ -77,19 +77,21 @@ struct choosing {
   const struct hk_view *view;
   struct hk_logged chosen[HK_LOGGED_FRAME];
   uint32_t n;
-  char names[HK_LOGGED_FRAME * HK_NAME_MAX];
-  size_t size; /* of the names */
+  char names[HK_LOGGED_FRAME * (HK_NAME_MAX + HK_WHO_MAX)]; /* of sensors, and of those who acknowledged */
+  size_t size;
 };
 
 static void choose(void *arg, const struct hk_logged *l)
 {
   struct choosing *c = arg;
-  if (!hk_view_matches(c->view, l->name))
+  if (!hk_wants_event(&c->view->wanted, l->event.kind) || !hk_view_matches(c->view, l->name))
     return;
   struct hk_logged *chosen = &c->chosen[c->n++];
   *chosen = *l;
   chosen->name.data = memcpy(c->names + c->size, l->name.data, l->name.length);
   c->size += l->name.length;
+  chosen->by.data = memcpy(c->names + c->size, l->by.data, l->by.length);
+  c->size += l->by.length;
 }
 
 /* Encodes the next piece for a subscriber, unless it is the one that was encoded last. */
@@ -108,7 +110,7 @@ static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_
   (void)hk_eventlog_read(f->log, &f->behind, shown, HK_LOGGED_FRAME, choose, &c);
   f->events = c.n;
   if (c.n > 0)
-    hk_encode_logged(&f->bytes, s->view->wanted.format, c.chosen, c.n, s->view->wanted.what & HANKEL_POSITIONS);
+    hk_encode_logged(&f->bytes, s->view->wanted.format, c.chosen, c.n, s->view->wanted.what);
 }
 
 /* Sends one piece. False: it cannot be sent now. */

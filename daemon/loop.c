@@ -92,7 +92,7 @@ static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
 {
   switch (p->kind) {
   case HK_PARCEL_RESULTS:
-    hk_publish(l->publisher, p->batch, p->sequence);
+    hk_publish(l->publisher, p->batch, p->sequence, hk_string(p->by ? p->by : ""));
     if (p->batch->kind == HK_BATCH_POINTS)
       hk_latency_add(&l->latency, &p->stamps, hk_now(), p->batch->n);
     break;

@@ -68,6 +68,7 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
       free(p->batch->event);
     free(p->batch);
     free(p->words);
+    free(p->by);
     free(p);
   } else if (d != s->device) {
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* it is abandoned, and may go now */

@@ -39,6 +39,7 @@ struct hk_parcel {
   const uint32_t *slots; /* FORGET */
   uint32_t n_slots;
   char *words;            /* WORDS */
+  char *by;               /* RESULTS: who acknowledged the alerts that its events are about; NULL: they are about other things */
   atomic_uint holders;    /* loops that have it */
   struct hk_parcel *next; /* for whoever owns it at the time */
 };

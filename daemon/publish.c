@@ -146,6 +146,7 @@ struct piece {
   const struct hk_choice *chosen; /* results */
   uint32_t first, n_results;      /* of the chosen */
   struct hk_choice events;
+  struct hk_string by; /* of the events */
   struct hk_message *results_message, *events_message; /* NULL: none, or no memory */
 };
 
@@ -293,7 +294,7 @@ static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece
                       v->wanted.what & HANKEL_SEQUENCES ? piece->sequence : NULL);
   if (piece->events.n > 0 && (piece->events_message = hk_message_new(&p->outgoing)))
     hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events,
-                     v->wanted.what & HANKEL_POSITIONS);
+                     v->wanted.what, piece->by);
   if (format == HK_PROTOCOL_TEXT)
     hk_registry_read_end(p->registry);
 }
@@ -314,6 +315,7 @@ struct publishing {
   struct hk_publisher *publisher;
   const struct hk_batch *batch;
   const uint64_t *sequence;
+  struct hk_string by;
 };
 
 static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
@@ -323,7 +325,7 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
   uint32_t at = 0;
   do {
     const uint32_t left = results->n - at, n = left < HK_RESULTS_FRAME ? left : HK_RESULTS_FRAME;
-    struct piece piece = { .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n };
+    struct piece piece = { .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n, .by = x->by };
     if (n == left)
       piece.events = *events;
     if (anyone_has_room(p, v, &piece))
@@ -336,9 +338,9 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
   } while (at < results->n);
 }
 
-void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t *sequence)
+void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t *sequence, struct hk_string by)
 {
-  struct publishing x = { p, b, sequence };
+  struct publishing x = { p, b, sequence, by };
   if (hk_views_count(p->views) == 0)
     return;
   if (reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {

@@ -58,8 +58,8 @@ void hk_unsubscribe(struct hk_publisher *publisher, struct hk_subscriber *subscr
 uint64_t hk_subscribed_since(const struct hk_publisher *publisher, const struct hk_subscriber *subscriber);
 
 /* Sends the results and events of a batch, or the notices of a sweep. sequence: of each point among its sensor's; NULL: none are
- * known. */
-void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch, const uint64_t *sequence);
+ * known. by: who acknowledged the alerts that the events are about; "": they are about other things. */
+void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch, const uint64_t *sequence, struct hk_string by);
 /* Sends events of the log that are shown and were not sent. True: there are more, for another turn. */
 bool hk_publish_events(struct hk_publisher *publisher);
 /* As above, a piece to one subscriber. */

@@ -12,7 +12,7 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk
     return false;
   hk_registry_read(registry);
   const uint64_t position = hk_eventlog_append(log, hk_registry_handles(registry)[slot], hk_registry_name(registry, slot),
-                                               hk_alerts_sequence(s->alerts, e->slot), e);
+                                               hk_alerts_sequence(s->alerts, e->slot), e, hk_string(""));
   hk_registry_read_end(registry);
   if (position > 0)
     p->events = position;

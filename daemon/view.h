@@ -32,6 +32,15 @@ struct hk_wanted {
   uint64_t since; /* with HANKEL_POSITIONS: the subscriber's own, no part of the view */
 };
 
+/* Whether events of a kind are wanted. Some are for those who ask for details: others would not know the kind. */
+static inline bool hk_wants_event(const struct hk_wanted *w, uint8_t kind)
+{
+  const bool new = kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
+  if (kind == HK_EVENT_STALE || kind == HK_EVENT_BACK)
+    return w->what & HANKEL_NOTICES;
+  return w->what & HANKEL_EVENTS && (!new || w->what & HANKEL_DETAILS || w->format == HK_PROTOCOL_TEXT);
+}
+
 /* Indices of what was chosen, in order. */
 struct hk_choice {
   const uint32_t *index; /* NULL: 0..n-1 */

@@ -405,7 +405,7 @@ int hankel_finish(hankel *h, int timeout)
 static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
 {
   const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
-  const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES;
+  const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS;
   if ((what & ~all) || (what != 0 && !(what & shown)) || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
     snprintf(h->error, sizeof h->error,
              "subscribe: the glob has over %d bytes, the score is not in [0, 1], or nothing is asked for", HK_GLOB_MAX);

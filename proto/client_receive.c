@@ -235,9 +235,27 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
   for (uint32_t i = 0; i < list.n; i++) {
     struct hk_event_message m;
     hk_event_next(&list, &m);
-    const struct hankel_event e = {
-      name_of(h, m.handle), m.number, m.kind, m.time, m.from, m.instant, m.score, m.before, m.after, m.position, m.sequence
-    };
+    char by[HK_WHO_MAX + 1];
+    snprintf(by, sizeof by, "%.*s", (int)m.by.length, m.by.data);
+    const struct hankel_event e = { .name = name_of(h, m.handle),
+                                    .number = m.number,
+                                    .kind = m.kind,
+                                    .time = m.time,
+                                    .from = m.from,
+                                    .instant = m.instant,
+                                    .score = m.score,
+                                    .before = m.before,
+                                    .after = m.after,
+                                    .position = m.position,
+                                    .sequence = m.sequence,
+                                    .confidence = m.confidence,
+                                    .margin = m.margin,
+                                    .spread_before = m.spread_before,
+                                    .spread_after = m.spread_after,
+                                    .channel = m.channel,
+                                    .marks = m.marks,
+                                    .held = m.held,
+                                    .by = by };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
     /* those that a former subscription still brings say nothing about the one that is asked for */

@@ -48,6 +48,21 @@ enum hankel_event_kind {
   HANKEL_CLEARED = 3,
   HANKEL_STALE = 4, /* notices: a sensor has gone silent, or is back */
   HANKEL_BACK = 5,
+  HANKEL_FLAPPING = 7,     /* with HANKEL_DETAILS: the sensor raises too many alerts; the next are held back */
+  HANKEL_ACKNOWLEDGED = 8, /* with HANKEL_DETAILS: somebody has taken note of an alert that stands */
+};
+
+/* Which question an alert answers. */
+enum hankel_channel {
+  HANKEL_NO_CHANNEL = 0,
+  HANKEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
+  HANKEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
+  HANKEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
+};
+
+/* What else there is to say of an event; added up. */
+enum hankel_mark {
+  HANKEL_MAINTENANCE = 1, /* the alert was raised in a maintenance window of its sensor */
 };
 
 /* What to subscribe to; add them up. */
@@ -59,6 +74,7 @@ enum hankel_what {
   HANKEL_VALUES = 16,    /* the points' values along with the results */
   HANKEL_POSITIONS = 32, /* events with their position and sequence: see hankel_subscribe_since */
   HANKEL_SEQUENCES = 64, /* the points' sequences along with the results */
+  HANKEL_DETAILS = 128,  /* events with all that is known of them, and HANKEL_FLAPPING and HANKEL_ACKNOWLEDGED */
 };
 
 /* What outlives the daemon. */
@@ -120,6 +136,14 @@ struct hankel_event {
   double after;
   uint64_t position; /* in the daemon's event log; 0: it is not in one, or was not asked for (HANKEL_POSITIONS) */
   uint64_t sequence; /* of the event among its sensor's, from 1 on; 0 as above */
+  float confidence; /* 0..1: PROTOCOL.md says what it means. This and what follows: 0 or "" unless subscribed with HANKEL_DETAILS */
+  float margin; /* what the statistic was of its threshold, over which the alert was raised */
+  float spread_before; /* standard deviation about the levels */
+  float spread_after;
+  uint8_t channel; /* enum hankel_channel */
+  uint8_t marks;   /* enum hankel_mark, added up */
+  uint32_t held;   /* raised: alerts of the sensor that were held back since the last that was told */
+  const char *by;  /* acknowledged: who did */
 };
 
 /* Any may be NULL. arg: as given in the options. */
@@ -258,6 +282,7 @@ void hankel_count(const hankel *h, struct hankel_counters *out);
 /* Names for messages; "?" when out of range. */
 const char *hankel_state_name(int state);
 const char *hankel_event_name(int kind);
+const char *hankel_channel_name(int channel);
 const char *hankel_error_name(int code);
 const char *hankel_refusal_name(int refusal);
 

@@ -159,7 +159,7 @@ int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
   m->since = m->what & HANKEL_POSITIONS ? hk_get_u64(&r) : HANKEL_NOW;
   if (!hk_reader_done(&r))
     return HANKEL_BAD_PAYLOAD;
-  const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES)) && (m->what & shown) &&
+  const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS)) && (m->what & shown) &&
                     m->min_score >= 0 && m->min_score <= 1 && text_valid(m->glob, HK_GLOB_MAX);
   return good ? 0 : HANKEL_BAD_SUBSCRIPTION;
 }
@@ -336,15 +336,43 @@ void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *nam
   *name = get_string(&list->reader);
 }
 
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, bool placed)
+static void put_details(struct hk_writer *w, const struct hk_event_message *e)
+{
+  hk_put_f32(w, e->confidence);
+  hk_put_f32(w, e->margin);
+  hk_put_f32(w, e->spread_before);
+  hk_put_f32(w, e->spread_after);
+  hk_put_u8(w, e->channel);
+  hk_put_u8(w, e->marks);
+  hk_put_u16(w, 0);
+  hk_put_u32(w, e->held);
+  put_string(w, e->by);
+}
+
+static void get_details(struct hk_reader *r, struct hk_event_message *e)
+{
+  e->confidence = hk_get_f32(r);
+  e->margin = hk_get_f32(r);
+  e->spread_before = hk_get_f32(r);
+  e->spread_after = hk_get_f32(r);
+  e->channel = hk_get_u8(r);
+  e->marks = hk_get_u8(r);
+  (void)hk_get_u16(r);
+  e->held = hk_get_u32(r);
+  e->by = get_string(r);
+}
+
+int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with)
 {
   static const uint8_t zeros[3];
   const size_t place = hk_frame_begin(w, HK_EVENTS, 0);
   hk_put_u32(w, n);
-  hk_put_u32(w, placed);
+  hk_put_u32(w, with);
   for (uint32_t i = 0; i < n; i++) {
     const struct hk_event_message *e = &events[i];
-    if (placed) {
+    if (e->by.length > HK_WHO_MAX)
+      w->full = true; /* takes the frame back below */
+    if (with & HK_EVENTS_PLACED) {
       hk_put_u64(w, e->position);
       hk_put_u64(w, e->sequence);
     }
@@ -358,6 +386,8 @@ int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_messa
     hk_put_i64(w, e->instant);
     hk_put_f64(w, e->before);
     hk_put_f64(w, e->after);
+    if (with & HK_EVENTS_DETAILED)
+      put_details(w, e);
   }
   return hk_frame_end(w, place);
 }
@@ -366,18 +396,28 @@ int hk_events_read(const struct hk_frame *f, struct hk_list *list)
 {
   struct hk_reader r = hk_reader(f);
   list->n = hk_get_u32(&r);
-  const uint32_t with = hk_get_u32(&r);
+  list->with = hk_get_u32(&r);
   list->reader = r;
-  list->placed = with == 1;
-  const size_t each = with == 1 ? HK_EVENT_BYTES_PLACED : HK_EVENT_BYTES;
-  return !r.bad && with <= 1 && r.size == each * list->n ? 0 : HANKEL_BAD_PAYLOAD;
+  const size_t each = HK_EVENT_BYTES + (list->with & HK_EVENTS_PLACED ? HK_EVENT_PLACE_BYTES : 0);
+  if (r.bad || list->with > (HK_EVENTS_PLACED | HK_EVENTS_DETAILED))
+    return HANKEL_BAD_PAYLOAD;
+  if (!(list->with & HK_EVENTS_DETAILED))
+    return r.size == each * list->n ? 0 : HANKEL_BAD_PAYLOAD;
+  for (uint32_t i = 0; i < list->n && !r.bad; i++) {
+    struct hk_event_message e;
+    (void)hk_take(&r, each);
+    get_details(&r, &e);
+    r.bad |= !text_valid(e.by, HK_WHO_MAX);
+  }
+  return verdict(&r);
 }
 
 void hk_event_next(struct hk_list *list, struct hk_event_message *event)
 {
   struct hk_reader *r = &list->reader;
-  event->position = list->placed ? hk_get_u64(r) : 0;
-  event->sequence = list->placed ? hk_get_u64(r) : 0;
+  *event = (struct hk_event_message){ .by = { "", 0 } };
+  event->position = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
+  event->sequence = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
   event->handle = hk_get_u32(r);
   event->number = hk_get_u32(r);
   event->kind = hk_get_u8(r);
@@ -388,6 +428,8 @@ void hk_event_next(struct hk_list *list, struct hk_event_message *event)
   event->instant = hk_get_i64(r);
   event->before = hk_get_f64(r);
   event->after = hk_get_f64(r);
+  if (list->with & HK_EVENTS_DETAILED)
+    get_details(r, event);
 }
 
 bool hk_error_closes(uint16_t code)

@@ -23,7 +23,7 @@ static inline struct hk_string hk_string(const char *text)
  * list has been checked by then, so n steps never fail. */
 struct hk_list {
   uint32_t n;
-  bool placed; /* EVENTS */
+  uint32_t with; /* EVENTS: enum hk_events_with, added up */
   struct hk_reader reader;
 };
 
@@ -158,7 +158,10 @@ size_t hk_scores_size(const struct hk_scores *s);
 size_t hk_scores_most(uint32_t n, unsigned wide);
 
 #define HK_EVENT_BYTES 56u
-#define HK_EVENT_BYTES_PLACED 72u /* with position and sequence */
+#define HK_EVENT_PLACE_BYTES 16u  /* more, with position and sequence, */
+#define HK_EVENT_DETAIL_BYTES 26u /* and with details, whose `by` is empty */
+#define HK_WHO_MAX 64u            /* bytes of `by` */
+enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2 };
 struct hk_event_message {
   uint32_t handle, number;
   uint8_t kind; /* enum hankel_event_kind */
@@ -166,9 +169,15 @@ struct hk_event_message {
   int64_t time, from, instant;
   double before, after;
   uint64_t position, sequence; /* 0 where they are not sent along */
+  float confidence, margin;    /* this and what follows: 0 and "" where details are not sent along */
+  float spread_before, spread_after;
+  uint8_t channel; /* enum hankel_channel */
+  uint8_t marks;   /* enum hankel_mark, added up */
+  uint32_t held;
+  struct hk_string by;
 };
-/* placed: with position and sequence; in a list that was read, `placed` says whether they are there. */
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, bool placed);
+/* with: enum hk_events_with, added up; in a list that was read it says what is there. */
+int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with);
 int hk_events_read(const struct hk_frame *f, struct hk_list *list);
 void hk_event_next(struct hk_list *list, struct hk_event_message *event);
 

@@ -11,8 +11,14 @@ const char *hankel_state_name(int state)
 
 const char *hankel_event_name(int kind)
 {
-  static const char *const names[] = { NULL, "raised", "corrected", "cleared", "stale", "back" };
+  static const char *const names[] = { NULL, "raised", "corrected", "cleared", "stale", "back", NULL, "flapping", "acknowledged" };
   return NAME(names, kind);
+}
+
+const char *hankel_channel_name(int channel)
+{
+  static const char *const names[] = { NULL, "score", "change", "shift" };
+  return NAME(names, channel);
 }
 
 const char *hankel_refusal_name(int refusal)

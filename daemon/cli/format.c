@@ -1,6 +1,7 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
 #include "daemon/cli/timestamp.h"
+#include "proto/hankel.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,15 +14,9 @@ static const char *state_name(uint8_t state)
   return state < sizeof names / sizeof *names ? names[state] : "?";
 }
 
-static const char *event_name(uint8_t kind)
-{
-  static const char *const names[] = { "?", "raised", "corrected", "cleared", "stale", "back" };
-  return kind < sizeof names / sizeof *names ? names[kind] : "?";
-}
-
 static bool is_notice(uint8_t kind)
 {
-  return kind > 3;
+  return kind == HANKEL_STALE || kind == HANKEL_BACK;
 }
 
 void hk_number_text(double value, char *out)
@@ -184,7 +179,7 @@ static void print_event_csv(FILE *out, const struct hk_shown_event *event)
   if (is_notice(event->kind)) {
     fputs("#notice,", out);
     print_cell(out, event->sensor);
-    fprintf(out, ",%s,%" PRId64 "\n", event_name(event->kind), event->time);
+    fprintf(out, ",%s,%" PRId64 "\n", hankel_event_name(event->kind), event->time);
     return;
   }
   snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
@@ -194,7 +189,7 @@ static void print_event_csv(FILE *out, const struct hk_shown_event *event)
   print_cell(out, id);
   fputc(',', out);
   print_cell(out, event->sensor);
-  fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s", event_name(event->kind), event->time, event->instant,
+  fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s", hankel_event_name(event->kind), event->time, event->instant,
           (double)event->score, before, after);
   if (event->position > 0)
     fprintf(out, ",%" PRIu64 ",%" PRIu64, event->position, event->sequence);
@@ -205,13 +200,13 @@ static void print_event_json(FILE *out, const struct hk_shown_event *event)
 {
   char id[1024];
   if (is_notice(event->kind)) {
-    fprintf(out, "{\"notice\":\"%s\",\"sensor\":", event_name(event->kind));
+    fprintf(out, "{\"notice\":\"%s\",\"sensor\":", hankel_event_name(event->kind));
     hk_print_json_string(out, event->sensor);
     fprintf(out, ",\"time\":%" PRId64 "}\n", event->time);
     return;
   }
   snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
-  fprintf(out, "{\"event\":\"%s\",\"id\":", event_name(event->kind));
+  fprintf(out, "{\"event\":\"%s\",\"id\":", hankel_event_name(event->kind));
   hk_print_json_string(out, id);
   fputs(",\"sensor\":", out);
   hk_print_json_string(out, event->sensor);
@@ -219,6 +214,17 @@ static void print_event_json(FILE *out, const struct hk_shown_event *event)
   print_json_score(out, "score", event->score);
   print_json_real(out, "before", event->before);
   print_json_real(out, "after", event->after);
+  fprintf(out, ",\"channel\":\"%s\",\"confidence\":%.3g,\"margin\":%.6g", hankel_channel_name(event->channel),
+          (double)event->confidence, (double)event->margin);
+  fprintf(out, ",\"spread_before\":%.9g,\"spread_after\":%.9g", (double)event->spread_before, (double)event->spread_after);
+  if (event->marks & HANKEL_MAINTENANCE)
+    fputs(",\"maintenance\":true", out);
+  if (event->held > 0)
+    fprintf(out, ",\"held\":%" PRIu32, event->held);
+  if (event->by[0]) {
+    fputs(",\"by\":", out);
+    hk_print_json_string(out, event->by);
+  }
   if (event->position > 0)
     fprintf(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, event->position, event->sequence);
   fputs("}\n", out);
@@ -236,11 +242,23 @@ static void print_event_text(FILE *out, const struct hk_shown_event *event)
   }
   hk_timestamp_format(event->instant, instant);
   fprintf(out, "%-19s  %6.4f  %-9s ", time, (double)event->score,
-          event->kind == 1   ? "RAISED"
-          : event->kind == 2 ? "CORRECTED"
-                             : "CLEARED");
+          event->kind == HANKEL_RAISED         ? "RAISED"
+          : event->kind == HANKEL_CORRECTED    ? "CORRECTED"
+          : event->kind == HANKEL_FLAPPING     ? "FLAPPING"
+          : event->kind == HANKEL_ACKNOWLEDGED ? "TAKEN"
+                                               : "CLEARED");
   print_safe(out, event->sensor);
-  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g -> %.6g", event->number, instant, event->before, event->after);
+  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g +- %.3g -> %.6g +- %.3g, %s %.0f %%", event->number, instant, event->before,
+          (double)event->spread_before, event->after, (double)event->spread_after, hankel_channel_name(event->channel),
+          100 * (double)event->confidence);
+  if (event->marks & HANKEL_MAINTENANCE)
+    fputs(", in maintenance", out);
+  if (event->held > 0)
+    fprintf(out, ", %" PRIu32 " held back before", event->held);
+  if (event->by[0]) {
+    fputs(", by ", out);
+    print_safe(out, event->by);
+  }
   if (event->position > 0)
     fprintf(out, "  [%" PRIu64 "]", event->position);
   fputc('\n', out);

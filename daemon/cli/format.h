@@ -19,7 +19,7 @@ struct hk_shown_result {
   uint8_t state; /* 0..4: warming ok gap late rejected */
 };
 
-/* An event (kind 1..3: raised, corrected, cleared) or a notice (4, 5: stale, back), ready to print. */
+/* An event or a notice, ready to print: kind is enum hankel_event_kind. */
 struct hk_shown_event {
   const char *sensor;
   uint32_t number;
@@ -28,6 +28,11 @@ struct hk_shown_event {
   float score;
   double before, after;
   uint64_t position, sequence; /* 0: not shown */
+  float confidence, margin;    /* this and what follows but for CSV, whose columns are fixed */
+  float spread_before, spread_after;
+  uint8_t channel, marks; /* enum hankel_channel, hankel_mark */
+  uint32_t held;
+  const char *by; /* who acknowledged; "": that is not what it is about */
 };
 
 /* What a further algorithm says of the same point. */

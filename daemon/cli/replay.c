@@ -3,6 +3,7 @@
  *
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
+#include "cpu/confidence.h"
 #include "cpu/detectors.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/format.h"
@@ -77,17 +78,21 @@ static void print_batch(const struct replay *replay, const struct hk_batch *batc
       const bool first = event->slot % n == 0;
       snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), first ? "" : "#",
                first ? "" : algorithm_of(replay, event->slot));
-      const struct hk_shown_event shown = { name,
-                                            event->number,
-                                            event->kind,
-                                            event->time,
-                                            event->from,
-                                            event->instant,
-                                            event->score,
-                                            event->before,
-                                            event->after,
-                                            0,
-                                            0 };
+      const struct hk_shown_event shown = { .sensor = name,
+                                            .number = event->number,
+                                            .kind = event->kind,
+                                            .time = event->time,
+                                            .from = event->from,
+                                            .instant = event->instant,
+                                            .score = event->score,
+                                            .before = event->before,
+                                            .after = event->after,
+                                            .confidence = hk_confidence(event->channel, event->margin),
+                                            .margin = event->margin,
+                                            .spread_before = event->spread_before,
+                                            .spread_after = event->spread_after,
+                                            .channel = event->channel,
+                                            .by = "" };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

@@ -63,11 +63,25 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
 static void on_event(void *arg, const struct hankel_event *event)
 {
   const struct tail *tail = arg;
-  const struct hk_shown_event shown = {
-    event->name,    event->number, event->kind,   event->time,  event->from,
-    event->instant, event->score,  event->before, event->after, tail->positions ? event->position : 0,
-    event->sequence
-  };
+  const struct hk_shown_event shown = { .sensor = event->name,
+                                        .number = event->number,
+                                        .kind = event->kind,
+                                        .time = event->time,
+                                        .from = event->from,
+                                        .instant = event->instant,
+                                        .score = event->score,
+                                        .before = event->before,
+                                        .after = event->after,
+                                        .position = tail->positions ? event->position : 0,
+                                        .sequence = event->sequence,
+                                        .confidence = event->confidence,
+                                        .margin = event->margin,
+                                        .spread_before = event->spread_before,
+                                        .spread_after = event->spread_after,
+                                        .channel = event->channel,
+                                        .marks = event->marks,
+                                        .held = event->held,
+                                        .by = event->by };
   hk_print_event(stdout, tail->format, &shown);
 }
 
@@ -137,7 +151,7 @@ int hk_command_tail(int argc, char **argv)
   };
   static const char *const formats[] = { "text", "jsonl", "csv", NULL };
   struct tail tail = { .argv = argv, .format = HK_FORMAT_TEXT };
-  uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_DETAILS;
   const char *address = HK_LINK_ADDRESS, *match = "";
   double min_score = 0;
   uint64_t since = HANKEL_NOW;

@@ -14,19 +14,23 @@
 #define PARTS 8   /* files that all bytes are about */
 #define BLOCKS 64 /* pieces of memory that all bytes are about */
 
-/* The payload on the disk; the name follows. */
+/* The payload on the disk; the name and `by` follow. */
 struct payload {
   uint64_t sequence;
   uint32_t handle, number;
   int64_t time, from, instant;
   double before, after;
-  float score;
+  float score, margin;
+  float spread_before, spread_after;
+  uint32_t held;
   uint16_t name; /* bytes */
-  uint8_t kind, zero;
+  uint8_t by;    /* bytes */
+  uint8_t kind, channel, marks;
+  uint8_t zero[6];
 };
-_Static_assert(sizeof(struct payload) == 64, "no padding");
+_Static_assert(sizeof(struct payload) == 88, "no padding");
 #define RECORD_LEAST (HK_RECORD_HEADER + sizeof(struct payload) + 8)
-#define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX)
+#define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX + HK_WHO_MAX)
 
 struct entry {
   uint64_t position;
@@ -77,15 +81,28 @@ static void read_payload(const uint8_t *data, uint64_t position, struct hk_logge
                              .sequence = p.sequence,
                              .handle = p.handle,
                              .name = { (const char *)data + sizeof p, p.name },
+                             .by = { (const char *)data + sizeof p + p.name, p.by },
                              .event = { .index = UINT32_MAX,
                                         .number = p.number,
                                         .kind = p.kind,
+                                        .channel = p.channel,
+                                        .marks = p.marks,
                                         .time = p.time,
                                         .from = p.from,
                                         .instant = p.instant,
                                         .score = p.score,
+                                        .margin = p.margin,
                                         .before = p.before,
-                                        .after = p.after } };
+                                        .after = p.after,
+                                        .spread_before = p.spread_before,
+                                        .spread_after = p.spread_after,
+                                        .held = p.held } };
+}
+
+/* Events that are logged. */
+static bool logged(uint8_t kind)
+{
+  return (kind >= HK_EVENT_RAISED && kind <= HK_EVENT_CLEARED) || kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
 }
 
 bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
@@ -93,8 +110,9 @@ bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
   if (r->type != TYPE || r->count != 1 || r->size < sizeof(struct payload))
     return false;
   read_payload(r->payload, r->position + 1, out);
-  return hk_name_valid(out->name.data, out->name.length) && r->size == sizeof(struct payload) + out->name.length &&
-         out->event.kind >= HK_EVENT_RAISED && out->event.kind <= HK_EVENT_CLEARED;
+  return r->size == sizeof(struct payload) + out->name.length + out->by.length &&
+         hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
+         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && logged(out->event.kind);
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
@@ -132,15 +150,16 @@ static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
   return at;
 }
 
-static void keep(struct hk_eventlog *l, uint64_t position, const struct payload *p, const char *name)
+static void keep(struct hk_eventlog *l, uint64_t position, const struct payload *p, const char *name, const char *by)
 {
-  const struct entry e = { position, sizeof e + (sizeof *p + p->name + 7) / 8 * 8 };
+  const struct entry e = { position, sizeof e + (sizeof *p + p->name + p->by + 7) / 8 * 8 };
   uint8_t *at = room(l, position, e.bytes);
   if (!at)
     return;
   memcpy(at, &e, sizeof e);
   memcpy(at + sizeof e, p, sizeof *p);
   memcpy(at + sizeof e + sizeof *p, name, p->name);
+  memcpy(at + sizeof e + sizeof *p + p->name, by, p->by);
 }
 
 /* --- what was reached before this start ------------------------------------------------------------------------------- */
@@ -194,7 +213,7 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
 /* --- writing --------------------------------------------------------------------------------------------------------- */
 
 uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
-                            const struct hk_event *e)
+                            const struct hk_event *e, struct hk_string by)
 {
   const struct payload p = { .sequence = sequence,
                              .handle = handle,
@@ -205,17 +224,25 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
                              .before = e->before,
                              .after = e->after,
                              .score = e->score,
+                             .margin = e->margin,
+                             .spread_before = e->spread_before,
+                             .spread_after = e->spread_after,
+                             .held = e->held,
                              .name = (uint16_t)name.length,
-                             .kind = e->kind };
+                             .by = (uint8_t)by.length,
+                             .kind = e->kind,
+                             .channel = e->channel,
+                             .marks = e->marks };
   uint64_t position = 0;
   pthread_mutex_lock(&l->lock);
   if (sequence > hk_eventlog_reached(l, handle, name)) {
-    uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length);
+    uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length + by.length);
     if (payload) {
       position = hk_journal_position(l->journal) + 1;
-      keep(l, position, &p, name.data); /* before it can be shown */
+      keep(l, position, &p, name.data, by.data); /* before it can be shown */
       memcpy(payload, &p, sizeof p);
       memcpy(payload + sizeof p, name.data, name.length);
+      memcpy(payload + sizeof p + name.length, by.data, by.length);
       hk_journal_end(l->journal, 1);
     }
   }
@@ -355,7 +382,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
       continue;
     struct payload p;
     memcpy(&p, r.payload, sizeof p);
-    keep(l, e.position, &p, e.name.data);
+    keep(l, e.position, &p, e.name.data, e.by.data);
     *position = e.position;
     o->lost = 0;
     if ((status = reach(l, &e)) != 0)

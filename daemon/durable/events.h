@@ -1,6 +1,6 @@
 /* Event log: the last events of all sensors, bounded by bytes, in memory and the same in a journal.
  *
- * Every event (an alert raised, corrected, cleared; notices are none) gets a position, 1, 2, 3 and so on, which no other event of
+ * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are none) gets a position, 1, 2, 3 and so on, which no other event of
  * this state folder has, and goes to subscribers from here and in this order, whether it has just come or is asked for days
  * later: so there is no seam between what was and what is. Readers never touch the disk.
  *
@@ -33,6 +33,7 @@ struct hk_logged {
   uint64_t sequence;     /* of the sensor: counts its events */
   uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
   struct hk_string name; /* of the sensor */
+  struct hk_string by;   /* acknowledged: who did; else "" */
   struct hk_event event; /* index and slot mean nothing */
 };
 
@@ -46,10 +47,10 @@ int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int f
 void hk_eventlog_free(struct hk_eventlog *log);
 
 /* Appends; returns the event's position; 0: it is in the log already (during replay). Where there is no memory it is left out,
- * also 0: the sensor's sequences have a hole. The event's kind is raised, corrected or cleared; index and slot are not looked at.
- */
+ * also 0: the sensor's sequences have a hole. The event is no notice; index and slot are not looked at. by: at most HK_WHO_MAX
+ * bytes. */
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
-                            const struct hk_event *event);
+                            const struct hk_event *event, struct hk_string by);
 
 /* Its journal, to take, pause and resume it and to see how it does. */
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);

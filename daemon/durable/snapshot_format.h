@@ -9,7 +9,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are in memory");
 
-#define HK_SNAPSHOT_VERSION 1
+#define HK_SNAPSHOT_VERSION 2
 #define HK_SNAPSHOT_MAGIC "HKSNAPS\n"
 #define HK_SNAPSHOT_PART_MAX (64u << 20) /* bytes of a payload */
 
@@ -52,10 +52,12 @@ _Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
 struct hk_file_alert {
   int64_t time, from, instant;
   double before, after;
-  float score;
-  uint32_t number, kind, reserved;
+  float score, margin;
+  float spread_before, spread_after;
+  uint32_t number, held;
+  uint8_t kind, channel, marks, reserved[5];
 };
-_Static_assert(sizeof(struct hk_file_alert) == 56, "no padding");
+_Static_assert(sizeof(struct hk_file_alert) == 72, "no padding");
 
 struct hk_file_end {
   uint64_t parts, sensors;

@@ -241,13 +241,19 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
     out->alerts.standing = (struct hk_event){ .index = UINT32_MAX,
                                               .slot = s.slot,
                                               .number = a.number,
-                                              .kind = (uint8_t)a.kind,
+                                              .kind = a.kind,
+                                              .channel = a.channel,
+                                              .marks = a.marks,
                                               .time = a.time,
                                               .from = a.from,
                                               .instant = a.instant,
                                               .score = a.score,
+                                              .margin = a.margin,
                                               .before = a.before,
-                                              .after = a.after };
+                                              .after = a.after,
+                                              .spread_before = a.spread_before,
+                                              .spread_after = a.spread_after,
+                                              .held = a.held };
   *at += sizeof s + alert + name + state;
   return 1;
 }

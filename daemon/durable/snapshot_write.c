@@ -191,8 +191,14 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
                                        .before = e->before,
                                        .after = e->after,
                                        .score = e->score,
+                                       .margin = e->margin,
+                                       .spread_before = e->spread_before,
+                                       .spread_after = e->spread_after,
                                        .number = e->number,
-                                       .kind = e->kind };
+                                       .held = e->held,
+                                       .kind = e->kind,
+                                       .channel = e->channel,
+                                       .marks = e->marks };
   const size_t before = w->size;
   int status = put_padded(w, &sensor, sizeof sensor);
   if (status == 0 && s->alerts.stands)

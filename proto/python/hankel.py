@@ -36,7 +36,8 @@ import zlib
 __all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
-EVENTS = (None, "raised", "corrected", "cleared", "stale", "back")
+EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
+CHANNELS = ("", "score", "change", "shift")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
             "the daemon makes that series itself")
 
@@ -59,7 +60,12 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 Result = collections.namedtuple("Result", "sensor time value score state sequence", defaults=(None,))
 # An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
 # position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
-Event = collections.namedtuple("Event", "sensor number kind time start instant score before after position sequence", defaults=(0, 0))
+# The rest is 0 unless subscribed with details: confidence (PROTOCOL.md says what it means), margin, channel (score, change, shift: which question
+# the alert answers), spreads (standard deviations about the levels), maintenance (raised in a maintenance window), held (raised: alerts of
+# the sensor that were held back since the last that was told), by (acknowledged: who did).
+Event = collections.namedtuple(
+    "Event", "sensor number kind time start instant score before after position sequence confidence margin channel spread_before spread_after "
+    "maintenance held by", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, ""))
 # This subscriber read too slowly: so many results and events were left out.
 Gap = collections.namedtuple("Gap", "results events")
 
@@ -302,12 +308,14 @@ class Client:
     # --- results ---
 
     def subscribe(self, glob="", min_score=0.0, scores=True, unscored=False, events=True, notices=True, values=False, since=None,
-                  sequences=False):
+                  sequences=False, details=False):
         """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`.
 
         since: the position of the last event that is known (0: all that the daemon has, -1: none before now); the events behind it come,
-        each once, also when the connection breaks in between. sequences: results have their sequence."""
-        what = scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6
+        each once, also when the connection breaks in between. sequences: results have their sequence. details: events have all fields, and the
+        kinds flapping and acknowledged come too."""
+        what = (scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 |
+                details << 7)
         self._subscription = what, min_score, glob
         self.event_position = _NOW if since is None or since < 0 else since
         self._resubscribe()
@@ -416,12 +424,7 @@ class Client:
         elif kind == _SCORES:
             self._take_scores(payload)
         elif kind == _EVENTS:
-            placed = payload[4]
-            for *place, handle, number, kind, score, time, start, instant, before, after in struct.iter_unpack(
-                    "<QQIIB3xfqqqdd" if placed else "<IIB3xfqqqdd", payload[8:]):
-                self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after, *place))
-                if placed and place[0]:
-                    self.event_position = place[0]
+            self._take_events(payload)
         elif kind == _ACK:
             self._acknowledged(struct.unpack("<Q", payload)[0])
         elif kind == _GAP:
@@ -430,6 +433,23 @@ class Client:
             self._take_error(tag, payload)
         else:
             self._replies[tag] = kind, payload
+
+    def _take_events(self, payload):
+        n, with_ = struct.unpack_from("<II", payload)
+        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<ffffBBxxIH"), 8
+        for _ in range(n):
+            *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
+            at += record.size
+            more = ()
+            if with_ & 2:
+                confidence, margin, spread_before, spread_after, channel, marks, held, length = details.unpack_from(payload, at)
+                at += details.size + length
+                more = (confidence, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
+                        payload[at - length : at].decode())
+            self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after,
+                                     *(place or (0, 0)), *more))
+            if place and place[0]:
+                self.event_position = place[0]
 
     def _take_scores(self, payload):
         n, time_kind, columns, _ = struct.unpack_from("<IBBH", payload)

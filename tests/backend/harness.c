@@ -205,7 +205,10 @@ void results_same(const struct results *a, const struct results *b, const struct
     const struct hk_event *x = &a->event[i], *y = &b->event[i];
     if (x->index != y->index || x->slot != y->slot || x->number != y->number || x->kind != y->kind || x->time != y->time ||
         x->from != y->from || x->instant != y->instant || memcmp(&x->score, &y->score, sizeof x->score) != 0 ||
-        memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0)
+        memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0 || x->channel != y->channel ||
+        memcmp(&x->margin, &y->margin, sizeof x->margin) != 0 ||
+        memcmp(&x->spread_before, &y->spread_before, sizeof x->spread_before) != 0 ||
+        memcmp(&x->spread_after, &y->spread_after, sizeof x->spread_after) != 0)
       fail_msg("%s: event %u differs: point %u kind %u and point %u kind %u", what, i, x->index, x->kind, y->index, y->kind);
   }
 }

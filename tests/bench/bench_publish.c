@@ -341,14 +341,14 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
   }
   /* Names are sent once. */
   for (uint32_t i = 0; i < 2 * x->sensors / POINTS + 4 * BATCHES; i++) {
-    hk_publish(publisher, x->batch[i % BATCHES], NULL);
+    hk_publish(publisher, x->batch[i % BATCHES], NULL, hk_string(""));
     settle(x, &all, 0);
   }
   struct cost best = { .time = 1e18 };
   const uint32_t turns = n > 1 ? 1 : 8;
   const uint64_t before = bytes_read();
   for (uint32_t k = 0; k < BATCHES; k++) {
-    hk_publish(publisher, x->batch[k], NULL);
+    hk_publish(publisher, x->batch[k], NULL, hk_string(""));
     settle(x, &all, 0);
   }
   const double bytes = turns * (double)(bytes_read() - before);
@@ -356,7 +356,7 @@ static void bench_publish(struct bench *x, const char *name, const struct hk_wan
     const uint64_t i0 = instructions(x);
     const double start = now(CLOCK_THREAD_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
     for (uint32_t k = 0; k < turns * BATCHES; k++) {
-      hk_publish(publisher, x->batch[k % BATCHES], NULL);
+      hk_publish(publisher, x->batch[k % BATCHES], NULL, hk_string(""));
       uv_run(&x->loop, UV_RUN_NOWAIT);
       settle(x, &all, QUEUE / 4);
     }

@@ -3,11 +3,14 @@
 import csv
 import fcntl
 import json
+import math
 import os
 import pty
+import random
 import re
 import select
 import signal
+import statistics
 import struct
 import subprocess
 import tempfile
@@ -93,6 +96,26 @@ class Replay(unittest.TestCase):
                          [['1', '', 'warming'], ['2', '', 'late'], ['3', '', 'late'], ['nan', '', 'rejected'],
                           ['inf', '', 'rejected'], ['4', '', 'warming']])
 
+    def test_levels_and_spreads_of_alerts(self):
+        """The level and the spread before and after, as every algorithm tells them, are those of what it keeps."""
+        rng = random.Random(7)
+        values = [math.sin(i) + rng.gauss(0, .1) for i in range(900)] + [20 + 4 * math.sin(2 * i) + rng.gauss(0, .1) for i in range(600)]
+        text = 'time,a\n' + ''.join(f'{i},{v!r}\n' for i, v in enumerate(values))
+        kept = {'window=20,alert=0.3,signal=0': ('score', 59), 'algorithm=graph,window=20,alert=0.4': ('change', 1500),
+                'algorithm=shift,window=20,alert=0.2': ('shift', 44)}
+        for detector, (channel, span) in kept.items():
+            items = [json.loads(line) for line in self.replay(text, '--format', 'jsonl', detector=detector)]
+            event = min((i for i in items if i.get('event') == 'raised'), key=lambda e: abs(e['instant'] - 900 * harness.SECOND))
+            at, instant = (event[key] // harness.SECOND for key in ('time', 'instant'))
+            self.assertLess(abs(instant - 900), 120, event)
+            self.assertEqual(event['channel'], channel)
+            self.assertTrue(1 <= event['margin'] and 0 < event['confidence'] < 1, event)
+            resident = values[max(0, at + 1 - span):at + 1]
+            before, after = resident[:instant - at - 1], resident[instant - at - 1:]
+            for part, name in ((before, 'before'), (after, 'after')):
+                self.assertAlmostEqual(statistics.fmean(part), event[name], 3, (detector, name, event))
+                self.assertAlmostEqual(statistics.pstdev(part), event['spread_' + name], 3, (detector, name, event))
+
     def test_json_lines_are_json_whatever_comes(self):
         text = '"time","odd ""name"", \\"\n1,nan\n' + ''.join(f'{i},{i % 3 if i < 25 else 40 + i % 4}\n' for i in range(2, 60))
         items = [json.loads(line) for line in self.replay(text, '--format', 'jsonl', detector=SMALL + ',alert=0.5,signal=0')]
@@ -102,7 +125,8 @@ class Replay(unittest.TestCase):
         self.assertEqual(results[0], {'sensor': 'odd "name", \\', 'time': harness.SECOND, 'value': None, 'score': None,
                                       'state': 'rejected'})
         self.assertTrue(events)
-        self.assertEqual(set(events[0]), {'event', 'id', 'sensor', 'time', 'from', 'instant', 'score', 'before', 'after'})
+        self.assertEqual(set(events[0]), {'event', 'id', 'sensor', 'time', 'from', 'instant', 'score', 'before', 'after',
+                                          'channel', 'confidence', 'margin', 'spread_before', 'spread_after'})
         self.assertEqual(events[0]['id'], 'odd "name", \\:1')
         at = items.index(events[0])
         self.assertEqual(items[at - 1]['time'], events[0]['time'])  # right behind the point that caused it

@@ -382,7 +382,7 @@ static void results_are_called_back(void **state)
   const double value[2] = { 1.5, 2.5 };
   const float score[2] = { 0.5f, NAN };
   const uint8_t states[2] = { HANKEL_OK, HANKEL_LATE };
-  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5, 0, 0 };
+  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5, .confidence = 0.5f };
   assert_int_equal(hk_names_write(&s->w, 2, handles, first), 0);
   assert_int_equal(hk_names_write(&s->w, 1, handles, renamed), 0);
   assert_int_equal(hk_scores_write(&s->w, 2, time, value, NULL, handles, score, states), 0);
@@ -567,7 +567,7 @@ static void a_server_that_misbehaves_is_left(void **state)
     const int64_t time[1] = { 0 };
     const float score[1] = { 0 };
     const uint8_t states[1] = { 0 };
-    const struct hk_event_message event = { 5, 3, HANKEL_RAISED, 0, 0, 0, 0, 0, 0, 0, 0 };
+    const struct hk_event_message event = { 5, 3, HANKEL_RAISED, .held = 0 };
     switch (kind) {
     case 0:
       hk_put(&s->w, "HTTP/1.1 400", 12);

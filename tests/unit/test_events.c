@@ -68,13 +68,20 @@ static struct hk_logged nth(uint64_t i, char name[64])
   l.name = (struct hk_string){ name, (size_t)snprintf(name, 64, "sensor number %u", l.handle) };
   l.event = (struct hk_event){ .index = UINT32_MAX,
                                .number = (uint32_t)i * 3,
-                               .kind = (uint8_t)(1 + i % 3),
+                               .kind = i % 5 == 4 ? HK_EVENT_ACKNOWLEDGED : (uint8_t)(1 + i % 3),
+                               .channel = HK_CHANNEL_SHIFT,
+                               .marks = i % 2,
+                               .held = (uint32_t)i % 7,
+                               .margin = 1 + (float)i,
+                               .spread_before = (float)i / 7,
+                               .spread_after = (float)i / 9,
                                .time = (int64_t)i * 1000,
                                .from = (int64_t)i - 77,
                                .instant = -(int64_t)i,
                                .score = (float)i / 1000,
                                .before = 1.0 / (double)i,
                                .after = (double)i };
+  l.by = hk_string("somebody who sat at desk");
   return l;
 }
 
@@ -82,7 +89,7 @@ static uint64_t append(struct hk_eventlog *e, uint64_t i)
 {
   char name[64];
   const struct hk_logged l = nth(i, name);
-  return hk_eventlog_append(e, l.handle, l.name, l.sequence, &l.event);
+  return hk_eventlog_append(e, l.handle, l.name, l.sequence, &l.event, l.by);
 }
 
 static int commit(struct hk_eventlog *e)
@@ -106,6 +113,11 @@ static void check(void *arg, const struct hk_logged *l)
   assert_int_equal(l->event.time, right.event.time);
   assert_int_equal(l->event.from, right.event.from);
   assert_int_equal(l->event.instant, right.event.instant);
+  assert_int_equal(l->by.length, right.by.length);
+  assert_memory_equal(l->by.data, right.by.data, right.by.length);
+  assert_true(l->event.channel == right.event.channel && l->event.marks == right.event.marks && l->event.held == right.event.held &&
+              l->event.margin == right.event.margin && l->event.spread_before == right.event.spread_before &&
+              l->event.spread_after == right.event.spread_after);
   assert_true(l->event.score == right.event.score && l->event.before == right.event.before &&
               l->event.after == right.event.after);
 }
@@ -169,7 +181,7 @@ static void test_replay(void **state)
   for (uint32_t i = 0; i < 100; i++) { /* names and handles that are almost the same */
     char name[8];
     snprintf(name, sizeof name, "s%u", i);
-    assert_int_equal(hk_eventlog_append(e, i, hk_string(name), i + 1, &first), 31 + i);
+    assert_int_equal(hk_eventlog_append(e, i, hk_string(name), i + 1, &first, hk_string("")), 31 + i);
   }
   assert_int_equal(commit(e), 0);
   hk_eventlog_free(e);
@@ -186,7 +198,7 @@ static void test_replay(void **state)
   assert_int_equal(append(e, 31), 131);
   assert_int_equal(commit(e), 0);
   hk_eventlog_replayed(e);
-  assert_int_equal(hk_eventlog_append(e, 3, hk_string("sensor number 3"), 1, &first), 132);
+  assert_int_equal(hk_eventlog_append(e, 3, hk_string("sensor number 3"), 1, &first, hk_string("")), 132);
   hk_eventlog_free(e);
   tear_down(&p);
 }
@@ -382,7 +394,7 @@ static void test_version(void **state)
   (void)state;
   set_up(&p);
   char *data = make_file(&p, 2, &size);
-  data[8] = 2; /* and the checksum of such a head */
+  data[8] = 3; /* and the checksum of such a head */
   memcpy(data + HK_JOURNAL_HEADER - 8, (uint64_t[]){ XXH3_64bits(data, HK_JOURNAL_HEADER - 8) }, 8);
   write_file(&p, data, size);
   assert_int_equal(hk_eventlog_open(&e, &p.disk, p.folder, HK_EVENTLOG_LEAST, &p.log, error, sizeof error), -EPROTONOSUPPORT);

@@ -40,8 +40,8 @@ static size_t write_all(uint8_t *data, size_t capacity)
   const struct hk_string names[3] = { text("a"), text("machine temperature"), text("\xc3\xa9t\xc3\xa9") };
   const struct hk_welcome welcome = { 0x123456789abcdef0, 1 << 20, text("hankeld"), text("") };
   const struct hk_subscription subscription = { HANKEL_SCORES | HANKEL_VALUES, 0.5f, text("m*"), 0 };
-  const struct hk_event_message events[2] = { { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 0, 0 },
-                                              { 8, 0, HANKEL_STALE, 0, 40, 0, 0, 0, 0, 0, 0 } };
+  const struct hk_event_message events[2] = { { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, .channel = HANKEL_SHIFT },
+                                              { 8, 0, HANKEL_STALE, .time = 40 } };
   const struct hk_points points[] = {
     { 9, 8, 7, 3, HK_TIME_EACH, HK_VALUE_F64, 0, 0, times, NULL, values, handles },
     { 0, 0, 0, 3, HK_TIME_ONE, HK_VALUE_F32, 99, 0, NULL, NULL, small, handles },
@@ -867,10 +867,48 @@ static void test_delivery(void **state)
   assert_int_equal(hk_events_read(&f, &list), HANKEL_BAD_PAYLOAD);
 }
 
+static void details_of_events(void **state)
+{
+  (void)state;
+  uint8_t data[1024];
+  const struct hk_event_message events[2] = {
+    { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 5, 6, 0.5f, 1.5f, 1.25f, 2.25f, HANKEL_CHANGE, HANKEL_MAINTENANCE, 3, text("") },
+    { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
+  };
+  for (uint32_t with = 0; with <= 3; with++) {
+    struct hk_writer w = HK_WRITER(data, sizeof data);
+    struct hk_list list;
+    struct hk_event_message e;
+    assert_int_equal(hk_events_write(&w, 2, events, with), 0);
+    struct hk_frame f = whole(data, w.size);
+    assert_int_equal(hk_events_read(&f, &list), 0);
+    for (size_t i = 0; i < 2; i++) {
+      hk_event_next(&list, &e);
+      assert_true(e.handle == events[i].handle && e.kind == events[i].kind && e.time == events[i].time);
+      assert_true(e.position == (with & HK_EVENTS_PLACED ? events[i].position : 0));
+      const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
+      assert_true(e.confidence == told->confidence && e.margin == told->margin && e.spread_before == told->spread_before &&
+                  e.spread_after == told->spread_after && e.channel == told->channel && e.marks == told->marks &&
+                  e.held == told->held && e.by.length == (told->by.data ? told->by.length : 0) &&
+                  memcmp(e.by.data, told->by.data, e.by.length) == 0);
+    }
+    for (uint32_t cut = 1; cut < 60; cut++) { /* no shorter payload is one, nor a longer one */
+      struct hk_frame part = f;
+      part.length -= cut;
+      assert_int_equal(hk_events_read(&part, &list), HANKEL_BAD_PAYLOAD);
+    }
+    const struct hk_event_message talker = { .by = { (const char *)data, HK_WHO_MAX + 1 } };
+    const size_t before = w.size;
+    assert_int_equal(hk_events_write(&w, 1, &talker, with), -ENOSPC);
+    assert_int_equal(w.size, before);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_delivery),
+    cmocka_unit_test(details_of_events),
     cmocka_unit_test(scores_in_every_layout),
     cmocka_unit_test(every_type_there_and_back_at_every_cut),
     cmocka_unit_test(every_flipped_bit_is_found),

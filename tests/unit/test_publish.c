@@ -350,7 +350,7 @@ static void everyone_gets_what_is_due(void **state)
     make_batch(f, sizes[number(f, 8)]);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
-    hk_publish(f->publisher, f->batch, NULL);
+    hk_publish(f->publisher, f->batch, NULL, hk_string(""));
     settle(f);
     for (int i = 0; i < SUBSCRIBERS; i++) {
       const struct peer *p = f->peer[i];
@@ -374,7 +374,7 @@ static void who_reads_slowly_is_told_what_it_missed(void **state)
     make_batch(f, POINTS);
     for (int i = 0; i < SUBSCRIBERS; i++)
       note_due(f, f->peer[i]);
-    hk_publish(f->publisher, f->batch, NULL);
+    hk_publish(f->publisher, f->batch, NULL, hk_string(""));
     uv_run(&f->loop, UV_RUN_NOWAIT);
     /* The first two read all, the next two now and then a piece, the last not at all. */
     for (int i = 0; i < 2; i++)
