@@ -1,6 +1,7 @@
 /* Connecting to the daemon. */
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/secure.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,8 +28,38 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
     why += length + 2;
   if (!*why) /* somebody listens but does not speak to us */
     why = status == -ETIMEDOUT ? "no answer; is this the daemon's binary listener, over TCP?" : strerror(-status);
+  const char *hint = strcmp(why, strerror(ECONNREFUSED)) == 0 ? "; is hankeld running, and has it a binary listener there?" : "";
   const int code = status == -EINVAL ? hk_usage(argv, "%s: %s", address, why)
-                                     : hk_failed(argv, "cannot connect to the daemon at %s: %s", address, why);
+                                     : hk_failed(argv, "cannot connect to the daemon at %s: %s%s", address, why, hint);
   hankel_close(h);
   return code;
+}
+
+hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code)
+{
+  static const struct option options[] = {
+    { "json", no_argument, NULL, 'j' }, /* the first, to be left out */
+    { "from", required_argument, NULL, 'f' }, HK_SECURE_OPTIONS, { "help", no_argument, NULL, 'h' }, { 0 },
+  };
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
+  hankel *h = NULL;
+  int option;
+  *address = HK_LINK_ADDRESS;
+  link.once = 1;
+  while ((option = hk_option_next(argc, argv, json ? options : options + 1)) != HK_OPTION_END) {
+    if (option == 'f') {
+      *address = optarg;
+    } else if (option == 'j') {
+      *json = true;
+    } else if (option == HK_OPTION_HELP) {
+      fputs(help, stdout);
+      *code = hk_finish_output(argv, HK_EXIT_DONE);
+      return NULL;
+    } else if (hk_secure_take(&link.security, option, optarg) != 0) {
+      *code = HK_EXIT_USAGE;
+      return NULL;
+    }
+  }
+  *code = optind == argc ? hk_link_open(&h, argv, *address, &link) : hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+  return h;
 }

@@ -4,6 +4,8 @@
 
 #include "proto/hankel.h"
 
+#include <stdbool.h>
+
 #define HK_LINK_ADDRESS "127.0.0.1:7410"
 #define HK_LINK_WAIT 5000      /* ms: for the first connection, and for a reply */
 #define HK_LINK_PATIENCE 10000 /* ms: for a daemon that went away to come back */
@@ -11,5 +13,9 @@
 /* Opens a handle and waits until it is connected. Callbacks and arg go into *options; address and client are filled in. 0 and
  * *out, or an exit code after a message: wrong usage when the address is none. *out is then NULL. */
 int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options);
+
+/* For commands that ask the daemon one thing and end: reads their options (--from, --help, those of secure.h, and --json where
+ * `json` is not NULL) and connects, to *address. NULL: there is nothing left to do, and *code is the exit code. */
+hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code);
 
 #endif

@@ -10,43 +10,19 @@
 
 static const char help_text[] =
     "usage: hankel reload [OPTION...]\n\n"
-    "Makes the daemon read its configuration again. Prints what has changed, and what needs a restart; or what is wrong with\n"
-    "the file, and then all stays as it was and the exit code is 1.\n\n"
+    "Makes the daemon read its configuration again. Prints what has changed, and what needs a restart; or what is\n"
+    "wrong with the file, and then all stays as it was and the exit code is 1.\n\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel reload\n";
 
 int hk_command_reload(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "from", required_argument, NULL, 'f' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-  };
-  const char *address = HK_LINK_ADDRESS;
+  const char *address;
   char *text = NULL;
-  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
-  int option;
-  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
-    switch (option) {
-    case 'f':
-      address = optarg;
-      break;
-    case HK_OPTION_HELP:
-      fputs(help_text, stdout);
-      return hk_finish_output(argv, HK_EXIT_DONE);
-    default:
-      if (hk_secure_take(&link.security, option, optarg) != 0)
-        return HK_EXIT_USAGE;
-    }
-  }
-  if (optind != argc)
-    return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
-  link.once = 1;
-  hankel *h;
-  int code = hk_link_open(&h, argv, address, &link);
-  if (code != 0)
+  int code;
+  hankel *h = hk_link_ask(argc, argv, help_text, &address, NULL, &code);
+  if (!h)
     return code;
   const int status = hankel_reload(h, &text, PATIENCE);
   if (status < 0)

@@ -1,5 +1,5 @@
 /* hankel status: the daemon's counters, as JSON or as a table. The table shows whatever the daemon reports: a section for
- * each object, a line for each number. */
+ * each object, a line for each number; one line says that all of them are 0. */
 #include "daemon/cli/format.h"
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
@@ -8,44 +8,48 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define WIDTH 34 /* columns of names */
+
 static const char help_text[] = "usage: hankel status [OPTION...]\n\n"
-                                "Shows the daemon's counters.\n\n"
+                                "Shows the daemon's counters. PROTOCOL.md (STATUS) says what each is.\n\n"
                                 "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
                                 "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
                                 "examples:\n"
                                 "  hankel status\n"
                                 "  hankel status --json | python3 -m json.tool\n";
 
-/* A whole number in groups of three digits, another one as it is. */
+/* A number, the digits before its point in groups of three. */
 static void number_text(double value, char *out, size_t size)
 {
   char plain[32];
   hk_number_text(value, plain);
-  if (value != floor(value) || fabs(value) >= 1e15) {
+  if (fabs(value) >= 1e15) {
     snprintf(out, size, "%s", plain);
     return;
   }
-  const size_t length = strlen(plain);
+  const size_t whole = strcspn(plain, ".e");
   size_t used = 0;
-  for (size_t i = 0; i < length && used + 2 < size; i++) {
+  for (size_t i = 0; plain[i] && used + 2 < size; i++) {
     out[used++] = plain[i];
-    if (plain[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
+    if (plain[i] != '-' && i + 1 < whole && (whole - i - 1) % 3 == 0)
       out[used++] = ',';
   }
   out[used] = 0;
 }
 
-static void print_name(const char *name, int indent)
+/* A name, and blanks up to column `width`. */
+static void print_name(const char *name, int indent, int width)
 {
   int used = printf("%*s", indent, "");
   for (; *name; name++, used++)
     putchar(*name == '_' ? ' ' : *name);
-  if (used < 34)
-    printf("%*s", 34 - used, "");
+  if (used < width)
+    printf("%*s", width - used, "");
 }
 
 static void print_value(const cJSON *value)
@@ -61,65 +65,56 @@ static void print_value(const cJSON *value)
   }
 }
 
-/* Values first, then what is nested. */
+/* Whether nothing has happened that this tells of: all numbers in it are 0. */
+static bool all_zero(const cJSON *item)
+{
+  const cJSON *child;
+  if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
+    return cJSON_IsNumber(item) ? item->valuedouble == 0 : cJSON_IsString(item) && !*item->valuestring;
+  cJSON_ArrayForEach(child, item)
+  {
+    if (!all_zero(child))
+      return false;
+  }
+  return true;
+}
+
+/* Values first, then what is nested: a heading, and what it is of. */
 static void print_object(const cJSON *object, int indent)
 {
-  const cJSON *item;
+  const cJSON *item, *heading = indent > 0 ? cJSON_GetObjectItem(object, "name") : NULL;
+  uint32_t number = 0;
   cJSON_ArrayForEach(item, object)
   {
-    if (cJSON_IsObject(item) || cJSON_IsArray(item))
+    if (cJSON_IsObject(item) || cJSON_IsArray(item) || item == heading)
       continue;
-    print_name(item->string ? item->string : "", indent);
+    print_name(item->string ? item->string : "", indent, WIDTH);
     print_value(item);
   }
   cJSON_ArrayForEach(item, object)
   {
     if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
       continue;
+    const cJSON *own = cJSON_GetObjectItem(item, "name");
+    char text[16];
+    snprintf(text, sizeof text, "%u", number++);
     if (indent == 0)
       putchar('\n');
-    const cJSON *name = cJSON_GetObjectItem(item, "name");
-    printf("%*s%s\n", indent, "", item->string ? item->string : cJSON_IsString(name) ? name->valuestring : "-");
-    print_object(item, indent + 2);
+    print_name(item->string ? item->string : cJSON_IsString(own) ? own->valuestring : text, indent, all_zero(item) ? WIDTH : 0);
+    puts(all_zero(item) ? "           nothing" : "");
+    if (!all_zero(item))
+      print_object(item, indent + 2);
   }
 }
 
 int hk_command_status(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "from", required_argument, NULL, 'f' },
-    { "json", no_argument, NULL, 'j' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-  };
-  const char *address = HK_LINK_ADDRESS;
+  const char *address;
   bool json = false;
   char *text = NULL;
-  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
-  int option;
-  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
-    switch (option) {
-    case 'f':
-      address = optarg;
-      break;
-    case 'j':
-      json = true;
-      break;
-    case HK_OPTION_HELP:
-      fputs(help_text, stdout);
-      return hk_finish_output(argv, HK_EXIT_DONE);
-    default:
-      if (hk_secure_take(&link.security, option, optarg) != 0)
-        return HK_EXIT_USAGE;
-    }
-  }
-  if (optind != argc)
-    return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
-  link.once = 1;
-  hankel *h;
-  int code = hk_link_open(&h, argv, address, &link);
-  if (code != 0)
+  int code;
+  hankel *h = hk_link_ask(argc, argv, help_text, &address, &json, &code);
+  if (!h)
     return code;
   if (hankel_status(h, &text, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "no report from the daemon at %s: %s", address, hankel_error(h));
