@@ -137,6 +137,11 @@ static int take_key(void *arg, const char *section, const char *name, const char
   }
   if (r->n_seen < KEYS_MAX)
     snprintf(r->seen[r->n_seen++], sizeof r->seen[0], "%s", name);
+  if (strstr(value, " #") || strstr(value, "\t#")) { /* a glob or a path would take it for a part of itself */
+    complain(r, r->line, "%.64s = %.64s: a comment behind a value begins with ; and with # it stands on a line of its own", name,
+             value);
+    return 1;
+  }
   switch (r->section) {
   case SECTION_NONE:
     complain(r, r->line, "`%.64s` stands before the first section", name);

@@ -2,6 +2,7 @@
 #include "daemon/program.h"
 
 #include "daemon/reserve.h"
+#include "daemon/sections.h"
 #include "daemon/server.h"
 
 #include <getopt.h>
@@ -80,6 +81,8 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived;
     if (last && config->detectors[i].derived)
       print_together(config, i, with);
+    if (hk_sections_unreached(config, i, error, sizeof error))
+      puts(error);
   }
   hk_device_close(device);
   return DONE;

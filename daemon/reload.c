@@ -183,6 +183,10 @@ static void begin(struct hk_server *s)
     finish(s, true);
     return;
   }
+  char line[512];
+  for (uint32_t i = 0; i < r->next->n_detectors; i++)
+    if (hk_sections_unreached(r->next, i, line, sizeof line))
+      hk_buffer_print(&r->told, "%s\n", line);
   if (define(s, taken) != 0) {
     hk_buffer_print(&r->told, "no memory\n");
     refuse(s);

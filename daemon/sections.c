@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,5 +75,26 @@ bool hk_sections_accompanied(const struct hk_sections *s)
   for (uint32_t i = 0; i < s->n; i++)
     if (s->section[i].n_companions > 0)
       return true;
+  return false;
+}
+
+/* A glob without `?` that matches another one's text matches whatever that matches: only its own stars can stand for the other's
+ * wildcards. */
+bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size)
+{
+  const struct hk_config_detector *d = &config->detectors[i];
+  for (const struct hk_config_detector *before = config->detectors; before < d; before++) {
+    struct hk_glob *glob;
+    if (d->derived || before->derived || strchr(before->match, '?') ||
+        hk_glob_new(&glob, before->match, strlen(before->match)) != 0)
+      continue;
+    const bool all = hk_glob_match(glob, d->match, strlen(d->match));
+    hk_glob_free(glob);
+    if (!all)
+      continue;
+    snprintf(line, size, "no sensor comes to [detector %s] (match = %.64s): [detector %s] (match = %.64s) stands before it",
+             d->name, d->match, before->name, before->match);
+    return true;
+  }
   return false;
 }

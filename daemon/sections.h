@@ -33,4 +33,8 @@ const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint
 /* Whether any has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);
 
+/* Whether detector i of a configuration gets no sensor, for one before it is known to take all that it matches: then with a line
+ * that says so. */
+bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size);
+
 #endif

@@ -415,6 +415,9 @@ int hk_server_run(struct hk_server *s)
          hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->n_loops, s->n_loops == 1 ? "" : "s",
          s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
   char error[512];
+  for (uint32_t i = 0; i < s->config->n_detectors; i++)
+    if (hk_sections_unreached(s->config, i, error, sizeof error))
+      hk_log(&s->log, HK_LOG_WARNING, "%s", error);
   const int status = start(s, error, sizeof error);
   if (status != 0) {
     hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);

@@ -1,5 +1,6 @@
 /* The configuration: values, defaults, and every fault told by file and line. */
 #include "daemon/change.h"
+#include "daemon/sections.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -217,6 +218,8 @@ static void test_faults(void **state)
   expect_fault("[detector a]\nmatch = *\n[detector a]\nmatch = *\n", "x.conf:3: there is a [detector a] already");
   expect_fault("[daemon]\n", "x.conf: no [detector NAME] section");
   expect_fault("[daemon]\nbacklog = 1024\n" DETECTOR, "x.conf: backlog = 1024: too small");
+  expect_fault("[daemon]\nthreads = 2 # two\n" DETECTOR, "x.conf:2: threads = 2 # two: a comment behind a value begins with ;");
+  expect_fault("[detector a]\nmatch = pump*\t# pumps\n", "x.conf:2: match = pump*\t# pumps: a comment");
 }
 
 static void test_all_faults_are_told(void **state)
@@ -269,6 +272,23 @@ static void test_example(void **state)
   assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
   hk_config_free(&as_it_is);
   hk_config_free(&all);
+}
+
+static void test_unreached(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char line[512];
+  assert_int_equal(read_text(&c,
+                             "[detector a]\nmatch = pump?*\n[detector b]\nmatch = pump*\n[detector c]\nmatch = *1\n"
+                             "[detector d]\nmatch = pump*x?\n[detector e]\nmatch = *p\n[detector f]\nmatch = a#1\n",
+                             &faults),
+                   0);
+  for (uint32_t i = 0; i < c.n_detectors; i++)
+    assert_int_equal(hk_sections_unreached(&c, i, line, sizeof line), i == 3 || i == 5);
+  assert_string_equal(line, "no sensor comes to [detector f] (match = a#1): [detector c] (match = *1) stands before it");
+  hk_config_free(&c);
 }
 
 /* What a file means for a daemon that runs with another one. */
@@ -326,6 +346,7 @@ int main(void)
                                       cmocka_unit_test(test_faults),        cmocka_unit_test(test_all_faults_are_told),
                                       cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
-                                      cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms) };
+                                      cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms),
+                                      cmocka_unit_test(test_unreached) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
