@@ -37,6 +37,11 @@ static void help(FILE *out)
 
 int main(int argc, char **argv)
 {
+  char help_option[] = "--help";
+  if (argc == 3 && strcmp(argv[1], "help") == 0) { /* hankel help COMMAND */
+    argv[1] = argv[2];
+    argv[2] = help_option;
+  }
   const char *name = argc > 1 ? argv[1] : "";
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (strcmp(name, commands[i].name) == 0)
@@ -50,7 +55,10 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr, "hankel: %s: no such command (feed, tail, replay, status, state, reload, token, bench, evaluate; see hankel --help)\n", name);
+    fprintf(
+        stderr,
+        "hankel: %s: no such command (feed, tail, replay, status, state, reload, token, bench, evaluate; see hankel --help)\n",
+        name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

@@ -24,7 +24,7 @@ static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\
                                 "Shows what the daemon keeps in its state folder (durability = snapshot or journal).\n\n"
                                 "  inspect   what each file has: sensors, positions, when it was made\n"
                                 "  verify    reads every byte and names what is damaged; the exit code is 1 if anything is\n\n"
-                                "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a "
+                                "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a\n"
                                 "journal (.hkj) or of the event log (.hke).\n"
                                 "Nothing is changed, and the daemon may run meanwhile.\n\n"
                                 "examples:\n"

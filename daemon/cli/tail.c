@@ -9,9 +9,11 @@
 #include "daemon/cli/progress.h"
 #include "daemon/cli/secure.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SLICE 200 /* ms: how long one waiting call to the library lasts */
@@ -135,6 +137,18 @@ static int follow(hankel *h, struct tail *tail)
   return HK_EXIT_DONE;
 }
 
+/* Without a log of events --since has nothing to begin with: better said than waited for. */
+static void look_for_log(hankel *h)
+{
+  char *text = NULL;
+  cJSON *report = hankel_status(h, &text, HK_LINK_WAIT) < 0 ? NULL : cJSON_Parse(text);
+  const cJSON *mode = cJSON_GetObjectItem(cJSON_GetObjectItem(report, "durability"), "mode");
+  if (cJSON_IsString(mode) && strcmp(mode->valuestring, "none") == 0)
+    fputs("hankel tail: the daemon keeps no log of events (durability = none): only those from now on are shown\n", stderr);
+  cJSON_Delete(report);
+  free(text);
+}
+
 int hk_command_tail(int argc, char **argv)
 {
   static const struct option options[] = {
@@ -213,6 +227,8 @@ int hk_command_tail(int argc, char **argv)
   } else if (hankel_subscribe_since(h, match, (float)min_score, what, since) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "cannot subscribe: %s", hankel_error(h));
   } else {
+    if (tail.positions)
+      look_for_log(h);
     fprintf(stderr, "hankel tail: subscribed at %s\n", address);
     if (what & HANKEL_SCORES)
       hk_print_header(stdout, tail.format, false, NULL, 0);

@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 import harness
 
 MACHINE = os.path.join(harness.DATA, 'machine_temperature_system_failure.csv')
+COMMANDS = ('feed', 'tail', 'replay', 'status', 'state', 'reload', 'token', 'bench', 'evaluate')
 SMALL = 'window=4,gap=4,rank=1'  # scores from the 11th point on
 
 
@@ -50,11 +51,12 @@ class Usage(unittest.TestCase):
                 self.assertTrue(len(run.stderr.splitlines()) == 1 or not arguments, run.stderr)
 
     def test_help_and_version_end_with_0(self):
-        for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in ('feed', 'tail', 'replay', 'status', 'bench', 'evaluate')]:
+        for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in COMMANDS]:
             run = hankel(*arguments)
             self.assertEqual((run.returncode, run.stderr), (0, ''))
             self.assertIn('hankel', run.stdout)
-            self.assertTrue(all(len(line) <= 110 for line in run.stdout.splitlines()))
+            self.assertTrue(all(len(line) <= 110 for line in run.stdout.splitlines()), run.stdout)
+        self.assertEqual(hankel('help', 'tail').stdout, hankel('tail', '--help').stdout)
 
     def test_no_daemon_is_a_failure_that_says_so(self):
         for arguments in (('status',), ('tail',), ('feed', MACHINE)):
@@ -62,6 +64,7 @@ class Usage(unittest.TestCase):
             run = hankel(arguments[0], option, '127.0.0.1:1', *arguments[1:])
             self.assertEqual((run.returncode, run.stdout), (1, ''))
             self.assertIn('cannot connect to the daemon at 127.0.0.1:1', run.stderr)
+            self.assertIn('is hankeld running', run.stderr)
 
 
 class Replay(unittest.TestCase):
@@ -265,9 +268,9 @@ class Manual(unittest.TestCase):
 
     def test_every_option_is_in_the_manual(self):
         page = self.page('hankel.1')
-        for command in ('feed', 'tail', 'replay', 'status', 'bench', 'evaluate'):
+        for command in COMMANDS:
             options = re.findall(r'^  (--[a-z-]+)', hankel(command, '--help').stdout, re.M)
-            self.assertTrue(options)
+            self.assertTrue(options or command == 'state')
             for option in options:
                 self.assertIn(f'*{option}*', page, command)
 

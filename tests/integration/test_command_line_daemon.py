@@ -79,6 +79,11 @@ class Talking(harness.Case):
         table = self.hankel('status', d)
         self.assertEqual(table.returncode, 0)
         self.assertRegex(table.stdout, r'\n  in +22,695\n')
+        self.assertRegex(table.stdout, r'\nudp +nothing\n')
+
+    def test_since_without_a_log_of_events_says_so(self):
+        d = self.daemon(harness.section('all', '*', DETECTOR))
+        self.assertIn('no log of events (durability = none)', self.tail(d, '--since', '0').said[0])
 
     def test_tail_chooses(self):
         d = self.daemon(harness.section('all', '*', 'window=4,gap=4,rank=1,alert=0.5,signal=0'))
