@@ -147,6 +147,14 @@ static void on_change(void *arg, enum hk_registry_change change, uint32_t slot, 
   hk_durable_nudge(d);
 }
 
+uint64_t hk_durable_order(struct hk_durable *d, struct hk_registry *registry)
+{
+  hk_registry_read(registry); /* no change is half done then */
+  const uint64_t order = d->order;
+  hk_registry_read_end(registry);
+  return order;
+}
+
 int hk_durable_begin(struct hk_durable *d, const uint64_t position[], struct hk_registry *registry, char *error, size_t size)
 {
   int status = 0;

@@ -113,6 +113,8 @@ static inline bool hk_durable_covers(const struct hk_durable *d, uint32_t shard,
   return !d->journal[shard] || hk_journal_committed(d->journal[shard]) >= position;
 }
 struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
+/* The order of the last change of a sensor that is done: in the registry, for a snapshot that is begun now to have it. */
+uint64_t hk_durable_order(struct hk_durable *durable, struct hk_registry *registry);
 
 /* --- for snapshots --------------------------------------------------------------------------------------------------- */
 

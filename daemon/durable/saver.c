@@ -56,15 +56,12 @@ static void begin(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
   v->begun = hk_now();
-  hk_registry_read(s->all->registry); /* no change of sensors is half done: what the order counts is there to be saved */
-  const uint64_t order = v->place.durable->order;
-  hk_registry_read_end(s->all->registry);
   v->about = (struct hk_snapshot_about){ .shard = s->number,
                                          .shards = s->all->n,
                                          .number = ++v->number,
                                          .epoch = v->place.epoch,
                                          .begin = s->position,
-                                         .order = order,
+                                         .order = hk_durable_order(v->place.durable, s->all->registry),
                                          .made = hk_wall() };
   v->logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
   v->asked = atomic_load(&v->asks);
