@@ -22,6 +22,8 @@ static const char help_text[] =
     "FOLDER holds any of nab/ (CSV files and windows.json), tssb/ (bare numbers and desc.txt) and skab/ (CSV\n"
     "files with a changepoint column).\n\n"
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table\n"
+    "  --group KEYS       keys of a [group NAME] section: the sensors of a file are one machine; files of one sensor\n"
+    "                     are left out. An alert hits within five shortest parts\n"
     "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --tune KEY=V|V...  searches these values, with those of other --tune in all combinations, on half of the\n"
@@ -42,7 +44,9 @@ struct evaluation {
   struct hk_trial trial;
   const char *folder;
   const char *detectors[DETECTORS_MAX];
+  bool group[DETECTORS_MAX]; /* these keys are of a group */
   uint32_t n_detectors;
+  bool grouped;              /* those in hand are */
   const char *tuned[TUNED_MAX];
   uint32_t n_tuned;
   const char *plots;      /* folder for them, or NULL */
@@ -61,7 +65,7 @@ static int ascending(const void *a, const void *b)
 static void print_header(const struct evaluation *e, const char *keys)
 {
   if (e->format == FORMAT_TABLE)
-    printf("%sdetector: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", *keys ? keys : "default",
+    printf("%s%s: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", e->grouped ? "group" : "detector", *keys ? keys : "default",
            e->trial.given_windows ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance",
            "false", "false/1000", "delay", "covering");
 }
@@ -143,11 +147,17 @@ static void plot(const struct evaluation *e, const struct hk_labelled *set, cons
 
 /* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
  * code. */
-static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *set, const char *title, bool rows,
+static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *sensors, const char *title, bool rows,
                     struct hk_verdict *out)
 {
-  struct hk_outcome *all = calloc(set->n + 1, sizeof *all);
-  int code = all ? hk_trial_score(&e->trial, set, keys, all) : hk_failed(e->trial.argv, "out of memory");
+  struct hk_labelled machines = { 0 };
+  const struct hk_labelled *set = e->grouped ? &machines : sensors;
+  struct hk_outcome *all = calloc(sensors->n + 1, sizeof *all);
+  int code = 0;
+  if (!all || (e->grouped && hk_trial_machines(sensors, &machines) < 0))
+    code = hk_failed(e->trial.argv, "out of memory");
+  else
+    code = e->grouped ? hk_trial_group(&e->trial, sensors, keys, all) : hk_trial_score(&e->trial, sensors, keys, all);
   struct hk_verdict sum = { 0 };
   double *delay = NULL;
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
@@ -171,7 +181,8 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
   if (code == 0 && e->sheet)
     plot(e, set, all);
   free(delay);
-  hk_outcomes_free(all, set->n);
+  hk_outcomes_free(all, sensors->n);
+  free(machines.recording);
   *out = sum;
   return code;
 }
@@ -277,6 +288,7 @@ static int evaluate_all(struct evaluation *e)
   if (code == 0 && e->format == FORMAT_CSV)
     puts("detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
+    e->grouped = e->group[i];
     print_header(e, e->detectors[i]);
     for (unsigned j = 0; j < HK_LABELLED_SETS && code == 0; j++) {
       struct hk_verdict sum;
@@ -284,7 +296,7 @@ static int evaluate_all(struct evaluation *e)
       snprintf(name, sizeof name, "%s: all", sets[j].name ? sets[j].name : "");
       e->sheet = sheets[j].file ? &sheets[j] : NULL;
       e->strip = i;
-      if (sets[j].n > 0)
+      if (sets[j].n > (e->grouped ? sets[j].n_files : 0))
         code =
             e->n_tuned > 0 ? tune(e, e->detectors[i], &sets[j]) : evaluate(e, e->detectors[i], &sets[j], name, !e->brief, &sum);
     }
@@ -305,10 +317,12 @@ int hk_command_evaluate(int argc, char **argv)
     { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
     { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
     { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
-    { "help", no_argument, NULL, 'h' },          { 0 },
+    { "group", required_argument, NULL, 'm' },   { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   static const char *const formats[] = { "table", "csv", NULL };
   struct evaluation e = { .trial.argv = argv };
+  bool any_group = false;
   int option, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -316,8 +330,11 @@ int hk_command_evaluate(int argc, char **argv)
       code = hk_option_word(argv, "--backend", optarg, hk_choices, &e.trial.choice);
       break;
     case 'd':
+    case 'm':
       if (e.n_detectors == DETECTORS_MAX)
-        return hk_usage(argv, "--detector: over %d of them", DETECTORS_MAX);
+        return hk_usage(argv, "--detector and --group: over %d of them", DETECTORS_MAX);
+      e.group[e.n_detectors] = option == 'm';
+      any_group |= option == 'm';
       e.detectors[e.n_detectors++] = optarg;
       break;
     case 'g':
@@ -356,8 +373,8 @@ int hk_command_evaluate(int argc, char **argv)
   e.folder = argv[optind];
   if (e.n_detectors == 0)
     e.detectors[e.n_detectors++] = "";
-  if (e.plots && e.n_tuned > 0)
-    return hk_usage(argv, "--plots: not with --tune");
+  if (e.plots && (e.n_tuned > 0 || any_group))
+    return hk_usage(argv, "--plots: not with --tune or --group");
   if (e.plots && e.n_detectors > HK_SHEET_DETECTORS)
     return hk_usage(argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
   return hk_finish_output(argv, evaluate_all(&e));

@@ -25,8 +25,7 @@ void hk_outcomes_free(struct hk_outcome *all, uint32_t n)
   free(all);
 }
 
-/* Index of the first accepted point not before a time. */
-static uint32_t index_of(const struct hk_outcome *o, int64_t time)
+uint32_t hk_outcome_index(const struct hk_outcome *o, int64_t time)
 {
   uint32_t low = 0, high = o->points;
   while (low < high) {
@@ -63,7 +62,7 @@ static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
         o->found = found;
         o->room = room;
       }
-      o->found[o->n_found++] = (struct hk_found){ index_of(o, event->instant), o->points - 1 };
+      o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, event->instant), o->points - 1 };
     }
   }
   return true;
@@ -99,15 +98,14 @@ static int run(const struct hk_trial *trial, const struct hk_labelled *set, stru
   return code;
 }
 
-/* Makes room for what may come of a recording. False: no memory. */
-static bool prepare(struct hk_outcome *o, const struct hk_recording *r)
+bool hk_outcome_prepare(struct hk_outcome *o, uint32_t points, uint32_t labels)
 {
   o->scored = UINT32_MAX;
-  o->time = calloc(r->n + 1, sizeof *o->time);
-  o->value = calloc(r->n + 1, sizeof *o->value);
-  o->score = calloc(r->n + 1, sizeof *o->score);
-  o->marked = calloc(r->n_labels + 1, sizeof *o->marked);
-  o->delay = calloc(r->n_labels + 1, sizeof *o->delay);
+  o->time = calloc(points + 1, sizeof *o->time);
+  o->value = calloc(points + 1, sizeof *o->value);
+  o->score = calloc(points + 1, sizeof *o->score);
+  o->marked = calloc(labels + 1, sizeof *o->marked);
+  o->delay = calloc(labels + 1, sizeof *o->delay);
   return o->time && o->value && o->score && o->marked && o->delay;
 }
 
@@ -123,7 +121,7 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
     if (hk_detector_parse(text, &detectors[i], error, sizeof error) < 0)
       code = hk_usage(trial->argv, "--detector: %s", error);
     all[i].detector = detectors[i];
-    if (code == 0 && !prepare(&all[i], &set->recording[i]))
+    if (code == 0 && !hk_outcome_prepare(&all[i], set->recording[i].n, set->recording[i].n_labels))
       code = hk_failed(trial->argv, "out of memory");
   }
   const struct hk_backend_config config = { .detectors = detectors, .n_detectors = set->n, .max_sensors = set->n };
@@ -145,7 +143,7 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
 void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o)
 {
   for (uint32_t i = 0; i < r->n_labels; i++)
-    o->marked[i] = (struct hk_marked){ index_of(o, r->label[i].first), index_of(o, r->label[i].last) };
+    o->marked[i] = (struct hk_marked){ hk_outcome_index(o, r->label[i].first), hk_outcome_index(o, r->label[i].last) };
   o->scored = o->scored < o->points ? o->scored : o->points;
   const uint32_t window = o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
   o->verdict = hk_judge(o->points, o->scored, window, o->found, o->n_found, o->marked, r->n_labels, o->delay);

@@ -34,6 +34,17 @@ struct hk_outcome {
  * code. */
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
 
+/* The same with groups (cpu/group.h; keys as in a [group NAME] section): the sensors of each file are a machine. An alert hits a
+ * label within five shortest parts. hk_trial_machines: the machines as recordings, without points; labels are the set's, free
+ * out->recording alone. 0 or -ENOMEM. hk_trial_group: what came of each of these. */
+int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out);
+int hk_trial_group(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
+
+/* Index of the first accepted point not before a time. */
+uint32_t hk_outcome_index(const struct hk_outcome *outcome, int64_t time);
+/* Makes room for what may come of so many points and labels. False: no memory. */
+bool hk_outcome_prepare(struct hk_outcome *outcome, uint32_t points, uint32_t labels);
+
 /* Judges what was found in a recording: fills in marked, verdict and delay. */
 void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o);
 

@@ -1,0 +1,381 @@
+/* Groups: see group.h.
+ *
+ * A member's samples lie in a ring of as many places as there are rows at a time, resident or not closed yet; row r is at place
+ * r % places in all of them, NaN where there is none. Closed rows in which nobody has a sample are not kept: so the resident rows
+ * are those of a list of row numbers. */
+#include "cpu/group.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER INT64_MIN
+#define VALUE_MAX 1e30
+
+static const double quantile[HK_GROUP_QUANTILES] = { 0.1, 0.5, 0.9 };
+
+struct member {
+  double *value;   /* ring of closed rows, NaN: none */
+  double *pending; /* ring of rows that are not closed: place row % (wait + 1) */
+  int64_t *time;   /* of these */
+  int64_t last;    /* row of the newest point; NEVER: none */
+  int64_t from;    /* the row from which it takes part */
+};
+
+/* A point that was put and has no place yet. */
+struct coming {
+  struct member *member; /* NULL: none */
+  int64_t row, time;
+  double value;
+};
+
+struct hk_group {
+  struct hk_group_rule rule;
+  struct member **member;  /* NULL: the number is free */
+  uint32_t n_members, top; /* top: numbers are below */
+  int64_t next;            /* the row that is closed next; NEVER: there was no point */
+  int64_t newest;          /* row of any point */
+  struct coming coming;
+  uint32_t waiting;           /* samples of rows that are not closed */
+  uint32_t live, head;        /* closed rows that are kept; place of the next one */
+  uint64_t rows;              /* closed so far, that had samples */
+  int64_t *time;              /* ring of closed rows */
+  uint32_t since;             /* rows since a change that is not settled; 0: there is none */
+  double *entropy;            /* n ln n for n <= resident */
+  double *joint, *own, *most; /* by split: the statistic of all, of one member, and of the foremost so far, */
+  uint32_t *foremost;         /* which is this one */
+  double *error, *sorted;     /* of one member: prediction errors, and in order of size */
+  uint32_t *at;               /* and their rows, counted from the oldest */
+};
+
+/* Rounds down, also before 1970. */
+static int64_t row_of(const struct hk_group_rule *rule, int64_t time)
+{
+  return time / rule->interval - (time % rule->interval < 0);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+int hk_group_new(struct hk_group **out, const struct hk_group_rule *r)
+{
+  char error[256];
+  if (hk_group_check(r, error, sizeof error) < 0)
+    return -EINVAL;
+  struct hk_group *g = calloc(1, sizeof *g);
+  if (!g)
+    return -ENOMEM;
+  const size_t n = r->resident + 1;
+  g->rule = *r;
+  g->next = g->newest = NEVER;
+  g->member = calloc(r->members, sizeof *g->member);
+  g->time = calloc(n, sizeof *g->time);
+  g->at = calloc(2 * n, sizeof *g->at);
+  double *const reals = calloc(6 * n, sizeof *reals);
+  if (!g->member || !g->time || !g->at || !reals) {
+    free(reals);
+    hk_group_free(g);
+    return -ENOMEM;
+  }
+  g->entropy = reals;
+  g->joint = g->entropy + n;
+  g->own = g->joint + n;
+  g->most = g->own + n;
+  g->error = g->most + n;
+  g->sorted = g->error + n;
+  g->foremost = g->at + n;
+  for (uint32_t i = 1; i < n; i++)
+    g->entropy[i] = i * log(i);
+  *out = g;
+  return 0;
+}
+
+void hk_group_free(struct hk_group *g)
+{
+  if (!g)
+    return;
+  for (uint32_t i = 0; i < g->top; i++)
+    free(g->member[i]);
+  free(g->member);
+  free(g->time);
+  free(g->at);
+  free(g->entropy);
+  free(g);
+}
+
+int hk_group_join(struct hk_group *g, uint32_t *number)
+{
+  uint32_t i = 0;
+  while (i < g->top && g->member[i])
+    i++;
+  if (i == g->rule.members)
+    return -ENOSPC;
+  const size_t rows = g->rule.resident, waiting = g->rule.wait + 1;
+  struct member *m = malloc(sizeof *m + (rows + 2 * waiting) * sizeof(double));
+  if (!m)
+    return -ENOMEM;
+  m->value = (double *)(m + 1);
+  m->pending = m->value + rows;
+  m->time = (int64_t *)(m->pending + waiting);
+  m->last = m->from = NEVER;
+  for (size_t k = 0; k < rows + waiting; k++)
+    m->value[k] = NAN;
+  g->member[i] = m;
+  g->n_members++;
+  g->top += i == g->top;
+  *number = i;
+  return 0;
+}
+
+void hk_group_leave(struct hk_group *g, uint32_t number)
+{
+  struct member *m = g->member[number];
+  if (g->coming.member == m)
+    g->coming.member = NULL;
+  for (uint32_t i = 0; i <= g->rule.wait; i++)
+    g->waiting -= !isnan(m->pending[i]);
+  free(m);
+  g->member[number] = NULL;
+  g->n_members--;
+}
+
+uint32_t hk_group_members(const struct hk_group *g)
+{
+  return g->n_members;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------------ */
+
+/* Place of a row among those that are not closed. */
+static uint32_t place_of(const struct hk_group *g, int64_t row)
+{
+  const int64_t places = g->rule.wait + 1, rest = row % places;
+  return (uint32_t)(rest < 0 ? rest + places : rest);
+}
+
+void hk_group_put(struct hk_group *g, uint32_t number, int64_t time, double value)
+{
+  struct member *m = g->member[number];
+  const int64_t row = row_of(&g->rule, time), wait = g->rule.wait;
+  if ((m->last != NEVER && row <= m->last) || !(fabs(value) <= VALUE_MAX))
+    return;
+  if (m->last == NEVER || row - m->last > wait)
+    m->from = row + wait;
+  m->last = row;
+  if (g->next == NEVER)
+    g->next = g->newest = row;
+  if (row > g->newest)
+    g->newest = row;
+  if (row >= g->next && row >= m->from)
+    g->coming = (struct coming){ m, row, time, value };
+}
+
+/* The point that came last gets its place, once the rows that it drives out are gone. */
+static void settle_in(struct hk_group *g)
+{
+  const struct coming *c = &g->coming;
+  if (!c->member)
+    return;
+  const uint32_t place = place_of(g, c->row);
+  c->member->pending[place] = c->value;
+  c->member->time[place] = c->time;
+  g->waiting++;
+  g->coming.member = NULL;
+}
+
+/* Whether the next row may still get a sample that is to be waited for. */
+static bool is_held(const struct hk_group *g)
+{
+  for (uint32_t i = 0; i < g->top; i++) {
+    const struct member *m = g->member[i];
+    if (m && m->from <= g->next && m->last < g->next && g->next - m->last <= g->rule.wait)
+      return true;
+  }
+  return false;
+}
+
+/* Closes the next row. False: nobody has a sample, and it is not kept. */
+static bool close_row(struct hk_group *g)
+{
+  const uint32_t place = place_of(g, g->next++);
+  int64_t latest = NEVER;
+  for (uint32_t i = 0; i < g->top; i++) {
+    struct member *m = g->member[i];
+    if (!m)
+      continue;
+    const double value = m->pending[place];
+    m->pending[place] = NAN;
+    m->value[g->head] = value;
+    if (isnan(value))
+      continue;
+    g->waiting--;
+    if (m->time[place] > latest)
+      latest = m->time[place];
+  }
+  if (latest == NEVER)
+    return false;
+  g->time[g->head] = latest;
+  g->head = g->head + 1 < g->rule.resident ? g->head + 1 : 0;
+  g->live += g->live < g->rule.resident;
+  g->rows++;
+  return true;
+}
+
+/* --- the statistic --------------------------------------------------------------------------------------------------- */
+
+/* Place of the row that is `back` rows before the next one. */
+static uint32_t ring_place(const struct hk_group *g, uint32_t back)
+{
+  return g->head >= back ? g->head - back : g->head + g->rule.resident - back;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* The prediction errors of a member: how its samples differ from what their mean and the one before let expect. Returns how many
+ * there are; `at` says in which rows, counted from the oldest. */
+static uint32_t predict(struct hk_group *g, const struct member *m)
+{
+  double mean = 0, square = 0, product = 0, before;
+  uint32_t n = 0;
+  for (uint32_t row = 0, place = ring_place(g, g->live); row < g->live;
+       row++, place = place + 1 < g->rule.resident ? place + 1 : 0) {
+    if (isnan(m->value[place]))
+      continue;
+    g->at[n] = row;
+    g->error[n++] = m->value[place];
+    mean += m->value[place];
+  }
+  if (n < 2 * g->rule.shortest + 1)
+    return 0;
+  mean /= n;
+  for (uint32_t i = 0; i < n; i++)
+    g->error[i] -= mean;
+  for (uint32_t i = 0; i < n; i++)
+    square = fma(g->error[i], g->error[i], square);
+  for (uint32_t i = 1; i < n; i++)
+    product = fma(g->error[i], g->error[i - 1], product);
+  const double rho = product > 0 ? product / square : 0, phi = rho * rho;
+  before = g->error[0];
+  for (uint32_t i = 1; i < n; i++) {
+    const double x = g->error[i];
+    g->error[i - 1] = x - phi * before;
+    g->at[i - 1] = g->at[i];
+    before = x;
+  }
+  return n - 1;
+}
+
+/* Log-likelihood of so many of n, at their own share. */
+static double likelihood(const struct hk_group *g, uint32_t some, uint32_t n)
+{
+  return g->entropy[some] + g->entropy[n - some] - g->entropy[n];
+}
+
+/* Adds what one member says of every split. False: it has too few samples. */
+static bool add_member(struct hk_group *g, uint32_t number)
+{
+  const uint32_t n = predict(g, g->member[number]), shortest = g->rule.shortest;
+  if (n == 0)
+    return false;
+  memcpy(g->sorted, g->error, n * sizeof *g->sorted);
+  qsort(g->sorted, n, sizeof *g->sorted, ascending);
+  memset(g->own, 0, (n + 1) * sizeof *g->own);
+  for (uint32_t q = 0; q < HK_GROUP_QUANTILES; q++) {
+    const double level = g->sorted[(uint32_t)ceil(quantile[q] * n) - 1];
+    uint32_t all = 0, left = 0;
+    while (all < n && g->sorted[all] <= level)
+      all++;
+    const double whole = likelihood(g, all, n);
+    for (uint32_t i = 1; i + shortest <= n; i++) {
+      left += g->error[i - 1] <= level;
+      if (i >= shortest)
+        g->own[i] += likelihood(g, left, i) + likelihood(g, all - left, n - i) - whole;
+    }
+  }
+  /* A row begins the newer part for every member; the first of its errors there may stand in a later row. */
+  for (uint32_t row = 1, i = 0; row < g->live; row++) {
+    while (i < n && g->at[i] < row)
+      i++;
+    g->joint[row] += g->own[i];
+    if (g->own[i] > g->most[row]) {
+      g->most[row] = g->own[i];
+      g->foremost[row] = number;
+    }
+  }
+  return true;
+}
+
+/* Mean of what a member has in `n` rows from the one on that is `back` before the next. */
+static double level(const struct hk_group *g, uint32_t number, uint32_t back, uint32_t n)
+{
+  const struct member *m = g->member[number];
+  double sum = 0;
+  uint32_t some = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const double x = m->value[ring_place(g, back - i)];
+    sum += isnan(x) ? 0 : x;
+    some += !isnan(x);
+  }
+  return some > 0 ? sum / some : 0;
+}
+
+/* Compares all splits of what is resident, and drops what is older than a change. */
+static void compare(struct hk_group *g, struct hk_group_tick *t)
+{
+  uint32_t best = 0;
+  for (uint32_t row = 0; row < g->live; row++)
+    g->joint[row] = g->most[row] = 0;
+  for (uint32_t i = 0; i < g->top; i++)
+    t->members += g->member[i] && add_member(g, i);
+  if (t->members == 0)
+    return;
+  for (uint32_t row = 1; row < g->live; row++)
+    if (g->joint[row] > g->joint[best])
+      best = row;
+  const double unit = hk_group_unit(&g->rule, t->members);
+  t->statistic = g->joint[best];
+  t->score = t->statistic / (t->statistic + unit);
+  if (best == 0)
+    return;
+  t->foremost = g->foremost[best];
+  if (t->statistic <= unit || g->since > 0)
+    return;
+  const uint32_t newer = g->live - best;
+  t->change = HK_GROUP_CHANGED;
+  t->from = g->time[ring_place(g, g->live)];
+  t->instant = g->time[ring_place(g, newer)];
+  t->before = level(g, t->foremost, g->live, best);
+  t->after = level(g, t->foremost, newer, newer);
+  g->live = newer;
+  g->since = 1;
+}
+
+bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
+{
+  while (g->next != NEVER) {
+    const bool driven = g->newest - g->next >= g->rule.wait;
+    if (!driven)
+      settle_in(g);
+    if (!driven && (g->next > g->newest || is_held(g)))
+      return false;
+    if (driven && g->waiting == 0) { /* a hole */
+      g->next = g->newest - g->rule.wait + 1;
+      continue;
+    }
+    if (!close_row(g))
+      continue;
+    *t = (struct hk_group_tick){ .time = g->time[ring_place(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
+    if (g->since > 0 && ++g->since > 2 * g->rule.shortest) {
+      g->since = 0;
+      t->change = HK_GROUP_SETTLED;
+    } else if (g->rows % g->rule.hop == 0) {
+      compare(g, t);
+    }
+    return true;
+  }
+  return false;
+}
