@@ -112,7 +112,7 @@ static bool second_point_and_event(struct world *w, enum hk_disk_call call)
     return false;
   w->failed = true;
   point(w, 0);
-  if (hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event) != 1)
+  if (hk_eventlog_append(d->events, 7, hk_string("a"), 1, &event, hk_string("")) != 1)
     w->wrong = true;
   return true;
 }
