@@ -394,7 +394,7 @@ void hk_views_forget(struct hk_views *vs, uint32_t slot, void (*told)(void *arg,
     told(arg, v);
     hk_sieve_forget(&v->sieve, slot);
   }
-  for (uint32_t i; slot / 64 < vs->watched.words && (i = vs->first[slot]) != HK_NO_WATCH; unwatch(vs, i))
+  for (uint32_t i; slot < vs->n_first && (i = vs->first[slot]) != HK_NO_WATCH; unwatch(vs, i))
     told(arg, vs->watches[i].view);
   hk_sieve_forget(&vs->watched, slot);
 }

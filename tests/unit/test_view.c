@@ -2,6 +2,7 @@
  * closed. */
 #include "daemon/glob.h"
 #include "daemon/view.h"
+#include "daemon/views.h"
 
 #include <errno.h>
 #include <math.h>
@@ -360,6 +361,18 @@ static void limits(void **state)
   hk_views_free(two);
 }
 
+/* When the memory is out between the two that hk_views_grow makes larger, a sensor can still go. */
+static void a_sensor_goes_while_there_is_no_memory(void **state)
+{
+  struct fixture *f = *state;
+  uint32_t slot = 0;
+  assert_int_equal(hk_sieve_grow(&f->views->watched, SENSORS), 0);
+  assert_null(f->views->first);
+  for (uint32_t i = 0; i < 100; i++)
+    slot = add(f, i);
+  evict(f, slot);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -367,6 +380,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(ten_thousand_views_of_one_sensor, setup, teardown),
     cmocka_unit_test_setup_teardown(few_and_many, setup, teardown),
     cmocka_unit_test_setup_teardown(limits, setup, teardown),
+    cmocka_unit_test_setup_teardown(a_sensor_goes_while_there_is_no_memory, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
