@@ -1,62 +1,79 @@
 #!/usr/bin/env python3
 """Attacks a daemon while honest clients feed it, and compares what these get done with and without, in turn, in one run: idle
-connections, connections that send a byte a second, garbage where a handshake should be, spoofed and broken datagrams, a flood of new
-names, names made to collide under a hash without a key, frames and lines that are not good. Prints the ratio of each attack and of all
-together; honest clients are to keep 95 %.
+connections, connections that send a byte a second, garbage where a handshake should be, garbage and strangers' tokens where TLS should
+be, spoofed and broken datagrams, a flood of new names, names made to collide under a hash without a key, frames and lines that are not
+good. Prints the ratio of each attack and of all together; honest clients are to keep 95 %.
 
-    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--only NAME]
+    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--nice 10] [--only NAME]
 
-Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first: attackers share
-this machine's cores with the daemon, so at full speed a ratio says as much of them as of the daemon. The daemon is $HANKELD. Fault
-matrix rows 12, 13, 14, 17 and 20."""
+Attackers share this machine's cores with the daemon, which an attacker's own machine would not. So each round has a control: processes
+that burn as much of the processor as the attackers did, and do not talk to the daemon. What honest clients get done under the attack as
+a part of what they get done then is what the attack costs through the daemon. How much the daemon itself works for a million honest
+points, with the attack and without, is told, too.
+
+Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first. The daemon is
+$HANKELD. Fault matrix rows 12, 13, 14, 17 and 20."""
 import argparse
 import contextlib
+import hashlib
 import multiprocessing
 import os
 import random
 import resource
 import select
 import socket
+import ssl
 import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
+import certificates  # noqa: E402
 import harness  # noqa: E402
 from harness import HELLO, POINTS, REGISTER, START, frame, points, text  # noqa: E402
 
-KEYS = ('threads = 1\nloops = 1\nmax_sensors = 20000\nmax_connections = {connections}\nhandshake = 10s\nlog_level = error\n'
+KEYS = ('threads = 1\nloops = 1\nmax_sensors = 20000\nmax_connections = {connections}\nhandshake = 10s\n'
         'max_pending = 200000\nbacklog = 1048576\n')
 # Scores cost nothing that would hide the attack's cost.
 DETECTORS = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1ns\nstride = 65536\nalert = off\n'
 SENSORS, FRAME = 500, 5000
+TICK = os.sysconf('SC_CLK_TCK')
 
 
 class Ports:
     """What attackers know of a daemon; it goes to their processes."""
 
-    def __init__(self, daemon):
-        self.port = dict(daemon.port)
+    def __init__(self, daemon, authority):
+        self.port, self.authority = dict(daemon.port), authority
 
-    def connect(self, listener):
+    def connect(self, listener, source=None):
         s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
         s.settimeout(5)
+        if source:
+            s.bind((source, 0))
         s.connect(('127.0.0.1', self.port[listener]))
         return s
 
 
+def address(rng):
+    return f'127.{rng.randrange(1, 255)}.{rng.randrange(256)}.{rng.randrange(1, 255)}'
+
+
 def idle(ports, n, stop, ready):
-    """Connections that say nothing, or a byte a second; opened again when they are closed."""
+    """Connections that say nothing, or a byte a second, from many addresses, for one may have only so many; opened again when they are
+    closed."""
+    rng = random.Random(n)
     hello = frame(HELLO, text('slow'))
     open_, each = [], {}
     ready_at = False
     while not stop.is_set():
         with contextlib.suppress(OSError):
-            for _ in range(min(200, n - len(open_))):
-                s = ports.connect(random.choice(['binary tcp', 'line tcp', 'text tcp']))
+            for _ in range(min(600, n - len(open_))):
+                s = ports.connect(rng.choice(['binary tcp', 'line tcp', 'text tcp']), address(rng))
                 s.setblocking(False)
                 open_.append(s)
                 each[s.fileno()] = (s, len(open_) % 2, 0)
@@ -114,6 +131,30 @@ def garbage(ports, rng):
 
 
 @paced
+def garbage_tls(ports, rng):
+    """Where TLS should be, up to a handshake that is good and a token that is nobody's; from many addresses, for one would be turned
+    away."""
+    context = ssl.create_default_context(cafile=ports.authority)
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname='127.0.0.1').do_handshake()
+    hello = out.read()
+    flipped = bytearray(hello)
+    flipped[rng.randrange(5, len(hello))] ^= 1 << rng.randrange(8)
+    noise = rng.randbytes(1000)
+    for data in (noise, b'\x16\x03\x01\x40\x00' + noise, hello[:rng.randrange(1, len(hello))], bytes(flipped),
+                 hello + b'\x17\x03\x03\x03\xe8' + noise, hello):
+        with ports.connect('text tcp', address(rng)) as s:
+            s.sendall(data)
+            s.settimeout(0.05)
+            with contextlib.suppress(OSError):
+                s.recv(4096)
+    with context.wrap_socket(ports.connect('text tcp', address(rng)), server_hostname='127.0.0.1') as s:
+        s.sendall(b'token hkt_nobody\n')
+        s.recv(4096)
+
+
+@paced
 def datagrams(ports, rng):
     """Of feeds that are guessed, and of nothing at all."""
     with ports.connect('binary udp') as a, ports.connect('line udp') as b:
@@ -146,7 +187,8 @@ def bad_lines(ports, rng):
         s.sendall(b'bad\n' * 500 + rng.randbytes(5000) + b'\n')
 
 
-ATTACKS = {'idle and byte-a-second connections': idle, 'garbage for a handshake': garbage, 'spoofed and broken datagrams': datagrams,
+ATTACKS = {'idle and byte-a-second connections': idle, 'garbage for a handshake': garbage, 'garbage for TLS': garbage_tls,
+           'spoofed and broken datagrams': datagrams,
            'a flood of names': names, 'colliding names': registrations, 'bad lines': bad_lines}
 
 
@@ -176,12 +218,67 @@ class Honest(threading.Thread):
                 time.sleep(max(0, begin + sent / self.rate - now))
 
 
-def measure(honest, seconds):
-    before = [h.taken for h in honest]
+def burn(share, stop, ready):
+    """Uses that part of a core."""
+    ready.set()
     begin = time.monotonic()
-    time.sleep(seconds)
-    spent = time.monotonic() - begin
-    return sum(h.taken for h in honest) / spent - sum(before) / spent
+    while not stop.is_set():
+        now = time.process_time()
+        most = now + min(0.05, share * (time.monotonic() - begin) - now)
+        while time.process_time() < most:
+            pass
+        time.sleep(0.005)
+
+
+def spent(pid):
+    """Seconds of a processor that a process has used."""
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+        fields = f.read().rpartition(')')[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+class Phase:
+    """So many seconds of the honest: `rate`, points a second; `work`, seconds of the daemon's for a million of them; `shares`, of a
+    core, of the processes beside."""
+
+    def __init__(self, daemon, honest, seconds, beside=()):
+        pids = [daemon.process.pid, *(p.pid for p in beside)]
+        taken, used, begin = sum(h.taken for h in honest), [spent(p) for p in pids], time.monotonic()
+        time.sleep(seconds)
+        taken, used = sum(h.taken for h in honest) - taken, [spent(p) - u for p, u in zip(pids, used)]
+        seconds = time.monotonic() - begin
+        self.rate, self.work, self.shares = taken / seconds, used[0] / max(taken, 1) * 1e6, [u / seconds for u in used[1:]]
+
+
+def beside(context, honest, daemon, seconds, nice, tasks):
+    """A phase with processes of these tasks, (function, arguments), beside."""
+    stop = context.Event()
+    processes = []
+    for function, arguments in tasks:
+        ready = context.Event()
+        p = context.Process(target=function, args=(*arguments, stop, ready), daemon=True)
+        p.start()
+        os.setpriority(os.PRIO_PROCESS, p.pid, nice)
+        processes.append((p, ready))
+    for _, ready in processes:
+        ready.wait(30)
+    phase = Phase(daemon, honest, seconds, [p for p, _ in processes])
+    stop.set()
+    for p, _ in processes:
+        p.join(10)
+    return phase
+
+
+def start(folder, connections):
+    """A daemon whose text listener speaks TLS and asks for tokens, and the file of who has signed its certificate."""
+    authority = certificates.Authority(folder, 'ca')
+    certificate, key = authority.sign('server', names='IP:127.0.0.1')
+    tokens = os.path.join(folder, 'tokens')
+    with open(tokens, 'w', encoding='utf-8') as f:
+        f.write(f'viewer subscribe sha256:{hashlib.sha256(b"hkt_viewer").hexdigest()}\n')
+    secured = f'protocol = text\ntls_certificate = {certificate}\ntls_key = {key}\ntokens = {tokens}\n'
+    return (harness.Daemon(DETECTORS, keys=KEYS.format(connections=connections), listeners=harness.LISTENERS.replace('protocol = text\n', secured)),
+            authority.certificate)
 
 
 def main():
@@ -190,47 +287,40 @@ def main():
     parser.add_argument('--seconds', type=float, default=4)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--rate', type=float, help='of what is possible')
+    parser.add_argument('--nice', type=int, default=0, help='of the attackers')
     parser.add_argument('--only', default='', help='attacks with this in their names')
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    daemon = harness.Daemon(DETECTORS, keys=KEYS.format(connections=arguments.idle + 500))
-    ports, honest = Ports(daemon), [Honest(daemon, i) for i in range(2)]
+    folder = tempfile.TemporaryDirectory(prefix='hankeld-attack-')
+    daemon, authority = start(folder.name, arguments.idle + 500)
+    ports, honest = Ports(daemon, authority), [Honest(daemon, i) for i in range(2)]
     for h in honest:
         h.start()
     time.sleep(1)
     commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip()
     print(f'# {commit} {" ".join(sys.argv)}', flush=True)
     if arguments.rate:
-        most = measure(honest, arguments.seconds)
+        most = Phase(daemon, honest, arguments.seconds).rate
         for h in honest:
             h.rate = most * arguments.rate / len(honest)
         time.sleep(1)
     bad, rss = 0, daemon.rss()
     context = multiprocessing.get_context('fork')
+    print(f'{"what honest clients get done under":40} {"control":>8} {"nothing":>8}   the daemon\'s work for a point, attackers\' cores')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:
         if arguments.only not in name:
             continue
-        ratios = []
+        rounds = []
         for _ in range(arguments.rounds):
-            without = measure(honest, arguments.seconds)
-            stop = context.Event()
-            attackers = []
-            for kind in [attack] if attack else ATTACKS.values():
-                ready = context.Event()
-                p = context.Process(target=kind, args=(ports, arguments.idle, stop, ready), daemon=True)
-                p.start()
-                os.setpriority(os.PRIO_PROCESS, p.pid, 10)  # the attackers' machine is not ours
-                attackers.append((p, ready))
-            for p, ready in attackers:
-                ready.wait(30)
-            under = measure(honest, arguments.seconds)
-            stop.set()
-            for p, _ in attackers:
-                p.join(10)
-            ratios.append(under / without)
-        ratio = statistics.median(ratios)
-        bad += ratio < 0.95
-        print(f'{name:40} {ratio:6.1%} of the throughput without (rounds {", ".join(f"{r:.1%}" for r in ratios)})', flush=True)
+            without = Phase(daemon, honest, arguments.seconds)
+            under = beside(context, honest, daemon, arguments.seconds, arguments.nice,
+                           [(kind, (ports, arguments.idle)) for kind in ([attack] if attack else ATTACKS.values())])
+            control = beside(context, honest, daemon, arguments.seconds, arguments.nice, [(burn, (share,)) for share in under.shares])
+            rounds.append((under.rate / control.rate, under.rate / without.rate, under.work / control.work, sum(under.shares), sum(control.shares)))
+        of_control, of_nothing, work, cores, burnt = (statistics.median(column) for column in zip(*rounds))
+        bad += of_control < 0.95
+        print(f'{name:40} {of_control:8.1%} {of_nothing:8.1%}   {work:.2f} of the control\'s, {cores:.2f} (control {burnt:.2f}); '
+              f'rounds {", ".join(f"{r[0]:.1%}" for r in rounds)}', flush=True)
     for h in honest:
         h.over = True
     for h in honest:
