@@ -11,6 +11,8 @@
 /* A handle is that of another sensor again after 256 evictions from one slot, each of a sensor that was silent for `evict`: so
  * nothing that is remembered for less than that can mislead. */
 #define REMEMBERED 100 /* times `evict` */
+/* Times of today in s, ms or us, taken for ns, are in January 1970. */
+#define JANUARY (31 * (int64_t)86400000000000)
 
 /* Where a point's name stands in its line. */
 struct place {
@@ -23,7 +25,8 @@ struct hk_lines {
   struct hk_series *series;
   int64_t evict;
   int64_t cleared; /* hk_now: when the series were last forgotten */
-  uint32_t n;      /* points that were gathered */
+  struct hk_log_quota early;
+  uint32_t n; /* points that were gathered */
   struct hk_mark mark[PLACES];
   struct place place[PLACES];
   uint32_t handle[PLACES];
@@ -100,8 +103,16 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
   }
 }
 
-/* Takes the name of point i as the registry knows it. */
-static void learn(struct hk_lines *l, uint32_t i)
+/* Taken all the same: there are recordings of any time. */
+static void tell_early(struct hk_lines *l, const char *name, uint32_t length)
+{
+  hk_log_peer(l->intake->log, &l->early, HK_LOG_WARNING, "lines",
+              "sensor %.*s: its times are in January 1970; are they in another unit than the listener's precision?", (int)length,
+              name);
+}
+
+/* Takes the name of point i as the registry knows it. told: whether early times were, of points that were gathered with it. */
+static void learn(struct hk_lines *l, uint32_t i, bool *told)
 {
   const struct place *p = &l->place[i];
   char buffer[HK_NAME_MAX];
@@ -111,6 +122,10 @@ static void learn(struct hk_lines *l, uint32_t i)
     l->mark[i].check = 0;
     return;
   }
+  if (l->time[i] < JANUARY && !*told) {
+    tell_early(l, name, length);
+    *told = true;
+  }
   l->handle[i] = hk_registry_handle(l->intake->registry, slot);
   hk_series_put(l->series, &l->mark[i], l->handle[i]);
 }
@@ -119,13 +134,13 @@ static void learn(struct hk_lines *l, uint32_t i)
 static uint32_t look_up(struct hk_lines *l)
 {
   const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
-  bool learned;
+  bool learned, told = false;
   hk_series_find(l->series, l->n, l->mark, l->handle);
   do { /* again, for a device that fails when a sensor is added to it may leave others without room */
     learned = false;
     for (uint32_t i = 0; i < l->n; i++) {
       if (!hk_handle_good(&handles, l->handle[i]) && l->mark[i].check != 0) {
-        learn(l, i);
+        learn(l, i, &told);
         learned = true;
       }
     }

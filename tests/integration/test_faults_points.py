@@ -116,6 +116,16 @@ class FaultsInPoints(harness.Case):
                 lost = sum(after[k] - before[k] for k in after if k in ('late', 'rejected', 'dropped'))
                 self.assertEqual(lost, 2, after)
 
+    def test_fault_07_lines_in_another_unit_are_told(self):
+        """Taken as they are, for there are recordings of any time; the log asks about the unit once."""
+        self.start()
+        with self.d.connect('line tcp') as s:
+            s.sendall(f'good v=1 {START}\n'.encode() + b''.join(b'old v=1 %d\n' % (START // 10**6 + i) for i in range(5)))
+        self.watcher.wait_results(6)
+        told = [line for line in self.d.log if 'January 1970' in line]
+        self.assertEqual(len(told), 1, told)
+        self.assertIn('sensor old v: ', told[0])
+
     def test_fault_08_permutations(self):
         self.start()
         for seed in range(6):
