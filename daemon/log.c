@@ -112,16 +112,23 @@ void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level l
   va_end(arguments);
 }
 
+/* Under the lock. True: a line more is left out, and counted. */
+static bool spent(struct hk_log_quota *quota, uint32_t lines, int64_t now)
+{
+  const bool full = quota->lines >= lines && now - quota->since < STRETCH;
+  quota->left_out += full;
+  return full;
+}
+
 bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level)
 {
   if (level > log->level)
     return true;
   const int64_t now = hk_now();
   pthread_mutex_lock(&log->lock);
-  const bool spent = quota->lines >= LINES_PEER && now - quota->since < STRETCH;
-  quota->left_out += spent;
+  const bool left_out = spent(quota, LINES_PEER, now) || spent(&log->peers, LINES_ALL, now);
   pthread_mutex_unlock(&log->lock);
-  return spent;
+  return left_out;
 }
 
 void hk_log_peer_gone(struct hk_log *log, struct hk_log_quota *quota, const char *peer)

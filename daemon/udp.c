@@ -40,10 +40,12 @@ static struct hk_udp_buffers *buffers_new(void)
   return b;
 }
 
-/* peer: NULL when it was not asked for; it will be for a while. */
+/* peer: NULL when it was not asked for; it will be for a while, as long as there is somewhere to tell it. */
 static void bad(struct hk_listener *l, const struct sockaddr *peer, const char *why)
 {
   hk_count(&l->loop->counters.bad_datagrams, 1);
+  if (hk_log_spent(&l->server->log, &l->quota, HK_LOG_WARNING))
+    return;
   l->ask = ASK;
   if (peer) {
     char address[HK_ADDRESS_MAX];

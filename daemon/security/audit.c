@@ -14,6 +14,8 @@ void hk_audit_refused(struct hk_audit *audit, struct hk_log_quota *quota, const 
 {
   char why[512];
   va_list arguments;
+  if (hk_log_spent(&audit->log, quota, HK_LOG_WARNING))
+    return;
   va_start(arguments, format);
   vsnprintf(why, sizeof why, format, arguments);
   va_end(arguments);
