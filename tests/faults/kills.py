@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills a daemon under load, again and again, and looks whether anything was lost, repeated or came out otherwise.
 
-    tests/faults/kills.py N [--durability journal|snapshot] [--seed SEED] [--rate POINTS] [--sensors COUNT]
+    tests/faults/kills.py N [--durability journal|snapshot] [--seed SEED] [--rate POINTS] [--sensors COUNT] [--devices N]
 
 A feeder sends points of a named feed and, when the daemon is back, goes on with those that were not acknowledged. A subscriber takes
 results and events, and comes back with the position of the last event that it has. The daemon gets SIGKILL at random instants: while
@@ -11,6 +11,9 @@ it starts, while it replays, while it serves; and now and then both break their 
       it is the sensor's n-th point, no more and no less;
     - every result that the subscriber saw has the score and state, bit for bit, of the run that was never killed;
     - the events that it saw are those of that run, each once, with sequences 1, 2, 3 of each sensor and positions that only grow.
+
+With --devices the daemon has so many of them, each with a shard and a journal of its own: that is $FAULTY_DAEMON, whose devices stand on
+the CPU and do not fail.
 
 With snapshots what came after the last one is lost, and sent again: scores have to be the same all the same, and the loss has to be
 no more than came in a period.
@@ -36,6 +39,7 @@ FEED, FEED_AT, ACK, POSITIONS, SEQUENCES = 0x09, 0x89, 0x95, 32, 64
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 AHEAD = 20000  # points that may be sent and not acknowledged
 FRAME = 256
+FAULTY = os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon'))
 
 
 def value(sensor, n):
@@ -183,7 +187,8 @@ class Subscriber(Peer):
 
 
 class Run:
-    def __init__(self, durability, seed, rate, sensors, snapshot='1s', wait=60):
+    def __init__(self, durability, seed, rate, sensors, snapshot='1s', wait=60, devices=0):
+        """devices: 0: the daemon itself, with what it finds."""
         self.rng = random.Random(seed)
         self.journal = durability == 'journal'
         self.names = [f'sensor {i}' for i in range(sensors)]
@@ -191,12 +196,14 @@ class Run:
         self.keys = (f'threads = 2\nloops = 2\ndurability = {durability}\nstate = {self.state}\nsnapshot = {snapshot}\n'
                      'event_log = 64MiB\n')
         self.detectors = harness.section('all', '*', DETECTOR)
+        self.program, self.backend = (FAULTY, 'cuda') if devices else (harness.HANKELD, harness.BACKEND)
+        self.environment = {'HANKELD_DEVICES': str(devices)} if devices else {}
         self.port, self.wait, self.starts = None, wait, []
         self.feeder, self.subscriber = Feeder(self, rate), Subscriber(self)
 
     def start(self):
         began = time.monotonic()
-        daemon = harness.Daemon(self.detectors, keys=self.keys)
+        daemon = harness.Daemon(self.detectors, keys=self.keys, program=self.program, backend=self.backend, environment=self.environment)
         self.starts.append(time.monotonic() - began)
         self.port = daemon.port['binary tcp']
         return daemon
@@ -214,8 +221,9 @@ class Run:
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, 'conf')
             with open(path, 'w') as f:
-                f.write(f'[daemon]\nbackend = {harness.BACKEND}\n{self.keys}{harness.LISTENERS}{self.detectors}')
-            p = subprocess.Popen([harness.HANKELD, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                f.write(f'[daemon]\nbackend = {self.backend}\n{self.keys}{harness.LISTENERS}{self.detectors}')
+            p = subprocess.Popen([self.program, '-c', path], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 env={**os.environ, **self.environment})
             time.sleep(self.rng.uniform(0, 0.15))
             p.kill()
             p.wait(self.wait)
@@ -325,8 +333,9 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--rate', type=int, default=8000, help='points a second')
     parser.add_argument('--sensors', type=int, default=32)
+    parser.add_argument('--devices', type=int, default=0)
     args = parser.parse_args()
-    run = Run(args.durability, args.seed, args.rate, args.sensors)
+    run = Run(args.durability, args.seed, args.rate, args.sensors, devices=args.devices)
     began = time.monotonic()
 
     def progress(n):

@@ -395,5 +395,60 @@ class Disk(harness.Case):
         self.assertIn('another daemon uses it', second.stderr)
 
 
+class ReadOnly(harness.Case):
+    """A file system that its kernel makes read-only under the daemon, because of an error: ext4 in a file."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.image, self.state = os.path.join(self.folder, 'image'), os.path.join(self.folder, 'mounted')
+        os.mkdir(self.state)
+        with open(self.image, 'wb') as f:
+            f.truncate(16 << 20)
+        if not shutil.which('mkfs.ext4') or subprocess.run(['mkfs.ext4', '-q', self.image], capture_output=True, check=False).returncode:
+            self.skipTest('mkfs.ext4 is not there')
+        if self.mount('-o', 'loop', self.image) != 0:
+            self.skipTest('a file system cannot be mounted here (it needs privileges and a loop device)')
+        self.addCleanup(subprocess.run, ['umount', '-l', self.state], check=False)
+
+    def mount(self, *how):
+        return subprocess.run(['mount', *how, self.state], capture_output=True, check=False).returncode
+
+    def start(self, **how):
+        return self.daemon(keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\njournal_wait = 300ms\n', **how)
+
+    def test_read_only(self):
+        """It serves on, says so, and what it had shown before is there after a start from the mended file system."""
+        daemon = self.start(ends=-signal.SIGKILL)
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            handle = feeder.register('a')
+            feeder.send(harness.points(handle * 20, [START + k * SECOND for k in range(20)], [1.0] * 20))
+            subscriber.wait_results(20)
+            if self.mount('-o', 'remount,abort') != 0:
+                daemon.process.kill()
+                self.skipTest('this kernel does not do that on order')
+            feeder.send(harness.points(handle * 5, [START + k * SECOND for k in range(20, 25)], [1.0] * 5))
+            subscriber.wait_results(25)
+            now = daemon.status()['durability']
+            self.assertEqual(now['state'], 'degraded')
+            self.assertIn('Read-only file system', now['why'])
+            harness.until(lambda: any('durability is lost' in l and 'Read-only file system' in l for l in daemon.log), 'the line that says so')
+            feeder.ping()
+        daemon.process.kill()
+        daemon.process.wait()
+        self.assertEqual(subprocess.run(['umount', self.state], check=False).returncode, 0)
+        subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False)
+        self.assertEqual(self.mount('-o', 'loop', self.image), 0)
+        again = self.start()
+        with again.client() as subscriber, again.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            handle = feeder.register('a')
+            feeder.send(harness.points(handle * 30, [START + k * SECOND for k in range(30)], [1.0] * 30))
+            subscriber.wait_results(30)
+            self.assertEqual([r[4] == 'late' for r in subscriber.results], [True] * 20 + [False] * 10)
+        self.assertEqual(again.stop(), 0)
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -11,8 +11,8 @@ import kills
 
 
 class Kills(unittest.TestCase):
-    def run_it(self, durability, seed, n):
-        run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT)
+    def run_it(self, durability, seed, n, devices=0):
+        run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT, devices=devices)
         try:
             run.go(n)
             results, events = run.compare()
@@ -25,6 +25,12 @@ class Kills(unittest.TestCase):
         seed = int.from_bytes(os.urandom(4), 'little')
         with self.subTest(seed=seed):
             self.run_it('journal', seed, 4 if harness.SANITIZED else 10)
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_several_shards(self):
+        seed = int.from_bytes(os.urandom(4), 'little')
+        with self.subTest(seed=seed):
+            self.run_it('journal', seed, 3 if harness.SANITIZED else 6, devices=3)
 
 
 if __name__ == '__main__':
