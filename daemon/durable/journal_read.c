@@ -191,7 +191,7 @@ static bool search(struct hk_journal_reader *r, uint64_t *at, struct hk_record *
       break;
     memcpy(&head, bytes, sizeof head);
     /* Positions never go back in a segment, and move on by less than the bytes of records: few are tried in vain. */
-    if (head.position >= r->position && head.position - r->position < r->bytes && !look_at(r, *at, out, status))
+    if (head.type != 0 && head.position >= r->position && head.position - r->position < r->bytes && !look_at(r, *at, out, status))
       return true;
   }
   return false;
