@@ -33,7 +33,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness  # noqa: E402
 from harness import ALERTS, NOTICES, POINTS, SCORED, SECOND, START, UNSCORED, VALUES, frame, points  # noqa: E402
 
-BLOCKS = 20
+BLOCKS = 100  # what was encoded is kept for the next time, up to 16 MiB and a queue a loop: bursts make that more, by steps
 LIBRARY = os.environ.get('COUNT_MEMORY_LIBRARY', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'libcount-memory.so'))
 DETECTORS = """
 [detector storm]
