@@ -22,7 +22,7 @@ static const char help_text[] =
     "FOLDER holds any of nab/ (CSV files and windows.json), tssb/ (bare numbers and desc.txt) and skab/ (CSV\n"
     "files with a changepoint column).\n\n"
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table\n"
-    "  --group KEYS       keys of a [group NAME] section: the sensors of a file are one machine; files of one sensor\n"
+    "  --group KEYS       keys of a [group NAME] section: sensors of a file are one machine; files of one sensor\n"
     "                     are left out. An alert hits within five shortest parts\n"
     "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"

@@ -13,6 +13,7 @@
 #include "proto/name.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,9 +47,11 @@ struct replay {
   uint32_t n_free, in_flight;
   uint8_t *in_batch; /* points of each sensor in the batch being filled */
   struct hk_detector detectors[HK_ALGORITHMS];
-  uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a batch */
+  uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
+                          batch */
   enum hk_format format;
   uint64_t points;
+  bool warming, scored; /* whether any result is so */
 };
 
 static const char *sensor_of(const struct replay *replay, uint32_t slot)
@@ -61,10 +64,14 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
   return hk_algorithm_name(replay->detectors[slot % replay->algorithms].algorithm);
 }
 
-static void print_batch(const struct replay *replay, const struct hk_batch *batch)
+static void print_batch(struct replay *replay, const struct hk_batch *batch)
 {
   const struct hk_event *event = batch->event, *last = event + batch->n_events;
   const uint32_t n = replay->algorithms;
+  for (uint32_t i = 0; i < batch->n; i++) {
+    replay->warming |= batch->state[i] == HK_STATE_WARMING;
+    replay->scored |= !isnan(batch->score[i]);
+  }
   for (uint32_t i = 0; i < batch->n; i += n) {
     const struct hk_shown_result result = {
       sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
@@ -96,6 +103,18 @@ static void print_batch(const struct replay *replay, const struct hk_batch *batc
       hk_print_event(stdout, replay->format, &shown);
     }
   }
+}
+
+/* A recording that is too short gives no score, and that looks like a fault. */
+static void explain(const struct replay *replay)
+{
+  const struct hk_detector *d = replay->detectors;
+  if (!replay->warming || replay->scored)
+    return;
+  fprintf(stderr, "hankel replay: no sensor has enough points for a score");
+  if (d->algorithm == HK_ALGORITHM_IKA || d->algorithm == HK_ALGORITHM_SVD)
+    fprintf(stderr, ": with window = %u, gap = %u the first comes with point %u", d->window, d->gap, hk_detector_span(d));
+  fputc('\n', stderr);
 }
 
 /* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
@@ -196,6 +215,8 @@ static int run(struct replay *replay)
   hk_progress_end(&progress);
   if (code == 0 && status < 0)
     code = hk_failed(replay->argv, "%s", error);
+  else if (code == 0)
+    explain(replay);
   return hk_finish_output(replay->argv, code);
 }
 
