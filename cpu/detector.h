@@ -77,6 +77,7 @@ struct hk_detector {
   float signal;      /* no alert unless the leading direction's share of the present's energy, over what is left, is this
                         many times what it is in white noise; >= 0, 0 = off */
   float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
+  float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
 };
 

@@ -6,6 +6,7 @@
  * Compiled without contraction of products and sums: so every instruction set, and the GPU, gives the same bits. Every number
  * goes through the same operations whatever place it has, so that neither the wrap of the columns nor a state that was taken
  * somewhere else shows in a result. */
+#include "cpu/graph_node.h"
 #include "cpu/graph_split.h"
 #include "cpu/lanes.h"
 

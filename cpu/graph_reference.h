@@ -2,7 +2,7 @@
 #ifndef HK_GRAPH_REFERENCE_H
 #define HK_GRAPH_REFERENCE_H
 
-#include "cpu/graph.h"
+#include "cpu/graph_node.h"
 
 HK_INLINE void hk_graph_reference_link(const struct hk_graph_view *v, const struct hk_graph_node *node)
 {

@@ -8,6 +8,7 @@
 #define HK_GRAPH_CUH
 
 #include "cpu/graph_alert.h"
+#include "cpu/graph_node.h"
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
@@ -73,6 +74,17 @@ static __device__ __forceinline__ void hk_warp_moments(const struct hk_graph_sam
     squares = fma(off, off, squares);
   }
   *square = hk_warp_sum(squares) / w;
+}
+
+/* As hk_graph_rough of the newest node's samples, by a warp; all its lanes get it. */
+static __device__ double hk_warp_rough(const struct hk_graph_samples *s, uint32_t w)
+{
+  double squares = 0;
+  for (uint32_t t = threadIdx.x % HK_WARP; t + 1 < w; t += HK_WARP) {
+    const double step = (double)s->ring[hk_ring_place(s, s->first, t + 1)] - (double)s->ring[hk_ring_place(s, s->first, t)];
+    squares = fma(step, step, squares);
+  }
+  return hk_warp_sum(squares) / (w - 1);
 }
 
 /* As hk_graph_product, by a warp; all its lanes get it. mean: of the newest node. */
@@ -223,12 +235,14 @@ static __device__ __noinline__ void hk_block_add(struct hk_graph_room *room)
   const struct hk_graph_samples *s = &room->samples;
   const uint32_t warp = threadIdx.x / HK_WARP, lane = threadIdx.x % HK_WARP, nearest = hk_graph_exclusion(v);
   const double spread = warp == 0 && hk_graph_measures(v) ? hk_warp_spread(s) : 0;
+  const double rough = warp == 0 && hk_graph_counts_rough(v->detector) ? hk_warp_rough(s, v->window) : 0;
   double mean, square;
   hk_warp_moments(s, v->window, &mean, &square);
   if (threadIdx.x == 0) {
     struct hk_graph_piece piece;
     piece.mean = mean;
     piece.square = square;
+    piece.rough = rough;
     piece.spread = spread;
     piece.came = (double)s->ring[hk_ring_place(s, s->first, v->window - 1)];
     piece.left = (double)s->ring[s->first == 0 ? s->span - 1 : s->first - 1];

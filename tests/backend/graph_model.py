@@ -14,6 +14,7 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
 CASES = [  # recording, detector keys
     ('CBF.txt', dict(window=20)),
     ('CBF.txt', dict(window=20, level=0.1)),
+    ('CBF.txt', dict(window=20, roughness=0.85)),
     ('Coffee.txt', dict(window=10)),
     ('Coffee.txt', dict(window=10, neighbours=5, stride=1)),
     ('Lightning2.txt', dict(window=20)),
@@ -24,6 +25,7 @@ CASES = [  # recording, detector keys
     ('machine_temperature_system_failure.csv', dict(window='auto')),
     ('CBF.txt', dict(window='auto', resident=600, alert=0.45)),
     ('Coffee.txt', dict(window='auto', resident=800)),
+    ('Coffee.txt', dict(window='auto', resident=800, roughness=0.85)),
 ]
 
 
@@ -46,7 +48,7 @@ def half_a_period(x, widest):
     return min(20, widest)
 
 
-def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=0.5):
+def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, stride=None, alert=0.5):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
     k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
@@ -57,7 +59,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=
     stride = stride or w // 4
     nodes, shortest, unit = len(x) - w + 1, 5 * w, 16 * (w / 10) ** 0.15
     pieces = np.lib.stride_tricks.sliding_window_view(x, w)
-    mean, spread = pieces.mean(axis=1), np.zeros(nodes)
+    mean, spread, trait = pieces.mean(axis=1), np.zeros(nodes), np.zeros(nodes)
     near, who = np.full((nodes, k), -np.inf), np.full((nodes, k), -1)
     low, alerts, scores = 0, [], {}
     for c in range(nodes):
@@ -66,12 +68,15 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, stride=None, alert=
             measured = x[max(0, end - resident - max_fill):end].std()
         own = pieces[c].std()
         running = max(measured, own, abs(mean[c]) * 2.0**-20, 2.0**-100)
-        spread[c] = max(own, 1e-3 * running, abs(mean[c]) * 2.0**-20, 2.0**-100)
+        floor = max(1e-3 * running, abs(mean[c]) * 2.0**-20, 2.0**-100)
+        spread[c] = max(own, floor)
+        steps = max(np.sqrt(np.mean(np.diff(pieces[c]) ** 2)), floor)
+        trait[c] = np.log(spread[c]) - roughness * np.log(steps / spread[c])
         low = max(low, c - (resident - w) + 1)
         others = np.arange(low, c - w // 2 + 1)
         if len(others):
             like = pieces[others] @ (pieces[c] - mean[c]) / (w * spread[others] * spread[c])
-            like -= 0.2 * np.log(spread[others] / spread[c]) ** 2 + level * ((mean[others] - mean[c]) / running) ** 2
+            like -= 0.2 * (trait[others] - trait[c]) ** 2 + level * ((mean[others] - mean[c]) / running) ** 2
             order = np.argsort(-like, kind='stable')[:k]
             near[c, :len(order)], who[c, :len(order)] = like[order], others[order]
             for at in np.nonzero(like > near[others, -1])[0]:
