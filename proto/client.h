@@ -114,6 +114,14 @@ struct hankel {
 /* ms on the monotonic clock. */
 int64_t hk_client_now(void);
 
+/* Begins to connect; connect() has come to an end; goes on with the handshake. Each may end the connection. */
+void hk_client_begin(struct hankel *h);
+void hk_client_connected(struct hankel *h);
+void hk_client_shake(struct hankel *h);
+
+/* Gives back what belongs to a connection: sockets, addresses, what was read. */
+void hk_client_release(struct hankel *h);
+
 /* Ends the connection: tells the caller, forgets what belonged to it, plans the next attempt (or is OVER, with `once`). */
 void hk_client_disconnect(struct hankel *h, int fault, const char *reason);
 
