@@ -79,6 +79,7 @@ struct hk_detector {
   float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
   float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
+  uint32_t unused;    /* 0: detectors are compared byte by byte, so there is no padding */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
