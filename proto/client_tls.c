@@ -49,7 +49,7 @@ static long bio_control(BIO *bio, int command, long number, void *pointer)
 static const char *reason(void)
 {
   const unsigned long code = ERR_get_error();
-  const char *words = code ? ERR_reason_error_string(code) : NULL;
+  const char *words = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : code ? ERR_reason_error_string(code) : NULL;
   ERR_clear_error();
   return words ? words : "no memory, or not what it should be";
 }

@@ -213,6 +213,8 @@ static int summary(const struct feed *feed, int code)
   const double seconds = (double)(hk_clock() - feed->started) / 1e9;
   struct hankel_counters counters;
   hankel_count(feed->h, &counters);
+  if (code != 0 && !hankel_connected(feed->h)) /* what was taken is not known */
+    return code;
   if (feed->points > 0)
     printf("%" PRIu64 " points of %u sensor%s in %.3f s: %.0f points a second\n", feed->points, hk_csv_sensors(feed->csv),
            hk_csv_sensors(feed->csv) > 1 ? "s" : "", seconds, (double)feed->points / seconds);

@@ -7,6 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *hk_link_error(const hankel *h, const char *address)
+{
+  const char *why = hankel_error(h);
+  const size_t length = strlen(address);
+  return strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why;
+}
+
+/* What is likely to be wrong where the message does not say it. */
+static const char *hint(const char *why, const struct hankel_options *options)
+{
+  if (strcmp(why, strerror(ECONNREFUSED)) == 0)
+    return "; is hankeld running, and has it a binary listener there?";
+  if (!options->security.tls && strstr(why, "closed the connection"))
+    return "; a listener with TLS does so (--tls, --ca)";
+  if (strstr(why, "wrong version number"))
+    return "; is that a listener with TLS?";
+  return "";
+}
+
 int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options)
 {
   char client[64];
@@ -22,15 +41,12 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
     *out = h;
     return 0;
   }
-  const char *why = hankel_error(h);
-  const size_t length = strlen(address);
-  if (strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0) /* it is named once */
-    why += length + 2;
+  const char *why = hk_link_error(h, address);
   if (!*why) /* somebody listens but does not speak to us */
     why = status == -ETIMEDOUT ? "no answer; is this the daemon's binary listener, over TCP?" : strerror(-status);
-  const char *hint = strcmp(why, strerror(ECONNREFUSED)) == 0 ? "; is hankeld running, and has it a binary listener there?" : "";
-  const int code = status == -EINVAL ? hk_usage(argv, "%s: %s", address, why)
-                                     : hk_failed(argv, "cannot connect to the daemon at %s: %s%s", address, why, hint);
+  const int code = status == -EINVAL
+                       ? hk_usage(argv, "%s: %s", address, why)
+                       : hk_failed(argv, "cannot connect to the daemon at %s: %s%s", address, why, hint(why, options));
   hankel_close(h);
   return code;
 }

@@ -14,6 +14,9 @@
  * *out, or an exit code after a message: wrong usage when the address is none. *out is then NULL. */
 int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options);
 
+/* The last fault, without the address that libhankel puts in front of it: that is said already. */
+const char *hk_link_error(const hankel *h, const char *address);
+
 /* For commands that ask the daemon one thing and end: reads their options (--from, --help, those of secure.h, and --json where
  * `json` is not NULL) and connects, to *address. NULL: there is nothing left to do, and *code is the exit code. */
 hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code);

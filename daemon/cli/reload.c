@@ -26,7 +26,7 @@ int hk_command_reload(int argc, char **argv)
     return code;
   const int status = hankel_reload(h, &text, PATIENCE);
   if (status < 0)
-    code = hk_failed(argv, "no answer from the daemon at %s: %s", address, hankel_error(h));
+    code = hk_failed(argv, "no answer from the daemon at %s: %s", address, hk_link_error(h, address));
   else
     fputs(text, status == 0 ? stdout : stderr);
   if (status > 0)

@@ -117,7 +117,7 @@ int hk_command_status(int argc, char **argv)
   if (!h)
     return code;
   if (hankel_status(h, &text, HK_LINK_WAIT) < 0) {
-    code = hk_failed(argv, "no report from the daemon at %s: %s", address, hankel_error(h));
+    code = hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
   } else if (json) {
     puts(text);
   } else {

@@ -225,7 +225,7 @@ int hk_command_tail(int argc, char **argv)
   if (sigaction(SIGINT, &interrupt, NULL) < 0) {
     code = hk_failed(argv, "cannot take signals: %s", strerror(errno));
   } else if (hankel_subscribe_since(h, match, (float)min_score, what, since) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
-    code = hk_failed(argv, "cannot subscribe: %s", hankel_error(h));
+    code = hk_failed(argv, "cannot subscribe at %s: %s", address, hk_link_error(h, address));
   } else {
     if (tail.positions)
       look_for_log(h);
