@@ -110,7 +110,7 @@ def _address(text):
 
 
 def _loopback(host):
-    address = ipaddress.ip_address(host)
+    address = ipaddress.ip_address(host.partition("%")[0])
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 

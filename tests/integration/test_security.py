@@ -752,9 +752,12 @@ class TestClients(Secured):
         until(lambda: any('were read again' in line for line in d.log), 'the reload')
         with self.client(d, token) as c:
             c.subscribe()
+        owner = self.hankel('token', '--add', self.tokens, '--feeds', 'site-2/*', 'owner', 'feed')
+        with open(self.tokens) as f:
+            self.assertTrue(f.read().endswith(token_line('owner', 'feed', owner.stdout.strip())[:-1] + ' feeds=site-2/*\n'))
         shown = self.hankel('token', 'x', 'admin')
         self.assertRegex(shown.stderr, 'x admin sha256:[0-9a-f]{64}')
-        for wrong in (('a b', 'feed'), ('', 'feed'), ('a', 'fed'), ('a',), ('#a', 'feed')):
+        for wrong in (('a b', 'feed'), ('', 'feed'), ('a', 'fed'), ('a',), ('#a', 'feed'), ('--feeds', 'a b', 'a', 'feed')):
             self.assertEqual(self.hankel('token', *wrong).returncode, 2)
 
     def test_python_client(self):
