@@ -1,5 +1,6 @@
 """Several algorithms for one sensor (`algorithm = ika, graph, shift`): each says, bit for bit, what it would say alone, whatever road the
 points come; what it says is a series of its own, SENSOR#graph, that nobody can feed, and that comes and goes with its sensor."""
+import collections
 import contextlib
 import csv
 import os
@@ -126,6 +127,19 @@ class SameAsAlone(Case):
             for a, b in harness.cut(random.Random(5), len(mixed), 300):
                 s.sendall(''.join(f'{sensor} value={v!r} {t}\n' for sensor, t, v in mixed[a:b]).encode())
         self.finish(daemon, subscriber, len(mixed), finite=True)
+
+    def test_in_another_order(self):
+        """What is first, and what is a companion, makes no difference to what they say."""
+        keys = 'algorithm=shift,ika\n' + ''.join(f'{a}.{key}\n' for a in ('shift', 'ika') for key in KEYS[a].split(','))
+        daemon = self.daemon(section(keys), keys='threads = 2\nmax_ahead = off\n')
+        mixed = self.mixed(8)
+        with daemon.client() as subscriber, daemon.client() as c:
+            subscriber.subscribe(SCORED | UNSCORED)
+            self.send(c, dict(zip(RECORDINGS, c.register(*RECORDINGS))), mixed)
+            subscriber.wait_results(2 * len(mixed))
+        for sensor in RECORDINGS:
+            for name, alone in ((sensor, f'{sensor}#shift'), (f'{sensor}#ika', sensor)):
+                self.assertEqual([(t, z, state) for n, t, _, z, state in subscriber.results if n == name], self.rows[alone], name)
 
     def test_replay(self):
         """A score and a state of each, and events of each."""
@@ -266,52 +280,107 @@ class Journal(Case):
                 self.compare(results, events)
 
 
-    def test_killed_in_a_flood(self):
-        """Snapshots between batches that end in the middle of a chunk: what each series has of it, and what the journal makes for each, fit
-        together to the point."""
-        n, rng = 60000, random.Random(9)
-        value = [harness.single(rng.gauss(0, 1)) for _ in range(n)]
-        path = os.path.join(self.state, 'flood.csv')
-        with open(path, 'w') as f:
-            f.write('time,flood\n' + ''.join(f'{START + k * SECOND},{v!r}\n' for k, v in enumerate(value)))
-        want = {series('flood', a): [r[2:4] for r in harness.replay(path, f'algorithm={a},{keys}', harness.BACKEND, '--unit', 'ns')[0]]
-                for a, keys in KEYS.items()}
-        daemon = self.start('snapshot = 1s\nmax_pending = 100000\n')
+    NOISE = [harness.single(random.Random(9).gauss(0, 1)) for _ in range(10007)]
+    SENSORS = 400  # more than fill a batch with as many points as it takes of one
 
-        def send(feeder, pause=0.0):
-            handle, = feeder.register('flood')
-            for at in range(0, n, 1000):
-                feeder.send(harness.points([handle] * 1000, [START + k * SECOND for k in range(at, at + 1000)], value[at:at + 1000]))
-                time.sleep(pause)
+    def value(self, sensor, tick):
+        return self.NOISE[(sensor * 7919 + tick) % len(self.NOISE)]
 
-        def flood(feeder):
-            with contextlib.suppress(OSError):
-                send(feeder, 0.025)
+    def send_ticks(self, feeder, first, behind):
+        """Points of all sensors, tick by tick, in frames of ten."""
+        handles = feeder.register(*(f's{i}' for i in range(self.SENSORS)))
+        for at in range(first, behind, 10):
+            part = range(at, min(at + 10, behind))
+            feeder.send(harness.points(handles * len(part), [START + k * SECOND for k in part for _ in handles],
+                                       [self.value(i, k) for k in part for i in range(self.SENSORS)]))
 
-        with daemon.client() as feeder, daemon.client() as other:
-            sender = threading.Thread(target=flood, args=[feeder])
-            sender.start()
-            harness.until(lambda: other.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+    @property
+    def keys(self):
+        return f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\nmax_pending = 100000\n'
+
+    @contextlib.contextmanager
+    def flooded(self, keys):
+        """A daemon to which points come as fast as it takes them, until it is killed behind the block."""
+        daemon = self.daemon(section(keys), ends=-signal.SIGKILL, keys=self.keys + 'snapshot = 1s\n')
+
+        def run():
+            with daemon.client() as feeder, contextlib.suppress(OSError):
+                self.send_ticks(feeder, 0, 1 << 20)
+
+        sender = threading.Thread(target=run)
+        sender.start()
+        try:
+            yield daemon
+        finally:
             daemon.process.send_signal(signal.SIGKILL)
             daemon.process.wait()
             sender.join()
-        self.ends = 0
-        again = self.start('snapshot = 1h\n')
-        with again.client() as subscriber, again.client() as feeder:
-            subscriber.subscribe(SCORED | UNSCORED)
-            send(feeder)
-            subscriber.wait_results(3 * n)
-            late = {}
-            for name, at, _, score, state in subscriber.results:
-                if state == 'late':
-                    late[name] = late.get(name, 0) + 1
-                else:
-                    self.assertEqual((score, state), want[name][(at - START) // SECOND], (name, at))
-        if harness.SANITIZED and late.get('flood') == n:
-            self.skipTest('it is too slow for a kill in the flood: the snapshot came behind all points')
-        self.assertEqual(set(late), set(want))
-        self.assertEqual(len(set(late.values())), 1, late)
-        self.assertLess(late['flood'], n)
+
+    def alone(self, algorithm, keys, sensors, first, behind):
+        """What an algorithm says of sensors, from a tick on: by sensor and time."""
+        path = os.path.join(self.state, 'alone.csv')
+        with open(path, 'w') as f:
+            f.write('time,' + ','.join(f's{i}' for i in sensors) + '\n')
+            for k in range(first, behind):
+                f.write(f'{START + k * SECOND},' + ','.join(repr(self.value(i, k)) for i in sensors) + '\n')
+        rows, _ = harness.replay(path, f'algorithm={algorithm},{keys}', harness.BACKEND, '--unit', 'ns')
+        return {(series(r[0], algorithm), r[1]): r[2:4] for r in rows}
+
+    def go_on(self, keys, glob):
+        """Starts the daemon again, and sends what came last and more. Results, and the tick behind the last."""
+        daemon = self.daemon(section(keys), keys=self.keys)
+        had = daemon.status()['durability']['shards'][0]['position'] // self.SENSORS
+        behind = had + 50
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED, glob)
+            self.send_ticks(feeder, max(0, had - 20), behind)
+            feeder.bye()
+            subscriber.drain()
+        return subscriber.results, behind
+
+    def test_killed_in_a_flood(self):
+        """Snapshots in many slices, between batches that end in the middle of a chunk: what each series has of it, and what the journal makes
+        for each, fit together to the point."""
+        keys = 'algorithm=svd,graph\nwindow=30\nrank=2\ngraph.window=16\nresident=1500\n'  # dear enough
+        with self.flooded(keys) as daemon:
+            harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+        results, behind = self.go_on(keys, '*')
+        want = {(name.replace('#svd', ''), at): said
+                for keys in ('svd,window=30,rank=2', 'graph,window=16,resident=1500')
+                for (name, at), said in self.alone(*keys.split(',', 1), range(0, self.SENSORS, 40), 0, behind).items()}
+        late = collections.Counter()
+        for name, at, _, score, state in results:
+            late[name] += state == 'late'
+            if state != 'late':  # had a sensor lost or seen points twice, it would not be well
+                self.assertEqual((score, state), want.get((name, at), (score, state if harness.SANITIZED else 'ok')), (name, (at - START) // SECOND, behind))
+        for sensor in range(self.SENSORS):
+            self.assertEqual(late[f's{sensor}'], late[f's{sensor}#graph'], sensor)
+            self.assertIn(late[f's{sensor}'], range(10, 22))
+
+    def test_an_algorithm_comes_in_a_flood(self):
+        """A companion that a reload adds begins between two points, and begins there again when the journal is replayed."""
+        one = 'algorithm=svd,graph,shift\nwindow=30\nrank=2\nresident=400\n'  # more points are made of a chunk than fit into one
+        two = one.replace('shift\n', 'shift,ika\nika.window=8\n')
+        with self.flooded(one) as daemon, daemon.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED, '*#ika')
+            harness.until(lambda: daemon.status()['points']['scored'] > 20000, 'scores')
+            daemon.configure(section(two), self.keys + 'snapshot = 1h\n')
+            with daemon.client() as c:
+                taken, lines = c.reload()
+            self.assertTrue(taken and f'{self.SENSORS} series of further algorithms were added to sensors that are there' in lines, lines)
+            subscriber.wait_results(2 * self.SENSORS)  # before the snapshot that a reload asks for
+        results, behind = self.go_on(two, '*#ika')
+        first, want = {}, {}
+        for name, at, _, _, _ in subscriber.results:
+            first.setdefault(name, (at - START) // SECOND)
+        for sensor in range(0, self.SENSORS, 40):
+            rows = self.alone('ika', 'window=8,rank=2', [sensor], first[f's{sensor}#ika'], behind)
+            want.update({(f'{name}#ika', at): said for (name, at), said in rows.items()})
+        before = [r for r in subscriber.results if (r[0], r[1]) in want]
+        self.assertIn('ok', {r[4] for r in results})
+        for name, at, _, score, state in before + results:
+            if state != 'late' and (name, at) in want:
+                self.assertEqual((score, state), want[name, at], (name, (at - START) // SECOND))
 
     def devices(self, n):
         return {'program': os.environ['FAULTY_DAEMON'], 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': str(n)}}
