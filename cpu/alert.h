@@ -105,10 +105,10 @@ struct hk_alert {
   uint32_t quiet;        /* points of cool-down left */
   uint32_t since;        /* points since the alert was raised */
   uint32_t scores;       /* in the block under way */
-  uint32_t blocks;       /* maxima learned from, at most HK_ALERT_BLOCKS */
   uint8_t raised;
   uint8_t settled; /* the instant has been estimated again */
-  uint8_t unused[6];
+  uint8_t blocks;  /* maxima learned from, at most HK_ALERT_BLOCKS */
+  uint8_t unused;
 };
 
 /* share/(1 - share) that a present must have to be more than white noise. */

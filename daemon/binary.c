@@ -1,4 +1,5 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+#include "daemon/operate.h"
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
 #include "proto/mac.h"
@@ -249,13 +250,42 @@ static enum hk_turn reloaded(struct hk_connection *c)
   const size_t shown = text.size < REPORT_MOST ? text.size : REPORT_MOST, size = HK_FRAME_HEADER + 1 + shown;
   uint8_t *bytes = text.failed ? NULL : malloc(size);
   struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
-  if (bytes && hk_reloaded_write(&w, c->reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
+  if (bytes && hk_reloaded_write(&w, HK_RELOADED, c->reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
     reply(c, &w);
   else
     send_error(c, c->reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
   free(bytes);
   hk_buffer_free(&text);
   return HK_TURN_MORE;
+}
+
+/* What came of what somebody asked for, once it is known. */
+static enum hk_turn operated(struct hk_connection *c)
+{
+  struct hk_buffer text = { 0 };
+  bool taken;
+  if (!hk_operate_result(c->operation, &taken, &text))
+    return HK_TURN_WAIT;
+  c->operation = NULL;
+  uint8_t bytes[HK_FRAME_HEADER + 2048];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (!text.failed && hk_reloaded_write(&w, HK_OPERATED, c->operate_tag, taken, (struct hk_string){ text.data, text.size }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, c->operate_tag, HANKEL_INTERNAL, HK_OPERATE, "no memory");
+  hk_buffer_free(&text);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn operate(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_operate m;
+  if (hk_operate_read(f, &m) != 0)
+    return bad_payload(c, f);
+  c->operate_tag = f->tag;
+  if (!(c->operation = hk_operate(c, &m)))
+    return fault(c, f, HANKEL_INTERNAL, "no memory");
+  return operated(c);
 }
 
 static enum hk_turn reload(struct hk_connection *c, const struct hk_frame *f)
@@ -293,6 +323,7 @@ static uint32_t scopes_of(uint8_t type)
   case HK_STATUS:
     return HK_SCOPE_SUBSCRIBE | HK_SCOPE_ADMIN;
   case HK_RELOAD:
+  case HK_OPERATE:
     return HK_SCOPE_ADMIN;
   default:
     return 0;
@@ -309,7 +340,7 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
-  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_RELOAD)
+  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_OPERATE)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   if (scopes && !(c->scopes & scopes))
     return forbidden(c, f);
@@ -334,6 +365,8 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
     return feed(c, f);
   case HK_RELOAD:
     return reload(c, f);
+  case HK_OPERATE:
+    return operate(c, f);
   default:
     return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
   }
@@ -376,6 +409,8 @@ static enum hk_turn step(struct hk_connection *c)
     return pong(c);
   if (c->reload != 0)
     return reloaded(c);
+  if (c->operation)
+    return operated(c);
   if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, hk_server_frame_points(c->server)))
     return HK_TURN_WAIT;
   struct hk_frame f;

@@ -95,6 +95,26 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     hk_buffer_print(told, "detectors stand in another order\n");
 }
 
+static const struct hk_maintenance_rule *maintenance_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_maintenance; i++)
+    if (strcmp(c->maintenance[i].name, name) == 0)
+      return &c->maintenance[i];
+  return NULL;
+}
+
+static void compare_maintenance(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_maintenance; i++) {
+    const struct hk_maintenance_rule *after = &read->maintenance[i], *before = maintenance_of(running, after->name);
+    if (!before || memcmp(before, after, sizeof *after) != 0)
+      hk_buffer_print(told, "[maintenance %s] is %s\n", after->name, before ? "changed" : "new");
+  }
+  for (uint32_t i = 0; i < running->n_maintenance; i++)
+    if (!maintenance_of(read, running->maintenance[i].name))
+      hk_buffer_print(told, "[maintenance %s] is gone\n", running->maintenance[i].name);
+}
+
 bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
                     struct hk_buffer *told)
 {
@@ -102,5 +122,6 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   hk_keys_compare(running, read, tell_key, told);
   compare_listeners(running, read, told);
   compare_detectors(running, read, taken, told);
+  compare_maintenance(running, read, told);
   return told->size > before || told->failed;
 }

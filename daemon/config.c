@@ -5,6 +5,7 @@
 #include "daemon/config.h"
 
 #include "daemon/keys.h"
+#include "daemon/maintenance.h"
 #include "proto/line.h"
 
 #include <ctype.h>
@@ -31,7 +32,7 @@ const char *hk_transport_name(enum hk_transport transport)
   return transports[transport];
 }
 
-enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_BAD };
+enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_MAINTENANCE, SECTION_BAD };
 
 struct reading {
   struct hk_config *config;
@@ -117,6 +118,13 @@ static void detector_key(struct reading *r, const char *name, const char *value)
     complain(r, r->line, "%s", error);
 }
 
+static void maintenance_key(struct reading *r, const char *name, const char *value)
+{
+  char error[256];
+  if (hk_maintenance_key(&r->config->maintenance[r->config->n_maintenance - 1], name, value, error, sizeof error) != 0)
+    complain(r, r->line, "%s", error);
+}
+
 static bool seen(const struct reading *r, const char *name)
 {
   for (uint32_t i = 0; i < r->n_seen; i++)
@@ -154,6 +162,9 @@ static int take_key(void *arg, const char *section, const char *name, const char
     break;
   case SECTION_DETECTOR:
     detector_key(r, name, value);
+    break;
+  case SECTION_MAINTENANCE:
+    maintenance_key(r, name, value);
     break;
   case SECTION_BAD:
     break;
@@ -218,6 +229,11 @@ static void section_end(struct reading *r)
     if (!seen(r, "match"))
       complain(r, r->section_line, "[detector %s] needs match = GLOB, the sensors that it is for; * is all of them", d->name);
     detector_end(r, d);
+  } else if (r->section == SECTION_MAINTENANCE) {
+    struct hk_maintenance_rule *m = &r->config->maintenance[r->config->n_maintenance - 1];
+    char error[256];
+    if (hk_maintenance_finish(m, error, sizeof error) != 0)
+      complain(r, r->section_line, "[maintenance %s]: %s", m->name, error);
   }
   r->section = SECTION_NONE;
 }
@@ -277,6 +293,25 @@ static void detector_begin(struct reading *r, const char *name)
   r->section = SECTION_DETECTOR;
 }
 
+static void maintenance_begin(struct reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_maintenance_rule made = { 0 };
+  if (name_copy(r, made.name, "maintenance", name) != 0)
+    return;
+  for (uint32_t i = 0; i < c->n_maintenance; i++)
+    if (strcmp(c->maintenance[i].name, name) == 0) {
+      complain(r, r->line, "there is a [maintenance %s] already", name);
+      return;
+    }
+  if (c->n_maintenance == HK_CONFIG_MAINTENANCE_MAX) {
+    complain(r, r->line, "over %d maintenance windows", HK_CONFIG_MAINTENANCE_MAX);
+    return;
+  }
+  c->maintenance[c->n_maintenance++] = made;
+  r->section = SECTION_MAINTENANCE;
+}
+
 /* text: what stands between the brackets. */
 static void section_begin(struct reading *r, char *text)
 {
@@ -297,8 +332,10 @@ static void section_begin(struct reading *r, char *text)
     listen_begin(r, name);
   } else if (strcmp(text, "detector") == 0) {
     detector_begin(r, name);
+  } else if (strcmp(text, "maintenance") == 0) {
+    maintenance_begin(r, name);
   } else {
-    complain(r, r->line, "no such section; there are [daemon], [listen NAME] and [detector NAME]");
+    complain(r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME] and [maintenance NAME]");
   }
 }
 
@@ -396,7 +433,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   *out = (struct hk_config){ 0 };
   out->listeners = calloc(HK_CONFIG_LISTENERS_MAX, sizeof *out->listeners);
   out->detectors = calloc(HK_CONFIG_DETECTORS_MAX, sizeof *out->detectors);
-  if (!r || !out->listeners || !out->detectors) {
+  out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
+  if (!r || !out->listeners || !out->detectors || !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);
@@ -447,7 +485,9 @@ void hk_config_free(struct hk_config *config)
 {
   free(config->listeners);
   free(config->detectors);
+  free(config->maintenance);
   config->listeners = NULL;
   config->detectors = NULL;
-  config->n_listeners = config->n_detectors = 0;
+  config->maintenance = NULL;
+  config->n_listeners = config->n_detectors = config->n_maintenance = 0;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define HK_CONFIG_MAINTENANCE_MAX 64
 #define HK_CONFIG_NAME_MAX 64 /* bytes of the name of a listener or detector, with the 0 */
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
@@ -48,6 +49,15 @@ struct hk_config_detector {
   struct hk_detector detector;
   uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
   bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it */
+};
+
+/* A maintenance window: from..to-1, and of that, where there are such, certain hours of the day. */
+struct hk_maintenance_rule {
+  char name[HK_CONFIG_NAME_MAX + 1]; /* of a window that a client asked for: who did */
+  char match[513];                   /* glob on names of sensors, ends with 0 */
+  int64_t from, to;                  /* ns since the epoch; INT64_MAX: without end */
+  int64_t duration;                  /* ns; while it is read: what `to` is made of */
+  int32_t daily_from, daily_to;      /* seconds of the day (UTC), perhaps over midnight; the same: all of it */
 };
 
 struct hk_config {
@@ -88,6 +98,10 @@ struct hk_config {
   uint32_t n_listeners;
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
   uint32_t n_detectors;
+  struct hk_maintenance_rule *maintenance;
+  uint32_t n_maintenance;
+  uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
+  int64_t flap_within; /* ns */
 };
 
 /* Called with each fault, one line without its end. */

@@ -1,6 +1,7 @@
 /* The life of a connection; see the table in connection.h. Every way out passes through hk_connection_close. */
 #include "daemon/connection.h"
 
+#include "daemon/operate.h"
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
 
@@ -31,6 +32,7 @@ static void on_close(uv_handle_t *handle)
   hk_inbox_free(&c->inbox);
   hk_splitter_free(&c->splitter);
   free(c->own);
+  hk_operate_abandon(c->operation);
   hk_loop_remove(c->loop, c);
   hk_admission_leave(c);
   if (c->seat)

@@ -101,6 +101,8 @@ struct hk_connection {
   uint32_t ping_tag;
   uint64_t reload; /* ticket of a RELOAD that is not answered yet; 0: none */
   uint32_t reload_tag;
+  struct hk_operation *operation; /* an OPERATE that is not answered yet; NULL: none */
+  uint32_t operate_tag;
   bool leaving; /* BYE came */
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */

@@ -34,6 +34,7 @@ struct hk_counters {
   hk_counter ahead;
 
   hk_counter raised, corrected, cleared, stale, back;
+  hk_counter flapping, held_back; /* alerts by which a sensor began to flap; that came behind those. Of those raised */
   hk_counter evicted;       /* sensors */
   hk_counter names_refused; /* times that a name was refused a sensor, whatever the reason */
 

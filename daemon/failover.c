@@ -42,10 +42,10 @@ static void tell_everyone(struct hk_shard *s, const char *what_now)
 uint32_t hk_shard_clear_alerts(struct hk_shard *s)
 {
   uint32_t n;
-  const struct hk_event *standing = hk_alerts_standing(s->alerts, &n);
+  const struct hk_standing *standing = hk_alerts_standing(s->alerts, &n);
   uint32_t *slots = malloc((n + 1) * sizeof *slots);
   for (uint32_t i = 0; slots && i < n; i++)
-    slots[i] = hk_slot_outside(s, standing[i].slot);
+    slots[i] = hk_slot_outside(s, standing[i].event.slot);
   n = slots ? hk_shard_clear(s, slots, n) : 0;
   free(slots);
   return n;

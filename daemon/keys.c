@@ -1,6 +1,7 @@
 /* The keys of [daemon] are a table. */
 #include "daemon/keys.h"
 
+#include "daemon/alerts.h"
 #include "daemon/log.h"
 #include "proto/frame.h"
 #include "proto/line.h"
@@ -67,6 +68,8 @@ static const struct key {
   { "snapshot", DURATION, LIVE, AT(snapshot), 60 * SECOND, SECOND, 0, NULL, false },
   { "journal_wait", DURATION, LIVE, AT(journal_wait), 10 * SECOND, SECOND / 10, 0, NULL, false },
   { "journal_segment", BYTES, START, AT(journal_segment), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
+  { "flap_limit", NUMBER, LIVE, AT(flap_limit), 0, 1, HK_FLAP_MAX, NULL, true },
+  { "flap_within", DURATION, LIVE, AT(flap_within), 3600 * SECOND, SECOND, 0, NULL, false },
   { "event_log", BYTES, START, AT(event_log), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
 #undef AT
 };

@@ -58,9 +58,11 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
     hk_alerts_count(s->alerts, b->n, b->slot, p->sequence);
   for (uint32_t i = 0; i < b->n_events; i++) {
     struct hk_event e = b->event[i];
+    if (!hk_shard_pass_event(s, &e))
+      continue;
     if (hk_alerts_note(s->alerts, &e) != 0)
       hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
-    if (hk_shard_log_event(s, p, &e))
+    if (hk_shard_log_event(s, p, &e, hk_string("")))
       continue;
     e.slot = hk_slot_outside(s, e.slot);
     b->event[told++] = e;
@@ -370,6 +372,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= reap(s);
   any |= launch(s);
   any |= hk_shard_show_held(s);
+  any |= hk_shard_take_notes(s);
   if (s->saver)
     hk_saver_turn(s->saver);
   if (s->retired)

@@ -3,6 +3,7 @@
 
 #include "daemon/change.h"
 #include "daemon/durable/saver.h"
+#include "daemon/maintenance.h"
 #include "daemon/notify.h"
 #include "daemon/security/admission.h"
 #include "daemon/server.h"
@@ -225,6 +226,8 @@ static void adopt(struct hk_server *s)
   adopt_credentials(s);
   atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
   hk_durable_adopt(&s->durable, r->next);
+  if (hk_maintenance_adopt(s->shards.maintenance, r->next) != 0)
+    hk_buffer_print(&r->told, "no memory for maintenance windows: those of before stay\n");
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   atomic_store_explicit(&r->adopted, 0, memory_order_relaxed);
   for (uint32_t i = 0; i < s->n_loops; i++)

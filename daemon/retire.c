@@ -50,7 +50,7 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
       continue;
     cleared++;
     (void)hk_alerts_note(s->alerts, e); /* an end asks for no memory */
-    if (hk_shard_log_event(s, p, e))
+    if (hk_shard_log_event(s, p, e, hk_string("")))
       continue;
     e->slot = hk_slot_outside(s, e->slot);
     b->n_events++;

@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include "daemon/rlimit.h"
+#include "daemon/maintenance.h"
 #include "daemon/notify.h"
 #include "daemon/security/admission.h"
 
@@ -351,12 +352,16 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     status = hk_limits_new(&s->limits, s->max_connections);
   if (status == 0)
     status = hk_registry_new(&s->shards.registry, config, s->shards.n);
+  if (status == 0)
+    status = hk_maintenance_new(&s->shards.maintenance, config);
   if (status != 0) {
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
   }
   hk_audit_init(&s->audit);
   status = hk_durable_open(&s->durable, config, s->shards.n, &s->log, error, size);
+  if (status == 0 && s->durable.folder >= 0)
+    hk_maintenance_open(s->shards.maintenance, &s->durable.disk, s->durable.folder, &s->log);
   s->shards.events = s->durable.events;
   s->durable.loops = s->n_loops;
   for (uint32_t i = 0; i < s->n_loops; i++)
@@ -453,6 +458,7 @@ bool hk_server_close(struct hk_server *s)
     hk_lane_close(&s->lanes[i]);
   hk_reload_close(s);
   hk_durable_close(&s->durable);
+  hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);
   hk_seats_close(&s->seats);
   hk_gates_close(&s->gates);

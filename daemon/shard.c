@@ -233,6 +233,7 @@ bool hk_shard_close(struct hk_shard *s)
   s->saver = NULL;
   (void)hk_shard_take_back(s);
   hk_shard_drop_held(s);
+  hk_shard_drop_notes(s);
   hk_shard_retire_free(s);
   free(s->review.leaving);
   if (s->cursor.chunk) { /* taken in part: the rest has nobody */

@@ -41,6 +41,8 @@ struct hk_loss {
   uint32_t batches, points; /* that were in flight */
 };
 
+struct hk_maintenance;
+struct hk_note;
 struct hk_retired;
 struct hk_durable;
 struct hk_journal;
@@ -83,6 +85,7 @@ struct hk_shards {
   struct hk_registry *registry;
   struct hk_durable *durable;
   struct hk_eventlog *events; /* NULL: there is none, and events go with the batches that they come of */
+  struct hk_maintenance *maintenance;
   uint32_t n, n_loops;
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
   void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
@@ -118,6 +121,8 @@ struct hk_shard {
   struct hk_cursor cursor;                    /* the chunk that is being taken, or a piece of points that were made of it */
   struct hk_derivation derivation;            /* the latter */
   uint32_t turn;                              /* the lane whose turn it is */
+  struct hk_note *_Atomic notes;              /* list of alerts that were acknowledged; any thread puts them there */
+  struct hk_note *noted;                      /* list: of those, not on the disk yet */
   struct hk_parcel *_Atomic returned;         /* list of parcels that came back; any thread puts them there */
   struct hk_parcel *free;                     /* batches of points that are not in use */
   struct hk_parcel *filled;                   /* was refused for want of a place; goes first */
@@ -229,9 +234,16 @@ bool hk_shard_take_back(struct hk_shard *shard);
 /* Tells all loops that points were dealt with, whatever shard's: connections that wait have reason to look again. Thread: any. */
 void hk_shard_settled(struct hk_shard *shard);
 
+/* tell.c: an event of the backend: what is to be told of it, after the flap limit and with a mark if its sensor is in maintenance.
+ * False: nothing. Its slot is within the shard. */
+bool hk_shard_pass_event(struct hk_shard *shard, struct hk_event *event);
 /* tell.c: an event, or a notice, is about to be told; its slot is within the shard. True: it is in the event log, and to be told
- * from there. parcel: that it came of. */
-bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const struct hk_event *event);
+ * from there. parcel: that it came of. by: who acknowledged; "": it is about other things. */
+bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const struct hk_event *event, struct hk_string by);
+/* note.c: goes on with alerts that were acknowledged. True when there were any. */
+bool hk_shard_take_notes(struct hk_shard *shard);
+/* note.c: the end: they are not taken. */
+void hk_shard_drop_notes(struct hk_shard *shard);
 /* The journals are replayed, or there is none: sensors go on behind the events of theirs that are in the log. */
 void hk_shard_events_replayed(struct hk_shard *shard);
 /* During replay: a sensor is forgotten, or was about to be. Its alert ends, which is told if it was not. */

@@ -1,12 +1,16 @@
 /* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
 #include "daemon/durable/saver.h"
+#include "daemon/maintenance.h"
 #include "daemon/server.h"
 
 #include "cpu/score.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define ALERTS 100u /* that stand, and are shown one by one: those first that nobody has acknowledged */
 
 /* What stands before the next member; the buffer is empty when there was no memory for it. */
 static const char *comma(const struct hk_buffer *out)
@@ -276,6 +280,8 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "cleared", c->cleared);
   field(out, "stale", c->stale);
   field(out, "back", c->back);
+  field(out, "flapping", c->flapping);
+  field(out, "held_back", c->held_back);
   end(out);
   begin(out, "connections");
   field(out, "open", hk_seats_taken(&s->seats));
@@ -303,6 +309,52 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   field(out, "p50_us", hk_histogram_quantile(&took, 0.5) / 1000);
   field(out, "p99_us", hk_histogram_quantile(&took, 0.99) / 1000);
   end(out);
+}
+
+/* One that stands: which, since when, and who has taken note of it. */
+static void alert(struct hk_buffer *out, struct hk_registry *registry, uint32_t slot, const struct hk_standing *s)
+{
+  hk_registry_read(registry);
+  const struct hk_string name = hk_registry_name(registry, slot);
+  hk_buffer_print(out, "{\"sensor\":");
+  hk_json_string(out, name.data, name.length);
+  hk_registry_read_end(registry);
+  field(out, "number", s->event.number);
+  text(out, "channel", hankel_channel_name(s->event.channel));
+  time_of_day(out, "instant", s->event.instant);
+  hk_buffer_print(out, ",\"maintenance\":%s", s->event.marks & HANKEL_MAINTENANCE ? "true" : "false");
+  if (s->acknowledged != 0) {
+    text(out, "by", s->by);
+    time_of_day(out, "acknowledged", s->acknowledged);
+  }
+  end(out);
+}
+
+/* The alerts that stand, some of them one by one, and the maintenance windows. */
+static void alerts(struct hk_buffer *out, struct hk_server *s)
+{
+  struct hk_standing *standing = malloc(ALERTS * sizeof *standing);
+  struct hk_alerts_sum sum[HK_SHARDS_MAX];
+  uint64_t all = 0, acknowledged = 0;
+  uint32_t shown = 0;
+  hk_buffer_print(out, ",\"alerts\":{\"first\":[");
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const uint32_t n = hk_alerts_show(s->shard[i].alerts, standing, standing ? ALERTS - shown : 0, &sum[i]);
+    for (uint32_t k = 0; k < n; k++, shown++) {
+      if (shown > 0)
+        hk_buffer_put(out, ",", 1);
+      alert(out, s->shards.registry, hk_slot_outside(&s->shard[i], standing[k].event.slot), &standing[k]);
+    }
+    all += sum[i].standing;
+    acknowledged += sum[i].acknowledged;
+  }
+  hk_buffer_put(out, "]", 1);
+  field(out, "standing", all);
+  field(out, "acknowledged", acknowledged);
+  end(out);
+  hk_buffer_print(out, ",\"maintenance\":");
+  hk_maintenance_show(s->shards.maintenance, hk_wall(), out);
+  free(standing);
 }
 
 /* Where a point's time goes, from socket to socket. */
@@ -359,6 +411,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   sensors(out, s, loop->config, &sum);
   input(out, &sum);
   output(out, s, loop->config, &sum);
+  alerts(out, s);
   latency(out, s);
   loops(out, s);
   end(out);

@@ -32,8 +32,7 @@ struct hk_cuda_record {
   struct hk_window window;
   struct hk_alert alert;
   uint32_t slot;
-  uint32_t anew;      /* 1: no score was made since the window began; the feedback vector is a0, whatever stands there */
-  uint32_t unused[2]; /* what follows begins at a multiple of 16 bytes */
+  uint32_t anew; /* 1: no score was made since the window began; the feedback vector is a0, whatever stands there */
 };
 
 /* Vectors of w numbers are kept with zeros up to a multiple of 4. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+static_assert(sizeof(struct hk_cuda_record) % 16 == 0, "what follows begins at a multiple of 16 bytes");
 static_assert(sizeof(struct hk_cuda_record) + 12 + 15 + HK_CUDA_SLOT_BYTES <= 256,
               "a sensor takes at most 4 (span + w) + 256 bytes");
 

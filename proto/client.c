@@ -186,6 +186,39 @@ int hankel_reload(hankel *h, char **text, int timeout)
   return h->taken ? 0 : 1;
 }
 
+static int operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
+{
+  if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX || !hk_name_piece_valid(m->subject.data, m->subject.length, NULL) ||
+      !hk_name_piece_valid(m->by.data, m->by.length, NULL)) {
+    snprintf(h->error, sizeof h->error, "a name has at most %d bytes, who asks %u, and both are UTF-8", HK_GLOB_MAX, HK_WHO_MAX);
+    return -EINVAL;
+  }
+  free(h->report);
+  h->report = NULL;
+  h->operate = *m;
+  h->operate_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  h->operate_wanted = false; /* the strings go */
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return h->taken ? 0 : 1;
+}
+
+int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout)
+{
+  const struct hk_operate m = { HANKEL_ACKNOWLEDGE, number, 0, hk_string(sensor), hk_string(by) };
+  return operate(h, &m, text, timeout);
+}
+
+int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout)
+{
+  const struct hk_operate m = { duration > 0 ? HANKEL_BEGIN_MAINTENANCE : HANKEL_END_MAINTENANCE, 0, duration, hk_string(glob),
+                                hk_string(by) };
+  return operate(h, &m, text, timeout);
+}
+
 int hankel_finish(hankel *h, int timeout)
 {
   h->bye_wanted = h->fresh = true;

@@ -108,7 +108,9 @@ struct hankel {
   void *columns; /* one batch of results, aligned */
   size_t columns_size;
   char *report;              /* malloc'ed; NULL until it comes */
-  bool reload_wanted, taken; /* taken: what `report` is about is in force */
+  bool reload_wanted, taken; /* taken: what `report` is about is in force, or was done */
+  bool operate_wanted;
+  struct hk_operate operate; /* its strings are the caller's, who waits */
 };
 
 /* ms on the monotonic clock. */

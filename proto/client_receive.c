@@ -367,6 +367,7 @@ static int take(struct hankel *h, const struct hk_frame *f)
   case HK_FAREWELL:
     return take_farewell(h, f);
   case HK_RELOADED:
+  case HK_OPERATED:
     return take_reloaded(h, f);
   case HK_NAMES:
     return take_names(h, f);

@@ -297,6 +297,8 @@ static void ask(struct hankel *h)
     h->status_wanted = hk_empty_write(w, HK_STATUS, 0) < 0;
   if (h->reload_wanted)
     h->reload_wanted = hk_empty_write(w, HK_RELOAD, 0) < 0;
+  if (h->operate_wanted)
+    h->operate_wanted = hk_operate_write(w, 0, &h->operate) < 0;
 }
 
 /* Requests that come behind all points. */

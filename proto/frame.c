@@ -46,6 +46,10 @@ const char *hk_frame_name(uint8_t type)
     return "FAREWELL";
   case HK_FEED_AT:
     return "FEED_AT";
+  case HK_OPERATE:
+    return "OPERATE";
+  case HK_OPERATED:
+    return "OPERATED";
   case HK_RELOADED:
     return "RELOADED";
   case HK_NAMES:

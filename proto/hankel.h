@@ -77,6 +77,9 @@ enum hankel_what {
   HANKEL_DETAILS = 128,  /* events with all that is known of them, and HANKEL_FLAPPING and HANKEL_ACKNOWLEDGED */
 };
 
+/* What people at a desk ask for. */
+enum hankel_operation { HANKEL_ACKNOWLEDGE = 1, HANKEL_BEGIN_MAINTENANCE = 2, HANKEL_END_MAINTENANCE = 3 };
+
 /* What outlives the daemon. */
 enum hankel_durability {
   HANKEL_NOT_DURABLE = 0,
@@ -264,6 +267,15 @@ int hankel_status(hankel *h, char **text, int timeout);
 /* Makes the daemon read its configuration again. *text: lines that say what came of it; the caller's to free(). 0: it is in
  * force; 1: it is not, and all is as before; -ETIMEDOUT, ... */
 int hankel_reload(hankel *h, char **text, int timeout);
+
+/* Takes note of an alert that stands: the id's number, or 0: of whichever of the sensor's does. Subscribers with HANKEL_DETAILS
+ * are told, and the status shows it. by: who does, at most 64 bytes; "": the daemon says what it knows of us. *text: a line that
+ * says what came of it; the caller's to free(). 0: done; 1: it is not (there is no such alert, or somebody has before);
+ * -ETIMEDOUT, ... */
+int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout);
+/* Alerts that sensors raise from now on for `duration` ns are marked HANKEL_MAINTENANCE; with 0 the windows end that were asked
+ * for with this very glob. The rest as above. */
+int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout);
 
 /* Says goodbye: waits until the daemon has scored all that was sent and the subscription has received what it is owed. The
  * handle can only be closed afterwards. 0, -ETIMEDOUT, ... */

@@ -285,9 +285,39 @@ int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json)
   return hk_frame_end(w, place);
 }
 
-int hk_reloaded_write(struct hk_writer *w, uint32_t tag, bool taken, struct hk_string text)
+int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate *m)
 {
-  const size_t place = hk_frame_begin(w, HK_RELOADED, tag);
+  if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_OPERATE, tag);
+  hk_put_u8(w, m->what);
+  hk_put_u8(w, 0);
+  hk_put_u16(w, 0);
+  hk_put_u32(w, m->number);
+  hk_put_u64(w, m->duration);
+  put_string(w, m->subject);
+  put_string(w, m->by);
+  return hk_frame_end(w, place);
+}
+
+int hk_operate_read(const struct hk_frame *f, struct hk_operate *m)
+{
+  struct hk_reader r = hk_reader(f);
+  m->what = hk_get_u8(&r);
+  (void)hk_get_u8(&r);
+  (void)hk_get_u16(&r);
+  m->number = hk_get_u32(&r);
+  m->duration = hk_get_u64(&r);
+  m->subject = get_string(&r);
+  m->by = get_string(&r);
+  const bool good = m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE && text_valid(m->subject, HK_GLOB_MAX) &&
+                    text_valid(m->by, HK_WHO_MAX) && (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
+  return good ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+}
+
+int hk_reloaded_write(struct hk_writer *w, uint8_t type, uint32_t tag, bool taken, struct hk_string text)
+{
+  const size_t place = hk_frame_begin(w, type, tag);
   hk_put_u8(w, taken);
   hk_put(w, text.data, text.length);
   return hk_frame_end(w, place);

@@ -126,7 +126,7 @@ int hk_gap_read(const struct hk_frame *f, uint64_t *results, uint64_t *events);
 int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json);
 
 /* RELOADED: the rest of the payload is the text, of which a view is given. */
-int hk_reloaded_write(struct hk_writer *w, uint32_t tag, bool taken, struct hk_string text);
+int hk_reloaded_write(struct hk_writer *w, uint8_t type, uint32_t tag, bool taken, struct hk_string text);
 int hk_reloaded_read(const struct hk_frame *f, bool *taken, struct hk_string *text);
 
 int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, const struct hk_string *names);
@@ -176,6 +176,16 @@ struct hk_event_message {
   uint32_t held;
   struct hk_string by;
 };
+/* OPERATE. subject: a sensor's name, or a glob. */
+struct hk_operate {
+  uint8_t what;      /* enum hankel_operation */
+  uint32_t number;   /* of the alert; 0: of whichever stands */
+  uint64_t duration; /* ns, of maintenance that begins; at least 1 */
+  struct hk_string subject, by;
+};
+int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate *m);
+int hk_operate_read(const struct hk_frame *f, struct hk_operate *m);
+
 /* with: enum hk_events_with, added up; in a list that was read it says what is there. */
 int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with);
 int hk_events_read(const struct hk_frame *f, struct hk_list *list);

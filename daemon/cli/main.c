@@ -15,6 +15,8 @@ static const struct {
   { "status", hk_command_status, "show the daemon's counters" },
   { "state", hk_command_state, "show and check what the daemon has kept on the disk" },
   { "reload", hk_command_reload, "make the daemon read its configuration again" },
+  { "ack", hk_command_ack, "take note of an alert that stands" },
+  { "maintenance", hk_command_maintenance, "mark the alerts of sensors that somebody works on" },
   { "token", hk_command_token, "make a token that shows the daemon who somebody is" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
@@ -26,7 +28,7 @@ static void help(FILE *out)
         "Finds change points in many sensors at once, with the daemon hankeld or alone.\n\n",
         out);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(out, "  %-10s%s\n", commands[i].name, commands[i].what);
+    fprintf(out, "  %-13s%s\n", commands[i].name, commands[i].what);
   fputs("\nexamples:\n"
         "  hankel replay machine.csv                score every point of a CSV file\n"
         "  hankel feed machine.csv                  send it to the daemon on this machine\n"
@@ -55,10 +57,10 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(
-        stderr,
-        "hankel: %s: no such command (feed, tail, replay, status, state, reload, token, bench, evaluate; see hankel --help)\n",
-        name);
+    fprintf(stderr,
+            "hankel: %s: no such command (feed, tail, replay, status, state, reload, ack, maintenance, token, bench, evaluate; see "
+            "hankel --help)\n",
+            name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

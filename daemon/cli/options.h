@@ -18,6 +18,8 @@ int hk_command_tail(int argc, char **argv);
 int hk_command_replay(int argc, char **argv);
 int hk_command_status(int argc, char **argv);
 int hk_command_reload(int argc, char **argv);
+int hk_command_ack(int argc, char **argv);
+int hk_command_maintenance(int argc, char **argv);
 int hk_command_token(int argc, char **argv);
 int hk_command_state(int argc, char **argv);
 int hk_command_bench(int argc, char **argv);

@@ -47,6 +47,9 @@ struct block {
 /* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
 struct reached {
   uint64_t key, sequence;
+  uint32_t noted; /* number of the last alert that somebody has acknowledged; 0: there was none */
+  int64_t when;
+  char by[HK_WHO_MAX + 1];
 };
 
 struct hk_eventlog {
@@ -99,8 +102,7 @@ static void read_payload(const uint8_t *data, uint64_t position, struct hk_logge
                                         .held = p.held } };
 }
 
-/* Events that are logged. */
-static bool logged(uint8_t kind)
+bool hk_eventlog_takes(uint8_t kind)
 {
   return (kind >= HK_EVENT_RAISED && kind <= HK_EVENT_CLEARED) || kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
 }
@@ -112,7 +114,7 @@ bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
   read_payload(r->payload, r->position + 1, out);
   return r->size == sizeof(struct payload) + out->name.length + out->by.length &&
          hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
-         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && logged(out->event.kind);
+         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && hk_eventlog_takes(out->event.kind);
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
@@ -194,8 +196,23 @@ static int reach(struct hk_eventlog *l, const struct hk_logged *e)
   }
   struct reached *r = place_of(l, key_of(e->handle, e->name));
   l->n_reached += r->key == 0;
-  *r = (struct reached){ key_of(e->handle, e->name), e->sequence };
+  r->key = key_of(e->handle, e->name);
+  r->sequence = e->sequence;
+  if (e->event.kind == HK_EVENT_ACKNOWLEDGED) {
+    r->noted = e->event.number;
+    r->when = e->event.time;
+    snprintf(r->by, sizeof r->by, "%.*s", (int)e->by.length, e->by.data);
+  }
   return 0;
+}
+
+bool hk_eventlog_noted(const struct hk_eventlog *l, uint32_t handle, struct hk_string name, struct hk_logged *out)
+{
+  const struct reached *r = l->reached ? place_of(l, key_of(handle, name)) : NULL;
+  if (!r || r->noted == 0)
+    return false;
+  *out = (struct hk_logged){ .by = hk_string(r->by), .event = { .number = r->noted, .time = r->when } };
+  return true;
 }
 
 uint64_t hk_eventlog_reached(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)

@@ -52,6 +52,9 @@ void hk_eventlog_free(struct hk_eventlog *log);
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *event, struct hk_string by);
 
+/* Whether events of a kind are logged. */
+bool hk_eventlog_takes(uint8_t kind);
+
 /* Its journal, to take, pause and resume it and to see how it does. */
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
 /* Commits what was taken, and lets old files go. Thread: the one that commits. */
@@ -77,6 +80,9 @@ uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cu
 
 /* The sequence of the last event of a sensor that was in the log when it was opened; 0: none. */
 uint64_t hk_eventlog_reached(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
+/* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's number
+ * and time. False: nobody. Valid until hk_eventlog_replayed. */
+bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
 /* The replay is over: from now on every event is appended. Nobody appends or asks what was reached meanwhile. */
 void hk_eventlog_replayed(struct hk_eventlog *log);
 

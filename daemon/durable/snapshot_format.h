@@ -45,7 +45,7 @@ struct hk_file_sensor {
   uint32_t state_size;     /* 0: it has none */
   uint64_t points, events; /* sequences */
   uint32_t number;         /* of its last alert */
-  uint32_t reserved_too;
+  uint32_t raised;         /* times that are kept for the flap limit: behind the alert, with the number of those held back before */
 };
 _Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
 
@@ -55,9 +55,13 @@ struct hk_file_alert {
   float score, margin;
   float spread_before, spread_after;
   uint32_t number, held;
-  uint8_t kind, channel, marks, reserved[5];
+  uint8_t kind, channel, marks;
+  uint8_t by_size; /* bytes of the name of who acknowledged; 0: nobody has */
+  uint32_t reserved;
+  int64_t acknowledged; /* when */
+  char by[64];
 };
-_Static_assert(sizeof(struct hk_file_alert) == 72, "no padding");
+_Static_assert(sizeof(struct hk_file_alert) == 144, "no padding");
 
 struct hk_file_end {
   uint64_t parts, sensors;

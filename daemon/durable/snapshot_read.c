@@ -215,30 +215,39 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
 {
   struct hk_file_sensor s;
   struct hk_file_alert a = { 0 };
+  uint64_t held = 0;
   if (*at == p->size)
     return 0;
   if (p->size - *at < sizeof s)
     return -EBADMSG;
   memcpy(&s, p->payload + *at, sizeof s);
+  if (s.raised > HK_FLAP_MAX)
+    return -EBADMSG;
+  const size_t flaps = s.raised > 0 ? sizeof held + s.raised * sizeof(int64_t) : 0;
   const size_t alert = s.stands ? sizeof a : 0, name = hk_padded(s.name_size), state = hk_padded(s.state_size);
-  if (s.stands > 1 || p->size - *at - sizeof s < alert + name + state)
+  if (s.stands > 1 || p->size - *at - sizeof s < alert + flaps + name + state)
     return -EBADMSG;
   const uint8_t *behind = p->payload + *at + sizeof s;
   memcpy(&a, behind, alert);
-  const char *text = (const char *)behind + alert;
-  if (!hk_name_valid(text, s.name_size) || (s.stands && (a.kind < HK_EVENT_RAISED || a.kind > HK_EVENT_CORRECTED)))
+  memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
+  const char *text = (const char *)behind + alert + flaps;
+  if (!hk_name_valid(text, s.name_size) || (s.stands && (a.kind < HK_EVENT_RAISED || a.kind > HK_EVENT_CORRECTED)) ||
+      a.by_size > sizeof a.by || (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
     return -EBADMSG;
   *out = (struct hk_snapshot_sensor){
     .slot = s.slot,
     .generation = s.generation,
     .detector = s.detector,
     .name = { text, s.name_size },
-    .alerts = { .points = s.points, .events = s.events, .number = s.number, .stands = s.stands },
-    .state = behind + alert + name,
+    .alerts = { .points = s.points, .events = s.events, .number = s.number, .stands = s.stands, .raised = s.raised, .held = (uint32_t)held },
+    .state = behind + alert + flaps + name,
     .state_size = s.state_size,
   };
+  memcpy(out->alerts.time, behind + alert + sizeof held, s.raised * sizeof *out->alerts.time);
+  memcpy(out->alerts.standing.by, a.by, a.by_size);
+  out->alerts.standing.acknowledged = a.acknowledged;
   if (s.stands)
-    out->alerts.standing = (struct hk_event){ .index = UINT32_MAX,
+    out->alerts.standing.event = (struct hk_event){ .index = UINT32_MAX,
                                               .slot = s.slot,
                                               .number = a.number,
                                               .kind = a.kind,
@@ -254,6 +263,6 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
                                               .spread_before = a.spread_before,
                                               .spread_after = a.spread_after,
                                               .held = a.held };
-  *at += sizeof s + alert + name + state;
+  *at += sizeof s + alert + flaps + name + state;
   return 1;
 }

@@ -175,7 +175,7 @@ void hk_snapshot_begin(struct hk_snapshot_writer *w, uint64_t position, int64_t 
 
 int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_sensor *s)
 {
-  const struct hk_event *e = &s->alerts.standing;
+  const struct hk_event *e = &s->alerts.standing.event;
   const struct hk_file_sensor sensor = { .slot = s->slot,
                                          .generation = s->generation,
                                          .stands = s->alerts.stands,
@@ -184,8 +184,10 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
                                          .state_size = s->state_size,
                                          .points = s->alerts.points,
                                          .events = s->alerts.events,
-                                         .number = s->alerts.number };
-  const struct hk_file_alert alert = { .time = e->time,
+                                         .number = s->alerts.number,
+                                         .raised = s->alerts.raised };
+  const uint64_t held = s->alerts.held;
+  struct hk_file_alert alert = { .time = e->time,
                                        .from = e->from,
                                        .instant = e->instant,
                                        .before = e->before,
@@ -198,11 +200,18 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
                                        .held = e->held,
                                        .kind = e->kind,
                                        .channel = e->channel,
-                                       .marks = e->marks };
+                                       .marks = e->marks,
+                                       .by_size = (uint8_t)strlen(s->alerts.standing.by),
+                                       .acknowledged = s->alerts.standing.acknowledged };
+  memcpy(alert.by, s->alerts.standing.by, alert.by_size);
   const size_t before = w->size;
   int status = put_padded(w, &sensor, sizeof sensor);
   if (status == 0 && s->alerts.stands)
     status = put_padded(w, &alert, sizeof alert);
+  if (status == 0 && s->alerts.raised > 0)
+    status = put_padded(w, &held, sizeof held);
+  if (status == 0)
+    status = put_padded(w, s->alerts.time, s->alerts.raised * sizeof *s->alerts.time);
   if (status == 0)
     status = put_padded(w, s->name.data, s->name.length);
   if (status == 0)

@@ -42,7 +42,7 @@ REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches
             "the daemon makes that series itself")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
-_RELOAD, _RELOADED = 0x0A, 0x8A
+_RELOAD, _RELOADED, _OPERATE, _OPERATED = 0x0A, 0x8A, 0x0B, 0x8B
 _WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
 _NAMES, _SCORES, _EVENTS, _GAP, _ACK, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0xFF
 _VERSION = 1
@@ -359,6 +359,18 @@ class Client:
     def reload(self):
         """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""
         payload = self._request(_RELOAD, _RELOADED)
+        return payload[0] == 1, payload[1:].decode()
+
+    def acknowledge(self, sensor, number=0, by=""):
+        """Takes note of an alert that stands (0: whichever does): whether that was done, and a line that says what came of it."""
+        return self._operate(1, number, 0, sensor, by)
+
+    def maintain(self, glob, seconds, by=""):
+        """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
+        return self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
+
+    def _operate(self, what, number, duration, subject, by):
+        payload = self._request(_OPERATE, _OPERATED, struct.pack("<BxxxIQ", what, number, duration) + _string(subject) + _string(by))
         return payload[0] == 1, payload[1:].decode()
 
     def finish(self):

@@ -1,6 +1,7 @@
 /* What is remembered of alerts: those that stand, and numbers. */
 #include "daemon/alerts.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -125,10 +126,10 @@ static void test_random(void **state)
       number[slot] = 0;
     }
   }
-  const struct hk_event *standing = hk_alerts_standing(a, &n);
+  const struct hk_standing *standing = hk_alerts_standing(a, &n);
   uint32_t expected = 0;
   for (uint32_t i = 0; i < n; i++)
-    assert_true(stands[standing[i].slot] && standing[i].number == number[standing[i].slot]);
+    assert_true(stands[standing[i].event.slot] && standing[i].event.number == number[standing[i].event.slot]);
   for (uint32_t i = 0; i < SENSORS; i++) {
     expected += stands[i];
     assert_int_equal(hk_alerts_number(a, i), number[i]);
@@ -137,9 +138,107 @@ static void test_random(void **state)
   hk_alerts_free(a);
 }
 
+/* Passes an event of slot 2 on, with a limit of three alerts in a hundred; `kind`: what is told, 0: nothing. */
+static struct hk_event pass(struct hk_alerts *a, uint32_t number, enum hk_event_kind kind, int64_t time, int told)
+{
+  struct hk_event e = { .slot = 2, .number = number, .kind = (uint8_t)kind, .time = time };
+  const bool passed = hk_alerts_pass(a, &e, 3, 100);
+  assert_int_equal(passed ? e.kind : 0, told);
+  if (passed)
+    assert_int_equal(hk_alerts_note(a, &e), 0);
+  return e;
+}
+
+static void one_alert(struct hk_alerts *a, uint32_t number, int64_t time, int told)
+{
+  pass(a, number, HK_EVENT_RAISED, time, told);
+  pass(a, number, HK_EVENT_CORRECTED, time + 1, told == HK_EVENT_RAISED ? HK_EVENT_CORRECTED : 0);
+  pass(a, number, HK_EVENT_CLEARED, time + 2, told == HK_EVENT_RAISED ? HK_EVENT_CLEARED : 0);
+}
+
+static void test_flapping(void **state)
+{
+  struct hk_alerts *a, *b;
+  struct hk_alerts_memory m;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  assert_int_equal(hk_alerts_new(&b, SENSORS), 0);
+  one_alert(a, 1, 0, HK_EVENT_RAISED);
+  one_alert(a, 2, 40, HK_EVENT_RAISED);
+  one_alert(a, 3, 80, HK_EVENT_RAISED);
+  one_alert(a, 4, 101, HK_EVENT_RAISED); /* the fourth in 101 */
+  one_alert(a, 5, 140, HK_EVENT_FLAPPING);
+  assert_int_equal(hk_alerts_number(a, 2), 5);
+  assert_int_equal(hk_alerts_sequence(a, 2), 4 * 3 + 1);
+  one_alert(a, 6, 240, 0); /* as long as none keeps quiet for more than a hundred */
+  one_alert(a, 7, 340, 0);
+  hk_alerts_get(a, 2, &m);
+  assert_int_equal(m.held, 3);
+  assert_int_equal(hk_alerts_set(b, 2, &m), 0); /* what was kept goes on alike */
+  for (int k = 0; k < 2; k++) {
+    struct hk_alerts *x = k ? b : a;
+    assert_int_equal(hk_alerts_number(x, 2), 7);
+    const struct hk_event e = pass(x, 8, HK_EVENT_RAISED, 441, HK_EVENT_RAISED);
+    assert_int_equal(e.held, 3);
+    assert_int_equal(pass(x, 8, HK_EVENT_CLEARED, 442, HK_EVENT_CLEARED).held, 3);
+    one_alert(x, 9, 443, HK_EVENT_RAISED);
+    one_alert(x, 10, 444, HK_EVENT_RAISED);
+    one_alert(x, 11, 445, HK_EVENT_FLAPPING);
+    one_alert(x, 12, 446, 0);
+    /* the limit is taken away: what is held back is so to its end, and then told */
+    struct hk_event late = { .slot = 2, .number = 12, .kind = HK_EVENT_CLEARED, .time = 447 };
+    assert_false(hk_alerts_pass(x, &late, 0, 100));
+    late = (struct hk_event){ .slot = 2, .number = 13, .kind = HK_EVENT_RAISED, .time = 448 };
+    assert_true(hk_alerts_pass(x, &late, 0, 100));
+    assert_int_equal(late.held, 2);
+    hk_alerts_forget(x, 2);
+    one_alert(x, 1, 449, HK_EVENT_RAISED); /* another sensor */
+  }
+  hk_alerts_free(a);
+  hk_alerts_free(b);
+}
+
+static void test_acknowledged(void **state)
+{
+  struct hk_alerts *a, *b;
+  struct hk_alerts_memory m;
+  struct hk_alerts_sum sum;
+  struct hk_standing shown[4];
+  struct hk_event e;
+  uint32_t n;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  assert_int_equal(hk_alerts_new(&b, SENSORS), 0);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("anna"), 7, &e), -ENOENT);
+  note(a, 3, 5, HK_EVENT_RAISED, 0.5f);
+  note(a, 4, 1, HK_EVENT_RAISED, 0.5f);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 4, hk_string("anna"), 7, &e), -ENOENT);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 5, hk_string("anna"), 7, &e), 0);
+  assert_true(e.kind == HK_EVENT_ACKNOWLEDGED && e.number == 5 && e.time == 7 && e.slot == 3);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 8, &e), -EALREADY);
+  note(a, 3, 5, HK_EVENT_CORRECTED, 0.75f); /* it is the same alert */
+  assert_int_equal(hk_alerts_sequence(a, 3), 2);
+  assert_int_equal(hk_alerts_show(a, shown, 4, &sum), 2);
+  assert_true(sum.standing == 2 && sum.acknowledged == 1);
+  assert_int_equal(shown[0].event.slot, 4); /* nobody has seen to that */
+  assert_true(shown[1].event.score == 0.75f && shown[1].acknowledged == 7);
+  assert_string_equal(shown[1].by, "anna");
+  assert_int_equal(hk_alerts_show(a, shown, 1, &sum), 1);
+  hk_alerts_get(a, 3, &m);
+  assert_int_equal(hk_alerts_set(b, 3, &m), 0);
+  assert_string_equal(hk_alerts_standing(b, &n)->by, "anna");
+  note(a, 3, 5, HK_EVENT_CLEARED, 0.75f);
+  note(a, 3, 6, HK_EVENT_RAISED, 0.5f); /* another one */
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 9, &e), 0);
+  assert_int_equal(e.number, 6);
+  hk_alerts_free(a);
+  hk_alerts_free(b);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one), cmocka_unit_test(test_sequences),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_flapping), cmocka_unit_test(test_acknowledged),
+                                      cmocka_unit_test(test_one), cmocka_unit_test(test_sequences),
                                       cmocka_unit_test(test_random) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

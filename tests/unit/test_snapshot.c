@@ -61,7 +61,7 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
   s.name = (struct hk_string){ name, (size_t)snprintf(name, 64, "sensor/%0*u", (int)(1 + i % 9), i) };
   s.alerts = (struct hk_alerts_memory){ .points = 1000 + i, .events = 2 * i, .number = i, .stands = i % 4 == 3 };
   if (s.alerts.stands)
-    s.alerts.standing = (struct hk_event){ .index = UINT32_MAX,
+    s.alerts.standing.event = (struct hk_event){ .index = UINT32_MAX,
                                            .slot = s.slot,
                                            .number = i,
                                            .kind = i % 8 == 3 ? HK_EVENT_RAISED : HK_EVENT_CORRECTED,
@@ -70,7 +70,21 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
                                            .instant = 7,
                                            .score = 0.5f,
                                            .before = 1.25,
-                                           .after = -3 };
+                                           .after = -3,
+                                           .margin = 1.5f,
+                                           .spread_before = 2,
+                                           .spread_after = 0.25f,
+                                           .channel = HK_CHANNEL_SHIFT,
+                                           .marks = 1,
+                                           .held = i };
+  if (i % 8 == 3) {
+    snprintf(s.alerts.standing.by, sizeof s.alerts.standing.by, "%.*s", (int)(1 + i % 64), "somebody");
+    s.alerts.standing.acknowledged = 77;
+  }
+  s.alerts.raised = i % 3 ? (i * 5) % (HK_FLAP_MAX + 1) : 0;
+  s.alerts.held = s.alerts.raised > 0 ? i : 0;
+  for (uint32_t k = 0; k < s.alerts.raised; k++)
+    s.alerts.time[k] = (int64_t)k * 1000 + i;
   s.state = state;
   s.state_size = i % 5 == 4 ? 0 : 20 + i;
   memset(state, (int)i, s.state_size);
@@ -204,11 +218,17 @@ static void what_was_written_is_read(void **state)
         assert_true((uintptr_t)s.state % 8 == 0);
         assert_true(s.alerts.points == want.alerts.points && s.alerts.events == want.alerts.events &&
                     s.alerts.number == want.alerts.number && s.alerts.stands == want.alerts.stands);
-        const struct hk_event *x = &s.alerts.standing, *y = &want.alerts.standing;
+        assert_true(s.alerts.raised == want.alerts.raised && s.alerts.held == want.alerts.held);
+        assert_memory_equal(s.alerts.time, want.alerts.time, s.alerts.raised * sizeof *s.alerts.time);
+        assert_string_equal(s.alerts.standing.by, want.alerts.standing.by);
+        assert_int_equal(s.alerts.standing.acknowledged, want.alerts.standing.acknowledged);
+        const struct hk_event *x = &s.alerts.standing.event, *y = &want.alerts.standing.event;
         if (s.alerts.stands)
           assert_true(x->index == y->index && x->slot == y->slot && x->number == y->number && x->kind == y->kind &&
                       x->time == y->time && x->from == y->from && x->instant == y->instant && x->score == y->score &&
-                      x->before == y->before && x->after == y->after);
+                      x->before == y->before && x->after == y->after && x->margin == y->margin &&
+                      x->spread_before == y->spread_before && x->spread_after == y->spread_after && x->channel == y->channel &&
+                      x->marks == y->marks && x->held == y->held);
       }
       assert_int_equal(status, 0);
     }

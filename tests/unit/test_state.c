@@ -64,7 +64,7 @@ static void every_field_goes_through(void **state)
   alert.instant = 6;
   alert.blocks = 3;
   alert.raised = alert.settled = 1;
-  memset(alert.unused, 0, sizeof alert.unused);
+  alert.unused = 0;
   hk_state_write(bytes, &d, &window, &alert, ring, feedback);
   memset(&window2, 0, sizeof window2);
   memset(&alert2, 0, sizeof alert2);

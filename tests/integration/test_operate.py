@@ -1,0 +1,234 @@
+"""What people at a desk tell the daemon: alerts that are acknowledged, maintenance windows, and the flap limit; also over a kill and a
+restart, with a journal and without. By the Python client, libhankel's `hankel ack` and `hankel maintenance`, and lines of text."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import SECOND, START, until
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankel  # noqa: E402
+
+DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
+
+
+def value(n):
+    """A step every 30 points, which is an alert."""
+    return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
+
+
+def spikes(n, quiet=False):
+    """Three high points every 45, which are an alert or two."""
+    return (20.0 if n % 45 in (20, 21, 22) and not quiet else 0) + (n * 7) % 5 * 0.125
+
+
+class Operate(harness.Case):
+    mode = 'none'
+
+    def setUp(self):
+        self.state = tempfile.TemporaryDirectory(prefix='hankeld-operate-')
+        self.addCleanup(self.state.cleanup)
+        self.sent = {}
+        self.d = None
+
+    def start(self, keys='', sections=''):
+        if self.d:
+            self.d.clean()
+        kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
+        self.d = harness.Daemon(harness.section('all', '*', DETECTOR) + sections, keys='threads = 2\n' + kept + keys)
+        self.addCleanup(self.d.clean)
+        self.client = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
+        self.watcher = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
+        self.addCleanup(self.client.close)
+        self.addCleanup(self.watcher.close)
+        self.watcher.subscribe('*', scores=False, notices=False, details=True, since=-1)
+
+    def feed(self, sensor, points, at=START, value=value):
+        first = self.sent.get(sensor, 0)
+        for n in range(first, first + points):
+            self.client.send(sensor, at + n * SECOND, value(n))
+        self.sent[sensor] = first + points
+        self.client.sync()
+
+    def next(self, kind, timeout=harness.WAIT):
+        """The next event, which is of that kind."""
+        event = self.watcher.read(timeout)
+        self.assertEqual(event.kind if event else None, kind, event)
+        return event
+
+    def raise_one(self, sensor):
+        """Feeds up to an alert; the event."""
+        for _ in range(200):
+            self.feed(sensor, 1)
+            event = self.watcher.read(0.03)
+            if event and event.kind == 'raised':
+                return event
+        self.fail('no alert')
+
+    def command(self, *arguments):
+        run = subprocess.run([harness.HANKEL, *arguments[:1], '--from', f'127.0.0.1:{self.d.port["binary tcp"]}', *arguments[1:]],
+                             capture_output=True, text=True, timeout=harness.WAIT)
+        return run.returncode, run.stdout + run.stderr
+
+    def standing(self, sensor):
+        return [a for a in self.client.status()['alerts']['first'] if a['sensor'] == sensor]
+
+    def restart(self, **how):
+        if self.mode == 'journal':
+            self.d.process.kill()
+            self.d.process.wait(harness.WAIT)
+        else:
+            self.d.stop()
+        self.start(**how)
+
+    def test_acknowledged(self):
+        self.start()
+        text = socket.create_connection(('127.0.0.1', self.d.port['text tcp']), harness.WAIT)
+        self.addCleanup(text.close)
+        lines = text.makefile()
+        text.sendall(b'events *\n')
+        time.sleep(0.2)
+        raised = self.raise_one('press')
+        self.assertEqual(raised.channel, 'score')
+        self.assertTrue(0 < raised.confidence < 1 <= raised.margin and raised.spread_before > 0, raised)
+        self.assertEqual(self.standing('press')[0].get('by'), None)
+        for sensor, number, said in (('nobody', 0, 'no sensor'), ('press', 9, 'no such alert')):
+            done, line = self.client.acknowledge(sensor, number)
+            self.assertFalse(done)
+            self.assertIn(said, line)
+        before = time.time_ns()
+        code, said = self.command('ack', '--by', 'anna', '--number', str(raised.number), 'press')
+        self.assertEqual((code, said), (0, f'press:{raised.number} is acknowledged\n'))
+        told = self.next('acknowledged')
+        self.assertEqual((told.sensor, told.number, told.by), ('press', raised.number, 'anna'))
+        self.assertTrue(before <= told.time <= time.time_ns())
+        if self.mode != 'none':
+            self.assertEqual((told.position, told.sequence), (raised.position + 1, raised.sequence))
+        line = until(lambda: next((e for e in map(json.loads, lines) if e.get('event') == 'acknowledged'), None), 'the line')
+        self.assertEqual((line['id'], line['by'], line['time']), (f'press:{raised.number}', 'anna', told.time))
+        self.assertEqual(self.command('ack', 'press'), (1, 'the alert of press was acknowledged before\n'))
+        self.assertEqual(self.standing('press')[0]['by'], 'anna')
+        status = self.client.status()['alerts']
+        self.assertEqual((status['standing'], status['acknowledged']), (1, 1))
+        if self.mode == 'none':
+            return
+        self.restart()
+        self.assertEqual(self.standing('press')[0]['by'], 'anna')
+        self.feed('press', 60)
+        cleared = self.next('cleared')
+        self.assertEqual((cleared.number, cleared.sequence), (raised.number, raised.sequence + 1))
+        late = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
+        self.addCleanup(late.close)
+        late.subscribe('press', scores=False, notices=False, details=True, since=0)
+        events = [late.read(harness.WAIT) for _ in range(3)]
+        self.assertEqual([e.kind for e in events], ['raised', 'acknowledged', 'cleared'])
+        self.assertEqual(events[1], told)
+        plain = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
+        self.addCleanup(plain.close)
+        plain.subscribe('press', scores=False, notices=False, since=0)  # knows nothing of such events
+        self.assertEqual([plain.read(harness.WAIT).kind for _ in range(2)], ['raised', 'cleared'])
+
+    def test_maintenance(self):
+        sections = '[maintenance yard]\nmatch = crane*\ndaily = 00:00-24:00\n'
+        self.start(sections=sections)
+        self.assertTrue(self.raise_one('crane').maintenance)
+        self.sent = {s: 0 for s in ('press', 'saw')}
+        at = time.time_ns() - 100 * SECOND
+        code, said = self.command('maintenance', '--by', 'otto', 'begin', 'pre*', '2h')
+        self.assertEqual(code, 0, said)
+        self.restart(sections=sections)
+        windows = self.client.status()['maintenance']
+        self.assertEqual([(w.get('name'), w.get('by'), w['match'], w['now']) for w in windows],
+                         [('yard', None, 'crane*', True), (None, 'otto', 'pre*', True)] if self.mode != 'none' else
+                         [('yard', None, 'crane*', True)])
+        if self.mode == 'none':
+            self.command('maintenance', '--by', 'otto', 'begin', 'pre*', '2h')
+        for sensor, marked in (('press', True), ('saw', False)):
+            self.feed(sensor, 80, at)  # the alert comes behind the first 100 s, by the points' times
+            self.sent[sensor] = 0
+            events = []
+            while event := self.watcher.read(0.5):
+                events.append(event)
+            self.assertGreater(len(events), 1)
+            for event in events:
+                self.assertEqual(event.maintenance, marked and event.time > at + 100 * SECOND, event)
+        for sensor, marked in (('press', True), ('saw', False)):
+            self.sent[sensor] = 80
+            self.feed(sensor, 80, at)
+            events = []
+            while event := self.watcher.read(0.5):
+                events.append(event)
+            self.assertTrue(any(e.kind == 'raised' and e.time > at + 100 * SECOND for e in events))
+            for event in events:
+                if event.kind == 'raised' and event.time > at + 100 * SECOND:
+                    self.assertEqual(event.maintenance, marked, event)
+        self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 0)
+        self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 1)
+        self.assertEqual(len(self.client.status()['maintenance']), 1)
+
+    def test_flapping(self):
+        """Alerts beyond three in five minutes are held back until there was none for so long."""
+        keys = 'flap_limit = 3\nflap_within = 5m\n'
+        self.start(keys)
+        events = []
+
+        def drain():
+            while event := self.watcher.read(0.4):
+                events.append(event)
+        self.feed('valve', 400, value=spikes)
+        drain()
+        kinds = [e.kind for e in events if e.kind in ('raised', 'flapping')]
+        self.assertEqual(kinds[:4], ['raised'] * 3 + ['flapping'], events)
+        self.assertEqual(len(kinds), 4)
+        flapping = next(e for e in events if e.kind == 'flapping')
+        self.assertFalse([e for e in events if e.number >= flapping.number and e.kind != 'flapping'], events)
+        first = self.client.status()['events']
+        self.assertEqual(first['flapping'], 1)
+        self.assertGreater(first['held_back'], 0)
+        if self.mode != 'none':
+            self.restart(keys=keys)
+        n = self.sent['valve']
+        for k in range(400):  # quiet
+            self.client.send('valve', START + (n + k) * SECOND, spikes(n + k, True))
+        self.client.sync()
+        self.sent['valve'] = n + 400
+        self.feed('valve', 60, value=spikes)
+        del events[:]
+        drain()
+        raised = [e for e in events if e.kind == 'raised']
+        self.assertTrue(raised, events)
+        self.assertGreater(raised[0].held, 0)
+        self.assertEqual(raised[0].number, flapping.number + raised[0].held)
+
+    def test_refused(self):
+        """What is wrong in the file is told."""
+        for text, why in (('match = a', 'needs from and to'), ('daily = 02:00-03:00', 'needs match'),
+                          ('match = a\ndaily = 2 to 3', 'two times of the day'), ('match = a\nfrom = yesterday', 'not a time'),
+                          ('match = a\nduration = 1h', 'needs from and to'), ('match = a\nwhen = now', 'no key'),
+                          ('match = a\nfrom = 2026-01-02T00:00:00Z\nto = 2026-01-01T00:00:00Z', 'not behind')):
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+                f.write(harness.section('all', '*', DETECTOR) + f'[maintenance m]\n{text}\n')
+                f.flush()
+                run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn(why, run.stderr + run.stdout)
+
+
+class WithSnapshots(Operate):
+    mode = 'snapshot'
+    test_refused = None
+
+
+class WithJournal(Operate):
+    mode = 'journal'
+    test_refused = None
+
+
+if __name__ == '__main__':
+    unittest.main(verbosity=2)
