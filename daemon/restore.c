@@ -4,9 +4,13 @@
 
 #include "daemon/durable/saver.h"
 #include "daemon/durable/snapshot_restore.h"
+#include "daemon/notify.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
+
+#define PATIENCE 60000000000 /* ns that the snapshots of another number of shards get */
 
 int hk_server_restore_snapshots(struct hk_server *s, char *error, size_t size)
 {
@@ -61,6 +65,32 @@ static void complete_sensors(struct hk_server *s)
   }
 }
 
+/* How much shards have of a feed means something else where there were more or less of them. So nothing new gets into the
+ * journals beside that until snapshots have all there was: a crash in between would take one for the other. */
+static void await_snapshots(struct hk_server *s)
+{
+  const struct timespec moment = { 0, 1000000 };
+  const int64_t begin = hk_now();
+  bool fails = false;
+  int64_t told = begin;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    hk_wake_up(&s->shard[i].wake, HK_WAKE_WORK);
+  while (!hk_durable_saved(&s->durable) && !fails) {
+    (void)nanosleep(&moment, NULL);
+    fails = hk_now() - begin > PATIENCE;
+    for (uint32_t i = 0; i < s->shards.n; i++)
+      fails |= hk_saver_condition(s->shard[i].saver).failed > 0;
+    if (hk_now() - told > 1000000000) {
+      hk_notify("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=taking snapshots");
+      told = hk_now();
+    }
+  }
+  if (fails)
+    hk_log(s->durable.log, HK_LOG_WARNING,
+           "there are no snapshots yet of what was restored from another number of devices: until there are, a crash may cost "
+           "points of feeds");
+}
+
 int hk_server_restore(struct hk_server *s, char *error, size_t size)
 {
   struct hk_durable *d = &s->durable;
@@ -92,6 +122,8 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
     s->shard[i].replaying = false;
     atomic_store_explicit(&s->shard[i].journal, d->journal[i], memory_order_release);
   }
+  if (status == 0 && recovery->other_shards && d->mode == HK_DURABILITY_JOURNAL)
+    await_snapshots(s);
   if (status == 0)
     complete_sensors(s);
   s->replayed = recovery->points;

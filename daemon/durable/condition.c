@@ -165,6 +165,14 @@ static bool all_saved(const struct hk_durable *d)
   return true;
 }
 
+bool hk_durable_saved(struct hk_durable *d)
+{
+  pthread_mutex_lock(&d->lock_condition);
+  const bool saved = all_saved(d);
+  pthread_mutex_unlock(&d->lock_condition);
+  return saved;
+}
+
 /* Under the lock: the event log need not keep what all shards have in all snapshots. */
 static void let_events_go(struct hk_durable *d)
 {

@@ -120,6 +120,8 @@ uint64_t hk_durable_order(struct hk_durable *durable, struct hk_registry *regist
 
 /* A snapshot of a shard is wanted at once, whenever the next one would be due. True once for each time that it is. */
 bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
+/* Whether every shard has one of this run. */
+bool hk_durable_saved(struct hk_durable *durable);
 /* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
  * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
  * was. before: where the oldest snapshot that is kept began: the journal is needed from there on only, and what is before goes;

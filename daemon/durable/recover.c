@@ -138,7 +138,7 @@ static int give_some(struct replay *r, const struct source *s, const struct hk_r
   uint32_t n = 0, derived = 0;
   int status = 0;
   for (uint32_t i = 0; i < p->n && status == 0; i++) {
-    const uint64_t slot = (uint64_t)p->slot[i] * r->of + s->shard;
+    const uint64_t slot = (uint64_t)p->slot[i] * hk_journal_shards(s->reader) + s->shard;
     uint8_t generation;
     if (slot >= r->out->max_sensors || !hk_registry_generation(r->out->registry, (uint32_t)slot, &generation)) {
       r->out->unknown++;
@@ -269,6 +269,23 @@ static void pass_over(struct replay *r, struct source *s, const struct hk_record
     r->out->durable->order = c.order;
 }
 
+/* Whether the snapshot has a record because it is of a time when there were more or fewer shards: then its marks mean something
+ * else, too. Positions go on beyond all that there were when their number changes. */
+static bool is_before(const struct replay *r, const struct source *s, const struct hk_record *record)
+{
+  const uint32_t shards = r->out->restored->shards;
+  return shards > 0 && hk_journal_shards(s->reader) != shards && record->position + record->count <= s->from;
+}
+
+/* Where the journal of a shard is needed from: of one that the snapshot knows nothing of, from behind all that it knows. */
+static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
+{
+  uint64_t from = 0;
+  for (uint32_t i = 0; i < restored->shards; i++)
+    from = restored->from[i] > from ? restored->from[i] : from;
+  return shard < restored->shards ? restored->from[shard] : from;
+}
+
 /* Goes on until a change of a sensor comes, or the end. */
 static int advance(struct replay *r, struct source *s)
 {
@@ -278,16 +295,18 @@ static int advance(struct replay *r, struct source *s)
     const int got = hk_journal_next(s->reader, &record);
     if (got <= 0)
       return got;
-    r->of = hk_journal_shards(s->reader);
     if (s->damaged && !s->over)
       judge(s, &record);
     if (s->over) {
       pass_over(r, s, &record);
       continue;
     }
+    const bool before = is_before(r, s, &record);
+    if (!before)
+      r->of = hk_journal_shards(s->reader);
     switch (record.type) {
     case HK_RECORD_POINTS:
-      status = points(r, s, &record);
+      status = before ? 0 : points(r, s, &record);
       break;
     case HK_RECORD_REGISTER:
     case HK_RECORD_RETIRE:
@@ -343,7 +362,7 @@ static int open_source(struct replay *r, uint32_t shard, char *error, size_t siz
     s->own = true;
   }
   const struct hk_journal_place place = place_of(r, s);
-  const uint64_t from = shard < r->out->restored->shards ? r->out->restored->from[shard] : 0;
+  const uint64_t from = needed_from(r->out->restored, shard);
   char why[256];
   const int status = hk_journal_read(&s->reader, &place, from, on_damage, s, why, sizeof why);
   if (status != 0)
@@ -444,6 +463,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);
+    out->other_shards = r->of != d->shards;
     /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */
     if (r->of != d->shards || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
       d->wants_snapshot = UINT64_MAX;

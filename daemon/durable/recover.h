@@ -34,6 +34,7 @@ struct hk_recovery {
   uint32_t max_sensors;
   const struct hk_restored *restored;
 
+  bool other_shards;                 /* out: there were not as many as now */
   uint64_t points, skipped, unknown; /* out: replayed; that were in the snapshot; of sensors that could not be restored */
   uint64_t lost;                     /* out: that are missing for damage */
   uint64_t position[HK_SHARDS_MAX];  /* out: at which the shards go on */

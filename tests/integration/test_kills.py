@@ -11,8 +11,8 @@ import kills
 
 
 class Kills(unittest.TestCase):
-    def run_it(self, durability, seed, n, devices=0):
-        run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT, devices=devices)
+    def run_it(self, durability, seed, n, devices=0, vary=False):
+        run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT, devices=devices, vary=vary)
         try:
             run.go(n)
             results, events = run.compare()
@@ -30,7 +30,7 @@ class Kills(unittest.TestCase):
     def test_several_shards(self):
         seed = int.from_bytes(os.urandom(4), 'little')
         with self.subTest(seed=seed):
-            self.run_it('journal', seed, 3 if harness.SANITIZED else 6, devices=3)
+            self.run_it('journal', seed, 3 if harness.SANITIZED else 6, devices=3, vary=bool(seed % 2))
 
 
 if __name__ == '__main__':
