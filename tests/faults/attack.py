@@ -4,17 +4,19 @@ connections, connections that send a byte a second, garbage where a handshake sh
 be, spoofed and broken datagrams, a flood of new names, names made to collide under a hash without a key, frames and lines that are not
 good. Prints the ratio of each attack and of all together; honest clients are to keep 95 %.
 
-    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--nice 10] [--only NAME]
+    tests/faults/attack.py [--idle 5000] [--seconds 4] [--rounds 3] [--rate 0.5] [--nice 10] [--only NAME] [--alone]
 
 Attackers share this machine's cores with the daemon, which an attacker's own machine would not. So each round has a control: processes
 that burn as much of the processor as the attackers did, and do not talk to the daemon. What honest clients get done under the attack as
 a part of what they get done then is what the attack costs through the daemon. How much the daemon itself works for a million honest
-points, with the attack and without, is told, too.
+points, with the attack and without, is told, too. With --alone there are no honest clients, and what is told is how much processor time
+an attack takes of the daemon for what it costs the attackers: that can be measured on a busy machine, too.
 
 Honest clients feed over TCP as fast as the daemon takes it or, with --rate, at that part of the rate measured at first. The daemon is
 $HANKELD. Fault matrix rows 12, 13, 14, 17 and 20."""
 import argparse
 import contextlib
+import glob
 import hashlib
 import multiprocessing
 import os
@@ -41,7 +43,6 @@ KEYS = ('threads = 1\nloops = 1\nmax_sensors = 20000\nmax_connections = {connect
 # Scores cost nothing that would hide the attack's cost.
 DETECTORS = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1ns\nstride = 65536\nalert = off\n'
 SENSORS, FRAME = 500, 5000
-TICK = os.sysconf('SC_CLK_TCK')
 
 
 class Ports:
@@ -232,9 +233,11 @@ def burn(share, stop, ready):
 
 def spent(pid):
     """Seconds of a processor that a process has used."""
-    with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
-        fields = f.read().rpartition(')')[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    total = 0
+    for path in glob.glob(f'/proc/{pid}/task/*/schedstat'):
+        with contextlib.suppress(OSError), open(path, encoding='utf-8') as f:  # a thread may end
+            total += int(f.read().split()[0])
+    return total / 1e9
 
 
 class Phase:
@@ -248,6 +251,7 @@ class Phase:
         taken, used = sum(h.taken for h in honest) - taken, [spent(p) - u for p, u in zip(pids, used)]
         seconds = time.monotonic() - begin
         self.rate, self.work, self.shares = taken / seconds, used[0] / max(taken, 1) * 1e6, [u / seconds for u in used[1:]]
+        self.share = used[0] / seconds  # of the daemon
 
 
 def beside(context, honest, daemon, seconds, nice, tasks):
@@ -269,6 +273,19 @@ def beside(context, honest, daemon, seconds, nice, tasks):
     return phase
 
 
+def alone(context, daemon, ports, arguments):
+    """What attacks take of a daemon that has nothing else to do."""
+    idle_share = Phase(daemon, [], arguments.seconds).share
+    print('the daemon\'s processor time for a second of the attackers\'')
+    for name, attack in [*ATTACKS.items(), ('all together', None)]:
+        if arguments.only not in name:
+            continue
+        tasks = [(kind, (ports, arguments.idle)) for kind in ([attack] if attack else ATTACKS.values())]
+        phases = [beside(context, [], daemon, arguments.seconds, arguments.nice, tasks) for _ in range(arguments.rounds)]
+        ratios = [(p.share - idle_share) / sum(p.shares) for p in phases]
+        print(f'{name:40} {statistics.median(ratios):5.2f}   rounds {", ".join(f"{r:.2f}" for r in ratios)}', flush=True)
+
+
 def start(folder, connections):
     """A daemon whose text listener speaks TLS and asks for tokens, and the file of who has signed its certificate."""
     authority = certificates.Authority(folder, 'ca')
@@ -288,24 +305,28 @@ def main():
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--rate', type=float, help='of what is possible')
     parser.add_argument('--nice', type=int, default=0, help='of the attackers')
+    parser.add_argument('--alone', action='store_true', help='no honest clients')
     parser.add_argument('--only', default='', help='attacks with this in their names')
     arguments = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     folder = tempfile.TemporaryDirectory(prefix='hankeld-attack-')
     daemon, authority = start(folder.name, arguments.idle + 500)
-    ports, honest = Ports(daemon, authority), [Honest(daemon, i) for i in range(2)]
+    ports, honest = Ports(daemon, authority), [Honest(daemon, i) for i in range(0 if arguments.alone else 2)]
     for h in honest:
         h.start()
     time.sleep(1)
     commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip()
     print(f'# {commit} {" ".join(sys.argv)}', flush=True)
+    context = multiprocessing.get_context('fork')
+    if arguments.alone:
+        alone(context, daemon, ports, arguments)
+        return daemon.stop()
     if arguments.rate:
         most = Phase(daemon, honest, arguments.seconds).rate
         for h in honest:
             h.rate = most * arguments.rate / len(honest)
         time.sleep(1)
     bad, rss = 0, daemon.rss()
-    context = multiprocessing.get_context('fork')
     print(f'{"what honest clients get done under":40} {"control":>8} {"nothing":>8}   the daemon\'s work for a point, attackers\' cores')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:
         if arguments.only not in name:
