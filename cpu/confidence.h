@@ -4,8 +4,8 @@
  *
  * low is the share of alarms at the threshold itself that were within tolerance of a labelled change, and high that of those far
  * above it, on the recordings and signals of tests/bench/results/confidence.txt, which has how they were measured; the values in
- * between were fitted. So 0.7 says: of alerts like this one seven in ten were right there. Sensors of other kinds have other
- * shares, but their alerts stand in the same order.
+ * between were fitted, roughly. So 0.7 says: of alerts like this one about seven in ten were right there, where recordings with
+ * changes and signals that never change come together. On recordings that all have changes the margin told hardly anything.
  *
  * Host only. Thread: any. Cannot fail. */
 #ifndef HK_CONFIDENCE_H

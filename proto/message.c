@@ -304,13 +304,12 @@ int hk_operate_read(const struct hk_frame *f, struct hk_operate *m)
 {
   struct hk_reader r = hk_reader(f);
   m->what = hk_get_u8(&r);
-  (void)hk_get_u8(&r);
-  (void)hk_get_u16(&r);
+  const uint32_t zero = hk_get_u8(&r) | (uint32_t)hk_get_u16(&r);
   m->number = hk_get_u32(&r);
   m->duration = hk_get_u64(&r);
   m->subject = get_string(&r);
   m->by = get_string(&r);
-  const bool good = m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE && text_valid(m->subject, HK_GLOB_MAX) &&
+  const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE && text_valid(m->subject, HK_GLOB_MAX) &&
                     text_valid(m->by, HK_WHO_MAX) && (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
   return good ? verdict(&r) : HANKEL_BAD_PAYLOAD;
 }

@@ -153,6 +153,12 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
     if (hk_subscribe_read(f, &subscription) == 0)
       same(f, w, hk_subscribe_write(w, 0, &subscription));
     break;
+  case HK_OPERATE: {
+    struct hk_operate operate;
+    if (hk_operate_read(f, &operate) == 0)
+      same(f, w, hk_operate_write(w, 0, &operate));
+    break;
+  }
   case HK_PING:
     if (hk_ping_read(f, &a) == 0)
       same(f, w, hk_ping_write(w, HK_PING, 0, a));

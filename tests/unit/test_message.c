@@ -392,6 +392,48 @@ static void details_of_events(void **state)
   }
 }
 
+static void operations(void **state)
+{
+  (void)state;
+  uint8_t data[1024];
+  char glob[HK_GLOB_MAX + 1];
+  memset(glob, '*', sizeof glob);
+  const struct {
+    struct hk_operate m;
+    int written, read;
+  } cases[] = {
+    { { HANKEL_ACKNOWLEDGE, 7, 0, text("press 4"), text("anna") }, 0, 0 },
+    { { HANKEL_ACKNOWLEDGE, 0, 0, text(""), text("") }, 0, 0 },
+    { { HANKEL_BEGIN_MAINTENANCE, 0, 1, { glob, HK_GLOB_MAX }, { glob, HK_WHO_MAX } }, 0, 0 },
+    { { HANKEL_END_MAINTENANCE, 0, 0, text("press*"), text("") }, 0, 0 },
+    { { HANKEL_BEGIN_MAINTENANCE, 0, 0, text("press*"), text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { 0, 0, 0, text("press"), text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { HANKEL_END_MAINTENANCE + 1, 0, 0, text("press"), text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { HANKEL_ACKNOWLEDGE, 0, 0, text("press\n"), text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { HANKEL_ACKNOWLEDGE, 0, 0, text("press"), text("\t") }, 0, HANKEL_BAD_PAYLOAD },
+    { { HANKEL_ACKNOWLEDGE, 0, 0, { glob, HK_GLOB_MAX + 1 }, text("") }, -EINVAL, 0 },
+    { { HANKEL_ACKNOWLEDGE, 0, 0, text("press"), { glob, HK_WHO_MAX + 1 } }, -EINVAL, 0 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hk_writer w = HK_WRITER(data, sizeof data);
+    struct hk_operate m;
+    assert_int_equal(hk_operate_write(&w, 3, &cases[i].m), cases[i].written);
+    if (cases[i].written != 0)
+      continue;
+    struct hk_frame f = whole(data, w.size);
+    assert_int_equal(hk_operate_read(&f, &m), cases[i].read);
+    if (cases[i].read != 0)
+      continue;
+    assert_true(m.what == cases[i].m.what && m.number == cases[i].m.number && m.duration == cases[i].m.duration);
+    assert_int_equal(m.subject.length, cases[i].m.subject.length);
+    assert_memory_equal(m.subject.data, cases[i].m.subject.data, m.subject.length);
+    assert_int_equal(m.by.length, cases[i].m.by.length);
+    assert_memory_equal(m.by.data, cases[i].m.by.data, m.by.length);
+    while (f.length-- > 0)
+      assert_int_equal(hk_operate_read(&f, &m), HANKEL_BAD_PAYLOAD);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -403,6 +445,7 @@ int main(void)
     cmocka_unit_test(scores_in_every_layout),
     cmocka_unit_test(test_delivery),
     cmocka_unit_test(details_of_events),
+    cmocka_unit_test(operations),
   };
   return cmocka_run_group_tests_name("message", tests, NULL, NULL);
 }
