@@ -65,6 +65,7 @@ enum hk_channel {
   HK_CHANNEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
   HK_CHANNEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
   HK_CHANNEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
+  HK_CHANNEL_GROUP = 4,  /* of the daemon: have the sensors of a machine changed, taken together? */
 };
 
 /* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */

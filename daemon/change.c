@@ -42,6 +42,42 @@ static void compare_listeners(const struct hk_config *running, struct hk_config 
   read->n_listeners = running->n_listeners;
 }
 
+static const struct hk_config_group *group_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_groups; i++)
+    if (strcmp(c->groups[i].name, name) == 0)
+      return &c->groups[i];
+  return NULL;
+}
+
+static bool same_group(const struct hk_config_group *a, const struct hk_config_group *b)
+{
+  const struct hk_group_rule *x = &a->rule, *y = &b->rule;
+  return strcmp(a->match, b->match) == 0 && x->shortest == y->shortest && x->hop == y->hop && x->resident == y->resident &&
+         x->wait == y->wait && x->members == y->members && x->interval == y->interval && x->threshold == y->threshold;
+}
+
+/* Groups are those of the start. Their detectors stand behind all others. */
+static void compare_groups(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_groups; i++) {
+    const struct hk_config_group *after = &read->groups[i], *before = group_of(running, after->name);
+    if (!before)
+      hk_buffer_print(told, "[group %s] is new: needs a restart\n", after->name);
+    else if (!same_group(before, after))
+      hk_buffer_print(told, "[group %s] is changed: needs a restart; it stays as it was\n", after->name);
+  }
+  for (uint32_t i = 0; i < running->n_groups; i++)
+    if (!group_of(read, running->groups[i].name))
+      hk_buffer_print(told, "[group %s] is gone: needs a restart; it stays\n", running->groups[i].name);
+  const uint32_t n = running->n_groups, others = read->n_detectors - read->n_groups;
+  const uint32_t most = others + n <= HK_CONFIG_DETECTORS_MAX ? n : HK_CONFIG_DETECTORS_MAX - others;
+  memcpy(read->detectors + others, running->detectors + running->n_detectors - n, most * sizeof *read->detectors);
+  read->n_detectors = others + most;
+  memcpy(read->groups, running->groups, n * sizeof *read->groups);
+  read->n_groups = n;
+}
+
 static const struct hk_config_detector *detector_of(const struct hk_config *c, const char *name)
 {
   for (uint32_t i = 0; i < c->n_detectors; i++)
@@ -121,6 +157,7 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   const size_t before = told->size;
   hk_keys_compare(running, read, tell_key, told);
   compare_listeners(running, read, told);
+  compare_groups(running, read, told);
   compare_detectors(running, read, taken, told);
   compare_maintenance(running, read, told);
   return told->size > before || told->failed;

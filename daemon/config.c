@@ -32,7 +32,7 @@ const char *hk_transport_name(enum hk_transport transport)
   return transports[transport];
 }
 
-enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_MAINTENANCE, SECTION_BAD };
+enum section { SECTION_NONE, SECTION_DAEMON, SECTION_LISTEN, SECTION_DETECTOR, SECTION_GROUP, SECTION_MAINTENANCE, SECTION_BAD };
 
 struct reading {
   struct hk_config *config;
@@ -125,6 +125,25 @@ static void maintenance_key(struct reading *r, const char *name, const char *val
     complain(r, r->line, "%s", error);
 }
 
+static void group_key(struct reading *r, const char *name, const char *value)
+{
+  struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
+  char error[256];
+  if (strcmp(name, "match") != 0) {
+    if (hk_group_set(&g->rule, name, value, error, sizeof error) != 0)
+      complain(r, r->line, "%s", error);
+    return;
+  }
+  const char *capture = strstr(value, "(*)");
+  if (!capture || strlen(value) >= sizeof g->match || strcspn(value, "()") != (size_t)(capture - value) || strpbrk(capture + 3, "()")) {
+    complain(r, r->line, "match = %.64s: a glob with one capture, (*), is needed, such as plant/(*)/*; what that stands for names the machine",
+             value);
+    return;
+  }
+  snprintf(g->match, sizeof g->match, "%s", value);
+  g->capture = (uint32_t)(capture - value);
+}
+
 static bool seen(const struct reading *r, const char *name)
 {
   for (uint32_t i = 0; i < r->n_seen; i++)
@@ -165,6 +184,9 @@ static int take_key(void *arg, const char *section, const char *name, const char
     break;
   case SECTION_MAINTENANCE:
     maintenance_key(r, name, value);
+    break;
+  case SECTION_GROUP:
+    group_key(r, name, value);
     break;
   case SECTION_BAD:
     break;
@@ -234,6 +256,13 @@ static void section_end(struct reading *r)
     char error[256];
     if (hk_maintenance_finish(m, error, sizeof error) != 0)
       complain(r, r->section_line, "[maintenance %s]: %s", m->name, error);
+  } else if (r->section == SECTION_GROUP) {
+    const struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
+    char error[256];
+    if (!seen(r, "match"))
+      complain(r, r->section_line, "[group %s] needs match = GLOB with one capture, such as plant/(*)/*", g->name);
+    if (hk_group_check(&g->rule, error, sizeof error) != 0)
+      complain(r, r->section_line, "[group %s]: %s", g->name, error);
   }
   r->section = SECTION_NONE;
 }
@@ -312,6 +341,50 @@ static void maintenance_begin(struct reading *r, const char *name)
   r->section = SECTION_MAINTENANCE;
 }
 
+static void group_begin(struct reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_group made = { .rule = hk_group_default() };
+  if (name_copy(r, made.name, "group", name) != 0)
+    return;
+  if (strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - 1) {
+    complain(r, r->line, "[group %s]: a name has no %c, and is at most %d bytes long", name, HK_DERIVED_MARK, HK_CONFIG_NAME_MAX - 2);
+    return;
+  }
+  for (uint32_t i = 0; i < c->n_groups; i++)
+    if (strcmp(c->groups[i].name, name) == 0) {
+      complain(r, r->line, "there is a [group %s] already", name);
+      return;
+    }
+  if (c->n_groups == HK_CONFIG_GROUPS_MAX) {
+    complain(r, r->line, "over %d groups", HK_CONFIG_GROUPS_MAX);
+    return;
+  }
+  c->groups[c->n_groups++] = made;
+  r->section = SECTION_GROUP;
+}
+
+/* The detectors of the groups' series: they are there, and compute nothing. */
+static void add_group_detectors(struct reading *r)
+{
+  struct hk_config *c = r->config;
+  char error[256];
+  for (uint32_t i = 0; i < c->n_groups; i++) {
+    if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+      complain(r, 0, "over %d detectors, with those of groups", HK_CONFIG_DETECTORS_MAX);
+      return;
+    }
+    struct hk_config_detector *d = &c->detectors[c->n_detectors];
+    *d = (struct hk_config_detector){ .number = c->n_detectors, .derived = true, .group = true };
+    d->name[0] = HK_DERIVED_MARK;
+    snprintf(d->name + 1, sizeof d->name - 1, "%.*s", HK_CONFIG_NAME_MAX - 2, c->groups[i].name);
+    snprintf(d->match, sizeof d->match, "%s", c->groups[i].match);
+    if (hk_detector_parse("window=4,gap=1,rank=1,krylov=2,products=2,stride=65536,alert=off", &d->detector, error, sizeof error) != 0)
+      complain(r, 0, "[group %s]: %s", c->groups[i].name, error);
+    c->n_detectors++;
+  }
+}
+
 /* text: what stands between the brackets. */
 static void section_begin(struct reading *r, char *text)
 {
@@ -332,10 +405,12 @@ static void section_begin(struct reading *r, char *text)
     listen_begin(r, name);
   } else if (strcmp(text, "detector") == 0) {
     detector_begin(r, name);
+  } else if (strcmp(text, "group") == 0) {
+    group_begin(r, name);
   } else if (strcmp(text, "maintenance") == 0) {
     maintenance_begin(r, name);
   } else {
-    complain(r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME] and [maintenance NAME]");
+    complain(r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME] and [maintenance NAME]");
   }
 }
 
@@ -433,8 +508,9 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   *out = (struct hk_config){ 0 };
   out->listeners = calloc(HK_CONFIG_LISTENERS_MAX, sizeof *out->listeners);
   out->detectors = calloc(HK_CONFIG_DETECTORS_MAX, sizeof *out->detectors);
+  out->groups = calloc(HK_CONFIG_GROUPS_MAX, sizeof *out->groups);
   out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
-  if (!r || !out->listeners || !out->detectors || !out->maintenance) {
+  if (!r || !out->listeners || !out->detectors || !out->groups || !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);
@@ -449,6 +525,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
     complain(r, 0, "could not be read to its end; is it a file?");
   else if (out->n_detectors == 0)
     complain(r, 0, "no [detector NAME] section; `[detector all]` with `match = *` is one for every sensor");
+  else if (r->faults == 0)
+    add_group_detectors(r);
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     complain(r, 0, "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
              out->backlog);
@@ -486,8 +564,10 @@ void hk_config_free(struct hk_config *config)
   free(config->listeners);
   free(config->detectors);
   free(config->maintenance);
+  free(config->groups);
+  config->groups = NULL;
   config->listeners = NULL;
   config->detectors = NULL;
   config->maintenance = NULL;
-  config->n_listeners = config->n_detectors = config->n_maintenance = 0;
+  config->n_listeners = config->n_detectors = config->n_groups = config->n_maintenance = 0;
 }

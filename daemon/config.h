@@ -1,10 +1,11 @@
-/* Configuration: one file with the sections [daemon], [listen NAME] and [detector NAME]; hankeld.conf(5) documents every key.
+/* Configuration: one file with the sections [daemon], [listen NAME], [detector NAME] and [group NAME]; hankeld.conf(5) documents every key.
  *
  * hk_config_read takes a whole file and tells every fault in it, not only the first, as `FILE:LINE: what is wrong`. */
 #ifndef HK_CONFIG_H
 #define HK_CONFIG_H
 
 #include "cpu/detectors.h"
+#include "cpu/group.h"
 #include "daemon/security/rules.h"
 
 #include <netinet/in.h>
@@ -16,6 +17,7 @@
 #define HK_CONFIG_NAME_MAX 64 /* bytes of the name of a listener or detector, with the 0 */
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
+#define HK_CONFIG_GROUPS_MAX 64
 #define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX) /* numbers: those of a configuration, and of one that it takes the place of */
 #define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
 
@@ -48,7 +50,17 @@ struct hk_config_detector {
   char match[513]; /* glob on names of sensors, ends with 0 */
   struct hk_detector detector;
   uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
-  bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it */
+  bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
+  bool group;      /* or the series of a group */
+};
+
+/* Sensors of many machines: those whose names differ in nothing but what the capture does not stand for are of one. Each machine has
+ * a series, NAME#CAPTURE. Its detector, #NAME, computes nothing; such detectors stand behind all others. */
+struct hk_config_group {
+  char name[HK_CONFIG_NAME_MAX];
+  char match[513];  /* glob with one capture, (*), ends with 0 */
+  uint32_t capture; /* place of the bracket in it */
+  struct hk_group_rule rule;
 };
 
 /* A maintenance window: from..to-1, and of that, where there are such, certain hours of the day. */
@@ -98,6 +110,8 @@ struct hk_config {
   uint32_t n_listeners;
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
   uint32_t n_detectors;
+  struct hk_config_group *groups; /* the first that matches a sensor is its group */
+  uint32_t n_groups;
   struct hk_maintenance_rule *maintenance;
   uint32_t n_maintenance;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */

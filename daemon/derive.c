@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define OF_ONE HK_COMPANIONS /* points that are made of one, at most */
+#define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* points that are made of one, at most */
 
 int hk_derive_open(struct hk_derivation *d)
 {
@@ -30,7 +30,7 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
     to->time[at] = from->time[i];
     to->value[at] = from->value[i];
   }
-  return at;
+  return s->groups ? hk_groups_put(s->groups, from, i, to, at) : at;
 }
 
 /* Fills the piece from where the last one ended. False: nothing more is to be made. */
@@ -58,7 +58,7 @@ void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
   struct hk_derivation *d = &s->derivation;
   *d = (struct hk_derivation){ .from = chunk, .made = d->made };
-  if (s->replaying || hk_registry_count_derived(s->all->registry) == 0) /* what is replayed comes with what was made of it */
+  if (s->replaying || (!s->groups && hk_registry_count_derived(s->all->registry) == 0)) /* what is replayed comes with what was made of it */
     d->at = chunk->n;
   hk_derive_go_on(s);
 }

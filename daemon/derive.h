@@ -7,7 +7,8 @@
  * made of. A point that is made is its source's, as the one that it is made of: who waits for the one waits for the other. It
  * counts as `in`, and as `derived`.
  *
- * What is made of one point is made by `derive` in derive.c. The sensors must be of the same shard.
+ * What is made of one point is made by `derive` in derive.c. The sensors must be of the same shard. Companions get the same point; the
+ * series of a machine gets one now and then (groups.h), and none of what is replayed.
  *
  * With no derived sensor in the registry a chunk costs one look. Thread: the shard's. */
 #ifndef HK_DERIVE_H

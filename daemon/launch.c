@@ -144,7 +144,7 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
   const uint32_t n = b->n_events;
-  uint32_t *idle = s->retired ? NULL : malloc((n + 1) * HK_ALGORITHMS * sizeof *idle); /* one crowd after the other */
+  uint32_t *idle = s->retired ? NULL : malloc((n + 1) * HK_LEAVING_MOST * sizeof *idle); /* one crowd after the other */
   uint32_t n_idle = 0, told = 0;
   for (uint32_t i = 0; i < n; i++) {
     struct hk_event e = b->event[i];
@@ -218,6 +218,8 @@ static bool reap(struct hk_shard *s)
     hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
     hk_count(&s->counters.batches, 1);
     pace(s, b, busy);
+    if (s->groups)
+      hk_groups_mark(s->groups, b->owner);
     count(s, b->owner);
     publish(s, b->owner);
   }

@@ -69,7 +69,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   printf("%s: ok\n", path);
   if (excuse[0])
     printf("backend = auto: the CPU it is, not the GPU: %s\n", excuse);
-  for (uint32_t i = 0; i < config->n_detectors; i++) {
+  for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {
     const uint64_t all = backend->ops->need(backend, i, config->max_sensors), one = all / config->max_sensors;
     with = config->detectors[i].derived ? with + one : one;
     printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", config->detectors[i].name,
@@ -78,7 +78,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
       printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
              (unsigned long long)(config->memory / one));
     putchar('\n');
-    const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived;
+    const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived || config->detectors[i + 1].group;
     if (last && config->detectors[i].derived)
       print_together(config, i, with);
     if (hk_sections_unreached(config, i, error, sizeof error))

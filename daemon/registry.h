@@ -108,6 +108,9 @@ uint32_t hk_registry_kin(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
 int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *added);
+/* hk_registry_series: the slot, on shard `shard`, of a machine's series (config.h), which is made if it is not there. detector: that of
+ * its group. 0, or an enum hankel_refusal: there is no room, or the name is another's (HANKEL_RESERVED). */
+int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector, uint32_t *slot);
 uint32_t hk_registry_count_derived(const struct hk_registry *registry);
 uint32_t hk_registry_lacking(const struct hk_registry *registry);
 

@@ -200,6 +200,18 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
   return 0;
 }
 
+/* The shard on which n more are to come: that of the machine, where the sensor is of one. */
+static int32_t home(const struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
+{
+  struct hk_machine_name machine;
+  char text[HK_NAME_MAX];
+  if (r->n_shards == 1 || !hk_sections_group(r->sections, key->name, key->entry.length, &machine))
+    return roomiest(r, n);
+  const size_t length = hk_sections_series(r->sections, &machine, text);
+  const uint32_t shard = (uint32_t)(hk_seed(text, length) % r->n_shards);
+  return room(&r->part[shard]) >= n ? (int32_t)shard : -1;
+}
+
 /* The companions that a sensor lacks. Those whose name is another's, or too long, it does not get. Returns how many there are. */
 static uint32_t find_lacking(struct hk_registry *r, const struct hk_registry_key *of, const struct hk_section *section,
                              char text[HK_COMPANIONS][HK_NAME_MAX], struct hk_registry_key *keys)
@@ -223,7 +235,7 @@ int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *want
   char text[HK_COMPANIONS][HK_NAME_MAX];
   struct hk_registry_key keys[HK_ALGORITHMS] = { wanted->key };
   const uint32_t n = 1 + find_lacking(r, &wanted->key, wanted->section, text, keys + 1);
-  const int32_t shard = roomiest(r, n);
+  const int32_t shard = home(r, &wanted->key, n);
   failure->any = false;
   if (shard < 0)
     return refuse(r, true);
@@ -249,6 +261,26 @@ int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
     else if (n > 0)
       refusal = add_together(r, shard, keys, n, &failure);
     *added = refusal == 0 ? n : 0;
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, size_t length, uint32_t detector, uint32_t *slot)
+{
+  const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)length, (uint16_t)detector }, name };
+  struct hk_registry_failure failure;
+  int refusal = 0;
+  pthread_rwlock_wrlock(&r->lock);
+  const struct hk_registry_sensor *found = hk_registry_look(r, &key, CK_HS_HASH(&r->table, hk_registry_hash, &key));
+  if (found) {
+    *slot = found->entry.slot;
+    refusal = found->entry.detector == detector && *slot % r->n_shards == shard ? 0 : HANKEL_RESERVED;
+  } else if (room(&r->part[shard]) == 0) {
+    refusal = refuse(r, true);
+  } else {
+    *slot = free_slot(r, shard, 0);
+    refusal = add_together(r, shard, &key, 1, &failure);
   }
   pthread_rwlock_unlock(&r->lock);
   return refusal;

@@ -44,6 +44,8 @@ static void link_to(struct hk_registry *r, uint32_t slot, uint32_t companion)
 void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
 {
   const uint32_t slot = s->entry.slot;
+  if (hk_registry_is_series(r, s))
+    return;
   if (hk_registry_is_derived(r, s)) {
     const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)hk_registry_of(s), 0 }, s->text };
     const struct hk_registry_sensor *of = find(r, &key);
@@ -115,6 +117,7 @@ bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sectio
 void hk_registry_part(struct hk_registry *r)
 {
   for (uint32_t slot = 0; slot < r->slots; slot++)
-    if (hk_registry_holds(r, slot) && hk_registry_derived(r, slot) && !hk_registry_accompanies(r, r->sections, slot))
+    if (hk_registry_holds(r, slot) && hk_registry_derived(r, slot) && !hk_registry_is_series(r, hk_registry_at(r, slot)) &&
+        !hk_registry_accompanies(r, r->sections, slot))
       hk_registry_retire(r, slot);
 }

@@ -105,6 +105,12 @@ static inline bool hk_registry_is_derived(const struct hk_registry *r, const str
   return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->derived;
 }
 
+/* Whether it is a machine's series: derived, and nobody's companion. */
+static inline bool hk_registry_is_series(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->group;
+}
+
 /* Makes a name a sensor, and its companions ones, in slots of one shard that were released or never used: all or none. Under the
  * lock. The table does not have the name. 0, or an enum hankel_refusal. */
 int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out, struct hk_registry_failure *failure);

@@ -94,7 +94,7 @@ static bool look(struct hk_shard *s)
   struct hk_review *r = &s->review;
   const int64_t end = hk_now() + TIME;
   const uint32_t slots = hk_registry_slots(s->all->registry);
-  for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_ALGORITHMS; r->slot += s->all->n, n++) {
+  for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_LEAVING_MOST; r->slot += s->all->n, n++) {
     if (r->completing)
       complete(s, r->slot);
     else
@@ -126,7 +126,7 @@ static bool review(struct hk_shard *s)
     return true;
   }
   const bool all = look(s);
-  if (r->n > TOGETHER - HK_ALGORITHMS || (all && r->n > 0)) {
+  if (r->n > TOGETHER - HK_LEAVING_MOST || (all && r->n > 0)) {
     uint32_t *leaving = r->leaving;
     r->leaving = NULL;
     r->let_go += r->n;

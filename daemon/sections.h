@@ -6,6 +6,7 @@
 #define HK_SECTIONS_H
 
 #include "daemon/config.h"
+#include "proto/name.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +31,16 @@ struct hk_section {
 const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
 /* The one whose number that is; NULL: there is none. */
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
+/* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty. */
+struct hk_machine_name {
+  uint32_t group; /* its place in the configuration */
+  const char *capture;
+  size_t length;
+};
+bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
+/* The name of a machine's series, NAME#CAPTURE, without a 0. Its length, or 0: it is too long. */
+size_t hk_sections_series(const struct hk_sections *sections, const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
+
 /* Whether any has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);
 

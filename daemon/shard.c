@@ -143,6 +143,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     status = hk_alerts_new(&s->alerts, slots);
   if (status == 0)
     status = hk_derive_open(&s->derivation);
+  if (status == 0)
+    status = hk_groups_new(&s->groups, s, slots);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
@@ -244,6 +246,7 @@ bool hk_shard_close(struct hk_shard *s)
       hk_chunk_free(s->cursor.chunk);
   }
   hk_derive_close(&s->derivation);
+  hk_groups_free(s->groups);
   close_device(s);
   hk_stage_free(s->stage);
   hk_alerts_free(s->alerts);

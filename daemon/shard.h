@@ -23,6 +23,7 @@
 #include "daemon/derive.h"
 #include "daemon/device.h"
 #include "daemon/durable/events.h"
+#include "daemon/groups.h"
 #include "daemon/lane.h"
 #include "daemon/log.h"
 #include "daemon/registry.h"
@@ -120,6 +121,7 @@ struct hk_shard {
   struct hk_alerts *alerts;                   /* by slot within the shard */
   struct hk_cursor cursor;                    /* the chunk that is being taken, or a piece of points that were made of it */
   struct hk_derivation derivation;            /* the latter */
+  struct hk_groups *groups;                   /* NULL: the configuration has none */
   uint32_t turn;                              /* the lane whose turn it is */
   struct hk_note *_Atomic notes;              /* list of alerts that were acknowledged; any thread puts them there */
   struct hk_note *noted;                      /* list: of those, not on the disk yet */
@@ -268,8 +270,10 @@ uint32_t hk_shard_clear(struct hk_shard *shard, const uint32_t *slots, uint32_t 
 /* Begins to forget sensors; alerts that stand there are cleared behind their last results. slots: of the registry, n > 0; the
  * shard's from now on, allocated with malloc. barred: they are not bound on the device, and points of theirs are dropped. */
 void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool barred);
-/* Puts a sensor that is to go, and its companions, on a list of n with room for them; returns how many there are then. They go before it
+/* Puts a sensor that is to go, its companions, and the series of a machine whose last member it is, on a list of n with room for
+ * HK_LEAVING_MOST more; returns how many there are then. They go before it
  * does: who comes again under its name gets companions of his own. */
+#define HK_LEAVING_MOST (HK_ALGORITHMS + 1)
 uint32_t hk_shard_with_companions(const struct hk_shard *shard, uint32_t slot, uint32_t *list, uint32_t n);
 /* Goes on with that. */
 void hk_shard_retire_step(struct hk_shard *shard);

@@ -177,6 +177,20 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
 }
 
 /* Bytes that sensors take where they are computed. */
+static void groups(struct hk_buffer *out, struct hk_server *s)
+{
+  uint64_t machines = 0, members = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const struct hk_groups_count *count = s->shard[i].groups ? hk_groups_count(s->shard[i].groups) : NULL;
+    machines += count ? count->machines : 0;
+    members += count ? count->members : 0;
+  }
+  begin(out, "groups");
+  field(out, "machines", machines);
+  field(out, "members", members);
+  end(out);
+}
+
 static uint64_t need(struct hk_server *s, uint32_t detector, uint64_t count)
 {
   return hk_shard_need(&s->shard[0], detector, count);
@@ -202,8 +216,9 @@ static void sensors(struct hk_buffer *out, struct hk_server *s, const struct hk_
   field(out, "points", c->derived);
   field(out, "companions_lacking", hk_registry_lacking(s->shards.registry));
   end(out);
+  groups(out, s);
   hk_buffer_print(out, ",\"detectors\":[");
-  for (uint32_t i = 0; i < config->n_detectors; i++) {
+  for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {
     const struct hk_config_detector *d = &config->detectors[i];
     hk_buffer_print(out, "%s{\"name\":", i ? "," : "");
     hk_json_string(out, d->name, strlen(d->name));

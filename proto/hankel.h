@@ -58,6 +58,7 @@ enum hankel_channel {
   HANKEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
   HANKEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
   HANKEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
+  HANKEL_GROUP = 4,  /* have the sensors of a machine changed, taken together? */
 };
 
 /* What else there is to say of an event; added up. */

@@ -17,7 +17,7 @@ const char *hankel_event_name(int kind)
 
 const char *hankel_channel_name(int channel)
 {
-  static const char *const names[] = { NULL, "score", "change", "shift" };
+  static const char *const names[] = { NULL, "score", "change", "shift", "group" };
   return NAME(names, channel);
 }
 

@@ -37,7 +37,7 @@ __all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
-CHANNELS = ("", "score", "change", "shift")
+CHANNELS = ("", "score", "change", "shift", "group")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
             "the daemon makes that series itself")
 
@@ -60,7 +60,7 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 Result = collections.namedtuple("Result", "sensor time value score state sequence", defaults=(None,))
 # An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
 # position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
-# The rest is 0 unless subscribed with details: confidence (PROTOCOL.md says what it means), margin, channel (score, change, shift: which question
+# The rest is 0 unless subscribed with details: confidence (PROTOCOL.md says what it means), margin, channel (score, change, shift, group: which question
 # the alert answers), spreads (standard deviations about the levels), maintenance (raised in a maintenance window), held (raised: alerts of
 # the sensor that were held back since the last that was told), by (acknowledged: who did).
 Event = collections.namedtuple(
