@@ -191,9 +191,8 @@ class Restart(Case):
             with d.client() as c, d.client() as subscriber:
                 subscriber.subscribe(SCORED | ALERTS, 'press#*')
                 handles = c.register(*NAMES)
-                for i in range(0, ROWS, 3):
-                    self.send(c, handles, values[i:i + 3], first=turn * ROWS + i)
-                    c.ping()
+                for i in range(0, ROWS, 10):
+                    self.send(c, handles, values[i:i + 10], first=turn * ROWS + i)
                     if i > CHANGE and turn < 2:
                         subscriber.drain(0.02)
                         if any(e[2] == 'raised' for e in subscriber.events):  # an alert stands

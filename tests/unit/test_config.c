@@ -266,12 +266,72 @@ static void test_example(void **state)
   for (uint32_t i = 0; i < all.n_listeners; i++)
     assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
   assert_int_equal(as_it_is.n_detectors, 1);
-  assert_int_equal(all.detectors[all.n_detectors - 1].number, all.n_detectors - 1);
-  all.detectors[all.n_detectors - 1].number = 0; /* it is not alone there */
-  assert_memory_equal(&all.detectors[all.n_detectors - 1], &as_it_is.detectors[0], sizeof as_it_is.detectors[0]);
+  struct hk_config_detector *last = &all.detectors[all.n_detectors - all.n_groups - 1];
+  assert_int_equal(last->number, all.n_detectors - all.n_groups - 1);
+  last->number = 0; /* it is not alone there */
+  assert_memory_equal(last, &as_it_is.detectors[0], sizeof as_it_is.detectors[0]);
+  const struct hk_group_rule rule = hk_group_default();
+  assert_int_equal(all.n_groups, 1);
+  assert_memory_equal(&all.groups[0].rule, &rule, sizeof rule);
   assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
   hk_config_free(&as_it_is);
   hk_config_free(&all);
+}
+
+/* Which sensors are of a machine, and what it is called. */
+static void test_groups(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *name, *series;
+  } sensors[] = { { "plant/a/x", "press#a" },   { "plant/a/b/x", "press#a" }, { "plant/a/", "press#a" }, { "plant/a", NULL },
+                  { "plant//x", NULL },         { "plant//x/y", "press#/x" }, { "a.pump1", "pumps#a" },  { ".pump1", NULL },
+                  { "a.b.pump1", "pumps#a.b" }, { "a.pump12", NULL },         { "", NULL },              { "plant/\xc3\xa4/x", "press#\xc3\xa4" },
+                  { "7: disk", "racks#7: disk" }, { "77: disk", "racks#77: disk" } };
+  struct hk_config c;
+  struct faults faults;
+  struct hk_sections *sections;
+  assert_int_equal(read_text(&c,
+                             "[detector all]\nmatch = *\n[group press]\nmatch = plant/(*)/*\nwait = 9\n"
+                             "[detector more]\nmatch = *\nalgorithm = ika, graph\n[group pumps]\nmatch = (*).pump?\n"
+                             "[group racks]\nmatch = (*): disk\n[group last]\nmatch = 7(*)\n",
+                             &faults),
+                   0);
+  assert_int_equal(c.n_groups, 4);
+  assert_int_equal(c.groups[0].rule.wait, 9);
+  assert_int_equal(c.n_detectors, 3 + 4);
+  for (uint32_t i = 0; i < 4; i++) {
+    const struct hk_config_detector *d = &c.detectors[3 + i];
+    assert_true(d->group && d->derived && d->number == 3 + i && d->name[0] == '#' && strcmp(d->name + 1, c.groups[i].name) == 0);
+  }
+  assert_int_equal(hk_sections_new(&sections, &c), 0);
+  for (size_t i = 0; i < sizeof sensors / sizeof *sensors; i++) {
+    struct hk_machine_name machine;
+    char series[HK_NAME_MAX];
+    const bool any = hk_sections_group(sections, sensors[i].name, strlen(sensors[i].name), &machine);
+    const bool racks = sensors[i].series && strncmp(sensors[i].series, "racks", 5) == 0;
+    assert_int_equal(any, sensors[i].series != NULL);
+    if (!any)
+      continue;
+    const size_t n = hk_sections_series(sections, &machine, series), wanted = strcspn(sensors[i].series, racks ? ":" : "");
+    assert_int_equal(n, wanted);
+    assert_memory_equal(series, sensors[i].series, n);
+  }
+  char long_name[HK_NAME_MAX], series[HK_NAME_MAX];
+  struct hk_machine_name machine;
+  memset(long_name, 'x', sizeof long_name);
+  memcpy(long_name + sizeof long_name - 6, ".pump1", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(sections, &machine, series), sizeof long_name);
+  memcpy(long_name + sizeof long_name - 6, ": disk", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(sections, &machine, series), sizeof long_name);
+  memcpy(long_name, "7", 1);
+  memcpy(long_name + sizeof long_name - 6, "yyyyyy", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(sections, &machine, series), 0);
+  hk_sections_release(sections);
+  hk_config_free(&c);
 }
 
 static void test_unreached(void **state)
@@ -347,6 +407,6 @@ int main(void)
                                       cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
                                       cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms),
-                                      cmocka_unit_test(test_unreached) };
+                                      cmocka_unit_test(test_unreached), cmocka_unit_test(test_groups) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -449,6 +449,43 @@ static void test_companions_that_cannot_be(void **state)
   hk_device_close(device);
 }
 
+/* A machine's series: on its members' shard, once, kept at a start and without companions; nobody else's name. */
+static void test_series_of_machines(void **state)
+{
+  struct fixture *f = *state;
+  struct hk_device *devices[2];
+  struct hk_registry *r = accompanied(f, 2, 100, devices);
+  const struct hk_config_detector d = { .name = "#press", .match = "(*)", .detector = f->config.detectors[3].detector, .number = 3, .derived = true,
+                                        .group = true };
+  uint32_t slot, same, other;
+  assert_int_equal(hk_registry_define(r, 3, &d), 0);
+  const uint32_t members = taken(r, "pump"), before = hk_registry_count(r), derived = hk_registry_count_derived(r);
+  for (uint32_t shard = 0; shard < 2; shard++) {
+    char name[16];
+    const int n = snprintf(name, sizeof name, "press#%u", shard);
+    assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &slot), 0);
+    assert_int_equal(slot % 2, shard);
+    assert_true(hk_registry_holds(r, slot) && hk_registry_derived(r, slot));
+    assert_int_equal(hk_registry_kin(r, slot), slot);
+    assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &same), 0);
+    assert_int_equal(same, slot);
+    assert_int_equal(hk_registry_series(r, 1 - shard, name, (size_t)n, 3, &other), HANKEL_RESERVED);
+    assert_int_equal(hk_registry_take(r, name, (size_t)n, &other), HANKEL_RESERVED);
+  }
+  assert_int_equal(hk_registry_series(r, members % 2, "pump", 4, 3, &other), HANKEL_RESERVED);
+  assert_int_equal(hk_registry_count(r), before + 2);
+  assert_int_equal(hk_registry_count_derived(r), derived + 2);
+  hk_registry_part(r);
+  assert_true(hk_registry_holds(r, slot));
+  hk_registry_retire(r, slot);
+  hk_registry_release(r, slot);
+  assert_int_equal(hk_registry_count_derived(r), derived + 1);
+  assert_int_equal(hk_registry_series(r, 1, "press#1", 7, 3, &same), 0);
+  hk_registry_free(r);
+  hk_device_close(devices[0]);
+  hk_device_close(devices[1]);
+}
+
 /* At a start companions come in any order, before and behind their sensor; those with no business any more are retired. */
 static void test_companions_are_restored(void **state)
 {
@@ -537,6 +574,7 @@ int main(void)
                                       cmocka_unit_test_setup_teardown(test_companions, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_companions_that_cannot_be, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_companions_are_restored, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_series_of_machines, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_companions_without_room, setup, teardown) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
