@@ -18,14 +18,14 @@ struct flaps {
 struct of_slot {
   uint64_t points, events; /* so far */
   uint32_t number;
-  uint32_t place; /* 1 + index in `standing`; 0 = none stands */
+  uint32_t place;      /* 1 + index in `standing`; 0 = none stands */
   struct flaps *flaps; /* NULL: none was raised while there was a limit */
 };
 
 struct hk_alerts {
   struct of_slot *slots; /* address space for all, memory for those touched */
   struct flaps *flaps;   /* list */
-  pthread_mutex_t lock; /* of these: the shard's thread changes them under it */
+  pthread_mutex_t lock;  /* of these: the shard's thread changes them under it */
   struct hk_standing *standing;
   uint32_t n_standing, capacity;
 };

@@ -187,8 +187,8 @@ void hk_maintenance_show(struct hk_maintenance *m, int64_t now, struct hk_buffer
     if (r->to < INT64_MAX)
       hk_buffer_print(out, ",\"to\":%" PRId64, r->to);
     if (r->daily_from != r->daily_to)
-      hk_buffer_print(out, ",\"daily\":\"%02d:%02d-%02d:%02d\"", r->daily_from / 3600, r->daily_from / 60 % 60, r->daily_to / 3600,
-                      r->daily_to / 60 % 60);
+      hk_buffer_print(out, ",\"daily\":\"%02d:%02d-%02d:%02d\"", r->daily_from / 3600, r->daily_from / 60 % 60,
+                      r->daily_to / 3600, r->daily_to / 60 % 60);
     hk_buffer_print(out, ",\"now\":%s}", covers(r, now) ? "true" : "false");
     comma = ",";
   }
@@ -265,7 +265,8 @@ void hk_maintenance_open(struct hk_maintenance *m, const struct hk_disk *disk, i
     close(file);
   }
   if (status != 0)
-    hk_log(log, HK_LOG_WARNING, "maintenance: the windows that clients asked for cannot be read, and are none: %s", strerror(-status));
+    hk_log(log, HK_LOG_WARNING, "maintenance: the windows that clients asked for cannot be read, and are none: %s",
+           strerror(-status));
   for (size_t at = 0; status == 0 && at < size;) {
     const char *end = memchr(text + at, '\n', size - at);
     const size_t length = end ? (size_t)(end - text) - at : size - at;

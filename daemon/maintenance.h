@@ -29,15 +29,17 @@ int hk_maintenance_new(struct hk_maintenance **out, const struct hk_config *conf
 void hk_maintenance_free(struct hk_maintenance *maintenance); /* NULL is fine */
 /* Another configuration is in force. 0, or -ENOMEM: its windows are those of before. */
 int hk_maintenance_adopt(struct hk_maintenance *maintenance, const struct hk_config *config);
-/* Takes in what clients asked for before this start, and keeps it there from now on. folder and disk stay the caller's. Lines that
- * are damaged are left out and told. */
+/* Takes in what clients asked for before this start, and keeps it there from now on. folder and disk stay the caller's. Lines
+ * that are damaged are left out and told. */
 void hk_maintenance_open(struct hk_maintenance *maintenance, const struct hk_disk *disk, int folder, struct hk_log *log);
 
 /* Whether a sensor is in maintenance at a time. */
 bool hk_maintenance_covers(struct hk_maintenance *maintenance, struct hk_string sensor, int64_t time);
 
-/* A client asks for a window from..to-1. 0; -ENOSPC: there are too many; -EINVAL: the glob; -ENOMEM. by: 1 to HK_WHO_MAX bytes. */
-int hk_maintenance_begin(struct hk_maintenance *maintenance, struct hk_string glob, int64_t from, int64_t to, struct hk_string by);
+/* A client asks for a window from..to-1. 0; -ENOSPC: there are too many; -EINVAL: the glob; -ENOMEM. by: 1 to HK_WHO_MAX bytes.
+ */
+int hk_maintenance_begin(struct hk_maintenance *maintenance, struct hk_string glob, int64_t from, int64_t to,
+                         struct hk_string by);
 /* Ends, at `now`, windows that clients asked for with this very glob. Returns how many. */
 uint32_t hk_maintenance_end(struct hk_maintenance *maintenance, struct hk_string glob, int64_t now);
 /* Writes down what clients have asked for, if there is a folder. May wait for the disk. 0 or a negative errno. */

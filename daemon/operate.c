@@ -14,7 +14,7 @@ struct hk_operation {
   uint8_t what; /* enum hankel_operation */
   struct hk_note *note;
   char subject[HK_NAME_MAX + 1];
-  int status;    /* of what was done at once */
+  int status;     /* of what was done at once */
   uint32_t ended; /* windows */
   uint32_t number;
   int64_t to;

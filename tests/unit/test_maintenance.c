@@ -1,0 +1,107 @@
+/* Maintenance windows: which times and sensors they cover, and what is kept of those that clients asked for. */
+#include "daemon/maintenance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOUR 3600000000000ll
+#define DAY (24 * HOUR)
+#define TODAY (20000 * DAY)
+
+static struct hk_maintenance *maintenance_new(const char *const keys[][2], size_t n)
+{
+  struct hk_maintenance_rule rule = { .name = "one" };
+  char error[256];
+  struct hk_maintenance *m;
+  for (size_t i = 0; i < n; i++)
+    assert_int_equal(hk_maintenance_key(&rule, keys[i][0], keys[i][1], error, sizeof error), 0);
+  if (n > 0)
+    assert_int_equal(hk_maintenance_finish(&rule, error, sizeof error), 0);
+  const struct hk_config config = { .maintenance = &rule, .n_maintenance = n > 0 };
+  assert_int_equal(hk_maintenance_new(&m, &config), 0);
+  return m;
+}
+
+static void test_daily(void **state)
+{
+  static const char *const keys[][2] = { { "match", "a*" }, { "daily", "22:00-04:30" }, { "from", "2024-10-04T00:00:00Z" } };
+  struct hk_maintenance *m = maintenance_new(keys, 3);
+  const struct hk_string a = hk_string("ab"), b = hk_string("b");
+  (void)state;
+  assert_true(hk_maintenance_covers(m, a, TODAY + 22 * HOUR));
+  assert_true(hk_maintenance_covers(m, a, TODAY + 4 * HOUR));
+  assert_false(hk_maintenance_covers(m, a, TODAY + 4 * HOUR + HOUR / 2));
+  assert_false(hk_maintenance_covers(m, a, TODAY + 22 * HOUR - 1));
+  assert_false(hk_maintenance_covers(m, b, TODAY + 23 * HOUR));
+  assert_false(hk_maintenance_covers(m, a, TODAY - DAY + 23 * HOUR)); /* before `from` */
+  hk_maintenance_free(m);
+}
+
+static void test_asked(void **state)
+{
+  struct hk_maintenance *m = maintenance_new(NULL, 0);
+  const struct hk_string b = hk_string("b"), who = hk_string("otto");
+  (void)state;
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY, TODAY + HOUR, who), 0);
+  assert_true(hk_maintenance_covers(m, b, TODAY));
+  assert_false(hk_maintenance_covers(m, b, TODAY + HOUR));
+  assert_int_equal(hk_maintenance_end(m, hk_string("b*"), TODAY), 0);
+  assert_int_equal(hk_maintenance_end(m, b, TODAY + HOUR / 2), 1);
+  assert_false(hk_maintenance_covers(m, b, TODAY + HOUR / 2));
+  assert_int_equal(hk_maintenance_end(m, b, TODAY + HOUR / 2), 0);
+  for (uint32_t i = 1; i < HK_MAINTENANCE_ASKED; i++)
+    assert_int_equal(hk_maintenance_begin(m, b, TODAY, TODAY + HOUR, who), 0);
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY, TODAY + HOUR, who), -ENOSPC);
+  assert_int_equal(hk_maintenance_begin(m, b, TODAY + 3 * DAY, TODAY + 4 * DAY, who), 0); /* those before are over for long */
+  hk_maintenance_free(m);
+}
+
+/* Written and read again; damaged lines are left out, and the others are there. */
+static void test_kept(void **state)
+{
+  char path[] = "/tmp/hankeld-maintenance-XXXXXX";
+  struct hk_disk disk = { NULL, NULL };
+  struct hk_log log;
+  int folder;
+  (void)state;
+  assert_non_null(mkdtemp(path));
+  hk_log_init(&log, HK_LOG_ERROR);
+  assert_int_equal(hk_disk_folder(&disk, AT_FDCWD, path, &folder), 0);
+  struct hk_maintenance *m = maintenance_new(NULL, 0);
+  hk_maintenance_open(m, &disk, folder, &log);
+  assert_int_equal(hk_maintenance_begin(m, hk_string("press 4*"), TODAY, TODAY + HOUR, hk_string("otto at the desk")), 0);
+  assert_int_equal(hk_maintenance_begin(m, hk_string(""), TODAY + DAY, TODAY + DAY + HOUR, hk_string("anna")), 0);
+  assert_int_equal(hk_maintenance_save(m), 0);
+  hk_maintenance_free(m);
+  hk_maintenance_free(NULL);
+  const int file = openat(folder, "maintenance", O_WRONLY | O_APPEND);
+  static const char damaged[] = "12\tx\tanna\t*\n\n1\t2\t\t*\n5\t4\tanna\t*\n1\t2\tanna\t*\tmore\n99";
+  assert_int_equal(write(file, damaged, sizeof damaged - 1), sizeof damaged - 1);
+  close(file);
+  m = maintenance_new(NULL, 0);
+  hk_maintenance_open(m, &disk, folder, &log);
+  assert_true(hk_maintenance_covers(m, hk_string("press 44"), TODAY + HOUR / 2));
+  assert_false(hk_maintenance_covers(m, hk_string("saw"), TODAY + HOUR / 2));
+  assert_true(hk_maintenance_covers(m, hk_string("saw"), TODAY + DAY));
+  assert_false(hk_maintenance_covers(m, hk_string("saw"), 1));
+  assert_int_equal(hk_maintenance_end(m, hk_string("press 4*"), TODAY), 1);
+  hk_maintenance_free(m);
+  unlinkat(folder, "maintenance", 0);
+  close(folder);
+  rmdir(path);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_daily), cmocka_unit_test(test_asked), cmocka_unit_test(test_kept) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
