@@ -338,6 +338,7 @@ class Journal(Case):
             subscriber.drain()
         return subscriber.results, behind
 
+    @unittest.skipIf(harness.SANITIZED, 'too slow: a snapshot is over only when the flood is')
     def test_killed_in_a_flood(self):
         """Snapshots in many slices, between batches that end in the middle of a chunk: what each series has of it, and what the journal makes
         for each, fit together to the point."""
@@ -352,7 +353,7 @@ class Journal(Case):
         for name, at, _, score, state in results:
             late[name] += state == 'late'
             if state != 'late':  # had a sensor lost or seen points twice, it would not be well
-                self.assertEqual((score, state), want.get((name, at), (score, state if harness.SANITIZED else 'ok')), (name, (at - START) // SECOND, behind))
+                self.assertEqual((score, state), want.get((name, at), (score, 'ok')), (name, (at - START) // SECOND, behind))
         for sensor in range(self.SENSORS):
             self.assertEqual(late[f's{sensor}'], late[f's{sensor}#graph'], sensor)
             self.assertIn(late[f's{sensor}'], range(10, 22))
