@@ -45,6 +45,23 @@ struct points points_mix(const struct series *series, uint32_t n, uint64_t seed)
   return p;
 }
 
+struct points points_of(struct series *series, uint32_t n, uint64_t seed)
+{
+  const struct points p = points_mix(series, n, seed);
+  for (uint32_t i = 0; i < n; i++)
+    series_free(&series[i]);
+  return p;
+}
+
+struct hk_detector detector_parsed(const char *text)
+{
+  struct hk_detector d;
+  char error[256];
+  if (hk_detector_parse(text, &d, error, sizeof error) != 0)
+    fail_msg("%s: %s", text, error);
+  return d;
+}
+
 void points_free(struct points *p)
 {
   free(p->slot);

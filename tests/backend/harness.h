@@ -38,7 +38,12 @@ bool backend_present(const struct backend_kind *kind);
 
 /* The series of n sensors, sensor i being slot i, interleaved by chance; the order within a sensor is kept. */
 struct points points_mix(const struct series *series, uint32_t n, uint64_t seed);
+/* The same; the series are freed. */
+struct points points_of(struct series *series, uint32_t n, uint64_t seed);
 void points_free(struct points *p);
+
+/* A detector as behind --detector; fails the test where that is none. */
+struct hk_detector detector_parsed(const char *text);
 
 struct results results_new(uint32_t n);
 void results_free(struct results *r);

@@ -143,10 +143,9 @@ static void neighbours_do_not_show(const struct crowd *c)
 static void crowds_do_not_show(void **state)
 {
   struct crowd c;
-  char text[256], error[256];
+  char text[256];
   snprintf(text, sizeof text, "%s,interval=1s", (const char *)*state);
-  if (hk_detector_parse(text, &c.detector, error, sizeof error) != 0)
-    fail_msg("%s: %s", text, error);
+  c.detector = detector_parsed(text);
   for (uint32_t i = 0; i < sensors; i++) /* i % 3: sensors that are due at different points */
     c.series[i] = series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + (brief ? 2 : SCORES) * c.detector.stride + i % 3);
   c.points = points_mix(c.series, sensors, 3);

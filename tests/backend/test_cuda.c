@@ -282,9 +282,7 @@ static void sensors_move_to_the_host_and_back(void **state)
   struct series series[sensors];
   for (uint32_t i = 0; i < sensors; i++)
     series[i] = series_new(SIGNAL_FREQUENCY, i, each);
-  struct points p = points_mix(series, sensors, 3);
-  for (uint32_t i = 0; i < sensors; i++)
-    series_free(&series[i]);
+  struct points p = points_of(series, sensors, 3);
   const struct backend_kind *cpu = backend_kind("cpu"), *cuda = backend_kind("cuda");
   struct results stayed = results_new(p.n), moved = results_new(p.n);
   struct hk_backend *b = go_on(cpu, detectors, 2, NULL, &p, 0, p.n, &stayed);
@@ -331,15 +329,12 @@ static void detectors_share_a_kernel(void **state)
   static const char *const texts[] = { "window=60,algorithm=svd,interval=1s", "window=50,algorithm=svd,interval=1s",
                                        "window=48,preset=precise,interval=1s", "window=40,interval=1s" };
   struct hk_detector detectors[4];
-  char error[256];
   for (uint32_t i = 0; i < 4; i++)
-    assert_int_equal(hk_detector_parse(texts[i], &detectors[i], error, sizeof error), 0);
+    detectors[i] = detector_parsed(texts[i]);
   struct series series[sensors];
   for (uint32_t i = 0; i < sensors; i++)
     series[i] = series_new(SIGNAL_SINE, i, each);
-  struct points p = points_mix(series, sensors, 5);
-  for (uint32_t i = 0; i < sensors; i++)
-    series_free(&series[i]);
+  struct points p = points_of(series, sensors, 5);
   struct results out = results_new(p.n);
   struct hk_backend *b = go_on(backend_kind("cuda"), detectors, 4, NULL, &p, 0, p.n, &out);
   uint32_t scores[4] = { 0 };
@@ -372,11 +367,11 @@ static void many_detectors_share_a_tick(void **state)
   enum { detectors = 130, sensors = 400, ticks = 288, points = sensors * ticks, last_ticks = points - 2 * sensors, ways = 4 };
   static const uint32_t pieces[ways] = { sensors * HK_BATCH_PER_SENSOR, HK_CUDA_FEW - 3, 1003, 17000 };
   struct hk_detector all[detectors];
-  char text[64], error[256];
+  char text[64];
   uint32_t due = 0, scored = 0;
   for (uint32_t i = 0; i < detectors; i++) {
     snprintf(text, sizeof text, "window=%u,gap=%u,interval=1s%s", 6 + i * 7 % 75, 1 + i, i % 9 == 4 ? ",algorithm=svd" : "");
-    assert_int_equal(hk_detector_parse(text, &all[i], error, sizeof error), 0);
+    all[i] = detector_parsed(text);
   }
   for (uint32_t i = 0; i < sensors; i++)
     due += ticks - hk_detector_span(&all[i % detectors]) + 1;
@@ -420,15 +415,12 @@ static void a_poisoned_window_harms_one_sensor(void **state)
   enum { sensors = 150, each = 260, before = 220 };
   static const char *const texts[] = { "window=48,interval=1s", "window=33,interval=1s", "window=20,algorithm=svd,interval=1s" };
   struct hk_detector detectors[3];
-  char error[256];
   for (uint32_t i = 0; i < 3; i++)
-    assert_int_equal(hk_detector_parse(texts[i], &detectors[i], error, sizeof error), 0);
+    detectors[i] = detector_parsed(texts[i]);
   struct series series[sensors];
   for (uint32_t i = 0; i < sensors; i++)
     series[i] = series_new(SIGNAL_SINE, i, each);
-  struct points p = points_mix(series, sensors, 3);
-  for (uint32_t i = 0; i < sensors; i++)
-    series_free(&series[i]);
+  struct points p = points_of(series, sensors, 3);
   const uint32_t middle = (uint32_t)((uint64_t)p.n * before / each);
   const struct backend_kind *cuda = backend_kind("cuda");
   struct results well = results_new(p.n), ill = results_new(p.n);

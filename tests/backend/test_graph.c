@@ -1,6 +1,6 @@
-/* algorithm = graph, and shift: what a backend promises whatever the signal is. The same points give the same results bit for bit however
- * they are cut into batches, whatever the number of threads, and through an export and import; what the float32 backend finds is
- * what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are refused or
+/* algorithm = graph, and shift: what a backend promises whatever the signal is. The same points give the same results bit for bit
+ * however they are cut into batches, whatever the number of threads, and through an export and import; what the float32 backend
+ * finds is what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are refused or
  * harmless. Whole recordings are held against an independent program in test_graph_recordings.py. Argument: BACKEND. */
 #include "tests/backend/harness.h"
 
@@ -41,15 +41,6 @@ struct road {
   struct results expected; /* large batches, the kind's own number of threads */
 };
 
-static struct hk_detector parsed(const char *text)
-{
-  struct hk_detector d;
-  char error[256];
-  if (hk_detector_parse(text, &d, error, sizeof error) != 0)
-    fail_msg("%s: %s", text, error);
-  return d;
-}
-
 /* A backend with all sensors of the road bound; the sensor of series i has slot `last - i` where last is given. */
 static struct hk_backend *road_open(const struct road *r, const struct backend_kind *how, uint32_t last)
 {
@@ -73,12 +64,10 @@ static int set_up(void **state)
   static struct road r;
   struct series series[SENSORS];
   for (uint32_t i = 0; i < DETECTORS; i++)
-    r.detector[i] = parsed(detector_texts[i]);
+    r.detector[i] = detector_parsed(detector_texts[i]);
   for (uint32_t i = 0; i < SENSORS; i++)
     series[i] = series_new(i / DETECTORS, i, POINTS);
-  r.points = points_mix(series, SENSORS, 7);
-  for (uint32_t i = 0; i < SENSORS; i++)
-    series_free(&series[i]);
+  r.points = points_of(series, SENSORS, 7);
   r.expected = road_run(&r, kind, 5000, 0);
   *state = &r;
   return 0;
@@ -223,7 +212,7 @@ static void outliers_are_forgotten(void **state)
 {
   (void)state;
   static const double sizes[] = { 1e3, 1e6, 1e15, 1e29 };
-  const struct hk_detector d = parsed("algorithm=graph,window=10,resident=200,level=0.1,interval=1s,alert=off");
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=10,resident=200,level=0.1,interval=1s,alert=off");
   for (uint32_t c = 0; c < 2 * sizeof sizes / sizeof *sizes; c++) {
     struct series loud = series_new(SIGNAL_SINE, 3, 2000), plain = series_new(SIGNAL_SINE, 3, 2000);
     const uint32_t length = c % 2 ? 90 : 1;
@@ -252,7 +241,7 @@ static void outliers_are_forgotten(void **state)
 static void quiet_after_loud(void **state)
 {
   (void)state;
-  const struct hk_detector d = parsed("algorithm=graph,window=10,resident=300,interval=1s,alert=off");
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=10,resident=300,interval=1s,alert=off");
   struct series series = series_new(SIGNAL_SINE, 3, 3000);
   for (uint32_t i = 0; i < series.n; i++)
     series.value[i] *= i / 170 % 2 ? 600 : 1;
@@ -279,7 +268,7 @@ static void units_do_not_matter(void **state)
   static const struct {
     double factor, offset;
   } units[] = { { 1, 0 }, { 1, 1e6 }, { -3, 1e3 }, { 1e-25, 0 }, { 1e28, 0 } };
-  const struct hk_detector d = parsed("algorithm=graph,window=12,resident=500,interval=1s");
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=12,resident=500,interval=1s");
   struct results first = { 0 };
   for (uint32_t c = 0; c < sizeof units / sizeof *units; c++) {
     struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
@@ -309,7 +298,7 @@ static void units_do_not_matter(void **state)
 static void a_change_is_one_alert(void **state)
 {
   (void)state;
-  const struct hk_detector d = parsed("algorithm=graph,window=12,resident=600,interval=1s");
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=12,resident=600,interval=1s");
   const uint32_t n = 2000, warm = 11 * d.window - 1;
   struct series series = series_new(SIGNAL_FREQUENCY, 5, n);
   const int64_t change = series.time[n / 2 + 1];
@@ -346,7 +335,7 @@ static void a_change_is_one_alert(void **state)
 /* Events of a detector on a series. */
 static uint32_t events_of(const char *text, const struct series *series, struct hk_event *out, uint32_t most, uint32_t states[5])
 {
-  const struct hk_detector d = parsed(text);
+  const struct hk_detector d = detector_parsed(text);
   struct points p;
   struct results got = run_one(&d, kind, series, &p);
   const uint32_t n = got.n_events;
@@ -424,7 +413,7 @@ static void thresholds(void **state)
   for (uint32_t c = 0; c < 5; c++) {
     char text[128];
     snprintf(text, sizeof text, "algorithm=graph,window=12,resident=600,interval=1s,%s", texts[c]);
-    const struct hk_detector d = parsed(text);
+    const struct hk_detector d = detector_parsed(text);
     struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
     struct points p;
     struct results got = run_one(&d, kind, &series, &p);
@@ -446,11 +435,11 @@ static void thresholds(void **state)
 static void bad_states(void **state)
 {
   (void)state;
-  const struct hk_detector detectors[] = { parsed("algorithm=graph,window=10,resident=200,interval=1s"),
-                                           parsed("algorithm=graph,window=10,resident=201,interval=1s"),
-                                           parsed("algorithm=graph,window=10,resident=200,neighbours=4,interval=1s"),
-                                           parsed("algorithm=graph,window=10,resident=200,level=1,interval=1s"),
-                                           parsed("algorithm=ika,window=10,gap=200,interval=1s") };
+  const struct hk_detector detectors[] = { detector_parsed("algorithm=graph,window=10,resident=200,interval=1s"),
+                                           detector_parsed("algorithm=graph,window=10,resident=201,interval=1s"),
+                                           detector_parsed("algorithm=graph,window=10,resident=200,neighbours=4,interval=1s"),
+                                           detector_parsed("algorithm=graph,window=10,resident=200,level=1,interval=1s"),
+                                           detector_parsed("algorithm=ika,window=10,gap=200,interval=1s") };
   struct hk_backend *b = backend_open(kind, detectors, 5, 6);
   struct series series = series_new(SIGNAL_SINE, 1, 700);
   struct points p = points_mix(&series, 1, 1);
@@ -513,8 +502,8 @@ static void bad_states(void **state)
 static void memory_is_told(void **state)
 {
   (void)state;
-  const struct hk_detector detectors[] = { parsed("algorithm=graph"),
-                                           parsed("algorithm=graph,window=16,resident=6000") };
+  const struct hk_detector detectors[] = { detector_parsed("algorithm=graph"),
+                                           detector_parsed("algorithm=graph,window=16,resident=6000") };
   for (uint32_t i = 0; i < 2; i++) {
     struct hk_backend_config config = { .detectors = detectors, .n_detectors = 2, .max_sensors = 100, .threads = 1 };
     struct hk_backend *b;

@@ -67,16 +67,11 @@ static int set_up(void **state)
 {
   static struct road r;
   struct series series[SENSORS];
-  char error[256];
-  for (uint32_t i = 0; i < DETECTORS; i++) {
-    if (hk_detector_parse(detector_texts[i], &r.detector[i], error, sizeof error) != 0)
-      fail_msg("%s: %s", detector_texts[i], error);
-  }
+  for (uint32_t i = 0; i < DETECTORS; i++)
+    r.detector[i] = detector_parsed(detector_texts[i]);
   for (uint32_t i = 0; i < sensors; i++)
     series[i] = series_new(i / DETECTORS * (sanitize ? 3 : 1), i, each);
-  r.points = points_mix(series, sensors, 7);
-  for (uint32_t i = 0; i < sensors; i++)
-    series_free(&series[i]);
+  r.points = points_of(series, sensors, 7);
   r.expected = road_run(&r, kind, &r.points, 5000, 0);
   *state = &r;
   return 0;
