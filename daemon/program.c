@@ -39,8 +39,8 @@ static void print_together(const struct hk_config *config, uint32_t last, uint64
   uint64_t most = config->max_sensors / n;
   if (config->memory > 0 && config->memory / bytes < most)
     most = config->memory / bytes;
-  printf("detector %s with its %u further algorithms: %llu bytes and %u of max_sensors a sensor; there is room for about %llu\n",
-         config->detectors[first].name, n - 1, (unsigned long long)bytes, n, (unsigned long long)most);
+  printf("detector %s with its further algorithms: %llu bytes and %u of max_sensors a sensor; there is room for about %llu\n",
+         config->detectors[first].name, (unsigned long long)bytes, n, (unsigned long long)most);
 }
 
 /* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */

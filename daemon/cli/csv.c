@@ -337,7 +337,8 @@ static int check_columns(const struct hk_csv *csv, const struct hk_csv_config *c
       return fail(csv, error, size, "column %.80s is the time, not a sensor", config->columns[i]);
   }
   if (csv->n_sensors == 0)
-    return fail(csv, error, size, "no value column: want a header such as time,NAME or one number a line");
+    return fail(csv, error, size,
+                "no value column: want a header such as time,NAME (cells apart by , or ;) or one number a line");
   if (csv->n_sensors > 1 && config->sensor)
     return fail(csv, error, size, "--sensor names one sensor but there are %u value columns: choose one with --column",
                 csv->n_sensors);

@@ -5,10 +5,12 @@
 #include "daemon/cli/sheet.h"
 #include "daemon/cli/trial.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DETECTORS_MAX 256
 #define TUNED_MAX 8
@@ -282,7 +284,8 @@ static int evaluate_all(struct evaluation *e)
     there += status > 0;
   }
   if (code == 0 && there == 0)
-    code = hk_failed(e->trial.argv, "%s: holds none of nab/, tssb/ and skab/", e->folder);
+    code = hk_failed(e->trial.argv, "%s: %s", e->folder,
+                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/" : strerror(errno));
   if (code == 0)
     code = open_sheets(e, sets, sheets);
   if (code == 0 && e->format == FORMAT_CSV)

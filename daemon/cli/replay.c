@@ -105,10 +105,12 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
-/* A recording that is too short gives no score, and that looks like a fault. */
+/* A recording that is empty or too short gives no score, and that looks like a fault. */
 static void explain(const struct replay *replay)
 {
   const struct hk_detector *d = replay->detectors;
+  if (replay->points == 0)
+    fprintf(stderr, "hankel replay: there are no points in it\n");
   if (!replay->warming || replay->scored)
     return;
   fprintf(stderr, "hankel replay: no sensor has enough points for a score");

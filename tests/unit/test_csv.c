@@ -145,7 +145,7 @@ static void refuses_with_file_and_line(void **state)
   READS("time,a\n1,\"2\n", "error:2: cell 2: the quotes are not closed\n");
   READS("time,a,a\n1,2,3\n", "error:1: two columns are named a\n");
   READS("1700000000,5\n", "error:1: the first line must be a header, but \"1700000000\" is a number\n");
-  READS("time\n1\n", "error:1: no value column: want a header such as time,NAME or one number a line\n");
+  READS("time\n1\n", "error:1: no value column: want a header such as time,NAME (cells apart by , or ;) or one number a line\n");
   READS("time,a\n1,\x1b[2J\n", "error:2: \"?[2J\" is no number, of sensor a\n");
   READS("time,\xff\n1,2\n", "error:1: \"\xff\" cannot name a sensor: want 1 to 512 bytes of UTF-8, no control characters\n");
   struct file file = make_file("time,a\n1,\0002\n", 12);
