@@ -150,7 +150,8 @@ class Soak:
     # --- the whole
 
     def storm(self, seconds):
-        """As much as the daemon takes, of sensors whose alerts come and go, to subscribers to all of it, of whom some do not read."""
+        """As much as the daemon takes, of sensors whose alerts come and go, to subscribers to all of it, most of whom are slow, each with something
+        encoded for it alone: what they have not read yet is what is kept later, see BLOCKS."""
         over = threading.Event()
 
         def feed(number):
@@ -164,23 +165,24 @@ class Soak:
 
         def trickle():
             """Many small batches."""
-            with self.daemon.client() as c:
+            with contextlib.suppress(OSError, harness.Closed), self.daemon.client() as c:
                 handle, at = c.register('storm'), 0
                 while not over.is_set():
                     c.send(points(handle, [START + at * SECOND], [float(at % 3)]))
                     at += 1
                     time.sleep(0.001)
 
-        def read(what, reads=True):
+        def read(what, rest=0.0):
             while not over.is_set():
                 with contextlib.suppress(OSError, harness.Closed), self.daemon.connect('text tcp') as s:  # may be cut off as stuck
                     s.sendall(what)
-                    while not over.is_set() and (s.recv(1 << 20) if reads else s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0):
-                        time.sleep(0 if reads else 0.05)
+                    while not over.is_set() and s.recv(1 << 18):
+                        time.sleep(rest)
 
         threads = [threading.Thread(target=feed, args=(i,)) for i in range(3)]
         threads += [threading.Thread(target=read, args=(what,)) for what in (b'results *\n', b'events *\n')]
-        threads += [threading.Thread(target=read, args=(b'results storm\n', False)) for _ in range(8)] + [threading.Thread(target=trickle)]
+        threads += [threading.Thread(target=read, args=(b'results ?%s\n' % (b'*' * (i + 1)), 0.5)) for i in range(60)]
+        threads += [threading.Thread(target=trickle)]
         for t in threads:
             t.start()
         time.sleep(seconds)
