@@ -17,6 +17,12 @@ extern "C" {
 #define HK_ALGORITHMS 4 /* of one sensor, at most: each once */
 #define HK_COMPANIONS (HK_ALGORITHMS - 1)
 
+/* What a sensor is best looked at with of which nothing is known: conf/hankeld.conf has it for every sensor, `hankel replay` and
+ * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes forty
+ * times its memory. The README says what each is worth. */
+#define HK_UNTUNED_ROUGHNESS "0.85"
+#define HK_DETECTORS_UNTUNED "algorithm=ika,graph,shift,graph.roughness=" HK_UNTUNED_ROUGHNESS
+
 /* Under construction. Zeroed at first. Owner: the caller. */
 struct hk_detectors_draft {
   struct hk_detector_draft shared;

@@ -28,14 +28,17 @@ LABELLED = [('2013-12-10 06:25', '2013-12-12 05:35'), ('2013-12-15 17:50', '2013
             ('2014-01-27 14:20', '2014-01-29 13:30'), ('2014-02-07 14:55', '2014-02-09 14:05')]
 SENSOR = 'machine temperature'
 WAIT = 60  # seconds that anything may take
-# The detector has the defaults: nothing is fitted to this recording.
+# What conf/hankeld.conf has for every sensor: nothing is fitted to this recording.
 CONFIGURATION = """
 [listen binary]
 protocol = binary
 address = 127.0.0.1:0
 [detector default]
 match = *
+algorithm = ika, graph, shift
+graph.roughness = 0.85
 """
+WATCHING = ('', '#graph', '#shift')  # behind the sensor's name: plot.KINDS
 COLOURS = {'bold': '1', 'blue': '34', 'green': '32', 'red': '31', 'yellow': '33', 'dim': '2'}
 
 
@@ -88,8 +91,10 @@ def watch(stream, wanted, out):
         if 'event' in item:
             out['events'].append(item)
         elif 'state' in item:
-            out['results'].append(item)
-            if len(out['results']) == wanted:
+            out['count'] += 1
+            if item['sensor'] == SENSOR:
+                out['results'].append(item)
+            if out['count'] == wanted * len(WATCHING):
                 out['end'] = time.monotonic()
                 out['done'].set()
     out['done'].set()
@@ -99,7 +104,7 @@ def run(build):
     """Daemon, subscriber, feeder. Returns what the subscriber saw."""
     with open(os.path.join(ROOT, RECORDING)) as file:
         wanted = sum(1 for line in file if line.strip()) - 1
-    seen = {'results': [], 'events': [], 'done': threading.Event()}
+    seen = {'results': [], 'count': 0, 'events': [], 'done': threading.Event()}
     with tempfile.TemporaryDirectory(prefix='hankeld-demo-') as folder:
         path = os.path.join(folder, 'demo.conf')
         with open(path, 'w') as file:
@@ -135,7 +140,8 @@ def recording(seen):
     alerts = {}
     for event in seen['events']:
         if event['event'] == 'raised':
-            alerts[event['id']] = dict(event, raised=event['time'], cleared=None)
+            kind = WATCHING.index(event['sensor'][len(SENSOR):])
+            alerts[event['id']] = dict(event, kind=kind, raised=event['time'], cleared=None)
         elif event['id'] in alerts:
             alerts[event['id']].update({key: event[key] for key in ('instant', 'score', 'before', 'after')})
             if event['event'] == 'cleared':
@@ -154,7 +160,7 @@ def table(r, paint, most):
     """Alerts beside the labelled windows; of more than `most`, those outside every window are left out first."""
     first = sorted(r.alerts, key=lambda alert: window_of(r, alert) is None)[:most]
     shown = [alert for alert in r.alerts if alert in first]
-    lines = [paint('bold', f'{"alert":>5}  {"raised":16}  {"change instant":16}  {"score":>5}  {"level before -> after":>21}  labelled window')]
+    lines = [paint('bold', f'{"alert":>12}  {"raised":16}  {"change instant":16}  {"score":>5}  {"before -> after":>15}  labelled window')]
     for alert in shown:
         number = window_of(r, alert)
         label = ''
@@ -162,21 +168,26 @@ def table(r, paint, most):
             begin, end = r.windows[number - 1]
             label = paint('red', f'{number}: {plot.date(begin)} to {plot.date(end, "%m-%d %H:%M")}')
         levels = f'{alert["before"]:.1f} -> {alert["after"]:.1f}'
-        lines.append(f'{alert["id"].rpartition(":")[2]:>5}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])}  '
-                     f'{alert["score"]:5.2f}  {levels:>21}  {label}')
+        name = f'{plot.KINDS[alert["kind"]]} {alert["id"].rpartition(":")[2]}'
+        lines.append(f'{name:>12}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])}  '
+                     f'{alert["score"]:5.2f}  {levels:>15}  {label}')
     if len(shown) < len(r.alerts):
-        lines.append(f'       and {len(r.alerts) - len(shown)} more, for which this terminal is too low')
+        lines.append(f'              and {len(r.alerts) - len(shown)} more, for which this terminal is too low')
     return lines
 
 
 def verdict(r):
     """How many labelled windows have an alert, and how many would by chance."""
-    hit = {window_of(r, alert) for alert in r.alerts} - {None}
     length = r.times[-1] - r.times[0]
-    chance = sum(1 - (1 - (end - begin) / length) ** len(r.alerts) for begin, end in r.windows)
-    outside = sum(1 for alert in r.alerts if window_of(r, alert) is None)
-    return (f'{len(hit)} of {len(r.windows)} labelled windows have an alert; {len(r.alerts)} alerts at random times would meet {chance:.1f}. '
-            f'{outside} of {len(r.alerts)} alerts lie outside of them. The detector has the default settings, fitted to nothing.')
+    said = []
+    for number, kind in enumerate(plot.KINDS):
+        alerts = [alert for alert in r.alerts if alert['kind'] == number]
+        hit = {window_of(r, alert) for alert in alerts} - {None}
+        chance = sum(1 - (1 - (end - begin) / length) ** len(alerts) for begin, end in r.windows)
+        said.append(f'{kind}: {len(hit)} with {len(alerts)} alerts (as many at random times: {chance:.1f})')
+    hit = {window_of(r, alert) for alert in r.alerts} - {None}
+    return (f'{len(hit)} of {len(r.windows)} labelled windows have an alert. Of each kind, {"; ".join(said)}. '
+            'The detectors are those of the example configuration, fitted to nothing.')
 
 
 def main():
@@ -215,7 +226,7 @@ def main():
   README.md, proto/PROTOCOL.md, conf/man      what there is to know""")
     if options.svg:
         with open(options.svg, 'w') as file:
-            file.write(plot.svg(r, f'{len(r.times):,} points, {scored:,} scores, {len(r.alerts)} alerts; default settings'))
+            file.write(plot.svg(r, f'{len(r.times):,} points, {scored:,} scores, {len(r.alerts)} alerts; nothing was fitted'))
 
 
 if __name__ == '__main__':

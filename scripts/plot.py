@@ -6,6 +6,8 @@ import datetime
 import html
 
 SECOND = 10**9
+KINDS = ('score', 'behaviour', 'level')  # of alerts: the score's own, those of a neighbour graph, those of level shifts
+INKS = (('green', '#2a8f4c'), ('yellow', '#e08a00'), ('blue', '#8e44ad'))  # on a terminal, and in a picture
 BRAILLE = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # dots of a character: column, row
 
 
@@ -17,7 +19,7 @@ class Recording:
     values: list
     scores: list   # None where there is none
     windows: list  # (begin, end), ns: what people labelled
-    alerts: list   # dictionaries: number, raised (ns), instant (ns), score, before, after, cleared (ns or None)
+    alerts: list   # dictionaries: kind (index of KINDS), raised (ns), instant (ns), score, before, after, cleared (ns or None)
 
 
 def date(ns, form='%Y-%m-%d %H:%M'):
@@ -86,7 +88,7 @@ def days(first, last, width):
 
 def terminal(r, width, paint):
     """Lines of text. paint(colour, text) colours it, or not."""
-    margin = 8
+    margin = 11
     plot = max(20, width - margin)
     first, last = r.times[0], r.times[-1]
     low, high = nice_bounds([v for v in r.values if v is not None])
@@ -104,16 +106,17 @@ def terminal(r, width, paint):
     for i, row in enumerate(bars(ranges(r.times, r.scores, plot), rows)):
         label = '1' if i == 0 else '0' if i == rows - 1 else ''
         lines.append(f'{label:>{margin - 2}} ┤' + paint('green', row))
-    labelled, alerts = [' '] * plot, [' '] * plot
+    labelled, alerts = [' '] * plot, [[' '] * plot for _ in KINDS]
     for begin, end in r.windows:
         for x in range(column(begin), column(end) + 1):
             labelled[x] = '▀'
     for number, (begin, _) in enumerate(r.windows, 1):
         labelled[column(begin)] = str(number)
     for alert in r.alerts:
-        alerts[column(alert['instant'])] = '▲'
+        alerts[alert['kind']][column(alert['instant'])] = '▲'
     lines.append(f'{"labels":>{margin - 1}} ' + paint('red', ''.join(labelled).rstrip()))
-    lines.append(f'{"alerts":>{margin - 1}} ' + paint('yellow', ''.join(alerts).rstrip()))
+    for kind, (ink, _), row in zip(KINDS, INKS, alerts):
+        lines.append(f'{kind:>{margin - 1}} ' + paint(ink, ''.join(row).rstrip()))
     axis = [' '] * (plot + 8)
     for x, text in days(first, last, plot):
         if x + 8 <= plot:
@@ -123,10 +126,10 @@ def terminal(r, width, paint):
 
 
 def svg(r, caption):
-    """The same as a picture of 1000 x 460, to stand on light and on dark pages."""
+    """The same as a picture of 1000 x 500, to stand on light and on dark pages."""
     left, right, width = 56, 16, 1000
     plot = width - left - right
-    value_top, value_height, score_top, score_height = 54, 210, 300, 84
+    value_top, value_height, score_top, score_height, rows = 54, 210, 300, 84, 15
     first, last = r.times[0], r.times[-1]
     low, high = nice_bounds([v for v in r.values if v is not None])
 
@@ -140,10 +143,10 @@ def svg(r, caption):
                  for i, span in enumerate(columns) if span] for which in (1, 0)]
         return 'M' + ' L'.join(f'{a:.1f} {b:.1f}' for a, b in ends[0] + ends[1][::-1]) + ' Z'
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 460" width="{width}" height="460" role="img" '
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 500" width="{width}" height="500" role="img" '
            f'font-family="Helvetica,Arial,sans-serif" font-size="13" fill="#333">',
            f'<title>{html.escape(r.sensor)}: values, scores, labelled windows and alerts</title>',
-           f'<rect width="{width}" height="460" rx="8" fill="#ffffff"/>',
+           f'<rect width="{width}" height="500" rx="8" fill="#ffffff"/>',
            f'<text x="{left}" y="28" font-size="16" font-weight="bold">{html.escape(r.sensor)}, {html.escape(r.unit)}</text>',
            f'<text x="{width - right}" y="28" text-anchor="end" fill="#777">{html.escape(caption)}</text>']
     for number, (begin, end) in enumerate(r.windows, 1):
@@ -154,7 +157,7 @@ def svg(r, caption):
     for at, text in days(first, last, plot / 9):
         px = left + plot * at / (plot / 9)
         out.append(f'<path d="M{px:.1f} {value_top}V{score_top + score_height}" stroke="#e4e4e4"/>')
-        out.append(f'<text x="{px:.1f}" y="{score_top + score_height + 38}" text-anchor="middle" fill="#777">{text}</text>')
+        out.append(f'<text x="{px:.1f}" y="{score_top + score_height + 78}" text-anchor="middle" fill="#777">{text}</text>')
     for value in (low, (low + high) / 2, high):
         y = value_top + value_height * (1 - (value - low) / (high - low))
         out.append(f'<path d="M{left} {y:.1f}H{width - right}" stroke="#e4e4e4"/>'
@@ -172,9 +175,13 @@ def svg(r, caption):
     foot = score_top + score_height
     for alert in r.alerts:
         px = x(alert['instant'])
-        out.append(f'<path d="M{px:.1f} {foot + 4}l5 10h-10z" fill="#e08a00" stroke="#ffffff" stroke-width=".6"/>')
-    out.append(f'<g transform="translate({left} 448)">'
-               '<rect y="-11" width="14" height="12" fill="#d62728" fill-opacity=".25"/><text x="20">labelled by people</text>'
-               '<path d="M171 -11l5 10h-10z" fill="#e08a00"/><text x="184">alert, at its estimated change instant</text></g>')
+        out.append(f'<path d="M{px:.1f} {foot + 6 + rows * alert["kind"]}l5 10h-10z" fill="{INKS[alert["kind"]][1]}" stroke="#ffffff" '
+                   'stroke-width=".6"/>')
+    entries = [('an alert of the score', 0), ('of the behaviour (graph)', 1), ('of the level (shift), at the estimated change instant', 2)]
+    out.append(f'<g transform="translate({left} 488)"><rect y="-11" width="14" height="12" fill="#d62728" fill-opacity=".25"/>'
+               '<text x="20">labelled by people</text>')
+    for at, (text, kind) in zip((171, 330, 511), entries):
+        out.append(f'<path d="M{at} -11l5 10h-10z" fill="{INKS[kind][1]}"/><text x="{at + 13}">{text}</text>')
+    out.append('</g>')
     out.append('</svg>')
     return '\n'.join(out) + '\n'

@@ -1,5 +1,6 @@
 /* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
  * and judged (trial.h), and told in a table, one for each detector, and in plots (sheet.h), one sheet for each collection. */
+#include "cpu/detectors.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/sheet.h"
@@ -23,7 +24,8 @@ static const char help_text[] =
     "the delay in points (median), and where labels are change points the covering (1: all segments are exact).\n\n"
     "FOLDER holds any of nab/ (CSV files and windows.json), tssb/ (bare numbers and desc.txt) and skab/ (CSV\n"
     "files with a changepoint column).\n\n"
-    "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table\n"
+    "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table;\n"
+    "                     without, ika, graph and shift, as they watch where nothing is known of a sensor\n"
     "  --group KEYS       keys of a [group NAME] section: sensors of a file are one machine; files of one sensor\n"
     "                     are left out. An alert hits within five shortest parts\n"
     "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
@@ -374,8 +376,11 @@ int hk_command_evaluate(int argc, char **argv)
   if (argc - optind != 1)
     return hk_usage(argv, argc == optind ? "no folder is given" : "more than one folder is given");
   e.folder = argv[optind];
-  if (e.n_detectors == 0)
-    e.detectors[e.n_detectors++] = "";
+  if (e.n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
+    e.detectors[e.n_detectors++] = "algorithm=ika";
+    e.detectors[e.n_detectors++] = "algorithm=graph,roughness=" HK_UNTUNED_ROUGHNESS;
+    e.detectors[e.n_detectors++] = "algorithm=shift";
+  }
   if (e.plots && (e.n_tuned > 0 || any_group))
     return hk_usage(argv, "--plots: not with --tune or --group");
   if (e.plots && e.n_detectors > HK_SHEET_DETECTORS)

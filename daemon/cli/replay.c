@@ -25,7 +25,8 @@ static const char help_text[] =
     "Scores a recording with no daemon. For every point it prints sensor,time,value,score,state and,\n"
     "behind the point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n"
     "With several algorithms every line has score_graph,state_graph of each further one, whose events are\n"
-    "those of SENSOR#graph.\n\n"
+    "those of SENSOR#graph. With no --detector three watch, ika, graph and shift: scores are those of ika,\n"
+    "events those of all.\n\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --detector KEYS    parameters, such as window=96,rank=3 (man hankeld.conf lists them)\n"
     "  --format NAME      csv (default) or jsonl\n" HK_INPUT_HELP "\n"
@@ -47,6 +48,7 @@ struct replay {
   uint32_t n_free, in_flight;
   uint8_t *in_batch; /* points of each sensor in the batch being filled */
   struct hk_detector detectors[HK_ALGORITHMS];
+  uint32_t shown; /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
                           batch */
   enum hk_format format;
@@ -79,7 +81,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
     struct hk_shown_further further[HK_COMPANIONS];
     for (uint32_t k = 1; k < n; k++)
       further[k - 1] = (struct hk_shown_further){ algorithm_of(replay, k), batch->score[i + k], batch->state[i + k] };
-    hk_print_result(stdout, replay->format, &result, further, n - 1);
+    hk_print_result(stdout, replay->format, &result, further, replay->shown - 1);
     for (; event < last && event->index < i + n; event++) {
       char name[HK_NAME_MAX + 16];
       const bool first = event->slot % n == 0;
@@ -189,9 +191,9 @@ static int put(struct replay *replay, uint32_t sensor, int64_t time, double valu
 static void print_header(const struct replay *replay)
 {
   struct hk_shown_further further[HK_COMPANIONS] = { { 0 } };
-  for (uint32_t k = 1; k < replay->algorithms; k++)
+  for (uint32_t k = 1; k < replay->shown; k++)
     further[k - 1].algorithm = algorithm_of(replay, k);
-  hk_print_header(stdout, replay->format, true, further, replay->algorithms - 1);
+  hk_print_header(stdout, replay->format, true, further, replay->shown - 1);
 }
 
 static int run(struct replay *replay)
@@ -281,7 +283,7 @@ int hk_command_replay(int argc, char **argv)
   static const char *const formats[] = { "csv", "jsonl", NULL };
   struct hk_input input = { 0 };
   struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
-  const char *keys = "";
+  const char *keys = NULL;
   char error[512];
   int option, format, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -305,10 +307,11 @@ int hk_command_replay(int argc, char **argv)
     if (code != 0)
       return code;
   }
-  const int n = hk_detectors_parse(keys, replay.detectors, error, sizeof error);
+  const int n = hk_detectors_parse(keys ? keys : HK_DETECTORS_UNTUNED, replay.detectors, error, sizeof error);
   if (n < 0)
     return hk_usage(argv, "--detector: %s", error);
   replay.algorithms = (uint32_t)n;
+  replay.shown = keys ? replay.algorithms : 1; /* columns are as they always were, unless others were asked for */
   code = hk_input_open(&input, argc, argv, &replay.csv);
   if (code == 0)
     code = start(&replay, choice);

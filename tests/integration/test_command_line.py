@@ -86,6 +86,17 @@ class Replay(unittest.TestCase):
         only = self.replay(text, '--column', 'a')
         self.assertEqual(only, [lines[0]] + [line for line in lines if line.startswith('a,')])
 
+    def test_without_a_detector_three_watch(self):
+        untuned, scores = (subprocess.run([harness.HANKEL, 'replay', '--backend', 'cpu', *options, MACHINE], capture_output=True, text=True,
+                                          timeout=120).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika')))
+        events = [line for line in untuned if line.startswith('#')]
+        self.assertEqual([line for line in untuned if line not in events], [line for line in scores if not line.startswith('#')])
+        self.assertEqual(untuned[0], 'sensor,time,value,score,state')
+        found = {line.split(',')[2] for line in events}
+        self.assertEqual(found, {'value', 'value#graph', 'value#shift'})
+        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85', MACHINE)
+        self.assertEqual([line for line in all_three.stdout.splitlines() if line.startswith('#')], events)
+
     def test_values_come_back_as_they_are(self):
         text = 'time,a\n' + '1,0.1\n2,5e-324\n3,1.7976931348623157e308\n4,-0\n5,73.96732207\n6,123456789012345678\n'
         self.assertEqual([line.split(',')[2] for line in self.replay(text)[1:]],

@@ -265,11 +265,21 @@ static void test_example(void **state)
   assert_int_equal(all.n_listeners, as_it_is.n_listeners);
   for (uint32_t i = 0; i < all.n_listeners; i++)
     assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
-  assert_int_equal(as_it_is.n_detectors, 1);
-  struct hk_config_detector *last = &all.detectors[all.n_detectors - all.n_groups - 1];
-  assert_int_equal(last->number, all.n_detectors - all.n_groups - 1);
-  last->number = 0; /* it is not alone there */
-  assert_memory_equal(last, &as_it_is.detectors[0], sizeof as_it_is.detectors[0]);
+  struct hk_detector untuned[HK_ALGORITHMS], light;
+  char error[256];
+  const uint32_t n = as_it_is.n_detectors, before = all.n_detectors - all.n_groups - n;
+  assert_int_equal(hk_detectors_parse(HK_DETECTORS_UNTUNED, untuned, error, sizeof error), 3);
+  assert_int_equal(n, 3);
+  for (uint32_t i = 0; i < n; i++) {
+    struct hk_config_detector *d = &all.detectors[before + i];
+    assert_int_equal(d->number, before + i);
+    d->number = i; /* it is not alone there */
+    assert_memory_equal(d, &as_it_is.detectors[i], sizeof *d);
+    assert_memory_equal(&d->detector, &untuned[i], sizeof untuned[i]);
+  }
+  assert_int_equal(hk_detector_parse("", &light, error, sizeof error), 0);
+  assert_string_equal(all.detectors[before - 1].name, "light");
+  assert_memory_equal(&all.detectors[before - 1].detector, &light, sizeof light);
   const struct hk_group_rule rule = hk_group_default();
   assert_int_equal(all.n_groups, 1);
   assert_memory_equal(&all.groups[0].rule, &rule, sizeof rule);
