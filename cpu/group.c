@@ -20,7 +20,7 @@ struct member {
   double *pending; /* ring of rows that are not closed: place row % (wait + 1) */
   int64_t *time;   /* of these */
   int64_t last;    /* row of the newest point; NEVER: none */
-  int64_t from;    /* the row from which it takes part */
+  int64_t from;    /* the row from which it takes part; INT64_MAX: there was no point */
 };
 
 /* A point that was put and has no place yet. */
@@ -117,7 +117,8 @@ int hk_group_join(struct hk_group *g, uint32_t *number)
   m->value = (double *)(m + 1);
   m->pending = m->value + rows;
   m->time = (int64_t *)(m->pending + waiting);
-  m->last = m->from = NEVER;
+  m->last = NEVER;
+  m->from = INT64_MAX;
   for (size_t k = 0; k < rows + waiting; k++)
     m->value[k] = NAN;
   g->member[i] = m;

@@ -316,6 +316,10 @@ static void nobody_waits_for_ever(void **state)
   uint32_t again;
   assert_int_equal(hk_group_join(g, &again), 0);
   assert_int_equal(again, number[2]);
+  hk_group_put(g, number[0], ++row * SECOND, 1); /* nor who has no point yet */
+  hk_group_put(g, number[1], row * SECOND, 1);
+  listen(&h, g);
+  assert_int_equal(h.tick[h.n - 1].time, 121 * SECOND);
   hk_group_free(g);
 }
 
