@@ -181,11 +181,13 @@ class Soak:
 
         threads = [threading.Thread(target=feed, args=(i,)) for i in range(3)]
         threads += [threading.Thread(target=read, args=(what,)) for what in (b'results *\n', b'events *\n')]
-        threads += [threading.Thread(target=read, args=(b'results ?%s\n' % (b'*' * (i + 1)), 0.5)) for i in range(60)]
-        threads += [threading.Thread(target=trickle)]
-        for t in threads:
-            t.start()
-        time.sleep(seconds)
+        slow = [threading.Thread(target=read, args=(b'results ?%s\n' % (b'*' * (i + 1)), 0.5)) for i in range(60)]
+        slow += [threading.Thread(target=trickle)]
+        for some in (threads, slow):  # at first as fast as it goes: as many full batches at once as there can be
+            for t in some:
+                t.start()
+            time.sleep(seconds / 2)
+        threads += slow
         over.set()
         for t in threads:
             t.join(60)
