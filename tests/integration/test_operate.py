@@ -63,12 +63,11 @@ class Operate(harness.Case):
         return event
 
     def raise_one(self, sensor):
-        """Feeds up to an alert; the event."""
+        """Feeds up to an alert, and no further; the event."""
         for _ in range(200):
             self.feed(sensor, 1)
-            event = self.watcher.read(0.03)
-            if event and event.kind == 'raised':
-                return event
+            if self.standing(sensor):
+                return until(lambda: next((e for e in (self.watcher.read(harness.WAIT),) if e and e.kind == 'raised'), None), 'the alert')
         self.fail('no alert')
 
     def command(self, *arguments):
