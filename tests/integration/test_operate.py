@@ -66,6 +66,7 @@ class Operate(harness.Case):
         """Feeds up to an alert, and no further; the event."""
         for _ in range(200):
             self.feed(sensor, 1)
+            until(lambda: self.client.status()['points']['pending'] == 0, 'the score')
             if self.standing(sensor):
                 return until(lambda: next((e for e in (self.watcher.read(harness.WAIT),) if e and e.kind == 'raised'), None), 'the alert')
         self.fail('no alert')
