@@ -173,22 +173,22 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
 }
 
 /* `#event,id,sensor,kind,time,instant,score,before,after`; a notice is `#notice,sensor,kind,time`. */
-static void print_event_csv(FILE *out, const struct hk_shown_event *event)
+static void print_event_csv(FILE *out, const struct hankel_event *event)
 {
   char id[1024], before[32], after[32];
   if (is_notice(event->kind)) {
     fputs("#notice,", out);
-    print_cell(out, event->sensor);
+    print_cell(out, event->name);
     fprintf(out, ",%s,%" PRId64 "\n", hankel_event_name(event->kind), event->time);
     return;
   }
-  snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
+  snprintf(id, sizeof id, "%s:%" PRIu32, event->name, event->number);
   hk_number_text(event->before, before);
   hk_number_text(event->after, after);
   fputs("#event,", out);
   print_cell(out, id);
   fputc(',', out);
-  print_cell(out, event->sensor);
+  print_cell(out, event->name);
   fprintf(out, ",%s,%" PRId64 ",%" PRId64 ",%.9g,%s,%s", hankel_event_name(event->kind), event->time, event->instant,
           (double)event->score, before, after);
   if (event->position > 0)
@@ -196,20 +196,20 @@ static void print_event_csv(FILE *out, const struct hk_shown_event *event)
   fputc('\n', out);
 }
 
-static void print_event_json(FILE *out, const struct hk_shown_event *event)
+static void print_event_json(FILE *out, const struct hankel_event *event)
 {
   char id[1024];
   if (is_notice(event->kind)) {
     fprintf(out, "{\"notice\":\"%s\",\"sensor\":", hankel_event_name(event->kind));
-    hk_print_json_string(out, event->sensor);
+    hk_print_json_string(out, event->name);
     fprintf(out, ",\"time\":%" PRId64 "}\n", event->time);
     return;
   }
-  snprintf(id, sizeof id, "%s:%" PRIu32, event->sensor, event->number);
+  snprintf(id, sizeof id, "%s:%" PRIu32, event->name, event->number);
   fprintf(out, "{\"event\":\"%s\",\"id\":", hankel_event_name(event->kind));
   hk_print_json_string(out, id);
   fputs(",\"sensor\":", out);
-  hk_print_json_string(out, event->sensor);
+  hk_print_json_string(out, event->name);
   fprintf(out, ",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64, event->time, event->from, event->instant);
   print_json_score(out, "score", event->score);
   print_json_real(out, "before", event->before);
@@ -230,13 +230,13 @@ static void print_event_json(FILE *out, const struct hk_shown_event *event)
   fputs("}\n", out);
 }
 
-static void print_event_text(FILE *out, const struct hk_shown_event *event)
+static void print_event_text(FILE *out, const struct hankel_event *event)
 {
   char time[HK_TIMESTAMP_SIZE], instant[HK_TIMESTAMP_SIZE];
   hk_timestamp_format(event->time, time);
   if (is_notice(event->kind)) {
     fprintf(out, "%-19s  %s  ", time, event->kind == 4 ? "NO MORE POINTS from" : "POINTS AGAIN from");
-    print_safe(out, event->sensor);
+    print_safe(out, event->name);
     fputc('\n', out);
     return;
   }
@@ -247,7 +247,7 @@ static void print_event_text(FILE *out, const struct hk_shown_event *event)
           : event->kind == HANKEL_FLAPPING     ? "FLAPPING"
           : event->kind == HANKEL_ACKNOWLEDGED ? "TAKEN"
                                                : "CLEARED");
-  print_safe(out, event->sensor);
+  print_safe(out, event->name);
   fprintf(out, ":%" PRIu32 "  changed %s, level %.6g +- %.3g -> %.6g +- %.3g, %s %.0f %%", event->number, instant, event->before,
           (double)event->spread_before, event->after, (double)event->spread_after, hankel_channel_name(event->channel),
           100 * (double)event->confidence);
@@ -264,7 +264,7 @@ static void print_event_text(FILE *out, const struct hk_shown_event *event)
   fputc('\n', out);
 }
 
-void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event)
+void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event)
 {
   if (format == HK_FORMAT_CSV)
     print_event_csv(out, event);

@@ -3,6 +3,8 @@
 #ifndef HK_FORMAT_H
 #define HK_FORMAT_H
 
+#include "proto/hankel.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,22 +21,6 @@ struct hk_shown_result {
   uint8_t state; /* 0..4: warming ok gap late rejected */
 };
 
-/* An event or a notice, ready to print: kind is enum hankel_event_kind. */
-struct hk_shown_event {
-  const char *sensor;
-  uint32_t number;
-  uint8_t kind;
-  int64_t time, from, instant;
-  float score;
-  double before, after;
-  uint64_t position, sequence; /* 0: not shown */
-  float confidence, margin;    /* this and what follows but for CSV, whose columns are fixed */
-  float spread_before, spread_after;
-  uint8_t channel, marks; /* enum hankel_channel, hankel_mark */
-  uint32_t held;
-  const char *by; /* who acknowledged; "": that is not what it is about */
-};
-
 /* What a further algorithm says of the same point. */
 struct hk_shown_further {
   const char *algorithm;
@@ -42,13 +28,15 @@ struct hk_shown_further {
   uint8_t state;
 };
 
-/* First line of CSV: sensor,time[,value],score,state, and score_graph,state_graph for further algorithms, n of them, whose scores and
- * states do not matter. Nothing for the other formats. */
+/* First line of CSV: sensor,time[,value],score,state, and score_graph,state_graph for further algorithms, n of them, whose scores
+ * and states do not matter. Nothing for the other formats. */
 void hk_print_header(FILE *out, enum hk_format format, bool has_value, const struct hk_shown_further *further, uint32_t n);
 /* Text has no further algorithms. */
-void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result, const struct hk_shown_further *further,
-                     uint32_t n);
-void hk_print_event(FILE *out, enum hk_format format, const struct hk_shown_event *event);
+void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
+                     const struct hk_shown_further *further, uint32_t n);
+/* An event or a notice. Position and sequence are not shown where position is 0; what details say is not shown in CSV, whose
+ * columns are fixed. */
+void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event);
 
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void hk_print_json_string(FILE *out, const char *text);

@@ -48,7 +48,7 @@ struct replay {
   uint32_t n_free, in_flight;
   uint8_t *in_batch; /* points of each sensor in the batch being filled */
   struct hk_detector detectors[HK_ALGORITHMS];
-  uint32_t shown; /* algorithms whose scores are printed; of the others the events are */
+  uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
                           batch */
   enum hk_format format;
@@ -87,21 +87,21 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
       const bool first = event->slot % n == 0;
       snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), first ? "" : "#",
                first ? "" : algorithm_of(replay, event->slot));
-      const struct hk_shown_event shown = { .sensor = name,
-                                            .number = event->number,
-                                            .kind = event->kind,
-                                            .time = event->time,
-                                            .from = event->from,
-                                            .instant = event->instant,
-                                            .score = event->score,
-                                            .before = event->before,
-                                            .after = event->after,
-                                            .confidence = hk_confidence(event->channel, event->margin),
-                                            .margin = event->margin,
-                                            .spread_before = event->spread_before,
-                                            .spread_after = event->spread_after,
-                                            .channel = event->channel,
-                                            .by = "" };
+      const struct hankel_event shown = { .name = name,
+                                          .number = event->number,
+                                          .kind = event->kind,
+                                          .time = event->time,
+                                          .from = event->from,
+                                          .instant = event->instant,
+                                          .score = event->score,
+                                          .before = event->before,
+                                          .after = event->after,
+                                          .confidence = hk_confidence(event->channel, event->margin),
+                                          .margin = event->margin,
+                                          .spread_before = event->spread_before,
+                                          .spread_after = event->spread_after,
+                                          .channel = event->channel,
+                                          .by = "" };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

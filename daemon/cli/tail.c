@@ -65,25 +65,9 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
 static void on_event(void *arg, const struct hankel_event *event)
 {
   const struct tail *tail = arg;
-  const struct hk_shown_event shown = { .sensor = event->name,
-                                        .number = event->number,
-                                        .kind = event->kind,
-                                        .time = event->time,
-                                        .from = event->from,
-                                        .instant = event->instant,
-                                        .score = event->score,
-                                        .before = event->before,
-                                        .after = event->after,
-                                        .position = tail->positions ? event->position : 0,
-                                        .sequence = event->sequence,
-                                        .confidence = event->confidence,
-                                        .margin = event->margin,
-                                        .spread_before = event->spread_before,
-                                        .spread_after = event->spread_after,
-                                        .channel = event->channel,
-                                        .marks = event->marks,
-                                        .held = event->held,
-                                        .by = event->by };
+  struct hankel_event shown = *event;
+  if (!tail->positions)
+    shown.position = 0;
   hk_print_event(stdout, tail->format, &shown);
 }
 
