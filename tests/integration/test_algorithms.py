@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 
 import harness
@@ -419,7 +418,7 @@ class Journal(Case):
             with self.subTest(memory=memory):
                 shutil.rmtree(f'{self.state}/there', ignore_errors=True)
                 self.ends = 0
-                d = self.daemon(section(), keys=f'threads = 2\nmax_ahead = off\ndevice_timeout = 1s\n', backend='auto',
+                d = self.daemon(section(), keys='threads = 2\nmax_ahead = off\ndevice_timeout = 1s\n', backend='auto',
                                 program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_FAULT': 'eio'})
                 with d.client() as c:
                     c.subscribe(SCORED | UNSCORED | ALERTS)

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-import unittest
 
 import harness
 from harness import SECOND, START, until

@@ -6,7 +6,6 @@ import re
 import signal
 import tempfile
 import time
-import unittest
 
 import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES, points, replay, until

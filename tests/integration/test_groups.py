@@ -5,7 +5,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import unittest
 
 import harness
 from harness import ALERTS, SCORED, SECOND, START

@@ -6,7 +6,6 @@ import os
 import struct
 import threading
 import time
-import unittest
 
 import harness
 from harness import ALERTS, NOTICES, SCORED, SECOND, START, UNSCORED, VALUES, frame, points, until
