@@ -11,8 +11,8 @@ import threading
 import warnings
 
 import harness
-from harness import (BYE, ERROR, HANKEL, HANKELD, HELLO, PING, PONG, POINTS, REGISTER, REGISTERED, REPORT, SECOND, START, STATUS, SUBSCRIBE,
-                     WELCOME, Client, frame, points, text, until)
+from harness import (BYE, ERROR, HANKEL, HANKELD, HELLO, OPERATE, OPERATED, PING, PONG, POINTS, REGISTER, REGISTERED, RELOAD, RELOADED, REPORT,
+                     SECOND, START, STATUS, SUBSCRIBE, WELCOME, Client, frame, points, text, until)
 from secured import DETECTOR, FORBIDDEN, TOKENS, UNAUTHORIZED, Secured, token_line, token_of
 
 FAULTY = os.path.abspath(os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon')))
@@ -163,8 +163,11 @@ class TestTokens(Secured):
         subscribe = struct.pack('<If', 1, 0) + text('')
         requests = {'register': (REGISTER, struct.pack('<I', 1) + text('s'), REGISTERED),
                     'subscribe': (SUBSCRIBE, subscribe, harness.DONE),
-                    'status': (STATUS, b'', REPORT), 'reload': (0x0A, b'', 0x8A), 'ping': (PING, bytes(8), PONG)}
-        allowed = {'feeder': {'register', 'ping'}, 'viewer': {'subscribe', 'status', 'ping'}, 'operator': {'status', 'reload', 'ping'},
+                    'status': (STATUS, b'', REPORT), 'reload': (RELOAD, b'', RELOADED), 'ping': (PING, bytes(8), PONG),
+                    'acknowledge': (OPERATE, struct.pack('<B3xIQ', 1, 0, 0) + text('s') + text('anna'), OPERATED),
+                    'maintain': (OPERATE, struct.pack('<B3xIQ', 2, 0, SECOND) + text('*') + text('anna'), OPERATED)}
+        allowed = {'feeder': {'register', 'ping'}, 'viewer': {'subscribe', 'status', 'ping'},
+                   'operator': {'status', 'reload', 'ping', 'acknowledge', 'maintain'},
                    'all': set(requests)}
         for name in TOKENS:
             with self.client(d, token_of(name), tls=False) as c:
@@ -183,8 +186,10 @@ class TestTokens(Secured):
             self.assertEqual([code for code, _ in c.errors], [FORBIDDEN])
             status = c.status()
             self.assertEqual(status['points']['in'], 0)
-            self.assertEqual(status['security']['forbidden'], 8)
-        self.assertTrue(any('REGISTER by viewer needs another scope than subscribe' in line for line in d.log), d.log)
+            self.assertEqual(status['security']['forbidden'], 12)
+            self.assertEqual(len(status['maintenance']), 2)  # of those who may
+        for what in ('REGISTER', 'OPERATE'):
+            self.assertTrue(any(f'{what} by viewer needs another scope than subscribe' in line for line in d.log), d.log)
 
     def test_wrong_and_missing_tokens(self):
         d = self.secured(tls=False)

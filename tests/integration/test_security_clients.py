@@ -59,11 +59,12 @@ class TestClients(Secured):
         status = self.hankel('status', '--from', at, '--json', *options('operator'))
         self.assertIn(f'"in":{n}', status.stdout)
         self.assertEqual(self.hankel('reload', '--from', at, *options('operator')).returncode, 0)
-        for name, command, says in (('viewer', 'feed', 'forbidden'), ('feeder', 'status', 'forbidden'), ('viewer', 'reload', 'forbidden')):
+        for name, command, *more in (('viewer', 'feed', '-'), ('feeder', 'status'), ('viewer', 'reload'), ('viewer', 'ack', 'a'),
+                                     ('viewer', 'maintenance', 'begin', '*', '1h')):
             option = '--to' if command == 'feed' else '--from'
-            done = self.hankel(command, option, at, *options(name), *(['-'] if command == 'feed' else []), data=rows, wait=20)
+            done = self.hankel(command, option, at, *options(name), *more, data=rows, wait=20)
             self.assertEqual(done.returncode, 1, (name, command))
-            self.assertIn(says, done.stderr)
+            self.assertIn('forbidden', done.stderr)
 
     def test_what_is_refused_is_told_at_once(self):
         d = self.secured()
