@@ -124,7 +124,5 @@ size_t hk_registry_of(const struct hk_registry_sensor *s);
 /* A sensor has come, and is in the table: it joins its ring. It goes: it leaves it. */
 void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s);
 void hk_registry_leave(struct hk_registry *r, uint32_t slot);
-/* The sensor that a companion looks at the points of; its own slot: there is none any more. */
-uint32_t hk_registry_primary(const struct hk_registry *r, uint32_t slot);
 
 #endif

@@ -4,20 +4,27 @@
 #include "daemon/durable/durable.h"
 #include "daemon/maintenance.h"
 
-bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
+/* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions, too. */
+static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
 {
   struct hk_registry *registry = s->all->registry;
+  hk_registry_read(registry);
+  const uint32_t primary = hk_registry_primary(registry, slot);
+  const bool covered = hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
+                       (primary != slot && hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, primary), time));
+  hk_registry_read_end(registry);
+  return covered;
+}
+
+bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
+{
   if (!hk_alerts_pass(s->alerts, e, s->config->flap_limit, s->config->flap_within)) {
     hk_count(&s->counters.held_back, e->kind == HK_EVENT_RAISED);
     return false;
   }
   hk_count(&s->counters.flapping, e->kind == HK_EVENT_FLAPPING);
-  if (e->kind != HK_EVENT_RAISED && e->kind != HK_EVENT_FLAPPING)
-    return true;
-  hk_registry_read(registry);
-  const struct hk_string name = hk_registry_name(registry, hk_slot_outside(s, e->slot));
-  e->marks |= hk_maintenance_covers(s->all->maintenance, name, e->time) ? HANKEL_MAINTENANCE : 0;
-  hk_registry_read_end(registry);
+  if ((e->kind == HK_EVENT_RAISED || e->kind == HK_EVENT_FLAPPING) && in_maintenance(s, hk_slot_outside(s, e->slot), e->time))
+    e->marks |= HANKEL_MAINTENANCE;
   return true;
 }
 

@@ -41,7 +41,7 @@ class Operate(harness.Case):
         if self.d:
             self.d.clean()
         kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
-        self.d = harness.Daemon(harness.section('all', '*', DETECTOR) + sections, keys='threads = 2\n' + kept + keys)
+        self.d = harness.Daemon(sections + harness.section('all', '*', DETECTOR), keys='threads = 2\n' + kept + keys)
         self.addCleanup(self.d.clean)
         self.client = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
         self.watcher = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
@@ -171,6 +171,35 @@ class Operate(harness.Case):
         self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 0)
         self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 1)
         self.assertEqual(len(self.client.status()['maintenance']), 1)
+
+    def test_companions(self):
+        """An acknowledgement is of the one alert, by its name; who works on a sensor works on what its further algorithms look at, too."""
+        sections = '[detector both]\nmatch = twin*\nalgorithm = ika, svd\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
+        self.start(sections=sections)
+        self.assertEqual(self.command('maintenance', 'begin', 'twin b', '2h')[0], 0)
+        self.assertEqual(self.command('maintenance', 'begin', '*c#svd', '2h')[0], 0)
+        at = time.time_ns() + SECOND
+        for n in range(35):
+            for sensor in ('twin a', 'twin b', 'twin c'):
+                self.client.send(sensor, at + n * SECOND, value(n))
+        self.client.sync()
+        until(lambda: self.client.status()['points']['pending'] == 0, 'the scores')
+        raised = {}
+        while event := self.watcher.read(0.5):
+            if event.kind == 'raised':
+                raised[event.sensor] = event
+        self.assertEqual({sensor: event.maintenance for sensor, event in raised.items()},
+                         {'twin a': False, 'twin a#svd': False, 'twin b': True, 'twin b#svd': True, 'twin c': False, 'twin c#svd': True})
+        number = raised['twin a#svd'].number
+        self.assertEqual(self.command('ack', '--by', 'anna', 'twin a#svd'), (0, f'twin a#svd:{number} is acknowledged\n'))
+        told = self.next('acknowledged')
+        self.assertEqual((told.sensor, told.number, told.by), ('twin a#svd', number, 'anna'))
+        if self.mode != 'none':
+            self.restart(sections=sections)
+            self.assertEqual({a['sensor']: (a.get('by'), a['maintenance']) for a in self.client.status()['alerts']['first']},
+                             {sensor: ('anna' if sensor == 'twin a#svd' else None, event.maintenance) for sensor, event in raised.items()})
+        self.assertEqual(self.command('ack', 'twin a#svd')[0], 1)
+        self.assertEqual(self.command('ack', 'twin a')[0], 0)
 
     def test_flapping(self):
         """Alerts beyond three in five minutes are held back until there was none for so long."""
