@@ -40,14 +40,29 @@ static void daemon_key(struct hk_config_reading *r, const char *name, const char
     hk_config_complain(r, r->line, "%s", error);
 }
 
-static int name_copy(struct hk_config_reading *r, char out[HK_CONFIG_NAME_MAX], const char *kind, const char *name)
+/* The sections of a kind that there are. */
+struct sections {
+  const char *kind, *plural;
+  const char *names; /* n of them, `apart` bytes from each other */
+  size_t apart;
+  uint32_t n, most;
+};
+
+/* The name of one more. False: it can be none. */
+static bool one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
 {
-  if (name[0] == 0 || strlen(name) >= HK_CONFIG_NAME_MAX) {
-    hk_config_complain(r, r->line, "[%s NAME]: a name of 1 to %d bytes is needed", kind, HK_CONFIG_NAME_MAX - 1);
-    return -EINVAL;
-  }
-  snprintf(out, HK_CONFIG_NAME_MAX, "%s", name);
-  return 0;
+  bool taken = false;
+  for (uint32_t i = 0; i < s.n; i++)
+    taken |= strcmp(s.names + i * s.apart, name) == 0;
+  if (name[0] == 0 || strlen(name) >= HK_CONFIG_NAME_MAX)
+    hk_config_complain(r, r->line, "[%s NAME]: a name of 1 to %d bytes is needed", s.kind, HK_CONFIG_NAME_MAX - 1);
+  else if (taken)
+    hk_config_complain(r, r->line, "there is a [%s %s] already", s.kind, name);
+  else if (s.n == s.most)
+    hk_config_complain(r, r->line, "over %u %s", s.most, s.plural);
+  else
+    return snprintf(out, HK_CONFIG_NAME_MAX, "%s", name) > 0;
+  return false;
 }
 
 /* --- [listen NAME] ------------------------------------------------------------------------------------------------------- */
@@ -56,17 +71,11 @@ static bool listen_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_config_listener made = { .precision = 1 };
-  if (name_copy(r, made.name, "listen", name) != 0)
+  const struct sections there = {
+    "listen", "listeners", c->listeners[0].name, sizeof *c->listeners, c->n_listeners, HK_CONFIG_LISTENERS_MAX
+  };
+  if (!one_more(r, there, name, made.name))
     return false;
-  for (uint32_t i = 0; i < c->n_listeners; i++)
-    if (strcmp(c->listeners[i].name, name) == 0) {
-      hk_config_complain(r, r->line, "there is a [listen %s] already", name);
-      return false;
-    }
-  if (c->n_listeners == HK_CONFIG_LISTENERS_MAX) {
-    hk_config_complain(r, r->line, "over %d listeners", HK_CONFIG_LISTENERS_MAX);
-    return false;
-  }
   c->listeners[c->n_listeners++] = made;
   return true;
 }
@@ -131,20 +140,13 @@ static bool detector_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_config_detector made = { 0 };
-  if (name_copy(r, made.name, "detector", name) != 0)
+  const struct sections there = { "detector",           "detectors",    c->detectors[0].name,
+                                  sizeof *c->detectors, c->n_detectors, HK_CONFIG_DETECTORS_MAX };
+  if (!one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK)) {
     hk_config_complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other",
                        name, HK_DERIVED_MARK, HK_DERIVED_MARK);
-    return false;
-  }
-  for (uint32_t i = 0; i < c->n_detectors; i++)
-    if (strcmp(c->detectors[i].name, name) == 0) {
-      hk_config_complain(r, r->line, "there is a [detector %s] already", name);
-      return false;
-    }
-  if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
-    hk_config_complain(r, r->line, "over %d detectors", HK_CONFIG_DETECTORS_MAX);
     return false;
   }
   made.number = c->n_detectors;
@@ -213,20 +215,12 @@ static bool group_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_config_group made = { .rule = hk_group_default() };
-  if (name_copy(r, made.name, "group", name) != 0)
+  const struct sections there = { "group", "groups", c->groups[0].name, sizeof *c->groups, c->n_groups, HK_CONFIG_GROUPS_MAX };
+  if (!one_more(r, there, name, made.name))
     return false;
   if (strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - 1) {
     hk_config_complain(r, r->line, "[group %s]: a name has no %c, and is at most %d bytes long", name, HK_DERIVED_MARK,
                        HK_CONFIG_NAME_MAX - 2);
-    return false;
-  }
-  for (uint32_t i = 0; i < c->n_groups; i++)
-    if (strcmp(c->groups[i].name, name) == 0) {
-      hk_config_complain(r, r->line, "there is a [group %s] already", name);
-      return false;
-    }
-  if (c->n_groups == HK_CONFIG_GROUPS_MAX) {
-    hk_config_complain(r, r->line, "over %d groups", HK_CONFIG_GROUPS_MAX);
     return false;
   }
   c->groups[c->n_groups++] = made;
@@ -292,17 +286,10 @@ static bool maintenance_begin(struct hk_config_reading *r, const char *name)
 {
   struct hk_config *c = r->config;
   struct hk_maintenance_rule made = { 0 };
-  if (name_copy(r, made.name, "maintenance", name) != 0)
+  const struct sections there = { "maintenance",          "maintenance windows", c->maintenance[0].name,
+                                  sizeof *c->maintenance, c->n_maintenance,      HK_CONFIG_MAINTENANCE_MAX };
+  if (!one_more(r, there, name, made.name))
     return false;
-  for (uint32_t i = 0; i < c->n_maintenance; i++)
-    if (strcmp(c->maintenance[i].name, name) == 0) {
-      hk_config_complain(r, r->line, "there is a [maintenance %s] already", name);
-      return false;
-    }
-  if (c->n_maintenance == HK_CONFIG_MAINTENANCE_MAX) {
-    hk_config_complain(r, r->line, "over %d maintenance windows", HK_CONFIG_MAINTENANCE_MAX);
-    return false;
-  }
   c->maintenance[c->n_maintenance++] = made;
   return true;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *hk_link_error(const hankel *h, const char *address)
@@ -78,4 +79,16 @@ hankel *hk_link_ask(int argc, char **argv, const char *help, const char **addres
   }
   *code = optind == argc ? hk_link_open(&h, argv, *address, &link) : hk_usage(argv, "%s: no argument is wanted", argv[optind]);
   return h;
+}
+
+int hk_link_answered(hankel *h, char **argv, const char *address, int status, char *text)
+{
+  int code = status == 0 ? HK_EXIT_DONE : HK_EXIT_FAILED;
+  if (status < 0)
+    code = hk_failed(argv, "the daemon at %s: %s", address, hk_link_error(h, address));
+  else
+    fputs(text, status == 0 ? stdout : stderr);
+  free(text);
+  hankel_close(h);
+  return hk_finish_output(argv, code);
 }

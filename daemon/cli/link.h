@@ -21,4 +21,8 @@ const char *hk_link_error(const hankel *h, const char *address);
  * `json` is not NULL) and connects, to *address. NULL: there is nothing left to do, and *code is the exit code. */
 hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code);
 
+/* For commands that have something done: prints what the daemon says of it, on standard error where it was not done. status and
+ * text, which is freed: of a call such as hankel_reload. Closes the handle. Returns the exit code. */
+int hk_link_answered(hankel *h, char **argv, const char *address, int status, char *text);
+
 #endif

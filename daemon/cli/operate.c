@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char ack_help[] =
@@ -77,20 +76,12 @@ static int ask(char **argv, struct asking *a, const char *subject, bool maintena
   char *text = NULL;
   hankel *h;
   a->link.once = 1;
-  int code = hk_link_open(&h, argv, a->address, &a->link);
+  const int code = hk_link_open(&h, argv, a->address, &a->link);
   if (code != 0)
     return code;
   const int status = maintenance ? hankel_maintain(h, subject, duration, a->by, &text, HK_LINK_WAIT)
                                  : hankel_acknowledge(h, subject, (uint32_t)a->number, a->by, &text, HK_LINK_WAIT);
-  if (status < 0)
-    code = hk_failed(argv, "the daemon at %s did not do it: %s", a->address, hankel_error(h));
-  else
-    fputs(text, status == 0 ? stdout : stderr);
-  if (status > 0)
-    code = HK_EXIT_FAILED;
-  free(text);
-  hankel_close(h);
-  return hk_finish_output(argv, code);
+  return hk_link_answered(h, argv, a->address, status, text);
 }
 
 int hk_command_ack(int argc, char **argv)

@@ -4,7 +4,6 @@
 #include "daemon/cli/secure.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define PATIENCE 120000 /* ms: sensors may have to be let go, millions of them */
 
@@ -25,13 +24,5 @@ int hk_command_reload(int argc, char **argv)
   if (!h)
     return code;
   const int status = hankel_reload(h, &text, PATIENCE);
-  if (status < 0)
-    code = hk_failed(argv, "no answer from the daemon at %s: %s", address, hk_link_error(h, address));
-  else
-    fputs(text, status == 0 ? stdout : stderr);
-  if (status > 0)
-    code = HK_EXIT_FAILED;
-  free(text);
-  hankel_close(h);
-  return hk_finish_output(argv, code);
+  return hk_link_answered(h, argv, address, status, text);
 }
