@@ -59,8 +59,8 @@ uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const 
   return count(in, p, p->n, &out);
 }
 
-/* After a restart, where shards differ in how much of a feed they have: takes point i of a payload, which is number `at` of the
- * feed, unless its shard has it. */
+/* After a restart, where shards differed in how much of a feed they had: takes point i of a payload, which is number `at` of the
+ * feed, unless the shard that its sensor was on has it. */
 static void take_missing(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
                          const struct hk_decoder *decoder, const struct hk_points *p, uint32_t i, struct hk_decoded *sum)
 {
@@ -72,7 +72,7 @@ static void take_missing(struct hk_intake *in, struct hk_source *source, const s
   if (out.n == 0)
     return;
   sum->n++;
-  if (at < feed->part[slot % in->outlet->filling.shards].had) {
+  if (at < feed->part[slot % feed->before].had) {
     hk_count(&in->counters->resent, 1);
     return;
   }

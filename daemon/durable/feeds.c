@@ -257,13 +257,14 @@ void hk_feeds_restored(struct hk_feeds *f, uint32_t of)
       least = upto < least ? upto : least;
       most = upto > most ? upto : most;
     }
+    for (uint32_t k = 0; feed && k < of; k++)
+      feed->part[k].had = feed->part[k].committed;
     for (uint32_t k = 0; feed && of != f->shards && k < HK_SHARDS_MAX; k++)
       feed->part[k].committed = feed->part[k].taken = k < f->shards ? least : 0;
-    for (uint32_t k = 0; feed && k < f->shards; k++)
-      feed->part[k].had = feed->part[k].committed;
     if (feed) {
       feed->received = least;
-      feed->horizon = of == f->shards ? most : least;
+      feed->horizon = most;
+      feed->before = of;
     }
   }
 }

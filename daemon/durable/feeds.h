@@ -10,7 +10,10 @@
  *
  * Points of one frame go to several shards, and each shard is told (by a mark in its chunk) how far the feed is after that frame,
  * whether it got any of its points or not. So what all shards have committed is the least that any of them has. After a restart
- * they may differ: points between the least and what a shard has are left out for that shard when they come again.
+ * they may differ: points between the least and what a shard has are left out when they come again for a sensor of that shard.
+ * Where the number of shards is another one now, this goes by the shards that there were, in whose journals these points lie: a
+ * sensor's slot says which was its. That is not written down again: if the next crash comes before the client has sent all of
+ * these again, the least counts for all, and those of them that sensors have by then are late.
  *
  * Where there is no journal a shard counts as committed what it has taken.
  *
@@ -30,7 +33,7 @@
 struct hk_feed_part {
   atomic_uint_fast64_t taken, committed; /* taken: written by the shard alone, */
   uint64_t noted;                        /* and what it was when hk_feeds_note looked */
-  uint64_t had;                          /* of it when the daemon was started */
+  uint64_t had;                          /* when the daemon was started, the shard with this number that there was then */
 };
 
 struct hk_feed {
@@ -39,7 +42,8 @@ struct hk_feed {
   pthread_mutex_t lock;         /* held while points of a frame are put into chunks */
   uint64_t turn;                /* under lock: counts who had it; only the last one may go on */
   uint64_t received;            /* under lock: points that are in chunks, or were left out for a reason */
-  uint64_t horizon;             /* beyond which no shard has any points of before a restart */
+  uint64_t horizon;             /* beyond which no shard has any points of before a restart, */
+  uint32_t before;              /* when there were so many shards */
   struct hk_wake *_Atomic loop; /* of the connection that has it: woken when more is committed; NULL: nobody */
   struct hk_string name;
   struct hk_feed_part part[HK_SHARDS_MAX];
@@ -98,8 +102,8 @@ uint32_t hk_feeds_count(struct hk_feeds *feeds);
 int hk_feeds_restore(struct hk_feeds *feeds, uint32_t number, struct hk_string name);
 /* A shard of those that there were then had these points of it. */
 void hk_feeds_restore_part(struct hk_feeds *feeds, uint32_t number, uint32_t shard, uint64_t upto);
-/* All is restored. of: how many shards there were; where they were others nobody knows which shard has what now, and the least of
- * them counts for all (what comes again is late, and left out for that). */
+/* All is restored. of: how many shards there were; where they were others the least that any of them has counts as taken and
+ * committed by all. */
 void hk_feeds_restored(struct hk_feeds *feeds, uint32_t of);
 
 #endif

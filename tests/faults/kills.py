@@ -13,8 +13,9 @@ it starts, while it replays, while it serves; and now and then both break their 
     - the events that it saw are those of that run, each once, with sequences 1, 2, 3 of each sensor and positions that only grow.
 
 With --devices the daemon has so many of them, each with a shard and a journal of its own: that is $FAULTY_DAEMON, whose devices stand on
-the CPU and do not fail. With --vary each start has any number of them from 1 to N. Then nobody knows which of the points of a feed that
-were not acknowledged are in the journal of which device, so some that come again are late, and counted, but none may be missing.
+the CPU and do not fail. With --vary each start has any number of them from 1 to N. Which of the points of a feed that come again a
+device had is known then as far as the run before goes; where that one had begun with another number, too, and was killed before all had
+come again, some are late, and counted, but none may be missing.
 
 With snapshots what came after the last one is lost, and sent again: scores have to be the same all the same, and the loss has to be
 no more than came in a period.

@@ -279,6 +279,42 @@ class Journal(Case):
                 self.compare(results, events)
 
 
+    def test_moves_between_backends(self):
+        """Killed, and started with another backend from a snapshot and the journal behind it: each algorithm goes on there from what it had,
+        and says what it would have said, as near as backends agree."""
+        other = 'cuda' if harness.BACKEND == 'cuda' else 'reference'
+        mixed, at, said, events = self.mixed(11), 0, [], []
+        rng, thirds = random.Random(11), [len(self.mixed(11)) * k // 3 for k in (1, 2, 3)]
+        for stop, backend in zip(thirds, ('cpu', other, 'cpu')):
+            d = self.start('snapshot = 1s\n', backend=backend)
+            self.assertEqual(d.status()['backend'], backend)
+            with d.client() as subscriber, d.client() as c:
+                subscriber.subscribe(EVERYTHING)
+                handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
+                for a, b in harness.cut(rng, stop - at, 700):
+                    self.send(c, handle, mixed[at + a:at + b])
+                    subscriber.wait_results(3 * b)
+                    if a <= (stop - at) // 2 < b:
+                        harness.until(lambda: d.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
+                subscriber.drain(0.1)
+                said += subscriber.results
+                events += subscriber.events
+            at = stop
+            self.balanced(d.status())
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+        for sensor in RECORDINGS:
+            for algorithm in KEYS:
+                name = series(sensor, algorithm)
+                got = [(t, state, z) for n, t, _, z, state in said if n == name]
+                want = [(t, state, z) for t, z, state in self.rows[name]]
+                self.assertEqual([g[:2] for g in got], [w[:2] for w in want], name)
+                self.assertEqual([z is None for _, _, z in got], [z is None for _, _, z in want], name)
+                off = [abs(a - b) for (_, _, a), (_, _, b) in zip(got, want) if a is not None]
+                self.assertLessEqual(sum(e > 2e-4 for e in off), len(off) / 100, name)  # where singular values nearly coincide
+                self.assertLessEqual(sum(off), 1e-4 * len(off), name)
+                self.assertEqual([(f'{n}:{number}', kind) for n, number, kind, *_ in events if n == name], [e[:2] for e in self.events[name]], name)
+
     NOISE = [harness.single(random.Random(9).gauss(0, 1)) for _ in range(10007)]
     SENSORS = 400  # more than fill a batch with as many points as it takes of one
 

@@ -24,8 +24,8 @@ def wave(sensor, i):
 
 
 class DeviceFaults(harness.Case):
-    def start(self, keys, **how):
-        return self.daemon(SECTION, keys=f'threads = 2\n{keys}', environment={'LD_PRELOAD': SABOTAGE}, **how)
+    def start(self, keys, section=SECTION, **how):
+        return self.daemon(section, keys=f'threads = 2\n{keys}', environment={'LD_PRELOAD': SABOTAGE}, **how)
 
     def tick(self, client, handles, first, n=1):
         for i in range(first, first + n):
@@ -48,16 +48,19 @@ class DeviceFaults(harness.Case):
             time.sleep(0.02)
         raise AssertionError('the loss went unnoticed')
 
-    def goes_on(self, number, what, why):
-        d = self.start('device_timeout = 2s\n', backend='auto')
+    def goes_on(self, number, what, why, algorithms=('ika',)):
+        """algorithms: of each sensor, the first of them its own."""
+        each = SENSORS * len(algorithms)
+        d = self.start('device_timeout = 2s\n', backend='auto',
+                       section=f'[detector all]\nmatch = *\nalgorithm = {", ".join(algorithms)}\n' + DETECTOR.replace(',', '\n') + '\n')
         with d.client() as c:
             self.assertEqual(c.status()['backend'], 'cuda')
             c.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
             names = [f's {k}' for k in range(SENSORS)]
             handles = c.register(*names)
             self.tick(c, handles, 0, 100)
-            c.wait_results(100 * SENSORS)
-            self.assertEqual({r[4] for r in c.results[-SENSORS:]}, {'ok'})
+            c.wait_results(100 * each)
+            self.assertEqual({r[4] for r in c.results if r[0] in names and r[1] == START + 99 * SECOND}, {'ok'})
             before = len(c.results)
             self.sabotage(d, number, what)
             began = time.monotonic()
@@ -67,23 +70,26 @@ class DeviceFaults(harness.Case):
             self.assertRegex(status['device']['why'], why)
             dropped = status['points']['dropped']
             self.assertGreater(dropped, 0)
-            self.tick(c, handles, at, 100)
-            c.wait_results((at + 100) * SENSORS - dropped)
+            more = 100 if len(algorithms) == 1 else 300  # graph and shift warm up for longer
+            self.tick(c, handles, at, more)
+            c.wait_results((at + more) * each - dropped)
             status = until(lambda: (s := c.status())['points']['pending'] == 0 and s, 'nothing pending')
             self.assertEqual(self.balanced(status)['dropped'], dropped)
             self.assertEqual(dropped, status['dropped']['device_lost'])
             until(lambda: c.ping() or sum(g[0] for g in c.gaps) == dropped, 'the gap notice')
             self.assertEqual([code for code, _ in c.errors], [14])
             # what the CPU gave is what a run gives that begins with its first point
-            after = [r for r in c.results[before:] if r[0] == names[7]]
-            with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
-                f.write(f'time,{names[7]}\n' + ''.join(f'{t},{v!r}\n' for _, t, v, _, _ in after))
-                f.flush()
-                rows, _ = replay(f.name, DETECTOR, 'cpu')
-            self.assertEqual([(r[1], r[3], r[4]) for r in after], [(r[1], r[2], r[3]) for r in rows])
-            self.assertEqual([r[4] for r in after[-50:]], ['ok'] * 50)
+            for algorithm in algorithms:
+                series = names[7] if algorithm == algorithms[0] else f'{names[7]}#{algorithm}'
+                after = [r for r in c.results[before:] if r[0] == series]
+                with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
+                    f.write(f'time,{names[7]}\n' + ''.join(f'{t},{v!r}\n' for _, t, v, _, _ in after))
+                    f.flush()
+                    rows, _ = replay(f.name, f'algorithm={algorithm},{DETECTOR}', 'cpu')
+                self.assertEqual([(r[1], r[3], r[4]) for r in after], [(r[1], r[2], r[3]) for r in rows], series)
+                self.assertEqual([r[4] for r in after[-50:]], ['ok'] * 50, series)
         self.assertTrue(any(re.search('error: the cuda device is lost: .*' + why, line) for line in d.log), d.log)
-        self.assertTrue(any('the CPU goes on: 200 sensors warm up again' in line for line in d.log), d.log)
+        self.assertTrue(any(f'the CPU goes on: {each} sensors warm up again' in line for line in d.log), d.log)
         began = time.monotonic()
         self.assertEqual(d.stop(), 0)
         print(f'{what}: ended after {time.monotonic() - began:.2f} s; the end of the log:', *d.log[-5:], sep='\n  ')
@@ -93,6 +99,9 @@ class DeviceFaults(harness.Case):
 
     def test_hang_goes_on_with_cpu(self):
         self.goes_on(SPIN, 'spin', 'it hangs')
+
+    def test_error_goes_on_with_companions(self):
+        self.goes_on(ASTRAY, 'astray', 'illegal', ('ika', 'graph', 'shift'))
 
     def ends(self, number, what):
         d = self.start('device_timeout = 2s\n', backend='cuda', ends=1)

@@ -13,6 +13,7 @@ import unittest
 import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
 
+FEED, FEED_AT = 0x09, 0x89
 SENSORS, POINTS = 40, 300
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 
@@ -277,9 +278,55 @@ class Journal(harness.Case):
         self.assertEqual(self.seen.keys() | self.late, self.rows.keys())
 
 
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_resent_to_another_number_of_devices(self):
+        """Killed while one device lies far behind the other, started with a third one: of the feed's points that come again those that the
+        first device had are left out, and the others are taken, each once."""
+        rows = [(s, k) for k in range(POINTS) for s in self.values]
+
+        def start(devices, **environment):
+            return self.start('device_timeout = 600s\n', program=os.environ['FAULTY_DAEMON'], backend='cuda', ends=-signal.SIGKILL,
+                              environment={'HANKELD_DEVICES': str(devices), **environment})
+
+        def send(feeder):
+            at = feeder.request(FEED, harness.text('f'), FEED_AT).one('Q')
+            handle = dict(zip(self.values, feeder.register(*self.values)))
+            for a in range(at, len(rows), 400):
+                part = rows[a:a + 400]
+                feeder.send(harness.points([handle[s] for s, _ in part], [START + k * SECOND for _, k in part],
+                                           [self.values[s][k] for s, k in part], before=a))
+            return at
+
+        daemon = start(2, HANKELD_FAULTY='1', HANKELD_FAULT='slow 4000000000')
+        with daemon.client() as feeder:
+            send(feeder)
+            harness.until(lambda: daemon.status()['durability']['shards'][0]['committed'] == len(rows) // 2, 'one device to have all')
+        self.kill(daemon)
+        daemon = start(3)
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED | VALUES)
+            at = send(feeder)
+            self.assertTrue(0 < at < len(rows) // 2, at)
+            replayed = daemon.status()['durability']['replayed']
+            harness.until(lambda: (p := daemon.status()['points'])['in'] == replayed + len(rows) - at and p['pending'] == 0, 'the rest')
+            subscriber.ping()
+            self.take(subscriber)
+        status = daemon.status()
+        had = {s for s in self.values if (s, START + (POINTS - 1) * SECOND) not in self.seen}
+        self.assertEqual(len(had), SENSORS // 2)
+        self.assertEqual((status['points']['late'], self.late), (0, set()))
+        self.assertEqual({key for key in self.seen if key[0] in had}, set())
+        self.assertEqual(status['dropped']['resent'], sum(s in had for s, _ in rows[at:]))
+        last = {s: self.rows[s, START + (POINTS - 1) * SECOND] for s in self.values}
+        self.assertEqual({s: self.seen[s, START + (POINTS - 1) * SECOND] for s in self.values if s not in had}, {s: last[s] for s in last if s not in had})
+        self.balanced(status)
+        self.kill(daemon)
+
+
 class JournalReference(Journal):
     backend = 'reference'
     test_evicted_and_killed = test_evicted_and_ended = test_two_devices = None
+    test_resent_to_another_number_of_devices = None
     test_damaged_in_the_newest_file = test_damaged_in_an_older_file = test_damaged_before_the_snapshot = test_a_head_is_damaged = None
 
 

@@ -90,7 +90,7 @@ static void test_restore(void **state)
   assert_int_equal(a->received, 70);
   assert_int_equal(a->horizon, 90);
   hk_feeds_free(feeds);
-  /* Another number of shards: nobody knows which has what. */
+  /* Another number of shards: the least counts for all, and what each of the old ones had is remembered. */
   assert_int_equal(hk_feeds_new(&feeds, SHARDS), 0);
   assert_int_equal(hk_feeds_restore(feeds, 1, hk_string("a")), 0);
   for (uint32_t i = 0; i < 3; i++)
@@ -98,7 +98,10 @@ static void test_restore(void **state)
   hk_feeds_restored(feeds, 3);
   assert_int_equal(hk_feeds_take(feeds, hk_string("a"), NULL, &a, &turn), 0);
   assert_int_equal(hk_feed_committed(a), 40);
-  assert_int_equal(a->horizon, 40);
+  assert_int_equal(a->horizon, 42);
+  assert_int_equal(a->before, 3);
+  for (uint32_t i = 0; i < 3; i++)
+    assert_int_equal(a->part[i].had, 40 + i);
   hk_feeds_free(feeds);
 }
 
@@ -193,13 +196,14 @@ static bool send_points(struct road *r, struct hk_feeding *feeding, uint64_t fir
   return hk_intake_feed(&r->intake, r->source, feeding, &read, &unknown);
 }
 
-/* Looks what a shard's open chunk holds: every point of it from `had` up to `upto`, once. */
-static void expect(const struct road *r, uint32_t shard, uint64_t had, uint64_t from, uint64_t upto)
+/* Looks what a shard's open chunk holds: every point of it up to `upto`, once, but for those before `had` of the shard, of so
+ * many, that the sensor was on. */
+static void expect(const struct road *r, uint32_t shard, const uint64_t *had, uint32_t of, uint64_t from, uint64_t upto)
 {
   const struct hk_chunk *c = r->outlet.filling.chunk[shard];
   uint32_t k = 0;
   for (uint64_t i = from; i < upto; i++)
-    if (i % NAMES % SHARDS == shard && i != 7 && i >= had) {
+    if (i % NAMES % SHARDS == shard && i != 7 && i >= had[i % NAMES % of]) {
       assert_true(k < c->n);
       assert_int_equal(c->time[k], i);
       assert_int_equal(c->slot[k], i % NAMES / SHARDS);
@@ -226,7 +230,7 @@ static void test_points(void **state)
   assert_true(send_points(r, &second, 5, 20));
   assert_true(send_points(r, &second, 20, 50));
   for (uint32_t i = 0; i < SHARDS; i++)
-    expect(r, i, 0, 0, 50);
+    expect(r, i, (uint64_t[]){ 0 }, 1, 0, 50);
   assert_int_equal(r->counters.in, 30 + 45);
   assert_int_equal(r->counters.resent, 25);
   assert_int_equal(r->counters.unknown_handle, 1);
@@ -249,9 +253,34 @@ static void test_points_after_restart(void **state)
   assert_int_equal(feeding.at, 20);
   assert_true(send_points(r, &feeding, 20, 30));
   assert_true(send_points(r, &feeding, 30, 60));
-  expect(r, 0, 20, 20, 60);
-  expect(r, 1, 33, 20, 60);
+  for (uint32_t i = 0; i < SHARDS; i++)
+    expect(r, i, (uint64_t[]){ 20, 33 }, 2, 20, 60);
   assert_int_equal(r->counters.resent, 6); /* 21, 23 .. 31 */
+  road_free(r);
+}
+
+/* There were three shards then. */
+static void test_points_after_restart_with_others(void **state)
+{
+  (void)state;
+  struct road *r = road_new();
+  struct hk_feeding feeding = { 0 };
+  const uint64_t had[] = { 26, 20, 44 };
+  uint64_t resent = 0;
+  assert_int_equal(hk_feeds_restore(r->feeds, 1, hk_string("a")), 0);
+  for (uint32_t i = 0; i < 3; i++)
+    hk_feeds_restore_part(r->feeds, 1, i, had[i]);
+  hk_feeds_restored(r->feeds, 3);
+  assert_int_equal(hk_feeds_take(r->feeds, hk_string("a"), NULL, &feeding.feed, &feeding.turn), 0);
+  feeding.at = hk_feed_committed(feeding.feed);
+  assert_int_equal(feeding.at, 20);
+  assert_true(send_points(r, &feeding, 20, 40));
+  assert_true(send_points(r, &feeding, 40, 60));
+  for (uint32_t i = 0; i < SHARDS; i++)
+    expect(r, i, had, 3, 20, 60);
+  for (uint64_t i = 20; i < 60; i++)
+    resent += i < had[i % NAMES % 3];
+  assert_int_equal(r->counters.resent, resent);
   road_free(r);
 }
 
@@ -282,6 +311,7 @@ int main(void)
     cmocka_unit_test(test_restore),
     cmocka_unit_test(test_points),
     cmocka_unit_test(test_points_after_restart),
+    cmocka_unit_test(test_points_after_restart_with_others),
     cmocka_unit_test(test_many_feeds),
   };
   return cmocka_run_group_tests_name("feeds", tests, NULL, NULL);
