@@ -358,15 +358,16 @@ class WithJournal(Snapshots):
 
     def test_killed_in_a_flood(self):
         """A sensor with more points than batches take of it, a snapshot meanwhile, and a kill: what the snapshot has of it and what the
-        journal has fit together to the point."""
-        n, rng = 200000, random.Random(9)
+        journal has fit together to the point. A device that is slower than the points come sees to it that some wait in its chain."""
+        slow = {'program': FAULTY, 'backend': 'cuda', 'environment': {'HANKELD_FAULT': 'rate 30000'}} if FAULTY else {}
+        n, rng = 80000 if FAULTY else 200000, random.Random(9)
         value = [harness.single(rng.gauss(0, 1)) for _ in range(n)]
         path = os.path.join(self.state, 'flood.csv')
         with open(path, 'w') as f:
             f.write('time,flood\n' + ''.join(f'{START + k * SECOND},{v!r}\n' for k, v in enumerate(value)))
         rows, _ = harness.replay(path, DETECTORS[1][2], harness.BACKEND, '--unit', 'ns')
         want = {at: (score, state) for _, at, score, state, _ in rows}
-        daemon = self.start('snapshot = 1s\nmax_pending = 100000\n', ends=-signal.SIGKILL)
+        daemon = self.start(f'snapshot = 1s\nmax_pending = {n // 8}\n', ends=-signal.SIGKILL, **slow)
 
         def send(feeder, pause=0):
             handle = feeder.register('flood')[0]
