@@ -342,6 +342,12 @@ static bool is_time(const struct hk_shard *s)
   return flying == 0 || so_many_wait(s, (uint64_t)flying * (s->most < AHEAD ? s->most : AHEAD));
 }
 
+/* Batches of points that may be in flight. */
+static unsigned places(const struct hk_shard *s)
+{
+  return s->saver && hk_saver_due(s->saver) ? HK_IN_FLIGHT - 1 : HK_IN_FLIGHT;
+}
+
 static bool launch(struct hk_shard *s)
 {
   bool any = false;
@@ -351,7 +357,7 @@ static bool launch(struct hk_shard *s)
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
-  while (s->device && s->in_flight < HK_IN_FLIGHT && (s->filled || is_time(s))) {
+  while (s->device && s->in_flight < places(s) && (s->filled || is_time(s))) {
     struct hk_parcel *p = s->filled ? s->filled : fill(s);
     s->filled = NULL;
     if (!p)

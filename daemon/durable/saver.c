@@ -80,7 +80,7 @@ static void end(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
   v->state = ENDING;
-  v->held_up = false;
+  v->due = v->held_up = false;
   uv_timer_stop(&s->saves);
   v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
   hk_saver_send(v, &v->order[1]);
@@ -214,11 +214,11 @@ static bool slice(struct hk_saver *v)
     return false;
   if (v->passed && v->n_left == 0)
     return true;
-  if (!p || !slice || s->filled || s->in_flight == HK_IN_FLIGHT || hk_now() < v->next_slice)
+  v->due = p && slice && hk_now() >= v->next_slice;
+  v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
+  if (!v->due || v->held_up || s->filled || s->in_flight == HK_IN_FLIGHT)
     return false;
-  v->held_up = hk_derive_within(s); /* a slice has one position for all its sensors */
-  if (v->held_up)
-    return false;
+  v->due = false;
   slice->bytes = 0;
   slice->n_detectors = 0;
   p->batch->n = p->n_runs = 0;
@@ -295,6 +295,11 @@ void hk_saver_dropped(struct hk_saver *v, struct hk_parcel *p, const char *why)
 bool hk_saver_exports(const struct hk_saver *v)
 {
   return v->exporting != NULL;
+}
+
+bool hk_saver_due(const struct hk_saver *v)
+{
+  return v->due;
 }
 
 bool hk_saver_stuck(const struct hk_saver *v)

@@ -9,8 +9,9 @@
  * the states of its sensors, and none that comes later.
  *
  * The next slice waits for three times as long as the last one took, so scoring keeps most of the device; where the whole would
- * take longer than half the time between two snapshots it waits less. What the disk does delays nobody: there are two
- * slices, and when both wait for it the snapshot waits.
+ * take longer than half the time between two snapshots it waits less. One that is due gets the next place among the batches in
+ * flight, however many points wait: else a daemon that is flooded would not get to its snapshots, and keep its journal for ever.
+ * What the disk does delays nobody: there are two slices, and when both wait for it the snapshot waits.
  *
  * What goes wrong (no memory, the disk, the device) gives this snapshot up, is told, and the next one is tried when it is due.
  * The last two good ones are kept.
@@ -58,6 +59,8 @@ void hk_saver_back(struct hk_saver *saver, struct hk_parcel *parcel);
 void hk_saver_dropped(struct hk_saver *saver, struct hk_parcel *parcel, const char *why);
 /* Whether an export is on its way, that names slots. */
 bool hk_saver_exports(const struct hk_saver *saver);
+/* Whether one is due, and waits for a place among the batches in flight: one is to be left for it. */
+bool hk_saver_due(const struct hk_saver *saver);
 /* Whether one waits for the device to be idle: nothing is to be submitted before it. */
 bool hk_saver_stuck(const struct hk_saver *saver);
 /* Whether the shard is to take no new chunk now. */

@@ -57,7 +57,8 @@ struct hk_saver {
   uint64_t logged;                  /* position of the last event when it was begun */
   uint32_t at;                      /* the next slot, within the shard */
   bool passed;                      /* all slots were looked at */
-  bool held_up;                     /* a slice waits for the end of the chunk that is being taken; none is begun meanwhile */
+  bool due;                         /* a slice is, and waits for a place among the batches in flight */
+  bool held_up;                     /* it waits for the end of the chunk that is being taken; none is begun meanwhile */
   uint32_t *left;                   /* slots that had points in chains */
   uint32_t n_left, room_left;
   uint32_t saved, in_slice;   /* sensors so far; of the last slice */

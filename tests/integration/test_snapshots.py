@@ -170,6 +170,26 @@ class Snapshots(harness.Case):
             c.send(harness.points(c.register('flood'), [START + (sent - 1) * SECOND], [0.0]))
             self.assertEqual(c.wait_results(1)[-1][4], 'late')
 
+    def test_taken_in_a_flood(self):
+        """However many points wait, a snapshot gets on: more come than are scored, from several connections, all the time."""
+        daemon, over = self.start('snapshot = 1s\nmax_pending = 400000\n'), threading.Event()
+
+        def flood(number):
+            with contextlib.suppress(OSError, harness.Closed), daemon.client() as feeder:
+                handles, at = feeder.register(*(f's{number} {i}' for i in range(500))), 0
+                while not over.is_set():
+                    feeder.send(harness.points(handles * 8, [START + k * SECOND for k in range(at, at + 8) for _ in handles],
+                                               [float((k * 37 + i * 101) % 97) for k in range(at, at + 8) for i in range(500)]))
+                    at += 8
+
+        senders = [threading.Thread(target=flood, args=[i]) for i in range(2)]
+        for sender in senders:
+            sender.start()
+        harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > 1, 'snapshots', max(10, harness.WAIT / 2))
+        over.set()
+        for sender in senders:
+            sender.join()
+
     @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
     def test_a_disk_that_fails(self):
         """A snapshot that cannot be written is given up and told, the good ones stay, scoring goes on, and the next is taken when it can."""
@@ -354,7 +374,7 @@ class WithJournal(Snapshots):
     mode = 'journal'
     # as without
     test_killed_before_every_shard_has_a_snapshot = None  # its journal could not be replayed there
-    test_inspected = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None
+    test_inspected = test_taken_in_a_flood = test_a_disk_that_fails = test_another_version_is_refused = test_another_backend = test_other_detectors = None
 
     def test_killed_in_a_flood(self):
         """A sensor with more points than batches take of it, a snapshot meanwhile, and a kill: what the snapshot has of it and what the
