@@ -196,7 +196,7 @@ for line in s.makefile('rb'):
             while 'gap' in (row := json.loads(reader.stdout.readline())):
                 pass
             self.assertEqual(row['sensor'], 'last')
-            self.assertEqual(self.balanced(d.status())['pending'], 0)
+            until(lambda: self.balanced(d.status())['pending'] == 0, 'the last point to be counted')  # just behind its result
 
     def test_fault_18_stuck_subscriber_is_cut_off(self):
         d = self.daemon(keys='threads = 1\nqueue = 64KiB\nstuck = 1s\n')
@@ -235,7 +235,7 @@ for line in s.makefile('rb'):
             t.start()
         try:
             with d.client() as c:
-                end, last, polls = time.monotonic() + 3, -1, 0
+                end, last, polls = time.monotonic() + (1.5 if harness.SANITIZED else 3), -1, 0
                 while time.monotonic() < end:
                     p = self.balanced(c.status())
                     self.assertGreaterEqual(p['in'], last)

@@ -136,7 +136,7 @@ class Corners(harness.Case):
     def test_lines_that_wait_for_room_are_kept(self):
         """Two connections that send more than may be pending: each is parked in the midst of what was read, in turn with the other."""
         d = self.daemon('[detector all]\nmatch = *\nwindow = 64\ninterval = 1ns\nmax_fill = 0\n', keys='threads = 1\nmax_pending = 1024\n')
-        count = 8000 if harness.SANITIZED else 40000  # a sensor's scores come one after the other
+        count = 4000 if harness.SANITIZED else 40000  # a sensor's scores come one after the other
 
         def send(k):
             with d.connect('line tcp') as s:

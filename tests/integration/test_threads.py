@@ -241,14 +241,14 @@ class Threads(harness.Case):
                     c.send(frame(harness.POINTS, struct.pack('<QQQIBBHq', 0, 0, 0, 2000, 1, 0, 0, START + t * SECOND) + columns))
                     t += 1
 
-        slowest = []
+        slowest, asked = [], 30 if harness.SANITIZED else 100
 
         def ask():
             try:
                 with d.client() as c:
                     handle = c.register('lone')[0]
                     c.subscribe(SCORED | UNSCORED, 'lone')
-                    for i in range(100):
+                    for i in range(asked):
                         begin = time.monotonic()
                         c.send(points([handle], [START + i * SECOND], [1.0]))
                         c.wait_results(i + 1)
@@ -258,7 +258,7 @@ class Threads(harness.Case):
                 stop.set()
 
         self.run_all([lambda k=k: flood(k) for k in range(3)] + [ask])
-        self.assertEqual(len(slowest), 100)
+        self.assertEqual(len(slowest), asked)
         self.assertLess(max(slowest), harness.WAIT / 15, slowest)
 
 
