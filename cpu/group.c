@@ -1,53 +1,12 @@
-/* Groups: see group.h.
- *
- * A member's samples lie in a ring of as many places as there are rows at a time, resident or not closed yet; row r is at place
- * r % places in all of them, NaN where there is none. Closed rows in which nobody has a sample are not kept: so the resident rows
- * are those of a list of row numbers. */
-#include "cpu/group.h"
+/* Groups: see group.h. */
+#include "cpu/group_parts.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER INT64_MIN
-#define VALUE_MAX 1e30
-
 static const double quantile[HK_GROUP_QUANTILES] = { 0.1, 0.5, 0.9 };
-
-struct member {
-  double *value;   /* ring of closed rows, NaN: none */
-  double *pending; /* ring of rows that are not closed: place row % (wait + 1) */
-  int64_t *time;   /* of these */
-  int64_t last;    /* row of the newest point; NEVER: none */
-  int64_t from;    /* the row from which it takes part; INT64_MAX: there was no point */
-};
-
-/* A point that was put and has no place yet. */
-struct coming {
-  struct member *member; /* NULL: none */
-  int64_t row, time;
-  double value;
-};
-
-struct hk_group {
-  struct hk_group_rule rule;
-  struct member **member;  /* NULL: the number is free */
-  uint32_t n_members, top; /* top: numbers are below */
-  int64_t next;            /* the row that is closed next; NEVER: there was no point */
-  int64_t newest;          /* row of any point */
-  struct coming coming;
-  uint32_t waiting;           /* samples of rows that are not closed */
-  uint32_t live, head;        /* closed rows that are kept; place of the next one */
-  uint64_t rows;              /* closed so far, that had samples */
-  int64_t *time;              /* ring of closed rows */
-  uint32_t since;             /* rows since a change that is not settled; 0: there is none */
-  double *entropy;            /* n ln n for n <= resident */
-  double *joint, *own, *most; /* by split: the statistic of all, of one member, and of the foremost so far, */
-  uint32_t *foremost;         /* which is this one */
-  double *error, *sorted;     /* of one member: prediction errors, and in order of size */
-  uint32_t *at;               /* and their rows, counted from the oldest */
-};
 
 /* Rounds down, also before 1970. */
 static int64_t row_of(const struct hk_group_rule *rule, int64_t time)
@@ -67,7 +26,7 @@ int hk_group_new(struct hk_group **out, const struct hk_group_rule *r)
     return -ENOMEM;
   const size_t n = r->resident + 1;
   g->rule = *r;
-  g->next = g->newest = NEVER;
+  g->next = g->newest = HK_GROUP_NEVER;
   g->member = calloc(r->members, sizeof *g->member);
   g->time = calloc(n, sizeof *g->time);
   g->at = calloc(2 * n, sizeof *g->at);
@@ -103,6 +62,25 @@ void hk_group_free(struct hk_group *g)
   free(g);
 }
 
+int hk_group_add(struct hk_group *g, uint32_t number)
+{
+  const size_t rows = g->rule.resident, waiting = g->rule.wait + 1;
+  struct hk_group_member *m = malloc(sizeof *m + (rows + 2 * waiting) * sizeof(double));
+  if (!m)
+    return -ENOMEM;
+  m->value = (double *)(m + 1);
+  m->pending = m->value + rows;
+  m->time = (int64_t *)(m->pending + waiting);
+  m->last = HK_GROUP_NEVER;
+  m->from = INT64_MAX;
+  for (size_t k = 0; k < rows + waiting; k++)
+    m->value[k] = NAN;
+  g->member[number] = m;
+  g->n_members++;
+  g->top = number < g->top ? g->top : number + 1;
+  return 0;
+}
+
 int hk_group_join(struct hk_group *g, uint32_t *number)
 {
   uint32_t i = 0;
@@ -110,27 +88,15 @@ int hk_group_join(struct hk_group *g, uint32_t *number)
     i++;
   if (i == g->rule.members)
     return -ENOSPC;
-  const size_t rows = g->rule.resident, waiting = g->rule.wait + 1;
-  struct member *m = malloc(sizeof *m + (rows + 2 * waiting) * sizeof(double));
-  if (!m)
-    return -ENOMEM;
-  m->value = (double *)(m + 1);
-  m->pending = m->value + rows;
-  m->time = (int64_t *)(m->pending + waiting);
-  m->last = NEVER;
-  m->from = INT64_MAX;
-  for (size_t k = 0; k < rows + waiting; k++)
-    m->value[k] = NAN;
-  g->member[i] = m;
-  g->n_members++;
-  g->top += i == g->top;
-  *number = i;
-  return 0;
+  const int status = hk_group_add(g, i);
+  if (status == 0)
+    *number = i;
+  return status;
 }
 
 void hk_group_leave(struct hk_group *g, uint32_t number)
 {
-  struct member *m = g->member[number];
+  struct hk_group_member *m = g->member[number];
   if (g->coming.member == m)
     g->coming.member = NULL;
   for (uint32_t i = 0; i <= g->rule.wait; i++)
@@ -145,39 +111,37 @@ uint32_t hk_group_members(const struct hk_group *g)
   return g->n_members;
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------------ */
-
-/* Place of a row among those that are not closed. */
-static uint32_t place_of(const struct hk_group *g, int64_t row)
+bool hk_group_has(const struct hk_group *g, uint32_t number)
 {
-  const int64_t places = g->rule.wait + 1, rest = row % places;
-  return (uint32_t)(rest < 0 ? rest + places : rest);
+  return number < g->top && g->member[number];
 }
+
+/* --- rows ------------------------------------------------------------------------------------------------------------ */
 
 void hk_group_put(struct hk_group *g, uint32_t number, int64_t time, double value)
 {
-  struct member *m = g->member[number];
+  struct hk_group_member *m = g->member[number];
   const int64_t row = row_of(&g->rule, time), wait = g->rule.wait;
-  if ((m->last != NEVER && row <= m->last) || !(fabs(value) <= VALUE_MAX))
+  if ((m->last != HK_GROUP_NEVER && row <= m->last) || !(fabs(value) <= HK_GROUP_VALUE_MAX))
     return;
-  if (m->last == NEVER || row - m->last > wait)
+  if (m->last == HK_GROUP_NEVER || row - m->last > wait)
     m->from = row + wait;
   m->last = row;
-  if (g->next == NEVER)
+  if (g->next == HK_GROUP_NEVER)
     g->next = g->newest = row;
   if (row > g->newest)
     g->newest = row;
   if (row >= g->next && row >= m->from)
-    g->coming = (struct coming){ m, row, time, value };
+    g->coming = (struct hk_group_coming){ m, row, time, value };
 }
 
 /* The point that came last gets its place, once the rows that it drives out are gone. */
 static void settle_in(struct hk_group *g)
 {
-  const struct coming *c = &g->coming;
+  const struct hk_group_coming *c = &g->coming;
   if (!c->member)
     return;
-  const uint32_t place = place_of(g, c->row);
+  const uint32_t place = hk_group_place(g, c->row);
   c->member->pending[place] = c->value;
   c->member->time[place] = c->time;
   g->waiting++;
@@ -188,7 +152,7 @@ static void settle_in(struct hk_group *g)
 static bool is_held(const struct hk_group *g)
 {
   for (uint32_t i = 0; i < g->top; i++) {
-    const struct member *m = g->member[i];
+    const struct hk_group_member *m = g->member[i];
     if (m && m->from <= g->next && m->last < g->next && g->next - m->last <= g->rule.wait)
       return true;
   }
@@ -198,10 +162,10 @@ static bool is_held(const struct hk_group *g)
 /* Closes the next row. False: nobody has a sample, and it is not kept. */
 static bool close_row(struct hk_group *g)
 {
-  const uint32_t place = place_of(g, g->next++);
-  int64_t latest = NEVER;
+  const uint32_t place = hk_group_place(g, g->next++);
+  int64_t latest = HK_GROUP_NEVER;
   for (uint32_t i = 0; i < g->top; i++) {
-    struct member *m = g->member[i];
+    struct hk_group_member *m = g->member[i];
     if (!m)
       continue;
     const double value = m->pending[place];
@@ -213,7 +177,7 @@ static bool close_row(struct hk_group *g)
     if (m->time[place] > latest)
       latest = m->time[place];
   }
-  if (latest == NEVER)
+  if (latest == HK_GROUP_NEVER)
     return false;
   g->time[g->head] = latest;
   g->head = g->head + 1 < g->rule.resident ? g->head + 1 : 0;
@@ -224,12 +188,6 @@ static bool close_row(struct hk_group *g)
 
 /* --- the statistic --------------------------------------------------------------------------------------------------- */
 
-/* Place of the row that is `back` rows before the next one. */
-static uint32_t ring_place(const struct hk_group *g, uint32_t back)
-{
-  return g->head >= back ? g->head - back : g->head + g->rule.resident - back;
-}
-
 static int ascending(const void *a, const void *b)
 {
   const double x = *(const double *)a, y = *(const double *)b;
@@ -238,11 +196,11 @@ static int ascending(const void *a, const void *b)
 
 /* The prediction errors of a member: how its samples differ from what their mean and the one before let expect. Returns how many
  * there are; `at` says in which rows, counted from the oldest. */
-static uint32_t predict(struct hk_group *g, const struct member *m)
+static uint32_t predict(struct hk_group *g, const struct hk_group_member *m)
 {
   double mean = 0, square = 0, product = 0, before;
   uint32_t n = 0;
-  for (uint32_t row = 0, place = ring_place(g, g->live); row < g->live;
+  for (uint32_t row = 0, place = hk_group_back(g, g->live); row < g->live;
        row++, place = place + 1 < g->rule.resident ? place + 1 : 0) {
     if (isnan(m->value[place]))
       continue;
@@ -313,11 +271,11 @@ static bool add_member(struct hk_group *g, uint32_t number)
 /* Mean of what a member has in `n` rows from the one on that is `back` before the next. */
 static double level(const struct hk_group *g, uint32_t number, uint32_t back, uint32_t n)
 {
-  const struct member *m = g->member[number];
+  const struct hk_group_member *m = g->member[number];
   double sum = 0;
   uint32_t some = 0;
   for (uint32_t i = 0; i < n; i++) {
-    const double x = m->value[ring_place(g, back - i)];
+    const double x = m->value[hk_group_back(g, back - i)];
     sum += isnan(x) ? 0 : x;
     some += !isnan(x);
   }
@@ -347,8 +305,8 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
     return;
   const uint32_t newer = g->live - best;
   t->change = HK_GROUP_CHANGED;
-  t->from = g->time[ring_place(g, g->live)];
-  t->instant = g->time[ring_place(g, newer)];
+  t->from = g->time[hk_group_back(g, g->live)];
+  t->instant = g->time[hk_group_back(g, newer)];
   t->before = level(g, t->foremost, g->live, best);
   t->after = level(g, t->foremost, newer, newer);
   g->live = newer;
@@ -357,7 +315,7 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
 
 bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
 {
-  while (g->next != NEVER) {
+  while (g->next != HK_GROUP_NEVER) {
     const bool driven = g->newest - g->next >= g->rule.wait;
     if (!driven)
       settle_in(g);
@@ -369,7 +327,7 @@ bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
     }
     if (!close_row(g))
       continue;
-    *t = (struct hk_group_tick){ .time = g->time[ring_place(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
+    *t = (struct hk_group_tick){ .time = g->time[hk_group_back(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
     if (g->since > 0 && ++g->since > 2 * g->rule.shortest) {
       g->since = 0;
       t->change = HK_GROUP_SETTLED;

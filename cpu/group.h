@@ -75,11 +75,22 @@ int hk_group_join(struct hk_group *group, uint32_t *member);
 /* A member goes; its samples go with it, and its number is free. Rows that waited for it can be given out. */
 void hk_group_leave(struct hk_group *group, uint32_t member);
 uint32_t hk_group_members(const struct hk_group *group);
+bool hk_group_has(const struct hk_group *group, uint32_t member); /* whether that is one's number */
 
 /* Takes a point of a member. Ask hk_group_next for all that it gives before the next one is put. */
 void hk_group_put(struct hk_group *group, uint32_t member, int64_t time, double value);
 /* True and *tick: the next row that can be closed. */
 bool hk_group_next(struct hk_group *group, struct hk_group_tick *tick);
+
+/* All that a group knows, in memory that is aligned to 8 bytes: so a group that is read goes on as the one that was written, bit for
+ * bit. Between two points, when hk_group_next has given all. FORMAT.md has the layout.
+ * hk_group_state_size: bytes, a multiple of 8. hk_group_write: writes as many. */
+size_t hk_group_state_size(const struct hk_group *group);
+void hk_group_write(const struct hk_group *group, void *state);
+/* Makes a group of a state, with the same numbers of members. rule: it is to go on with; shortest, hop, members and threshold may
+ * differ from those that it was written with. NULL: these themselves. 0 and *out, -EBADMSG: it is none; -EINVAL: it is of other
+ * rows than the rule has, or of more members; or -ENOMEM. */
+int hk_group_read(struct hk_group **out, const struct hk_group_rule *rule, const void *state, size_t size);
 
 /* What the statistic is held against where so many members have something to say. */
 double hk_group_unit(const struct hk_group_rule *rule, uint32_t members);

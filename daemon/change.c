@@ -50,32 +50,42 @@ static const struct hk_config_group *group_of(const struct hk_config *c, const c
   return NULL;
 }
 
-static bool same_group(const struct hk_config_group *a, const struct hk_config_group *b)
+static bool same_rule(const struct hk_config_group *a, const struct hk_config_group *b)
 {
   const struct hk_group_rule *x = &a->rule, *y = &b->rule;
-  return strcmp(a->match, b->match) == 0 && x->shortest == y->shortest && x->hop == y->hop && x->resident == y->resident &&
-         x->wait == y->wait && x->members == y->members && x->interval == y->interval && x->threshold == y->threshold;
+  return x->shortest == y->shortest && x->hop == y->hop && x->resident == y->resident && x->wait == y->wait &&
+         x->members == y->members && x->interval == y->interval && x->threshold == y->threshold;
 }
 
-/* Groups are those of the start. Their detectors stand behind all others. */
-static void compare_groups(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+static void compare_groups(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
 {
   for (uint32_t i = 0; i < read->n_groups; i++) {
     const struct hk_config_group *after = &read->groups[i], *before = group_of(running, after->name);
     if (!before)
-      hk_buffer_print(told, "[group %s] is new: needs a restart\n", after->name);
-    else if (!same_group(before, after))
-      hk_buffer_print(told, "[group %s] is changed: needs a restart; it stays as it was\n", after->name);
+      hk_buffer_print(told, "[group %s] is new\n", after->name);
+    else if (!same_rule(before, after))
+      hk_buffer_print(told, "[group %s] is changed: its machines begin anew\n", after->name);
+    if (before && strcmp(before->match, after->match) != 0)
+      hk_buffer_print(told, "[group %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_groups; i++)
     if (!group_of(read, running->groups[i].name))
-      hk_buffer_print(told, "[group %s] is gone: needs a restart; it stays\n", running->groups[i].name);
-  const uint32_t n = running->n_groups, others = read->n_detectors - read->n_groups;
-  const uint32_t most = others + n <= HK_CONFIG_DETECTORS_MAX ? n : HK_CONFIG_DETECTORS_MAX - others;
-  memcpy(read->detectors + others, running->detectors + running->n_detectors - n, most * sizeof *read->detectors);
-  read->n_detectors = others + most;
-  memcpy(read->groups, running->groups, n * sizeof *read->groups);
-  read->n_groups = n;
+      hk_buffer_print(told, "[group %s] is gone\n", running->groups[i].name);
+}
+
+bool hk_change_of_groups(const struct hk_config *a, const struct hk_config *b)
+{
+  bool same = a->n_groups == b->n_groups;
+  for (uint32_t i = 0; same && i < a->n_groups; i++)
+    same = strcmp(a->groups[i].name, b->groups[i].name) == 0 && strcmp(a->groups[i].match, b->groups[i].match) == 0 &&
+           same_rule(&a->groups[i], &b->groups[i]);
+  return !same;
+}
+
+/* The series of a group go on only where its keys are what they were. */
+static bool same_group(const struct hk_config *running, const struct hk_config *read, const struct hk_config_detector *d)
+{
+  return same_rule(group_of(running, d->name + 1), group_of(read, d->name + 1));
 }
 
 static const struct hk_config_detector *detector_of(const struct hk_config *c, const char *name)
@@ -107,7 +117,8 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     struct hk_config_detector *after = &read->detectors[i];
     const struct hk_config_detector *before = detector_of(running, after->name);
     char differences[512] = "";
-    const bool same = before && memcmp(&before->detector, &after->detector, sizeof after->detector) == 0;
+    const bool same = before && memcmp(&before->detector, &after->detector, sizeof after->detector) == 0 &&
+                      (!after->group || same_group(running, read, after));
     if (before)
       hk_detector_differences(&before->detector, &after->detector, differences, sizeof differences);
     if (same) {
@@ -117,6 +128,8 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
         next++;
       after->number = next++;
     }
+    if (after->group)
+      continue; /* that is told as the group's */
     if (!before)
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
     else if (!same)
@@ -125,10 +138,10 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
   for (uint32_t i = 0; i < running->n_detectors; i++)
-    if (!detector_of(read, running->detectors[i].name))
+    if (!running->detectors[i].group && !detector_of(read, running->detectors[i].name))
       hk_buffer_print(told, "[detector %s] is gone\n", running->detectors[i].name);
   if (reordered(running, read))
-    hk_buffer_print(told, "detectors stand in another order\n");
+    hk_buffer_print(told, "detectors or groups stand in another order\n");
 }
 
 static const struct hk_maintenance_rule *maintenance_of(const struct hk_config *c, const char *name)

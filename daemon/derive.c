@@ -30,7 +30,8 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
     to->time[at] = from->time[i];
     to->value[at] = from->value[i];
   }
-  return s->groups ? hk_groups_put(s->groups, from, i, to, at) : at;
+  const struct hk_columns columns = { to->slot, to->time, to->value };
+  return s->derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
 }
 
 /* Fills the piece from where the last one ended. False: nothing more is to be made. */
@@ -57,8 +58,9 @@ static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
   struct hk_derivation *d = &s->derivation;
-  *d = (struct hk_derivation){ .from = chunk, .made = d->made };
-  if (s->replaying || (!s->groups && hk_registry_count_derived(s->all->registry) == 0)) /* what is replayed comes with what was made of it */
+  const bool grouped = !s->replaying && hk_groups_any(s->groups);
+  *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped };
+  if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0)) /* what is replayed comes with what was made of it */
     d->at = chunk->n;
   hk_derive_go_on(s);
 }

@@ -8,7 +8,7 @@
  * counts as `in`, and as `derived`.
  *
  * What is made of one point is made by `derive` in derive.c. The sensors must be of the same shard. Companions get the same point; the
- * series of a machine gets one now and then (groups.h), and none of what is replayed.
+ * series of a machine gets one now and then (groups.h).
  *
  * With no derived sensor in the registry a chunk costs one look. Thread: the shard's. */
 #ifndef HK_DERIVE_H
@@ -25,7 +25,8 @@ struct hk_derivation {
   struct hk_chunk *made; /* ours: a piece */
   uint32_t at;           /* points of `from` that were looked at */
   uint32_t run, of_run;  /* and the place of the next one in its runs */
-  bool any;              /* points were made of the chunk that the shard is taking, or was the last time */
+  bool grouped;          /* its points go into machines, too */
+  bool any;              /* points were made of the chunk that the shard is taking, or was the last time; or went into machines */
 };
 
 /* 0 or -ENOMEM. */

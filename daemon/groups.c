@@ -1,79 +1,41 @@
-/* Machines are found by the name of their series, in the registry; what a slot is to the groups is known by slot, and good as
- * long as the slot has the handle that it had then. */
-#include "daemon/groups.h"
+/* Who is in which machine. Machines are found by the name of their series, in the registry; what a slot is to the groups is known
+ * by slot, and good as long as the slot has the handle that it had then. */
+#include "daemon/groups_parts.h"
 
-#include "cpu/group.h"
 #include "daemon/shard.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A change that is yet to be told: with the point of its time. */
-struct change {
-  int64_t time, from, instant;
-  double before, after, statistic, unit;
-  bool ends; /* what stands ends */
-};
+/* --- life ------------------------------------------------------------------------------------------------------------ */
 
-struct machine {
-  struct hk_group *group;
-  const struct hk_config_group *config;
-  uint32_t slot; /* within the shard, of its series */
-  uint32_t members, staying;
-  bool gone;              /* the series is */
-  bool told;              /* a score was made */
-  struct change *changes; /* n of them, in order */
-  uint32_t n, room;
-  uint32_t number; /* of the last alert */
-  bool stands;     /* an alert does: */
-  struct hk_event standing;
-};
-
-/* What a slot is. */
-struct place {
-  struct machine *machine; /* NULL: nothing to any */
-  uint32_t handle;         /* when this was found out */
-  uint32_t member;         /* its number there; SERIES: it is the machine's series */
-  bool known, leaving;
-};
-#define SERIES UINT32_MAX
-
-struct hk_groups {
-  struct hk_shard *shard;
-  struct hk_sections *sections; /* of the start: groups stay as they were then */
-  struct place *place;          /* by slot within the shard */
-  uint32_t used;                /* places that were looked at are below */
-  struct hk_groups_count count;
-  struct hk_log_quota refused;
-};
+static int make_places(struct hk_groups *g)
+{
+  if (g->place || !hk_sections_grouped(g->sections))
+    return 0;
+  g->place = calloc(g->slots, sizeof *g->place);
+  return g->place ? 0 : -ENOMEM;
+}
 
 int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots)
 {
-  *out = NULL;
-  if (s->all->config->n_groups == 0)
-    return 0;
   struct hk_groups *g = calloc(1, sizeof *g);
   if (!g)
     return -ENOMEM;
+  pthread_mutex_init(&g->lock, NULL);
   g->shard = s;
-  g->place = calloc(slots, sizeof *g->place);
-  const int status = g->place ? hk_sections_new(&g->sections, s->all->config) : -ENOMEM;
+  g->slots = slots;
+  g->era = g->registered = 1;
+  int status = hk_sections_new(&g->sections, s->all->config);
+  if (status == 0)
+    status = make_places(g);
   if (status != 0) {
-    free(g->place);
-    free(g);
+    hk_groups_free(g);
     return status;
   }
   *out = g;
   return 0;
-}
-
-static void free_machine(struct machine *m)
-{
-  hk_group_free(m->group);
-  free(m->changes);
-  free(m);
 }
 
 void hk_groups_free(struct hk_groups *g)
@@ -83,7 +45,10 @@ void hk_groups_free(struct hk_groups *g)
   for (uint32_t i = 0; i < g->used; i++)
     hk_groups_forget(g, i);
   hk_sections_release(g->sections);
+  hk_sections_release(g->next);
+  pthread_mutex_destroy(&g->lock);
   free(g->place);
+  free(g->leaving);
   free(g);
 }
 
@@ -92,242 +57,300 @@ const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
   return &g->count;
 }
 
-/* --- members --------------------------------------------------------------------------------------------------------- */
-
-static uint32_t detector_of(const struct hk_config *c, uint32_t group)
+bool hk_groups_any(const struct hk_groups *g)
 {
-  return c->detectors[c->n_detectors - c->n_groups + group].number;
+  return g->place && (hk_sections_grouped(g->sections) || g->count.machines + g->count.members > 0);
 }
 
-/* The machine whose series has that name; it is made if it is not there. NULL: it cannot be, and *why says so. */
-static struct machine *find_machine(struct hk_groups *g, uint32_t group, const char *name, size_t length, const char **why)
+/* --- machines and members -------------------------------------------------------------------------------------------- */
+
+size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
+                      struct hk_machine_name *found)
 {
-  const struct hk_shard *s = g->shard;
-  struct hk_registry *registry = s->all->registry;
-  const struct hk_config_group *config = &s->all->config->groups[group];
-  uint32_t slot;
-  const int refusal = hk_registry_series(registry, s->number, name, length, detector_of(s->all->config, group), &slot);
-  if (refusal != 0) {
-    *why = refusal == HANKEL_RESERVED ? "that name is another sensor's" : "there is no room for the series";
-    return NULL;
-  }
-  struct place *p = &g->place[hk_slot_within(s->all, slot)];
-  const uint32_t handle = hk_registry_handles(registry)[slot];
-  if (p->known && p->handle == handle)
-    return p->machine;
-  struct machine *m = calloc(1, sizeof *m);
-  if (!m || hk_group_new(&m->group, &config->rule) != 0) {
-    *why = "there is no memory";
+  struct hk_registry *registry = g->shard->all->registry;
+  size_t length = 0;
+  *found = (struct hk_machine_name){ 0 };
+  hk_registry_read(registry);
+  const struct hk_string name = hk_registry_name(registry, slot);
+  if (hk_sections_group(sections, name.data, name.length, found))
+    length = hk_sections_series(found, series);
+  hk_registry_read_end(registry);
+  return length;
+}
+
+struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struct hk_group_rule *rule, struct hk_group *group)
+{
+  struct hk_machine *m = calloc(1, sizeof *m);
+  if (!m || (!group && hk_group_new(&group, rule) != 0)) {
     free(m);
     return NULL;
   }
-  m->config = config;
-  m->slot = hk_slot_within(s->all, slot);
-  *p = (struct place){ .machine = m, .handle = handle, .member = SERIES, .known = true };
+  m->group = group;
+  m->rule = *rule;
+  m->slot = hk_slot_within(g->shard->all, slot);
+  g->place[m->slot] = (struct hk_groups_place){ .machine = m,
+                                                .handle = hk_registry_handles(g->shard->all->registry)[slot],
+                                                .member = HK_GROUPS_SERIES };
   g->used = m->slot < g->used ? g->used : m->slot + 1;
   g->count.machines++;
   return m;
 }
 
-/* Finds out what a slot is. */
-static void look_at(struct hk_groups *g, uint32_t within, uint32_t handle)
+bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle)
 {
-  const struct hk_shard *s = g->shard;
-  struct hk_registry *registry = s->all->registry;
-  struct place *p = &g->place[within];
-  struct hk_machine_name found;
-  char sensor[HK_NAME_MAX], series[HK_NAME_MAX];
-  const char *why = "its name is too long";
-  if (p->known && p->machine)
-    hk_groups_forget(g, within);
-  *p = (struct place){ .handle = handle, .known = true };
-  g->used = within < g->used ? g->used : within + 1;
-  hk_registry_read(registry);
-  const struct hk_string name = hk_registry_name(registry, hk_slot_outside(s, within));
-  memcpy(sensor, name.data, name.length);
-  const size_t length = name.length;
-  hk_registry_read_end(registry);
-  if (!hk_sections_group(g->sections, sensor, length, &found))
-    return;
-  const size_t n = hk_sections_series(g->sections, &found, series);
-  struct machine *m = n > 0 ? find_machine(g, found.group, series, n, &why) : NULL;
-  if (m && hk_group_join(m->group, &p->member) == 0) {
-    p->machine = m;
-    m->members++;
-    m->staying++;
-    g->count.members++;
-    return;
+  if (number >= m->n_handles) {
+    const uint32_t room = 2 * number + 8;
+    uint32_t *handles = realloc(m->handles, room * sizeof *handles);
+    if (!handles)
+      return false;
+    for (uint32_t i = m->n_handles; i < room; i++)
+      handles[i] = HK_NO_HANDLE;
+    m->handles = handles;
+    m->n_handles = room;
   }
-  hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "%.*s is in none: its machine %.*s: %s", (int)length, sensor,
-              (int)n, series, m ? "it has `members` already, or there is no memory" : why);
-}
-
-/* --- points ---------------------------------------------------------------------------------------------------------- */
-
-/* Notes a change, to be told with the point of a time. Without memory it is not told. */
-static void note(struct machine *m, const struct change *change)
-{
-  if (m->n == m->room) {
-    const uint32_t room = m->room ? 2 * m->room : 8;
-    struct change *changes = realloc(m->changes, room * sizeof *changes);
-    if (!changes)
-      return;
-    m->changes = changes;
-    m->room = room;
-  }
-  m->changes[m->n++] = *change;
-}
-
-/* Takes a row of a machine. True: *score is one. */
-static bool take_row(struct machine *m, const struct hk_group_tick *t, double *score)
-{
-  if (t->change == HK_GROUP_SETTLED)
-    note(m, &(struct change){ .time = t->time, .ends = true });
-  if (isnan(t->score))
-    return false;
-  if (!m->told) /* what stood before a restart */
-    note(m, &(struct change){ .time = t->time, .ends = true });
-  m->told = true;
-  if (t->change == HK_GROUP_CHANGED)
-    note(m, &(struct change){ .time = t->time,
-                              .from = t->from,
-                              .instant = t->instant,
-                              .before = t->before,
-                              .after = t->after,
-                              .statistic = t->statistic,
-                              .unit = hk_group_unit(&m->config->rule, t->members) });
-  *score = t->score;
+  m->handles[number] = handle;
   return true;
 }
 
-uint32_t hk_groups_put(struct hk_groups *g, const struct hk_chunk *from, uint32_t i, struct hk_chunk *to, uint32_t at)
+bool hk_groups_join(struct hk_groups *g, struct hk_groups_place *p)
 {
-  const uint32_t within = from->slot[i], slot = hk_slot_outside(g->shard, within);
-  const uint32_t handle = hk_registry_handles(g->shard->all->registry)[slot];
-  const struct place *p = &g->place[within];
-  if (!p->known || p->handle != handle)
-    look_at(g, within, handle);
-  struct machine *m = p->machine;
-  if (!m || p->leaving || p->member == SERIES)
-    return at;
-  struct hk_group_tick tick;
-  hk_group_put(m->group, p->member, from->time[i], from->value[i]);
-  while (hk_group_next(m->group, &tick)) {
-    double score;
-    if (!take_row(m, &tick, &score) || m->gone)
-      continue;
-    to->slot[at] = m->slot;
-    to->time[at] = tick.time;
-    to->value[at++] = score;
+  struct hk_machine *m = p->machine;
+  if (hk_group_join(m->group, &p->member) != 0)
+    return false;
+  if (!hk_groups_number(m, p->member, p->handle)) {
+    hk_group_leave(m->group, p->member);
+    return false;
   }
-  return at;
+  m->staying++;
+  g->count.members++;
+  return true;
 }
 
-/* --- results --------------------------------------------------------------------------------------------------------- */
-
-/* The end of the alert that stands, if one does. */
-static bool end_alert(struct hk_groups *g, struct machine *m, struct hk_event *e)
+void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p)
 {
-  struct hk_alerts *alerts = g->shard->alerts;
-  struct hk_alerts_memory memory;
-  hk_alerts_get(alerts, m->slot, &memory);
-  const bool ours = m->stands && (memory.stands || memory.number < m->number); /* not cleared by others meanwhile */
-  m->stands = false;
-  *e = m->standing;
-  e->kind = HK_EVENT_CLEARED;
-  return ours || hk_alerts_clear(alerts, m->slot, e);
-}
-
-static void raise_alert(struct hk_groups *g, struct machine *m, const struct change *c, float score, struct hk_event *e)
-{
-  const uint32_t number = hk_alerts_number(g->shard->alerts, m->slot);
-  m->number = 1 + (m->number > number ? m->number : number);
-  *e = (struct hk_event){ .kind = HK_EVENT_RAISED,
-                          .slot = m->slot,
-                          .number = m->number,
-                          .channel = HK_CHANNEL_GROUP,
-                          .from = c->from,
-                          .instant = c->instant,
-                          .score = score,
-                          .margin = hk_alert_margin(c->statistic, c->unit),
-                          .before = c->before,
-                          .after = c->after };
-  m->standing = *e;
-  m->stands = true;
-}
-
-/* Puts an event of point `index` into a batch, which has room for one a point. */
-static void insert(struct hk_batch *b, const struct hk_event *e)
-{
-  uint32_t at = b->n_events;
-  while (at > 0 && b->event[at - 1].index > e->index)
-    at--;
-  memmove(b->event + at + 1, b->event + at, (b->n_events++ - at) * sizeof *b->event);
-  b->event[at] = *e;
-}
-
-/* Tells the next change that is due at point i: one event a point, so what else is due is told with the next one. */
-static void tell(struct hk_groups *g, struct machine *m, struct hk_batch *b, uint32_t i)
-{
-  bool any = false;
-  struct hk_event e;
-  while (!any && m->n > 0 && m->changes[0].time <= b->time[i]) {
-    const struct change c = m->changes[0];
-    memmove(m->changes, m->changes + 1, --m->n * sizeof *m->changes);
-    any = !c.ends || end_alert(g, m, &e);
-    if (!c.ends)
-      raise_alert(g, m, &c, b->score[i], &e);
+  struct hk_machine *m = p->machine;
+  p->machine = NULL;
+  p->era = g->era;
+  p->leaving = p->missing = false;
+  if (--m->places == 0 && m->gone) {
+    g->count.members -= hk_group_members(m->group);
+    hk_groups_free_machine(m);
   }
-  if (!any)
+}
+
+void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  hk_group_leave(m->group, p->member);
+  m->handles[p->member] = HK_NO_HANDLE;
+  m->staying -= !p->leaving;
+  g->count.members--;
+  hk_groups_let_go(g, p);
+}
+
+/* A place is to be another sensor's, or nothing. */
+static void empty(struct hk_groups *g, struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  if (m && p->member == HK_GROUPS_SERIES) {
+    m->gone = true;
+    g->count.machines--;
+    if (m->places == 0) {
+      g->count.members -= hk_group_members(m->group);
+      hk_groups_free_machine(m);
+    }
+  } else if (m && p->member == HK_GROUPS_UNSETTLED) {
+    hk_groups_let_go(g, p);
+  } else if (m) {
+    hk_groups_leave(g, p);
+  }
+  *p = (struct hk_groups_place){ 0 };
+}
+
+/* The machine whose series that is; NULL: it cannot be, and *why says so. It and its series are made if they are not there. */
+static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length,
+                                       const char **why)
+{
+  const struct hk_shard *s = g->shard;
+  uint32_t slot;
+  const int refusal = hk_registry_series(s->all->registry, s->number, series, length, name->number, &slot);
+  if (refusal != 0) {
+    *why = refusal == HANKEL_RESERVED ? "is another sensor's, or on another device" : "has no room for its series";
+    return NULL;
+  }
+  const struct hk_groups_place *p = &g->place[hk_slot_within(s->all, slot)];
+  if (p->machine && p->handle == hk_registry_handles(s->all->registry)[slot])
+    return p->machine;
+  *why = "has no memory";
+  return hk_groups_add(g, slot, name->rule, NULL);
+}
+
+/* The same where it is not to be made: its series is there, on this shard. */
+static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
+{
+  const struct hk_shard *s = g->shard;
+  struct hk_registry *registry = s->all->registry;
+  uint32_t slot;
+  hk_registry_read(registry);
+  const bool there = hk_registry_find(registry, series, length, &slot) == 0;
+  hk_registry_read_end(registry);
+  if (!there || slot % s->all->n != s->number || hk_registry_detector(registry, slot) != name->number)
+    return NULL;
+  const struct hk_groups_place *p = &g->place[hk_slot_within(s->all, slot)];
+  if (p->machine && p->handle == hk_registry_handles(registry)[slot])
+    return p->machine;
+  return hk_groups_add(g, slot, name->rule, NULL);
+}
+
+void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying)
+{
+  const struct hk_shard *s = g->shard;
+  struct hk_groups_place *p = &g->place[within];
+  const uint32_t slot = hk_slot_outside(s, within);
+  struct hk_machine_name name = { 0 };
+  char series[HK_NAME_MAX];
+  const char *why = "has as many `members` already, or no memory";
+  empty(g, p);
+  *p = (struct hk_groups_place){ .handle = handle, .era = g->era };
+  g->used = within < g->used ? g->used : within + 1;
+  const size_t length = hk_registry_holds(s->all->registry, slot) ? hk_groups_name(g, g->sections, slot, series, &name) : 0;
+  if (name.group && length == 0 && !replaying)
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: the name of its machine is too long");
+  if (length == 0)
     return;
-  e.index = i;
-  e.time = b->time[i];
-  insert(b, &e);
+  struct hk_machine_name stays;
+  if (g->next && !hk_sections_group_by(g->next, name.number, &stays)) {
+    p->era = 0; /* once the reload is over */
+    return;
+  }
+  p->machine = replaying ? find(g, &name, series, length) : find_or_make(g, &name, series, length, &why);
+  if (replaying) {
+    p->missing = !p->machine;
+    p->era = g->registered;
+    p->member = HK_GROUPS_UNSETTLED;
+  } else if (p->machine && !hk_groups_join(g, p)) {
+    p->machine = NULL;
+  }
+  if (p->machine) {
+    p->machine->places++;
+    return;
+  }
+  if (!replaying)
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: its machine, %.*s, %s", (int)length,
+                series, why);
 }
 
-void hk_groups_mark(struct hk_groups *g, struct hk_parcel *parcel)
+/* --- a chunk --------------------------------------------------------------------------------------------------------- */
+
+void hk_groups_settle(struct hk_groups *g)
 {
-  struct hk_batch *b = parcel->batch;
-  for (uint32_t i = 0; i < b->n; i++) {
-    const struct place *p = &g->place[b->slot[i]];
-    if (!p->machine || p->member != SERIES || b->state[i] == HK_STATE_LATE || b->state[i] == HK_STATE_REJECTED)
-      continue;
-    b->score[i] = (float)b->value[i];
-    b->state[i] = HK_STATE_OK;
-    if (p->machine->stands && b->score[i] > p->machine->standing.score)
-      p->machine->standing.score = b->score[i];
-    if (p->machine->n > 0)
-      tell(g, p->machine, b, i);
+  for (uint32_t i = 0; i < g->n_leaving; i++) {
+    struct hk_groups_place *p = &g->place[g->leaving[i]];
+    if (p->machine && p->leaving)
+      hk_groups_leave(g, p);
+  }
+  g->n_leaving = 0;
+}
+
+void hk_groups_look(struct hk_groups *g, const struct hk_chunk *c)
+{
+  const uint32_t *handles = hk_registry_handles(g->shard->all->registry);
+  hk_groups_settle(g);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const uint32_t within = c->slot[i], handle = handles[hk_slot_outside(g->shard, within)];
+    if (!hk_groups_known(g, &g->place[within], handle))
+      hk_groups_find(g, within, handle, false);
   }
 }
 
 /* --- who goes -------------------------------------------------------------------------------------------------------- */
 
+/* The member of a slot; NULL: it is none, or not any more. */
+static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)
+{
+  struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
+  const bool is = p && p->machine && p->member < HK_GROUPS_UNSETTLED && !p->leaving &&
+                  p->handle == hk_registry_handles(g->shard->all->registry)[slot];
+  return is ? p : NULL;
+}
+
+/* A member goes. True and *series: it was the last one of a machine that is there. */
+static bool is_last(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t *series)
+{
+  *series = hk_slot_outside(g->shard, p->machine->slot);
+  return p->machine->staying == 1 && !p->machine->gone && hk_registry_holds(g->shard->all->registry, *series);
+}
+
 bool hk_groups_leaving(struct hk_groups *g, uint32_t slot, uint32_t *series)
 {
-  const struct hk_shard *s = g->shard;
-  struct place *p = &g->place[hk_slot_within(s->all, slot)];
-  if (!p->known || !p->machine || p->leaving || p->member == SERIES || p->handle != hk_registry_handles(s->all->registry)[slot])
+  struct hk_groups_place *p = member_of(g, slot);
+  if (!p)
     return false;
+  if (g->n_leaving == g->room_leaving) {
+    const uint32_t room = g->room_leaving ? 2 * g->room_leaving : 64;
+    uint32_t *leaving = realloc(g->leaving, room * sizeof *leaving);
+    if (!leaving)
+      return false; /* it leaves when it is forgotten */
+    g->leaving = leaving;
+    g->room_leaving = room;
+  }
+  const bool last = is_last(g, p, series);
+  g->leaving[g->n_leaving++] = hk_slot_within(g->shard->all, slot);
   p->leaving = true;
-  *series = hk_slot_outside(s, p->machine->slot);
-  return --p->machine->staying == 0 && hk_registry_holds(s->all->registry, *series);
+  p->machine->staying--;
+  return last;
 }
 
 void hk_groups_forget(struct hk_groups *g, uint32_t within)
 {
-  struct place *p = &g->place[within];
-  struct machine *m = p->machine;
-  if (m && p->member == SERIES) {
-    m->gone = true;
-    g->count.machines--;
-  } else if (m) {
-    hk_group_leave(m->group, p->member);
-    m->members--;
-    m->staying -= !p->leaving;
-    g->count.members--;
+  if (!g->place)
+    return;
+  pthread_mutex_lock(&g->lock);
+  empty(g, &g->place[within]);
+  pthread_mutex_unlock(&g->lock);
+}
+
+/* --- a reload -------------------------------------------------------------------------------------------------------- */
+
+void hk_groups_prepare(struct hk_groups *g, struct hk_sections *sections)
+{
+  hk_sections_release(g->next);
+  g->next = hk_sections_hold(sections);
+}
+
+int hk_groups_adopt(struct hk_groups *g)
+{
+  hk_groups_settle(g);
+  if (g->next) {
+    hk_sections_release(g->sections);
+    g->sections = g->next;
+    g->next = NULL;
+    g->era++; /* who was nothing may be something */
   }
-  if (m && m->gone && m->members == 0)
-    free_machine(m);
-  *p = (struct place){ 0 };
+  return make_places(g);
+}
+
+bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot)
+{
+  const struct hk_registry *registry = g->shard->all->registry;
+  const uint32_t series_slot = hk_slot_outside(g->shard, p->machine->slot);
+  struct hk_machine_name name;
+  char series[HK_NAME_MAX];
+  if (p->machine->gone || !hk_registry_holds(registry, series_slot))
+    return false;
+  const size_t length = hk_groups_name(g, g->sections, slot, series, &name);
+  const struct hk_string is = hk_registry_name(registry, series_slot);
+  return length == is.length && memcmp(series, is.data, length) == 0 &&
+         name.number == hk_registry_detector(registry, series_slot);
+}
+
+bool hk_groups_review(struct hk_groups *g, uint32_t slot, uint32_t *series)
+{
+  struct hk_groups_place *p = member_of(g, slot);
+  if (!p || hk_groups_belongs(g, p, slot))
+    return false;
+  const bool last = is_last(g, p, series);
+  hk_groups_leave(g, p);
+  p->era = 0; /* it may be another's now */
+  return last;
 }

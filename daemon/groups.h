@@ -1,22 +1,35 @@
 /* Groups of a shard: the sensors of each machine (cpu/group.h), and the series that say whether they changed together.
  *
- *     derive: a member's point -> hk_groups_put -> rows -> a point of the machine's series for each score -> stage -> device
- *     reap:   hk_groups_mark: the scores of these points are their values, and changes are events of the series
+ *     next chunk: hk_groups_look: its sensors are found or made members of machines, whose series are made -> journal
+ *     derive:     a member's point -> hk_groups_put -> rows -> a point of the machine's series for each score -> stage -> device
+ *     reap:       hk_groups_mark: the scores of these points are their values, and changes are events of the series
  *
- * A sensor whose name matches the capture of a [group NAME] is looked at once, at its first point. Its machine's series is a
- * derived sensor, NAME#CAPTURE, on the same shard, which is there for its slot, order, sequence numbers and alerts; its detector
- * computes nothing, and the device has no part in the score. With no group in the configuration a point costs nothing.
+ * A machine's series is a derived sensor, NAME#CAPTURE, on the same shard, which is there for its slot, order, sequence numbers
+ * and alerts; its detector computes nothing, and the device has no part in the score. With no group in the configuration a point
+ * costs nothing.
  *
- * Nothing of it is kept over a restart: machines warm up again, and what is replayed of a journal is not looked at. The alert
- * that stood is cleared at the first score, and the numbers of alerts go on.
+ * The order in which members' points reach a machine is that of its shard's journal: the order in which the shard's one thread
+ * has taken the chunks of all loops, and of points in a chunk. All members are on the machine's shard. A series is registered
+ * before the first chunk of which anything goes into its machine, and members leave between two chunks, where the journal says
+ * that they are retired. So the journal says all: a restart that replays it (groups_saved.c) makes the same rows again, and the
+ * same scores, events and numbers, whatever cuts there are and however many loops. A snapshot has each machine as it was at one
+ * position, at which or before which it has all its members; from there on the journal's points go into it.
  *
- * Failure: where there is no memory or room for a machine or one more member, that sensor is of no machine, and the log says so.
- * Thread: the shard's, but for what says otherwise. */
+ * A reload may bring other groups. Machines of a group whose keys are what they were stay as they are; those of one that is
+ * changed or gone are let go with their series; a sensor that is another machine's now leaves the one that it was in, and comes
+ * to the other with its next point. Its own window is not touched.
+ *
+ * Failure: where there is no memory or room for a machine or one more member, or the machine is on another shard (where sensors
+ * were before a group was added, or the number of devices was another one), that sensor is of no machine, and the log says so.
+ *
+ * Thread: the shard's; while a journal is replayed also the one that does that, as functions say: for that there is a lock, which
+ * nobody waits for otherwise. */
 #ifndef HK_GROUPS_H
 #define HK_GROUPS_H
 
 #include "daemon/chunk.h"
-#include "daemon/log.h"
+#include "daemon/decode.h"
+#include "daemon/machine.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,23 +38,30 @@
 /* Points of a series that one point of a member makes, at most. */
 #define HK_GROUPS_OF_ONE 65 /* HK_GROUP_WAIT_MAX + 1 */
 
+struct hk_buffer;
 struct hk_shard;
 struct hk_groups;
 struct hk_parcel;
+struct hk_sections;
 
 /* What there is. Any thread may read. */
 struct hk_groups_count {
   atomic_uint machines, members; /* members: of them all */
 };
 
-/* NULL and 0 where the configuration has no group. 0 or a negative errno. */
+/* Of the configuration that the shard is started with. 0 or a negative errno. */
 int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots);
 void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
+/* Whether there is anything to do: the configuration has a group, or there are machines or members of some. */
+bool hk_groups_any(const struct hk_groups *groups);
 
-/* Takes point i of a chunk; the points that are made of it are written to `to` from place `at` on, where there is room for
- * HK_GROUPS_OF_ONE. Returns the place behind them. */
-uint32_t hk_groups_put(struct hk_groups *groups, const struct hk_chunk *from, uint32_t i, struct hk_chunk *to, uint32_t at);
+/* The next chunk is about to be journaled: who has left is let go, and its sensors find their machines. */
+void hk_groups_look(struct hk_groups *groups, const struct hk_chunk *chunk);
+/* Takes point i of that chunk; the points that are made of it are written to the columns from place `at` on, where there is room
+ * for HK_GROUPS_OF_ONE; slots are within the shard. Returns the place behind them. */
+uint32_t hk_groups_put(struct hk_groups *groups, const struct hk_chunk *from, uint32_t i, const struct hk_columns *to,
+                       uint32_t at);
 
 /* A batch of points came back: fills in what it says of series. Before anything else looks at it. */
 void hk_groups_mark(struct hk_groups *groups, struct hk_parcel *parcel);
@@ -51,5 +71,38 @@ void hk_groups_mark(struct hk_groups *groups, struct hk_parcel *parcel);
 bool hk_groups_leaving(struct hk_groups *groups, uint32_t slot, uint32_t *series);
 /* It is gone, or a series is; slot: within the shard. */
 void hk_groups_forget(struct hk_groups *groups, uint32_t slot);
+
+/* A reload, between two chunks. hk_groups_prepare: these sections are to be in force; machines that they do not have are not made
+ * any more. hk_groups_adopt: they are; the series of other detectors have been let go. 0 or -ENOMEM. hk_groups_review: each
+ * sensor leaves its machine if it is another one's now. True and *series: as hk_groups_leaving. */
+void hk_groups_prepare(struct hk_groups *groups, struct hk_sections *sections);
+int hk_groups_adopt(struct hk_groups *groups);
+bool hk_groups_review(struct hk_groups *groups, uint32_t slot, uint32_t *series);
+
+/* --- snapshots and replay: groups_saved.c ---------------------------------------------------------------------------- */
+
+/* A machine's members and rows, as they are between two chunks, are put at the end of a buffer; their places in *out are offsets
+ * in it. False: no memory. slot: of its series, within the shard; false also where it is no machine's. */
+struct hk_groups_saved {
+  uint32_t n_members, rows_size;
+  bool told;
+  size_t members, rows, changes; /* offsets */
+};
+bool hk_groups_save(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out);
+/* All points that were made by then have come back: what of them was told. There is no other hk_groups_save in between. */
+bool hk_groups_save_told(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out,
+                         struct hk_machine_memory *told);
+/* Where a snapshot's machine was: its series has been restored, and points from this position on go into it. 0; -EINVAL: it
+ * begins anew, for its group has other rows now; or another negative errno. Thread: main, before others run. */
+int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *memory, uint64_t position);
+
+/* While the journal is replayed, on the thread that does so. hk_groups_replay: a point of slot `within`, at a position; as
+ * hk_groups_put. hk_groups_registered: a series was. hk_groups_retired: a sensor is about to be, in the registry. */
+uint32_t hk_groups_replay(struct hk_groups *groups, uint32_t within, int64_t time, double value, uint64_t position,
+                          const struct hk_columns *to, uint32_t at);
+void hk_groups_registered(struct hk_groups *groups);
+void hk_groups_retired(struct hk_groups *groups, uint32_t within);
+/* All is replayed: members that are none any more leave, and series without any are retired. */
+void hk_groups_replayed(struct hk_groups *groups);
 
 #endif

@@ -218,8 +218,7 @@ static bool reap(struct hk_shard *s)
     hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
     hk_count(&s->counters.batches, 1);
     pace(s, b, busy);
-    if (s->groups)
-      hk_groups_mark(s->groups, b->owner);
+    hk_groups_mark(s->groups, b->owner);
     count(s, b->owner);
     publish(s, b->owner);
   }
@@ -244,6 +243,8 @@ static bool next_chunk(struct hk_shard *s)
     if (chunk == &lane->token) {
       lane->tokens++;
     } else {
+      if (!s->replaying && hk_groups_any(s->groups))
+        hk_groups_look(s->groups, chunk);
       hk_shard_journal(s, chunk);
       hk_derive_begin(s, chunk);
     }

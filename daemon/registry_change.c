@@ -200,15 +200,18 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
   return 0;
 }
 
-/* The shard on which n more are to come: that of the machine, where the sensor is of one. */
-static int32_t home(const struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
+/* The shard on which n more are to come: that of the machine, where the sensor is of one: where its series is, or is to be. */
+static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
 {
   struct hk_machine_name machine;
   char text[HK_NAME_MAX];
   if (r->n_shards == 1 || !hk_sections_group(r->sections, key->name, key->entry.length, &machine))
     return roomiest(r, n);
-  const size_t length = hk_sections_series(r->sections, &machine, text);
-  const uint32_t shard = (uint32_t)(hk_seed(text, length) % r->n_shards);
+  const size_t length = hk_sections_series(&machine, text);
+  const struct hk_registry_key series = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, text };
+  const struct hk_registry_sensor *there =
+      length > 0 ? hk_registry_look(r, &series, CK_HS_HASH(&r->table, hk_registry_hash, &series)) : NULL;
+  const uint32_t shard = there ? there->entry.slot % r->n_shards : (uint32_t)(hk_seed(text, length) % r->n_shards);
   return room(&r->part[shard]) >= n ? (int32_t)shard : -1;
 }
 

@@ -106,7 +106,7 @@ static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
   struct hk_reload *r = &s->reload;
   struct hk_revision *revision = &r->revision;
   bool stays[HK_DETECTORS_MAX] = { false };
-  *revision = (struct hk_revision){ .config = r->next };
+  *revision = (struct hk_revision){ .config = r->next, .groups = hk_change_of_groups(s->config, r->next) };
   r->learn = calloc(r->next->n_detectors, sizeof *r->learn);
   r->forget = calloc(HK_DETECTORS_MAX, sizeof *r->forget);
   int status = r->learn && r->forget ? hk_sections_new(&r->sections, r->next) : -ENOMEM;
@@ -239,9 +239,10 @@ static void adopt(struct hk_server *s)
 static void retire_old(struct hk_server *s)
 {
   struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
-  uint64_t let_go = 0, joined = 0, alone = 0;
+  uint64_t let_go = 0, machines = 0, joined = 0, alone = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    let_go += s->shard[i].review.let_go;
+    let_go += s->shard[i].review.let_go - s->shard[i].review.machines;
+    machines += s->shard[i].review.machines;
     joined += s->shard[i].review.joined;
     alone += s->shard[i].review.alone;
   }
@@ -249,6 +250,8 @@ static void retire_old(struct hk_server *s)
   discard(&s->reload, old);
   if (let_go > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
+  if (machines > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or begin anew\n", machines);
   if (joined > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " series of further algorithms were added to sensors that are there\n", joined);
   if (alone > 0) {
@@ -258,10 +261,11 @@ static void retire_old(struct hk_server *s)
   }
 }
 
-/* A start goes by the configuration as it is then: what was journaled under other detectors had better be behind a snapshot. */
+/* A start goes by the configuration as it is then: what was journaled under other detectors or groups had better be behind a
+ * snapshot. */
 static void save(struct hk_server *s)
 {
-  if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0)
+  if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0 && !s->reload.revision.groups)
     return;
   for (uint32_t i = 0; i < s->shards.n; i++)
     if (s->shard[i].saver)

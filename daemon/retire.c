@@ -73,7 +73,7 @@ uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint3
   for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot;)
     list[n++] = kin;
   list[n++] = slot;
-  n += s->groups && hk_groups_leaving(s->groups, slot, &list[n]);
+  n += hk_groups_leaving(s->groups, slot, &list[n]);
   return n;
 }
 
@@ -136,8 +136,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
   }
   for (uint32_t i = 0; i < r->n; i++) {
     hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
-    if (s->groups)
-      hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);
   }
 }

@@ -45,6 +45,7 @@ static void begin(struct hk_shard *s)
   const struct hk_config *before = s->config;
   s->config = s->revision->config;
   s->review = (struct hk_review){ .begun = true, .slot = s->number };
+  hk_groups_prepare(s->groups, s->revision->sections);
   hk_shard_watch(s);
   if (s->device && s->config->memory != before->memory) {
     pthread_mutex_lock(&s->device->calls);
@@ -61,13 +62,29 @@ static bool stays(const struct hk_shard *s, uint32_t slot)
   return section && section->number == hk_registry_detector(s->all->registry, slot);
 }
 
+/* Lets a machine's series go whose group is gone, or is another one now. */
+static void look_at_derived(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_review *r = &s->review;
+  struct hk_machine_name group;
+  const uint32_t number = hk_registry_detector(s->all->registry, slot);
+  if (!hk_registry_detector_of(s->all->registry, number)->group || hk_sections_group_by(s->revision->sections, number, &group))
+    return;
+  r->leaving[r->n++] = slot;
+  r->machines++;
+}
+
 /* Looks at a sensor and its companions, which go with it, or alone. */
 static void look_at(struct hk_shard *s, uint32_t slot)
 {
   struct hk_review *r = &s->review;
   const struct hk_registry *registry = s->all->registry;
-  if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
+  if (!hk_registry_holds(registry, slot))
     return;
+  if (hk_registry_derived(registry, slot)) {
+    look_at_derived(s, slot);
+    return;
+  }
   if (!stays(s, slot)) {
     r->n = hk_shard_with_companions(s, slot, r->leaving, r->n);
     return;
@@ -77,13 +94,18 @@ static void look_at(struct hk_shard *s, uint32_t slot)
       r->leaving[r->n++] = kin;
 }
 
-/* Gives a sensor the companions that it lacks. */
+/* Gives a sensor the companions that it lacks; where it is another machine's now, it leaves the one that it was in. */
 static void complete(struct hk_shard *s, uint32_t slot)
 {
   struct hk_registry *registry = s->all->registry;
+  struct hk_review *r = &s->review;
   uint32_t added;
   if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
     return;
+  if (hk_groups_review(s->groups, slot, &r->leaving[r->n])) {
+    r->n++;
+    r->machines++;
+  }
   s->review.alone += hk_registry_complete(registry, slot, &added) != 0;
   s->review.joined += added;
 }
@@ -136,7 +158,12 @@ static bool review(struct hk_shard *s)
   }
   if (!all)
     return true;
-  if (!r->completing && hk_sections_accompanied(s->revision->sections)) {
+  if (!r->completing) {
+    r->status = hk_groups_adopt(s->groups);
+    if (r->status != 0)
+      snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
+  }
+  if (!r->completing && (hk_sections_accompanied(s->revision->sections) || hk_groups_any(s->groups))) {
     r->completing = true;
     r->slot = s->number;
     return true;

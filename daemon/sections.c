@@ -13,6 +13,8 @@
 struct cut {
   struct hk_glob *front, *back;
   char name[HK_CONFIG_NAME_MAX];
+  uint32_t number; /* of its detector */
+  struct hk_group_rule rule;
 };
 
 struct hk_sections {
@@ -41,6 +43,8 @@ static int cut_groups(struct hk_sections *s, const struct hk_config *config)
     struct cut *cut = &s->groups[s->n_groups];
     const char *back = g->match + g->capture + 3;
     snprintf(cut->name, sizeof cut->name, "%s", g->name);
+    cut->number = config->detectors[config->n_detectors - config->n_groups + s->n_groups].number; /* they stand behind all others */
+    cut->rule = g->rule;
     status = part_of(&cut->front, g->match, g->capture);
     if (status == 0)
       status = part_of(&cut->back, back, strlen(back));
@@ -123,22 +127,37 @@ bool hk_sections_group(const struct hk_sections *s, const char *name, size_t len
     const size_t to = from < length ? end_of(g, name, length, from) : 0; /* a later begin has no more ends */
     if (to == 0)
       continue;
-    *out = (struct hk_machine_name){ i, name + from, to - from };
+    *out = (struct hk_machine_name){ g->name, name + from, to - from, g->number, &g->rule };
     return true;
   }
   return false;
 }
 
-size_t hk_sections_series(const struct hk_sections *s, const struct hk_machine_name *m, char out[HK_NAME_MAX])
+size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX])
 {
-  const char *name = s->groups[m->group].name;
-  const size_t length = strlen(name), all = length + 1 + m->length;
+  const size_t length = strlen(m->group), all = length + 1 + m->length;
   if (all > HK_NAME_MAX)
     return 0;
-  memcpy(out, name, length);
+  memcpy(out, m->group, length);
   out[length] = HK_DERIVED_MARK;
   memcpy(out + length + 1, m->capture, m->length);
   return all;
+}
+
+bool hk_sections_grouped(const struct hk_sections *s)
+{
+  return s->n_groups > 0;
+}
+
+bool hk_sections_group_by(const struct hk_sections *s, uint32_t number, struct hk_machine_name *out)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const struct cut *g = &s->groups[i];
+    *out = (struct hk_machine_name){ g->name, NULL, 0, g->number, &g->rule };
+    if (g->number == number)
+      return true;
+  }
+  return false;
 }
 
 const struct hk_section *hk_sections_find(const struct hk_sections *s, const char *name, size_t length)

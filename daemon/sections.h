@@ -33,13 +33,19 @@ const struct hk_section *hk_sections_find(const struct hk_sections *sections, co
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
 /* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty. */
 struct hk_machine_name {
-  uint32_t group; /* its place in the configuration */
+  const char *group;
   const char *capture;
   size_t length;
+  uint32_t number;                  /* of the detector of the group's series */
+  const struct hk_group_rule *rule; /* lives as long as the sections */
 };
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* The name of a machine's series, NAME#CAPTURE, without a 0. Its length, or 0: it is too long. */
-size_t hk_sections_series(const struct hk_sections *sections, const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
+size_t hk_sections_series(const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
+/* Whether there are groups. hk_sections_group_by: whether the series of one have this detector; then *out is that group, with no
+ * capture. */
+bool hk_sections_grouped(const struct hk_sections *sections);
+bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, struct hk_machine_name *out);
 
 /* Whether any has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);

@@ -58,9 +58,10 @@ enum hk_revise {
 struct hk_revision {
   enum hk_revise what;
   const struct hk_config *config;
-  const struct hk_sections *sections;
+  struct hk_sections *sections;
   const struct hk_definition *learn, *forget;
   uint32_t n_learn, n_forget;
+  bool groups; /* these differ */
 };
 
 /* How far a shard has got with that. */
@@ -73,7 +74,8 @@ struct hk_review {
   uint32_t slot;     /* the registry's: the next to look at */
   uint32_t *leaving; /* sensors that are to go, n of them */
   uint32_t n;
-  uint32_t let_go; /* so far */
+  uint32_t let_go; /* so far, with */
+  uint32_t machines; /* so many series of machines */
   uint32_t joined; /* companions that were added */
   uint32_t alone;  /* sensors for whose companions there is no room */
 };
@@ -121,7 +123,7 @@ struct hk_shard {
   struct hk_alerts *alerts;                   /* by slot within the shard */
   struct hk_cursor cursor;                    /* the chunk that is being taken, or a piece of points that were made of it */
   struct hk_derivation derivation;            /* the latter */
-  struct hk_groups *groups;                   /* NULL: the configuration has none */
+  struct hk_groups *groups;                   /* of its sensors */
   uint32_t turn;                              /* the lane whose turn it is */
   struct hk_note *_Atomic notes;              /* list of alerts that were acknowledged; any thread puts them there */
   struct hk_note *noted;                      /* list: of those, not on the disk yet */

@@ -181,9 +181,9 @@ static void groups(struct hk_buffer *out, struct hk_server *s)
 {
   uint64_t machines = 0, members = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const struct hk_groups_count *count = s->shard[i].groups ? hk_groups_count(s->shard[i].groups) : NULL;
-    machines += count ? count->machines : 0;
-    members += count ? count->members : 0;
+    const struct hk_groups_count *count = hk_groups_count(s->shard[i].groups);
+    machines += count->machines;
+    members += count->members;
   }
   begin(out, "groups");
   field(out, "machines", machines);

@@ -60,6 +60,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
 {
   end_alert(s, hk_slot_within(s->all, slot));
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
 }
 
 /* An alert that stands was acknowledged in the run before. */
@@ -72,26 +73,8 @@ static void acknowledged_before(struct hk_shard *s, uint32_t slot)
     (void)hk_alerts_acknowledge(s->alerts, hk_slot_within(s->all, slot), l.event.number, l.by, l.event.time, &told);
 }
 
-/* An event of a machine's series: what is replayed does not make it again, so it is known by the log alone. */
-static void note_logged(void *arg, const struct hk_logged *logged)
-{
-  struct hk_shard *s = arg;
-  struct hk_registry *registry = s->all->registry;
-  const uint32_t slot = hk_handle_slot(logged->handle, s->all->config->max_sensors);
-  struct hk_event e = logged->event;
-  if (e.channel != HK_CHANNEL_GROUP || !hk_registry_holds(registry, slot) || slot % s->all->n != s->number ||
-      hk_registry_handles(registry)[slot] != logged->handle)
-    return;
-  e.slot = hk_slot_within(s->all, slot);
-  if (logged->sequence > hk_alerts_sequence(s->alerts, e.slot))
-    (void)hk_alerts_note(s->alerts, &e); /* without memory it does not stand */
-}
-
 void hk_shard_events_replayed(struct hk_shard *s)
 {
-  struct hk_eventlog_cursor cursor = { .next = s->groups && s->all->events ? hk_eventlog_first(s->all->events) : 0 };
-  while (cursor.next > 0 && hk_eventlog_read(s->all->events, &cursor, UINT64_MAX, UINT32_MAX, note_logged, s) > 0) {
-  }
   struct hk_registry *registry = s->all->registry;
   struct hk_event ended;
   hk_registry_read(registry);

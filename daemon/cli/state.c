@@ -2,6 +2,7 @@
  *
  * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
  * used while the daemon runs. */
+#include "cpu/group.h"
 #include "cpu/state.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/timestamp.h"
@@ -50,7 +51,7 @@ static void print_time(int64_t time)
 
 /* What a snapshot has, in all. */
 struct counts {
-  uint64_t parts, sensors, raised, standing, feeds, detectors, anew;
+  uint64_t parts, sensors, raised, standing, feeds, detectors, machines, members;
   uint64_t first, last; /* positions of sensors */
 };
 
@@ -82,6 +83,30 @@ static const char *look_at_sensors(const struct hk_snapshot_part *part, struct c
   return NULL;
 }
 
+/* The same for machines. */
+static const char *look_at_machines(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
+{
+  struct hk_machine_memory m;
+  struct hk_group *group;
+  uint8_t generation;
+  size_t at = 0;
+  uint32_t seen = 0;
+  int more;
+  for (; (more = hk_snapshot_machine_next(part, &at, &m, &generation)) == 1; seen++) {
+    const int status = hk_group_read(&group, NULL, m.rows, m.rows_size);
+    const bool good = status == 0 && hk_group_members(group) == m.n_members;
+    if (status == 0)
+      hk_group_free(group);
+    n->members += m.n_members;
+    if (good)
+      continue;
+    snprintf(why, size, "the machine whose series has slot %u: %s", m.slot, status == -ENOMEM ? "no memory" : "its rows are damaged");
+    return why;
+  }
+  n->machines += seen;
+  return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
+}
+
 static const char *look_at_part(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
 {
   struct hk_string name;
@@ -97,6 +122,8 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
     return hk_snapshot_feed_read(part, &feed, &name, &upto) != 0 ? "its layout is wrong" : NULL;
   case HK_PART_SENSORS:
     return look_at_sensors(part, n, why, size);
+  case HK_PART_MACHINES:
+    return look_at_machines(part, n, why, size);
   default:
     return NULL;
   }
@@ -138,6 +165,8 @@ static void look_at_snapshot(struct look *l, const struct hk_disk *disk, int fol
   print_time(about.made);
   printf("\n  sensors %" PRIu64 ", alerts that stand %" PRIu64 ", detectors %" PRIu64 ", feeds %" PRIu64 "\n", n.sensors,
          n.standing, n.detectors, n.feeds);
+  if (n.machines > 0)
+    printf("  machines %" PRIu64 ", members %" PRIu64 "\n", n.machines, n.members);
   printf("  begun at position %" PRIu64, about.begin);
   if (n.sensors > 0)
     printf(", sensors taken from %" PRIu64 " to %" PRIu64, n.first, n.last);

@@ -131,6 +131,23 @@ static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_poin
   return n + 1;
 }
 
+/* Puts the points that a point of a record makes of its machine into the columns, as above. */
+static uint32_t group(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
+{
+  struct hk_shard *shard = &r->out->shard[slot % r->out->durable->shards];
+  const struct hk_columns to = { r->slot, r->time, r->value };
+  const uint64_t *skip = r->out->restored->skip;
+  const uint32_t within = hk_slot_within(shard->all, slot);
+  const uint32_t end = hk_groups_replay(shard->groups, within, p->time[i], p->value[i], position + i, &to, n);
+  for (uint32_t k = n; k < end; k++) {
+    const uint32_t series = hk_slot_outside(shard, r->slot[k]);
+    if (skip && position + i < skip[series])
+      return n; /* so are the others */
+    r->slot[k] = series;
+  }
+  return end;
+}
+
 /* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
  * snapshot. */
 static int give_some(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
@@ -148,8 +165,9 @@ static int give_some(struct replay *r, const struct source *s, const struct hk_r
     for (uint32_t kin = (uint32_t)slot; (kin = hk_registry_kin(r->out->registry, kin)) != slot;)
       n = put(r, kin, p, i, position, n);
     r->out->skipped += own == first;
+    n = group(r, (uint32_t)slot, p, i, position, n);
     derived += n - own;
-    if (n > HK_CHUNK_POINTS - HK_ALGORITHMS) {
+    if (n > HK_CHUNK_POINTS - HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
       status = give(r, n, derived);
       n = derived = 0;
     }
@@ -208,6 +226,7 @@ static int change(struct replay *r, struct source *s)
            r->out->max_sensors);
     return 0;
   }
+  struct hk_shard *shard = &r->out->shard[c->slot % r->out->durable->shards];
   const bool used = hk_registry_generation(registry, c->slot, &generation), there = used && generation == c->generation;
   int status = 0;
   if (is_past(r, s, used ? generation : 0, used))
@@ -218,6 +237,8 @@ static int change(struct replay *r, struct source *s)
     if (refusal != 0)
       hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: %s", (int)c->name.length, c->name.data,
              refusal == HANKEL_NO_DETECTOR ? "no detector matches it any more" : hk_registry_full(registry, why));
+    else if (hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
+      hk_groups_registered(shard->groups);
     return 0;
   }
   if (!there)
@@ -225,7 +246,8 @@ static int change(struct replay *r, struct source *s)
   status = drain(r);
   if (status != 0)
     return status;
-  struct hk_shard *shard = &r->out->shard[c->slot % r->out->durable->shards];
+  if (hk_registry_holds(registry, c->slot))
+    hk_groups_retired(shard->groups, hk_slot_within(shard->all, c->slot));
   if (s->type == HK_RECORD_RETIRE && hk_registry_holds(registry, c->slot)) {
     hk_registry_retire(registry, c->slot);
   } else if (s->type == HK_RECORD_RELEASE) {
@@ -460,6 +482,8 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
   if (status == 0) {
     find_positions(r);
     hk_registry_part(out->registry);
+    for (uint32_t i = 0; i < d->shards; i++)
+      hk_groups_replayed(out->shard[i].groups);
     forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);

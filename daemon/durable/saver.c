@@ -67,6 +67,7 @@ static void begin(struct hk_saver *v)
   v->asked = atomic_load(&v->asks);
   v->hurry = atomic_load(&v->hurries);
   v->at = v->n_left = 0;
+  v->series = false;
   v->next_slice = 0;
   v->failed = false;
   v->state = SLICING;
@@ -117,20 +118,39 @@ static int32_t detector_of(struct hk_slice *slice, const struct hk_config_detect
   return (int32_t)slice->n_detectors++;
 }
 
+static const struct hk_config_detector *detector(const struct hk_shard *s, uint32_t outside)
+{
+  return hk_registry_detector_of(s->all->registry, hk_registry_detector(s->all->registry, outside));
+}
+
+/* Copies the machine of a series, if it is one's. False: no memory. */
+static bool add_machine(struct hk_shard *s, struct hk_slice *slice, uint32_t local, uint32_t image)
+{
+  struct hk_saved_machine machine = { .image = image };
+  const size_t before = slice->machines.size;
+  if (!hk_groups_save(s->groups, local, &slice->machines, &machine.places))
+    return !slice->machines.failed;
+  if (!reserve((void **)&slice->machine, &slice->room_machines, slice->n_machines, sizeof machine))
+    return false;
+  slice->machine[slice->n_machines++] = machine;
+  slice->bytes += slice->machines.size - before;
+  return true;
+}
+
 /* Adds a sensor to the slice. False: there is no room for it, or no memory. */
 static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, uint32_t outside, uint32_t local)
 {
   struct hk_shard *s = v->place.shard;
-  const struct hk_config_detector *d = hk_registry_detector_of(s->all->registry, hk_registry_detector(s->all->registry, outside));
+  const struct hk_config_detector *d = detector(s, outside);
   const uint64_t most = s->device->backend->ops->image_most(&d->detector);
   if (b->n == b->capacity || (b->n > 0 && slice->bytes + most > HK_EXPORT_BYTES))
     return false;
-  const int32_t detector = detector_of(slice, d);
-  if (detector < 0) {
+  const int32_t number = detector_of(slice, d);
+  if (number < 0 || (v->series && !add_machine(s, slice, local, b->n))) {
     hk_saver_fail(v, "no memory for a slice");
     return false;
   }
-  slice->sensors[b->n].detector = (uint16_t)detector;
+  slice->sensors[b->n].detector = (uint16_t)number;
   slice->bytes += most;
   b->slot[b->n++] = local;
   return true;
@@ -162,7 +182,7 @@ static void fill(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
   const uint32_t slots = hk_registry_slots(s->all->registry), looked = v->at + LOOK;
   for (; v->at < looked && hk_slot_outside(s, v->at) < slots && !v->failed; v->at++) {
     const uint32_t outside = hk_slot_outside(s, v->at);
-    if (!hk_registry_holds(s->all->registry, outside))
+    if (!hk_registry_holds(s->all->registry, outside) || detector(s, outside)->group != v->series)
       continue;
     if (hk_stage_has(s->stage, v->at)) {
       if (reserve((void **)&v->left, &v->room_left, v->n_left, sizeof *v->left))
@@ -212,19 +232,25 @@ static bool slice(struct hk_saver *v)
     submit(v, v->exporting->parcel);
   if (v->exporting)
     return false;
-  if (v->passed && v->n_left == 0)
+  if (v->passed && v->n_left == 0 && (v->series || !hk_groups_any(s->groups)))
     return true;
+  if (v->passed && v->n_left == 0) {
+    v->series = true;
+    v->passed = false;
+    v->at = 0;
+  }
   v->due = p && slice && hk_now() >= v->next_slice;
   v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
   if (!v->due || v->held_up || s->filled || s->in_flight == HK_IN_FLIGHT)
     return false;
   v->due = false;
   slice->bytes = 0;
-  slice->n_detectors = 0;
+  slice->n_detectors = slice->n_machines = 0;
+  slice->machines.size = 0;
   p->batch->n = p->n_runs = 0;
   fill(v, slice, p->batch);
   if (p->batch->n == 0)
-    return v->passed && v->n_left == 0;
+    return false;
   /* all points that were taken are in batches, or in chains of other sensors */
   slice->position = hk_shard_staged(s);
   slice->arrival = hk_now() + s->ahead;
@@ -236,13 +262,22 @@ static bool slice(struct hk_saver *v)
   return false;
 }
 
+/* What was told of a machine up to the slice's position. */
+static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local, uint8_t generation)
+{
+  m->generation = generation;
+  m->whole = hk_groups_save_told(v->place.shard->groups, local, &slice->machines, &m->places, &m->memory);
+  if (slice->machines.failed)
+    hk_saver_fail(v, "no memory for machines");
+}
+
 void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
 {
   struct hk_shard *s = v->place.shard;
   struct hk_slice *slice = v->exporting;
   struct hk_batch *b = p->batch;
   const struct hk_image *image = b->work;
-  uint32_t n = 0;
+  uint32_t n = 0, machine = 0;
   slice->names_size = 0;
   for (uint32_t i = 0; i < b->n && !v->failed; i++) {
     const uint32_t outside = hk_slot_outside(s, b->slot[i]);
@@ -264,6 +299,10 @@ void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
     memcpy(slice->names + slice->names_size, name.data, name.length);
     slice->names_size += (uint32_t)name.length;
     hk_alerts_get(s->alerts, b->slot[i], &to->alerts);
+    while (machine < slice->n_machines && slice->machine[machine].image < i)
+      machine++;
+    if (machine < slice->n_machines && slice->machine[machine].image == i)
+      note_machine(v, slice, &slice->machine[machine], b->slot[i], to->generation);
   }
   slice->n = n;
   slice->events = s->all->events ? hk_eventlog_last(s->all->events) : 0;

@@ -2,6 +2,7 @@
 #ifndef HK_SAVER_PARTS_H
 #define HK_SAVER_PARTS_H
 
+#include "daemon/buffer.h"
 #include "daemon/durable/saver.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/shard.h"
@@ -15,6 +16,15 @@ struct hk_saved_sensor {
   uint16_t name_size;
   uint16_t detector; /* the slice's; filled in with the batch, by image */
   uint8_t generation;
+};
+
+/* A machine of a slice, whose series is one of its sensors. */
+struct hk_saved_machine {
+  struct hk_machine_memory memory; /* filled in with the batch; what it points to is in `machines`, */
+  struct hk_groups_saved places;   /* here */
+  uint32_t image;                  /* of the batch: of the series */
+  uint8_t generation;
+  bool whole; /* it has come back */
 };
 
 struct hk_saved_feed {
@@ -42,6 +52,9 @@ struct hk_slice {
   uint32_t n_detectors, room_detectors;
   char *names;
   uint32_t names_size, names_room;
+  struct hk_saved_machine *machine; /* in the order of their images */
+  uint32_t n_machines, room_machines;
+  struct hk_buffer machines;
 };
 
 struct hk_saver {
@@ -56,7 +69,8 @@ struct hk_saver {
   int64_t begun, ended, next_slice; /* ns, hk_now */
   uint64_t logged;                  /* position of the last event when it was begun */
   uint32_t at;                      /* the next slot, within the shard */
-  bool passed;                      /* all slots were looked at */
+  bool passed;                      /* all slots were looked at, */
+  bool series;                      /* for series of machines; before, for all others: so a machine comes behind its members */
   bool due;                         /* a slice is, and waits for a place among the batches in flight */
   bool held_up;                     /* it waits for the end of the chunk that is being taken; none is begun meanwhile */
   uint32_t *left;                   /* slots that had points in chains */

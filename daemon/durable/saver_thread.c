@@ -88,6 +88,24 @@ static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const 
   return hk_snapshot_add(v->writer, &sensor);
 }
 
+/* The machines whose series are in the slice. */
+static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
+{
+  const char *data = slice->machines.data;
+  int status = 0;
+  hk_snapshot_begin_machines(v->writer, slice->position);
+  for (uint32_t i = 0; i < slice->n_machines && status == 0; i++) {
+    const struct hk_saved_machine *m = &slice->machine[i];
+    struct hk_machine_memory memory = m->memory;
+    memory.members = (const void *)(data + m->places.members);
+    memory.changes = (const void *)(data + m->places.changes);
+    memory.rows = data + m->places.rows;
+    if (m->whole)
+      status = hk_snapshot_add_machine(v->writer, &memory, m->generation);
+  }
+  return status != 0 ? status : hk_snapshot_end(v->writer);
+}
+
 static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
 {
   uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
@@ -98,7 +116,9 @@ static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
     hk_snapshot_begin(v->writer, slice->position, slice->arrival);
   for (uint32_t i = 0; i < slice->n && status == 0; i++)
     status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
-  return status != 0 ? status : hk_snapshot_end(v->writer);
+  if (status == 0)
+    status = hk_snapshot_end(v->writer);
+  return status != 0 || slice->n_machines == 0 ? status : write_machines(v, slice);
 }
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)
@@ -277,6 +297,8 @@ bool hk_saver_close(struct hk_saver *v)
   for (uint32_t i = 0; i < HK_EXPORTS; i++) {
     free(v->slice[i].detectors);
     free(v->slice[i].names);
+    free(v->slice[i].machine);
+    hk_buffer_free(&v->slice[i].machines);
   }
   pthread_cond_destroy(&v->changed);
   pthread_mutex_destroy(&v->lock);

@@ -1,6 +1,7 @@
-/* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; and how far its feeds were.
+/* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; its machines; and how far its feeds
+ * were.
  *
- *   hk_snapshot_create -> (detector, feed, sensors)... -> hk_snapshot_finish     a file under another name, synced and renamed
+ *   hk_snapshot_create -> (detector, feed, sensors, machines)... -> hk_snapshot_finish     a file under another name, synced and renamed
  * last hk_snapshot_open -> hk_snapshot_next... until 0                              the whole file is good only then
  *
  * Sensors come in sections, each copied at one moment between two points; the position says which. The position at which the
@@ -17,6 +18,7 @@
 
 #include "daemon/alerts.h"
 #include "daemon/durable/disk.h"
+#include "daemon/machine.h"
 #include "proto/message.h"
 
 #define HK_SNAPSHOT_STEM "snapshot"
@@ -59,6 +61,10 @@ int hk_snapshot_feed(struct hk_snapshot_writer *writer, uint32_t number, struct 
 void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint64_t position, int64_t arrival);
 int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_sensor *sensor);
 int hk_snapshot_end(struct hk_snapshot_writer *writer);
+/* The same for machines: a section of those whose series are in the section of sensors before it, as they were at its position.
+ * generation: of the series. What the memory points to has a multiple of 8 bytes. */
+void hk_snapshot_begin_machines(struct hk_snapshot_writer *writer, uint64_t position);
+int hk_snapshot_add_machine(struct hk_snapshot_writer *writer, const struct hk_machine_memory *machine, uint8_t generation);
 /* Whole on the disk, and under its own name. Then, or after an error: close. */
 int hk_snapshot_finish(struct hk_snapshot_writer *writer);
 /* What was not finished is removed. NULL is fine. */
@@ -72,6 +78,7 @@ enum hk_snapshot_part_type {
   HK_PART_FEED = 2,
   HK_PART_SENSORS = 3,
   HK_PART_END = 4,
+  HK_PART_MACHINES = 5,
 };
 
 /* A section; valid until the next call. */
@@ -97,7 +104,8 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine 
 /* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
 int hk_snapshot_feed_read(const struct hk_snapshot_part *part, uint32_t *number, struct hk_string *name, uint64_t *upto);
-/* The sensor at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
+/* The sensor, or machine, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
+int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);
 
 #endif

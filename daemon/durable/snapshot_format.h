@@ -63,6 +63,16 @@ struct hk_file_alert {
 };
 _Static_assert(sizeof(struct hk_file_alert) == 144, "no padding");
 
+/* Before its standing alert, if it has one, its members, its changes and its rows, of which each is a multiple of 8 bytes. */
+struct hk_file_machine {
+  uint32_t slot; /* of its series */
+  uint8_t generation, told, stands, reserved;
+  uint32_t number; /* of its last alert */
+  uint32_t members, changes;
+  uint32_t rows_size;
+};
+_Static_assert(sizeof(struct hk_file_machine) == 24, "no padding");
+
 struct hk_file_end {
   uint64_t parts, sensors;
   uint64_t bytes; /* of the file before this section */

@@ -28,8 +28,8 @@ struct hk_snapshot_reader {
 
 static const char *type_name(uint32_t type)
 {
-  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END" };
-  return names[type >= HK_PART_DETECTOR && type <= HK_PART_END ? type : 0];
+  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END", "MACHINES" };
+  return names[type >= HK_PART_DETECTOR && type <= HK_PART_MACHINES ? type : 0];
 }
 
 static int read_head(struct hk_snapshot_reader *r)
@@ -158,7 +158,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     status = check_end(r, &head);
     return status != 0 ? status : 1;
   }
-  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_SENSORS)
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_MACHINES)
     return damaged(r, &head, "nobody knows such a section");
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
@@ -211,6 +211,31 @@ int hk_snapshot_feed_read(const struct hk_snapshot_part *p, uint32_t *number, st
   return hk_name_valid(name->data, name->length) ? 0 : -EBADMSG;
 }
 
+static bool is_standing(const struct hk_file_alert *a)
+{
+  return a->kind >= HK_EVENT_RAISED && a->kind <= HK_EVENT_CORRECTED;
+}
+
+static struct hk_event event_of(const struct hk_file_alert *a, uint32_t slot)
+{
+  return (struct hk_event){ .index = UINT32_MAX,
+                            .slot = slot,
+                            .number = a->number,
+                            .kind = a->kind,
+                            .channel = a->channel,
+                            .marks = a->marks,
+                            .time = a->time,
+                            .from = a->from,
+                            .instant = a->instant,
+                            .score = a->score,
+                            .margin = a->margin,
+                            .before = a->before,
+                            .after = a->after,
+                            .spread_before = a->spread_before,
+                            .spread_after = a->spread_after,
+                            .held = a->held };
+}
+
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_sensor *out)
 {
   struct hk_file_sensor s;
@@ -231,7 +256,7 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   memcpy(&a, behind, alert);
   memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
   const char *text = (const char *)behind + alert + flaps;
-  if (!hk_name_valid(text, s.name_size) || (s.stands && (a.kind < HK_EVENT_RAISED || a.kind > HK_EVENT_CORRECTED)) ||
+  if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) ||
       a.by_size > sizeof a.by || (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
     return -EBADMSG;
   *out = (struct hk_snapshot_sensor){
@@ -247,22 +272,41 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   memcpy(out->alerts.standing.by, a.by, a.by_size);
   out->alerts.standing.acknowledged = a.acknowledged;
   if (s.stands)
-    out->alerts.standing.event = (struct hk_event){ .index = UINT32_MAX,
-                                              .slot = s.slot,
-                                              .number = a.number,
-                                              .kind = a.kind,
-                                              .channel = a.channel,
-                                              .marks = a.marks,
-                                              .time = a.time,
-                                              .from = a.from,
-                                              .instant = a.instant,
-                                              .score = a.score,
-                                              .margin = a.margin,
-                                              .before = a.before,
-                                              .after = a.after,
-                                              .spread_before = a.spread_before,
-                                              .spread_after = a.spread_after,
-                                              .held = a.held };
+    out->alerts.standing.event = event_of(&a, s.slot);
   *at += sizeof s + alert + flaps + name + state;
+  return 1;
+}
+
+int hk_snapshot_machine_next(const struct hk_snapshot_part *p, size_t *at, struct hk_machine_memory *out, uint8_t *generation)
+{
+  struct hk_file_machine m;
+  struct hk_file_alert a = { 0 };
+  if (*at == p->size)
+    return 0;
+  if (p->size - *at < sizeof m)
+    return -EBADMSG;
+  memcpy(&m, p->payload + *at, sizeof m);
+  const size_t alert = m.stands ? sizeof a : 0, members = m.members * sizeof *out->members;
+  const size_t changes = m.changes * sizeof *out->changes;
+  if (m.told > 1 || m.stands > 1 || m.rows_size % 8 != 0 || p->size - *at - sizeof m < alert + members + changes + m.rows_size)
+    return -EBADMSG;
+  const uint8_t *behind = p->payload + *at + sizeof m;
+  memcpy(&a, behind, alert);
+  if (m.stands && !is_standing(&a))
+    return -EBADMSG;
+  const void *first = behind + alert, *second = behind + alert + members;
+  *out = (struct hk_machine_memory){ .slot = m.slot,
+                                     .number = m.number,
+                                     .told = m.told,
+                                     .stands = m.stands,
+                                     .standing = event_of(&a, m.slot),
+                                     .n_changes = m.changes,
+                                     .n_members = m.members,
+                                     .changes = second,
+                                     .members = first,
+                                     .rows = behind + alert + members + changes,
+                                     .rows_size = m.rows_size };
+  *generation = m.generation;
+  *at += sizeof m + alert + members + changes + m.rows_size;
   return 1;
 }

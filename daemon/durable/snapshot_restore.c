@@ -268,6 +268,31 @@ static int take_sensors(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
+/* A machine whose series was restored with the section before; where that was not, there is none. */
+static int take_machine(struct work *w, const struct hk_machine_memory *m, uint8_t generation, uint64_t position)
+{
+  struct hk_restoration *o = w->out;
+  uint8_t there;
+  if (m->slot >= o->max_sensors || !hk_registry_generation(o->registry, m->slot, &there) || there != generation ||
+      o->restored.skip[m->slot] != position)
+    return 0;
+  const int status = hk_groups_restore(o->shard[m->slot % o->durable->shards].groups, m, position);
+  o->machines++;
+  o->machines_anew += status == -EINVAL;
+  return status == -EINVAL ? 0 : status;
+}
+
+static int take_machines(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_machine_memory machine;
+  uint8_t generation;
+  size_t at = 0;
+  int more, status = 0;
+  while (status == 0 && (more = hk_snapshot_machine_next(part, &at, &machine, &generation)) != 0)
+    status = more < 0 ? more : take_machine(w, &machine, generation, part->position);
+  return status;
+}
+
 static void forget_detectors(struct work *w)
 {
   for (uint32_t i = 0; i < w->n_detectors; i++)
@@ -282,10 +307,11 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
   struct hk_snapshot_part part = { 0 };
   int status;
   while ((status = hk_snapshot_next(reader, &part)) == 1) {
-    status = part.type == HK_PART_DETECTOR  ? keep_detector(w, &part)
-             : part.type == HK_PART_FEED    ? keep_feed(w, &part, shard)
-             : part.type == HK_PART_SENSORS ? take_sensors(w, &part)
-                                            : 0;
+    status = part.type == HK_PART_DETECTOR   ? keep_detector(w, &part)
+             : part.type == HK_PART_FEED     ? keep_feed(w, &part, shard)
+             : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
+             : part.type == HK_PART_MACHINES ? take_machines(w, &part)
+                                             : 0;
     if (part.position > w->out->position[shard])
       w->out->position[shard] = part.position;
     if (status == 0)
@@ -357,6 +383,10 @@ static void tell(const struct work *w, int64_t began)
     hk_log(o->durable->log, HK_LOG_WARNING,
            "%" PRIu64 " of them start anew: their detector is gone, or is of another algorithm, window or gap than it was",
            o->anew);
+  if (o->machines_anew > 0)
+    hk_log(o->durable->log, HK_LOG_WARNING,
+           "%" PRIu64 " of %" PRIu64 " machines warm up again: interval, resident or wait of their group is another one, or it has fewer members",
+           o->machines_anew, o->machines);
   if (o->gone > 0)
     hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored: no detector matches them any more", o->gone);
   if (o->full > 0) {

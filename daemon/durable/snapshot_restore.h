@@ -25,6 +25,7 @@ struct hk_restoration {
   bool same[HK_SHARDS_MAX];           /* out: the shard goes on from a snapshot of that epoch */
   uint64_t position[HK_SHARDS_MAX];   /* out: of each shard that there was, the highest position of a sensor */
   uint64_t sensors, anew, gone, full; /* out: restored; of them, that start anew; not restored: no detector matches, no room */
+  uint64_t machines, machines_anew;   /* out: likewise, of groups */
 };
 
 /* Restores what there is. 0, or a negative errno with a message. */

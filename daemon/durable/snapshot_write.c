@@ -173,6 +173,25 @@ void hk_snapshot_begin(struct hk_snapshot_writer *w, uint64_t position, int64_t 
   w->last = position > w->last ? position : w->last;
 }
 
+/* An alert that stands and nobody has acknowledged. */
+static struct hk_file_alert alert_of(const struct hk_event *e)
+{
+  return (struct hk_file_alert){ .time = e->time,
+                                 .from = e->from,
+                                 .instant = e->instant,
+                                 .before = e->before,
+                                 .after = e->after,
+                                 .score = e->score,
+                                 .margin = e->margin,
+                                 .spread_before = e->spread_before,
+                                 .spread_after = e->spread_after,
+                                 .number = e->number,
+                                 .held = e->held,
+                                 .kind = e->kind,
+                                 .channel = e->channel,
+                                 .marks = e->marks };
+}
+
 int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_sensor *s)
 {
   const struct hk_event *e = &s->alerts.standing.event;
@@ -187,22 +206,9 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
                                          .number = s->alerts.number,
                                          .raised = s->alerts.raised };
   const uint64_t held = s->alerts.held;
-  struct hk_file_alert alert = { .time = e->time,
-                                       .from = e->from,
-                                       .instant = e->instant,
-                                       .before = e->before,
-                                       .after = e->after,
-                                       .score = e->score,
-                                       .margin = e->margin,
-                                       .spread_before = e->spread_before,
-                                       .spread_after = e->spread_after,
-                                       .number = e->number,
-                                       .held = e->held,
-                                       .kind = e->kind,
-                                       .channel = e->channel,
-                                       .marks = e->marks,
-                                       .by_size = (uint8_t)strlen(s->alerts.standing.by),
-                                       .acknowledged = s->alerts.standing.acknowledged };
+  struct hk_file_alert alert = alert_of(e);
+  alert.by_size = (uint8_t)strlen(s->alerts.standing.by);
+  alert.acknowledged = s->alerts.standing.acknowledged;
   memcpy(alert.by, s->alerts.standing.by, alert.by_size);
   const size_t before = w->size;
   int status = put_padded(w, &sensor, sizeof sensor);
@@ -223,11 +229,44 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
   return status;
 }
 
+void hk_snapshot_begin_machines(struct hk_snapshot_writer *w, uint64_t position)
+{
+  begin(w, HK_PART_MACHINES, position, 0);
+}
+
+int hk_snapshot_add_machine(struct hk_snapshot_writer *w, const struct hk_machine_memory *m, uint8_t generation)
+{
+  const struct hk_file_machine machine = { .slot = m->slot,
+                                           .generation = generation,
+                                           .told = m->told,
+                                           .stands = m->stands,
+                                           .number = m->number,
+                                           .members = m->n_members,
+                                           .changes = m->n_changes,
+                                           .rows_size = m->rows_size };
+  const struct hk_file_alert alert = alert_of(&m->standing);
+  const size_t before = w->size;
+  int status = put_padded(w, &machine, sizeof machine);
+  if (status == 0 && m->stands)
+    status = put_padded(w, &alert, sizeof alert);
+  if (status == 0)
+    status = put_padded(w, m->members, m->n_members * sizeof *m->members);
+  if (status == 0)
+    status = put_padded(w, m->changes, m->n_changes * sizeof *m->changes);
+  if (status == 0)
+    status = put_padded(w, m->rows, m->rows_size);
+  if (status != 0)
+    w->size = before;
+  else
+    w->head.count++;
+  return status;
+}
+
 int hk_snapshot_end(struct hk_snapshot_writer *w)
 {
   if (w->head.count == 0)
     return 0;
-  w->sensors += w->head.count;
+  w->sensors += w->head.type == HK_PART_SENSORS ? w->head.count : 0;
   return end(w);
 }
 

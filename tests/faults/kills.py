@@ -2,6 +2,7 @@
 """Kills a daemon under load, again and again, and looks whether anything was lost, repeated or came out otherwise.
 
     tests/faults/kills.py N [--durability journal|snapshot] [--seed SEED] [--rate POINTS] [--sensors COUNT] [--devices N [--vary]]
+                            [--groups]
 
 A feeder sends points of a named feed and, when the daemon is back, goes on with those that were not acknowledged. A subscriber takes
 results and events, and comes back with the position of the last event that it has. The daemon gets SIGKILL at random instants: while
@@ -16,6 +17,9 @@ With --devices the daemon has so many of them, each with a shard and a journal o
 the CPU and do not fail. With --vary each start has any number of them from 1 to N. Which of the points of a feed that come again a
 device had is known then as far as the run before goes; where that one had begun with another number, too, and was killed before all had
 come again, some are late, and counted, but none may be missing.
+
+With --groups the sensors are those of machines, eight each, that change together now and then: results and events of their series, too, must be
+those of a daemon that is not killed, each once.
 
 With snapshots what came after the last one is lost, and sent again: scores have to be the same all the same, and the loss has to be
 no more than came in a period.
@@ -41,6 +45,8 @@ FEED, FEED_AT, ACK, POSITIONS, SEQUENCES = 0x09, 0x89, 0x95, 32, 64
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 AHEAD = 20000  # points that may be sent and not acknowledged
 FRAME = 256
+MEMBERS = 8  # of a machine
+GROUP = '[group press]\nmatch = plant/(*)/*\nhop = 2\nresident = 80\n'
 FAULTY = os.environ.get('FAULTY_DAEMON', os.path.join(harness.ROOT, 'build', 'tests', 'integration', 'faulty-daemon'))
 
 
@@ -50,6 +56,15 @@ def value(sensor, n):
     x = ((x ^ x >> 15) * 2246822519) & 0xFFFFFFFF
     noise = ((x ^ x >> 13) & 0xFFFF) / 65536
     return struct.unpack('<f', struct.pack('<f', 10 * ((n // (37 + sensor)) % 2) + (n % 5) * 0.1 + noise * 0.3))[0]
+
+
+def together(sensor, n):
+    """The same of a machine's sensor: noise, whose level is another one every now and then, for all of them at once."""
+    machine = sensor // MEMBERS
+    x = (sensor * 2654435761 + n * 40503 + 7) & 0xFFFFFFFF
+    x = ((x ^ x >> 15) * 2246822519) & 0xFFFFFFFF
+    noise = ((x ^ x >> 13) & 0xFFFF) / 65536
+    return struct.unpack('<f', struct.pack('<f', noise + 0.5 * ((n // (60 + 11 * machine)) % 2)))[0]
 
 
 class Fault(Exception):
@@ -93,7 +108,7 @@ class Feeder(Peer):
         return frame(harness.POINTS, struct.pack('<QQQIBBH', 0, 0, first, n, 0, 1, 0) +
                      struct.pack(f'<{n}q', *(START + i // s * SECOND for i in numbers)) +
                      struct.pack(f'<{n}I', *(handles[i % s] for i in numbers)) +
-                     struct.pack(f'<{n}f', *(value(i % s, i // s) for i in numbers)))
+                     struct.pack(f'<{n}f', *(self.run_.value(i % s, i // s) for i in numbers)))
 
     def serve(self, c):
         handles = c.register(*self.run_.names)
@@ -144,6 +159,7 @@ class Subscriber(Peer):
         self.index = {name: i for i, name in enumerate(run.names)}
         self.scores, self.seen = [array.array('I') for _ in s], [bytearray() for _ in s]
         self.events, self.position, self.gaps, self.results = [], 0, 0, 0
+        self.series = {}  # of machines: (time, score) by name and sequence
 
     def serve(self, c):
         what = SCORED | UNSCORED | ALERTS | POSITIONS | SEQUENCES
@@ -160,8 +176,17 @@ class Subscriber(Peer):
             if self.rng.random() < 0.002:
                 return
 
+    def take_series(self, name, sequence, result):
+        before = self.series.setdefault(name, {}).get(sequence)
+        if before is not None and (before != result or self.run_.journal):
+            raise Fault(f'{name}: result {sequence} was {before} before, and is {result} now')
+        self.series[name][sequence] = result
+
     def take(self, c):
         for name, at, _, score, state, sequence in c.sequenced:
+            if '#' in name:
+                self.take_series(name, sequence, (at, score))
+                continue
             sensor, n = self.index[name], (at - START) // SECOND
             if self.run_.vary and state == 'late':
                 continue
@@ -191,15 +216,17 @@ class Subscriber(Peer):
 
 
 class Run:
-    def __init__(self, durability, seed, rate, sensors, snapshot='1s', wait=60, devices=0, vary=False):
-        """devices: 0: the daemon itself, with what it finds."""
+    def __init__(self, durability, seed, rate, sensors, snapshot='1s', wait=60, devices=0, vary=False, groups=False, life=0.25):
+        """devices: 0: the daemon itself, with what it finds. life: seconds that it lives, at most, once it serves."""
+        self.life = life
+        self.groups, self.value = groups, together if groups else value
         self.rng = random.Random(seed)
         self.journal = durability == 'journal'
-        self.names = [f'sensor {i}' for i in range(sensors)]
+        self.names = [f'plant/{i // MEMBERS}/{i}' if groups else f'sensor {i}' for i in range(sensors)]
         self.state = tempfile.mkdtemp(prefix='hankeld-kills-')
         self.keys = (f'threads = 2\nloops = 2\ndurability = {durability}\nstate = {self.state}\nsnapshot = {snapshot}\n'
                      'event_log = 64MiB\n')
-        self.detectors = harness.section('all', '*', DETECTOR)
+        self.detectors = harness.section('all', '*', DETECTOR) + (GROUP if groups else '')
         self.program, self.backend = (FAULTY, 'cuda') if devices else (harness.HANKELD, harness.BACKEND)
         self.devices, self.vary = devices, vary
         self.port, self.wait, self.starts = None, wait, []
@@ -252,7 +279,7 @@ class Run:
             before = self.feeder.acknowledged
             if self.rng.random() < 0.8:  # so that it gets on
                 harness.until(lambda: self.feeder.acknowledged > before or self.feeder.fault, 'an acknowledgement', self.wait)
-            time.sleep(self.rng.uniform(0, 0.25))
+            time.sleep(self.rng.uniform(0, self.life))
             self.kill(daemon)
             self.check_peers()
             progress(i + 1)
@@ -284,7 +311,7 @@ class Run:
         with open(path, 'w') as f:
             f.write('time,' + ','.join(self.names) + '\n')
             for n in range(points):
-                f.write(f'{START // SECOND + n},' + ','.join(repr(value(s, n)) for s in range(sensors)) + '\n')
+                f.write(f'{START // SECOND + n},' + ','.join(repr(self.value(s, n)) for s in range(sensors)) + '\n')
         index = {name: i for i, name in enumerate(self.names)}
         results, events = [[] for _ in range(sensors)], [[] for _ in range(sensors)]
         with subprocess.Popen([HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', DETECTOR, path], stdout=subprocess.PIPE,
@@ -325,7 +352,53 @@ class Run:
                             f'{len(events[sensor])}: {events[sensor][differs:differs + 1]}')
         if self.journal and self.subscriber.gaps:
             raise Fault(f'{self.subscriber.gaps} events were said to be missing')
+        if self.groups:
+            compared += self.compare_series()
         return compared, len(self.subscriber.events)
+
+    def never_killed(self):
+        """What a daemon that is not killed says of the series of the same points: results by name, events."""
+        sensors = len(self.names)
+        daemon = harness.Daemon(self.detectors, keys='threads = 2\nmax_ahead = off\n', backend=harness.BACKEND)
+        try:
+            with daemon.client() as c, daemon.client() as subscriber:
+                subscriber.subscribe(SCORED | ALERTS, '*#*')
+                handles = c.register(*self.names)
+                for first in range(0, self.feeder.end, 10 * sensors):
+                    numbers = range(first, min(first + 10 * sensors, self.feeder.end))
+                    c.send(harness.points([handles[i % sensors] for i in numbers], [START + i // sensors * SECOND for i in numbers],
+                                          [self.value(i % sensors, i // sensors) for i in numbers]))
+                c.ping()
+                harness.until(lambda: daemon.status()['points']['pending'] == 0, 'the run without kills', self.wait)
+                subscriber.drain(0.5)
+        finally:
+            daemon.clean()
+        results = {}
+        for name, at, _, score, _ in subscriber.results:
+            results.setdefault(name, []).append((at, score))
+        return results, subscriber.events
+
+    def compare_series(self):
+        results, events = self.never_killed()
+        seen, compared = self.subscriber.series, 0
+        if sorted(seen) != sorted(results) or not events:
+            raise Fault(f'series {sorted(seen)}, and without kills {sorted(results)}; {len(events)} events')
+        for name, expected in results.items():
+            for sequence, result in seen[name].items():
+                if sequence > len(expected) or result != expected[sequence - 1]:
+                    raise Fault(f'{name}: result {sequence} is {result}, and without kills {expected[sequence - 1:sequence]}')
+                compared += 1
+            if max(seen[name]) != len(expected):
+                raise Fault(f'{name}: {max(seen[name])} results, and without kills {len(expected)}')
+            mine = [(s, e) for s, e in self.subscriber.events if e[0] == name]
+            wanted = [e for e in events if e[0] == name]
+            if self.journal and [s for s, _ in mine] != list(range(1, len(mine) + 1)):
+                raise Fault(f'{name}: sequences of events {[s for s, _ in mine][:50]}...')
+            if self.journal and [e for _, e in mine] != wanted:
+                differs = next((i for i, ((_, a), b) in enumerate(zip(mine, wanted)) if a != b), min(len(mine), len(wanted)))
+                raise Fault(f'{name}: event {differs + 1} of {len(mine)}: {mine[differs:differs + 1]}, and without kills, of '
+                            f'{len(wanted)}: {wanted[differs:differs + 1]}')
+        return compared
 
     def clean(self):
         for peer in (self.feeder, self.subscriber):
@@ -342,8 +415,12 @@ def main():
     parser.add_argument('--sensors', type=int, default=32)
     parser.add_argument('--devices', type=int, default=0)
     parser.add_argument('--vary', action='store_true')
+    parser.add_argument('--groups', action='store_true')
+    parser.add_argument('--snapshot', default='1s', help='time between two')
+    parser.add_argument('--life', type=float, default=0.25, help='seconds that it lives, at most, once it serves')
     args = parser.parse_args()
-    run = Run(args.durability, args.seed, args.rate, args.sensors, devices=args.devices, vary=args.vary)
+    run = Run(args.durability, args.seed, args.rate, args.sensors, devices=args.devices, vary=args.vary, groups=args.groups,
+              snapshot=args.snapshot, life=args.life)
     began = time.monotonic()
 
     def progress(n):

@@ -3,14 +3,19 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import time
+import unittest
 
 import harness
-from harness import ALERTS, SCORED, SECOND, START
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'proto', 'python'))
+sys.path.insert(0, os.path.join(harness.ROOT, 'tests', 'faults'))
 import hankel  # noqa: E402
+import kills  # noqa: E402
 
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
 GROUP = '[group press]\nmatch = plant/(*)/*\n'
@@ -142,75 +147,294 @@ class ComeAndGo(Case):
                 c.ping()
                 harness.until(lambda: d.status()['sensors']['count'] == 10 or turn, 'series')
                 harness.until(lambda n=10 * (turn + 1): d.status()['sensors']['evicted'] == n, 'eviction')
-                self.assertEqual(d.status()['groups'], {'machines': 0, 'members': 0})
+                harness.until(lambda: d.status()['groups'] == {'machines': 0, 'members': 0}, 'the end of the machines')
                 self.assertEqual(d.status()['sensors']['count'], 0)
             subscriber.drain(0.1)
             times = [t for n, t, _, _, _ in subscriber.results if n == 'press#a']
             self.assertGreater(len(times), 15)
         self.balanced(d.status())
 
-    def test_reload_says_what_needs_a_restart(self):
-        d = self.daemon(DETECTOR + GROUP, keys=KEYS)
-        with d.client() as c, d.client() as subscriber:
-            handles = c.register(*NAMES)
-            subscriber.subscribe(SCORED | ALERTS, 'press#*')
-            self.send(c, handles, rows(n=300))
-            c.ping()
-            d.configure(DETECTOR.replace('window = 8', 'window = 8\nhold = 2') + GROUP + 'hop = 1\n[group more]\nmatch = more/(*)/*\n', KEYS)
-            with d.client() as r:
-                taken, lines = r.reload()
-            self.assertTrue(taken, lines)
-            self.assertIn('[group press] is changed: needs a restart; it stays as it was', lines)
-            self.assertIn('[group more] is new: needs a restart', lines)
-            d.configure(DETECTOR, KEYS)
-            with d.client() as r:
-                taken, lines = r.reload()
-            self.assertTrue(taken, lines)
-            self.assertIn('[group press] is gone: needs a restart; it stays', lines)
-            harness.until(lambda: d.status()['sensors']['evicted'] == 10, 'the old sensors')  # the members begin anew, and the series with them
-            handles = c.register(*NAMES)
-            before = len(subscriber.results)
-            self.send(c, handles, rows(n=300), first=300)
-            c.ping()
-            harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
-            subscriber.drain(0.2)
-            self.assertGreater(len(subscriber.results), before + 100)
-        self.balanced(d.status())
+
+class Changed(Case):
+    """Groups change while the daemon runs."""
+
+    def setUp(self):
+        self.d = self.daemon(DETECTOR + GROUP, keys=KEYS)
+        self.c, self.subscriber = self.d.client(), self.d.client()
+        self.addCleanup(self.c.close)
+        self.addCleanup(self.subscriber.close)
+        self.subscriber.subscribe(SCORED | UNSCORED | ALERTS, '*')
+        self.handles = self.c.register(*NAMES)
+        self.values, self.sent = rows(), 0
+
+    def feed(self, behind):
+        self.send(self.c, self.handles, self.values[self.sent:behind], first=self.sent)
+        self.sent = behind
+        self.c.ping()
+        harness.until(lambda: self.d.status()['points']['pending'] == 0, 'the points')
+        self.subscriber.drain(0.2)
+
+    def reload(self, groups, *lines):
+        self.d.configure(DETECTOR + groups, KEYS)
+        with self.d.client() as c:
+            taken, told = c.reload()
+        self.assertTrue(taken, told)
+        for line in lines:
+            self.assertIn(line, told)
+        self.windows_stayed()
+
+    def windows_stayed(self):
+        """No sensor has warmed up but once, and none was let go."""
+        warming = {}
+        for n, t, _, _, state in self.subscriber.results:
+            if '#' not in n and state == 'warming':
+                warming.setdefault(n, []).append((t - START) // SECOND)
+        for name, at in warming.items():
+            self.assertEqual(at, list(range(len(at))), name)
+            self.assertLess(len(at), 40)
+
+    def times(self, series):
+        return [(t - START) // SECOND for n, t, _, _, _ in self.subscriber.results if n == series]
+
+    def test_others_change(self):
+        """An unchanged group notices nothing of one that comes, is changed and goes: as a daemon that is not reloaded."""
+        expected, events = self.run_through(self.values)[0]
+        self.feed(150)
+        other = '[group other]\nmatch = (*)/a/*\nhop = 1\n'
+        self.reload(GROUP + other, '[group other] is new')
+        self.feed(300)
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})  # it stands behind the first, which has all
+        self.reload(GROUP + other.replace('hop = 1', 'hop = 2'), '[group other] is changed: its machines begin anew')
+        self.feed(CHANGE + 40)
+        self.reload(GROUP, '[group other] is gone')
+        self.feed(ROWS)
+        scores, told = self.said(self.subscriber)
+        self.assertEqual(scores, expected)
+        self.assertEqual(told, events)
+        self.balanced(self.d.status())
+
+    def test_added_changed_and_gone(self):
+        self.reload('', '[group press] is gone')
+        self.feed(100)
+        self.assertEqual(self.d.status()['groups'], {'machines': 0, 'members': 0})
+        self.assertEqual(self.times('press#a'), [])
+        self.reload(GROUP, '[group press] is new')
+        self.feed(200)
+        first = self.times('press#a')
+        self.assertGreaterEqual(first[0], 100 + 4 + 12)
+        self.assertLess(first[0], 125)
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})
+        self.reload(GROUP + 'hop = 1\n', '[group press] is changed: its machines begin anew', '2 machines are gone, or begin anew')
+        self.assertEqual(self.d.status()['sensors']['count'], 8)
+        self.feed(300)
+        again = self.times('press#a')[len(first):]
+        self.assertGreaterEqual(again[0], 200 + 4 + 12)
+        self.assertEqual(again, list(range(again[0], 300 - (again[-1] < 299))))
+        self.reload('', '[group press] is gone', '2 machines are gone, or begin anew')
+        self.assertEqual(self.d.status()['sensors']['count'], 8)
+        self.feed(400)
+        self.assertEqual(self.times('press#a')[-1], again[-1])
+        self.assertEqual(self.d.status()['groups'], {'machines': 0, 'members': 0})
+        self.balanced(self.d.status())
+
+    def test_another_glob(self):
+        """Sensors that a glob leaves out leave their machine, which goes on with the others; one that has none left goes."""
+        self.feed(200)
+        before = len(self.times('press#a')), len(self.times('press#b'))
+        self.reload('[group press]\nmatch = plant/(*)/*\n'.replace('plant/(*)', '*/(*)'), '[group press]: match = plant/(*)/* -> */(*)/*')
+        self.feed(260)
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})
+        went_on = self.times('press#a')[before[0]:]
+        self.assertEqual(went_on[:3], [self.times('press#a')[before[0] - 1] + 3 * k for k in (1, 2, 3)])
+        self.reload('[group press]\nmatch = plant/(a)/*\n'.replace('(a)', 'a(*)'), '2 machines are gone, or begin anew')
+        self.assertEqual(self.d.status()['groups']['members'], 0)  # the machines are called otherwise
+        self.reload('[group press]\nmatch = plant/(*)/*o*\n')  # noise and flow
+        self.feed(400)
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 4})
+        self.balanced(self.d.status())
+
+    def test_under_load(self):
+        """Reloads while points come: the group that stays says what it would have said."""
+        expected, events = self.run_through(self.values)[0]
+        with self.d.client() as other, self.d.client() as r:
+            elsewhere = other.register(*(f'x/{m}/{s}' for m in range(20) for s in range(5)))
+            for turn in range(24):
+                self.d.configure(DETECTOR + GROUP + ('[group more]\nmatch = x/(*)/*\nhop = %d\n' % (1 + turn // 3 % 3) if turn % 3 < 2 else ''), KEYS)
+                r.send(harness.frame(harness.RELOAD, b'', 99))
+                self.send(self.c, self.handles, self.values[turn * 25:turn * 25 + 25], first=turn * 25)
+                for k in range(turn * 25, turn * 25 + 25):
+                    other.send(harness.points(elsewhere, [START + k * SECOND] * 100, [float(k % 7)] * 100))
+                while r.receive()[0] != harness.RELOADED:
+                    pass
+            other.ping()
+        self.c.ping()
+        harness.until(lambda: self.d.status()['points']['pending'] == 0, 'the points')
+        self.subscriber.drain(0.3)
+        scores, told = self.said(self.subscriber)
+        self.assertEqual([s for s in scores if s[0].startswith('press')], expected)
+        self.assertEqual([e for e in told if e[0].startswith('press')], events)
+        self.assertGreater(sum(s[0].startswith('more') for s in scores), 100)
+        self.assertEqual(self.d.status()['groups'], {'machines': 2, 'members': 8})  # the last one had no more
+        self.balanced(self.d.status())
 
 
 class Restart(Case):
-    def test_killed_with_a_journal(self):
-        """Machines warm up again; their series and the numbers of their alerts go on, and the alert that stood ends."""
-        state = tempfile.mkdtemp(prefix='hankeld-state-')
-        self.addCleanup(shutil.rmtree, state)
-        keys, values, events = KEYS + f'durability = journal\nstate = {state}/there\nsnapshot = 1h\n', rows(), []
-        stop = None
-        for turn in range(3):
-            d = self.daemon(DETECTOR + GROUP, keys=keys, ends=-signal.SIGKILL if turn < 2 else 0)
-            with d.client() as c, d.client() as subscriber:
-                subscriber.subscribe(SCORED | ALERTS, 'press#*')
-                handles = c.register(*NAMES)
-                for i in range(0, ROWS, 10):
-                    self.send(c, handles, values[i:i + 10], first=turn * ROWS + i)
-                    if i > CHANGE and turn < 2:
-                        subscriber.drain(0.02)
-                        if any(e[2] == 'raised' for e in subscriber.events):  # an alert stands
-                            break
-                harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
-                subscriber.drain(0.3)
-                stop = subscriber.events
-                events += stop
-                self.assertEqual(d.status()['sensors']['count'], 10)
-                self.assertEqual(d.status()['groups']['members'], 8)
-                self.balanced(d.status())
-            if turn < 2:
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+
+    def keys(self, durability='journal', snapshot='1h', more=''):
+        return KEYS + more + f'durability = {durability}\nstate = {self.state}/there\nsnapshot = {snapshot}\n'
+
+    def part(self, values, first, behind, keys, kill=False, groups=GROUP, position=0):
+        """A life of a daemon that gets these rows. What its series said; its status."""
+        d = self.daemon(DETECTOR + groups, keys=keys, ends=-signal.SIGKILL if kill else 0)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | ALERTS, '*#*')
+            self.send(c, c.register(*NAMES), values[first:behind], first=first)
+            c.ping()
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
+            subscriber.drain(0.2)
+            status = d.status()
+            self.balanced(status)
+            if kill:
                 d.process.send_signal(signal.SIGKILL)
                 d.process.wait()
-        self.assertEqual([e[2] for e in events], ['raised', 'cleared', 'raised', 'cleared', 'raised', 'cleared'])
-        numbers = [e[1] for e in events if e[2] == 'raised']
-        self.assertEqual(len(set(numbers)), 3, numbers)
-        self.assertEqual(numbers, sorted(numbers))
-        self.assertEqual([e[1] for e in events if e[2] == 'cleared'], numbers)
+        if not kill:
+            self.assertEqual(d.stop(), 0)
+        return *self.said(subscriber), status
+
+    def lives(self, cuts, keys, kill):
+        """Lives with the rows between these cuts: all that their series said."""
+        values = rows()
+        scores, events = [], []
+        for first, behind in zip(cuts, cuts[1:]):
+            more, told, status = self.part(values, first, behind, keys, kill and behind < ROWS)
+            scores += more
+            events += told
+            self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
+        return sorted(scores), events
+
+    def test_goes_on(self):
+        """Where it ends or is killed, in the middle of an alert too, nothing is said twice, or otherwise, or not at all."""
+        expected, events = self.run_through(rows())[0]
+        raised = (events[0][3] - START) // SECOND
+        for durability, kill, cuts in (('journal', True, [0, 7, raised + 2, raised + 3, ROWS]), ('snapshot', False, [0, 14, raised + 1, ROWS])):
+            with self.subTest(durability=durability, kill=kill):
+                scores, told = self.lives(cuts, self.keys(durability), kill)
+                self.assertEqual(scores, expected)
+                self.assertEqual(told, events)
+            shutil.rmtree(f'{self.state}/there')
+
+    def test_snapshot_and_journal(self):
+        """Killed behind a snapshot that was taken under load, with a journal from there on; on another number of loops."""
+        values, expected = rows(), self.run_through(rows())[0]
+        d = self.daemon(DETECTOR + GROUP, keys=self.keys(snapshot='1s'), ends=-signal.SIGKILL)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | ALERTS, '*#*')
+            handles, made, at = c.register(*NAMES), lambda: d.status()['durability']['shards'][0]['snapshots'], 0
+            while at < 450 and (at < 200 or made() == 0):
+                self.send(c, handles, values[at:at + 5], first=at)
+                at += 5
+                c.ping()
+                time.sleep(0.02)
+            harness.until(lambda: made() > 0, 'a snapshot')
+            self.send(c, handles, values[at:at + 30], first=at)
+            at += 30
+            c.ping()
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
+            subscriber.drain(0.2)
+            scores, events = self.said(subscriber)
+        d.process.send_signal(signal.SIGKILL)
+        d.process.wait()
+        hankel_state = lambda what: subprocess.run([harness.HANKEL, 'state', what, self.state + '/there'], capture_output=True, text=True, check=True).stdout
+        self.assertIn('machines 2, members 8', hankel_state('inspect'))
+        self.assertNotIn('DAMAGED', hankel_state('verify'))
+        more, told, _ = self.part(values, at, ROWS, self.keys(more='loops = 3\n'))
+        self.assertEqual(sorted(scores + more), expected[0])
+        self.assertEqual(events + told, expected[1])
+
+    def test_other_groups(self):
+        """What a start with other groups makes of it: another glob, other rows, another group, none; and the first one again."""
+        values = rows()
+        keys = self.keys('snapshot')
+        self.part(values, 0, 200, keys)
+        scores, _, status = self.part(values, 200, 230, keys, groups=GROUP.replace('/*', '/*o*'))
+        self.assertEqual(status['groups'], {'machines': 2, 'members': 4})
+        self.assertLess((scores[0][1] - START) // SECOND, 203)  # it did not warm up again
+        scores, _, status = self.part(values, 230, 240, keys, groups=GROUP + 'wait = 5\n')
+        self.assertEqual((scores, status['groups']), ([], {'machines': 2, 'members': 8}))
+        scores, _, status = self.part(values, 240, 250, keys, groups='[group other]\nmatch = plant/(*)/*\n')
+        self.assertEqual((scores, status['groups'], status['sensors']['count']), ([], {'machines': 2, 'members': 8}, 10))
+        _, _, status = self.part(values, 250, 260, keys, groups='')
+        self.assertEqual((status['groups'], status['sensors']['count']), ({'machines': 0, 'members': 0}, 8))
+        scores, _, status = self.part(values, 260, 300, keys)
+        self.assertGreater((scores[0][1] - START) // SECOND, 275)
+        self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
+
+    def test_members_come_and_go(self):
+        """One is forgotten, with a snapshot before and the journal behind, and comes again: a machine has who is there, and rows go on."""
+        values = rows()
+        for snapshot in ('1s',) if harness.SANITIZED else ('1s', '1h'):
+            d = self.daemon(DETECTOR + GROUP, keys=self.keys(snapshot=snapshot, more='evict = 1s\n'), ends=-signal.SIGKILL)
+            with d.client() as c:
+                handles = c.register(*NAMES)
+                at = 0
+                while d.status()['sensors']['evicted'] == 0:
+                    some = [(i, k) for i in range(5) for k in range(len(NAMES)) if k != 5 or at < 50]  # plant/b/flow
+                    self.send(c, handles, values[at:at + 5], first=at, order=some)
+                    at += 5
+                    c.ping()
+                    time.sleep(0.04)
+                for _ in range(10):
+                    self.send(c, handles, values[at:at + 1], first=at, order=[(0, k) for k in range(len(NAMES)) if k != 5])
+                    at += 1
+                c.ping()
+                harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
+                before = d.status()['groups']
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+            d = self.daemon(DETECTOR + GROUP, keys=self.keys())
+            self.assertEqual(before, {'machines': 2, 'members': 7})
+            self.assertEqual(d.status()['groups'], before)
+            with d.client() as c, d.client() as subscriber:
+                subscriber.subscribe(SCORED | ALERTS, '*#*')
+                handles = c.register(*NAMES)
+                self.send(c, handles, values[at:at + 20], first=at)
+                c.ping()
+                harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
+                subscriber.drain(0.2)
+                self.assertEqual(d.status()['groups'], {'machines': 2, 'members': 8})
+                times = [t for n, t, _, _, _ in subscriber.results if n == 'press#b']
+                self.assertLess((times[0] - START) // SECOND, at + 3)
+            d.stop()
+            shutil.rmtree(f'{self.state}/there')
+
+
+class Killed(unittest.TestCase):
+    """At random instants: see tests/faults/kills.py."""
+
+    def run_it(self, n, **how):
+        seed = int.from_bytes(os.urandom(4), 'little')
+        with self.subTest(seed=seed):
+            run = kills.Run('journal', seed, rate=1500 if harness.SANITIZED else 6000, sensors=24, wait=harness.WAIT, groups=True, **how)
+            try:
+                run.go(n)
+                results, events = run.compare()
+            finally:
+                run.clean()
+            self.assertGreater(results, 1000)
+            self.assertGreater(events, 10)
+
+    def test_journal(self):
+        self.run_it(3 if harness.SANITIZED else 8)
+
+    def test_snapshots_and_journal(self):
+        self.run_it(2 if harness.SANITIZED else 3, life=1.5)
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+    def test_several_shards(self):
+        self.run_it(3 if harness.SANITIZED else 5, devices=3)
 
 
 if __name__ == '__main__':

@@ -323,7 +323,7 @@ static void test_groups(void **state)
     assert_int_equal(any, sensors[i].series != NULL);
     if (!any)
       continue;
-    const size_t n = hk_sections_series(sections, &machine, series), wanted = strcspn(sensors[i].series, racks ? ":" : "");
+    const size_t n = hk_sections_series(&machine, series), wanted = strcspn(sensors[i].series, racks ? ":" : "");
     assert_int_equal(n, wanted);
     assert_memory_equal(series, sensors[i].series, n);
   }
@@ -332,14 +332,14 @@ static void test_groups(void **state)
   memset(long_name, 'x', sizeof long_name);
   memcpy(long_name + sizeof long_name - 6, ".pump1", 6);
   assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(sections, &machine, series), sizeof long_name);
+  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
   memcpy(long_name + sizeof long_name - 6, ": disk", 6);
   assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(sections, &machine, series), sizeof long_name);
+  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
   memcpy(long_name, "7", 1);
   memcpy(long_name + sizeof long_name - 6, "yyyyyy", 6);
   assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(sections, &machine, series), 0);
+  assert_int_equal(hk_sections_series(&machine, series), 0);
   hk_sections_release(sections);
   hk_config_free(&c);
 }
@@ -389,7 +389,7 @@ static void test_change(void **state)
                                  "[detector b]: match = b* -> x*\n"
                                  "[detector a] is changed (window, gap, krylov, cooldown): its sensors begin anew\n"
                                  "[detector c] is gone\n"
-                                 "detectors stand in another order\n");
+                                 "detectors or groups stand in another order\n");
   assert_int_equal(read.detectors[0].number, 4);
   assert_int_equal(read.detectors[1].number, 1);
   assert_int_equal(read.detectors[2].number, 5);
@@ -410,6 +410,53 @@ static void test_change(void **state)
   hk_buffer_free(&told);
 }
 
+/* The series of a group go on where its keys are what they were, whatever it matches and wherever it stands. */
+static void test_change_of_groups(void **state)
+{
+  (void)state;
+  static const char before[] = "[detector a]\nmatch = *\n[group g]\nmatch = (*).x\n[group h]\nmatch = (*).y\nhop = 2\n[group i]\nmatch = (*).z\n";
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true };
+  struct hk_sections *sections;
+  struct hk_machine_name found;
+  assert_int_equal(read_text(&running, before, &faults), 0);
+  assert_int_equal(read_text(&read, "[detector a]\nmatch = *\n[group j]\nmatch = (*).j\n[group h]\nmatch = (*).y\nhop = 3\n"
+                                    "[group g]\nmatch = (*).xx\n",
+                             &faults),
+                   0);
+  assert_true(hk_change_of_groups(&running, &read));
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "[group j] is new\n[group h] is changed: its machines begin anew\n[group g]: match = (*).x -> (*).xx\n"
+                                 "[group i] is gone\ndetectors or groups stand in another order\n");
+  assert_int_equal(read.n_detectors, 4);
+  assert_int_equal(read.detectors[0].number, 0);
+  assert_int_equal(read.detectors[1].number, 4); /* j */
+  assert_int_equal(read.detectors[2].number, 5); /* h */
+  assert_int_equal(read.detectors[3].number, 1); /* g */
+  assert_int_equal(hk_sections_new(&sections, &read), 0);
+  assert_true(hk_sections_grouped(sections));
+  assert_true(hk_sections_group(sections, "m.y", 3, &found));
+  assert_int_equal(found.number, 5);
+  assert_int_equal(found.rule->hop, 3);
+  assert_true(hk_sections_group_by(sections, 1, &found));
+  assert_string_equal(found.group, "g");
+  assert_false(hk_sections_group_by(sections, 2, &found));
+  hk_sections_release(sections);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  told.size = 0;
+  assert_int_equal(read_text(&read, before, &faults), 0);
+  assert_false(hk_change_of_groups(&running, &read));
+  assert_false(hk_change_make(&running, &read, taken, &told));
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_change), cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
@@ -417,6 +464,6 @@ int main(void)
                                       cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
                                       cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms),
-                                      cmocka_unit_test(test_unreached), cmocka_unit_test(test_groups) };
+                                      cmocka_unit_test(test_unreached), cmocka_unit_test(test_groups), cmocka_unit_test(test_change_of_groups) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,44 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
   return s;
 }
 
-/* Two sections of sensors, two detectors, a feed. Returns 0 or how it failed. */
+#define MACHINES 3u
+
+static struct hk_machine_memory machine_of(uint32_t i, struct hk_machine_change *changes, struct hk_machine_member *members,
+                                           uint64_t *rows)
+{
+  for (uint32_t k = 0; k < 4; k++) {
+    changes[k] = (struct hk_machine_change){ .time = k, .from = i, .instant = 9, .before = 0.5, .after = k, .statistic = 7, .unit = 2, .ends = k % 2 };
+    members[k] = (struct hk_machine_member){ 100 * i + k, k };
+    rows[k] = k + i;
+  }
+  return (struct hk_machine_memory){ .slot = 1 + 3 * i,
+                                     .number = 5 + i,
+                                     .told = i > 0,
+                                     .stands = i == 1,
+                                     .standing = { .kind = HK_EVENT_RAISED, .channel = HK_CHANNEL_GROUP, .number = 5, .score = 0.75f, .instant = 3 },
+                                     .n_changes = i,
+                                     .n_members = 2 * i,
+                                     .changes = changes,
+                                     .members = members,
+                                     .rows = rows,
+                                     .rows_size = 8 * (i + 1) };
+}
+
+static int write_machines(struct hk_snapshot_writer *writer)
+{
+  struct hk_machine_change changes[4];
+  struct hk_machine_member members[4];
+  uint64_t rows[4];
+  int status = 0;
+  hk_snapshot_begin_machines(writer, 1012);
+  for (uint32_t i = 0; i < MACHINES && status == 0; i++) {
+    const struct hk_machine_memory m = machine_of(i, changes, members, rows);
+    status = hk_snapshot_add_machine(writer, &m, (uint8_t)(7 * i));
+  }
+  return status != 0 ? status : hk_snapshot_end(writer);
+}
+
+/* Two sections of sensors, two detectors, a feed, a section of machines. Returns 0 or how it failed. */
 static int write_one(const struct world *w)
 {
   struct hk_snapshot_writer *writer;
@@ -117,6 +154,8 @@ static int write_one(const struct world *w)
     if (status == 0 && (i == 11 || i == SENSORS - 1))
       status = hk_snapshot_end(writer);
   }
+  if (status == 0)
+    status = write_machines(writer);
   if (status == 0)
     status = hk_snapshot_finish(writer);
   hk_snapshot_close(writer);
@@ -173,6 +212,30 @@ static void store(const struct world *w, const char *name, const uint8_t *bytes,
   fclose(f);
 }
 
+static void same_machines(const struct hk_snapshot_part *part)
+{
+  struct hk_machine_change changes[4];
+  struct hk_machine_member members[4];
+  struct hk_machine_memory m;
+  uint64_t rows[4];
+  uint8_t generation;
+  size_t at = 0;
+  assert_true(part->count == MACHINES && part->position == 1012);
+  for (uint32_t i = 0; i < MACHINES; i++) {
+    const struct hk_machine_memory want = machine_of(i, changes, members, rows);
+    assert_int_equal(hk_snapshot_machine_next(part, &at, &m, &generation), 1);
+    assert_true(generation == 7 * i && m.slot == want.slot && m.number == want.number && m.told == want.told &&
+                m.stands == want.stands && m.n_changes == i && m.n_members == 2 * i && m.rows_size == want.rows_size);
+    assert_memory_equal(m.changes, changes, i * sizeof *changes);
+    assert_memory_equal(m.members, members, 2 * i * sizeof *members);
+    assert_memory_equal(m.rows, rows, m.rows_size);
+    if (m.stands)
+      assert_true(m.standing.kind == HK_EVENT_RAISED && m.standing.channel == HK_CHANNEL_GROUP && m.standing.number == 5 &&
+                  m.standing.score == 0.75f && m.standing.instant == 3);
+  }
+  assert_int_equal(hk_snapshot_machine_next(part, &at, &m, &generation), 0);
+}
+
 static void what_was_written_is_read(void **state)
 {
   struct world w;
@@ -202,6 +265,8 @@ static void what_was_written_is_read(void **state)
       assert_int_equal(hk_snapshot_detector_read(&part, &number, &text), 0);
       assert_true(number == detectors && memcmp(text.data, detectors == 0 ? "fast" : "slow", 4) == 0 && text.length == 4);
       detectors++;
+    } else if (part.type == HK_PART_MACHINES) {
+      same_machines(&part);
     } else if (part.type == HK_PART_SENSORS) {
       struct hk_snapshot_sensor s;
       size_t at = 0;
@@ -236,7 +301,7 @@ static void what_was_written_is_read(void **state)
   assert_int_equal(status, 0);
   assert_int_equal(hk_snapshot_next(reader, &part), 0);
   assert_int_equal(seen, SENSORS);
-  assert_int_equal(parts, 6);
+  assert_int_equal(parts, 7);
   hk_snapshot_read_close(reader);
   end(&w);
 }
@@ -319,7 +384,7 @@ static void sections_belong_together(void **state)
     at[n++] = part.at;
   hk_snapshot_read_close(reader);
   at[n] = size;
-  assert_int_equal(n, 6);
+  assert_int_equal(n, 7);
   for (size_t i = 0; i < n; i++) {
     memcpy(other, bytes, at[i]);
     memcpy(other + at[i], bytes + at[i + 1], size - at[i + 1]);
