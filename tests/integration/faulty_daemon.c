@@ -19,6 +19,8 @@
 #include "daemon/program.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,8 @@ struct faulty {
   double idle; /* when it has done all it was given */
   void (*ready)(void *arg);
   void *arg;
+  pthread_t ticker; /* RATE: says ready every millisecond, */
+  atomic_bool ended; /* until then */
 };
 
 static struct faulty *from(struct hk_backend *b)
@@ -234,8 +238,19 @@ static void faulty_free(struct hk_backend *b, void *memory)
   from(b)->inner->ops->free(from(b)->inner, memory);
 }
 
+static void *tick(void *arg)
+{
+  struct faulty *f = arg;
+  for (; !f->ended; usleep(1000))
+    f->ready(f->arg);
+  return NULL;
+}
+
 static void faulty_close(struct hk_backend *b)
 {
+  from(b)->ended = true;
+  if (from(b)->fault == RATE)
+    pthread_join(from(b)->ticker, NULL);
   from(b)->inner->ops->close(from(b)->inner);
   free(b);
 }
@@ -308,6 +323,8 @@ static int faulty_open(struct hk_backend **out, const struct hk_backend_config *
     free(f);
     return status;
   }
+  if (f->fault == RATE && pthread_create(&f->ticker, NULL, tick, f) != 0)
+    abort();
   *out = &f->backend;
   return 0;
 }

@@ -334,9 +334,11 @@ class Journal(Case):
         return f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\nmax_pending = 100000\n'
 
     @contextlib.contextmanager
-    def flooded(self, keys):
-        """A daemon to which points come as fast as it takes them, until it is killed behind the block."""
-        daemon = self.daemon(section(keys), ends=-signal.SIGKILL, keys=self.keys + 'snapshot = 1s\n')
+    def flooded(self, keys, rate):
+        """A daemon to which points come as fast as it takes them, until it is killed behind the block. Its device, where there is one to be
+        had that fails on order, is so slow that a chunk takes many batches: what comes between two of them comes within a chunk. rate: its points a second."""
+        slow = self.devices(1, HANKELD_FAULT=f'rate {rate}') if 'FAULTY_DAEMON' in os.environ else {}
+        daemon = self.daemon(section(keys), ends=-signal.SIGKILL, keys=self.keys + 'snapshot = 1s\n', **slow)
 
         def run():
             with daemon.client() as feeder, contextlib.suppress(OSError):
@@ -378,7 +380,7 @@ class Journal(Case):
         """Snapshots in many slices, between batches that end in the middle of a chunk: what each series has of it, and what the journal makes
         for each, fit together to the point."""
         keys = 'algorithm=svd,graph\nwindow=30\nrank=2\ngraph.window=16\nresident=1500\n'  # dear enough
-        with self.flooded(keys) as daemon:
+        with self.flooded(keys, 300000) as daemon:
             harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > 0, 'a snapshot')
         results, behind = self.go_on(keys, '*')
         want = {(name.replace('#svd', ''), at): said
@@ -394,12 +396,19 @@ class Journal(Case):
             self.assertIn(late[f's{sensor}'], range(10, 22))
 
     def test_an_algorithm_comes_in_a_flood(self):
-        """A companion that a reload adds begins between two points, and begins there again when the journal is replayed."""
+        """A companion that a reload adds begins between two points, and begins there again when the journal is replayed. How far the chunk is
+        that is being taken then is chance: so at several moments."""
+        for processed in (100000, 108000, 116000):
+            with self.subTest(processed=processed):
+                shutil.rmtree(f'{self.state}/there', ignore_errors=True)
+                self.an_algorithm_comes(processed)
+
+    def an_algorithm_comes(self, processed):
         one = 'algorithm=svd,graph,shift\nwindow=30\nrank=2\nresident=400\n'  # more points are made of a chunk than fit into one
         two = one.replace('shift\n', 'shift,ika\nika.window=8\n')
-        with self.flooded(one) as daemon, daemon.client() as subscriber:
+        with self.flooded(one, 150000) as daemon, daemon.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED, '*#ika')
-            harness.until(lambda: daemon.status()['points']['scored'] > 20000, 'scores')
+            harness.until(lambda: (p := daemon.status()['points'])['scored'] + p['unscored'] > processed, 'scores')
             daemon.configure(section(two), self.keys + 'snapshot = 1h\n')
             with daemon.client() as c:
                 taken, lines = c.reload()
@@ -418,8 +427,8 @@ class Journal(Case):
             if state != 'late' and (name, at) in want:
                 self.assertEqual((score, state), want[name, at], (name, (at - START) // SECOND))
 
-    def devices(self, n):
-        return {'program': os.environ['FAULTY_DAEMON'], 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': str(n)}}
+    def devices(self, n, **more):
+        return {'program': os.environ['FAULTY_DAEMON'], 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': str(n), **more}}
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
     def test_devices(self):
