@@ -12,7 +12,7 @@
 enum key {
   KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
-  KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, /* whole numbers */
+  KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, KEY_SHORTEST, /* whole numbers */
   KEY_INTERVAL, KEY_SILENT, /* durations */
   KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_LEVEL, KEY_ROUGHNESS, KEY_FALSE_ALARMS, /* reals */
   KEYS,
@@ -57,6 +57,7 @@ static const struct {
   [KEY_BASELINE] = { "baseline", 1, 1000 },
   [KEY_RESIDENT] = { "resident", HK_RESIDENT_MIN, HK_RESIDENT_MAX },
   [KEY_NEIGHBOURS] = { "neighbours", 1, HK_NEIGHBOURS_MAX },
+  [KEY_SHORTEST] = { "shortest", HK_GRAPH_SHORTEST_MIN, HK_GRAPH_SHORTEST },
   [KEY_INTERVAL] = { "interval", 0, 0 },
   [KEY_SILENT] = { "silent", 0, 0 },
   [KEY_ALERT] = { "alert", 0, 1 },
@@ -170,7 +171,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
     [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
     [KEY_PRODUCTS] = &d->products, [KEY_STRIDE] = &d->stride, [KEY_MAX_FILL] = &d->max_fill, [KEY_HOLD] = &d->hold,
     [KEY_COOLDOWN] = &d->cooldown, [KEY_BASELINE] = &d->baseline, [KEY_RESIDENT] = &d->resident,
-    [KEY_NEIGHBOURS] = &d->neighbours,
+    [KEY_NEIGHBOURS] = &d->neighbours, [KEY_SHORTEST] = &d->shortest,
   };
   float *const real_field[KEYS] = {
     [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_LEVEL] = &d->level,
@@ -234,7 +235,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
 static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_REORTHOGONALISE |
                                      1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV | 1u << KEY_PRODUCTS | 1u << KEY_BASELINE |
                                      1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
-static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS;
+static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS |
+                                       1u << KEY_SHORTEST;
 
 static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
 
@@ -325,6 +327,7 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   if (d.search)
     d.window = d.resident / HK_GRAPH_WINDOWS; /* the widest that may be found */
   DEFAULT(KEY_NEIGHBOURS, neighbours, 3);
+  DEFAULT(KEY_SHORTEST, shortest, HK_GRAPH_SHORTEST);
   DEFAULT(KEY_LEVEL, level, 0);
   DEFAULT(KEY_ROUGHNESS, roughness, 0);
   DEFAULT(KEY_STRIDE, stride, d.search ? 0 : d.window / 4);
@@ -432,7 +435,7 @@ static const struct {
   FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
   FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
   FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
-  FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
+  FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_SHORTEST, shortest), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
   FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
   FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_ROUGHNESS, roughness), FIELD(KEY_FALSE_ALARMS, false_alarms),
 };

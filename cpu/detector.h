@@ -32,8 +32,9 @@ extern "C" {
 #define HK_STRIDE_MAX 65536
 #define HK_FILL_MAX 64
 #define HK_GRAPH_WINDOW_MIN 8 /* of algorithm = graph, and what else it alone has: see graph.h */
-#define HK_GRAPH_SHORTEST 5   /* shortest segment, windows */
-#define HK_GRAPH_WINDOWS (2 * HK_GRAPH_SHORTEST + 1) /* least resident samples, windows: two shortest segments of nodes */
+#define HK_GRAPH_SHORTEST 5   /* shortest segment, windows, unless given: and the longest that may be */
+#define HK_GRAPH_SHORTEST_MIN 2
+#define HK_GRAPH_WINDOWS (2 * HK_GRAPH_SHORTEST + 1) /* least resident samples, windows: two such segments of nodes */
 #define HK_RESIDENT_MIN (HK_GRAPH_WINDOWS * HK_GRAPH_WINDOW_MIN)
 #define HK_RESIDENT_MAX 6000
 #define HK_NEIGHBOURS_MAX 7
@@ -47,7 +48,7 @@ enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
 enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
-struct hk_detector {
+struct hk_detector { /* detectors are compared byte by byte: there is no padding */
   uint8_t algorithm;       /* enum hk_algorithm */
   uint8_t present;         /* enum hk_present: how mu, the present's direction, is found */
   uint8_t operator_;       /* enum hk_operator: Lanczos on H (one product a step) or on H H^T (two) */
@@ -79,7 +80,7 @@ struct hk_detector {
   float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
   float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
-  uint32_t unused;    /* 0: detectors are compared byte by byte, so there is no padding */
+  uint32_t shortest;  /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */

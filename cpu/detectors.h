@@ -21,7 +21,9 @@ extern "C" {
  * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes forty
  * times its memory. The README says what each is worth. */
 #define HK_UNTUNED_ROUGHNESS "0.85"
-#define HK_DETECTORS_UNTUNED "algorithm=ika,graph,shift,graph.roughness=" HK_UNTUNED_ROUGHNESS
+#define HK_UNTUNED_SHORTEST "2"
+#define HK_DETECTORS_UNTUNED \
+  "algorithm=ika,graph,shift,graph.roughness=" HK_UNTUNED_ROUGHNESS ",graph.shortest=" HK_UNTUNED_SHORTEST
 
 /* Under construction. Zeroed at first. Owner: the caller. */
 struct hk_detectors_draft {

@@ -153,6 +153,6 @@ struct hk_graph_split graph_profile(const struct hk_graph_view *v, const struct 
       }
     }
   }
-  split.z = hk_graph_statistic(split.at, counts->earlier[split.at], m - counts->later[split.at], m);
+  split.z = hk_graph_statistic(v, split.at, counts->earlier[split.at], m - counts->later[split.at]);
   return split;
 }

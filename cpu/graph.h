@@ -95,7 +95,7 @@ HK_INLINE uint32_t hk_graph_exclusion(const struct hk_graph_view *v)
 /* Nodes of the shortest segment. */
 HK_INLINE uint32_t hk_graph_shortest(const struct hk_graph_view *v)
 {
-  return HK_GRAPH_SHORTEST * v->window;
+  return v->detector->shortest * v->window;
 }
 /* Nodes from one score to the next. */
 HK_INLINE uint32_t hk_graph_stride(const struct hk_graph_view *v)

@@ -89,9 +89,12 @@ HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk
     v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) +
                            (x->came - x->left) / w); /* the mean before was (came - left) / w less */
   }
-  v->inverse[at] = (hk_real)(1 / (spread * sqrt((double)w)));
-  double log_spread = log(spread);
-  if (hk_graph_counts_rough(d)) {
+  /* Samples that are all the same: exactly like others of the kind, and like nothing else. Held to a floor that moves with the
+   * running spread, they would be most like those of their own time, and that looks like a change wherever one cares to look. */
+  const bool flat = own < least;
+  v->inverse[at] = flat ? 0 : (hk_real)(1 / (spread * sqrt((double)w)));
+  double log_spread = log(flat ? HK_ZERO_ABSOLUTE : spread);
+  if (!flat && hk_graph_counts_rough(d)) {
     const double steps = fmax(sqrt(x->rough), fmax(HK_GRAPH_FLOOR * running, least));
     log_spread -= (double)d->roughness * log(steps / spread);
   }

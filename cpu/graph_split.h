@@ -6,6 +6,7 @@
 
 #define HK_GRAPH_THRESHOLD 16 /* statistic that scores 1/2 at w = 10, and how that grows with the window */
 #define HK_GRAPH_GROWTH 0.15
+#define HK_GRAPH_DOUBT 0.4 /* of segments that are shorter than HK_GRAPH_SHORTEST windows */
 
 /* What a profile says. */
 struct hk_graph_split {
@@ -47,12 +48,15 @@ HK_INLINE double hk_graph_f1(uint32_t left, uint32_t right, uint32_t m)
 }
 
 /* The statistic of a split s, 0 < s < m: do nodes to the right have their neighbours to the right more often than those to the
- * left? Two proportions, in standard deviations. */
-HK_INLINE double hk_graph_statistic(uint32_t s, uint32_t left, uint32_t right, uint32_t m)
+ * left? Two proportions, in standard deviations; where either side is a short segment, so much less: the best of many splits of few
+ * nodes is good by chance. */
+HK_INLINE double hk_graph_statistic(const struct hk_graph_view *v, uint32_t s, uint32_t left, uint32_t right)
 {
+  const uint32_t m = v->graph->live, shorter = s < m - s ? s : m - s, whole = HK_GRAPH_SHORTEST * v->window;
   const uint32_t crossing = s - left; /* on the left, called right */
   const double share = (double)(right + crossing) / m, of_left = 1.0 / s, of_right = 1.0 / (m - s);
-  return (right * of_right - crossing * of_left) / sqrt(share * (1 - share) * (of_left + of_right) + 1e-9);
+  const double z = (right * of_right - crossing * of_left) / sqrt(share * (1 - share) * (of_left + of_right) + 1e-9);
+  return shorter < whole ? z / (1 + HK_GRAPH_DOUBT * ((double)whole / shorter - 1)) : z;
 }
 
 /* The split of highest F1, the first of several, among those that leave a shortest segment on both sides. live must be at least
@@ -70,7 +74,7 @@ HK_INLINE struct hk_graph_split hk_graph_profile(const struct hk_graph_view *v, 
       split.at = s;
     }
   }
-  split.z = hk_graph_statistic(split.at, c->earlier[split.at], m - c->later[split.at], m);
+  split.z = hk_graph_statistic(v, split.at, c->earlier[split.at], m - c->later[split.at]);
   return split;
 }
 

@@ -358,7 +358,7 @@ static __device__ __noinline__ void hk_block_profile(struct hk_graph_room *room,
       where = take ? room->lag[i] : where;
     }
     room->split.at = where;
-    room->split.z = hk_graph_statistic(where, counts[where] & 0xffff, m - (counts[where] >> 16), m);
+    room->split.z = hk_graph_statistic(v, where, counts[where] & 0xffff, m - (counts[where] >> 16));
   }
   __syncthreads();
 }

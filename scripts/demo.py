@@ -37,6 +37,7 @@ address = 127.0.0.1:0
 match = *
 algorithm = ika, graph, shift
 graph.roughness = 0.85
+graph.shortest = 2
 """
 WATCHING = ('', '#graph', '#shift')  # behind the sensor's name: plot.KINDS
 COLOURS = {'bold': '1', 'blue': '34', 'green': '32', 'red': '31', 'yellow': '33', 'dim': '2'}

@@ -378,7 +378,7 @@ int hk_command_evaluate(int argc, char **argv)
   e.folder = argv[optind];
   if (e.n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
     e.detectors[e.n_detectors++] = "algorithm=ika";
-    e.detectors[e.n_detectors++] = "algorithm=graph,roughness=" HK_UNTUNED_ROUGHNESS;
+    e.detectors[e.n_detectors++] = "algorithm=graph,roughness=" HK_UNTUNED_ROUGHNESS ",shortest=" HK_UNTUNED_SHORTEST;
     e.detectors[e.n_detectors++] = "algorithm=shift";
   }
   if (e.plots && (e.n_tuned > 0 || any_group))

@@ -26,6 +26,9 @@ CASES = [  # recording, detector keys
     ('CBF.txt', dict(window='auto', resident=600, alert=0.45)),
     ('Coffee.txt', dict(window='auto', resident=800)),
     ('Coffee.txt', dict(window='auto', resident=800, roughness=0.85)),
+    ('Coffee.txt', dict(window='auto', resident=800, roughness=0.85, shortest=2, alert=0.4)),
+    ('CBF.txt', dict(window=20, shortest=3, alert=0.4)),
+    ('rogue_agent_key_hold.csv', dict(window=20, shortest=2)),
 ]
 
 
@@ -48,7 +51,7 @@ def half_a_period(x, widest):
     return min(20, widest)
 
 
-def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, stride=None, alert=0.5):
+def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shortest=5, stride=None, alert=0.5):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
     k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
@@ -57,7 +60,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, stri
         window = half_a_period(x[:learn], resident // 11)
     w = window
     stride = stride or w // 4
-    nodes, shortest, unit = len(x) - w + 1, 5 * w, 16 * (w / 10) ** 0.15
+    nodes, shortest, unit = len(x) - w + 1, shortest * w, 16 * (w / 10) ** 0.15
     pieces = np.lib.stride_tricks.sliding_window_view(x, w)
     mean, spread, trait = pieces.mean(axis=1), np.zeros(nodes), np.zeros(nodes)
     near, who = np.full((nodes, k), -np.inf), np.full((nodes, k), -1)
@@ -68,10 +71,13 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, stri
             measured = x[max(0, end - resident - max_fill):end].std()
         own = pieces[c].std()
         running = max(measured, own, abs(mean[c]) * 2.0**-20, 2.0**-100)
-        floor = max(1e-3 * running, abs(mean[c]) * 2.0**-20, 2.0**-100)
+        least = max(abs(mean[c]) * 2.0**-20, 2.0**-100)
+        floor = max(1e-3 * running, least)
         spread[c] = max(own, floor)
         steps = max(np.sqrt(np.mean(np.diff(pieces[c]) ** 2)), floor)
         trait[c] = np.log(spread[c]) - roughness * np.log(steps / spread[c])
+        if own < least:
+            spread[c], trait[c] = np.inf, np.log(2.0**-100)
         low = max(low, c - (resident - w) + 1)
         others = np.arange(low, c - w // 2 + 1)
         if len(others):
@@ -100,6 +106,9 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, stri
         _, s, right, crossing = best
         share = (right + crossing) / live
         z = (right / (live - s) - crossing / s) / np.sqrt(share * (1 - share) * (1 / s + 1 / (live - s)) + 1e-9)
+        shorter = min(s, live - s)
+        if shorter < 5 * w:
+            z /= 1 + 0.4 * (5 * w / shorter - 1)
         scores[end - 1] = max(z, 0) / (max(z, 0) + unit)
         if z * (1 - alert) > unit * alert:
             alerts.append((end - 1, low + s))

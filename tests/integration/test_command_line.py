@@ -94,7 +94,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(untuned[0], 'sensor,time,value,score,state')
         found = {line.split(',')[2] for line in events}
         self.assertEqual(found, {'value', 'value#graph', 'value#shift'})
-        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85', MACHINE)
+        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85,graph.shortest=2', MACHINE)
         self.assertEqual([line for line in all_three.stdout.splitlines() if line.startswith('#')], events)
 
     def test_values_come_back_as_they_are(self):

@@ -253,6 +253,7 @@ static void graph(void **state)
   assert_int_equal(d.window, 136); /* the widest that may be found */
   assert_int_equal(d.resident, 1500);
   assert_int_equal(d.neighbours, 3);
+  assert_int_equal(d.shortest, 5);
   assert_true(d.level == 0);
   assert_int_equal(d.stride, 0);
   assert_int_equal(d.alert, HK_ALERT_FIXED);
@@ -280,6 +281,8 @@ static void graph(void **state)
   refused("algorithm=graph,resident=6001", "resident|6001|6000");
   refused("algorithm=graph,neighbours=8", "neighbours|8|7");
   refused("algorithm=graph,neighbours=0", "neighbours|0|7");
+  refused("algorithm=graph,shortest=1", "shortest|1|2|5");
+  refused("algorithm=graph,shortest=6", "shortest|6|5");
   refused("algorithm=graph,level=-1", "level|-1|1000");
   refused("algorithm=graph,cooldown=1504", "cooldown|1504|1503");
   refused("algorithm=graph,alert=adaptive", "alert|adaptive|graph|0.5");
@@ -295,6 +298,7 @@ static void graph(void **state)
   }
   refused("resident=1500", "resident|graph");
   refused("algorithm=svd,neighbours=3", "neighbours|graph");
+  refused("algorithm=shift,shortest=3", "shortest|shift");
   refused("level=0,algorithm=ika", "level|graph");
 }
 
