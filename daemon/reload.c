@@ -140,11 +140,15 @@ static bool read_credentials(struct hk_server *s)
 
 static void adopt_credentials(struct hk_server *s)
 {
+  char line[512];
   if (!s->reload.credentials)
     return;
   hk_admission_adopt(s, s->reload.credentials);
   s->reload.credentials = NULL;
   hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
+  for (uint32_t i = 0; i < s->gates.n; i++)
+    if (hk_gate_expires(&s->gates.gate[i], line, sizeof line))
+      hk_buffer_print(&s->reload.told, "%s\n", line);
 }
 
 static void begin(struct hk_server *s)

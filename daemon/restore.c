@@ -127,6 +127,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     complete_sensors(s);
   s->replayed = recovery->points;
+  s->lost = recovery->lost;
   free(recovery);
   free(s->restoration->restored.skip);
   s->restoration->restored.skip = NULL;

@@ -134,6 +134,7 @@ static void on_second(uv_timer_t *timer)
   for (uint32_t i = 0; i < s->n_listeners; i++)
     hk_listener_retry(&s->listeners[i]);
   hk_durable_watch(&s->durable);
+  hk_gates_watch(&s->gates, hk_now(), &s->log);
   if (s->ticks++ % 10 == 0 && s->deadline == 0) {
     char state[256];
     struct hk_counters sum;

@@ -35,7 +35,7 @@ struct hk_server {
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
   struct hk_durable durable;
-  uint64_t replayed; /* points, at the start */
+  uint64_t replayed, lost; /* points, at the start; lost: that the journals do not have, for damage */
   struct hk_restoration *restoration; /* what snapshots have restored; NULL before the start */
   struct hk_seats seats;
   struct hk_gates gates;    /* of the listeners */

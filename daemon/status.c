@@ -148,6 +148,7 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   if (now.why[0])
     text(out, "why", now.why);
   field(out, "replayed", s->replayed);
+  field(out, "lost", s->lost);
   field(out, "feeds", hk_feeds_count(d->feeds));
   field(out, "commits", d->commits);
   field(out, "bytes", d->bytes);
@@ -164,7 +165,8 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
     hk_buffer_print(out, "%s{", i ? "," : "");
     field(out, "position", s->shard[i].position);
     if (d->journal[i]) {
-      field(out, "committed", hk_journal_committed(d->journal[i]));
+      if (now.state < HK_DURABLE_DEGRADED) /* then it is as far as results may be shown, and nothing is on the disk */
+        field(out, "committed", hk_journal_committed(d->journal[i]));
       field(out, "journal_from", hk_journal_begins(d->journal[i]));
       field(out, "journal_bytes", hk_journal_bytes(d->journal[i]));
     }
@@ -259,6 +261,25 @@ static void input(struct hk_buffer *out, const struct hk_counters *c)
   end(out);
 }
 
+/* When the listeners' certificates expire. */
+static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
+{
+  const char *comma = "";
+  int64_t left;
+  hk_buffer_print(out, ",\"certificates\":[");
+  for (uint32_t i = 0; i < gates->n; i++) {
+    if (!hk_gate_left(&gates->gate[i], &left))
+      continue;
+    hk_buffer_print(out, "%s{\"name\":", comma);
+    hk_json_string(out, gates->gate[i].name, strlen(gates->gate[i].name));
+    time_of_day(out, "expires", hk_wall() + left * 1000000000);
+    text(out, "state", left > 0 ? "good" : "expired");
+    end(out);
+    comma = ",";
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
 /* Who was let in, and who was not. */
 static void security(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
@@ -271,6 +292,8 @@ static void security(struct hk_buffer *out, struct hk_server *s, const struct hk
   field(out, "turned_away", s->turned_away);
   field(out, "unauthorized", c->unauthorized);
   field(out, "forbidden", c->forbidden);
+  if (s->gates.any_tls)
+    certificates(out, &s->gates);
   end(out);
 }
 

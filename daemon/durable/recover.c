@@ -50,15 +50,15 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   struct source *s = arg;
   if (d->tail) {
     hk_log(s->log, HK_LOG_NOTICE,
-           "%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; "
+           "shard-%u/%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; "
            "nobody was told of them",
-           d->file, d->bytes, d->at, d->why);
+           s->shard, d->file, d->bytes, d->at, d->why);
     return;
   }
   hk_log(s->log, HK_LOG_ERROR,
-         "%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
+         "shard-%u/%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
          "(hankel state verify tells more)",
-         d->file, d->why, d->at, d->bytes);
+         s->shard, d->file, d->why, d->at, d->bytes);
   if (!s->damaged) {
     s->damaged = true;
     s->number = d->number;
@@ -191,8 +191,10 @@ static int points(struct replay *r, struct source *s, const struct hk_record *re
            "sensors that had some see a gap",
            s->shard, record->position - s->reached, s->reached);
   }
-  if (s->begun && p.n > 0 && end <= s->reached)
-    return 0; /* a repetition, or in the snapshot */
+  if (s->begun && p.n > 0 && end <= s->reached) { /* a repetition, or in the snapshot */
+    r->out->skipped += end <= s->from ? p.n : 0;
+    return 0;
+  }
   s->begun = true;
   if (s->reached < end)
     s->reached = end;

@@ -8,6 +8,7 @@
 
 #define DAY 86400
 #define SOON 14 /* days before a certificate's end at which that is told */
+#define LINE 512
 
 void hk_credentials_release(struct hk_credentials *c)
 {
@@ -39,22 +40,52 @@ static void watch(const struct hk_gate *g, const char *path, mode_t mask, const 
          about.st_mode & mask & S_IWOTH ? "change" : "read", path, (unsigned)about.st_mode & 07777, what_now);
 }
 
-/* What an operator should know of files that can be read. */
-static void tell(const struct hk_gate *g, const struct hk_credentials *c, struct hk_log *log)
+bool hk_gate_left(const struct hk_gate *g, int64_t *left)
 {
+  if (!g->now->tls)
+    return false;
+  *left = hk_tls_context_left(g->now->tls);
+  return true;
+}
+
+bool hk_gate_expires(const struct hk_gate *g, char *line, size_t size)
+{
+  int64_t left;
+  if (!hk_gate_left(g, &left) || left >= SOON * DAY)
+    return false;
+  if (left <= 0)
+    snprintf(line, size, "[listen %s]: the certificate in %s has expired: clients refuse it", g->name, g->rules.certificate);
+  else
+    snprintf(line, size, "[listen %s]: the certificate in %s is good for %d days more", g->name, g->rules.certificate,
+             (int)(left / DAY));
+  return true;
+}
+
+void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log)
+{
+  char line[LINE];
+  if (now - gates->watched < DAY * 1000000000ll)
+    return;
+  gates->watched = now;
+  for (uint32_t i = 0; i < gates->n; i++)
+    if (hk_gate_expires(&gates->gate[i], line, sizeof line))
+      hk_log(log, HK_LOG_WARNING, "%s", line);
+}
+
+/* What an operator should know of files that can be read. */
+static void tell(const struct hk_gate *g, struct hk_log *log)
+{
+  const struct hk_credentials *c = g->now;
   const struct hk_rules *r = &g->rules;
   watch(g, r->key, S_IROTH | S_IWOTH, "chmod o-rwx it, and make a new key", log);
   watch(g, r->tokens, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its lines", log);
   watch(g, r->client_ca, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its certificates", log);
-  if (c->tls) {
-    const int64_t left = hk_tls_context_left(c->tls);
-    if (left <= 0)
-      hk_log(log, HK_LOG_WARNING, "[listen %s]: the certificate in %s has expired: clients will refuse it", g->name,
-             g->rules.certificate);
-    else
-      hk_log(log, left < SOON * DAY ? HK_LOG_WARNING : HK_LOG_INFO, "[listen %s]: the certificate is good for %lld days more",
-             g->name, (long long)(left / DAY));
-  }
+  char line[LINE];
+  int64_t left;
+  if (hk_gate_expires(g, line, sizeof line))
+    hk_log(log, HK_LOG_WARNING, "%s", line);
+  else if (hk_gate_left(g, &left))
+    hk_log(log, HK_LOG_INFO, "[listen %s]: the certificate is good for %d days more", g->name, (int)(left / DAY));
   if (c->tokens)
     hk_log(log, hk_tokens_count(c->tokens) ? HK_LOG_INFO : HK_LOG_WARNING, "[listen %s]: %u tokens and certificates in %s",
            g->name, hk_tokens_count(c->tokens), g->rules.tokens);
@@ -98,8 +129,9 @@ int hk_gates_open(struct hk_gates *gates, const struct hk_config *config, struct
     pthread_mutex_init(&g->lock, NULL);
     status = read_files(g, &g->now, error, size);
     if (status == 0 && log)
-      tell(g, g->now, log);
+      tell(g, log);
   }
+  gates->watched = hk_now();
   return status;
 }
 
@@ -132,12 +164,12 @@ void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struc
 {
   for (uint32_t i = 0; i < gates->n; i++) {
     struct hk_gate *g = &gates->gate[i];
-    tell(g, fresh[i], log);
     pthread_mutex_lock(&g->lock);
     struct hk_credentials *old = g->now;
     g->now = fresh[i];
     pthread_mutex_unlock(&g->lock);
     fresh[i] = old;
+    tell(g, log);
   }
   hk_gates_discard(gates, fresh);
 }

@@ -32,6 +32,7 @@ struct hk_gates {
   struct hk_gate *gate; /* of each listener, in the order of the configuration */
   uint32_t n;
   bool any_tls, any_files; /* one has TLS; one has files to be read */
+  int64_t watched;         /* ns, hk_now: when certificates were last looked at */
 };
 
 /* 0, or a negative errno with a message that names the file. gates: zeroed; to be closed in either case. log: NULL for none. */
@@ -49,6 +50,13 @@ void hk_gates_discard(const struct hk_gates *gates, struct hk_credentials **fres
 /* The present credentials; the caller's until hk_credentials_release. */
 struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);
 void hk_credentials_release(struct hk_credentials *credentials); /* NULL is fine */
+
+/* What an operator has to know of a gate's certificate: that it has expired, or does so within two weeks. False: nothing. Of the
+ * other, s until it expires; false: there is none. Thread: main. */
+bool hk_gate_expires(const struct hk_gate *gate, char *line, size_t size);
+bool hk_gate_left(const struct hk_gate *gate, int64_t *left);
+/* Warns of these once a day; now: hk_now. Thread: main. */
+void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log);
 
 /* Whether a peer is admitted only after it has shown something or shaken hands. */
 static inline bool hk_gate_shut(const struct hk_gate *gate)

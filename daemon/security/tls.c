@@ -82,6 +82,14 @@ static BIO_METHOD *method_new(void)
 
 /* --- contexts --------------------------------------------------------------------------------------------------------- */
 
+/* What the peer says, if OpenSSL's first error is that it gave up; else NULL. */
+static const char *peers_reason(void)
+{
+  const unsigned long code = ERR_peek_error();
+  const int alert = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET : -1;
+  return alert >= 0 && alert < 256 ? SSL_alert_desc_string_long(alert) : NULL;
+}
+
 /* The reason of OpenSSL's first error; forgets them all. */
 static const char *reason(void)
 {
@@ -267,6 +275,8 @@ static int judge(struct hk_tls *t, int result)
   char why[sizeof t->fault];
   if (verified != X509_V_OK)
     snprintf(why, sizeof why, "its certificate is not good: %s", X509_verify_cert_error_string(verified));
+  else if (peers_reason())
+    snprintf(why, sizeof why, "TLS: the peer gives up: %s", peers_reason());
   else
     snprintf(why, sizeof why, "TLS: %s", reason());
   ERR_clear_error();

@@ -1,4 +1,5 @@
 """Who is let in, and what for: TLS, certificates, tokens, their scopes, and reading them again."""
+import calendar
 import contextlib
 import os
 import signal
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 import warnings
 
 import harness
@@ -355,6 +357,29 @@ class TestReload(Secured):
             stop.set()
             thread.join(harness.WAIT)
         self.assertEqual(faults, [])
+
+    def test_certificates_that_expire_are_told(self):
+        """In the log, to whoever asks for the reload, and in the status; so is a client that does not take the certificate."""
+        good = self.cert, self.key
+        self.addCleanup(setattr, type(self), 'cert', good[0])
+        self.addCleanup(setattr, type(self), 'key', good[1])
+        type(self).cert, type(self).key = self.ca.sign('ending', names='IP:127.0.0.1', days=5)
+        d = self.secured()
+        with self.client(d, token_of('operator')) as c:
+            told = c.status()['security']['certificates']
+            self.assertEqual([(x['name'], x['state']) for x in told], [(name, 'good') for name in ('binary', 'line', 'text')])
+            self.assertLess(abs(calendar.timegm(time.strptime(told[0]['expires'], '%Y-%m-%dT%H:%M:%SZ')) - time.time() - 5 * 86400), 600)
+            self.assertTrue([x for x in d.log if f'warning: [listen line]: the certificate in {self.cert} is good for ' in x], d.log)
+            for path, late in zip((self.cert, self.key), self.ca.sign('late', names='IP:127.0.0.1', days=-1)):
+                os.replace(late, path)
+            taken, lines = c.reload()
+            says = f'the certificate in {self.cert} has expired: clients refuse it'
+            self.assertTrue(taken and f'[listen text]: {says}' in lines, lines)
+            self.assertEqual({x['state'] for x in c.status()['security']['certificates']}, {'expired'})
+            self.assertTrue([x for x in d.log if f'warning: [listen text]: {says}' in x], d.log)
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            self.connect(d)
+        until(lambda: [x for x in d.log if 'refused at [listen binary]: TLS: the peer gives up: certificate expired' in x], 'why a client gave up')
 
     def test_files_that_everybody_can_change(self):
         for path in (self.tokens, self.key, self.ca.certificate):
