@@ -22,8 +22,10 @@ static const char help_text[] =
     "Runs detectors over labelled recordings and tells what their alerts are worth: labels hit, how many as\n"
     "many alerts at random instants would hit, alerts that hit none and how many a 1,000 points these are,\n"
     "the delay in points (median), and where labels are change points the covering (1: all segments are exact).\n\n"
-    "FOLDER holds any of nab/ (CSV files and windows.json), tssb/ (bare numbers and desc.txt) and skab/ (CSV\n"
-    "files with a changepoint column).\n\n"
+    "FOLDER holds any of these, each of them a collection:\n"
+    "  nab/    CSV files, and windows.json: {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}\n"
+    "  tssb/   files NAME.txt of bare numbers, and desc.txt with lines NAME,WINDOW,CHANGE,CHANGE,...\n"
+    "  skab/   CSV files with a column changepoint that is 1 where something changed\n\n"
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table;\n"
     "                     without, ika, graph and shift, as they watch where nothing is known of a sensor\n"
     "  --group KEYS       keys of a [group NAME] section: sensors of a file are one machine; files of one sensor\n"
@@ -212,6 +214,25 @@ static bool combine(const struct evaluation *e, const char *keys, uint32_t numbe
   return number == 0 && length < size;
 }
 
+/* Looks at all keys before anything is scored. 0, or an exit code: then the fault was told. */
+static int check(const struct evaluation *e)
+{
+  char text[1024];
+  for (uint32_t i = 0; i < e->n_detectors; i++) {
+    const char *option = e->n_tuned > 0 ? "--tune" : e->group[i] ? "--group" : "--detector";
+    if (!combine(e, e->detectors[i], 0, text, sizeof text))
+      return hk_usage(e->trial.argv, "%s: over %zu characters", option, sizeof text - 1);
+    for (uint32_t trial = 0; combine(e, e->detectors[i], trial, text, sizeof text); trial++) {
+      if (trial == TRIALS_MAX)
+        return hk_usage(e->trial.argv, "--tune: over %d combinations", TRIALS_MAX);
+      const int code = (e->group[i] ? hk_trial_check_group : hk_trial_check)(&e->trial, option, text);
+      if (code != 0)
+        return code;
+    }
+  }
+  return 0;
+}
+
 /* What alerts are worth in one number: the covering; or, where labels are no instants, the labels hit over chance, beside labels
  * and alerts. */
 static double worth(const struct hk_verdict *v)
@@ -242,8 +263,7 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
     code = hk_failed(e->trial.argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
-    code = trial < TRIALS_MAX ? evaluate(e, text, &half[0], title, false, &verdict)
-                              : hk_usage(e->trial.argv, "--tune: over %d combinations", TRIALS_MAX);
+    code = evaluate(e, text, &half[0], title, false, &verdict);
     if (code == 0 && worth(&verdict) > most) {
       most = worth(&verdict);
       memcpy(best, text, sizeof best);
@@ -278,16 +298,24 @@ static int evaluate_all(struct evaluation *e)
   struct hk_labelled sets[HK_LABELLED_SETS] = { { 0 } };
   struct hk_sheet sheets[HK_LABELLED_SETS] = { { 0 } };
   char error[512];
-  int code = 0, there = 0;
+  int code = check(e), there = 0;
+  uint32_t recordings = 0, machines = 0;
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
     const int status = hk_labelled_read(&sets[i], e->folder, i, error, sizeof error);
     if (status < 0)
       code = hk_failed(e->trial.argv, "%s", error);
     there += status > 0;
+    recordings += sets[i].n;
+    machines += sets[i].n - sets[i].n_files;
   }
   if (code == 0 && there == 0)
     code = hk_failed(e->trial.argv, "%s: %s", e->folder,
-                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/" : strerror(errno));
+                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/; --help says what these are" : strerror(errno));
+  if (code == 0 && recordings == 0)
+    code = hk_failed(e->trial.argv, "%s: there is no recording in it", e->folder);
+  for (uint32_t i = 0; i < e->n_detectors && code == 0; i++)
+    if (e->group[i] && machines == 0)
+      code = hk_failed(e->trial.argv, "--group: %s: no file there has several sensors", e->folder);
   if (code == 0)
     code = open_sheets(e, sets, sheets);
   if (code == 0 && e->format == FORMAT_CSV)

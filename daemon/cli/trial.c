@@ -109,17 +109,28 @@ bool hk_outcome_prepare(struct hk_outcome *o, uint32_t points, uint32_t labels)
   return o->time && o->value && o->score && o->marked && o->delay;
 }
 
+/* The detector that keys say, with a window of the recording where it has one. 0 or an exit code. */
+static int read_keys(const struct hk_trial *trial, const char *option, const char *keys, uint32_t window, struct hk_detector *out)
+{
+  char text[1024], error[512];
+  snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
+  return hk_detector_parse(text, out, error, sizeof error) < 0 ? hk_usage(trial->argv, "%s: %s", option, error) : 0;
+}
+
+int hk_trial_check(const struct hk_trial *trial, const char *option, const char *keys)
+{
+  struct hk_detector ignored;
+  return read_keys(trial, option, keys, trial->given_windows ? HK_GRAPH_FALLBACK : 0, &ignored);
+}
+
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all)
 {
   struct hk_detector *detectors = calloc(set->n, sizeof *detectors);
   struct hk_backend *b = NULL;
-  char text[1024], error[512];
+  char error[512];
   int code = detectors ? 0 : hk_failed(trial->argv, "out of memory");
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
-    const uint32_t window = trial->given_windows ? set->recording[i].window : 0;
-    snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
-    if (hk_detector_parse(text, &detectors[i], error, sizeof error) < 0)
-      code = hk_usage(trial->argv, "--detector: %s", error);
+    code = read_keys(trial, "--detector", keys, trial->given_windows ? set->recording[i].window : 0, &detectors[i]);
     all[i].detector = detectors[i];
     if (code == 0 && !hk_outcome_prepare(&all[i], set->recording[i].n, set->recording[i].n_labels))
       code = hk_failed(trial->argv, "out of memory");

@@ -91,6 +91,13 @@ int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out)
   return out->recording ? 0 : -ENOMEM;
 }
 
+int hk_trial_check_group(const struct hk_trial *trial, const char *option, const char *keys)
+{
+  struct hk_group_rule ignored;
+  char error[512];
+  return hk_group_parse(keys, &ignored, error, sizeof error) < 0 ? hk_usage(trial->argv, "%s: %s", option, error) : 0;
+}
+
 int hk_trial_group(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all)
 {
   struct hk_group_rule rule;

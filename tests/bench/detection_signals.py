@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes signals in the layout of tssb/ for `hankel evaluate`: FOLDER/unchanging, in which nothing ever changes, so that every alert
-is false; and FOLDER/changing, with one change in the middle of each, of a kind that its name says. Then tells what detectors make of
-them: false alarms a 1,000 points; of the changes, those with an alert, and those with one within a window of the change.
+is false; FOLDER/changing, with one change in the middle of each, of a kind that its name says; and FOLDER/passing, where what changed
+is back after 60 points. Then tells what detectors make of them: false alarms a 1,000 points; of the changes, those with an alert, and
+how many have one within a window of them.
 
-    tests/bench/detection_signals.py FOLDER [HANKEL KEYS...]        KEYS: as after --detector
+    tests/bench/detection_signals.py [--seed 1] [--still 4] FOLDER [HANKEL KEYS...]
 
-Needs numpy. Seeded: the same files every time."""
+KEYS: as after --detector. --still: unchanging signals of each kind. Needs numpy. A seed gives the same files every time."""
+import argparse
 import collections
 import csv
 import os
@@ -14,8 +16,8 @@ import sys
 
 import numpy as np
 
-POINTS, TRIALS = 10000, 4  # of each kind of unchanging signal
-LENGTH, EACH = 3000, 20    # of each kind of change
+POINTS = 10000                     # of an unchanging signal
+LENGTH, EACH, SHORT = 3000, 20, 60  # of each kind of change; of a passing one
 KINDS = ('noise', 'ar90', 'ar99', 'walk', 'sine', 'sines', 'swelling', 'level', 'amplitude', 'variance', 'shape', 'frequency', 'ar')
 
 
@@ -42,9 +44,9 @@ def unchanging(rng):
     }
 
 
-def changing(rng):
+def changing(rng, last=LENGTH):
     t, half = np.arange(LENGTH), LENGTH // 2
-    after = t >= half
+    after = (t >= half) & (t < last)
     noise, wave = rng.standard_normal(LENGTH), np.sin(2 * np.pi * t / 25 + rng.uniform(0, 6.28))
     saw = 2 * ((t / 25) % 1) - 1
     faster = np.sin(2 * np.pi * np.cumsum(np.where(after, 1 / 17, 1 / 25)))
@@ -92,18 +94,26 @@ def seen(rows):
 
 
 def main():
-    folder = sys.argv[1]
-    rng = np.random.default_rng(1)
-    still = [(f'{kind}-{trial}', x) for trial in range(TRIALS) for kind, x in unchanging(rng).items()]
-    write(os.path.join(folder, 'unchanging'), sorted(still), '')
-    moved = [(f'{kind}-{trial:02}', x) for trial in range(EACH) for kind, x in changing(rng).items()]
-    write(os.path.join(folder, 'changing'), sorted(moved), f',{LENGTH // 2}')
-    if len(sys.argv) > 2:
-        hankel, *detectors = sys.argv[2:]
-        print(f'False alarms a 1,000 points, {TRIALS} signals of {POINTS:,} points of each kind:')
-        tell(hankel, os.path.join(folder, 'unchanging'), detectors, false_alarms)
-        print(f'\nOf {EACH} signals of {LENGTH:,} points with a change of each kind: with an alert / with one within a window of it:')
-        tell(hankel, os.path.join(folder, 'changing'), detectors, seen)
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--still', type=int, default=4)
+    parser.add_argument('folder')
+    parser.add_argument('hankel', nargs='?')
+    parser.add_argument('keys', nargs='*')
+    options = parser.parse_args()
+    rng, half, end = np.random.default_rng(options.seed), LENGTH // 2, LENGTH // 2 + SHORT
+    unmoved, moved, passed = (os.path.join(options.folder, name) for name in ('unchanging', 'changing', 'passing'))
+    write(unmoved, sorted((f'{kind}-{trial}', x) for trial in range(options.still) for kind, x in unchanging(rng).items()), '')
+    write(moved, sorted((f'{kind}-{trial:02}', x) for trial in range(EACH) for kind, x in changing(rng).items()), f',{half}')
+    write(passed, sorted((f'{kind}-{trial:02}', x) for trial in range(EACH) for kind, x in changing(rng, end).items()), f',{half},{end}')
+    if not options.hankel:
+        return
+    print(f'False alarms a 1,000 points, {options.still} signals of {POINTS:,} points of each kind:')
+    tell(options.hankel, unmoved, options.keys, false_alarms)
+    print(f'\nOf {EACH} signals of {LENGTH:,} points with a change of each kind: with an alert / with one within a window of it:')
+    tell(options.hankel, moved, options.keys, seen)
+    print(f'\nOf {EACH} such signals that are back after {SHORT} points: with an alert / ends, of two each, with one within a window:')
+    tell(options.hankel, passed, options.keys, seen)
 
 
 if __name__ == '__main__':

@@ -443,9 +443,10 @@ class Evaluate(unittest.TestCase):
         told = [name for _, name in found if 'others' in name]
         self.assertEqual(told, [best.replace('searched', 'others')])
         self.assertIn(('algorithm=graph,' + best.split(': ')[1], 'again'), found)
-        for bad in ('window', 'window=7|20'):
+        for bad in ('window', 'window=20|7', 'alert=', 'windows=20', 'hold=1|2|3|1|2|3|1|2' + ''.join(f'|{i}' for i in range(4096))):
             run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', bad, self.folder.name)
-            self.assertEqual(run.returncode, 2)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))  # before anything is scored
+            self.assertIn('--tune: ', run.stderr)
         self.write('tssb/desc.txt', 'CBF,20,384,704\n')
         run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
         self.assertEqual(run.returncode, 1)
@@ -461,6 +462,22 @@ class Evaluate(unittest.TestCase):
         run = hankel('evaluate', self.folder.name + '/tssb')
         self.assertEqual(run.returncode, 1)
         self.assertIn('none of nab/', run.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, 'skab'))
+            run = hankel('evaluate', folder)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn('no recording', run.stderr)
+            self.assertEqual(run.stdout, '')
+        self.write('tssb/CBF.txt', '1\n' * 400)
+        for bad, told in [(('--detector', 'algorithm=graph,window=20', '--detector', 'window=x'), 'window = x'), (('--group', 'hop=0'), '--group: hop')]:
+            run = hankel('evaluate', *bad, self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))
+            self.assertIn(told, run.stderr)
+        os.remove(os.path.join(self.folder.name, 'nab/windows.json'))
+        os.rmdir(os.path.join(self.folder.name, 'nab'))
+        run = hankel('evaluate', '--group', '', self.folder.name)
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertIn('several sensors', run.stderr)
 
 
 if __name__ == '__main__':
