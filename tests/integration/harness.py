@@ -445,6 +445,18 @@ def section(name, match, detector):
     return f'[detector {name}]\nmatch = {match}\n' + detector.replace(',', '\n') + '\n'
 
 
+def interleaved(rng, points):
+    """(sensor, time, value) of the points, (time, value) by sensor, mixed at random, in order for each sensor."""
+    left = {sensor: list(reversed(own)) for sensor, own in points.items()}
+    while left:
+        sensor = rng.choice(list(left))
+        for _ in range(rng.randint(1, 40)):
+            if not left[sensor]:
+                del left[sensor]
+                break
+            yield sensor, *left[sensor].pop()
+
+
 def cut(rng, n, most):
     """Cuts 0..n into random pieces of 1..most."""
     at = 0

@@ -46,17 +46,8 @@ class Case(harness.Case):
 
     def mixed(self, seed, finite=False):
         """(sensor, time, value) of all recordings, mixed at random, in order for each sensor."""
-        rng = random.Random(seed)
-        left = {s: [(s, t, v) for (t, v), row in zip(self.values[s], self.rows[s]) if not finite or row[2] != 'rejected'][::-1] for s in RECORDINGS}
-        out = []
-        while left:
-            sensor = rng.choice(list(left))
-            for _ in range(rng.randint(1, 40)):
-                if not left[sensor]:
-                    del left[sensor]
-                    break
-                out.append(left[sensor].pop())
-        return out
+        points = {s: [p for p, row in zip(self.values[s], self.rows[s]) if not finite or row[2] != 'rejected'] for s in RECORDINGS}
+        return list(harness.interleaved(random.Random(seed), points))
 
     def send(self, c, handle, part):
         c.send(harness.points([handle[s] for s, _, _ in part], [t for _, t, _ in part], [v for _, _, v in part]))

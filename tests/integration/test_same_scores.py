@@ -54,21 +54,15 @@ class SameScores(harness.Case):
 
     def interleaved(self, rng, finite=False):
         """(sensor, time, value) of all recordings, mixed at random, in order for each sensor."""
-        left = {s: [(s, r[1], r[4]) for r in reversed(rows) if not finite or r[3] != 'rejected'] for s, rows in self.rows.items()}
-        while left:
-            sensor = rng.choice(list(left))
-            for _ in range(rng.randint(1, 40)):
-                if not left[sensor]:
-                    del left[sensor]
-                    break
-                yield left[sensor].pop()
+        points = {s: [(r[1], r[4]) for r in rows if not finite or r[3] != 'rejected'] for s, rows in self.rows.items()}
+        return list(harness.interleaved(rng, points))
 
     def test_binary_tcp_cut_anyhow(self):
         for seed, most in ((1, 3), (2, 1000), (3, 20000)):
             with self.subTest(most=most):
                 rng = random.Random(seed)
                 daemon, subscriber = self.start()
-                mixed = list(self.interleaved(rng))
+                mixed = self.interleaved(rng)
                 with daemon.client() as c:
                     handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
                     stream = b''.join(
@@ -82,7 +76,7 @@ class SameScores(harness.Case):
     def test_binary_udp(self):
         rng = random.Random(4)
         daemon, subscriber = self.start()
-        mixed = list(self.interleaved(rng))
+        mixed = self.interleaved(rng)
         with daemon.client() as c, daemon.connect('binary udp') as udp:
             handle = dict(zip(RECORDINGS, c.register(*RECORDINGS)))
             sent = datagrams = 0
