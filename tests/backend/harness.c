@@ -128,6 +128,22 @@ bool backend_present(const struct backend_kind *kind)
   return status != -ENODEV;
 }
 
+const struct backend_kind *backend_asked(int argc, char **argv, enum form *form, int *code)
+{
+  static const char *const forms[] = { [BRIEF] = "brief", [SANITIZE] = "sanitize" };
+  const struct backend_kind *kind = argc >= 2 ? backend_kind(argv[1]) : NULL;
+  bool good = kind && argc == 2;
+  for (int i = BRIEF; kind && form && argc == 3 && i <= SANITIZE; i++)
+    if (strcmp(argv[2], forms[i]) == 0) {
+      *form = (enum form)i;
+      good = true;
+    }
+  *code = good ? 0 : 2;
+  if (!good)
+    fprintf(stderr, "usage: %s cpu|cuda|reference%s\n", argv[0], form ? " [brief|sanitize]" : "");
+  return good && backend_present(kind) ? kind : NULL;
+}
+
 struct hk_backend *backend_open(const struct backend_kind *kind, const struct hk_detector *detectors, uint32_t n,
                                 uint32_t sensors)
 {

@@ -36,6 +36,14 @@ const struct backend_kind *backend_kind(const char *name);
  * not, it says so as a TAP test that is skipped, and the program may end with 0. */
 bool backend_present(const struct backend_kind *kind);
 
+/* How much of a test: BRIEF has less, for slow machines and sanitizers; SANITIZE is least, for those that slow every launch down.
+ */
+enum form { WHOLE, BRIEF, SANITIZE };
+
+/* For main: the backend that the arguments name, `NAME BACKEND`, with `form` not NULL also `NAME BACKEND brief|sanitize`. NULL,
+ * after a message: the program ends with *code, 0 where the backend is not present, 2 where the arguments are wrong. */
+const struct backend_kind *backend_asked(int argc, char **argv, enum form *form, int *code);
+
 /* The series of n sensors, sensor i being slot i, interleaved by chance; the order within a sensor is kept. */
 struct points points_mix(const struct series *series, uint32_t n, uint64_t seed);
 /* The same; the series are freed. */

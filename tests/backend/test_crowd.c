@@ -21,7 +21,7 @@
 #define SCORES 6
 
 static const struct backend_kind *kind;
-static bool brief, sanitize;       /* sanitize: also brief */
+static enum form form;
 static uint32_t sensors = SENSORS; /* that there are */
 
 /* Widths on both sides of those that fill a group of lanes, and everything that changes what is held in registers. */
@@ -104,7 +104,7 @@ static void check_same(const struct crowd *c, const struct results *got, uint32_
 static void groups_do_not_show(const struct crowd *c)
 {
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-    if (sanitize && groups[i] != 33)
+    if (form == SANITIZE && groups[i] != 33)
       continue;
     struct points p = points_mix(c->series, groups[i], 11);
     struct results got = run(c, &p, 100000, 0);
@@ -117,7 +117,7 @@ static void groups_do_not_show(const struct crowd *c)
 static void interleaving_does_not_show(const struct crowd *c)
 {
   struct points p = points_mix(c->series, sensors, 23);
-  struct results got = run(c, &p, brief ? 5000 : 500, 5);
+  struct results got = run(c, &p, form >= BRIEF ? 5000 : 500, 5);
   check_same(c, &got, sensors, 0, "another interleaving");
   results_free(&got);
   points_free(&p);
@@ -147,7 +147,8 @@ static void crowds_do_not_show(void **state)
   snprintf(text, sizeof text, "%s,interval=1s", (const char *)*state);
   c.detector = detector_parsed(text);
   for (uint32_t i = 0; i < sensors; i++) /* i % 3: sensors that are due at different points */
-    c.series[i] = series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + (brief ? 2 : SCORES) * c.detector.stride + i % 3);
+    c.series[i] =
+        series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + (form >= BRIEF ? 2 : SCORES) * c.detector.stride + i % 3);
   c.points = points_mix(c.series, sensors, 3);
   c.expected = run(&c, &c.points, 100000, 0);
   uint32_t scores = 0;
@@ -165,18 +166,13 @@ static void crowds_do_not_show(void **state)
 
 int main(int argc, char **argv)
 {
-  sanitize = argc == 3 && strcmp(argv[2], "sanitize") == 0;
-  brief = sanitize || (argc == 3 && strcmp(argv[2], "brief") == 0);
-  if (argc < 2 || argc > 3 || !(kind = backend_kind(argv[1])) || (argc == 3 && !brief)) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference [brief|sanitize]\n", argv[0]);
-    return 2;
-  }
-  sensors = sanitize ? SANITIZE_SENSORS : SENSORS;
-  if (!backend_present(kind))
-    return 0;
+  int code;
+  if (!(kind = backend_asked(argc, argv, &form, &code)))
+    return code;
+  sensors = form == SANITIZE ? SANITIZE_SENSORS : SENSORS;
   struct CMUnitTest tests[DETECTORS];
   size_t n = 0;
-  for (size_t i = 0; i < (sanitize ? SANITIZE_DETECTORS : DETECTORS); i += sanitize ? 3 : 1)
+  for (size_t i = 0; i < (form == SANITIZE ? SANITIZE_DETECTORS : DETECTORS); i += form == SANITIZE ? 3 : 1)
     tests[n++] = (struct CMUnitTest){ detectors[i], crowds_do_not_show, NULL, NULL, (void *)(uintptr_t)detectors[i] };
   return _cmocka_run_group_tests("crowd", tests, n, NULL, NULL);
 }

@@ -216,19 +216,16 @@ static void a_number_is_used_again(void **state)
 
 int main(int argc, char **argv)
 {
+  int code;
   char error[256];
-  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference\n", argv[0]);
-    return 2;
-  }
+  if (!(kind = backend_asked(argc, argv, NULL, &code)))
+    return code;
   for (uint32_t i = 0; i < DETECTORS; i++) {
     if (hk_detector_parse(texts[i], &detectors[i], error, sizeof error) != 0) {
       fprintf(stderr, "%s: %s\n", texts[i], error);
       return 1;
     }
   }
-  if (!backend_present(kind))
-    return 0;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(those_that_are_there_do_not_notice),
     cmocka_unit_test(a_detector_in_use_stays),

@@ -527,12 +527,9 @@ static void memory_is_told(void **state)
 
 int main(int argc, char **argv)
 {
-  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|reference|cuda\n", argv[0]);
-    return 2;
-  }
-  if (!backend_present(kind))
-    return 0;
+  int code;
+  if (!(kind = backend_asked(argc, argv, NULL, &code)))
+    return code;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(cuts_do_not_show),
     cmocka_unit_test(threads_do_not_show),

@@ -417,12 +417,9 @@ static void bad_exports_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
-  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference\n", argv[0]);
-    return 2;
-  }
-  if (!backend_present(kind))
-    return 0;
+  int code;
+  if (!(kind = backend_asked(argc, argv, NULL, &code)))
+    return code;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(exports_do_not_show),
     cmocka_unit_test(sensors_move),

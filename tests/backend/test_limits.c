@@ -391,18 +391,15 @@ static void damaged_states_are_refused(void **state)
 
 int main(int argc, char **argv)
 {
+  int code;
   char error[256];
-  if (argc != 2 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference\n", argv[0]);
-    return 2;
-  }
+  if (!(kind = backend_asked(argc, argv, NULL, &code)))
+    return code;
   if (hk_detector_parse("window=8,gap=9,rank=2,interval=1s,silent=30s,alert=off", &detectors[0], error, sizeof error) != 0 ||
       hk_detector_parse("window=20,interval=1s,silent=30s,alert=off", &detectors[1], error, sizeof error) != 0) {
     fprintf(stderr, "%s\n", error);
     return 1;
   }
-  if (!backend_present(kind))
-    return 0;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(bad_batches_are_refused_whole),
     cmocka_unit_test(slots_are_bound_once),
