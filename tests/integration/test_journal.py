@@ -306,7 +306,10 @@ class Journal(harness.Case):
         with daemon.client() as subscriber, daemon.client() as feeder:
             subscriber.subscribe(SCORED | UNSCORED | VALUES)
             at = send(feeder)
-            self.assertTrue(0 < at < len(rows) // 2, at)
+            self.assertGreater(at, 0)
+            if at >= len(rows) // 2:
+                self.kill(daemon)
+                self.skipTest('a slow machine: the device that lay behind had taken over as much as the other when it was killed')
             replayed = daemon.status()['durability']['replayed']
             harness.until(lambda: (p := daemon.status()['points'])['in'] == replayed + len(rows) - at and p['pending'] == 0, 'the rest')
             subscriber.ping()
