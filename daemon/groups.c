@@ -23,7 +23,6 @@ int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots)
   struct hk_groups *g = calloc(1, sizeof *g);
   if (!g)
     return -ENOMEM;
-  pthread_mutex_init(&g->lock, NULL);
   g->shard = s;
   g->slots = slots;
   g->era = g->registered = 1;
@@ -46,7 +45,6 @@ void hk_groups_free(struct hk_groups *g)
     hk_groups_forget(g, i);
   hk_sections_release(g->sections);
   hk_sections_release(g->next);
-  pthread_mutex_destroy(&g->lock);
   free(g->place);
   free(g->leaving);
   free(g);
@@ -59,7 +57,7 @@ const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
 
 bool hk_groups_any(const struct hk_groups *g)
 {
-  return g->place && (hk_sections_grouped(g->sections) || g->count.machines + g->count.members > 0);
+  return g->place && (hk_sections_grouped(g->sections) || g->count.machines > 0);
 }
 
 /* --- machines and members -------------------------------------------------------------------------------------------- */
@@ -85,6 +83,7 @@ struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struc
     free(m);
     return NULL;
   }
+  m->owner = g;
   m->group = group;
   m->rule = *rule;
   m->slot = hk_slot_within(g->shard->all, slot);
@@ -112,7 +111,7 @@ bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle)
   return true;
 }
 
-bool hk_groups_join(struct hk_groups *g, struct hk_groups_place *p)
+bool hk_groups_join(struct hk_groups_place *p)
 {
   struct hk_machine *m = p->machine;
   if (hk_group_join(m->group, &p->member) != 0)
@@ -122,7 +121,7 @@ bool hk_groups_join(struct hk_groups *g, struct hk_groups_place *p)
     return false;
   }
   m->staying++;
-  g->count.members++;
+  m->owner->count.members += !m->gone;
   return true;
 }
 
@@ -132,10 +131,8 @@ void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p)
   p->machine = NULL;
   p->era = g->era;
   p->leaving = p->missing = false;
-  if (--m->places == 0 && m->gone) {
-    g->count.members -= hk_group_members(m->group);
+  if (--m->places == 0 && m->gone)
     hk_groups_free_machine(m);
-  }
 }
 
 void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
@@ -144,7 +141,8 @@ void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
   hk_group_leave(m->group, p->member);
   m->handles[p->member] = HK_NO_HANDLE;
   m->staying -= !p->leaving;
-  g->count.members--;
+  if (!m->gone)
+    m->owner->count.members--;
   hk_groups_let_go(g, p);
 }
 
@@ -155,10 +153,9 @@ static void empty(struct hk_groups *g, struct hk_groups_place *p)
   if (m && p->member == HK_GROUPS_SERIES) {
     m->gone = true;
     g->count.machines--;
-    if (m->places == 0) {
-      g->count.members -= hk_group_members(m->group);
+    g->count.members -= hk_group_members(m->group);
+    if (m->places == 0)
       hk_groups_free_machine(m);
-    }
   } else if (m && p->member == HK_GROUPS_UNSETTLED) {
     hk_groups_let_go(g, p);
   } else if (m) {
@@ -185,7 +182,8 @@ static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_mach
   return hk_groups_add(g, slot, name->rule, NULL);
 }
 
-/* The same where it is not to be made: its series is there, on this shard. */
+/* The same where it is not to be made: its series is there, on whichever shard, for the number of shards may have been another
+ * one. */
 static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
 {
   const struct hk_shard *s = g->shard;
@@ -194,12 +192,13 @@ static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name
   hk_registry_read(registry);
   const bool there = hk_registry_find(registry, series, length, &slot) == 0;
   hk_registry_read_end(registry);
-  if (!there || slot % s->all->n != s->number || hk_registry_detector(registry, slot) != name->number)
+  if (!there || hk_registry_detector(registry, slot) != name->number)
     return NULL;
-  const struct hk_groups_place *p = &g->place[hk_slot_within(s->all, slot)];
+  struct hk_groups *owner = s->all->n == 1 ? g : s->all->shard[slot % s->all->n].groups;
+  const struct hk_groups_place *p = &owner->place[hk_slot_within(s->all, slot)];
   if (p->machine && p->handle == hk_registry_handles(registry)[slot])
     return p->machine;
-  return hk_groups_add(g, slot, name->rule, NULL);
+  return hk_groups_add(owner, slot, name->rule, NULL);
 }
 
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying)
@@ -228,7 +227,7 @@ void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool 
     p->missing = !p->machine;
     p->era = g->registered;
     p->member = HK_GROUPS_UNSETTLED;
-  } else if (p->machine && !hk_groups_join(g, p)) {
+  } else if (p->machine && !hk_groups_join(p)) {
     p->machine = NULL;
   }
   if (p->machine) {
@@ -305,9 +304,9 @@ void hk_groups_forget(struct hk_groups *g, uint32_t within)
 {
   if (!g->place)
     return;
-  pthread_mutex_lock(&g->lock);
+  const bool locked = hk_groups_lock(g);
   empty(g, &g->place[within]);
-  pthread_mutex_unlock(&g->lock);
+  hk_groups_unlock(g, locked);
 }
 
 /* --- a reload -------------------------------------------------------------------------------------------------------- */
@@ -333,7 +332,7 @@ int hk_groups_adopt(struct hk_groups *g)
 bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot)
 {
   const struct hk_registry *registry = g->shard->all->registry;
-  const uint32_t series_slot = hk_slot_outside(g->shard, p->machine->slot);
+  const uint32_t series_slot = hk_slot_outside(p->machine->owner->shard, p->machine->slot);
   struct hk_machine_name name;
   char series[HK_NAME_MAX];
   if (p->machine->gone || !hk_registry_holds(registry, series_slot))

@@ -22,8 +22,8 @@
  * Failure: where there is no memory or room for a machine or one more member, or the machine is on another shard (where sensors
  * were before a group was added, or the number of devices was another one), that sensor is of no machine, and the log says so.
  *
- * Thread: the shard's; while a journal is replayed also the one that does that, as functions say: for that there is a lock, which
- * nobody waits for otherwise. */
+ * Thread: the shard's; while a journal is replayed also the one that does that, as functions say: for that time there is a lock.
+ */
 #ifndef HK_GROUPS_H
 #define HK_GROUPS_H
 
@@ -46,14 +46,14 @@ struct hk_sections;
 
 /* What there is. Any thread may read. */
 struct hk_groups_count {
-  atomic_uint machines, members; /* members: of them all */
+  atomic_uint machines, members; /* members: of these */
 };
 
 /* Of the configuration that the shard is started with. 0 or a negative errno. */
 int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots);
 void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
-/* Whether there is anything to do: the configuration has a group, or there are machines or members of some. */
+/* Whether there is anything to do: the configuration has a group, or there are machines. */
 bool hk_groups_any(const struct hk_groups *groups);
 
 /* The next chunk is about to be journaled: who has left is let go, and its sensors find their machines. */
@@ -96,13 +96,23 @@ bool hk_groups_save_told(struct hk_groups *groups, uint32_t slot, struct hk_buff
  * begins anew, for its group has other rows now; or another negative errno. Thread: main, before others run. */
 int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *memory, uint64_t position);
 
-/* While the journal is replayed, on the thread that does so. hk_groups_replay: a point of slot `within`, at a position; as
- * hk_groups_put. hk_groups_registered: a series was. hk_groups_retired: a sensor is about to be, in the registry. */
-uint32_t hk_groups_replay(struct hk_groups *groups, uint32_t within, int64_t time, double value, uint64_t position,
-                          const struct hk_columns *to, uint32_t at);
+/* A point of the journal. */
+struct hk_groups_replayed {
+  uint32_t slot;   /* the registry's */
+  uint32_t shards; /* that there were: it went into its machine if that was on its shard */
+  uint64_t position;
+  int64_t time;
+  double value;
+};
+
+/* While the journal is replayed, on the thread that does so, of the shard that the slot is on now. hk_groups_replay: as
+ * hk_groups_put, but slots are the registry's. hk_groups_registered: a series was, of any shard. hk_groups_retired: a sensor is
+ * about to be, in the registry. */
+uint32_t hk_groups_replay(struct hk_groups *groups, const struct hk_groups_replayed *point, const struct hk_columns *to,
+                          uint32_t at);
 void hk_groups_registered(struct hk_groups *groups);
 void hk_groups_retired(struct hk_groups *groups, uint32_t within);
-/* All is replayed: members that are none any more leave, and series without any are retired. */
-void hk_groups_replayed(struct hk_groups *groups);
+/* All is replayed: members that are on another shard, or are none any more, leave, and series without any are retired. */
+void hk_groups_go_on(struct hk_groups *groups);
 
 #endif

@@ -8,9 +8,10 @@
 #include "daemon/log.h"
 #include "daemon/sections.h"
 
-#include <pthread.h>
+#include "daemon/shard.h"
 
 struct hk_machine {
+  struct hk_groups *owner; /* of the shard that its series is on */
   struct hk_group *group;
   struct hk_group_rule rule;
   uint32_t slot;                     /* within the shard, of its series */
@@ -32,7 +33,8 @@ struct hk_machine {
 #define HK_GROUPS_SERIES UINT32_MAX
 #define HK_GROUPS_UNSETTLED (UINT32_MAX - 1)
 
-/* What a slot is. It is known as long as the slot has the handle that it had then, and the era is the same. */
+/* What a slot is. It is known as long as the slot has the handle that it had then, and its machine's series is there, or the era
+ * is the same. */
 struct hk_groups_place {
   struct hk_machine *machine; /* NULL: nothing to any */
   uint32_t handle;
@@ -44,7 +46,6 @@ struct hk_groups_place {
 
 struct hk_groups {
   struct hk_shard *shard;
-  pthread_mutex_t lock;
   struct hk_sections *sections, *next; /* next: of a reload that is under way; NULL: none is */
   uint32_t slots;
   struct hk_groups_place *place; /* by slot within the shard; NULL: there never was a group */
@@ -67,7 +68,7 @@ struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struc
 /* Finds out what a slot is. replaying: no machine is made, and nobody becomes a member. */
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
 /* Makes the sensor of a place a member of its machine. False: it cannot be. */
-bool hk_groups_join(struct hk_groups *g, struct hk_groups_place *p);
+bool hk_groups_join(struct hk_groups_place *p);
 /* Notes a member's handle. False: no memory. */
 bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle);
 /* Whether the sensor of a place is of the machine that it names. slot: of the registry. */
@@ -81,7 +82,21 @@ void hk_groups_settle(struct hk_groups *g);
 
 static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t handle)
 {
-  return p->handle == handle && (p->machine || p->era == (p->missing ? g->registered : g->era));
+  return p->handle == handle && (p->machine ? !p->machine->gone : p->era == (p->missing ? g->registered : g->era));
+}
+
+/* While journals are replayed, one lock for the groups of all shards. True: it is to be unlocked. */
+static inline bool hk_groups_lock(const struct hk_groups *g)
+{
+  const bool replaying = g->shard->replaying;
+  if (replaying)
+    pthread_mutex_lock(&g->shard->all->replay);
+  return replaying;
+}
+static inline void hk_groups_unlock(const struct hk_groups *g, bool locked)
+{
+  if (locked)
+    pthread_mutex_unlock(&g->shard->all->replay);
 }
 
 /* groups_rows.c: takes a point of a member; as hk_groups_put. */

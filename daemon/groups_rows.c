@@ -161,7 +161,7 @@ void hk_groups_mark(struct hk_groups *g, struct hk_parcel *parcel)
 {
   if (!hk_groups_any(g))
     return;
-  pthread_mutex_lock(&g->lock);
+  const bool locked = hk_groups_lock(g);
   mark(g, parcel->batch);
-  pthread_mutex_unlock(&g->lock);
+  hk_groups_unlock(g, locked);
 }

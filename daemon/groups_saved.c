@@ -132,29 +132,33 @@ static struct hk_groups_place *place_of(struct hk_groups *g, uint32_t within)
 /* A place whose machine takes points from here on. */
 static void settle(struct hk_groups *g, struct hk_groups_place *p)
 {
-  if (!number_of(p->machine, p->handle, &p->member) && !hk_groups_join(g, p))
+  if (!number_of(p->machine, p->handle, &p->member) && !hk_groups_join(p))
     hk_groups_let_go(g, p);
 }
 
-static uint32_t replay(struct hk_groups *g, uint32_t within, int64_t time, double value, uint64_t position,
-                       const struct hk_columns *to, uint32_t at)
+static uint32_t replay(struct hk_groups *g, const struct hk_groups_replayed *r, const struct hk_columns *to, uint32_t at)
 {
-  struct hk_groups_place *p = place_of(g, within);
-  if (!p->machine || position < p->machine->from)
+  struct hk_groups_place *p = place_of(g, hk_slot_within(g->shard->all, r->slot));
+  if (!p->machine || r->position < p->machine->from ||
+      r->slot % r->shards != hk_slot_outside(p->machine->owner->shard, p->machine->slot) % r->shards)
     return at;
   if (p->member == HK_GROUPS_UNSETTLED)
     settle(g, p);
-  return p->machine ? hk_groups_take(p->machine, p->member, time, value, to, at) : at;
+  if (!p->machine)
+    return at;
+  const uint32_t end = hk_groups_take(p->machine, p->member, r->time, r->value, to, at);
+  for (; at < end; at++)
+    to->slot[at] = hk_slot_outside(p->machine->owner->shard, to->slot[at]);
+  return end;
 }
 
-uint32_t hk_groups_replay(struct hk_groups *g, uint32_t within, int64_t time, double value, uint64_t position,
-                          const struct hk_columns *to, uint32_t at)
+uint32_t hk_groups_replay(struct hk_groups *g, const struct hk_groups_replayed *point, const struct hk_columns *to, uint32_t at)
 {
   if (!hk_groups_any(g))
     return at;
-  pthread_mutex_lock(&g->lock);
-  at = replay(g, within, time, value, position, to, at);
-  pthread_mutex_unlock(&g->lock);
+  const bool locked = hk_groups_lock(g);
+  at = replay(g, point, to, at);
+  hk_groups_unlock(g, locked);
   return at;
 }
 
@@ -167,7 +171,7 @@ void hk_groups_retired(struct hk_groups *g, uint32_t within)
 {
   if (!hk_groups_any(g))
     return;
-  pthread_mutex_lock(&g->lock);
+  const bool locked = hk_groups_lock(g);
   struct hk_groups_place *p = place_of(g, within);
   uint32_t number;
   if (p->machine && p->member == HK_GROUPS_UNSETTLED) {
@@ -178,12 +182,12 @@ void hk_groups_retired(struct hk_groups *g, uint32_t within)
   }
   if (p->machine && p->member != HK_GROUPS_SERIES)
     hk_groups_leave(g, p);
-  pthread_mutex_unlock(&g->lock);
+  hk_groups_unlock(g, locked);
 }
 
 /* --- the end of it --------------------------------------------------------------------------------------------------- */
 
-/* Gives each member of a machine its place; those leave whose sensor is not there, or not of it any more. */
+/* Gives each member of a machine its place; those leave whose sensor is not there, or on another shard, or not of it any more. */
 static void give_places(struct hk_groups *g, struct hk_machine *m)
 {
   const struct hk_shards *all = g->shard->all;
@@ -193,32 +197,29 @@ static void give_places(struct hk_groups *g, struct hk_machine *m)
     struct hk_groups_place nowhere = { .machine = m, .handle = handle, .member = i };
     if (handle == HK_NO_HANDLE)
       continue;
-    const bool ours = slot < slots && slot % all->n == g->shard->number;
-    const bool here = ours && hk_registry_holds(all->registry, slot) && hk_registry_handles(all->registry)[slot] == handle &&
-                      hk_groups_belongs(g, &nowhere, slot);
-    struct hk_groups_place *p = ours ? &g->place[hk_slot_within(all, slot)] : &nowhere;
-    if (here && p->machine != m) { /* it had no point since */
-      *p = nowhere;
-      m->places++;
+    struct hk_groups *of = slot >= slots || all->n == 1 ? g : all->shard[slot % all->n].groups;
+    struct hk_groups_place *p = slot < slots ? &of->place[hk_slot_within(all, slot)] : &nowhere;
+    const bool placed = p->machine == m && p->handle == handle;
+    const bool here = of == g && slot < slots && hk_registry_holds(all->registry, slot) &&
+                      hk_registry_handles(all->registry)[slot] == handle && hk_groups_belongs(g, &nowhere, slot);
+    m->places += !placed;
+    if (here) {
+      *p = nowhere; /* it had no point since, or was found already */
       g->used = hk_slot_within(all, slot) < g->used ? g->used : hk_slot_within(all, slot) + 1;
-    } else if (here) {
-      p->member = i;
     } else {
-      const bool placed = p->machine == m && p->handle == handle;
-      m->places += !placed;
       p = placed ? p : &nowhere;
       p->member = i;
-      hk_groups_leave(g, p);
+      hk_groups_leave(of, p);
     }
   }
 }
 
-void hk_groups_replayed(struct hk_groups *g)
+void hk_groups_go_on(struct hk_groups *g)
 {
   struct hk_registry *registry = g->shard->all->registry;
   if (!hk_groups_any(g))
     return;
-  pthread_mutex_lock(&g->lock);
+  const bool locked = hk_groups_lock(g);
   for (uint32_t i = 0; i < g->used; i++) {
     struct hk_groups_place *p = &g->place[i];
     const uint32_t slot = hk_slot_outside(g->shard, i);
@@ -233,5 +234,5 @@ void hk_groups_replayed(struct hk_groups *g)
       hk_groups_let_go(g, &g->place[i]);
   g->registered = 0; /* who had no series may have one made */
   g->era++;
-  pthread_mutex_unlock(&g->lock);
+  hk_groups_unlock(g, locked);
 }

@@ -163,7 +163,7 @@ static bool review(struct hk_shard *s)
     if (r->status != 0)
       snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
   }
-  if (!r->completing && (hk_sections_accompanied(s->revision->sections) || hk_groups_any(s->groups))) {
+  if (!r->completing && (hk_sections_accompanied(s->revision->sections) || s->revision->groups)) {
     r->completing = true;
     r->slot = s->number;
     return true;

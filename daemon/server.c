@@ -341,7 +341,8 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                   .ended = ended,
                                   .arg = s };
   s->loops = calloc(s->n_loops, sizeof *s->loops);
-  s->shard = calloc(s->shards.n, sizeof *s->shard);
+  s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
+  pthread_mutex_init(&s->shards.replay, NULL);
   int status = hk_passed_take(&s->passed, &s->n_passed);
   s->listeners = calloc(config->n_listeners + s->n_passed, sizeof *s->listeners);
   s->addresses = calloc(config->n_listeners, sizeof *s->addresses);

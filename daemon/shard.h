@@ -89,7 +89,9 @@ struct hk_shards {
   struct hk_durable *durable;
   struct hk_eventlog *events; /* NULL: there is none, and events go with the batches that they come of */
   struct hk_maintenance *maintenance;
+  struct hk_shard *shard; /* all n of them */
   uint32_t n, n_loops;
+  pthread_mutex_t replay; /* of the groups of all shards while journals are replayed */
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
   void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
   void *arg;

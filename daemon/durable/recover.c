@@ -132,30 +132,24 @@ static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_poin
 }
 
 /* Puts the points that a point of a record makes of its machine into the columns, as above. */
-static uint32_t group(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
+static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
 {
-  struct hk_shard *shard = &r->out->shard[slot % r->out->durable->shards];
+  struct hk_groups *groups = r->out->shard[point->slot % r->out->durable->shards].groups;
   const struct hk_columns to = { r->slot, r->time, r->value };
   const uint64_t *skip = r->out->restored->skip;
-  const uint32_t within = hk_slot_within(shard->all, slot);
-  const uint32_t end = hk_groups_replay(shard->groups, within, p->time[i], p->value[i], position + i, &to, n);
-  for (uint32_t k = n; k < end; k++) {
-    const uint32_t series = hk_slot_outside(shard, r->slot[k]);
-    if (skip && position + i < skip[series])
-      return n; /* so are the others */
-    r->slot[k] = series;
-  }
-  return end;
+  const uint32_t end = hk_groups_replay(groups, point, &to, n);
+  return end > n && skip && point->position < skip[r->slot[n]] ? n : end;
 }
 
 /* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
  * snapshot. */
 static int give_some(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
 {
+  const uint32_t shards = hk_journal_shards(s->reader);
   uint32_t n = 0, derived = 0;
   int status = 0;
   for (uint32_t i = 0; i < p->n && status == 0; i++) {
-    const uint64_t slot = (uint64_t)p->slot[i] * hk_journal_shards(s->reader) + s->shard;
+    const uint64_t slot = (uint64_t)p->slot[i] * shards + s->shard;
     uint8_t generation;
     if (slot >= r->out->max_sensors || !hk_registry_generation(r->out->registry, (uint32_t)slot, &generation)) {
       r->out->unknown++;
@@ -165,7 +159,8 @@ static int give_some(struct replay *r, const struct source *s, const struct hk_r
     for (uint32_t kin = (uint32_t)slot; (kin = hk_registry_kin(r->out->registry, kin)) != slot;)
       n = put(r, kin, p, i, position, n);
     r->out->skipped += own == first;
-    n = group(r, (uint32_t)slot, p, i, position, n);
+    const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
+    n = put_series(r, &point, n);
     derived += n - own;
     if (n > HK_CHUNK_POINTS - HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
       status = give(r, n, derived);
@@ -240,7 +235,8 @@ static int change(struct replay *r, struct source *s)
       hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: %s", (int)c->name.length, c->name.data,
              refusal == HANKEL_NO_DETECTOR ? "no detector matches it any more" : hk_registry_full(registry, why));
     else if (hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
-      hk_groups_registered(shard->groups);
+      for (uint32_t i = 0; i < r->out->durable->shards; i++)
+        hk_groups_registered(r->out->shard[i].groups);
     return 0;
   }
   if (!there)
@@ -485,7 +481,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     find_positions(r);
     hk_registry_part(out->registry);
     for (uint32_t i = 0; i < d->shards; i++)
-      hk_groups_replayed(out->shard[i].groups);
+      hk_groups_go_on(out->shard[i].groups);
     forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);
