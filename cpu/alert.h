@@ -43,6 +43,7 @@
 #define HK_ALERT_H
 
 #include "cpu/instant.h"
+#include "cpu/sketch.h"
 #include "cpu/window.h"
 
 #define HK_ALERT_LEARN 4   /* blocks before an adaptive threshold is used */
@@ -87,6 +88,12 @@ struct hk_event {
   float spread_before; /* standard deviation about these */
   float spread_after;
   uint32_t held; /* the daemon's: alerts of the sensor that were held back before this one */
+  /* The daemon's, of the channel `change`: the most similar earlier segment. */
+  uint32_t similar;     /* number of the alert with which that began; 0: none, it is the first that is known */
+  int64_t similar_from; /* ns: its beginning */
+  float likeness;       /* 0..1, grows with the similarity; 0: no earlier segment is alike */
+  /* Raised and corrected, of the channel `change`: sketches of the segment that has ended and of the new one. */
+  struct hk_sketch sketch_before, sketch_after;
   uint32_t unused_too;
 };
 
@@ -105,7 +112,7 @@ struct hk_alert {
   uint32_t over;         /* consecutive scores over the threshold, saturating */
   uint32_t quiet;        /* points of cool-down left */
   uint32_t since;        /* points since the alert was raised */
-  uint32_t scores;       /* in the block under way */
+  uint32_t scores;       /* in the block under way; graph: samples of the segment that has ended, behind a raised alert */
   uint8_t raised;
   uint8_t settled; /* the instant has been estimated again */
   uint8_t blocks;  /* maxima learned from, at most HK_ALERT_BLOCKS */

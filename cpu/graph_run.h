@@ -35,6 +35,17 @@ HK_INLINE struct hk_graph_view hk_sensor_graph(struct hk_sensor *sensor, const s
   return hk_graph_view((hk_real *)hk_sensor_samples(sensor) + hk_detector_span(d), d);
 }
 
+/* Estimates the change instant again: as hk_graph_moved. */
+HK_INLINE int32_t hk_graph_look_again(const struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w,
+                                      const hk_real *ring)
+{
+  int32_t nearest[HK_AGAIN_ROWS];
+  const struct hk_graph_sides sides = hk_graph_sides(a, v, w);
+  for (uint32_t row = 0; row < hk_again_rows(v); row++)
+    nearest[row] = hk_graph_nearest(v, w, ring, sides, row);
+  return hk_graph_moved(v, nearest);
+}
+
 /* Takes all points of one sensor. */
 HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_graph_counts *counts, struct hk_sensor *sensor,
                             const struct hk_detector *d, struct hk_batch *batch, uint32_t first, uint32_t *next)
@@ -54,9 +65,14 @@ HK_INLINE void hk_graph_run(const struct hk_graph_kind *kind, const struct hk_gr
       split = kind->profile(&v, counts);
       batch->score[i] = (float)hk_graph_score(split.z, v.window);
     }
+    const bool again = hk_graph_looks_again(&sensor->alert, &v, &sensor->window, step);
+    const int32_t moved = again ? hk_graph_look_again(&sensor->alert, &v, &sensor->window, ring) : 0;
     struct hk_event event;
-    if (!hk_graph_decide(&sensor->alert, &v, &sensor->window, ring, step, &split, &event))
+    struct hk_graph_sides sides = { 0, 0 };
+    if (!hk_graph_decide(&sensor->alert, &v, &sensor->window, ring, step, &split, moved, &sides, &event))
       continue;
+    for (uint32_t q = 0; hk_graph_has_sketches(&event) && q < HK_GRAPH_SKETCHES; q++)
+      hk_graph_sketch(&event, &v, &sensor->window, ring, sides, q);
     if (event.kind == HK_EVENT_RAISED)
       hk_graph_cut(&v, split.at);
     hk_engine_event(batch, next, i, &event);

@@ -4,6 +4,7 @@
  * A point goes through one thread's window rules, all threads' passes over the nodes (graph.cuh), and that thread's alert rule. */
 #include "gpu/family.h"
 #include "gpu/graph.cuh"
+#include "gpu/graph_event.cuh"
 #include "gpu/share.cuh"
 #include "gpu/tick.cuh"
 
@@ -17,6 +18,8 @@ struct room {
   struct hk_graph_brought brought; /* by the point under way */
   struct hk_step step;
   uint32_t cut; /* where the graph is to be cut after it; HK_CUDA_NONE: nowhere */
+  struct hk_event event; /* of it; kind 0: there is none */
+  struct hk_graph_sides sides;
 };
 #define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
 
@@ -45,18 +48,35 @@ static __device__ __noinline__ void take(struct room *room, struct hk_cuda_recor
 
 /* The results of a point and the alert rule, by one thread. */
 static __device__ __noinline__ void decide(struct room *room, struct hk_cuda_record *record, const struct hk_cuda_columns *columns,
-                                           uint32_t index)
+                                           uint32_t index, int32_t moved)
 {
   const struct hk_graph_view *v = &room->graph.view;
   const struct hk_step step = room->step;
   columns->score[index] = step.score ? (float)hk_graph_score(room->graph.split.z, v->window) : NAN;
   columns->state[index] = step.state;
-  struct hk_event event;
-  if (!hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &room->graph.split, &event))
-    return;
-  if (event.kind == HK_EVENT_RAISED)
+  if (!hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &room->graph.split, moved,
+                       &room->sides, &room->event))
+    room->event.kind = 0;
+  else if (room->event.kind == HK_EVENT_RAISED)
     room->cut = room->graph.split.at;
-  hk_tick_event(columns, record, index, &event);
+}
+
+/* The same, with what goes with an event, by a warp. */
+static __device__ void conclude(struct room *room, struct hk_cuda_record *record, const struct hk_cuda_columns *columns, uint32_t index,
+                                uint32_t *counts)
+{
+  const struct hk_graph_view *v = &room->graph.view;
+  const struct hk_window *w = &record->window;
+  const float *ring = hk_cuda_ring(record, v->detector);
+  const bool again = __any_sync(HK_ALL, hk_graph_looks_again(&record->alert, v, w, room->step));
+  const int32_t moved = again ? hk_warp_look_again(&record->alert, v, w, ring, (int32_t *)counts) : 0;
+  if (threadIdx.x == 0)
+    decide(room, record, columns, index, moved);
+  __syncwarp();
+  if (hk_graph_has_sketches(&room->event))
+    hk_warp_sketch(&room->event, v, w, ring, room->sides);
+  if (threadIdx.x == 0 && room->event.kind != 0)
+    hk_tick_event(columns, record, index, &room->event);
 }
 
 /* One point of the sensor in the room. */
@@ -96,8 +116,8 @@ static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_re
   __syncthreads();
   if (room->step.score)
     hk_block_profile(graph, counts);
-  if (threadIdx.x == 0)
-    decide(room, record, columns, point->index);
+  if (threadIdx.x < HK_WARP)
+    conclude(room, record, columns, point->index, counts);
   __syncthreads();
   if (room->cut != HK_CUDA_NONE)
     hk_block_cut(graph, room->cut);

@@ -241,7 +241,9 @@ void results_same(const struct results *a, const struct results *b, const struct
         memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0 || x->channel != y->channel ||
         memcmp(&x->margin, &y->margin, sizeof x->margin) != 0 ||
         memcmp(&x->spread_before, &y->spread_before, sizeof x->spread_before) != 0 ||
-        memcmp(&x->spread_after, &y->spread_after, sizeof x->spread_after) != 0)
+        memcmp(&x->spread_after, &y->spread_after, sizeof x->spread_after) != 0 ||
+        memcmp(&x->sketch_before, &y->sketch_before, sizeof x->sketch_before) != 0 ||
+        memcmp(&x->sketch_after, &y->sketch_after, sizeof x->sketch_after) != 0)
       fail_msg("%s: event %u differs: point %u kind %u and point %u kind %u", what, i, x->index, x->kind, y->index, y->kind);
   }
 }

@@ -293,8 +293,8 @@ static void units_do_not_matter(void **state)
   results_free(&first);
 }
 
-/* A change of frequency in the middle of `after` noise: raised soon after it, at an instant close to it, with the levels on
- * either side; cleared when the new segment is as long as two shortest ones; scores stop meanwhile. */
+/* A change of frequency and level: raised soon after it, at an instant close to it, with the levels on either side; estimated again,
+ * closer, when the new segment has grown; cleared when that is as long as two shortest ones; scores stop meanwhile. */
 static void a_change_is_one_alert(void **state)
 {
   (void)state;
@@ -306,8 +306,8 @@ static void a_change_is_one_alert(void **state)
     series.value[i] += 40;
   struct points p;
   struct results got = run_one(&d, kind, &series, &p);
-  assert_int_equal(got.n_events, 2);
-  const struct hk_event *raised = &got.event[0], *cleared = &got.event[1];
+  assert_int_equal(got.n_events, 3);
+  const struct hk_event *raised = &got.event[0], *corrected = &got.event[1], *cleared = &got.event[2];
   assert_int_equal(raised->kind, HK_EVENT_RAISED);
   assert_int_equal(raised->number, 1);
   assert_true(raised->time == p.time[raised->index] && raised->time > change && raised->time < change + 200ll * TEST_INTERVAL);
@@ -317,7 +317,14 @@ static void a_change_is_one_alert(void **state)
   assert_true(fabs(raised->before) < 2.5 && raised->after > 10 && raised->after < 41);
   assert_int_equal(cleared->kind, HK_EVENT_CLEARED);
   assert_int_equal(cleared->number, 1);
-  assert_true(cleared->instant == raised->instant && cleared->score == raised->score);
+  assert_int_equal(corrected->kind, HK_EVENT_CORRECTED);
+  assert_int_equal(corrected->number, 1);
+  assert_int_equal(corrected->index + 1, cleared->index);
+  assert_true(llabs(corrected->instant - change) <= 14 * (int64_t)TEST_INTERVAL);
+  assert_true(llabs(corrected->instant - change) <= llabs(raised->instant - change));
+  assert_true(corrected->from == raised->from && corrected->score == raised->score && corrected->margin == raised->margin);
+  assert_true(fabs(corrected->before) < 2.5 && corrected->after > raised->after + 5 && corrected->after < 41);
+  assert_true(cleared->instant == corrected->instant && cleared->score == raised->score && cleared->after == corrected->after);
   for (uint32_t i = 0; i < n; i++) {
     const bool fresh = i < warm || (i > raised->index && i <= cleared->index);
     assert_int_equal(got.state[i], i + 1 < warm || (i >= raised->index && i <= cleared->index && i != raised->index)
@@ -332,17 +339,22 @@ static void a_change_is_one_alert(void **state)
   series_free(&series);
 }
 
-/* Events of a detector on a series. */
+/* Events of a detector on a series, but for corrections. */
 static uint32_t events_of(const char *text, const struct series *series, struct hk_event *out, uint32_t most, uint32_t states[5])
 {
   const struct hk_detector d = detector_parsed(text);
   struct points p;
   struct results got = run_one(&d, kind, series, &p);
-  const uint32_t n = got.n_events;
+  uint32_t n = 0;
   for (uint32_t i = 0; i < p.n; i++)
     states[got.state[i]]++;
-  for (uint32_t i = 0; i < n && i < most; i++)
-    out[i] = got.event[i];
+  for (uint32_t i = 0; i < got.n_events; i++) {
+    if (got.event[i].kind == HK_EVENT_CORRECTED)
+      continue;
+    if (n < most)
+      out[n] = got.event[i];
+    n++;
+  }
   points_free(&p);
   results_free(&got);
   return n;
