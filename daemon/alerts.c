@@ -15,16 +15,24 @@ struct flaps {
   uint32_t held; /* alerts held back since the last that was told; 0: it does not flap */
 };
 
+/* What a sensor's last segments were like. */
+struct past {
+  struct past *next, **link; /* all there are */
+  struct hk_segments segments;
+};
+
 struct of_slot {
   uint64_t points, events; /* so far */
   uint32_t number;
   uint32_t place;      /* 1 + index in `standing`; 0 = none stands */
   struct flaps *flaps; /* NULL: none was raised while there was a limit */
+  struct past *past;   /* NULL: nothing is known of them */
 };
 
 struct hk_alerts {
   struct of_slot *slots; /* address space for all, memory for those touched */
   struct flaps *flaps;   /* list */
+  struct past *past;     /* list */
   pthread_mutex_t lock;  /* of these: the shard's thread changes them under it */
   struct hk_standing *standing;
   uint32_t n_standing, capacity;
@@ -65,12 +73,37 @@ static void flaps_free(struct flaps *f)
   free(f);
 }
 
+static struct past *past_new(struct hk_alerts *a)
+{
+  struct past *p = calloc(1, sizeof *p);
+  if (!p)
+    return NULL;
+  p->next = a->past;
+  p->link = &a->past;
+  if (p->next)
+    p->next->link = &p->next;
+  a->past = p;
+  return p;
+}
+
+static void past_free(struct past *p)
+{
+  if (!p)
+    return;
+  *p->link = p->next;
+  if (p->next)
+    p->next->link = p->link;
+  free(p);
+}
+
 void hk_alerts_free(struct hk_alerts *a)
 {
   if (!a)
     return;
   while (a->flaps)
     flaps_free(a->flaps);
+  while (a->past)
+    past_free(a->past);
   free(a->slots);
   free(a->standing);
   pthread_mutex_destroy(&a->lock);
@@ -142,10 +175,18 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
 {
   struct of_slot *s = &a->slots[e->slot];
   const struct hk_standing *standing = standing_of(a, e->slot);
+  const bool segments = hk_segments_concerns(e);
+  if (segments && (s->past || (s->past = past_new(a)))) /* without memory nothing is told of them */
+    hk_segments_take(&s->past->segments, e);
   if (e->kind == HK_EVENT_CORRECTED || e->kind == HK_EVENT_CLEARED) {
     if (standing && standing->event.number == e->number) {
       e->marks = standing->event.marks;
       e->held = standing->event.held;
+      if (!segments) {
+        e->similar = standing->event.similar;
+        e->similar_from = standing->event.similar_from;
+        e->likeness = standing->event.likeness;
+      }
     }
     return !s->flaps || s->flaps->held == 0;
   }
@@ -240,6 +281,7 @@ void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
 {
   fall(a, slot);
   flaps_free(a->slots[slot].flaps);
+  past_free(a->slots[slot].past);
   a->slots[slot] = (struct of_slot){ 0 };
 }
 
@@ -282,19 +324,26 @@ void hk_alerts_get(const struct hk_alerts *a, uint32_t slot, struct hk_alerts_me
     out->held = s->flaps->held;
     memcpy(out->time, s->flaps->time, sizeof out->time);
   }
+  if (s->past)
+    out->segments = s->past->segments;
 }
 
 int hk_alerts_set(struct hk_alerts *a, uint32_t slot, const struct hk_alerts_memory *m)
 {
   struct hk_standing standing = m->standing;
   flaps_free(a->slots[slot].flaps);
+  past_free(a->slots[slot].past);
   struct flaps *flaps = m->raised > 0 ? flaps_new(a) : NULL;
-  a->slots[slot] = (struct of_slot){ .points = m->points, .events = m->events, .number = m->number, .flaps = flaps };
+  struct past *past = m->segments.n > 0 ? past_new(a) : NULL;
+  a->slots[slot] =
+      (struct of_slot){ .points = m->points, .events = m->events, .number = m->number, .flaps = flaps, .past = past };
+  if (past)
+    past->segments = m->segments;
   if (flaps) {
     flaps->n = m->raised;
     flaps->held = m->held;
     memcpy(flaps->time, m->time, sizeof flaps->time);
   }
   standing.event.slot = slot;
-  return m->raised > 0 && !flaps ? -ENOMEM : m->stands ? stand(a, &standing) : 0;
+  return (m->raised > 0 && !flaps) || (m->segments.n > 0 && !past) ? -ENOMEM : m->stands ? stand(a, &standing) : 0;
 }

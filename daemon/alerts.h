@@ -10,11 +10,14 @@
  * they have no sequence. An alert that comes more than `flap_within` behind the one before it is told again, with how many were
  * held back. So what is held back depends on the sensor's own events alone, and is the same when they happen again in a replay.
  *
+ * And of sensors with alerts of the channel `change`, what their last segments were like (cpu/segments.h).
+ *
  * Thread: the shard's, but for hk_alerts_show. */
 #ifndef HK_ALERTS_H
 #define HK_ALERTS_H
 
 #include "cpu/backend.h"
+#include "cpu/segments.h"
 #include "proto/message.h"
 
 #include <stdbool.h>
@@ -34,8 +37,8 @@ struct hk_standing {
 int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
 void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
 
-/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert.
- * False: nothing, it is held back. */
+/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert and
+ * of earlier segments. False: nothing, it is held back. */
 bool hk_alerts_pass(struct hk_alerts *alerts, struct hk_event *event, uint32_t limit, int64_t within);
 /* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
 int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
@@ -78,6 +81,7 @@ struct hk_alerts_memory {
   uint32_t raised; /* times that are kept */
   uint32_t held;   /* alerts held back since the last that was told; 0: the sensor does not flap */
   int64_t time[HK_FLAP_MAX];
+  struct hk_segments segments;
 };
 void hk_alerts_get(const struct hk_alerts *alerts, uint32_t slot, struct hk_alerts_memory *out);
 /* Of a slot where no alert stands. 0, or -ENOMEM: the alert that stands is not remembered. */

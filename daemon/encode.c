@@ -109,6 +109,10 @@ static void put_details(struct hk_buffer *out, const struct hk_event *e)
     hk_buffer_print(out, ",\"maintenance\":true");
   if (e->held > 0)
     hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
+  if (e->likeness > 0) {
+    hk_buffer_print(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":", e->similar, e->similar_from);
+    hk_json_number(out, (double)e->likeness, 3);
+  }
 }
 
 /* position: 0: it is not in the log. by: who acknowledged. */
@@ -162,6 +166,9 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
                                     .channel = e->channel,
                                     .marks = e->marks,
                                     .held = e->held,
+                                    .similar = e->similar,
+                                    .likeness = e->likeness,
+                                    .similar_from = e->similar_from,
                                     .by = { "", 0 } };
 }
 

@@ -255,6 +255,9 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
                                     .channel = m.channel,
                                     .marks = m.marks,
                                     .held = m.held,
+                                    .likeness = m.likeness,
+                                    .similar = m.similar,
+                                    .similar_from = m.similar_from,
                                     .by = by };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;

@@ -147,6 +147,10 @@ struct hankel_event {
   uint8_t channel; /* enum hankel_channel */
   uint8_t marks;   /* enum hankel_mark, added up */
   uint32_t held;   /* raised: alerts of the sensor that were held back since the last that was told */
+  /* channel change: the earlier segment of the sensor that the new one is most like. likeness 0: it is like none. */
+  float likeness;       /* 0..1 */
+  uint32_t similar;     /* number of the alert with which that one began; 0: it is the first that is known */
+  int64_t similar_from; /* ns: its beginning */
   const char *by;  /* acknowledged: who did */
 };
 

@@ -375,6 +375,9 @@ static void put_details(struct hk_writer *w, const struct hk_event_message *e)
   hk_put_u8(w, e->marks);
   hk_put_u16(w, 0);
   hk_put_u32(w, e->held);
+  hk_put_u32(w, e->similar);
+  hk_put_f32(w, e->likeness);
+  hk_put_i64(w, e->similar_from);
   put_string(w, e->by);
 }
 
@@ -388,6 +391,9 @@ static void get_details(struct hk_reader *r, struct hk_event_message *e)
   e->marks = hk_get_u8(r);
   (void)hk_get_u16(r);
   e->held = hk_get_u32(r);
+  e->similar = hk_get_u32(r);
+  e->likeness = hk_get_f32(r);
+  e->similar_from = hk_get_i64(r);
   e->by = get_string(r);
 }
 

@@ -159,7 +159,7 @@ size_t hk_scores_most(uint32_t n, unsigned wide);
 
 #define HK_EVENT_BYTES 56u
 #define HK_EVENT_PLACE_BYTES 16u  /* more, with position and sequence, */
-#define HK_EVENT_DETAIL_BYTES 26u /* and with details, whose `by` is empty */
+#define HK_EVENT_DETAIL_BYTES 42u /* and with details, whose `by` is empty */
 #define HK_WHO_MAX 64u            /* bytes of `by` */
 enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2 };
 struct hk_event_message {
@@ -173,7 +173,9 @@ struct hk_event_message {
   float spread_before, spread_after;
   uint8_t channel; /* enum hankel_channel */
   uint8_t marks;   /* enum hankel_mark, added up */
-  uint32_t held;
+  uint32_t held, similar;
+  float likeness;
+  int64_t similar_from;
   struct hk_string by;
 };
 /* OPERATE. subject: a sensor's name, or a glob. */

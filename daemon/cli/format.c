@@ -221,6 +221,9 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
     fputs(",\"maintenance\":true", out);
   if (event->held > 0)
     fprintf(out, ",\"held\":%" PRIu32, event->held);
+  if (event->likeness > 0)
+    fprintf(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":%.3g", event->similar, event->similar_from,
+            (double)event->likeness);
   if (event->by[0]) {
     fputs(",\"by\":", out);
     hk_print_json_string(out, event->by);
@@ -255,6 +258,10 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     fputs(", in maintenance", out);
   if (event->held > 0)
     fprintf(out, ", %" PRIu32 " held back before", event->held);
+  if (event->likeness > 0) {
+    hk_timestamp_format(event->similar_from, instant);
+    fprintf(out, ", now as from %s on (%.0f %%)", instant, 100 * (double)event->likeness);
+  }
   if (event->by[0]) {
     fputs(", by ", out);
     print_safe(out, event->by);

@@ -5,6 +5,7 @@
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/confidence.h"
 #include "cpu/detectors.h"
+#include "cpu/segments.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/input.h"
@@ -38,6 +39,12 @@ static const char help_text[] =
     "  hankel replay --detector algorithm=ika,graph,shift,window=20 machine.csv\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
+/* What is remembered of a slot's alerts. */
+struct past {
+  struct hk_segments segments;
+  struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like */
+};
+
 struct replay {
   char **argv;
   struct hk_csv *csv;
@@ -47,6 +54,7 @@ struct replay {
   struct hk_batch *filling;
   uint32_t n_free, in_flight;
   uint8_t *in_batch; /* points of each sensor in the batch being filled */
+  struct past *past; /* by slot */
   struct hk_detector detectors[HK_ALGORITHMS];
   uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
@@ -66,9 +74,22 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
   return hk_algorithm_name(replay->detectors[slot % replay->algorithms].algorithm);
 }
 
+/* Says in an event which earlier segment the new one is like, as a daemon does. */
+static void compare(struct past *past, struct hk_event *event)
+{
+  if (hk_segments_concerns(event)) {
+    hk_segments_take(&past->segments, event);
+    past->last = *event;
+  } else if (event->number == past->last.number) {
+    event->similar = past->last.similar;
+    event->similar_from = past->last.similar_from;
+    event->likeness = past->last.likeness;
+  }
+}
+
 static void print_batch(struct replay *replay, const struct hk_batch *batch)
 {
-  const struct hk_event *event = batch->event, *last = event + batch->n_events;
+  struct hk_event *event = batch->event, *last = event + batch->n_events;
   const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i++) {
     replay->warming |= batch->state[i] == HK_STATE_WARMING;
@@ -85,6 +106,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
     for (; event < last && event->index < i + n; event++) {
       char name[HK_NAME_MAX + 16];
       const bool first = event->slot % n == 0;
+      compare(&replay->past[event->slot], event);
       snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), first ? "" : "#",
                first ? "" : algorithm_of(replay, event->slot));
       const struct hankel_event shown = { .name = name,
@@ -101,6 +123,9 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .spread_before = event->spread_before,
                                           .spread_after = event->spread_after,
                                           .channel = event->channel,
+                                          .likeness = event->likeness,
+                                          .similar = event->similar,
+                                          .similar_from = event->similar_from,
                                           .by = "" };
       hk_print_event(stdout, replay->format, &shown);
     }
@@ -249,9 +274,10 @@ static int start(struct replay *replay, int choice)
       return hk_failed(replay->argv, "no memory for %u sensors: they need %llu bytes", slots / n, need(replay, slots / n));
   }
   replay->in_batch = calloc(slots, 1);
+  replay->past = calloc(slots, sizeof *replay->past);
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
     replay->batches[i] = hk_batch_new(replay->backend, capacity);
-    if (!replay->batches[i] || !replay->in_batch)
+    if (!replay->batches[i] || !replay->in_batch || !replay->past)
       return hk_failed(replay->argv, "out of memory");
     replay->free[replay->n_free++] = replay->batches[i];
   }
@@ -270,6 +296,7 @@ static void stop(struct replay *replay)
     replay->backend->ops->close(replay->backend);
   }
   free(replay->in_batch);
+  free(replay->past);
   hk_csv_close(replay->csv);
 }
 

@@ -26,9 +26,12 @@ struct payload {
   uint16_t name; /* bytes */
   uint8_t by;    /* bytes */
   uint8_t kind, channel, marks;
-  uint8_t zero[6];
+  uint8_t zero[2];
+  float likeness;
+  int64_t similar_from;
+  uint32_t similar, reserved;
 };
-_Static_assert(sizeof(struct payload) == 88, "no padding");
+_Static_assert(sizeof(struct payload) == 104, "no padding");
 #define RECORD_LEAST (HK_RECORD_HEADER + sizeof(struct payload) + 8)
 #define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX + HK_WHO_MAX)
 
@@ -99,7 +102,10 @@ static void read_payload(const uint8_t *data, uint64_t position, struct hk_logge
                                         .after = p.after,
                                         .spread_before = p.spread_before,
                                         .spread_after = p.spread_after,
-                                        .held = p.held } };
+                                        .held = p.held,
+                                        .similar = p.similar,
+                                        .similar_from = p.similar_from,
+                                        .likeness = p.likeness } };
 }
 
 bool hk_eventlog_takes(uint8_t kind)
@@ -249,7 +255,10 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
                              .by = (uint8_t)by.length,
                              .kind = e->kind,
                              .channel = e->channel,
-                             .marks = e->marks };
+                             .marks = e->marks,
+                             .similar = e->similar,
+                             .similar_from = e->similar_from,
+                             .likeness = e->likeness };
   uint64_t position = 0;
   pthread_mutex_lock(&l->lock);
   if (sequence > hk_eventlog_reached(l, handle, name)) {

@@ -20,7 +20,7 @@
 
 #include <stdatomic.h>
 
-#define HK_JOURNAL_VERSION 2
+#define HK_JOURNAL_VERSION 3
 #define HK_JOURNAL_HEADER 64        /* bytes at the begin of a segment */
 #define HK_RECORD_HEADER 32         /* bytes before a payload */
 #define HK_RECORD_MAX (1u << 20)    /* bytes of a payload */

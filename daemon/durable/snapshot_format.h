@@ -9,7 +9,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are in memory");
 
-#define HK_SNAPSHOT_VERSION 2
+#define HK_SNAPSHOT_VERSION 3
 #define HK_SNAPSHOT_MAGIC "HKSNAPS\n"
 #define HK_SNAPSHOT_PART_MAX (64u << 20) /* bytes of a payload */
 
@@ -36,12 +36,13 @@ struct hk_part_head {
 };
 _Static_assert(sizeof(struct hk_part_head) == 40, "no padding");
 
-/* Before each sensor's standing alert, if it has one, its name and its state, each padded to a multiple of 8. */
+/* Before each sensor's standing alert, if it has one, the times of the flap limit, what its segments were like, its name and its
+ * state, each padded to a multiple of 8. */
 struct hk_file_sensor {
   uint32_t slot;
   uint8_t generation, stands;
   uint16_t detector; /* the file's */
-  uint16_t name_size, reserved;
+  uint16_t name_size, segments; /* segments: that are remembered */
   uint32_t state_size;     /* 0: it has none */
   uint64_t points, events; /* sequences */
   uint32_t number;         /* of its last alert */
@@ -57,11 +58,31 @@ struct hk_file_alert {
   uint32_t number, held;
   uint8_t kind, channel, marks;
   uint8_t by_size; /* bytes of the name of who acknowledged; 0: nobody has */
+  uint32_t similar;
+  int64_t similar_from;
+  float likeness;
   uint32_t reserved;
   int64_t acknowledged; /* when */
   char by[64];
 };
-_Static_assert(sizeof(struct hk_file_alert) == 144, "no padding");
+_Static_assert(sizeof(struct hk_file_alert) == 160, "no padding");
+
+/* Before the segments of a sensor: of the one that has not ended. */
+struct hk_file_segments {
+  int64_t from;
+  uint32_t number, reserved;
+};
+_Static_assert(sizeof(struct hk_file_segments) == 16, "no padding");
+
+struct hk_file_segment {
+  int64_t from;
+  double level;
+  float spread;
+  uint32_t number;
+  int8_t sketch[12];
+  uint32_t reserved;
+};
+_Static_assert(sizeof(struct hk_file_segment) == 40, "no padding");
 
 /* Before its standing alert, if it has one, its members, its changes and its rows, of which each is a multiple of 8 bytes. */
 struct hk_file_machine {

@@ -233,7 +233,24 @@ static struct hk_event event_of(const struct hk_file_alert *a, uint32_t slot)
                             .after = a->after,
                             .spread_before = a->spread_before,
                             .spread_after = a->spread_after,
-                            .held = a->held };
+                            .held = a->held,
+                            .similar = a->similar,
+                            .similar_from = a->similar_from,
+                            .likeness = a->likeness };
+}
+
+static void take_segments(const uint8_t *at, uint32_t n, struct hk_segments *out)
+{
+  struct hk_file_segments head;
+  memcpy(&head, at, sizeof head);
+  *out = (struct hk_segments){ .n = n, .number = head.number, .from = head.from };
+  at += sizeof head;
+  for (uint32_t i = 0; i < n; i++, at += sizeof(struct hk_file_segment)) {
+    struct hk_file_segment s;
+    memcpy(&s, at, sizeof s);
+    out->kept[i] = (struct hk_segment){ .from = s.from, .level = s.level, .spread = s.spread, .number = s.number };
+    memcpy(out->kept[i].sketch.of, s.sketch, sizeof s.sketch);
+  }
 }
 
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_sensor *out)
@@ -250,12 +267,13 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
     return -EBADMSG;
   const size_t flaps = s.raised > 0 ? sizeof held + s.raised * sizeof(int64_t) : 0;
   const size_t alert = s.stands ? sizeof a : 0, name = hk_padded(s.name_size), state = hk_padded(s.state_size);
-  if (s.stands > 1 || p->size - *at - sizeof s < alert + flaps + name + state)
+  const size_t segments = s.segments > 0 ? sizeof(struct hk_file_segments) + s.segments * sizeof(struct hk_file_segment) : 0;
+  if (s.stands > 1 || s.segments > HK_SEGMENTS || p->size - *at - sizeof s < alert + flaps + segments + name + state)
     return -EBADMSG;
   const uint8_t *behind = p->payload + *at + sizeof s;
   memcpy(&a, behind, alert);
   memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
-  const char *text = (const char *)behind + alert + flaps;
+  const char *text = (const char *)behind + alert + flaps + segments;
   if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) ||
       a.by_size > sizeof a.by || (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
     return -EBADMSG;
@@ -265,15 +283,17 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
     .detector = s.detector,
     .name = { text, s.name_size },
     .alerts = { .points = s.points, .events = s.events, .number = s.number, .stands = s.stands, .raised = s.raised, .held = (uint32_t)held },
-    .state = behind + alert + flaps + name,
+    .state = behind + alert + flaps + segments + name,
     .state_size = s.state_size,
   };
   memcpy(out->alerts.time, behind + alert + sizeof held, s.raised * sizeof *out->alerts.time);
+  if (s.segments > 0)
+    take_segments(behind + alert + flaps, s.segments, &out->alerts.segments);
   memcpy(out->alerts.standing.by, a.by, a.by_size);
   out->alerts.standing.acknowledged = a.acknowledged;
   if (s.stands)
     out->alerts.standing.event = event_of(&a, s.slot);
-  *at += sizeof s + alert + flaps + name + state;
+  *at += sizeof s + alert + flaps + segments + name + state;
   return 1;
 }
 

@@ -189,7 +189,23 @@ static struct hk_file_alert alert_of(const struct hk_event *e)
                                  .held = e->held,
                                  .kind = e->kind,
                                  .channel = e->channel,
-                                 .marks = e->marks };
+                                 .marks = e->marks,
+                                 .similar = e->similar,
+                                 .similar_from = e->similar_from,
+                                 .likeness = e->likeness };
+}
+
+static int put_segments(struct hk_snapshot_writer *w, const struct hk_segments *s)
+{
+  const struct hk_file_segments head = { .from = s->from, .number = s->number };
+  int status = put_padded(w, &head, sizeof head);
+  for (uint32_t i = 0; i < s->n && status == 0; i++) {
+    const struct hk_segment *k = &s->kept[i];
+    struct hk_file_segment segment = { .from = k->from, .level = k->level, .spread = k->spread, .number = k->number };
+    memcpy(segment.sketch, k->sketch.of, sizeof segment.sketch);
+    status = put_padded(w, &segment, sizeof segment);
+  }
+  return status;
 }
 
 int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_sensor *s)
@@ -204,7 +220,8 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
                                          .points = s->alerts.points,
                                          .events = s->alerts.events,
                                          .number = s->alerts.number,
-                                         .raised = s->alerts.raised };
+                                         .raised = s->alerts.raised,
+                                         .segments = (uint16_t)s->alerts.segments.n };
   const uint64_t held = s->alerts.held;
   struct hk_file_alert alert = alert_of(e);
   alert.by_size = (uint8_t)strlen(s->alerts.standing.by);
@@ -218,6 +235,8 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
     status = put_padded(w, &held, sizeof held);
   if (status == 0)
     status = put_padded(w, s->alerts.time, s->alerts.raised * sizeof *s->alerts.time);
+  if (status == 0 && s->alerts.segments.n > 0)
+    status = put_segments(w, &s->alerts.segments);
   if (status == 0)
     status = put_padded(w, s->name.data, s->name.length);
   if (status == 0)

@@ -62,10 +62,12 @@ Result = collections.namedtuple("Result", "sensor time value score state sequenc
 # position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
 # The rest is 0 unless subscribed with details: confidence (PROTOCOL.md says what it means), margin, channel (score, change, shift, group: which question
 # the alert answers), spreads (standard deviations about the levels), maintenance (raised in a maintenance window), held (raised: alerts of
-# the sensor that were held back since the last that was told), by (acknowledged: who did).
+# the sensor that were held back since the last that was told), by (acknowledged: who did), and of the channel change the earlier segment
+# that the new one is most like: likeness (0: it is like none), similar (number of the alert with which that one began; 0: it is the first
+# that is known), similar_from (its beginning).
 Event = collections.namedtuple(
     "Event", "sensor number kind time start instant score before after position sequence confidence margin channel spread_before spread_after "
-    "maintenance held by", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, ""))
+    "maintenance held by likeness similar similar_from", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, "", 0, 0, 0))
 # This subscriber read too slowly: so many results and events were left out.
 Gap = collections.namedtuple("Gap", "results events")
 
@@ -448,16 +450,17 @@ class Client:
 
     def _take_events(self, payload):
         n, with_ = struct.unpack_from("<II", payload)
-        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<ffffBBxxIH"), 8
+        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<ffffBBxxIIfqH"), 8
         for _ in range(n):
             *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
             at += record.size
             more = ()
             if with_ & 2:
-                confidence, margin, spread_before, spread_after, channel, marks, held, length = details.unpack_from(payload, at)
+                (confidence, margin, spread_before, spread_after, channel, marks, held, similar, likeness, similar_from,
+                 length) = details.unpack_from(payload, at)
                 at += details.size + length
                 more = (confidence, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
-                        payload[at - length : at].decode())
+                        payload[at - length : at].decode(), likeness, similar, similar_from)
             self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after,
                                      *(place or (0, 0)), *more))
             if place and place[0]:

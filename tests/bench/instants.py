@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Would it help to estimate the instant of a graph's alert again as the new segment grows? Offline, on TSSB with the windows as given.
+"""What is it worth to estimate the instant of a graph's alert again as the new segment grows? On TSSB with the windows as given.
 
-    tests/bench/instants.py HANKEL TSSB-FOLDER
+    tests/bench/instants.py HANKEL TSSB-FOLDER [--tried]
+
+First what hankel itself tells: `raised` against `corrected`, of alerts that have both. With --tried also other ways, worked out offline:
 
 For each alert of `hankel replay` that is near a labelled change, and some windows after it, from the last 1,500 samples or those since the
 alert before: the best split near the first estimate
@@ -108,11 +110,12 @@ def feat_cut(x, w, lo, hi):
         if best is None or v>best[0]: best=(v,c)
     return best[1] if best else None
 
-def alerts(hankel, path, w):
-    out = subprocess.run([hankel, 'replay', '--backend', 'cpu', '--detector', f'algorithm=graph,window={w}', '--format', 'jsonl', path],
+def alerts(hankel, path, w, keys=''):
+    out = subprocess.run([hankel, 'replay', '--backend', 'cpu', '--detector', f'algorithm=graph,window={w}{keys}', '--format', 'jsonl', path],
                          capture_output=True, text=True, check=True).stdout
-    events = [json.loads(line) for line in out.splitlines() if line.startswith('{"event":"raised"')]
-    return [(e['time'] // 10**9, e['instant'] // 10**9) for e in events]
+    events = [json.loads(line) for line in out.splitlines() if line.startswith('{"event"')]
+    corrected = {e['id']: e['instant'] // 10**9 for e in events if e['event'] == 'corrected'}
+    return [(e['time'] // 10**9, e['instant'] // 10**9, corrected.get(e['id'])) for e in events if e['event'] == 'raised']
 
 
 def again(x, b, c, w):
@@ -131,19 +134,45 @@ def again(x, b, c, w):
     return found
 
 
-def main():
-    hankel, tssb = sys.argv[1:]
-    errors = {}  # by method and delay: (first estimate's, the later one's), windows
+def recordings(tssb):
     for line in open(f'{tssb}/desc.txt'):
         name, *numbers = line.strip().split(',')
-        w, changes = max(8, int(numbers[0])), np.array([int(v) for v in numbers[1:]])
-        x = np.loadtxt(f'{tssb}/{name}.txt')
+        yield name, max(8, int(numbers[0])), np.array([int(v) for v in numbers[1:]]), np.loadtxt(f'{tssb}/{name}.txt')
+
+
+def change_near(changes, c, w, n):
+    """The labelled change that an instant is near; None: there is none."""
+    off = np.abs(changes - c) if len(changes) else [np.inf]
+    return changes[np.argmin(off)] if min(off) <= max(5 * w, .05 * n) else None
+
+
+def told(hankel, tssb):
+    for keys in '', ',roughness=0.85':
+        errors, n = [], 0
+        for name, w, changes, x in recordings(tssb):
+            for _, first, later in alerts(hankel, f'{tssb}/{name}.txt', w, keys):
+                change = change_near(changes, first, w, len(x))
+                n += change is not None
+                if change is not None and later is not None:
+                    errors.append((abs(first - change) / w, abs(later - change) / w))
+        first, later = np.array(errors).T
+        print(f'algorithm=graph{keys}: {n} alerts near a change, {len(errors)} corrected. Error in windows: raised median {np.median(first):.2f}, mean'
+              f' {first.mean():.2f}, half a window at most {(first <= .5).mean():.0%}; corrected {np.median(later):.2f}, {later.mean():.2f},'
+              f' {(later <= .5).mean():.0%}; {(later < first - .1).sum()} better, {(later > first + .1).sum()} worse by over a tenth')
+
+
+def main():
+    hankel, tssb, *tried = sys.argv[1:]
+    told(hankel, tssb)
+    if not tried:
+        return
+    errors = {}  # by method and delay: (first estimate's, the later one's), windows
+    for name, w, changes, x in recordings(tssb):
         found = alerts(hankel, f'{tssb}/{name}.txt', w)
-        for i, (at, c) in enumerate(found):
-            off = np.abs(changes - c) if len(changes) else [np.inf]
-            if min(off) > max(5 * w, .05 * len(x)):
+        for i, (at, c, _) in enumerate(found):
+            change = change_near(changes, c, w, len(x))
+            if change is None:
                 continue
-            change = changes[np.argmin(off)]
             for delay in (0, 1, 2, 5, 10):
                 end = at + delay * w
                 if end >= len(x) or (i + 1 < len(found) and end > found[i + 1][0]):

@@ -272,21 +272,21 @@ class Snapshots(harness.Case):
         xxhash.XXH3_64bits.restype, xxhash.XXH3_64bits.argtypes = ctypes.c_uint64, [ctypes.c_char_p, ctypes.c_size_t]
         with open(new, 'r+b') as f:
             head = bytearray(f.read(72))
-            head[8] = 3
+            head[8] = 4
             f.seek(0)
             f.write(head + xxhash.XXH3_64bits(bytes(head), len(head)).to_bytes(8, 'little'))
             f.seek(0)
             before = f.read()
         told = self.state_command('verify', new)
         self.assertEqual(told.returncode, 1)
-        self.assertIn('version 3', told.stdout)
+        self.assertIn('version 4', told.stdout)
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as conf:
             conf.write(f'[daemon]\nbackend = {harness.BACKEND}\ndurability = {self.mode}\nstate = {self.state}\n'
                        '[listen one]\nprotocol = binary\naddress = 127.0.0.1:0\n[detector all]\nmatch = *\n')
             conf.flush()
             out = subprocess.run([harness.HANKELD, '-c', conf.name], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(out.returncode, 1)
-        self.assertIn(os.path.basename(new) + ': it is of version 3; this hankeld reads version 2', out.stderr)
+        self.assertIn(os.path.basename(new) + ': it is of version 4; this hankeld reads version 3', out.stderr)
         with open(new, 'rb') as f:
             self.assertEqual(f.read(), before)
 

@@ -75,6 +75,9 @@ static struct hk_logged nth(uint64_t i, char name[64])
                                .margin = 1 + (float)i,
                                .spread_before = (float)i / 7,
                                .spread_after = (float)i / 9,
+                               .similar = (uint32_t)i / 3,
+                               .similar_from = (int64_t)i * 7,
+                               .likeness = (float)i / 2000,
                                .time = (int64_t)i * 1000,
                                .from = (int64_t)i - 77,
                                .instant = -(int64_t)i,
@@ -117,7 +120,8 @@ static void check(void *arg, const struct hk_logged *l)
   assert_memory_equal(l->by.data, right.by.data, right.by.length);
   assert_true(l->event.channel == right.event.channel && l->event.marks == right.event.marks && l->event.held == right.event.held &&
               l->event.margin == right.event.margin && l->event.spread_before == right.event.spread_before &&
-              l->event.spread_after == right.event.spread_after);
+              l->event.spread_after == right.event.spread_after && l->event.similar == right.event.similar &&
+              l->event.similar_from == right.event.similar_from && l->event.likeness == right.event.likeness);
   assert_true(l->event.score == right.event.score && l->event.before == right.event.before &&
               l->event.after == right.event.after);
 }
@@ -394,7 +398,7 @@ static void test_version(void **state)
   (void)state;
   set_up(&p);
   char *data = make_file(&p, 2, &size);
-  data[8] = 3; /* and the checksum of such a head */
+  data[8] = 4; /* and the checksum of such a head */
   memcpy(data + HK_JOURNAL_HEADER - 8, (uint64_t[]){ XXH3_64bits(data, HK_JOURNAL_HEADER - 8) }, 8);
   write_file(&p, data, size);
   assert_int_equal(hk_eventlog_open(&e, &p.disk, p.folder, HK_EVENTLOG_LEAST, &p.log, error, sizeof error), -EPROTONOSUPPORT);

@@ -360,7 +360,7 @@ static void details_of_events(void **state)
   (void)state;
   uint8_t data[1024];
   const struct hk_event_message events[2] = {
-    { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 5, 6, 0.5f, 1.5f, 1.25f, 2.25f, HANKEL_CHANGE, HANKEL_MAINTENANCE, 3, text("") },
+    { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 5, 6, 0.5f, 1.5f, 1.25f, 2.25f, HANKEL_CHANGE, HANKEL_MAINTENANCE, 3, 4, 0.75f, -9, text("") },
     { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
   };
   for (uint32_t with = 0; with <= 3; with++) {
@@ -377,7 +377,8 @@ static void details_of_events(void **state)
       const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
       assert_true(e.confidence == told->confidence && e.margin == told->margin && e.spread_before == told->spread_before &&
                   e.spread_after == told->spread_after && e.channel == told->channel && e.marks == told->marks &&
-                  e.held == told->held && e.by.length == (told->by.data ? told->by.length : 0) &&
+                  e.held == told->held && e.similar == told->similar && e.likeness == told->likeness &&
+                  e.similar_from == told->similar_from && e.by.length == (told->by.data ? told->by.length : 0) &&
                   memcmp(e.by.data, told->by.data, e.by.length) == 0);
     }
     for (uint32_t cut = 1; cut < 60; cut++) { /* no shorter payload is one, nor a longer one */

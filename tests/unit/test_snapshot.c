@@ -76,13 +76,26 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
                                            .spread_after = 0.25f,
                                            .channel = HK_CHANNEL_SHIFT,
                                            .marks = 1,
-                                           .held = i };
+                                           .held = i,
+                                           .similar = i / 2,
+                                           .similar_from = 3,
+                                           .likeness = 0.75f };
   if (i % 8 == 3) {
     snprintf(s.alerts.standing.by, sizeof s.alerts.standing.by, "%.*s", (int)(1 + i % 64), "somebody");
     s.alerts.standing.acknowledged = 77;
   }
   s.alerts.raised = i % 3 ? (i * 5) % (HK_FLAP_MAX + 1) : 0;
   s.alerts.held = s.alerts.raised > 0 ? i : 0;
+  s.alerts.segments = (struct hk_segments){ .n = i % (HK_SEGMENTS + 1) };
+  if (s.alerts.segments.n > 0) {
+    s.alerts.segments.number = i;
+    s.alerts.segments.from = -(int64_t)i;
+  }
+  for (uint32_t k = 0; k < s.alerts.segments.n; k++) {
+    struct hk_segment *segment = &s.alerts.segments.kept[k];
+    *segment = (struct hk_segment){ .from = k + i, .level = k / 3.0, .spread = (float)k, .number = k + 7 };
+    memset(&segment->sketch, (int)(k + 1), sizeof segment->sketch);
+  }
   for (uint32_t k = 0; k < s.alerts.raised; k++)
     s.alerts.time[k] = (int64_t)k * 1000 + i;
   s.state = state;
@@ -285,6 +298,13 @@ static void what_was_written_is_read(void **state)
                     s.alerts.number == want.alerts.number && s.alerts.stands == want.alerts.stands);
         assert_true(s.alerts.raised == want.alerts.raised && s.alerts.held == want.alerts.held);
         assert_memory_equal(s.alerts.time, want.alerts.time, s.alerts.raised * sizeof *s.alerts.time);
+        assert_int_equal(s.alerts.segments.n, want.alerts.segments.n);
+        assert_true(s.alerts.segments.number == want.alerts.segments.number && s.alerts.segments.from == want.alerts.segments.from);
+        for (uint32_t k = 0; k < s.alerts.segments.n; k++) {
+          const struct hk_segment *x = &s.alerts.segments.kept[k], *y = &want.alerts.segments.kept[k];
+          assert_true(x->from == y->from && x->level == y->level && x->spread == y->spread && x->number == y->number);
+          assert_memory_equal(&x->sketch, &y->sketch, sizeof x->sketch);
+        }
         assert_string_equal(s.alerts.standing.by, want.alerts.standing.by);
         assert_int_equal(s.alerts.standing.acknowledged, want.alerts.standing.acknowledged);
         const struct hk_event *x = &s.alerts.standing.event, *y = &want.alerts.standing.event;
@@ -293,7 +313,8 @@ static void what_was_written_is_read(void **state)
                       x->time == y->time && x->from == y->from && x->instant == y->instant && x->score == y->score &&
                       x->before == y->before && x->after == y->after && x->margin == y->margin &&
                       x->spread_before == y->spread_before && x->spread_after == y->spread_after && x->channel == y->channel &&
-                      x->marks == y->marks && x->held == y->held);
+                      x->marks == y->marks && x->held == y->held && x->similar == y->similar &&
+                      x->similar_from == y->similar_from && x->likeness == y->likeness);
       }
       assert_int_equal(status, 0);
     }
@@ -411,7 +432,7 @@ static void versions_are_named(void **state)
   uint32_t seen;
   char why[128];
   uint8_t *bytes = load(&w, NAME, &size);
-  for (uint32_t version = 0; version < 4; version += 1 + (version == 1)) {
+  for (uint32_t version = 0; version < 5; version += 1 + (version == HK_SNAPSHOT_VERSION - 1)) {
     struct hk_snapshot_head head;
     memcpy(&head, bytes, sizeof head);
     head.version = version;
