@@ -172,12 +172,12 @@ class Snapshots(harness.Case):
 
     def test_taken_in_a_flood(self):
         """However many points wait, a snapshot gets on: more come than are scored, from several connections, all the time."""
-        daemon, over = self.start('snapshot = 1s\nmax_pending = 400000\n'), threading.Event()
+        daemon = self.start('snapshot = 1s\nmax_pending = 400000\n', ends=-signal.SIGKILL)
 
         def flood(number):
             with contextlib.suppress(OSError, harness.Closed), daemon.client() as feeder:
                 handles, at = feeder.register(*(f's{number} {i}' for i in range(500))), 0
-                while not over.is_set():
+                while True:
                     feeder.send(harness.points(handles * 8, [START + k * SECOND for k in range(at, at + 8) for _ in handles],
                                                [float((k * 37 + i * 101) % 97) for k in range(at, at + 8) for i in range(500)]))
                     at += 8
@@ -186,7 +186,7 @@ class Snapshots(harness.Case):
         for sender in senders:
             sender.start()
         harness.until(lambda: daemon.status()['durability']['shards'][0]['snapshots'] > 1, 'snapshots', max(10, harness.WAIT / 2))
-        over.set()
+        daemon.process.send_signal(signal.SIGKILL)
         for sender in senders:
             sender.join()
 
