@@ -1,9 +1,6 @@
 /* Journals: what was committed is read back, whatever a crash, a failing disk or a bad byte has left. */
 #include "daemon/durable/journal.h"
 
-#include "daemon/durable/feeds.h"
-#include "daemon/durable/records.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -524,99 +521,12 @@ static void test_pause(void **state)
   end(&w);
 }
 
-/* --- what a shard's records hold ------------------------------------------------------------------------------------- */
-
-static void on_points(void *arg, const struct hk_record *record)
-{
-  struct hk_record_points p;
-  (void)arg;
-  assert_int_equal(record->type, HK_RECORD_POINTS);
-  assert_int_equal(hk_record_points_read(record, &p), 0);
-  assert_int_equal(p.n, 3);
-  assert_int_equal(p.n_marks, 1);
-  assert_int_equal(p.marks[0].feed, 1);
-  assert_int_equal(p.marks[0].upto, 1003);
-  for (uint32_t i = 0; i < 3; i++) {
-    assert_int_equal(p.slot[i], 7 + i);
-    assert_int_equal(p.time[i], 100 + i);
-    assert_true(p.value[i] == 0.5 * i);
-  }
-  for (uint32_t size = 0; size < record->size; size++) {
-    struct hk_record shorter = *record;
-    shorter.size = size;
-    assert_int_equal(hk_record_points_read(&shorter, &p), -EBADMSG);
-  }
-}
-
-static void on_sensor(void *arg, const struct hk_record *record)
-{
-  struct hk_record_sensor s;
-  struct hk_record_feed f;
-  (void)arg;
-  if (record->type == HK_RECORD_FEED) {
-    assert_int_equal(hk_record_feed_read(record, &f), 0);
-    assert_int_equal(f.number, 3);
-    assert_int_equal(f.name.length, 5);
-    assert_memory_equal(f.name.data, "plant", 5);
-    return;
-  }
-  assert_int_equal(hk_record_sensor_read(record, &s), 0);
-  assert_int_equal(s.order, 9);
-  assert_int_equal(s.slot, 0xabcdef);
-  assert_int_equal(s.generation, 200);
-  assert_int_equal(s.name.length, record->type == HK_RECORD_REGISTER ? 6 : 0);
-  assert_memory_equal(s.name.data, "pump 1", s.name.length);
-  for (uint32_t size = 0; size < record->size; size++) {
-    struct hk_record shorter = *record;
-    shorter.size = size;
-    assert_int_equal(hk_record_sensor_read(&shorter, &s), -EBADMSG);
-  }
-}
-
-static void test_records(void **state)
-{
-  (void)state;
-  struct world w;
-  struct hk_journal *j;
-  struct hk_feeds *feeds;
-  struct hk_feed *feed;
-  struct hk_source *source = hk_source_new();
-  struct hk_chunk *c = hk_chunk_new(0);
-  uint64_t turn, position;
-  begin(&w);
-  assert_int_equal(hk_feeds_new(&feeds, 1), 0);
-  assert_int_equal(hk_feeds_take(feeds, hk_string("plant"), NULL, &feed, &turn), 0);
-  assert_int_equal(hk_journal_new(&j, &w.place, 0), 0);
-  for (uint32_t i = 0; i < 3; i++) {
-    hk_chunk_put(c, source, 7 + i, 100 + i, 0.5 * i);
-    assert_true(hk_chunk_mark(c, feed, 1001 + i));
-  }
-  assert_int_equal(hk_record_chunk(j, c, &position), 0);
-  assert_int_equal(position, 3);
-  assert_true(hk_journal_take(j));
-  assert_int_equal(hk_journal_commit(j, on_points, NULL), 0);
-  const struct hk_record_sensor sensor = { 9, 0xabcdef, 200, hk_string("pump 1"), hk_string("all") };
-  const struct hk_record_sensor gone = { 9, 0xabcdef, 200, hk_string(""), hk_string("") };
-  assert_int_equal(hk_record_sensor(j, HK_RECORD_REGISTER, &sensor), 0);
-  assert_int_equal(hk_record_sensor(j, HK_RECORD_RETIRE, &gone), 0);
-  assert_int_equal(hk_record_feed(j, &(struct hk_record_feed){ 3, hk_string("plant") }), 0);
-  assert_true(hk_journal_take(j));
-  assert_int_equal(hk_journal_commit(j, on_sensor, NULL), 0);
-  assert_int_equal(hk_journal_position(j), 3);
-  hk_source_done(source, 3);
-  hk_source_close(source);
-  hk_journal_free(j);
-  hk_feeds_free(feeds);
-  hk_chunk_free(c);
-  end(&w);
-}
-
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_segments), cmocka_unit_test(test_torn),
-    cmocka_unit_test(test_flipped),        cmocka_unit_test(test_hole),     cmocka_unit_test(test_disk_fails),
-    cmocka_unit_test(test_pause),          cmocka_unit_test(test_records),  cmocka_unit_test(test_set_aside),
+    cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_segments),  cmocka_unit_test(test_torn),
+    cmocka_unit_test(test_flipped),        cmocka_unit_test(test_hole),      cmocka_unit_test(test_disk_fails),
+    cmocka_unit_test(test_pause),          cmocka_unit_test(test_set_aside),
   };
   return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
 }
