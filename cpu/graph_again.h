@@ -3,8 +3,8 @@
  *
  * An alert that is raised early knows its new segment by few samples, and its instant may be rough. When the segment is about to
  * be long enough for a score, and has grown since by half a window or more, nodes on a grid of w/8 samples, up to two windows to
- * either side of the first estimate, are looked at again: does the nearest neighbour of each, among all nodes on that grid of both
- * segments, lie before the change or after it? The instant is the place on the grid that has the fewest on the wrong side:
+ * either side of the first estimate, are looked at again: does the nearest neighbour of each, among all nodes on that grid of
+ * both segments, lie before the change or after it? The instant is the place on the grid that has the fewest on the wrong side:
  *
  *   wrong(u) / (u (R - u)) least, wrong(u) = #{r < u: its neighbour lies at u or later} + #{r >= u: it lies before u}, 0 < u < R
  *
@@ -89,8 +89,8 @@ HK_INLINE struct hk_again_node hk_again_node(const struct hk_graph_view *v, doub
   return node;
 }
 
-/* How alike the nodes that begin at samples c and j are, as MATHEMATICS.md has it. c's is known, or, where c = j, not looked at and
- * returned. */
+/* How alike the nodes that begin at samples c and j are, as MATHEMATICS.md has it. c's is known, or, where c = j, not looked at
+ * and returned. */
 HK_INLINE double hk_again_similarity(const struct hk_graph_view *v, const struct hk_again_samples *s, uint32_t c, uint32_t j,
                                      struct hk_again_node *of_c)
 {
@@ -115,8 +115,8 @@ HK_INLINE double hk_again_similarity(const struct hk_graph_view *v, const struct
          (double)v->detector->level * levels * levels;
 }
 
-/* The nearest neighbour of node number `row` of those looked at: its place on the grid, in steps from the change's first estimate,
- * negative before it; of equals, the oldest. */
+/* The nearest neighbour of node number `row` of those looked at: its place on the grid, in steps from the change's first
+ * estimate, negative before it; of equals, the oldest. */
 HK_INLINE int32_t hk_graph_nearest(const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                                    struct hk_graph_sides sides, uint32_t row)
 {

@@ -1,7 +1,7 @@
 /* Segments of one sensor: see segments.h. */
 #include "cpu/segments.h"
 
-#define NEAR 0.4   /* of the distance to the segment that has ended */
+#define NEAR 0.4 /* of the distance to the segment that has ended */
 #define NEAREST 0.25
 #define LEVELS 0.1 /* weight of levels and spreads */
 

@@ -3,12 +3,13 @@
  * A segment lies between two alerts of the channel `change`. Kept of each of the last HK_SEGMENTS are level, spread and sketch
  * (sketch.h), as the alert tells that ends it. How far two are apart, with sketches u, v, levels m and spreads s:
  *
- *   d^2 = sum of ((u_q - v_q) / 100)^2, those of the autocorrelations over 8, + 0.1 (m_u - m_v)^2 / (s_u s_v) + 0.1 ln(s_u / s_v)^2
+ *   d^2 = sum of ((u_q - v_q) / 100)^2, those of the autocorrelations over 8, + 0.1 (m_u - m_v)^2 / (s_u s_v) + 0.1 ln(s_u /
+ * s_v)^2
  *
- * spreads being at least a hundredth of the largest of the new segment's and the ended one's. What is far in one sensor is near in
- * another; but how far the new segment is from the one that has just ended is known, and those two are not alike. So the nearest
- * of the others is told if it is at most 0.4 times as far away as that one, and at most 0.25. Its likeness is 1 less what it is of that
- * distance. tests/bench/results/similar.txt has what it is worth.
+ * spreads being at least a hundredth of the largest of the new segment's and the ended one's. What is far in one sensor is near
+ * in another; but how far the new segment is from the one that has just ended is known, and those two are not alike. So the
+ * nearest of the others is told if it is at most 0.4 times as far away as that one, and at most 0.25. Its likeness is 1 less what
+ * it is of that distance. tests/bench/results/similar.txt has what it is worth.
  *
  * Host only. Plain data; all zero: none is known. Thread: the owner's. Cannot fail. */
 #ifndef HK_SEGMENTS_H

@@ -1,13 +1,13 @@
 /* A sketch of a segment: a few numbers by which a segment of a sensor is known again when it comes back.
  *
- * What its samples x (mean m, standard deviation s, n of them) say beside level and spread, of the window w, with z = (x - m) / s and
- * e = z[t + h] - z[t], h = max(1, w/4), over the root of its mean square:
+ * What its samples x (mean m, standard deviation s, n of them) say beside level and spread, of the window w, with z = (x - m) / s
+ * and e = z[t + h] - z[t], h = max(1, w/4), over the root of its mean square:
  *
  *   the autocorrelations of z at lags of max(1, round(w * 0, 1/16, 1/8, 1/4, 1/2, 3/4, 1, 2))
  *   mean |z|, 0.22 mean z^3, mean |e|, 0.22 mean e^3
  *
- * each in hundredths, rounded, at most 127. A segment that does not move has autocorrelations of 1 and else 0. Sums run in double in
- * the order of time, so that all backends whose samples are equal find the same sketch.
+ * each in hundredths, rounded, at most 127. A segment that does not move has autocorrelations of 1 and else 0. Sums run in double
+ * in the order of time, so that all backends whose samples are equal find the same sketch.
  *
  * Cannot fail. Thread: whoever owns the sensor at the time. */
 #ifndef HK_SKETCH_H

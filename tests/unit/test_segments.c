@@ -84,7 +84,8 @@ static void sketches_are_of_the_shape(void **state)
 /* Alert number n of a sensor whose segments are of these kinds, each beginning at 1000 times its number. */
 static struct hk_event alert(const uint32_t *kinds, uint32_t n, double offset)
 {
-  const struct hk_segment before = segment_of(kinds[n - 1], 7 * n, 320, 5, 1, 0), after = segment_of(kinds[n], 11 * n, 200, 3, 1, offset);
+  const struct hk_segment before = segment_of(kinds[n - 1], 7 * n, 320, 5, 1, 0),
+                          after = segment_of(kinds[n], 11 * n, 200, 3, 1, offset);
   return (struct hk_event){ .kind = HK_EVENT_RAISED,
                             .channel = HK_CHANNEL_CHANGE,
                             .number = n,
@@ -184,8 +185,9 @@ static void others_do_not_concern(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sketches_are_as_defined), cmocka_unit_test(sketches_are_of_the_shape), cmocka_unit_test(what_comes_back_is_known),
-    cmocka_unit_test(levels_count),            cmocka_unit_test(corrections_replace),       cmocka_unit_test(others_do_not_concern),
+    cmocka_unit_test(sketches_are_as_defined),  cmocka_unit_test(sketches_are_of_the_shape),
+    cmocka_unit_test(what_comes_back_is_known), cmocka_unit_test(levels_count),
+    cmocka_unit_test(corrections_replace),      cmocka_unit_test(others_do_not_concern),
   };
   return cmocka_run_group_tests_name("segments", tests, NULL, NULL);
 }
