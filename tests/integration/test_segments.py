@@ -120,7 +120,7 @@ class Kept(Segments):
 
     def test_restart(self):
         rng = random.Random(self.mode)
-        cuts = [0, *sorted(rng.sample(range(500, len(self.values)), 4)), len(self.values)]
+        cuts = [0, *sorted(rng.sample(range(900, len(self.values)), 2)), len(self.values)]
         for first, behind in zip(cuts, cuts[1:]):
             last, killed = behind == cuts[-1], self.mode == 'journal'
             daemon, client = self.start(ends=-9 if killed and not last else 0)
