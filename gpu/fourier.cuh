@@ -106,6 +106,7 @@ template <int R, int L> struct hk_group<R, L, true> {
   const float2 *s; /* this lane's factors; number k of turn t stands at [(t L / 2 + k) * L] */
 
   static __device__ __forceinline__ void prepare(float *block);
+  static __device__ __forceinline__ void prepared();
   static __device__ __forceinline__ hk_group in(float *block, float *rooms, uint32_t window)
   {
     const uint32_t lane = threadIdx.x % HK_WARP;
@@ -121,8 +122,15 @@ template <int R, int L> static __device__ const hk_factors<R, L> hk_factors_of;
 
 template <int R, int L> __device__ __forceinline__ void hk_group<R, L, true>::prepare(float *block)
 {
-  for (uint32_t i = threadIdx.x; i < block_floats; i += blockDim.x)
-    block[i] = ((const float *)&hk_factors_of<R, L>)[i];
+  const uint32_t to = (uint32_t)__cvta_generic_to_shared(block);
+  for (uint32_t i = 2 * threadIdx.x; i < block_floats; i += 2 * blockDim.x)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to + 4 * i), "l"((const float *)&hk_factors_of<R, L> + i)
+                 : "memory");
+}
+
+template <int R, int L> __device__ __forceinline__ void hk_group<R, L, true>::prepared()
+{
+  asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
 }
 

@@ -11,10 +11,9 @@
  *   H = ( X0 X1 )     y0 = (X0 - X1) v0 + X1 (v0 + v1)     three products of order b for four; X0 - X1 and X2 - X1 are Hankel
  *       ( X1 X2 )     y1 = (X2 - X1) v1 + X1 (v0 + v1)     matrices, too, and are made once for all products with H
  *
- * With x0, x1, .. the pieces of b numbers of x, X0 - X1 reads (x0 - x1, x1 - x2) and X1 - X2 reads (x1 - x2, x2 - x3): one
- * sequence d of 3 b numbers serves both, and v1 is kept with its sign turned.
+ * With x0, x1, .. the pieces of b numbers of x, X0 - X1 reads (x0 - x1, x1 - x2) and X2 - X1 reads (x2 - x1, x3 - x2).
  *
- * With B = L / 2, lane l = c B + i takes rows i R .. i R + R - 1 of (X0 - X1) v0 (c = 0) or (X1 - X2) (-v1) (c = 1), whole, and
+ * With B = L / 2, lane l = c B + i takes rows i R .. i R + R - 1 of (X0 - X1) v0 (c = 0) or (X2 - X1) v1 (c = 1), whole, and
  * of X1 (v0 + v1) the columns of half c; lanes i and B + i then add up their halves of it. Rows and columns go by blocks of R x
  * R: 2 R - 1 numbers of x and R of v make R^2 multiply-adds. (L = 2: a lane takes half of the rows of X1 (v0 + v1), as there is
  * but one block of columns; R is then a multiple of 8.)
@@ -34,19 +33,20 @@
 template <int R, int L, bool F = false> struct hk_group;
 
 template <int R, int L> struct hk_group<R, L, false> {
-  /* Where sequences lie in the group's room, in floats: d at 0, X1, (v0, -v1), v0 + v1. */
+  /* Where sequences lie in the group's room, in floats: X0 - X1 at 0, X2 - X1, X1, and v. */
   static constexpr uint32_t stride = 4 * ((R + 3) / 4 | 1), half = L / 2 * stride;
-  static constexpr uint32_t shared = 3 * half, v = 5 * half, sum = 7 * half, end = 8 * half;
+  static constexpr uint32_t second = 2 * half + (L == 2 ? 4 : 8), shared = second + 2 * half, v = shared + 2 * half, end = v + 2 * half;
   static constexpr uint32_t size = L <= 4 ? end + (((L == 2 ? 8 : 16) - end) & 31) : end;
 
   uint32_t lane;   /* in the group, 0 .. L - 1 */
   uint32_t window; /* w */
   float *room;     /* `size` floats of shared memory */
 
-  /* Floats of shared memory for a block and for all groups of a warp; what the whole block does first; this lane's group there.
-   */
+  /* Floats of shared memory for a block and for all groups of a warp; what the whole block does first, and before the first product;
+   * this lane's group there. */
   static constexpr uint32_t block_floats = 0, warp_floats = HK_WARP / L * size;
   static __device__ __forceinline__ void prepare(float *) {}
+  static __device__ __forceinline__ void prepared() {}
   static __device__ __forceinline__ hk_group in(float *, float *rooms, uint32_t window)
   {
     const uint32_t lane = threadIdx.x % HK_WARP;
@@ -67,15 +67,20 @@ template <int R, int L, bool F> static __device__ __forceinline__ float hk_group
   return x;
 }
 
-/* Sums of n numbers, each over the group. */
+/* Sums of n numbers, each over the group. All are under way at once: so they must not be added as they come. */
 template <int R, int L, bool F, int N>
 static __device__ __forceinline__ void hk_group_sums(const hk_group<R, L, F> &, float (&x)[N])
 {
 #pragma unroll
-  for (int lane = L / 2; lane > 0; lane /= 2)
+  for (int lane = L / 2; lane > 0; lane /= 2) {
+    float other[N];
 #pragma unroll
     for (int t = 0; t < N; t++)
-      x[t] += __shfl_xor_sync(HK_ALL, x[t], lane);
+      other[t] = __shfl_xor_sync(HK_ALL, x[t], lane);
+#pragma unroll
+    for (int t = 0; t < N; t++)
+      x[t] += other[t];
+  }
 }
 
 /* Largest x of the group. */
@@ -151,35 +156,75 @@ template <int R> static __device__ __forceinline__ void hk_block_store(float *to
 
 /* sum += X v for a block of N x N: here are N numbers of x from the block's first row and column on, next those that follow. Then
  * here := next. */
-template <int N> static __device__ __forceinline__ void hk_block_multiply(float (&sum)[N], float (&here)[N], const float *next, const float *v)
+template <int N>
+static __device__ __forceinline__ void hk_block_multiply(float (&sum)[N], float (&here)[N], const float *next, const float (&v)[N])
 {
-  float then[N], by[N];
+  float then[N];
   hk_block_load(then, next);
-  hk_block_load(by, v);
 #pragma unroll
   for (int j = 0; j < N; j++)
 #pragma unroll
     for (int i = 0; i < N; i++)
-      sum[i] = fmaf(i + j < N ? here[(i + j) % N] : then[(i + j) % N], by[j], sum[i]);
+      sum[i] = fmaf(i + j < N ? here[(i + j) % N] : then[(i + j) % N], v[j], sum[i]);
 #pragma unroll
   for (int e = 0; e < N; e++)
     here[e] = then[e];
 }
 
-/* L = 2: sum := X1 (v0 + v1). A lane makes half of the rows and gets the other half from its neighbour. */
-template <int R> static __device__ __forceinline__ void hk_pair_multiply(const hk_group<R, 2, false> &g, float (&sum)[R])
+/* sum := v0 + v1 for a block of N. */
+template <int N> static __device__ __forceinline__ void hk_block_sum(float (&sum)[N], const float *v0, const float *v1)
 {
-  typedef hk_group<R, 2> at;
+  float other[N];
+  hk_block_load(sum, v0);
+  hk_block_load(other, v1);
+#pragma unroll
+  for (int e = 0; e < N; e++)
+    sum[e] += other[e];
+}
+
+/* sum := X1 (v0 + v1), this lane's rows. */
+template <int R, int L>
+static __device__ __forceinline__ void hk_shared_multiply(const hk_group<R, L, false> &g, bool upper, uint32_t row, float (&sum)[R])
+{
+  typedef hk_group<R, L, false> at;
+  const uint32_t begin = upper ? L / 4 * at::stride : 0;
+  const float *x = g.room + at::shared + row * at::stride + begin, *columns = g.room + at::v + begin;
+  float here[R], by[R];
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    sum[e] = 0;
+  hk_block_load(here, x);
+#pragma unroll 1
+  for (int block = 0; block < L / 4; block++) {
+    hk_block_sum(by, columns, columns + at::half);
+    hk_block_multiply(sum, here, x += at::stride, by);
+    columns += at::stride;
+  }
+  float other[R];
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    other[e] = __shfl_xor_sync(HK_ALL, sum[e], L / 2);
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    sum[e] += other[e];
+}
+
+/* L = 2: a lane makes half of the rows and gets the other half from its neighbour. */
+template <int R>
+static __device__ __forceinline__ void hk_shared_multiply(const hk_group<R, 2, false> &g, bool upper, uint32_t, float (&sum)[R])
+{
+  typedef hk_group<R, 2, false> at;
   constexpr int N = R / 2;
-  const float *const x = g.room + at::shared, *const v = g.room + at::sum;
-  const bool upper = g.lane == 1;
-  float mine[N], here[N];
+  const float *const x = g.room + at::shared, *const v = g.room + at::v;
+  float mine[N], here[N], by[N];
 #pragma unroll
   for (int e = 0; e < N; e++)
     mine[e] = 0;
   hk_block_load(here, x + (upper ? N : 0));
-  hk_block_multiply(mine, here, x + (upper ? at::stride : N), v);
-  hk_block_multiply(mine, here, x + (upper ? at::stride + N : at::stride), v + N);
+  hk_block_sum(by, v, v + at::half);
+  hk_block_multiply(mine, here, x + (upper ? at::stride : N), by);
+  hk_block_sum(by, v + N, v + at::half + N);
+  hk_block_multiply(mine, here, x + (upper ? at::stride + N : at::stride), by);
 #pragma unroll
   for (int e = 0; e < N; e++) {
     const float other = __shfl_xor_sync(HK_ALL, mine[e], 1);
@@ -188,52 +233,26 @@ template <int R> static __device__ __forceinline__ void hk_pair_multiply(const h
   }
 }
 
-/* v := H v. The loop over blocks is one for all three products, and short: instructions are fetched through a small cache. */
+/* v := H v. The loop over blocks is short: instructions are fetched through a small cache. */
 template <int R, int L> static __device__ __forceinline__ void hk_group_product(const hk_group<R, L, false> &g, float (&v)[R])
 {
   typedef hk_group<R, L, false> at;
-  constexpr int B = L / 2, blocks = R <= 16 && L >= 8 ? 2 : 1; /* blocks a turn */
-  constexpr int turns_shared = B / 2 / blocks, turns = turns_shared + B / blocks;
-  const uint32_t upper = g.lane >= B, row = g.lane - (upper ? B : 0);
-  float sum[R], here[R];
-#pragma unroll
-  for (int e = 0; e < R; e++)
-    sum[e] = v[e] + __shfl_xor_sync(HK_ALL, v[e], B);
+  uint32_t lane = g.lane;
+  asm volatile("" : "+r"(lane)); /* addresses are made anew each time, which is cheaper than to keep them */
+  const bool upper = lane >= L / 2;
+  const uint32_t row = lane % (L / 2);
   __syncwarp(); /* the vector before has been read by all */
-#pragma unroll
-  for (int e = 0; e < R; e++)
-    v[e] = upper ? -v[e] : v[e];
-  hk_block_store(g.room + at::v + g.lane * at::stride, v);
-  if (!upper)
-    hk_block_store(g.room + at::sum + row * at::stride, sum);
+  hk_block_store(g.room + at::v + lane * at::stride, v);
   __syncwarp();
-#pragma unroll
-  for (int e = 0; e < R; e++)
-    v[e] = 0;
-  const uint32_t begin = upper ? B / 2 * at::stride : 0;
-  const float *x = g.room + at::shared + row * at::stride + begin, *columns = g.room + at::sum + begin;
-  if constexpr (L == 2)
-    hk_pair_multiply(g, v);
-  else
-    hk_block_load(here, x);
+  hk_shared_multiply(g, upper, row, v);
+  const float *x = g.room + (upper ? at::second : 0) + row * at::stride, *columns = g.room + at::v + (upper ? at::half : 0);
+  float here[R], by[R];
+  hk_block_load(here, x);
 #pragma unroll 1
-  for (int turn = 0; turn < turns; turn++) {
-    if (turn == turns_shared) {
-      if constexpr (L > 2) {
-#pragma unroll
-        for (int e = 0; e < R; e++)
-          v[e] += __shfl_xor_sync(HK_ALL, v[e], B);
-      }
-      x = g.room + g.lane * at::stride; /* d from b on, for the upper half */
-      columns = g.room + at::v + (upper ? at::half : 0);
-      hk_block_load(here, x);
-    }
-#pragma unroll
-    for (int block = 0; block < blocks; block++) {
-      x += at::stride;
-      hk_block_multiply(v, here, x, columns);
-      columns += at::stride;
-    }
+  for (int block = 0; block < L / 2; block++) {
+    hk_block_load(by, columns);
+    hk_block_multiply(v, here, x += at::stride, by);
+    columns += at::stride;
   }
   hk_lane_trim(g, v);
 }
@@ -249,7 +268,8 @@ static __device__ __forceinline__ void hk_group_lay_out(const hk_group<R, L, fal
     const uint32_t i = n * L + g.lane, first = i / R * at::stride + i % R, next = first + at::half;
     g.room[first] = x[n][0] - x[n][1];
     g.room[next] = x[n][1] - x[n][2];
-    g.room[next + at::half] = x[n][2] - x[n][3];
+    g.room[at::second + first] = x[n][2] - x[n][1];
+    g.room[at::second + next] = x[n][3] - x[n][2];
     g.room[at::shared + first] = x[n][1];
     g.room[at::shared + next] = x[n][2];
   }

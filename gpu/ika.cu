@@ -169,12 +169,16 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   const struct hk_detector &d = room.tasks->detector;
 
   hk_share_begin<groups>(room.tasks, &launch, warp);
-  while (hk_share_next<groups, HK_LANES>(room.tasks, &launch)) {
+  bool more = hk_share_next<groups, HK_LANES>(room.tasks, &launch);
+  group::prepared();
+  for (; more; more = hk_share_next<groups, HK_LANES>(room.tasks, &launch)) {
     const group g = group::in(shared, room.groups, d.window);
     const uint32_t n = room.tasks->n, turns = (n + groups - 1) / groups;
     struct hk_cuda_task task = { nullptr, 0, 0 };
-    if (lane < n)
+    if (lane < n) {
       task = room.tasks->tasks[lane];
+      hk_tick_now(task.record);
+    }
     for (uint32_t p = 0; __any_sync(HK_ALL, p < task.count); p++) {
       const bool has = p < task.count;
       struct hk_step step = { 0, 0, 0 };
@@ -190,15 +194,17 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
       for (uint32_t turn = 0; turn < turns; turn++) {
         const uint32_t column = turn * groups + mine;
         struct hk_cuda_record *const now = of_lane(record, column), *const then = of_lane(record, min(column + groups, HK_WARP - 1));
-        if (turn + 1 < turns)
-          hk_span_announce(g, span_of(d, then));
+        if (then && turn + 1 < turns)
+          hk_tick_later(then, (uint32_t)hk_cuda_own_at(&d), g.lane, HK_LANES);
         if (__any_sync(HK_ALL, now != nullptr))
           score(g, d, q, room, column, now);
       }
       __syncwarp();
       const float z = due ? outside(d, room, lane, due >> lane & 1) : NAN;
-      if (has)
+      if (has) {
+        hk_tick_now(task.record);
         hk_tick_decide(&d, task.record, &columns, index, step, z, step.score ? room.share[lane] : NAN);
+      }
       __syncwarp();
     }
   }

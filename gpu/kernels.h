@@ -24,6 +24,7 @@ extern "C" {
 struct CUstream_st; /* a cudaStream_t points at one; said here so that this header needs no CUDA */
 
 #define HK_CUDA_NONE UINT32_MAX
+#define HK_CUDA_SECTOR 32u /* bytes that memory is read by, also where it is told what will be read */
 
 /* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then
  * what graphs and shifts have of their own; the feedback vector of these is nothing.

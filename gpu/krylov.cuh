@@ -61,7 +61,8 @@ public:
   /* a += Q y over the first n vectors; y in shared memory. */
   __device__ __forceinline__ void combine(const float *y, uint32_t n, float (&a)[R]) const
   {
-#pragma unroll 2
+    constexpr int at_once = R <= 16 ? 4 : 2;
+#pragma unroll at_once
     for (uint32_t t = 0; t < n; t++) {
       float b[R];
       get(t, b);

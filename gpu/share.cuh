@@ -134,7 +134,7 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
   if (l.few.n > 0) { /* memory is told what will be read: for one sensor there is no other work to wait behind */
     const uint32_t bytes = (uint32_t)hk_cuda_record_bytes(&s->detector);
     const unsigned char *record = (const unsigned char *)tasks->record;
-    for (uint32_t byte = lane * 128; byte < bytes; byte += 32 * 128)
+    for (uint32_t byte = lane * HK_CUDA_SECTOR; byte < bytes; byte += 32 * HK_CUDA_SECTOR)
       asm volatile("prefetch.global.L1 [%0];" ::"l"(record + byte));
   }
   return true;

@@ -19,14 +19,6 @@ struct hk_span {
   double mean, reference; /* of struct hk_window */
 };
 
-/* Tells memory that the span will be read soon. */
-template <int R, int L, bool F>
-static __device__ __forceinline__ void hk_span_announce(const hk_group<R, L, F> &g, const hk_span &s)
-{
-  for (uint32_t i = g.lane * 32; i < s.samples; i += L * 32)
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(s.ring + i));
-}
-
 /* Centres and scales the 2w - 1 samples from number `from` on and lays them out for hk_group_product; zeros, where there is no
  * sensor. *energy: |H|_F^2 of the result, if `measure`. *top: largest magnitude after centring. *held: becomes at least the
  * largest magnitude before. */

@@ -6,6 +6,23 @@
 
 #include "gpu/kernels.h"
 
+/* Tells memory that `bytes` from `at` on will be read later, a sector a lane: by n lanes, of which this one is number `lane`. The L1
+ * cache is left to what is read now. */
+static __device__ __forceinline__ void hk_tick_later(const void *at, uint32_t bytes, uint32_t lane, uint32_t n)
+{
+#pragma unroll 1
+  for (uint32_t byte = lane * HK_CUDA_SECTOR; byte < bytes; byte += n * HK_CUDA_SECTOR)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)at + byte));
+}
+
+/* Tells memory that this lane reads a record now, but for vector and ring: its parts are read one after the other. */
+static __device__ __forceinline__ void hk_tick_now(const struct hk_cuda_record *record)
+{
+#pragma unroll
+  for (uint32_t byte = 0; byte < sizeof *record; byte += HK_CUDA_SECTOR)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"((const char *)record + byte));
+}
+
 /* Applies the window rules to a point. */
 static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detector *d, struct hk_cuda_record *record,
                                                            int64_t time, double value, int64_t arrival)
