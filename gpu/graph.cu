@@ -43,7 +43,6 @@ static __device__ __noinline__ void take(struct room *room, struct hk_cuda_recor
 {
   room->brought = hk_graph_accept(&room->graph.view, &record->window, hk_cuda_ring(record, room->graph.view.detector), point->time,
                                   point->value, arrival, record->alert.raised);
-  room->cut = HK_CUDA_NONE;
 }
 
 /* The results of a point and the alert rule, by one thread. */
@@ -54,6 +53,7 @@ static __device__ __noinline__ void decide(struct room *room, struct hk_cuda_rec
   const struct hk_step step = room->step;
   columns->score[index] = step.score ? (float)hk_graph_score(room->graph.split.z, v->window) : NAN;
   columns->state[index] = step.state;
+  room->cut = HK_CUDA_NONE; /* not before here: others may still be looking at the last point's */
   if (!hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &room->graph.split, moved,
                        &room->sides, &room->event))
     room->event.kind = 0;
