@@ -163,6 +163,16 @@ void sensor_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t
   assert_int_equal(b->ops->add(b, slot, detector, sensor_seed(seed)), 0);
 }
 
+void sensor_copy(struct hk_backend *from, uint32_t slot, struct hk_backend *to, uint32_t to_slot)
+{
+  const int64_t size = from->ops->export_(from, slot, NULL, 0);
+  assert_true(size > 0);
+  void *bytes = zeroed((size_t)size, 1);
+  assert_int_equal(from->ops->export_(from, slot, bytes, (size_t)size), size);
+  assert_int_equal(to->ops->import_(to, to_slot, bytes, (size_t)size), 0);
+  free(bytes);
+}
+
 /* Takes the oldest batch back and puts its results where they belong. */
 static struct hk_batch *collect(struct hk_backend *b, uint32_t *expected, struct results *out)
 {
@@ -226,6 +236,27 @@ void feed(struct hk_backend *b, const struct points *p, uint32_t from, uint32_t 
   free(count);
 }
 
+struct hk_backend *backend_filled(const struct hk_detector *detectors, uint32_t n, struct series *series, uint32_t sensors,
+                                  uint32_t rest)
+{
+  struct hk_backend *b = backend_open(backend_kind("cpu"), detectors, n, sensors);
+  struct series *first = zeroed(sensors, sizeof *first);
+  for (uint32_t i = 0; i < sensors; i++) {
+    sensor_add(b, i, i % n, i);
+    first[i] = series[i];
+    first[i].n = series[i].n > rest ? series[i].n - rest : 0;
+  }
+  struct points p = points_mix(first, sensors, 3);
+  struct results ignored = results_new(p.n);
+  feed(b, &p, 0, p.n, 5000, 0, &ignored);
+  for (uint32_t i = 0; i < sensors; i++)
+    series_skip(&series[i], first[i].n);
+  results_free(&ignored);
+  points_free(&p);
+  free(first);
+  return b;
+}
+
 void results_same(const struct results *a, const struct results *b, const struct points *p, const char *what)
 {
   for (uint32_t i = 0; i < p->n; i++) {
@@ -238,8 +269,8 @@ void results_same(const struct results *a, const struct results *b, const struct
     const struct hk_event *x = &a->event[i], *y = &b->event[i];
     if (x->index != y->index || x->slot != y->slot || x->number != y->number || x->kind != y->kind || x->time != y->time ||
         x->from != y->from || x->instant != y->instant || memcmp(&x->score, &y->score, sizeof x->score) != 0 ||
-        memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0 || x->channel != y->channel ||
-        memcmp(&x->margin, &y->margin, sizeof x->margin) != 0 ||
+        memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0 ||
+        x->channel != y->channel || memcmp(&x->margin, &y->margin, sizeof x->margin) != 0 ||
         memcmp(&x->spread_before, &y->spread_before, sizeof x->spread_before) != 0 ||
         memcmp(&x->spread_after, &y->spread_after, sizeof x->spread_after) != 0 ||
         memcmp(&x->sketch_before, &y->sketch_before, sizeof x->sketch_before) != 0 ||

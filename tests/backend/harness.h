@@ -64,6 +64,15 @@ struct hk_backend *backend_open(const struct backend_kind *kind, const struct hk
 void sensor_add(struct hk_backend *b, uint32_t slot, uint32_t detector, uint64_t seed);
 uint64_t sensor_seed(uint64_t seed);
 
+/* A CPU backend whose sensors, one a series and number i under detector i % n, have taken all points of the series but the last
+ * `rest` of each; the series have only these from now on. Where every score takes long: states to go on with. */
+struct hk_backend *backend_filled(const struct hk_detector *detectors, uint32_t n, struct series *series, uint32_t sensors,
+                                  uint32_t rest);
+
+/* Copies the state of sensor `slot` of one backend to sensor `to_slot` of another, which is bound to a detector of the same kind.
+ */
+void sensor_copy(struct hk_backend *from, uint32_t slot, struct hk_backend *to, uint32_t to_slot);
+
 /* Feeds points from..to-1 in batches of at most `cut` points, several in flight. random != 0: batches of random sizes up to
  * cut. No batch has over HK_BATCH_PER_SENSOR points of a sensor. Results land at the points' places. */
 void feed(struct hk_backend *b, const struct points *p, uint32_t from, uint32_t to, uint32_t cut, uint64_t random,

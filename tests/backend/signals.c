@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 uint64_t test_random(uint64_t *state)
 {
@@ -94,6 +95,13 @@ struct series series_new(enum signal kind, uint64_t seed, uint32_t n)
     }
   }
   return s;
+}
+
+void series_skip(struct series *s, uint32_t n)
+{
+  s->n -= n;
+  memmove(s->time, s->time + n, s->n * sizeof *s->time);
+  memmove(s->value, s->value + n, s->n * sizeof *s->value);
 }
 
 void series_free(struct series *s)

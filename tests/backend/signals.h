@@ -43,6 +43,8 @@ double test_normal(uint64_t *state);  /* mean 0, variance about 1 */
 
 /* n points (with SIGNAL_HOLES and SIGNAL_LATE they stand for a few less samples). Ends the program when there is no memory. */
 struct series series_new(enum signal kind, uint64_t seed, uint32_t n);
+/* Leaves the first n points out. */
+void series_skip(struct series *s, uint32_t n);
 void series_free(struct series *s);
 
 #endif

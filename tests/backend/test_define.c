@@ -1,6 +1,7 @@
 /* Conformance: detectors that come and go while a backend is open. Those that were there before give the same bits as if nothing
  * had happened, those that come later the same as if they had been there from the start, and memory of those that went is free.
- * Argument: BACKEND. */
+ * Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and score down, has fewer sensors, and
+ * the CPU backend fills their windows. */
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 static const struct backend_kind *kind;
+static enum form form;
 
 /* The first two are there from the start. Of the others some are scored by the same code as these, and some need more room. */
 static const char *const texts[] = {
@@ -32,6 +34,15 @@ static const char *const texts[] = {
 #define POINTS 300
 
 static struct hk_detector detectors[DETECTORS];
+
+/* Sanitize: of each detector. */
+static const enum signal sanitize_signals[] = { SIGNAL_FREQUENCY, SIGNAL_HOLES };
+#define SANITIZE_SENSORS (DETECTORS * sizeof sanitize_signals / sizeof *sanitize_signals)
+
+static uint32_t sensors = SENSORS; /* that there are */
+
+/* Sensors as they are before their points; NULL: they have none. */
+static struct hk_backend *filled;
 
 static struct hk_backend *open_with(struct hk_backend_config config)
 {
@@ -59,9 +70,11 @@ static int define(struct hk_backend *b, uint32_t number, const struct hk_detecto
 static struct points all_points(uint32_t *half)
 {
   struct series series[SENSORS];
-  for (uint32_t i = 0; i < SENSORS; i++)
-    series[i] = series_new(i / DETECTORS, i, POINTS);
-  struct points mixed = points_mix(series, SENSORS, 7), ordered = points_mix(series, SENSORS, 7);
+  for (uint32_t i = 0; i < sensors; i++)
+    series[i] = series_new(form == SANITIZE ? sanitize_signals[i / DETECTORS] : i / DETECTORS, i, POINTS);
+  if (form == SANITIZE)
+    filled = backend_filled(detectors, DETECTORS, series, sensors, 4);
+  struct points mixed = points_mix(series, sensors, 7), ordered = points_mix(series, sensors, 7);
   uint32_t n = 0;
   for (int later = 0; later < 2; later++) {
     for (uint32_t i = 0; i < mixed.n; i++) {
@@ -75,7 +88,7 @@ static struct points all_points(uint32_t *half)
     if (!later)
       *half = n;
   }
-  for (uint32_t i = 0; i < SENSORS; i++)
+  for (uint32_t i = 0; i < sensors; i++)
     series_free(&series[i]);
   points_free(&mixed);
   return ordered;
@@ -83,9 +96,13 @@ static struct points all_points(uint32_t *half)
 
 static void add_sensors(struct hk_backend *b, uint32_t from, uint32_t to)
 {
-  for (uint32_t i = 0; i < SENSORS; i++)
-    if (i % DETECTORS >= from && i % DETECTORS < to)
-      sensor_add(b, i, i % DETECTORS, i);
+  for (uint32_t i = 0; i < sensors; i++) {
+    if (i % DETECTORS < from || i % DETECTORS >= to)
+      continue;
+    sensor_add(b, i, i % DETECTORS, i);
+    if (filled)
+      sensor_copy(filled, i, b, i);
+  }
 }
 
 static void those_that_are_there_do_not_notice(void **state)
@@ -94,12 +111,12 @@ static void those_that_are_there_do_not_notice(void **state)
   uint32_t half = 0;
   struct points points = all_points(&half);
   struct results expected = results_new(points.n), got = results_new(points.n);
-  struct hk_backend *b = open_with((struct hk_backend_config){ .n_detectors = DETECTORS, .max_sensors = SENSORS });
+  struct hk_backend *b = open_with((struct hk_backend_config){ .n_detectors = DETECTORS, .max_sensors = sensors });
   add_sensors(b, 0, DETECTORS);
   feed(b, &points, 0, points.n, 3000, 0, &expected);
   b->ops->close(b);
 
-  b = open_with((struct hk_backend_config){ .max_sensors = SENSORS });
+  b = open_with((struct hk_backend_config){ .max_sensors = sensors });
   add_sensors(b, 0, FIRST);
   feed(b, &points, 0, half, 3000, 0, &got);
   struct hk_definition definitions[DETECTORS - FIRST];
@@ -111,6 +128,13 @@ static void those_that_are_there_do_not_notice(void **state)
   feed(b, &points, half, points.n, 3000, 0, &got);
   b->ops->close(b);
   results_same(&expected, &got, &points, "detectors that came later");
+  uint32_t scores[DETECTORS] = { 0 };
+  for (uint32_t i = 0; i < points.n; i++)
+    scores[points.slot[i] % DETECTORS] += !isnan(got.score[i]);
+  for (uint32_t i = 0; i < DETECTORS; i++)
+    assert_true(scores[i] > 0);
+  if (filled)
+    filled->ops->close(filled);
   results_free(&expected);
   results_free(&got);
   points_free(&points);
@@ -179,7 +203,7 @@ static void memory_comes_back(void **state)
 static void a_number_is_used_again(void **state)
 {
   (void)state;
-  struct series series = series_new(2, 5, POINTS);
+  struct series series = series_new(2, 5, form == SANITIZE ? hk_detector_span(&detectors[4]) + 3 : POINTS);
   struct points points = points_mix(&series, 1, 7);
   struct results expected = results_new(points.n);
   struct hk_backend *b = open_with((struct hk_backend_config){ .n_detectors = DETECTORS, .max_sensors = 4 });
@@ -189,7 +213,7 @@ static void a_number_is_used_again(void **state)
   b = open_with((struct hk_backend_config){ .max_sensors = 4 });
   struct hk_batch *sweep = hk_batch_new(b, 16);
   sensor_add(b, 3, 1, 1);
-  for (uint32_t round = 0; round < 8; round++) {
+  for (uint32_t round = 0; round < (form == SANITIZE ? 4 : 8); round++) {
     struct results got = results_new(points.n);
     const struct hk_detector *d = round % 2 ? &detectors[4] : &detectors[3];
     assert_int_equal(define(b, 7, d), 0);
@@ -218,8 +242,9 @@ int main(int argc, char **argv)
 {
   int code;
   char error[256];
-  if (!(kind = backend_asked(argc, argv, NULL, &code)))
+  if (!(kind = backend_asked(argc, argv, &form, &code)))
     return code;
+  sensors = form == SANITIZE ? SANITIZE_SENSORS : SENSORS;
   for (uint32_t i = 0; i < DETECTORS; i++) {
     if (hk_detector_parse(texts[i], &detectors[i], error, sizeof error) != 0) {
       fprintf(stderr, "%s: %s\n", texts[i], error);
