@@ -6,7 +6,7 @@ export LC_ALL=C.UTF-8
 build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenblas-dev liblapacke-dev libinih-dev libck-dev
   libxxhash-dev libdeflate-dev libsystemd-dev libcjson-dev libssl-dev scdoc)
 # cmocka for unit tests; clang for the second compiler and the fuzzers; the rest are clients and tools that the tests drive.
-test_packages=(libcmocka-dev clang libclang-rt-14-dev netcat-openbsd socat collectd-core systemd mandoc iproute2)
+test_packages=(libcmocka-dev clang libclang-rt-14-dev netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables)
 
 say() { printf '\n== %s\n' "$*"; }
 
