@@ -157,7 +157,8 @@ template <int R> static __device__ __forceinline__ void hk_block_store(float *to
 /* sum += X v for a block of N x N: here are N numbers of x from the block's first row and column on, next those that follow. Then
  * here := next. */
 template <int N>
-static __device__ __forceinline__ void hk_block_multiply(float (&sum)[N], float (&here)[N], const float *next, const float (&v)[N])
+static __device__ __forceinline__ void hk_block_multiply(float (&sum)[N], float (&here)[N], const float *next,
+                                                         const float (&v)[N])
 {
   float then[N];
   hk_block_load(then, next);
@@ -184,7 +185,8 @@ template <int N> static __device__ __forceinline__ void hk_block_sum(float (&sum
 
 /* sum := X1 (v0 + v1), this lane's rows. */
 template <int R, int L>
-static __device__ __forceinline__ void hk_shared_multiply(const hk_group<R, L, false> &g, bool upper, uint32_t row, float (&sum)[R])
+static __device__ __forceinline__ void hk_shared_multiply(const hk_group<R, L, false> &g, bool upper, uint32_t row,
+                                                          float (&sum)[R])
 {
   typedef hk_group<R, L, false> at;
   const uint32_t begin = upper ? L / 4 * at::stride : 0;

@@ -6,8 +6,8 @@
 
 #include "gpu/kernels.h"
 
-/* Tells memory that `bytes` from `at` on will be read later, a sector a lane: by n lanes, of which this one is number `lane`. The L1
- * cache is left to what is read now. */
+/* Tells memory that `bytes` from `at` on will be read later, a sector a lane: by n lanes, of which this one is number `lane`. The
+ * L1 cache is left to what is read now. */
 static __device__ __forceinline__ void hk_tick_later(const void *at, uint32_t bytes, uint32_t lane, uint32_t n)
 {
 #pragma unroll 1
