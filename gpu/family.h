@@ -49,7 +49,7 @@ int hk_families_open(struct hk_families *f, const struct hk_detector *detectors,
 void hk_families_close(struct hk_families *f);
 
 /* The kernel for a detector, and its size: for ika the most Lanczos steps, for svd and shift the window, for graph
- * bytes of the graph. */
+ * samples of the ring. */
 const struct hk_cuda_kernel *hk_ika_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_svd_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_graph_choose(const struct hk_detector *d, uint32_t *size);

@@ -5,7 +5,7 @@ extern const struct hk_cuda_kernel hk_cuda_graph_kernel, hk_cuda_shift_kernel;
 
 const struct hk_cuda_kernel *hk_graph_choose(const struct hk_detector *d, uint32_t *size)
 {
-  *size = (uint32_t)hk_cuda_own_bytes(d);
+  *size = hk_detector_span(d);
   return &hk_cuda_graph_kernel;
 }
 

@@ -1,169 +1,177 @@
-/* The kernel of neighbour graphs: a block to a sensor, whatever its detector. All points of a sensor that wait in a batch are taken
- * together; where they are several and the graph is small enough, it is brought into shared memory for them.
+/* The kernel of neighbour graphs: a warp to a few sensors of one detector. Their waiting points are taken one of each after the
+ * other.
  *
- * A point goes through one thread's window rules, all threads' passes over the nodes (graph.cuh), and that thread's alert rule. */
+ * A point goes through the window rules, passes over the nodes (graph.cuh), and the alert rule. Rules are long chains of steps of
+ * one thread: lanes go through them side by side, each for a sensor; passes are the whole warp's. */
 #include "gpu/family.h"
 #include "gpu/graph.cuh"
 #include "gpu/graph_event.cuh"
 #include "gpu/share.cuh"
 #include "gpu/tick.cuh"
 
-#define HK_BRING_MOST (64 * 1024u) /* bytes of a graph that is brought into shared memory: three blocks then fit an H100 or H200 */
-#define HK_BRING_LEAST 3u          /* points that are worth it */
+#define HK_TOGETHER 8u /* most sensors that a warp takes together */
+#define HK_WARPS 4u    /* of a block */
+#define HK_THREADS (HK_WARPS * HK_WARP)
+#define HK_BLOCKS 6 /* of a multiprocessor, as far as registers go */
 
-/* What the threads of a block share. */
+/* What a warp has in shared memory; counts stand behind it. */
 struct room {
   struct hk_share tasks;
-  struct hk_graph_room graph;
-  struct hk_graph_brought brought; /* by the point under way */
-  struct hk_step step;
-  uint32_t cut; /* where the graph is to be cut after it; HK_CUDA_NONE: nowhere */
-  struct hk_event event; /* of it; kind 0: there is none */
-  struct hk_graph_sides sides;
+  struct hk_graph_sensor sensor[HK_TOGETHER];
+  struct hk_event event; /* of one of them */
 };
 #define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
 
-/* Bytes of counts: a node takes at least 28 of a graph's bytes. Graphs that are brought begin behind. */
+/* Bytes of counts: size is the samples of a ring. */
 static __host__ __device__ uint32_t counts_bytes(uint32_t size)
 {
-  return (size / 28 * 4 + 64 + 63) & ~63u;
+  return (size + 8 + 3) / 4 * 16;
 }
 
-/* Copies bytes, a multiple of 16. */
-static __device__ void copy(void *to, const void *from, uint32_t bytes)
+/* The window rules, by the sensor's own lane. */
+static __device__ __forceinline__ struct hk_graph_brought take(const struct hk_graph_sensor *sensor,
+                                                               struct hk_cuda_record *record,
+                                                               const struct hk_cuda_columns *columns,
+                                                               const struct hk_point *point)
 {
-#pragma unroll 4
-  for (uint32_t i = threadIdx.x; i < bytes / 16; i += HK_THREADS)
-    ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+  const struct hk_graph_view *v = &sensor->view;
+  return hk_graph_accept(v, &record->window, hk_cuda_ring(record, v->detector), point->time, point->value, columns->arrival,
+                         record->alert.raised);
 }
 
-/* The window rules, by one thread. */
-static __device__ __noinline__ void take(struct room *room, struct hk_cuda_record *record, const struct hk_point *point,
-                                         int64_t arrival)
+/* The results of a point and the alert rule, by the sensor's own lane. Where that says nothing, event->kind is 0. */
+static __device__ __forceinline__ void decide(const struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                              const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
+                                              int32_t moved, struct hk_graph_sides *sides, struct hk_event *event)
 {
-  room->brought = hk_graph_accept(&room->graph.view, &record->window, hk_cuda_ring(record, room->graph.view.detector), point->time,
-                                  point->value, arrival, record->alert.raised);
-}
-
-/* The results of a point and the alert rule, by one thread. */
-static __device__ __noinline__ void decide(struct room *room, struct hk_cuda_record *record, const struct hk_cuda_columns *columns,
-                                           uint32_t index, int32_t moved)
-{
-  const struct hk_graph_view *v = &room->graph.view;
-  const struct hk_step step = room->step;
-  columns->score[index] = step.score ? (float)hk_graph_score(room->graph.split.z, v->window) : NAN;
+  const struct hk_graph_view *v = &sensor->view;
+  columns->score[index] = step.score ? (float)hk_graph_score(sensor->split.z, v->window) : NAN;
   columns->state[index] = step.state;
-  room->cut = HK_CUDA_NONE; /* not before here: others may still be looking at the last point's */
-  if (!hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &room->graph.split, moved,
-                       &room->sides, &room->event))
-    room->event.kind = 0;
-  else if (room->event.kind == HK_EVENT_RAISED)
-    room->cut = room->graph.split.at;
+  if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED ||
+      !hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &sensor->split, moved, sides,
+                       event))
+    event->kind = 0;
 }
 
-/* The same, with what goes with an event, by a warp. */
-static __device__ void conclude(struct room *room, struct hk_cuda_record *record, const struct hk_cuda_columns *columns, uint32_t index,
-                                uint32_t *counts)
+/* What a point does to a graph before it brings nodes; seldom anything. */
+static __device__ __noinline__ void prepare(struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                            struct hk_graph_brought b, uint32_t *counts)
 {
-  const struct hk_graph_view *v = &room->graph.view;
-  const struct hk_window *w = &record->window;
-  const float *ring = hk_cuda_ring(record, v->detector);
-  const bool again = __any_sync(HK_ALL, hk_graph_looks_again(&record->alert, v, w, room->step));
-  const int32_t moved = again ? hk_warp_look_again(&record->alert, v, w, ring, (int32_t *)counts) : 0;
-  if (threadIdx.x == 0)
-    decide(room, record, columns, index, moved);
-  __syncwarp();
-  if (hk_graph_has_sketches(&room->event))
-    hk_warp_sketch(&room->event, v, w, ring, room->sides);
-  if (threadIdx.x == 0 && room->event.kind != 0)
-    hk_tick_event(columns, record, index, &room->event);
-}
-
-/* One point of the sensor in the room. */
-static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_record *record, const struct hk_cuda_columns *columns,
-                                            const struct hk_point *point, uint32_t *counts)
-{
-  struct hk_graph_room *const graph = &room->graph;
-  if (threadIdx.x == 0)
-    take(room, record, point, columns->arrival);
-  __syncthreads();
-  const struct hk_graph_brought b = room->brought;
-  if (b.step.state == HK_STATE_LATE || b.step.state == HK_STATE_REJECTED) {
-    if (threadIdx.x == 0) {
-      columns->score[point->index] = NAN;
-      columns->state[point->index] = b.step.state;
-    }
-    __syncthreads();
-    return;
-  }
-  const float *const ring = hk_cuda_ring(record, graph->view.detector);
+  const struct hk_graph_view *v = &sensor->view;
   if (b.fresh)
-    hk_block_reset(graph, b.again);
-  if (graph->view.mean && b.shift != 0)
-    for (uint32_t lag = threadIdx.x; lag < graph->view.graph->live; lag += HK_THREADS)
-      graph->view.mean[hk_graph_place(&graph->view, lag)] -= b.shift;
+    hk_warp_reset(sensor, b.again);
+  if (v->mean)
+    for (uint32_t lag = hk_lane(); lag < v->graph->live; lag += HK_WARP)
+      v->mean[hk_graph_place(v, lag)] -= b.shift;
   if (b.search)
-    hk_block_find_window(graph, ring, counts);
-  for (uint32_t later = b.nodes; later-- > 0;) {
-    bool enough = false;
-    if (threadIdx.x == 0)
-      enough = hk_graph_samples(&graph->view, &record->window, ring, later, &graph->samples);
-    if (__syncthreads_or(enough))
-      hk_block_add(graph);
-  }
-  if (threadIdx.x == 0)
-    room->step = hk_graph_step(&graph->view, &record->window, b.step);
-  __syncthreads();
-  if (room->step.score)
-    hk_block_profile(graph, counts);
-  if (threadIdx.x < HK_WARP)
-    conclude(room, record, columns, point->index, counts);
-  __syncthreads();
-  if (room->cut != HK_CUDA_NONE)
-    hk_block_cut(graph, room->cut);
+    hk_warp_find_window(sensor, hk_cuda_ring(record, v->detector), counts);
+  __syncwarp();
 }
 
-static __global__ void __launch_bounds__(HK_THREADS) hk_graph_score_kernel(const __grid_constant__ struct hk_cuda_launch launch)
+/* What the alert rule says of sensor number `who`, with what goes with it; seldom anything. */
+static __device__ __noinline__ void tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
+                                         const struct hk_cuda_columns *columns, uint32_t index)
 {
-  extern __shared__ __align__(64) unsigned char shared[];
-  struct room *const room = (struct room *)shared;
-  uint32_t *const counts = (uint32_t *)(shared + HK_ROOM_BYTES);
-  unsigned char *const place = shared + HK_ROOM_BYTES + counts_bytes(launch.size);
-  const uint32_t fits = min(launch.size, HK_BRING_MOST);
-  if (threadIdx.x < HK_WARP)
-    hk_share_begin<1>(&room->tasks, &launch, blockIdx.x, gridDim.x);
-  for (;;) {
-    bool any = false;
-    if (threadIdx.x < HK_WARP)
-      any = hk_share_next<1, 1>(&room->tasks, &launch);
-    if (!__syncthreads_or(any))
-      break;
-    const struct hk_detector *const d = &room->tasks.detector;
-    const struct hk_cuda_task task = *room->tasks.tasks;
-    unsigned char *const kept = (unsigned char *)task.record + hk_cuda_own_at(d);
-    const uint32_t bytes = (uint32_t)hk_cuda_own_bytes(d);
-    const bool bring = task.count >= HK_BRING_LEAST && bytes <= fits;
-    if (bring)
-      copy(place, kept, bytes);
-    __syncthreads();
-    if (threadIdx.x == 0)
-      room->graph.view = hk_graph_view_at(bring ? place : kept, d);
-    __syncthreads();
-    for (uint32_t p = 0; p < task.count; p++) {
-      const struct hk_point point = hk_share_point(launch, task, p);
-      tick(room, task.record, &launch.columns, &point, counts);
+  struct hk_cuda_record *const record = room->tasks.tasks[who].record;
+  struct hk_graph_sensor *const sensor = &room->sensor[who];
+  if (hk_graph_has_sketches(&room->event))
+    hk_warp_sketch(&room->event, &sensor->view, &record->window, hk_cuda_ring(record, sensor->view.detector), sides);
+  if (hk_lane() == 0)
+    hk_tick_event(columns, record, index, &room->event);
+  if (room->event.kind == HK_EVENT_RAISED)
+    hk_warp_cut(sensor);
+  __syncwarp();
+}
+
+/* A point of each sensor for which `here` is true, in its own lane. */
+static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_record *record,
+                                            const struct hk_cuda_columns *columns, const struct hk_point *point, bool here,
+                                            uint32_t *counts)
+{
+  struct hk_graph_sensor *const sensors = room->sensor, *const own = &sensors[hk_lane()]; /* of lanes that have one */
+  struct hk_graph_brought b = {};
+  if (here)
+    b = take(own, record, columns, point);
+  __syncwarp();
+  for (uint32_t rest = __ballot_sync(HK_ALL, b.fresh || b.search || b.shift != 0); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    struct hk_graph_brought its;
+    its.fresh = __shfl_sync(HK_ALL, b.fresh, who);
+    its.again = __shfl_sync(HK_ALL, b.again, who);
+    its.search = __shfl_sync(HK_ALL, b.search, who);
+    its.shift = __shfl_sync(HK_ALL, b.shift, who);
+    prepare(&sensors[who], room->tasks.tasks[who].record, its, counts);
+  }
+  for (uint32_t later = __reduce_max_sync(HK_ALL, b.nodes); later-- > 0;) {
+    bool adds = false;
+    if (later < b.nodes)
+      adds = hk_graph_samples(&own->view, &record->window, hk_cuda_ring(record, own->view.detector), later, &own->samples);
+    __syncwarp();
+    hk_warp_add(sensors, __ballot_sync(HK_ALL, adds));
+  }
+  struct hk_step step = b.step;
+  bool scored = false, again = false;
+  if (here && step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED) {
+    step = hk_graph_step(&own->view, &record->window, step);
+    scored = step.score;
+    again = hk_graph_looks_again(&record->alert, &own->view, &record->window, step);
+  }
+  for (uint32_t rest = __ballot_sync(HK_ALL, scored); rest != 0; rest &= rest - 1)
+    hk_warp_profile(&sensors[__ffs(rest) - 1], counts);
+  int32_t moved = 0;
+  for (uint32_t rest = __ballot_sync(HK_ALL, again); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    struct hk_cuda_record *const its = room->tasks.tasks[who].record;
+    const struct hk_graph_view *v = &sensors[who].view;
+    const int32_t by = hk_warp_look_again(&its->alert, v, &its->window, hk_cuda_ring(its, v->detector), (int32_t *)counts);
+    moved = hk_lane() == who ? by : moved;
+  }
+  struct hk_graph_sides sides = { 0, 0 };
+  struct hk_event event;
+  event.kind = 0;
+  if (here)
+    decide(own, record, columns, point->index, step, moved, &sides, &event);
+  for (uint32_t rest = __ballot_sync(HK_ALL, event.kind != 0); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    if (hk_lane() == who)
+      room->event = event;
+    const struct hk_graph_sides its = { __shfl_sync(HK_ALL, sides.older, who), __shfl_sync(HK_ALL, sides.newer, who) };
+    __syncwarp();
+    tell(room, who, its, columns, __shfl_sync(HK_ALL, point->index, who));
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
+    hk_graph_score_kernel(const __grid_constant__ struct hk_cuda_launch launch)
+{
+  extern __shared__ __align__(16) unsigned char shared[];
+  const uint32_t warp = threadIdx.x / HK_WARP, lane = hk_lane();
+  struct room *const room = (struct room *)(shared + warp * (HK_ROOM_BYTES + counts_bytes(launch.size)));
+  uint32_t *const counts = (uint32_t *)((unsigned char *)room + HK_ROOM_BYTES);
+  hk_share_begin<1>(&room->tasks, &launch, blockIdx.x * HK_WARPS + warp);
+  while (hk_share_next<1, HK_TOGETHER>(&room->tasks, &launch)) {
+    struct hk_cuda_task task = {};
+    if (lane < room->tasks.n) {
+      task = room->tasks.tasks[lane];
+      task.record = hk_global(task.record);
+      room->sensor[lane].view = hk_cuda_graph(task.record, &room->tasks.detector);
     }
-    __syncthreads();
-    if (bring)
-      copy(kept, place, bytes);
-    __syncthreads();
+    __syncwarp();
+    const uint32_t most = __reduce_max_sync(HK_ALL, task.count);
+    for (uint32_t p = 0; p < most; p++) {
+      struct hk_point point = {};
+      if (p < task.count)
+        point = hk_share_point(launch, task, p);
+      tick(room, task.record, &launch.columns, &point, p < task.count, counts);
+    }
+    __syncwarp();
   }
   hk_share_end(launch);
 }
 
 static uint32_t shared_bytes(uint32_t size)
 {
-  return HK_ROOM_BYTES + counts_bytes(size) + (size < HK_BRING_MOST ? size : HK_BRING_MOST);
+  return HK_WARPS * (HK_ROOM_BYTES + counts_bytes(size));
 }
 
 /* Blocks work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
@@ -190,4 +198,4 @@ static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, 
 }
 
 extern "C" const struct hk_cuda_kernel hk_cuda_graph_kernel;
-const struct hk_cuda_kernel hk_cuda_graph_kernel = { HK_WINDOW_MAX + 1, 1, 1, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel hk_cuda_graph_kernel = { HK_WINDOW_MAX + 1, 1, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };

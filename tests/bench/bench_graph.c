@@ -1,9 +1,8 @@
 /* algorithm = graph through submit and reap: ticks a second with so many points of each sensor in a batch, and what that is of
- * the rate at which a GPU's memory could bring the graphs along, were there nothing else to do: copied within the device in the
- * same run, a graph read and written once a batch, or, where it is not brought into shared memory, what a tick reads and writes
- * of it.
+ * the rate at which a GPU's memory could bring the graphs along, were there nothing else to do: what a tick reads and writes of
+ * one, by what a copy within the device does in the same run.
  *
- *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS]
+ *   bench_graph [--backend NAME] [--sensors N] [--detector KEYS] [--points N,N...]
  *
  * Every sensor has a wave and noise of its own. Graphs are full before anything is timed. */
 #include "cpu/graph.h"
@@ -20,10 +19,12 @@
 #include <time.h>
 
 #define IN_FLIGHT 4
-#define ROUNDS 5
+#define ROUNDS 15     /* 60 batches: with one point a sensor, whole cycles of scores at strides 2, 5 and 12; */
+#define ROUNDS_LONG 5 /* where batches are long */
+#define LONG 8        /* points a sensor */
 #define TABLE 65536u
 #define INTERVAL 1000000000ll
-#define BROUGHT_LEAST 3 /* points a sensor from which on graphs are brought into shared memory */
+#define ROW 8 /* --points, most */
 
 struct bench {
   struct hk_backend *backend;
@@ -97,7 +98,7 @@ static double bandwidth(void)
   void *from = NULL, *to = NULL;
   double best = 0;
   if (!cudaMalloc(&from, bytes) && !cudaMalloc(&to, bytes))
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS_LONG; i++) {
       const double start = now();
       if (cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToDevice) || cudaDeviceSynchronize())
         break;
@@ -111,25 +112,22 @@ static double bandwidth(void)
 #endif
 }
 
-static void measure(struct bench *b, double copied, bool device)
+static void measure(struct bench *b, double copied, bool device, const uint32_t *each, uint32_t n)
 {
-  static const uint32_t each[] = { 1, 2, 3, 4, 8, 16, 32, 64 };
   const struct hk_detector *d = &b->detector;
-  const double graph = (double)hk_graph_bytes(d, 4), nodes = d->resident - d->window;
+  const double nodes = d->resident - d->window,
+               moved = nodes * (6 + (d->level > 0) + 1) * 4; /* numbers of a node: read; written */
   printf("%6s %14s %10s %8s %16s %10s\n", "points", "M ticks/s", "us/batch", "scores", "memory, M ticks/s", "share");
-  for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
-    double best = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const int rounds = each[i] < LONG ? ROUNDS : ROUNDS_LONG;
+    const double ticks = (double)b->sensors * each[i] * IN_FLIGHT * rounds;
+    double took = 0;
     uint64_t scores = 0, events = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-      const double rate = (double)b->sensors * each[i] * IN_FLIGHT / turn(b, each[i], &scores, &events);
-      best = rate > best ? rate : best;
-    }
-    const double moved =
-        each[i] < BROUGHT_LEAST ? nodes * (6 + 1) * 4 : 2 * graph / each[i]; /* read: 6 numbers a node; written: 1 */
-    printf("%6u %14.3f %10.0f %8.3f", each[i], best / 1e6, b->sensors * each[i] / best * 1e6,
-           (double)scores / ((double)b->sensors * each[i] * IN_FLIGHT * ROUNDS));
+    for (int round = 0; round < rounds; round++)
+      took += turn(b, each[i], &scores, &events);
+    printf("%6u %14.3f %10.0f %8.3f", each[i], ticks / took / 1e6, took / (IN_FLIGHT * rounds) * 1e6, (double)scores / ticks);
     if (device && copied > 0)
-      printf(" %16.1f %10.3f", copied / moved / 1e6, best * moved / copied);
+      printf(" %16.1f %10.3f", copied / moved / 1e6, ticks / took * moved / copied);
     printf("   %llu events\n", (unsigned long long)events);
     fflush(stdout);
   }
@@ -141,6 +139,7 @@ int main(int argc, char **argv)
   const char *keys = "algorithm=graph,window=20,resident=1500,interval=1s", *name = "cuda";
   char error[512];
   int choice = 0;
+  uint32_t each[ROW] = { 1, 2, 3, 4, 8, 16, 32, 64 }, n_each = ROW;
   b.sensors = 65536;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (strcmp(argv[i], "--backend") == 0)
@@ -149,6 +148,12 @@ int main(int argc, char **argv)
       b.sensors = (uint32_t)strtoul(argv[i + 1], NULL, 10);
     else if (strcmp(argv[i], "--detector") == 0)
       keys = argv[i + 1];
+    else if (strcmp(argv[i], "--points") == 0) {
+      char *at = argv[i + 1];
+      for (n_each = 0; n_each < ROW && *at; at += *at == ',')
+        if ((each[n_each++] = (uint32_t)strtoul(at, &at, 10)) - 1 >= HK_BATCH_PER_SENSOR)
+          die("bad arguments");
+    }
   }
   if (hk_option_word(argv, "--backend", name, hk_choices, &choice) != 0 ||
       hk_detector_parse(keys, &b.detector, error, sizeof error) != 0)
@@ -183,7 +188,7 @@ int main(int argc, char **argv)
     printf(", %.1f KiB of graph each; a copy within the device reads and writes %.0f GB/s",
            (double)hk_graph_bytes(&b.detector, 4) / 1024, copied / 1e9);
   printf("\n");
-  measure(&b, copied, device);
+  measure(&b, copied, device, each, n_each);
   for (int i = 0; i < IN_FLIGHT; i++)
     hk_batch_free(b.batch[i]);
   b.backend->ops->close(b.backend);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The alerts of algorithm = graph on two backends, over all recordings of a folder as `hankel evaluate` reads it: are they raised on
+"""The alerts of algorithm = graph and shift on two backends, over all recordings of a folder as `hankel evaluate` reads it: are they raised on
 the same points at the same instants?
 
     tests/bench/graph_same_alarms.py HANKEL FOLDER [BACKEND BACKEND]      (cpu and cuda unless told)
@@ -12,7 +12,8 @@ import os
 import subprocess
 import sys
 
-DETECTORS = ('algorithm=graph', 'algorithm=graph,window=20', 'algorithm=graph,window=50,level=0.1', 'algorithm=graph,window=10,neighbours=5,resident=1000')
+DETECTORS = ('algorithm=graph', 'algorithm=graph,window=20', 'algorithm=graph,window=50,level=0.1', 'algorithm=graph,window=10,neighbours=5,resident=1000',
+             'algorithm=graph,roughness=0.85', 'algorithm=shift', 'algorithm=shift,baseline=1')
 
 
 def recordings(folder):
