@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -130,6 +131,52 @@ class DeviceLost(Faulty):
             self.assertEqual(sum('the cuda device is lost' in line.get('error', '') for line in lines), 1)
         self.log(d, r'error: the cuda device is lost: fault on order; 5 points in 1 batches that were in flight are dropped')
         self.log(d, r'warning: the CPU goes on: 5 sensors warm up again, 5 alerts were cleared\. .*nvidia-smi.*restart hankeld')
+
+    def test_killed_after_a_loss(self):
+        """With a journal a start after that goes on as if the device had not been lost: windows are whole, and the points that were dropped with it
+        are scored. What subscribers have seen of events is not told again, and sequences have no hole."""
+        state = tempfile.TemporaryDirectory(prefix='hankeld-state-')
+        self.addCleanup(state.cleanup)
+        keys = f'max_ahead = off\ndurability = journal\nstate = {state.name}/there\n'
+        names, placed = [f's {k}' for k in range(5)], []
+
+        def life(fault, first, behind, ends):
+            d = self.faulty(fault, keys, ends=ends)
+            with d.client() as subscriber, d.client() as c:
+                subscriber.request(harness.SUBSCRIBE, struct.pack('<If', SCORED | UNSCORED | ALERTS | 32 | 64, 0) + harness.text('') +
+                                   struct.pack('<Q', placed[-1][0] if placed else 0), harness.DONE)
+                handles = c.register(*names)
+                for i in range(first, behind):
+                    if fault and i == LOST:
+                        self.settle(c)  # or more is in flight
+                    self.tick(c, handles, i, FAULT if fault and i == LOST else None)
+                    if fault and i == LOST:
+                        until(lambda: d.status()['device']['state'] == 'lost', 'the device to be lost')
+                subscriber.wait_results(5 * (behind - first - bool(fault)))
+                self.settle(c)
+                subscriber.drain(0.2)
+                placed.extend(subscriber.placed)
+            return d, subscriber.results
+
+        d, _ = life('eio', 0, 260, -signal.SIGKILL)
+        before = len(placed)
+        d.process.kill()
+        d.process.wait()
+        d, results = life('', 260, 400, 0)
+        self.assertEqual(d.status()['points']['dropped'], 0)
+        with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
+            f.write('time,' + ','.join(names) + '\n')
+            for i in range(400):
+                f.write(f'{START + i * SECOND},' + ','.join(repr(FAULT if i == LOST else wave(k, i)) for k in range(5)) + '\n')
+            f.flush()
+            rows, _ = replay(f.name, DETECTOR, 'cpu')
+        want = {(r[0], r[1]): r[2:4] for r in rows}
+        self.assertEqual({(r[0], r[1]): r[3:5] for r in results}, {key: said for key, said in want.items() if key[1] >= START + 260 * SECOND})
+        self.assertGreater(before, 40)
+        self.assertEqual([p for p, _, _ in placed], sorted({p for p, _, _ in placed}))
+        for name in names:
+            sequences = [s for _, s, e in placed if e[0] == name]
+            self.assertEqual(sequences, list(range(1, len(sequences) + 1)))
 
     def hang(self, fault, how_long):
         """Feeds through a hang of the device; returns the daemon."""
