@@ -145,8 +145,9 @@ static int read_member(struct hk_group *g, const uint8_t **at)
   *at = get(*at, &head, sizeof head);
   if (head.number >= g->rule.members)
     return -EINVAL;
-  if (head.number < g->top || head.reserved != 0 ||
-      (head.last != HK_GROUP_NEVER && (head.last > g->newest || !is_row(g->rule.interval, head.last))))
+  const bool silent = head.last == HK_GROUP_NEVER;
+  if (head.number < g->top || head.reserved != 0 || silent != (head.from == INT64_MAX) ||
+      (!silent && (head.last > g->newest || !is_row(g->rule.interval, head.last))))
     return -EBADMSG;
   if (hk_group_add(g, head.number) != 0)
     return -ENOMEM;

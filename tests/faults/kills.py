@@ -381,7 +381,7 @@ class Run:
     def compare_series(self):
         results, events = self.never_killed()
         seen, compared = self.subscriber.series, 0
-        if sorted(seen) != sorted(results) or not events:
+        if sorted(seen) != sorted(results) or (not events and self.feeder.end > 400 * len(self.names)):
             raise Fault(f'series {sorted(seen)}, and without kills {sorted(results)}; {len(events)} events')
         for name, expected in results.items():
             for sequence, result in seen[name].items():

@@ -443,7 +443,7 @@ class Killed(unittest.TestCase):
     def run_it(self, n, **how):
         seed = int.from_bytes(os.urandom(4), 'little')
         with self.subTest(seed=seed):
-            run = kills.Run('journal', seed, rate=1500 if harness.SANITIZED else 6000, sensors=24, wait=harness.WAIT, groups=True, **how)
+            run = kills.Run('journal', seed, rate=3000 if harness.SANITIZED else 6000, sensors=24, wait=harness.WAIT, groups=True, **how)
             try:
                 run.go(n)
                 results, events = run.compare()
