@@ -19,7 +19,7 @@ device had is known then as far as the run before goes; where that one had begun
 come again, some are late, and counted, but none may be missing.
 
 With --groups the sensors are those of machines, eight each, that change together now and then: results and events of their series, too, must be
-those of a daemon that is not killed, each once.
+those of a daemon that is not killed, each once, also where other groups come with a reload.
 
 With snapshots what came after the last one is lost, and sent again: scores have to be the same all the same, and the loss has to be
 no more than came in a period.
@@ -250,6 +250,12 @@ class Run:
         daemon.process.stderr.close()
         daemon.directory.cleanup()
 
+    def reload(self, daemon):
+        """Another group comes, which the machines that are looked at are to know nothing of."""
+        others = GROUP.replace('press', 'others').replace('plant', 'elsewhere')
+        daemon.configure(self.rng.choice((self.detectors + others, harness.section('all', '*', DETECTOR) + others + GROUP)), self.keys)
+        daemon.process.send_signal(signal.SIGHUP)
+
     def start_and_kill_early(self):
         """A daemon that is killed while it starts."""
         with tempfile.TemporaryDirectory() as d:
@@ -279,6 +285,8 @@ class Run:
             before = self.feeder.acknowledged
             if self.rng.random() < 0.8:  # so that it gets on
                 harness.until(lambda: self.feeder.acknowledged > before or self.feeder.fault, 'an acknowledgement', self.wait)
+            if self.groups and self.rng.random() < 0.5:
+                self.reload(daemon)
             time.sleep(self.rng.uniform(0, self.life))
             self.kill(daemon)
             self.check_peers()
