@@ -384,7 +384,7 @@ class Restart(Case):
             at += 40
             for _ in range(count if kind == 5 else 0):
                 slot, _, _, stands, _, _, members, changes, rows = struct.unpack_from('<IBBBBIIII', data, at)
-                length = 24 + 144 * stands + 8 * members + 64 * changes + rows
+                length = 24 + 160 * stands + 8 * members + 64 * changes + rows
                 found[slot] = (position, data[at:at + length])
                 at += length
                 size -= length
