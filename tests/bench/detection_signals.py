@@ -80,9 +80,10 @@ def tell(hankel, folder, detectors, columns):
         if kind in KINDS:
             table[row['detector']][kind].append(row)
     kinds = [kind for kind in KINDS if kind in next(iter(table.values()))]
-    print(f'{"detector":44}' + ''.join(f'{kind:>11}' for kind in kinds))
+    width = max(map(len, detectors)) + 2
+    print('detector'.ljust(width) + ''.join(f'{kind:>11}' for kind in kinds))
     for keys in detectors:
-        print(f'{keys:44}' + ''.join(f'{columns(table[keys][kind]):>11}' for kind in kinds))
+        print(keys.ljust(width) + ''.join(f'{columns(table[keys][kind]):>11}' for kind in kinds))
 
 
 def false_alarms(rows):
