@@ -235,10 +235,58 @@ static void test_acknowledged(void **state)
   hk_alerts_free(b);
 }
 
+/* An alert of the channel change: a new segment of one kind behind one of another. */
+static struct hk_event change(uint32_t number, uint8_t before, uint8_t after, enum hk_event_kind kind)
+{
+  struct hk_event e = { .slot = 4, .number = number, .kind = (uint8_t)kind, .channel = HK_CHANNEL_CHANGE, .instant = 100 * number };
+  memset(&e.sketch_before, before, sizeof e.sketch_before);
+  memset(&e.sketch_after, after, sizeof e.sketch_after);
+  e.spread_before = e.spread_after = 1;
+  return e;
+}
+
+/* What a segment is like is told with the alert to its end, and remembered where the memory goes. */
+static void test_segments(void **state)
+{
+  struct hk_alerts *a, *b;
+  struct hk_alerts_memory m;
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  assert_int_equal(hk_alerts_new(&b, SENSORS), 0);
+  struct hk_event e = change(1, 10, 90, HK_EVENT_RAISED);
+  assert_true(hk_alerts_pass(a, &e, 0, 0) && e.likeness == 0);
+  assert_int_equal(hk_alerts_note(a, &e), 0);
+  hk_alerts_get(a, 4, &m);
+  assert_int_equal(m.segments.n, 1);
+  assert_int_equal(hk_alerts_set(b, 4, &m), 0);
+  struct hk_alerts *both[] = { a, b };
+  for (uint32_t i = 0; i < 2; i++) {
+    e = change(2, 90, 40, HK_EVENT_RAISED); /* like nothing */
+    assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness == 0);
+    assert_int_equal(hk_alerts_note(both[i], &e), 0);
+    e = change(2, 90, 10, HK_EVENT_CORRECTED); /* like the first, now that more is known of it */
+    assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness > 0.9f && e.similar == 0);
+    assert_int_equal(hk_alerts_note(both[i], &e), 0);
+    e = (struct hk_event){ .slot = 4, .number = 2, .kind = HK_EVENT_CLEARED, .channel = HK_CHANNEL_CHANGE };
+    assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness > 0.9f);
+    assert_int_equal(hk_alerts_note(both[i], &e), 0);
+    e = change(3, 10, 90, HK_EVENT_RAISED);
+    assert_true(hk_alerts_pass(both[i], &e, 0, 0) && e.likeness > 0.9f && e.similar == 1 && e.similar_from == 100);
+    assert_int_equal(hk_alerts_note(both[i], &e), 0);
+  }
+  hk_alerts_forget(a, 4); /* now it is another sensor */
+  hk_alerts_get(a, 4, &m);
+  assert_int_equal(m.segments.n, 0);
+  e = change(1, 10, 90, HK_EVENT_RAISED);
+  assert_true(hk_alerts_pass(a, &e, 0, 0) && e.likeness == 0);
+  hk_alerts_free(a);
+  hk_alerts_free(b);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_flapping), cmocka_unit_test(test_acknowledged),
                                       cmocka_unit_test(test_one), cmocka_unit_test(test_sequences),
-                                      cmocka_unit_test(test_random) };
+                                      cmocka_unit_test(test_random), cmocka_unit_test(test_segments) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
