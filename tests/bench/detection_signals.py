@@ -12,7 +12,6 @@ import collections
 import csv
 import os
 import subprocess
-import sys
 
 import numpy as np
 

@@ -86,7 +86,7 @@ def ar_cut(x, w, lo, hi, lags=None):
 
 def feat_cut(x, w, lo, hi):
     """likeliest cut of windowed features (mean, log sd, log sd of the difference, lag-w/4 correlation) at non-overlapping half windows; Gaussian, diagonal."""
-    h=max(2,w//2); m=len(x)-w+1
+    m=len(x)-w+1
     sw=np.lib.stride_tricks.sliding_window_view(x,w)
     S=x.std()+1e-12
     sd=np.maximum(sw.std(1),1e-3*S)

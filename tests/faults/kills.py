@@ -39,7 +39,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'integration'))
 import harness
-from harness import ALERTS, HANKEL, KINDS, SCORED, SECOND, START, STATES, UNSCORED, Reader, frame, text
+from harness import ALERTS, HANKEL, SCORED, SECOND, START, STATES, UNSCORED, frame, text
 
 FEED, FEED_AT, ACK, POSITIONS, SEQUENCES = 0x09, 0x89, 0x95, 32, 64
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
