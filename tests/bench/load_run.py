@@ -193,8 +193,9 @@ class Bench:
 
     def configuration(self, sensors, detector):
         keys = {'backend': self.options.backend, 'max_sensors': max(sensors, 1000), 'memory': 'off', 'max_connections': 16000,
-                'max_subscriptions': 2000, 'max_pending': 1 << 20, 'backlog': 1 << 20 if self.tiny else 8 << 20,
-                'queue': '16MiB' if self.tiny else '1GiB', 'log_level': 'warning'}
+                'max_connections_per_address': 16000, 'max_subscriptions': 2000, 'max_pending': 1 << 20,
+                'backlog': 1 << 20 if self.tiny else 8 << 20, 'queue': '16MiB' if self.tiny else '1GiB',
+                'log_level': 'warning'}
         keys.update(pair.split('=', 1) for pair in self.options.set)
         own = {'match': '*', 'window': 96, 'interval': '1d', 'silent': 'off'}
         if self.cpu:
