@@ -245,7 +245,9 @@ void hk_groups_settle(struct hk_groups *g)
 {
   for (uint32_t i = 0; i < g->n_leaving; i++) {
     struct hk_groups_place *p = &g->place[g->leaving[i]];
-    if (p->machine && p->leaving)
+    if (p->machine && p->leaving && p->member == HK_GROUPS_SERIES)
+      p->machine->ending = true;
+    else if (p->machine && p->leaving)
       hk_groups_leave(g, p);
   }
   g->n_leaving = 0;
@@ -280,24 +282,39 @@ static bool is_last(const struct hk_groups *g, const struct hk_groups_place *p, 
   return p->machine->staying == 1 && !p->machine->gone && hk_registry_holds(g->shard->all->registry, *series);
 }
 
+/* Notes that a place is to be settled before the next chunk. False: no memory. */
+static bool note_leaving(struct hk_groups *g, struct hk_groups_place *p)
+{
+  if (g->n_leaving == g->room_leaving) {
+    const uint32_t room = g->room_leaving ? 2 * g->room_leaving : 64;
+    uint32_t *leaving = realloc(g->leaving, room * sizeof *leaving);
+    if (!leaving)
+      return false;
+    g->leaving = leaving;
+    g->room_leaving = room;
+  }
+  g->leaving[g->n_leaving++] = (uint32_t)(p - g->place);
+  p->leaving = true;
+  return true;
+}
+
 bool hk_groups_leaving(struct hk_groups *g, uint32_t slot, uint32_t *series)
 {
   struct hk_groups_place *p = member_of(g, slot);
   if (!p)
     return false;
-  if (g->n_leaving == g->room_leaving) {
-    const uint32_t room = g->room_leaving ? 2 * g->room_leaving : 64;
-    uint32_t *leaving = realloc(g->leaving, room * sizeof *leaving);
-    if (!leaving)
-      return false; /* it leaves when it is forgotten */
-    g->leaving = leaving;
-    g->room_leaving = room;
-  }
   const bool last = is_last(g, p, series);
-  g->leaving[g->n_leaving++] = hk_slot_within(g->shard->all, slot);
-  p->leaving = true;
+  if (!note_leaving(g, p))
+    return false; /* it leaves when it is forgotten */
   p->machine->staying--;
   return last;
+}
+
+void hk_groups_ending(struct hk_groups *g, uint32_t within)
+{
+  struct hk_groups_place *p = g->place ? &g->place[within] : NULL;
+  if (p && p->machine && p->member == HK_GROUPS_SERIES && !note_leaving(g, p))
+    p->machine->ending = true; /* at once, then: its slot is another's before long */
 }
 
 void hk_groups_forget(struct hk_groups *g, uint32_t within)

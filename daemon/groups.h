@@ -69,6 +69,9 @@ void hk_groups_mark(struct hk_groups *groups, struct hk_parcel *parcel);
 /* A sensor is on its way out. True and *series: its machine has no other member, and the series (a slot of the registry) is to
  * go, too. */
 bool hk_groups_leaving(struct hk_groups *groups, uint32_t slot, uint32_t *series);
+/* A slot of the shard is retired. If it is a machine's series, no points are made for it from the next chunk on: those that the
+ * loops have not seen yet when they say that nothing names it any more would be another sensor's. */
+void hk_groups_ending(struct hk_groups *groups, uint32_t slot);
 /* It is gone, or a series is; slot: within the shard. */
 void hk_groups_forget(struct hk_groups *groups, uint32_t slot);
 

@@ -21,6 +21,7 @@ struct hk_machine {
   uint32_t places;                   /* that name it, but for the series' own */
   uint64_t from;                     /* replay: what is before this position is in it */
   bool gone;                         /* the series is */
+  bool ending;                       /* it is retired: no more points are made for it */
   bool told;                         /* a score was made */
   struct hk_machine_change *changes; /* n of them, in order */
   uint32_t n, room;

@@ -61,7 +61,7 @@ uint32_t hk_groups_take(struct hk_machine *m, uint32_t member, int64_t time, dou
   hk_group_put(m->group, member, time, value);
   while (hk_group_next(m->group, &tick)) {
     double score;
-    if (!take_row(m, &tick, &score) || m->gone)
+    if (!take_row(m, &tick, &score) || m->gone || m->ending)
       continue;
     to->slot[at] = m->slot;
     to->time[at] = tick.time;

@@ -180,7 +180,9 @@ void hk_groups_retired(struct hk_groups *g, uint32_t within)
     else
       hk_groups_let_go(g, p);
   }
-  if (p->machine && p->member != HK_GROUPS_SERIES)
+  if (p->machine && p->member == HK_GROUPS_SERIES)
+    p->machine->ending = true;
+  else if (p->machine)
     hk_groups_leave(g, p);
   hk_groups_unlock(g, locked);
 }

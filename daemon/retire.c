@@ -98,8 +98,10 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
   r->number = ++s->retirements;
   r->dropped = s->counters.full;
   r->of = hk_registry_count(s->all->registry);
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) {
     hk_registry_retire(s->all->registry, slots[i]);
+    hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
+  }
   hk_count(&s->counters.evicted, n);
   if (barred) {
     hk_stage_bar(s->stage, slots, n, s->all->n);
