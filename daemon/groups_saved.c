@@ -78,6 +78,9 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   struct hk_group *group;
   if (!hk_sections_group_by(g->sections, hk_registry_detector(registry, memory->slot), &name))
     return -EINVAL;
+  const struct hk_groups_place *there = &g->place[hk_slot_within(g->shard->all, memory->slot)];
+  if (there->machine && there->handle == hk_registry_handles(registry)[memory->slot])
+    return -EBADMSG;
   const int refusal = hk_group_read(&group, name.rule, memory->rows, memory->rows_size);
   if (refusal != 0 && refusal != -EINVAL)
     return refusal;
@@ -100,7 +103,8 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   int status = memory->n_members == m->staying ? 0 : -EBADMSG;
   for (uint32_t i = 0; i < memory->n_members && status == 0; i++) {
     const struct hk_machine_member *member = &memory->members[i];
-    if (!hk_group_has(group, member->number) || (member->number < m->n_handles && m->handles[member->number] != HK_NO_HANDLE))
+    if (member->handle == HK_NO_HANDLE || !hk_group_has(group, member->number) ||
+        (member->number < m->n_handles && m->handles[member->number] != HK_NO_HANDLE))
       status = -EBADMSG;
     else if (!hk_groups_number(m, member->number, member->handle))
       status = -ENOMEM;

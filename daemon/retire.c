@@ -86,22 +86,27 @@ static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind k
 
 void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barred)
 {
+  struct hk_registry *registry = s->all->registry;
   struct hk_retired *r = calloc(1, sizeof *r);
   if (!r) {
     hk_log(s->all->log, HK_LOG_ERROR, "no memory to forget %u sensors", n);
     free(slots);
     return;
   }
-  r->slots = slots;
-  r->n = n;
   r->barred = barred;
   r->number = ++s->retirements;
   r->dropped = s->counters.full;
-  r->of = hk_registry_count(s->all->registry);
+  r->of = hk_registry_count(registry);
+  uint32_t kept = 0;
   for (uint32_t i = 0; i < n; i++) {
-    hk_registry_retire(s->all->registry, slots[i]);
+    if (!hk_registry_holds(registry, slots[i])) /* there for two reasons, or on its way out already */
+      continue;
+    hk_registry_retire(registry, slots[i]);
     hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
+    slots[kept++] = slots[i];
   }
+  r->slots = slots;
+  r->n = n = kept;
   hk_count(&s->counters.evicted, n);
   if (barred) {
     hk_stage_bar(s->stage, slots, n, s->all->n);

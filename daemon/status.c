@@ -61,13 +61,17 @@ static void text(struct hk_buffer *out, const char *name, const char *value)
   hk_json_string(out, value, strlen(value));
 }
 
-static void time_of_day(struct hk_buffer *out, const char *name, int64_t ns)
+static void time_in_seconds(struct hk_buffer *out, const char *name, time_t seconds)
 {
   char when[32];
-  const time_t seconds = ns / 1000000000;
   struct tm utc;
   strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
   text(out, name, when);
+}
+
+static void time_of_day(struct hk_buffer *out, const char *name, int64_t ns)
+{
+  time_in_seconds(out, name, ns / 1000000000);
 }
 
 /* A copy of what a shard says of its device. */
@@ -272,7 +276,7 @@ static void certificates(struct hk_buffer *out, const struct hk_gates *gates)
       continue;
     hk_buffer_print(out, "%s{\"name\":", comma);
     hk_json_string(out, gates->gate[i].name, strlen(gates->gate[i].name));
-    time_of_day(out, "expires", hk_wall() + left * 1000000000);
+    time_in_seconds(out, "expires", hk_wall() / 1000000000 + left); /* there are some of the year 9999 */
     text(out, "state", left > 0 ? "good" : "expired");
     end(out);
     comma = ",";

@@ -2,6 +2,7 @@
  * told, and left out up to the next one that is. Only what has no whole record behind it, at the end of the last segment, can be
  * what a crash has left. */
 #include "daemon/durable/journal_format.h"
+#include "daemon/fill.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -40,6 +41,8 @@ static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_seg
   status = *bytes < sizeof *head ? -EBADMSG : hk_disk_read(r->place.disk, *file, 0, head, sizeof *head);
   if (status == 0 &&
       (memcmp(head->magic, HK_SEGMENT_MAGIC, sizeof head->magic) != 0 || head->checksum != hk_segment_checksum(head)))
+    status = -EBADMSG;
+  if (status == 0 && head->version == HK_JOURNAL_VERSION && (head->shards == 0 || head->shards > HK_SHARDS_MAX))
     status = -EBADMSG;
   if (status == 0 && (head->version != HK_JOURNAL_VERSION || head->kind != r->place.kind || head->number != number)) {
     snprintf(why, size, "%s: version %u, kind %u, number %" PRIu64 "; this program reads version %d, kind %u, number %" PRIu64,

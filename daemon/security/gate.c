@@ -40,15 +40,17 @@ static void watch(const struct hk_gate *g, const char *path, mode_t mask, const 
          about.st_mode & mask & S_IWOTH ? "change" : "read", path, (unsigned)about.st_mode & 07777, what_now);
 }
 
-bool hk_gate_left(const struct hk_gate *g, int64_t *left)
+bool hk_gate_left(struct hk_gate *g, int64_t *left)
 {
-  if (!g->now->tls)
-    return false;
-  *left = hk_tls_context_left(g->now->tls);
-  return true;
+  struct hk_credentials *c = hk_gate_credentials(g);
+  const bool any = c->tls != NULL;
+  if (any)
+    *left = hk_tls_context_left(c->tls);
+  hk_credentials_release(c);
+  return any;
 }
 
-bool hk_gate_expires(const struct hk_gate *g, char *line, size_t size)
+bool hk_gate_expires(struct hk_gate *g, char *line, size_t size)
 {
   int64_t left;
   if (!hk_gate_left(g, &left) || left >= SOON * DAY)
@@ -73,7 +75,7 @@ void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log)
 }
 
 /* What an operator should know of files that can be read. */
-static void tell(const struct hk_gate *g, struct hk_log *log)
+static void tell(struct hk_gate *g, struct hk_log *log)
 {
   const struct hk_credentials *c = g->now;
   const struct hk_rules *r = &g->rules;

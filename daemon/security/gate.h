@@ -52,9 +52,9 @@ struct hk_credentials *hk_gate_credentials(struct hk_gate *gate);
 void hk_credentials_release(struct hk_credentials *credentials); /* NULL is fine */
 
 /* What an operator has to know of a gate's certificate: that it has expired, or does so within two weeks. False: nothing. Of the
- * other, s until it expires; false: there is none. Thread: main. */
-bool hk_gate_expires(const struct hk_gate *gate, char *line, size_t size);
-bool hk_gate_left(const struct hk_gate *gate, int64_t *left);
+ * other, s until it expires; false: there is none. */
+bool hk_gate_expires(struct hk_gate *gate, char *line, size_t size);
+bool hk_gate_left(struct hk_gate *gate, int64_t *left);
 /* Warns of these once a day; now: hk_now. Thread: main. */
 void hk_gates_watch(struct hk_gates *gates, int64_t now, struct hk_log *log);
 

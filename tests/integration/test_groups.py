@@ -214,6 +214,22 @@ class Changed(Case):
         self.assertEqual(told, events)
         self.balanced(self.d.status())
 
+    def test_changed_with_its_members(self):
+        """One reload changes a group and the detector of its sensors: series that go for two reasons go once."""
+        self.feed(100)
+        self.assertEqual(self.d.status()['sensors']['count'], 10)
+        self.d.configure(DETECTOR.replace('window = 8', 'window = 9') + GROUP + 'hop = 1\n', KEYS)
+        with self.d.client() as c:
+            taken, told = c.reload()
+        self.assertTrue(taken, told)
+        harness.until(lambda: self.d.status()['sensors']['count'] == 0, 'all have gone')
+        self.handles = self.c.register(*NAMES)
+        self.feed(250)
+        status = self.d.status()
+        self.assertEqual((status['sensors']['count'], status['groups']), (10, {'machines': 2, 'members': 8}))
+        self.assertGreater(self.times('press#a')[-1], 240)
+        self.balanced(status)
+
     def test_added_changed_and_gone(self):
         self.reload('', '[group press] is gone')
         self.feed(100)
