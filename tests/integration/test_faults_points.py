@@ -122,7 +122,7 @@ class FaultsInPoints(harness.Case):
         with self.d.connect('line tcp') as s:
             s.sendall(f'good v=1 {START}\n'.encode() + b''.join(b'old v=1 %d\n' % (START // 10**6 + i) for i in range(5)))
         self.watcher.wait_results(6)
-        told = [line for line in self.d.log if 'January 1970' in line]
+        told = harness.until(lambda: [line for line in self.d.log if 'January 1970' in line], 'the log')
         self.assertEqual(len(told), 1, told)
         self.assertIn('sensor old v: ', told[0])
 
