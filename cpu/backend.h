@@ -94,6 +94,7 @@ struct hk_backend_config {
   uint64_t memory;                     /* bytes that sensors may take; 0 = no limit of our own */
   uint32_t in_flight;                  /* batches between submit and reap; 0 = 4 */
   uint32_t device;                     /* cuda: number of the GPU, from 0; backends that are open at once share nothing */
+  uint32_t blocks;                     /* cuda: most of a kernel's blocks that run at once; 0 = as many as the GPU holds */
   void (*ready)(void *arg);            /* a batch has finished; may be NULL. Called from a thread of the backend, must be brief */
   void *ready_arg;
 };

@@ -20,7 +20,7 @@ static inline float hk_confidence(uint8_t channel, float margin)
     double low, high, sharpness;
   } of[] = {
     [HK_CHANNEL_SCORE] = { 0.4, 0.8, 20 },
-    [HK_CHANNEL_CHANGE] = { 0.33, 0.8, 40 },
+    [HK_CHANNEL_CHANGE] = { 0.37, 0.9, 40 },
     [HK_CHANNEL_SHIFT] = { 0.3, 0.97, 4 },
     [HK_CHANNEL_GROUP] = { 0.5, 0.9, 20 }, /* of 23 alerts: detection-group.txt */
   };

@@ -14,9 +14,10 @@ enum key {
   KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
   KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, KEY_SHORTEST, /* whole numbers */
   KEY_INTERVAL, KEY_SILENT, /* durations */
-  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_LEVEL, KEY_ROUGHNESS, KEY_FALSE_ALARMS, /* reals */
+  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_LEVEL, KEY_ROUGHNESS, KEY_LOCALITY, KEY_FALSE_ALARMS, /* reals */
   KEYS,
 };
+_Static_assert(KEYS <= 32, "given: a bit for each key");
 
 enum preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 
@@ -66,6 +67,7 @@ static const struct {
   [KEY_SIGNAL] = { "signal", 0, 1000 },
   [KEY_LEVEL] = { "level", 0, 1000 },
   [KEY_ROUGHNESS] = { "roughness", 0, 100 },
+  [KEY_LOCALITY] = { "locality", 0, 100 },
   [KEY_FALSE_ALARMS] = { "false_alarms", 0.001, 100000 } /* log(1 - p) of a block keeps its digits */,
 };
 
@@ -175,7 +177,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   };
   float *const real_field[KEYS] = {
     [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_LEVEL] = &d->level,
-    [KEY_ROUGHNESS] = &d->roughness, [KEY_FALSE_ALARMS] = &d->false_alarms,
+    [KEY_ROUGHNESS] = &d->roughness, [KEY_LOCALITY] = &d->locality, [KEY_FALSE_ALARMS] = &d->false_alarms,
   };
   enum key k = 0;
   while (k < KEYS && strcmp(key, keys[k].name) != 0)
@@ -207,7 +209,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   if (whole_field[k])
     *whole_field[k] = (uint32_t)number;
   if (real_field[k]) {
-    if (number <= 0 && k != KEY_SIGNAL && k != KEY_MIN_SCORE && k != KEY_LEVEL && k != KEY_ROUGHNESS)
+    if (number <= 0 && k != KEY_SIGNAL && k != KEY_MIN_SCORE && k != KEY_LEVEL && k != KEY_ROUGHNESS && k != KEY_LOCALITY)
       return fail(error, size, "%s = %s: must be over 0%s", key, value, "");
     *real_field[k] = (float)number;
   }
@@ -236,7 +238,7 @@ static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u
                                      1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV | 1u << KEY_PRODUCTS | 1u << KEY_BASELINE |
                                      1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
 static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS |
-                                       1u << KEY_SHORTEST;
+                                       1u << KEY_SHORTEST | 1u << KEY_LOCALITY;
 
 static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
 
@@ -330,6 +332,7 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   DEFAULT(KEY_SHORTEST, shortest, HK_GRAPH_SHORTEST);
   DEFAULT(KEY_LEVEL, level, 0);
   DEFAULT(KEY_ROUGHNESS, roughness, 0);
+  DEFAULT(KEY_LOCALITY, locality, 0);
   DEFAULT(KEY_STRIDE, stride, d.search ? 0 : d.window / 4);
   DEFAULT(KEY_MAX_FILL, max_fill, 3);
   DEFAULT(KEY_HOLD, hold, 1);
@@ -437,7 +440,7 @@ static const struct {
   FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
   FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_SHORTEST, shortest), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
   FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
-  FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_ROUGHNESS, roughness), FIELD(KEY_FALSE_ALARMS, false_alarms),
+  FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_ROUGHNESS, roughness), FIELD(KEY_LOCALITY, locality), FIELD(KEY_FALSE_ALARMS, false_alarms),
 };
 #undef FIELD
 

@@ -81,6 +81,8 @@ struct hk_detector { /* detectors are compared byte by byte: there is no padding
   float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
   float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
   uint32_t shortest;  /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
+  float locality;     /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
+  uint32_t unused;    /* 0 */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */

@@ -20,10 +20,9 @@ extern "C" {
 /* What a sensor is best looked at with of which nothing is known: conf/hankeld.conf has it for every sensor, `hankel replay` and
  * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes forty
  * times its memory. The README says what each is worth. */
-#define HK_UNTUNED_ROUGHNESS "0.85"
-#define HK_UNTUNED_SHORTEST "2"
-#define HK_DETECTORS_UNTUNED \
-  "algorithm=ika,graph,shift,graph.roughness=" HK_UNTUNED_ROUGHNESS ",graph.shortest=" HK_UNTUNED_SHORTEST
+#define HK_DETECTORS_UNTUNED "algorithm=ika,graph,shift," HK_UNTUNED_GRAPH("graph.")
+/* Its keys for the graph, each behind a prefix. */
+#define HK_UNTUNED_GRAPH(prefix) prefix "roughness=0.85," prefix "shortest=2," prefix "locality=0.2"
 
 /* Under construction. Zeroed at first. Owner: the caller. */
 struct hk_detectors_draft {

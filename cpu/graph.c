@@ -38,8 +38,9 @@ ALWAYS_INLINE vec load(const float *x)
 
 /* What a pass needs of the newest node, in every lane. */
 struct pass {
-  vec half, off, inverse, log, mean, level;
-  mask lanes; /* 0, 1, 2, ... */
+  vec half, off, inverse, log, mean, level, locality;
+  mask lanes;    /* 0, 1, 2, ... */
+  int32_t local; /* number of the first product that is of nodes of one time */
 };
 
 /* Takes what stands out of a block to the nodes' lists: `which` lanes of the block at place `at`, whose first product is number
@@ -76,6 +77,8 @@ ALWAYS_INLINE void run(const struct hk_graph_view *v, const struct pass *p, uint
       const vec off = p->level * (p->mean - load(v->mean + at));
       similarity -= off * off;
     }
+    if ((int32_t)product + HK_LANES > p->local) /* as hk_graph_locally */
+      similarity = pick(p->lanes + (int32_t)product >= p->local, similarity - p->locality * (every(1) - similarity), similarity);
     mask out = (similarity > load(worst + at)) | (similarity > every(*own));
     if (at < from || at + HK_LANES > to) {
       const mask place = p->lanes + (int32_t)at;
@@ -91,7 +94,15 @@ static void link_nodes(const struct hk_graph_view *v, const struct hk_graph_node
 {
   const struct hk_graph *g = v->graph;
   struct pass p = {
-    every(node->half), every(node->off), every(node->inverse), every(node->log), every(node->mean), every(node->level), { 0 }
+    every(node->half),
+    every(node->off),
+    every(node->inverse),
+    every(node->log),
+    every(node->mean),
+    every(node->level),
+    every(v->detector->locality),
+    { 0 },
+    (int32_t)v->most - (int32_t)hk_graph_local(v),
   };
   for (int l = 0; l < HK_LANES; l++)
     p.lanes[l] = l;

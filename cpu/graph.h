@@ -29,6 +29,7 @@
 #define HK_GRAPH_PARTS 32   /* of a sum */
 #define HK_GRAPH_SPREAD 0.2 /* weight of the spreads in the similarity */
 #define HK_GRAPH_FLOOR 1e-3 /* least spread of a node, in running spreads */
+#define HK_GRAPH_LOCAL 2    /* windows: nodes less than that apart are of one time */
 #define HK_GRAPH_WORN 256   /* products are made anew when a node's spread is so many times below the largest that went in */
 #define HK_GRAPH_DRIFT 20   /* and when the running spread has left their scale by so many powers of two */
 
@@ -91,6 +92,16 @@ typedef void hk_graph_add_node(const struct hk_graph_view *v, const struct hk_gr
 HK_INLINE uint32_t hk_graph_exclusion(const struct hk_graph_view *v)
 {
   return v->window / 2;
+}
+/* Nodes nearer than that are of one time, and count as farther apart: hk_graph_locally. 0: none do. */
+HK_INLINE uint32_t hk_graph_local(const struct hk_graph_view *v)
+{
+  return v->detector->locality > 0 ? HK_GRAPH_LOCAL * v->window : 0;
+}
+/* The similarity of two nodes of one time. */
+HK_INLINE hk_real hk_graph_locally(hk_real similarity, hk_real locality)
+{
+  return similarity - locality * (1 - similarity);
 }
 /* Nodes of the shortest segment. */
 HK_INLINE uint32_t hk_graph_shortest(const struct hk_graph_view *v)

@@ -12,8 +12,10 @@ HK_INLINE void hk_graph_reference_link(const struct hk_graph_view *v, const stru
     hk_real *product = hk_graph_product_at(v, lag);
     *product += node->half * v->off[at] + node->off * v->half[at];
     const hk_real spreads = node->log - v->log[at], levels = v->mean ? node->level * (node->mean - v->mean[at]) : 0;
-    const hk_real similarity =
+    hk_real similarity =
         *product * node->inverse * v->inverse[at] - (hk_real)HK_GRAPH_SPREAD * spreads * spreads - levels * levels;
+    if (lag < hk_graph_local(v))
+      similarity = hk_graph_locally(similarity, (hk_real)v->detector->locality);
     hk_graph_offer(v, g->head, (uint16_t)(g->name - lag), similarity);
     hk_graph_offer(v, at, g->name, similarity);
     hk_graph_middle(v, at);

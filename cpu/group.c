@@ -268,18 +268,24 @@ static bool add_member(struct hk_group *g, uint32_t number)
   return true;
 }
 
-/* Mean of what a member has in `n` rows from the one on that is `back` before the next. */
-static double level(const struct hk_group *g, uint32_t number, uint32_t back, uint32_t n)
+/* Mean of what a member has in `n` rows from the one on that is `back` before the next, and the standard deviation about it. */
+static double level(const struct hk_group *g, uint32_t number, uint32_t back, uint32_t n, float *spread)
 {
   const struct hk_group_member *m = g->member[number];
-  double sum = 0;
+  double sum = 0, square = 0;
   uint32_t some = 0;
   for (uint32_t i = 0; i < n; i++) {
     const double x = m->value[hk_group_back(g, back - i)];
     sum += isnan(x) ? 0 : x;
     some += !isnan(x);
   }
-  return some > 0 ? sum / some : 0;
+  const double mean = some > 0 ? sum / some : 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const double x = m->value[hk_group_back(g, back - i)], off = isnan(x) ? 0 : x - mean;
+    square = fma(off, off, square);
+  }
+  *spread = some > 0 ? (float)sqrt(square / some) : 0;
+  return mean;
 }
 
 /* Compares all splits of what is resident, and drops what is older than a change. */
@@ -307,8 +313,8 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
   t->change = HK_GROUP_CHANGED;
   t->from = g->time[hk_group_back(g, g->live)];
   t->instant = g->time[hk_group_back(g, newer)];
-  t->before = level(g, t->foremost, g->live, best);
-  t->after = level(g, t->foremost, newer, newer);
+  t->before = level(g, t->foremost, g->live, best, &t->spread_before);
+  t->after = level(g, t->foremost, newer, newer, &t->spread_after);
   g->live = newer;
   g->since = 1;
 }

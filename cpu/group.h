@@ -59,9 +59,11 @@ struct hk_group_tick {
   uint32_t members;  /* that had enough samples to say anything */
   uint32_t foremost; /* of those, the one that speaks loudest for the best split; UINT32_MAX: none */
   enum hk_group_change change;
-  /* CHANGED: the interval that was looked at, and the first time of the newer part; means of the foremost member around it */
+  /* CHANGED: the interval that was looked at, and the first time of the newer part; means of the foremost member around it, and
+   * its standard deviations about these */
   int64_t from, instant;
   double before, after;
+  float spread_before, spread_after;
 };
 
 struct hk_group;

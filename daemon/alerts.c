@@ -171,6 +171,15 @@ static bool raise_too_many(struct flaps *f, struct hk_event *e, uint32_t limit, 
   return false;
 }
 
+/* Whether a backend goes on with an alert whose end was told without it. The daemon's own events, of groups too, come of what is
+ * remembered here. */
+static bool is_over(const struct hk_alerts *a, const struct hk_event *e)
+{
+  const struct hk_standing *standing = standing_of(a, e->slot);
+  const bool backends = e->index != UINT32_MAX && e->channel != HK_CHANNEL_GROUP;
+  return backends && e->number <= a->slots[e->slot].number && (!standing || standing->event.number != e->number);
+}
+
 bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int64_t within)
 {
   struct of_slot *s = &a->slots[e->slot];
@@ -188,7 +197,7 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
         e->likeness = standing->event.likeness;
       }
     }
-    return !s->flaps || s->flaps->held == 0;
+    return !is_over(a, e) && (!s->flaps || s->flaps->held == 0);
   }
   if (e->kind != HK_EVENT_RAISED || (limit == 0 && !s->flaps))
     return true;
@@ -211,9 +220,11 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
   a->slots[e->slot].events += (e->kind >= HK_EVENT_RAISED && e->kind <= HK_EVENT_CLEARED) || e->kind == HK_EVENT_FLAPPING;
   switch (e->kind) {
   case HK_EVENT_RAISED:
-    a->slots[e->slot].number = e->number;
     fall(a, e->slot);
-    return stand(a, &raised);
+    if (stand(a, &raised) != 0)
+      return -ENOMEM; /* its number stays unknown: so its end is told all the same */
+    a->slots[e->slot].number = e->number;
+    return 0;
   case HK_EVENT_CORRECTED:
     pthread_mutex_lock(&a->lock);
     if (a->slots[e->slot].place > 0)
@@ -301,10 +312,12 @@ uint64_t hk_alerts_sequence(const struct hk_alerts *a, uint32_t slot)
   return a->slots[slot].events;
 }
 
-void hk_alerts_reach(struct hk_alerts *a, uint32_t slot, uint64_t sequence)
+void hk_alerts_reach(struct hk_alerts *a, uint32_t slot, uint64_t sequence, uint32_t number)
 {
   if (a->slots[slot].events < sequence)
     a->slots[slot].events = sequence;
+  if (a->slots[slot].number < number)
+    a->slots[slot].number = number;
 }
 
 void hk_alerts_count(struct hk_alerts *a, uint32_t n, const uint32_t *slot, uint64_t *sequence)

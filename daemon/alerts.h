@@ -37,8 +37,8 @@ struct hk_standing {
 int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
 void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
 
-/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert and
- * of earlier segments. False: nothing, it is held back. */
+/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert
+ * and of earlier segments. False: nothing, it is held back, or of an alert whose end was told without the backend. */
 bool hk_alerts_pass(struct hk_alerts *alerts, struct hk_event *event, uint32_t limit, int64_t within);
 /* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
 int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
@@ -66,8 +66,8 @@ uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint3
 uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
 /* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */
 uint64_t hk_alerts_sequence(const struct hk_alerts *alerts, uint32_t slot);
-/* The sequence of the sensor's last event is at least this one. */
-void hk_alerts_reach(struct hk_alerts *alerts, uint32_t slot, uint64_t sequence);
+/* The sequence of the sensor's last event, and the number of its last alert, are at least these. */
+void hk_alerts_reach(struct hk_alerts *alerts, uint32_t slot, uint64_t sequence, uint32_t number);
 /* Counts n points, in order, that have results; sequence: receives the number of each among its sensor's, from 1 on. */
 void hk_alerts_count(struct hk_alerts *alerts, uint32_t n, const uint32_t *slot, uint64_t *sequence);
 

@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Events that the log of another time had: nobody knows how many are missing. */
-#define NOBODY_KNOWS INT64_MAX
-
 struct hk_follower {
   struct hk_eventlog *log;
   struct hk_views *views;
@@ -61,7 +58,7 @@ uint64_t hk_follow_from(struct hk_follower *f, struct hk_subscriber *s, uint64_t
 {
   const uint64_t shown = hk_eventlog_shown(f->log);
   if (since != HANKEL_NOW && since > shown)
-    s->gap_events = NOBODY_KNOWS;
+    s->gap_events = HANKEL_NOBODY_KNOWS;
   const uint64_t known = since > shown ? shown : since;
   s->events = (struct hk_eventlog_cursor){ .next = known + 1 };
   f->more = true;
@@ -125,7 +122,7 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
   }
   const uint64_t missed = f->behind.missed;
   if (missed > 0) {
-    s->gap_events += s->gap_events < NOBODY_KNOWS - missed ? missed : 0;
+    s->gap_events += s->gap_events < HANKEL_NOBODY_KNOWS - missed ? missed : 0;
     f->counters->gap_events += missed;
     hk_send_gap(s, *f->queue / 2);
   }

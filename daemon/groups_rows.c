@@ -36,11 +36,11 @@ bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change
 static bool take_row(struct hk_machine *m, const struct hk_group_tick *t, double *score)
 {
   if (t->change == HK_GROUP_SETTLED)
-    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time, .ends = true });
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
   if (isnan(t->score))
     return false;
   if (!m->told) /* what stood before a restart */
-    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time, .ends = true });
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
   m->told = true;
   if (t->change == HK_GROUP_CHANGED)
     (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time,
@@ -48,6 +48,8 @@ static bool take_row(struct hk_machine *m, const struct hk_group_tick *t, double
                                                          .instant = t->instant,
                                                          .before = t->before,
                                                          .after = t->after,
+                                                         .spread_before = t->spread_before,
+                                                         .spread_after = t->spread_after,
                                                          .statistic = t->statistic,
                                                          .unit = hk_group_unit(&m->rule, t->members) });
   *score = t->score;
@@ -107,7 +109,9 @@ static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct 
                           .score = score,
                           .margin = hk_alert_margin(c->statistic, c->unit),
                           .before = c->before,
-                          .after = c->after };
+                          .after = c->after,
+                          .spread_before = c->spread_before,
+                          .spread_after = c->spread_after };
   m->standing = *e;
   m->stands = true;
 }
@@ -131,8 +135,9 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
     const struct hk_machine_change c = m->changes[0];
     memmove(m->changes, m->changes + 1, --m->n * sizeof *m->changes);
     m->cut -= m->cut > 0;
-    any = !c.ends || end_alert(g, m, &e);
-    if (!c.ends)
+    const bool ends = c.unit == 0;
+    any = !ends || end_alert(g, m, &e);
+    if (!ends)
       raise_alert(g, m, &c, b->score[i], &e);
   }
   if (!any)

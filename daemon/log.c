@@ -36,6 +36,14 @@ int64_t hk_wall(void)
   return clock_ns(CLOCK_REALTIME);
 }
 
+void hk_time_text(int64_t seconds, char out[HK_TIME_TEXT_MAX])
+{
+  const time_t time = (time_t)seconds;
+  struct tm utc;
+  if (!gmtime_r(&time, &utc) || strftime(out, HK_TIME_TEXT_MAX, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0)
+    out[0] = 0; /* the year does not fit into an int */
+}
+
 void hk_log_init(struct hk_log *log, enum hk_level level)
 {
   *log = (struct hk_log){ .level = level, .lock = PTHREAD_MUTEX_INITIALIZER };

@@ -58,5 +58,8 @@ void hk_log_bare(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int64_t hk_now(void);
 /* Wall clock, ns since the epoch. */
 int64_t hk_wall(void);
+#define HK_TIME_TEXT_MAX 40
+/* Seconds since the epoch in UTC, as "2026-01-31T12:00:00Z". Thread: any. */
+void hk_time_text(int64_t seconds, char out[HK_TIME_TEXT_MAX]);
 
 #endif

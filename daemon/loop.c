@@ -213,7 +213,7 @@ static void adopt(struct hk_loop *l)
   l->intake.max_pending = l->config->max_pending;
   hk_lines_adopt(l->lines, l->config->evict);
   hk_publisher_adopt(l->publisher, l->config);
-  atomic_fetch_add_explicit(&reload->adopted, 1, memory_order_release);
+  atomic_fetch_add_explicit(&reload->obeyed, 1, memory_order_release);
 }
 
 static void admit_again(struct hk_loop *l)
@@ -222,6 +222,7 @@ static void admit_again(struct hk_loop *l)
     next = c->next;
     hk_admission_again(c);
   }
+  atomic_fetch_add_explicit(&l->server->reload.obeyed, 1, memory_order_release);
 }
 
 void hk_loop_order(struct hk_loop *l, enum hk_order order)

@@ -50,7 +50,7 @@ enum hk_order {
   HK_ORDER_GIVE_UP = 8, /* close them as they are */
   HK_ORDER_STOP = 16,   /* end the thread */
   HK_ORDER_ADOPT = 32,  /* the configuration of a reload is in force */
-  HK_ORDER_ADMIT = 64,  /* tokens were read again: look whether connections may stay */
+  HK_ORDER_ADMIT = 64,  /* certificates and tokens were read again: look whether connections may stay */
 };
 
 struct hk_loop {

@@ -11,9 +11,9 @@
 /* A change that is yet to be told: with the first point of its series that is not before it. */
 struct hk_machine_change {
   int64_t time, from, instant;
-  double before, after, statistic, unit;
-  uint32_t ends; /* 1: what stands ends, and the rest says nothing */
-  uint32_t reserved;
+  double before, after, statistic;
+  double unit; /* what the statistic was held against, over 0; 0: what stands ends, and all but `time` says nothing */
+  float spread_before, spread_after;
 };
 _Static_assert(sizeof(struct hk_machine_change) == 64, "no padding: it is written as it is");
 

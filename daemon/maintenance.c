@@ -171,6 +171,7 @@ uint32_t hk_maintenance_end(struct hk_maintenance *m, struct hk_string glob, int
 void hk_maintenance_show(struct hk_maintenance *m, int64_t now, struct hk_buffer *out)
 {
   const char *comma = "";
+  char when[HK_TIME_TEXT_MAX];
   hk_buffer_put(out, "[", 1);
   pthread_mutex_lock(&m->lock);
   for (uint32_t i = 0; i < m->n_configured + m->n_asked; i++) {
@@ -178,14 +179,18 @@ void hk_maintenance_show(struct hk_maintenance *m, int64_t now, struct hk_buffer
     const struct hk_maintenance_rule *r = asked ? &m->asked[i - m->n_configured].rule : &m->configured[i].rule;
     if (r->to <= now)
       continue;
-    hk_buffer_print(out, "%s{\"%s\":", comma, asked ? "by" : "name");
-    hk_json_string(out, r->name, strlen(r->name));
-    hk_buffer_put(out, ",\"match\":", 9);
+    hk_buffer_print(out, "%s{\"match\":", comma);
     hk_json_string(out, r->match, strlen(r->match));
-    if (r->from > 0)
-      hk_buffer_print(out, ",\"from\":%" PRId64, r->from);
-    if (r->to < INT64_MAX)
-      hk_buffer_print(out, ",\"to\":%" PRId64, r->to);
+    hk_buffer_print(out, asked ? ",\"by\":" : ",\"name\":");
+    hk_json_string(out, r->name, strlen(r->name));
+    if (r->from > 0) {
+      hk_time_text(r->from / 1000000000, when);
+      hk_buffer_print(out, ",\"from\":\"%s\"", when);
+    }
+    if (r->to < INT64_MAX) {
+      hk_time_text(r->to / 1000000000, when);
+      hk_buffer_print(out, ",\"to\":\"%s\"", when);
+    }
     if (r->daily_from != r->daily_to)
       hk_buffer_print(out, ",\"daily\":\"%02d:%02d-%02d:%02d\"", r->daily_from / 3600, r->daily_from / 60 % 60,
                       r->daily_to / 3600, r->daily_to / 60 % 60);

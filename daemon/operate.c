@@ -113,6 +113,9 @@ struct hk_operation *hk_operate(struct hk_connection *c, const struct hk_operate
 static void say(const struct hk_operation *o, struct hk_buffer *text)
 {
   const char *subject = o->subject;
+  char until[HK_TIME_TEXT_MAX] = "";
+  if (o->to < INT64_MAX)
+    hk_time_text(o->to / 1000000000, until);
   if (o->status == -ENXIO)
     hk_buffer_print(text, "there is no sensor %s\n", subject);
   else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT)
@@ -131,7 +134,7 @@ static void say(const struct hk_operation *o, struct hk_buffer *text)
     hk_buffer_print(text, "maintenance of %s is over (%u windows)%s\n", subject, o->ended,
                     o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
   else
-    hk_buffer_print(text, "alerts of %s are marked from now on%s\n", subject,
+    hk_buffer_print(text, "alerts of %s are marked from now on%s%s%s\n", subject, *until ? ", until " : "", until,
                     o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
 }
 

@@ -5,7 +5,6 @@
 #include "daemon/durable/saver.h"
 #include "daemon/maintenance.h"
 #include "daemon/notify.h"
-#include "daemon/security/admission.h"
 #include "daemon/server.h"
 
 #include <inttypes.h>
@@ -138,13 +137,27 @@ static bool read_credentials(struct hk_server *s)
   return false;
 }
 
+/* What is in force now is to be taken by all loops, one order of each kind at a time. */
+static void order(struct hk_server *s, enum hk_order what)
+{
+  s->reload.ordered += s->n_loops;
+  for (uint32_t i = 0; i < s->n_loops; i++)
+    hk_loop_order(&s->loops[i], what);
+}
+
+static bool obeyed(struct hk_reload *r)
+{
+  return atomic_load_explicit(&r->obeyed, memory_order_acquire) == r->ordered;
+}
+
 static void adopt_credentials(struct hk_server *s)
 {
   char line[512];
   if (!s->reload.credentials)
     return;
-  hk_admission_adopt(s, s->reload.credentials);
+  hk_gates_adopt(&s->gates, s->reload.credentials, &s->log);
   s->reload.credentials = NULL;
+  order(s, HK_ORDER_ADMIT);
   hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
   for (uint32_t i = 0; i < s->gates.n; i++)
     if (hk_gate_expires(&s->gates.gate[i], line, sizeof line))
@@ -185,7 +198,9 @@ static void begin(struct hk_server *s)
     adopt_credentials(s);
     hk_buffer_print(&r->told, "nothing has changed\n");
     discard(r, r->next);
-    finish(s, true);
+    r->next = NULL;
+    r->phase = HK_RELOAD_ADMIT;
+    uv_timer_start(&r->look, on_look, 0, LOOK);
     return;
   }
   char line[512];
@@ -233,9 +248,7 @@ static void adopt(struct hk_server *s)
   if (hk_maintenance_adopt(s->shards.maintenance, r->next) != 0)
     hk_buffer_print(&r->told, "no memory for maintenance windows: those of before stay\n");
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
-  atomic_store_explicit(&r->adopted, 0, memory_order_relaxed);
-  for (uint32_t i = 0; i < s->n_loops; i++)
-    hk_loop_order(&s->loops[i], HK_ORDER_ADOPT);
+  order(s, HK_ORDER_ADOPT);
   ask(s, HK_RELOAD_ADOPT, HK_REVISE_REVIEW);
 }
 
@@ -291,7 +304,7 @@ static void step(struct hk_server *s)
       refuse(s);
     return;
   case HK_RELOAD_ADOPT:
-    if (atomic_load_explicit(&r->adopted, memory_order_acquire) < s->n_loops)
+    if (!obeyed(r))
       return;
     (void)could(s); /* sensors that could not be let go stay what they were: that is told */
     retire_old(s);
@@ -304,6 +317,10 @@ static void step(struct hk_server *s)
     save(s);
     hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
     finish(s, true);
+    return;
+  case HK_RELOAD_ADMIT:
+    if (obeyed(r))
+      finish(s, true);
     return;
   }
 }

@@ -7,6 +7,9 @@
  *             go, as if they had been silent for long, and come again as new ones; alerts that stand there are cleared. All
  *             others notice nothing
  *   forget    backends give back the memory of detectors that have no sensors any more
+ *   admit     in the place of all steps but the first where nothing has changed but certificates, keys and tokens: every loop closes
+ *             connections that are not allowed any more (that belongs to `adopt` else). Where this is over, none can do what it may
+ *             not
  *
  * Main leads, and looks every few milliseconds how far the others have got. Every thread has a pointer of its own to the
  * configuration, so no point ever waits for one, and the old one is freed once all have taken the new.
@@ -24,7 +27,7 @@
 struct hk_credentials;
 struct hk_server;
 
-enum hk_reload_phase { HK_RELOAD_NONE, HK_RELOAD_LEARN, HK_RELOAD_ADOPT, HK_RELOAD_FORGET };
+enum hk_reload_phase { HK_RELOAD_NONE, HK_RELOAD_LEARN, HK_RELOAD_ADOPT, HK_RELOAD_FORGET, HK_RELOAD_ADMIT };
 
 struct hk_reload {
   const char *path;                 /* of the configuration; NULL: there is no file to read */
@@ -40,7 +43,8 @@ struct hk_reload {
   struct hk_revision revision;
   struct hk_definition *learn, *forget;
   struct hk_buffer told; /* lines so far */
-  atomic_uint adopted;   /* loops that have taken `next` */
+  uint32_t ordered;      /* orders that loops have got to take what is in force now, */
+  atomic_uint obeyed;    /* and those that they have obeyed */
   /* for any thread */
   atomic_uint_fast64_t asked, done; /* tickets */
   pthread_mutex_t lock;

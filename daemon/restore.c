@@ -109,12 +109,19 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
                                     .restored = &s->restoration->restored };
   if (d->mode != HK_DURABILITY_NONE)
     status = hk_recover(recovery, error, size);
+  d->renews = s->restoration->renews || recovery->other_shards;
   for (uint32_t i = 0; i < s->shards.n; i++)
     recovery->position[i] = position_of(s, recovery, i);
+  if (status == 0 && d->events)
+    hk_eventlog_hold(d->events);
   for (uint32_t i = 0; status == 0 && d->events && i < s->shards.n; i++)
     hk_shard_events_replayed(&s->shard[i]);
-  if (status == 0 && d->events)
+  if (status == 0 && d->events) {
+    status = hk_shards_clear_orphans(&s->shards);
+    if (status != 0)
+      snprintf(error, size, "no memory for the alerts that stood");
     hk_eventlog_replayed(d->events);
+  }
   if (status == 0)
     status = hk_durable_begin(d, recovery->position, s->shards.registry, error, size);
   for (uint32_t i = 0; status == 0 && i < s->shards.n; i++) {

@@ -250,8 +250,11 @@ bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const 
 bool hk_shard_take_notes(struct hk_shard *shard);
 /* note.c: the end: they are not taken. */
 void hk_shard_drop_notes(struct hk_shard *shard);
-/* The journals are replayed, or there is none: sensors go on behind the events of theirs that are in the log. */
+/* The journals are replayed, or there is none: sensors go on behind the events, and the numbers of alerts, of theirs that are in
+ * the log. An alert that it has as raised, and that does not stand any more, is told cleared. */
 void hk_shard_events_replayed(struct hk_shard *shard);
+/* Alerts that the log has as raised, of sensors that are not there any more, are told cleared. Behind the above. 0 or -ENOMEM. */
+int hk_shards_clear_orphans(struct hk_shards *shards);
 /* During replay: a sensor is forgotten, or was about to be. Its alert ends, which is told if it was not. */
 void hk_shard_forget_replayed(struct hk_shard *shard, uint32_t slot);
 

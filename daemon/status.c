@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ALERTS 100u /* that stand, and are shown one by one: those first that nobody has acknowledged */
 
@@ -61,11 +60,10 @@ static void text(struct hk_buffer *out, const char *name, const char *value)
   hk_json_string(out, value, strlen(value));
 }
 
-static void time_in_seconds(struct hk_buffer *out, const char *name, time_t seconds)
+static void time_in_seconds(struct hk_buffer *out, const char *name, int64_t seconds)
 {
-  char when[32];
-  struct tm utc;
-  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+  char when[HK_TIME_TEXT_MAX];
+  hk_time_text(seconds, when);
   text(out, name, when);
 }
 

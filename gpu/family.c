@@ -99,8 +99,8 @@ static void sort(struct hk_families *f, const struct hk_detector *detectors, uin
   }
 }
 
-/* What the kernels need on this device, and how many blocks it holds. */
-static int plan(struct hk_families *f, char *error, size_t size)
+/* What the kernels need on this device, and how many blocks it holds; limit: of these at most, 0 = all. */
+static int plan(struct hk_families *f, uint32_t limit, char *error, size_t size)
 {
   int device, processors, most;
   cudaError_t failed = cudaGetDevice(&device);
@@ -114,6 +114,8 @@ static int plan(struct hk_families *f, char *error, size_t size)
     family->shared = family->kernel->shared(family->size);
     failed = (cudaError_t)family->kernel->fit((uint32_t)most, family->shared, &blocks);
     family->resident = (uint32_t)processors * blocks;
+    if (limit > 0 && limit < family->resident)
+      family->resident = limit;
     if (!failed && blocks == 0) {
       snprintf(error, size, "CUDA: detectors of windows up to %u need %u bytes of shared memory a block, more than this GPU has",
                family->kernel->window, family->shared);
@@ -157,7 +159,8 @@ static int scratch_take(struct hk_families *f, char *error, size_t size)
   return 0;
 }
 
-int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, char *error, size_t size)
+int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, uint32_t blocks, char *error,
+                     size_t size)
 {
   f->family = calloc(n, sizeof *f->family);
   f->of = calloc(n, sizeof *f->of);
@@ -168,7 +171,7 @@ int hk_families_open(struct hk_families *f, const struct hk_detector *detectors,
     status = -ENOMEM;
   } else {
     sort(f, detectors, n, members);
-    status = plan(f, error, size);
+    status = plan(f, blocks, error, size);
   }
   if (!status)
     status = scratch_take(f, error, size);

@@ -43,9 +43,10 @@ struct hk_families {
   unsigned char *scratch;        /* on the device */
 };
 
-/* Plans all detectors for the current device and takes the memory; one whose window is 0 is none. f: all zero. 0, or a negative errno with a message; close is
- * due either way. */
-int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, char *error, size_t size);
+/* Plans all detectors for the current device and takes the memory; one whose window is 0 is none. blocks: as in struct
+ * hk_backend_config. f: all zero. 0, or a negative errno with a message; close is due either way. */
+int hk_families_open(struct hk_families *f, const struct hk_detector *detectors, uint32_t n, uint32_t blocks, char *error,
+                     size_t size);
 void hk_families_close(struct hk_families *f);
 
 /* The kernel for a detector, and its size: for ika the most Lanczos steps, for svd and shift the window, for graph

@@ -196,7 +196,6 @@ static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view 
     worst[u] = is ? worst_at[far] : 0;
     mean[u] = is && LEVELS ? mean_at[far] : 0;
   }
-  bool any = false;
 #pragma unroll
   for (int u = 0; u < HK_AT_ONCE; u++) {
     const int far = u * HK_WARP;
@@ -211,6 +210,17 @@ static __device__ __forceinline__ void hk_warp_nodes(const struct hk_graph_view 
       const float levels = p->node.level * (p->node.mean - mean[u]);
       similarity[u] -= levels * levels;
     }
+  }
+  const uint32_t local = hk_graph_local(v); /* looked up here: registers that a pass held it in would be spilt */
+  if (lag < local + (HK_AT_ONCE - 1) * HK_WARP) {
+#pragma unroll
+    for (int u = 0; u < HK_AT_ONCE; u++)
+      if (lag - u * HK_WARP < local)
+        similarity[u] = hk_graph_locally(similarity[u], v->detector->locality);
+  }
+  bool any = false;
+#pragma unroll
+  for (int u = 0; u < HK_AT_ONCE; u++) {
     any |= similarity[u] > worst[u];
     top = fmaxf(top, similarity[u]);
   }

@@ -170,6 +170,7 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
   }
   memcpy(r->detectors, config->detectors, r->n_detectors * sizeof *r->detectors);
   r->device = config->device;
+  r->blocks = config->blocks;
   int count = 0, status = hk_cuda_refuse((int)cudaGetDeviceCount(&count), "looking for a GPU", error, size);
   if (!status && r->device >= (uint32_t)count) {
     snprintf(error, size, "GPU number %u: there are %d, counted from 0", r->device, count);
@@ -182,7 +183,7 @@ int hk_road_open(struct hk_road *r, const struct hk_backend_config *config, uint
   if (!status)
     status = hk_cuda_refuse(hk_cuda_road_load(), "loading the kernels", error, size);
   if (!status)
-    status = hk_families_open(&r->families, r->detectors, r->n_detectors, error, size);
+    status = hk_families_open(&r->families, r->detectors, r->n_detectors, r->blocks, error, size);
   if (!status)
     status = hk_cuda_refuse((int)counters_make(r), "making counters", error, size);
   r->records = (struct hk_records){ .detectors = r->detectors,
@@ -214,7 +215,7 @@ int hk_road_define(struct hk_road *r, const struct hk_definition *definitions, u
   for (uint32_t i = 0; i < n; i++)
     table[definitions[i].number] = definitions[i].detector ? *definitions[i].detector : (struct hk_detector){ 0 };
   struct hk_families families = { 0 };
-  status = hk_families_open(&families, table, n_after, error, size);
+  status = hk_families_open(&families, table, n_after, r->blocks, error, size);
   if (status) {
     hk_families_close(&families);
     free(table);

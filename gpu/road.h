@@ -60,7 +60,7 @@ struct hk_road_part {
 struct hk_road {
   struct hk_detector *detectors; /* our copy */
   uint32_t n_detectors, max_detectors;
-  uint32_t device;
+  uint32_t device, blocks; /* as in struct hk_backend_config */
   struct hk_families families;
   struct hk_records records;
   uint32_t sweep_slab, sweep_record; /* where the next sweep begins */

@@ -23,6 +23,7 @@ struct hk_share {
   uint32_t at, end; /* of the portion, what is left */
   uint32_t member, begin; /* a member whose tasks begin no farther than `at`, a multiple of 32, and where they do */
 };
+static_assert(sizeof(struct hk_detector) % 4 == 0 && sizeof(struct hk_detector) <= 32 * 4, "each lane copies a word of it");
 #define HK_SHARE_FLOATS ((uint32_t)(sizeof(struct hk_share) + 15) / 16 * 4)
 
 /* Places of a family's member: its tasks, *n of them, rounded up. SIDE: sensors that a warp scores side by side. */

@@ -88,7 +88,8 @@ enum hankel_durability {
   HANKEL_JOURNALED = 2, /* all that was acknowledged */
 };
 
-#define HANKEL_NOW UINT64_MAX /* as a position: that of the last event so far */
+#define HANKEL_NOW UINT64_MAX         /* as a position: that of the last event so far */
+#define HANKEL_NOBODY_KNOWS INT64_MAX /* or more: of a gap's events, where the position asked for lies beyond the log */
 
 /* Why the server refused a name. */
 enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3, HANKEL_RESERVED = 4 };
@@ -158,7 +159,8 @@ struct hankel_event {
 struct hankel_callbacks {
   void (*scores)(void *arg, const struct hankel_scores *scores);
   void (*event)(void *arg, const struct hankel_event *event);
-  /* This subscriber read too slowly: so many were left out here. */
+  /* So many were left out here: this subscriber read too slowly, or events are not in the daemon's log any more. events:
+   * HANKEL_NOBODY_KNOWS or more if the log ends before the position that was asked for, so it is another one. */
   void (*gap)(void *arg, uint64_t results, uint64_t events);
   void (*connected)(void *arg, const char *server);
   /* The connection ended. in_doubt: points handed over since the daemon last confirmed; some may not have arrived. */

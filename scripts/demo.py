@@ -38,6 +38,7 @@ match = *
 algorithm = ika, graph, shift
 graph.roughness = 0.85
 graph.shortest = 2
+graph.locality = 0.2
 """
 WATCHING = ('', '#graph', '#shift')  # behind the sensor's name: plot.KINDS
 COLOURS = {'bold': '1', 'blue': '34', 'green': '32', 'red': '31', 'yellow': '33', 'dim': '2'}

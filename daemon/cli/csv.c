@@ -33,6 +33,8 @@ struct hk_csv {
   size_t begin, end, capacity;
   uint64_t line; /* number of the last line read */
   uint32_t n_columns, time_column;
+  char *time_header; /* NULL: there is no such column */
+  bool time_named;   /* that header is one of a time */
   char **cell;       /* of the last line split, n_columns; point into the buffer */
   int64_t unit;      /* of epoch numbers, ns; 0 = not known yet */
   int64_t next_time; /* without a time column */
@@ -42,6 +44,14 @@ struct hk_csv {
   uint32_t *row_sensor;
   double *row_value;
 };
+
+/* Text that came from a file: keeps a terminal safe from it. */
+static void tame(char *text)
+{
+  for (char *p = text; *p; p++)
+    if (iscntrl((unsigned char)*p))
+      *p = '?';
+}
 
 /* Writes "file:line: message". Returns -EINVAL. */
 static int __attribute__((format(printf, 4, 5))) fail(const struct hk_csv *csv, char *error, size_t size, const char *format, ...)
@@ -53,9 +63,7 @@ static int __attribute__((format(printf, 4, 5))) fail(const struct hk_csv *csv, 
   va_start(arguments, format);
   vsnprintf(error + used, size - (size_t)used, format, arguments);
   va_end(arguments);
-  for (char *p = error; *p; p++) /* the text came from a file: keep a terminal safe from it */
-    if (iscntrl((unsigned char)*p))
-      *p = '?';
+  tame(error);
   return -EINVAL;
 }
 
@@ -387,8 +395,14 @@ static int read_header(struct hk_csv *csv, const struct hk_csv_config *config, c
   }
   for (csv->time_column = 0; csv->time_column < n && !names_time(csv->cell[csv->time_column]);)
     csv->time_column++;
-  if (csv->time_column == n)
+  csv->time_named = csv->time_column < n;
+  if (!csv->time_named)
     csv->time_column = n == 1 ? NO_COLUMN : 0;
+  if (csv->time_column != NO_COLUMN) {
+    if (!(csv->time_header = strdup(csv->cell[csv->time_column])))
+      return -ENOMEM;
+    tame(csv->time_header);
+  }
   for (uint32_t i = 0; i < n; i++) {
     const char *header = csv->cell[i];
     if (i == csv->time_column || !*header || !is_wanted(config, header))
@@ -440,6 +454,7 @@ void hk_csv_close(struct hk_csv *csv)
   for (uint32_t i = 0; i < csv->n_sensors; i++)
     free(csv->name[i]);
   free(csv->name);
+  free(csv->time_header);
   free(csv->column);
   free(csv->row_sensor);
   free(csv->row_value);
@@ -456,6 +471,12 @@ uint32_t hk_csv_sensors(const struct hk_csv *csv)
 const char *hk_csv_sensor(const struct hk_csv *csv, uint32_t sensor)
 {
   return csv->name[sensor];
+}
+
+const char *hk_csv_time(const struct hk_csv *csv, bool *named)
+{
+  *named = csv->time_named;
+  return csv->time_header;
 }
 
 bool hk_csv_ready(const struct hk_csv *csv)

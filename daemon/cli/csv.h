@@ -47,6 +47,9 @@ void hk_csv_close(struct hk_csv *csv); /* NULL is fine */
 
 uint32_t hk_csv_sensors(const struct hk_csv *csv);
 const char *hk_csv_sensor(const struct hk_csv *csv, uint32_t sensor);
+/* Header of the time column, without control characters; NULL: there is none. *named: it says that it is one; else it is taken
+ * for being the first. Owner: the reader. */
+const char *hk_csv_time(const struct hk_csv *csv, bool *named);
 
 /* Next line with at least one point. 1, 0 at the end, or a negative errno with a message. */
 int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t size);

@@ -1,6 +1,7 @@
 /* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
  * and judged (trial.h), and told in a table, one for each detector, and in plots (sheet.h), one sheet for each collection. */
 #include "cpu/detectors.h"
+#include "cpu/warmup.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/sheet.h"
@@ -242,13 +243,13 @@ static double worth(const struct hk_verdict *v)
   return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
 }
 
-/* Searches the tuned values on the files of even number, and tells of the best of them on the others. 0 or an exit code. */
-static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set)
+/* Searches the tuned values on the files of even number, and tells of the best of them on the others: *verdict. 0 or an exit
+ * code. */
+static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
 {
   struct hk_labelled half[2] = { *set, *set };
   char text[1024], best[1024] = "", title[160];
   double most = -INFINITY;
-  struct hk_verdict verdict;
   int code = 0;
   for (int odd = 0; odd < 2; odd++) {
     half[odd].n = 0;
@@ -263,15 +264,15 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
     code = hk_failed(e->trial.argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
-    code = evaluate(e, text, &half[0], title, false, &verdict);
-    if (code == 0 && worth(&verdict) > most) {
-      most = worth(&verdict);
+    code = evaluate(e, text, &half[0], title, false, verdict);
+    if (code == 0 && worth(verdict) > most) {
+      most = worth(verdict);
       memcpy(best, text, sizeof best);
     }
   }
   if (code == 0) {
     snprintf(title, sizeof title, "%s, others: %.100s", set->name, best + (*keys ? strlen(keys) + 1 : 0));
-    code = evaluate(e, best, &half[1], title, !e->brief, &verdict);
+    code = evaluate(e, best, &half[1], title, !e->brief, verdict);
   }
   free(half[0].recording);
   free(half[1].recording);
@@ -291,6 +292,42 @@ static int open_sheets(const struct evaluation *e, const struct hk_labelled *set
       return hk_failed(e->trial.argv, "%s: %s", path, strerror(-status));
   }
   return 0;
+}
+
+/* Recordings that are too short give no score, and that looks like a detector that sees nothing. */
+static void explain(const struct evaluation *e, const char *keys, const struct hk_verdict *all)
+{
+  struct hk_detector d;
+  char first[HK_WARMUP_TEXT_MAX], need[HK_WARMUP_TEXT_MAX + 64] = "", error[512];
+  if (all->unscored == 0)
+    return;
+  if (!e->grouped && e->n_tuned == 0 && !e->trial.given_windows && hk_detector_parse(keys, &d, error, sizeof error) == 0) {
+    hk_warmup_text(hk_warmup(&d), first);
+    snprintf(need, sizeof need, ": the first comes with %s", first);
+  }
+  fprintf(stderr, "hankel evaluate: %s %s gives no score of %llu of %llu recordings, which are too short for it%s\n",
+          e->grouped ? "group" : "detector", *keys ? keys : "default", (unsigned long long)all->unscored,
+          (unsigned long long)all->recordings, need);
+}
+
+/* The detector or group in hand on all sets. 0 or an exit code. */
+static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk_labelled *sets, struct hk_sheet *sheets)
+{
+  struct hk_verdict all = { 0 };
+  int code = 0;
+  print_header(e, keys);
+  for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
+    struct hk_verdict sum = { 0 };
+    char name[32];
+    snprintf(name, sizeof name, "%s: all", sets[i].name ? sets[i].name : "");
+    e->sheet = sheets[i].file ? &sheets[i] : NULL;
+    if (sets[i].n > (e->grouped ? sets[i].n_files : 0))
+      code = e->n_tuned > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
+    hk_verdict_add(&all, &sum);
+  }
+  if (code == 0)
+    explain(e, keys, &all);
+  return code;
 }
 
 static int evaluate_all(struct evaluation *e)
@@ -322,17 +359,8 @@ static int evaluate_all(struct evaluation *e)
     puts("detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
     e->grouped = e->group[i];
-    print_header(e, e->detectors[i]);
-    for (unsigned j = 0; j < HK_LABELLED_SETS && code == 0; j++) {
-      struct hk_verdict sum;
-      char name[32];
-      snprintf(name, sizeof name, "%s: all", sets[j].name ? sets[j].name : "");
-      e->sheet = sheets[j].file ? &sheets[j] : NULL;
-      e->strip = i;
-      if (sets[j].n > (e->grouped ? sets[j].n_files : 0))
-        code =
-            e->n_tuned > 0 ? tune(e, e->detectors[i], &sets[j]) : evaluate(e, e->detectors[i], &sets[j], name, !e->brief, &sum);
-    }
+    e->strip = i;
+    code = evaluate_sets(e, e->detectors[i], sets, sheets);
   }
   for (unsigned i = 0; i < HK_LABELLED_SETS; i++) {
     const int status = sheets[i].file ? hk_sheet_close(&sheets[i]) : 0;
@@ -406,7 +434,7 @@ int hk_command_evaluate(int argc, char **argv)
   e.folder = argv[optind];
   if (e.n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
     e.detectors[e.n_detectors++] = "algorithm=ika";
-    e.detectors[e.n_detectors++] = "algorithm=graph,roughness=" HK_UNTUNED_ROUGHNESS ",shortest=" HK_UNTUNED_SHORTEST;
+    e.detectors[e.n_detectors++] = "algorithm=graph," HK_UNTUNED_GRAPH("");
     e.detectors[e.n_detectors++] = "algorithm=shift";
   }
   if (e.plots && (e.n_tuned > 0 || any_group))

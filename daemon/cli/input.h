@@ -27,7 +27,8 @@ struct hk_input {
 /* Takes one option. 0, or HK_EXIT_USAGE with a message. */
 int hk_input_option(struct hk_input *input, char **argv, int option, const char *value);
 
-/* Opens the one file that argv[optind] names. 0, or an exit code with a message. */
+/* Opens the one file that argv[optind] names. 0, or an exit code with a message. Where no header is that of a time column, a line
+ * on standard error says what is taken as the time, and what as sensors. */
 int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_csv **out);
 
 #endif

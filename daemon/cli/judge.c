@@ -21,7 +21,9 @@ static bool hits(const struct hk_found *found, const struct hk_marked *marked, u
 struct hk_verdict hk_judge(uint32_t points, uint32_t scored, uint32_t window, const struct hk_found *found, uint32_t n_found,
                            const struct hk_marked *marked, uint32_t n_marked, double *delay)
 {
-  struct hk_verdict v = { .points = points, .labels = n_marked, .alerts = n_found };
+  struct hk_verdict v = {
+    .recordings = 1, .unscored = scored >= points, .points = points, .labels = n_marked, .alerts = n_found
+  };
   for (uint32_t i = 0; i < n_marked; i++) {
     const uint32_t low = larger(scored, marked[i].first > window ? marked[i].first - window : 0);
     const uint32_t high = smaller(points, marked[i].last + window + 1);
@@ -74,6 +76,8 @@ double hk_judge_covering(uint32_t points, const struct hk_found *found, uint32_t
 
 void hk_verdict_add(struct hk_verdict *sum, const struct hk_verdict *one)
 {
+  sum->recordings += one->recordings;
+  sum->unscored += one->unscored;
   sum->points += one->points;
   sum->labels += one->labels;
   sum->alerts += one->alerts;

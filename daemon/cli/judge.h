@@ -29,6 +29,7 @@ struct hk_marked {
 
 /* Sums that can be added up. All zero is nothing. */
 struct hk_verdict {
+  uint64_t recordings, unscored; /* unscored: those of them without any score */
   uint64_t points, labels, alerts, hits, misplaced;
   double chance;
   double covering; /* sum over `covered` recordings */

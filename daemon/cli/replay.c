@@ -6,6 +6,7 @@
 #include "cpu/confidence.h"
 #include "cpu/detectors.h"
 #include "cpu/segments.h"
+#include "cpu/warmup.h"
 #include "daemon/cli/choose.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/input.h"
@@ -39,8 +40,10 @@ static const char help_text[] =
     "  hankel replay --detector algorithm=ika,graph,shift,window=20 machine.csv\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
-/* What is remembered of a slot's alerts. */
+/* What is remembered of a slot. */
 struct past {
+  uint32_t taken; /* points that were neither late nor rejected */
+  bool scored;    /* any of them was */
   struct hk_segments segments;
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like */
 };
@@ -61,7 +64,6 @@ struct replay {
                           batch */
   enum hk_format format;
   uint64_t points;
-  bool warming, scored; /* whether any result is so */
 };
 
 static const char *sensor_of(const struct replay *replay, uint32_t slot)
@@ -92,8 +94,9 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   struct hk_event *event = batch->event, *last = event + batch->n_events;
   const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i++) {
-    replay->warming |= batch->state[i] == HK_STATE_WARMING;
-    replay->scored |= !isnan(batch->score[i]);
+    struct past *past = &replay->past[batch->slot[i]];
+    past->taken += batch->state[i] != HK_STATE_LATE && batch->state[i] != HK_STATE_REJECTED;
+    past->scored |= !isnan(batch->score[i]);
   }
   for (uint32_t i = 0; i < batch->n; i += n) {
     const struct hk_shown_result result = {
@@ -132,18 +135,39 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
+/* Tells of sensors of which an algorithm has no score, because they have too few points. */
+static void explain_algorithm(const struct replay *replay, uint32_t algorithm)
+{
+  const struct hk_warmup warmup = hk_warmup(&replay->detectors[algorithm]);
+  const uint32_t sensors = hk_csv_sensors(replay->csv);
+  uint32_t lacking = 0, longest = algorithm;
+  char first[HK_WARMUP_TEXT_MAX], of[64] = "";
+  for (uint32_t s = 0; s < sensors; s++) {
+    const uint32_t slot = s * replay->algorithms + algorithm;
+    const struct past *past = &replay->past[slot];
+    if (past->scored || past->taken == 0)
+      continue;
+    if (lacking++ == 0 || past->taken > replay->past[longest].taken)
+      longest = slot;
+  }
+  if (lacking == 0)
+    return;
+  if (sensors > 1)
+    snprintf(of, sizeof of, " of %u of %u sensors", lacking, sensors);
+  hk_warmup_text(warmup, first);
+  fprintf(stderr, "hankel replay: %s gives no score%s: %s has %u point%s%s, and the first score comes with %s%s\n",
+          algorithm_of(replay, algorithm), of, sensor_of(replay, longest), replay->past[longest].taken,
+          replay->past[longest].taken == 1 ? "" : "s", lacking > 1 ? ", the most of them" : "", first,
+          replay->past[longest].taken < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
+}
+
 /* A recording that is empty or too short gives no score, and that looks like a fault. */
 static void explain(const struct replay *replay)
 {
-  const struct hk_detector *d = replay->detectors;
   if (replay->points == 0)
     fprintf(stderr, "hankel replay: there are no points in it\n");
-  if (!replay->warming || replay->scored)
-    return;
-  fprintf(stderr, "hankel replay: no sensor has enough points for a score");
-  if (d->algorithm == HK_ALGORITHM_IKA || d->algorithm == HK_ALGORITHM_SVD)
-    fprintf(stderr, ": with window = %u, gap = %u the first comes with point %u", d->window, d->gap, hk_detector_span(d));
-  fputc('\n', stderr);
+  for (uint32_t i = 0; i < replay->algorithms; i++)
+    explain_algorithm(replay, i);
 }
 
 /* Waits for the oldest batch in flight and prints it. 0 or an exit code. */

@@ -170,7 +170,7 @@ static void look_at_snapshot(struct look *l, const struct hk_disk *disk, int fol
   printf("  begun at position %" PRIu64, about.begin);
   if (n.sensors > 0)
     printf(", sensors taken from %" PRIu64 " to %" PRIu64, n.first, n.last);
-  printf("; epoch %" PRIu64 "\n", about.epoch);
+  printf("; epoch %" PRIu64 "%s\n", about.epoch, about.together ? ", counts only with those of all shards" : "");
 }
 
 /* --- journals -------------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct tail {
   char **argv;
   enum hk_format format;
   bool positions, forever;
+  uint64_t position; /* where there are such: of the last event that is known */
   int64_t lost; /* ns, hk_clock: since when there is no connection; 0 = there is one */
 };
 
@@ -64,10 +65,12 @@ static void on_scores(void *arg, const struct hankel_scores *scores)
 
 static void on_event(void *arg, const struct hankel_event *event)
 {
-  const struct tail *tail = arg;
+  struct tail *tail = arg;
   struct hankel_event shown = *event;
   if (!tail->positions)
     shown.position = 0;
+  else if (shown.position > 0)
+    tail->position = shown.position;
   hk_print_event(stdout, tail->format, &shown);
 }
 
@@ -78,7 +81,19 @@ static void on_gap(void *arg, uint64_t results, uint64_t events)
     printf("{\"gap\":{\"results\":%" PRIu64 ",\"events\":%" PRIu64 "}}\n", results, events);
   else if (tail->format == HK_FORMAT_CSV)
     printf("#gap,%" PRIu64 ",%" PRIu64 "\n", results, events);
-  hk_failed(tail->argv, "read too slowly: %" PRIu64 " results and %" PRIu64 " events are missing here", results, events);
+  if (events >= HANKEL_NOBODY_KNOWS)
+    hk_failed(tail->argv,
+              "position %" PRIu64
+              " lies beyond the end of the daemon's log of events, which is another one than it was in: nobody "
+              "knows what is missing, and events from now on follow",
+              tail->position);
+  else if (tail->positions && events > 0)
+    hk_failed(tail->argv,
+              "%" PRIu64 " results and %" PRIu64 " events are missing here: they were read too slowly, or the daemon's log of "
+              "events has them no more",
+              results, events);
+  else
+    hk_failed(tail->argv, "read too slowly: %" PRIu64 " results and %" PRIu64 " events are missing here", results, events);
 }
 
 static void on_connected(void *arg, const char *server)
@@ -173,6 +188,7 @@ int hk_command_tail(int argc, char **argv)
     case 'p':
       code = hk_option_whole(argv, "--since", optarg, 0, INT64_MAX, &since);
       tail.positions = true;
+      tail.position = since;
       break;
     case 'w':
       tail.forever = true;

@@ -153,7 +153,7 @@ static void *run(void *arg)
 
 int hk_commit_start(struct hk_durable *d)
 {
-  d->beat = hk_now();
+  d->beat = d->begun = hk_now();
   const int status = -pthread_create(&d->thread, NULL, run, d);
   d->running = status == 0;
   return status;

@@ -39,8 +39,8 @@ static int64_t waits(struct hk_durable *d)
   int64_t most = 0;
   for (uint32_t i = 0; i <= d->shards; i++) {
     struct hk_journal *j = i < d->shards ? d->journal[i] : hk_eventlog_journal(d->events);
-    const int64_t since = j ? hk_journal_waiting_since(j) : 0;
-    if (since != 0 && now - since > most)
+    const int64_t appended = j ? hk_journal_waiting_since(j) : 0, since = appended < d->begun ? d->begun : appended;
+    if (appended != 0 && now - since > most)
       most = now - since;
   }
   return most;
@@ -171,6 +171,11 @@ bool hk_durable_saved(struct hk_durable *d)
   const bool saved = all_saved(d);
   pthread_mutex_unlock(&d->lock_condition);
   return saved;
+}
+
+bool hk_durable_together(struct hk_durable *d)
+{
+  return d->renews && !hk_durable_saved(d);
 }
 
 /* Under the lock: the event log need not keep what all shards have in all snapshots. */

@@ -67,7 +67,8 @@ struct hk_durable {
   int64_t probed;            /* ns: when it last looked whether the disk works again */
   hk_counter commits, bytes; /* so far */
   struct hk_histogram took;  /* commits that wrote something */
-  _Atomic int64_t beat;      /* ns: when it was last seen running */
+  _Atomic int64_t beat;      /* ns: when it was last seen running, */
+  int64_t begun; /* and when it began: what was appended before, by a replay, has not waited for the disk until then */
 
   pthread_mutex_t lock_condition; /* of these: */
   struct hk_durable_condition condition;
@@ -76,6 +77,7 @@ struct hk_durable {
   bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
   int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
   bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
+  bool renews;                         /* written at the start: this run's snapshots begin an epoch beside what was restored */
   uint64_t logged[HK_SHARDS_MAX];      /* events up to this position are in all snapshots of the shard that are kept */
   bool settling;                       /* what shards have taken counts as committed after the next commit */
   atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
@@ -122,6 +124,8 @@ uint64_t hk_durable_order(struct hk_durable *durable, struct hk_registry *regist
 bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
 /* Whether every shard has one of this run. */
 bool hk_durable_saved(struct hk_durable *durable);
+/* Whether one that is begun now counts only together with one of every shard; see snapshot.h. */
+bool hk_durable_together(struct hk_durable *durable);
 /* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
  * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
  * was. before: where the oldest snapshot that is kept began: the journal is needed from there on only, and what is before goes;

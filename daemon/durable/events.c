@@ -50,6 +50,8 @@ struct block {
 /* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
 struct reached {
   uint64_t key, sequence;
+  uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
+  uint32_t number; /* of the last alert */
   uint32_t noted; /* number of the last alert that somebody has acknowledged; 0: there was none */
   int64_t when;
   char by[HK_WHO_MAX + 1];
@@ -62,6 +64,7 @@ struct hk_eventlog {
   pthread_mutex_t lock; /* of all below */
   struct block *oldest, *newest;
   uint64_t bytes; /* capacity of all blocks */
+  bool held;      /* none is let go */
   struct reached *reached;
   uint64_t n_reached, reached_size;
 };
@@ -143,7 +146,7 @@ static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
     struct block *b = malloc(sizeof *b + capacity);
     if (!b)
       return NULL;
-    while (l->oldest && l->bytes + capacity > l->most)
+    while (l->oldest && !l->held && l->bytes + capacity > l->most)
       drop_oldest(l);
     *b = (struct block){ .first = position, .capacity = capacity };
     if (l->newest)
@@ -204,7 +207,10 @@ static int reach(struct hk_eventlog *l, const struct hk_logged *e)
   l->n_reached += r->key == 0;
   r->key = key_of(e->handle, e->name);
   r->sequence = e->sequence;
-  if (e->event.kind == HK_EVENT_ACKNOWLEDGED) {
+  if (e->event.kind != HK_EVENT_ACKNOWLEDGED) {
+    r->number = e->event.number;
+    r->open = e->event.kind == HK_EVENT_RAISED || e->event.kind == HK_EVENT_CORRECTED ? e->position : 0;
+  } else {
     r->noted = e->event.number;
     r->when = e->event.time;
     snprintf(r->by, sizeof r->by, "%.*s", (int)e->by.length, e->by.data);
@@ -221,13 +227,28 @@ bool hk_eventlog_noted(const struct hk_eventlog *l, uint32_t handle, struct hk_s
   return true;
 }
 
-uint64_t hk_eventlog_reached(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
+struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
 {
-  return l->reached ? place_of(l, key_of(handle, name))->sequence : 0;
+  if (!l->reached)
+    return (struct hk_eventlog_past){ 0 };
+  const struct reached *r = place_of(l, key_of(handle, name));
+  return (struct hk_eventlog_past){ r->sequence, r->open, r->number };
+}
+
+void hk_eventlog_hold(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  l->held = true;
+  pthread_mutex_unlock(&l->lock);
 }
 
 void hk_eventlog_replayed(struct hk_eventlog *l)
 {
+  pthread_mutex_lock(&l->lock);
+  l->held = false;
+  while (l->oldest && l->bytes > l->most)
+    drop_oldest(l);
+  pthread_mutex_unlock(&l->lock);
   free(l->reached);
   l->reached = NULL;
   l->n_reached = l->reached_size = 0;
@@ -261,7 +282,7 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
                              .likeness = e->likeness };
   uint64_t position = 0;
   pthread_mutex_lock(&l->lock);
-  if (sequence > hk_eventlog_reached(l, handle, name)) {
+  if (sequence > hk_eventlog_past(l, handle, name).sequence) {
     uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length + by.length);
     if (payload) {
       position = hk_journal_position(l->journal) + 1;
@@ -270,6 +291,11 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
       memcpy(payload + sizeof p, name.data, name.length);
       memcpy(payload + sizeof p + name.length, by.data, by.length);
       hk_journal_end(l->journal, 1);
+      const struct hk_logged logged = {
+        .position = position, .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e
+      };
+      if (l->reached) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
+        (void)reach(l, &logged);
     }
   }
   pthread_mutex_unlock(&l->lock);

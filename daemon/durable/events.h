@@ -1,8 +1,8 @@
 /* Event log: the last events of all sensors, bounded by bytes, in memory and the same in a journal.
  *
- * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are none) gets a position, 1, 2, 3 and so on, which no other event of
- * this state folder has, and goes to subscribers from here and in this order, whether it has just come or is asked for days
- * later: so there is no seam between what was and what is. Readers never touch the disk.
+ * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are none) gets a position,
+ * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
+ * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
  *
  * An event is `shown` to readers when it is on the disk, or at once while the journal is paused.
  *
@@ -12,7 +12,8 @@
  * What is appended before the take was caused by points that are in their journals by then. So no event is ever on the disk whose
  * points are not, and after a crash every logged event happens again when the journals are replayed: while that goes on, an event
  * whose sequence its sensor has reached in the log already is not appended a second time. So the disk keeps the events of all
- * points that a replay may begin with, however many they are; memory is bounded.
+ * points that a replay may begin with, however many they are; memory is bounded. What does not happen again, for its points are
+ * lost, is ended by the start: see hk_shard_events_replayed.
  *
  * FORMAT.md describes the records. What is damaged is left out, and its positions are a gap.
  *
@@ -74,15 +75,24 @@ struct hk_eventlog_cursor {
   uint64_t block, offset; /* where that was last found */
 };
 /* Visits up to `most` events that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
- * behind them. Returns how many. visit must be brief, and must not call the log; what it is given is valid until it returns. */
+ * behind them. Returns how many. visit must be brief, and must not call the log but for hk_eventlog_past; what it is given is
+ * valid until it returns. */
 uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                           void (*visit)(void *arg, const struct hk_logged *logged), void *arg);
 
-/* The sequence of the last event of a sensor that was in the log when it was opened; 0: none. */
-uint64_t hk_eventlog_reached(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
+/* What the log has of a sensor: what it had when it was opened, and what the replay has appended since; all zero: nothing. Valid
+ * until hk_eventlog_replayed. Nobody appends meanwhile. */
+struct hk_eventlog_past {
+  uint64_t sequence; /* of its last event */
+  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none was */
+  uint32_t number;   /* of its last alert */
+};
+struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
 /* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's number
  * and time. False: nobody. Valid until hk_eventlog_replayed. */
 bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
+/* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most an end for each alert that is open. */
+void hk_eventlog_hold(struct hk_eventlog *log);
 /* The replay is over: from now on every event is appended. Nobody appends or asks what was reached meanwhile. */
 void hk_eventlog_replayed(struct hk_eventlog *log);
 

@@ -62,7 +62,8 @@ static void begin(struct hk_saver *v)
                                          .epoch = v->place.epoch,
                                          .begin = s->position,
                                          .order = hk_durable_order(v->place.durable, s->all->registry),
-                                         .made = hk_wall() };
+                                         .made = hk_wall(),
+                                         .together = hk_durable_together(v->place.durable) };
   v->logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
   v->asked = atomic_load(&v->asks);
   v->hurry = atomic_load(&v->hurries);

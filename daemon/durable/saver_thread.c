@@ -170,6 +170,19 @@ static bool await_journal(struct hk_saver *v)
   return !v->failed;
 }
 
+/* There is one more: what was before it may go. */
+static void keep(struct hk_saver *v)
+{
+  v->kept[1] = v->kept[0];
+  v->kept[0] = v->about.begin;
+  v->logged_by[1] = v->logged_by[0];
+  v->logged_by[0] = v->logged;
+  v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
+  if (hk_durable_snapshot_done(v->place.durable, v->place.shard->number, v->about.begin, v->begun,
+                               v->n_kept == KEEP ? v->kept[1] : 0, v->logged_by[KEEP - 1]))
+    remove_old(v);
+}
+
 static void finish(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
@@ -178,6 +191,12 @@ static void finish(struct hk_saver *v)
   if (status != 0)
     fail(v, "finishing the file", status);
   const bool good = !v->failed && v->writer;
+  const uint64_t bytes = good ? hk_snapshot_bytes(v->writer) : 0;
+  const int64_t took = hk_wall() - v->about.made;
+  hk_snapshot_close(v->writer);
+  v->writer = NULL;
+  if (good)
+    keep(v); /* before it is told: whoever sees it there can count on it */
   pthread_mutex_lock(&v->lock);
   struct hk_saver_condition *c = &v->condition;
   c->running = false;
@@ -185,30 +204,19 @@ static void finish(struct hk_saver *v)
   c->failed += !good;
   if (good) {
     c->last = v->about.made;
-    c->took = hk_wall() - v->about.made;
+    c->took = took;
     c->sensors = v->sensors;
-    c->bytes = hk_snapshot_bytes(v->writer);
+    c->bytes = bytes;
     c->why[0] = 0;
   }
   const struct hk_saver_condition told = *c;
   pthread_mutex_unlock(&v->lock);
-  hk_snapshot_close(v->writer);
-  v->writer = NULL;
-  if (good) {
-    v->kept[1] = v->kept[0];
-    v->kept[0] = v->about.begin;
-    v->logged_by[1] = v->logged_by[0];
-    v->logged_by[0] = v->logged;
-    v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
+  if (good)
     hk_log(s->all->log, HK_LOG_DEBUG, "snapshot of shard %u: %llu sensors, %llu bytes, %.2f s", s->number,
            (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
-    if (hk_durable_snapshot_done(v->place.durable, s->number, v->about.begin, v->begun, v->n_kept == KEEP ? v->kept[1] : 0,
-                                 v->logged_by[KEEP - 1]))
-      remove_old(v);
-  } else {
+  else
     hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
                 "of shard %u was given up: %s; the one before stays, and the next is tried in its time", s->number, told.why);
-  }
   atomic_store_explicit(&v->over, true, memory_order_release);
   hk_wake_up(&s->wake, HK_WAKE_WORK);
 }

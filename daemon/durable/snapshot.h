@@ -9,7 +9,9 @@
  * below their sensor's position are in its state already.
  *
  * Epoch: counts how often the number of shards has changed. Slots are spread over shards by that number, so only snapshots of one
- * epoch belong together. The newest epoch of which every shard has a snapshot counts.
+ * epoch belong together. The newest epoch of which every shard has a good snapshot counts. Where there is none, snapshots of some
+ * shards count, the newest epoch's: of the other shards the journal may have everything. But not those that are to take the place
+ * of another epoch, or of journals of another number of shards: until every shard has one (`together`) these are the whole ones.
  *
  * Errors: 0 or a negative errno; -EBADMSG: damaged, -EPROTONOSUPPORT: of another version; both with words. Thread: one at a time.
  */
@@ -33,6 +35,7 @@ struct hk_snapshot_about {
   uint64_t begin; /* position */
   uint64_t order; /* of the last change of a sensor when it was begun; see records.h */
   int64_t made;   /* ns since the epoch */
+  bool together;  /* counts only where every shard of its epoch has a good one */
 };
 
 struct hk_snapshot_sensor {

@@ -15,7 +15,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written a
 
 struct hk_snapshot_head {
   char magic[8];
-  uint32_t version, reserved;
+  uint32_t version;
+  uint32_t together; /* 1 or 0, see snapshot.h */
   uint32_t shard, shards;
   uint64_t number; /* as in its name */
   uint64_t epoch;  /* see snapshot.h */

@@ -54,7 +54,8 @@ static int read_head(struct hk_snapshot_reader *r)
     snprintf(r->why, r->why_size, "its head is damaged");
     return -EBADMSG;
   }
-  r->about = (struct hk_snapshot_about){ head.shard, head.shards, head.number, head.epoch, head.begin, head.order, head.made };
+  r->about = (struct hk_snapshot_about){ head.shard, head.shards, head.number, head.epoch,
+                                         head.begin, head.order,  head.made,   head.together != 0 };
   r->salt = head.salt;
   r->at = sizeof head;
   return 0;

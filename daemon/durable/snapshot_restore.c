@@ -145,7 +145,19 @@ static int choose_of(struct work *w, uint64_t epoch, char *error, size_t size)
   return there > 0 && there == shards;
 }
 
-/* The newest epoch that is whole; where none is, the newest of which there is anything. */
+/* Whether those that were chosen, of some shards, count without the others. One that does, good or not, is of a time when every
+ * shard had one: what was there before may be gone. */
+static bool counts(const struct work *w, uint64_t epoch)
+{
+  bool any = false, alone = false;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    any |= w->chosen[i] != NULL;
+  for (uint32_t i = 0; i < w->n; i++)
+    alone |= w->found[i].about.epoch == epoch && !w->found[i].about.together;
+  return any && alone;
+}
+
+/* The newest epoch that is whole; where none is, the newest of which there is anything that counts. */
 static int choose(struct work *w, char *error, size_t size)
 {
   uint64_t newest = 0;
@@ -156,11 +168,32 @@ static int choose(struct work *w, char *error, size_t size)
     const int whole = choose_of(w, epoch, error, size);
     if (whole != 0)
       return whole < 0 ? whole : 0;
-    for (uint32_t k = 0; k < HK_SHARDS_MAX && newest == 0; k++)
-      newest = w->chosen[k] ? epoch : 0;
+    if (newest == 0 && counts(w, epoch))
+      newest = epoch;
   }
-  const int status = choose_of(w, newest, error, size);
+  const int status = choose_of(w, newest, error, size); /* of none where it is 0: epochs count from 1 */
   return status < 0 ? status : 0;
+}
+
+/* Epochs that are newer than the one that was chosen. */
+static void tell_passed_over(const struct work *w)
+{
+  uint64_t chosen = 0, good = 0;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    chosen = w->chosen[i] ? w->chosen[i]->about.epoch : chosen;
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct hk_snapshot_about *about = &w->found[i].about;
+    good |= (uint64_t)!w->found[i].bad << about->shard;
+    if (i + 1 < w->n && w->found[i + 1].about.epoch == about->epoch)
+      continue;
+    if (about->epoch > chosen && good != 0)
+      hk_log(w->out->durable->log, HK_LOG_NOTICE,
+             "snapshots of %d of %u shards, of epoch %" PRIu64
+             ", are passed over: the others have none that is good, and what was "
+             "there before them is taken",
+             __builtin_popcountll(good), about->shards, about->epoch);
+    good = 0;
+  }
 }
 
 /* --- taking over ----------------------------------------------------------------------------------------------------- */
@@ -368,6 +401,7 @@ static void settle(struct work *w)
   }
   const bool same = epoch > 0 && epoch == newest && o->restored.shards == o->durable->shards;
   o->epoch = same ? epoch : newest + 1;
+  o->renews = epoch > 0 && !same;
   for (uint32_t i = 0; i < o->durable->shards && same; i++)
     o->same[i] = w->chosen[i] != NULL;
   for (uint32_t i = 0; i < o->durable->shards && w->arrival > 0; i++)
@@ -400,14 +434,18 @@ static int restore(struct work *w, char *error, size_t size)
 {
   struct hk_restoration *o = w->out;
   const int64_t began = hk_now();
-  bool any = false;
+  bool any = false, bad = false;
   int status = look_around(w, error, size);
   if (status == 0)
     status = choose(w, error, size);
+  if (status == 0)
+    tell_passed_over(w);
   for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
     any |= w->chosen[i] != NULL;
+  for (uint32_t i = 0; i < w->n; i++)
+    bad |= w->found[i].bad;
   if (status != 0 || !any) {
-    if (status == 0 && w->n > 0)
+    if (status == 0 && bad)
       hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts anew");
     settle(w);
     return status;

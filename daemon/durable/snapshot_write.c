@@ -45,6 +45,7 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
   if (!w)
     return -ENOMEM;
   struct hk_snapshot_head head = { .version = HK_SNAPSHOT_VERSION,
+                                   .together = about->together,
                                    .shard = about->shard,
                                    .shards = about->shards,
                                    .number = about->number,

@@ -306,13 +306,6 @@ bool hk_admission_decrypt(struct hk_connection *c)
 
 /* --- reading again ---------------------------------------------------------------------------------------------------- */
 
-void hk_admission_adopt(struct hk_server *s, struct hk_credentials **fresh)
-{
-  hk_gates_adopt(&s->gates, fresh, &s->log);
-  for (uint32_t i = 0; i < s->n_loops; i++)
-    hk_loop_order(&s->loops[i], HK_ORDER_ADMIT);
-}
-
 void hk_admission_again(struct hk_connection *c)
 {
   if (c->state != HK_OPEN || c->newcomer || c->shown.scopes == 0)

@@ -46,11 +46,8 @@ void hk_admission_forbidden(struct hk_connection *c, const char *what);
  * audit. */
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name);
 
-/* Certificates, keys and tokens that hk_gates_read has read are in force: connections whose token or named certificate is not
- * good any more are closed, and others have the scopes that it has now. What a connection has of TLS stays until it ends. Thread:
- * main. */
-void hk_admission_adopt(struct hk_server *server, struct hk_credentials **fresh);
-/* What that means to a connection. */
+/* Certificates, keys and tokens were read again. A connection that is there is closed where its token or named certificate is not
+ * good any more, and has the scopes that this has now; what it has of TLS stays until it ends. */
 void hk_admission_again(struct hk_connection *c);
 
 #endif

@@ -42,7 +42,7 @@ void hk_gates_close(struct hk_gates *gates);
 /* Reads all files again, and changes nothing yet: *out has what was read for each gate, for one of the two below. 0; or a
  * negative errno with a message. Thread: main. */
 int hk_gates_read(const struct hk_gates *gates, struct hk_credentials ***out, char *error, size_t size);
-/* They are in force from now on; frees the array. */
+/* They are in force from now on, for whoever comes; frees the array. */
 void hk_gates_adopt(struct hk_gates *gates, struct hk_credentials **fresh, struct hk_log *log);
 /* They never will be. fresh: NULL is fine. */
 void hk_gates_discard(const struct hk_gates *gates, struct hk_credentials **fresh);

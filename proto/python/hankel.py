@@ -68,7 +68,8 @@ Result = collections.namedtuple("Result", "sensor time value score state sequenc
 Event = collections.namedtuple(
     "Event", "sensor number kind time start instant score before after position sequence confidence margin channel spread_before spread_after "
     "maintenance held by likeness similar similar_from", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, "", 0, 0, 0))
-# This subscriber read too slowly: so many results and events were left out.
+# So many results and events were left out: this subscriber read too slowly, or the log of events has them no more. 2^63 - 1 events or
+# more: nobody knows, for `since` lies beyond the end of the log, which is another one.
 Gap = collections.namedtuple("Gap", "results events")
 
 

@@ -29,6 +29,9 @@ CASES = [  # recording, detector keys
     ('Coffee.txt', dict(window='auto', resident=800, roughness=0.85, shortest=2, alert=0.4)),
     ('CBF.txt', dict(window=20, shortest=3, alert=0.4)),
     ('rogue_agent_key_hold.csv', dict(window=20, shortest=2)),
+    ('CBF.txt', dict(window=24, locality=0.3)),
+    ('Lightning2.txt', dict(window=16, resident=300, neighbours=2, locality=1.5, alert=0.3)),
+    ('machine_temperature_system_failure.csv', dict(window='auto', roughness=0.85, shortest=2, locality=0.2)),
 ]
 
 
@@ -51,7 +54,7 @@ def half_a_period(x, widest):
     return min(20, widest)
 
 
-def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shortest=5, stride=None, alert=0.5):
+def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shortest=5, locality=0.0, stride=None, alert=0.5):
     """Alerts, as (index of the point, index of the change), and the scores, by index of the point."""
     k, max_fill, learn = neighbours, 3, 0
     x = x - x[0]
@@ -83,6 +86,7 @@ def model(x, window, resident=1500, neighbours=3, level=0.0, roughness=0.0, shor
         if len(others):
             like = pieces[others] @ (pieces[c] - mean[c]) / (w * spread[others] * spread[c])
             like -= 0.2 * (trait[others] - trait[c]) ** 2 + level * ((mean[others] - mean[c]) / running) ** 2
+            like -= np.where(c - others < 2 * w, locality * (1 - like), 0)
             order = np.argsort(-like, kind='stable')[:k]
             near[c, :len(order)], who[c, :len(order)] = like[order], others[order]
             for at in np.nonzero(like > near[others, -1])[0]:

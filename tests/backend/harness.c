@@ -84,9 +84,9 @@ void results_free(struct results *r)
 const struct backend_kind *backend_kind(const char *name)
 {
   static const struct backend_kind kinds[] = {
-    { "cpu", hk_cpu_open, 2 },
-    { "cuda", hk_cuda_open, 1 },
-    { "reference", hk_reference_open, 1 },
+    { "cpu", hk_cpu_open, 2, 0 },
+    { "cuda", hk_cuda_open, 1, 0 },
+    { "reference", hk_reference_open, 1, 0 },
   };
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (strcmp(name, kinds[i].name) == 0)
@@ -99,9 +99,12 @@ static int open_kind(const struct backend_kind *kind, const struct hk_detector *
                      struct hk_backend **out)
 {
   char error[256] = "";
-  const struct hk_backend_config config = {
-    .detectors = detectors, .n_detectors = n, .max_sensors = sensors, .threads = kind->threads, .in_flight = IN_FLIGHT
-  };
+  const struct hk_backend_config config = { .detectors = detectors,
+                                            .n_detectors = n,
+                                            .max_sensors = sensors,
+                                            .threads = kind->threads,
+                                            .in_flight = IN_FLIGHT,
+                                            .blocks = kind->blocks };
   const int status = kind->open(out, &config, error, sizeof error);
   if (status != 0)
     fprintf(stderr, "%s: %s\n", kind->name, error);
@@ -257,6 +260,18 @@ struct hk_backend *backend_filled(const struct hk_detector *detectors, uint32_t 
   return b;
 }
 
+bool event_same(const struct hk_event *a, const struct hk_event *b)
+{
+  return a->number == b->number && a->kind == b->kind && a->channel == b->channel && a->time == b->time && a->from == b->from &&
+         a->instant == b->instant && memcmp(&a->score, &b->score, sizeof a->score) == 0 &&
+         memcmp(&a->margin, &b->margin, sizeof a->margin) == 0 && memcmp(&a->before, &b->before, sizeof a->before) == 0 &&
+         memcmp(&a->after, &b->after, sizeof a->after) == 0 &&
+         memcmp(&a->spread_before, &b->spread_before, sizeof a->spread_before) == 0 &&
+         memcmp(&a->spread_after, &b->spread_after, sizeof a->spread_after) == 0 &&
+         memcmp(&a->sketch_before, &b->sketch_before, sizeof a->sketch_before) == 0 &&
+         memcmp(&a->sketch_after, &b->sketch_after, sizeof a->sketch_after) == 0;
+}
+
 void results_same(const struct results *a, const struct results *b, const struct points *p, const char *what)
 {
   for (uint32_t i = 0; i < p->n; i++) {
@@ -267,14 +282,7 @@ void results_same(const struct results *a, const struct results *b, const struct
   assert_int_equal(a->n_events, b->n_events);
   for (uint32_t i = 0; i < a->n_events; i++) {
     const struct hk_event *x = &a->event[i], *y = &b->event[i];
-    if (x->index != y->index || x->slot != y->slot || x->number != y->number || x->kind != y->kind || x->time != y->time ||
-        x->from != y->from || x->instant != y->instant || memcmp(&x->score, &y->score, sizeof x->score) != 0 ||
-        memcmp(&x->before, &y->before, sizeof x->before) != 0 || memcmp(&x->after, &y->after, sizeof x->after) != 0 ||
-        x->channel != y->channel || memcmp(&x->margin, &y->margin, sizeof x->margin) != 0 ||
-        memcmp(&x->spread_before, &y->spread_before, sizeof x->spread_before) != 0 ||
-        memcmp(&x->spread_after, &y->spread_after, sizeof x->spread_after) != 0 ||
-        memcmp(&x->sketch_before, &y->sketch_before, sizeof x->sketch_before) != 0 ||
-        memcmp(&x->sketch_after, &y->sketch_after, sizeof x->sketch_after) != 0)
+    if (x->index != y->index || x->slot != y->slot || !event_same(x, y))
       fail_msg("%s: event %u differs: point %u kind %u and point %u kind %u", what, i, x->index, x->kind, y->index, y->kind);
   }
 }

@@ -10,7 +10,7 @@
 struct backend_kind {
   const char *name;
   int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
-  uint32_t threads;
+  uint32_t threads, blocks; /* as in struct hk_backend_config */
 };
 
 /* Points of several sensors in the order in which they are fed. */
@@ -77,6 +77,9 @@ void sensor_copy(struct hk_backend *from, uint32_t slot, struct hk_backend *to, 
  * cut. No batch has over HK_BATCH_PER_SENSOR points of a sensor. Results land at the points' places. */
 void feed(struct hk_backend *b, const struct points *p, uint32_t from, uint32_t to, uint32_t cut, uint64_t random,
           struct results *out);
+
+/* Whether a backend says the same in two events, bit for bit, but for the indices of their points and their slots. */
+bool event_same(const struct hk_event *a, const struct hk_event *b);
 
 /* Fails the test unless the results of points from..to-1 and all events are the same bit for bit. */
 void results_same(const struct results *a, const struct results *b, const struct points *p, const char *what);

@@ -25,8 +25,8 @@ static enum form form;
 /* Short ones, so that the columns wrap and segments begin anew; the last is over a slab of memory. */
 static const char *const detector_texts[] = {
   "algorithm=graph,window=8,resident=88,shortest=2,interval=1s",
-  "algorithm=graph,window=10,resident=200,level=0.1,roughness=0.85,neighbours=5,interval=1s",
-  "algorithm=graph,window=9,resident=300,fill=linear,max_fill=5,stride=1,alert=0.3,neighbours=2,hold=2,shortest=3",
+  "algorithm=graph,window=10,resident=200,level=0.1,roughness=0.85,locality=0.2,neighbours=5,interval=1s",
+  "algorithm=graph,window=9,resident=300,fill=linear,max_fill=5,stride=1,alert=0.3,neighbours=2,hold=2,shortest=3,locality=2",
   "algorithm=graph,window=17,resident=257,stride=7,alert=off,neighbours=1,interval=1s",
   "algorithm=graph,window=21,alert=0.4,cooldown=30,neighbours=7,interval=1s",
   "algorithm=graph,window=16,resident=6000,max_fill=64,interval=1s",
@@ -144,7 +144,7 @@ static void cuts_do_not_show(void **state)
 static void threads_do_not_show(void **state)
 {
   for (uint32_t threads = 1; threads <= 5; threads += 2) {
-    const struct backend_kind how = { kind->name, kind->open, threads };
+    const struct backend_kind how = { kind->name, kind->open, threads, 0 };
     check_same(*state, &how, 5000, 0, "another number of threads");
   }
 }

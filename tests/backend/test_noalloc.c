@@ -107,7 +107,7 @@ static int parse(void **state)
 static void the_road_takes_no_memory(void **state)
 {
   (void)state;
-  const struct backend_kind kind = { "cpu", hk_cpu_open, 2 };
+  const struct backend_kind kind = { "cpu", hk_cpu_open, 2, 0 };
   struct hk_backend *b = backend_open(&kind, detectors, DETECTORS, SENSORS);
   for (uint32_t i = 0; i < SENSORS; i++)
     sensor_add(b, i, i % DETECTORS, i);

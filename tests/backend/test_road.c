@@ -138,7 +138,7 @@ static void cuts_do_not_show(void **state)
 static void threads_do_not_show(void **state)
 {
   for (uint32_t threads = 1; threads <= (form == SANITIZE && kind->threads == 1 ? 1 : 5); threads += 2) {
-    const struct backend_kind how = { kind->name, kind->open, threads };
+    const struct backend_kind how = { kind->name, kind->open, threads, 0 };
     check_same(*state, &how, 5000, 0, "another number of threads");
   }
 }

@@ -12,9 +12,10 @@ import subprocess
 import sys
 
 EDGES = (0, 1.005, 1.01, 1.02, 1.04, 1.08, 1.15, 1.3, 1.6, 2, 3, 5, 10, float('inf'))
+GRAPH = 'algorithm=graph,roughness=0.85,shortest=2,locality=0.2'  # as conf/hankeld.conf has it
 DETECTORS = {
-    'change, window given': lambda w: f'algorithm=graph,window={max(8, w)}',
-    'change, window found': lambda w: 'algorithm=graph',
+    'change, window given': lambda w: f'{GRAPH},window={max(8, w)}',
+    'change, window found': lambda w: GRAPH,
     'shift': lambda w: f'algorithm=shift,window={min(max(4, w), 100)}',
     'score': lambda w: f'window={min(max(8, w), 96)}',
 }
@@ -26,8 +27,8 @@ def raised(hankel, detector, path):
     return [json.loads(line) for line in out.splitlines() if line.startswith('{"event":"raised"')]
 
 
-def alerts(hankel, folder, keys, weight):
-    """(margin, right, confidence, weight) of each alert on the recordings of a folder."""
+def alerts(hankel, folder, keys):
+    """(margin, right, confidence) of each alert on the recordings of a folder."""
     found = []
     for line in open(os.path.join(folder, 'desc.txt')):
         name, window, *changes = line.strip().split(',')
@@ -37,23 +38,21 @@ def alerts(hankel, folder, keys, weight):
         tolerance = max(.02 * points, 2 * int(window))
         for event in raised(hankel, keys(int(window)), path):
             off = min((abs(event['instant'] / 1e9 - int(c)) for c in changes), default=float('inf'))
-            found.append((event['margin'], off <= tolerance, event['confidence'], weight))
+            found.append((event['margin'], off <= tolerance, event['confidence']))
     return found
 
 
 def share(found):
     """The share of alerts that were right, and what they said that it would be."""
-    weights = sum(f[3] for f in found)
-    return sum(f[1] * f[3] for f in found) / weights, sum(f[2] * f[3] for f in found) / weights
+    return sum(f[1] for f in found) / len(found), sum(f[2] for f in found) / len(found)
 
 
 def main():
     hankel, tssb, signals = sys.argv[1:]
-    folders = {'TSSB': (tssb, 1), 'changing': (os.path.join(signals, 'changing/tssb'), 1),
-               'unchanging': (os.path.join(signals, 'unchanging/tssb'), .2)}  # each signal stands there with five windows
+    folders = {'TSSB': tssb, 'changing': os.path.join(signals, 'changing/tssb'), 'unchanging': os.path.join(signals, 'unchanging/tssb')}
     for channel, keys in DETECTORS.items():
         print(f'\n{channel}\n{"margin from":>12s}', ''.join(f'{name:>20s}' for name in [*folders, 'all: right', 'confidence']))
-        found = {name: alerts(hankel, folder, keys, weight) for name, (folder, weight) in folders.items()}
+        found = {name: alerts(hankel, folder, keys) for name, folder in folders.items()}
         every = sum(found.values(), [])
         for low, high in [*zip(EDGES, EDGES[1:]), (0, float('inf'))]:
             row = [[f for f in some if low <= f[0] < high] for some in [*found.values(), every]]

@@ -42,14 +42,14 @@ begin() { # TITLE
     'hankel evaluate --help says what counts, and one setting is that of all recordings in a table' ''
 }
 
-graph=algorithm=graph untuned=algorithm=graph,roughness=0.85,shortest=2 shift=algorithm=shift
+graph=algorithm=graph untuned=algorithm=graph,roughness=0.85,shortest=2,locality=0.2 shift=algorithm=shift
 
 {
   begin 'What looks at a sensor of which nothing is known (hankel replay and hankel evaluate with no detector, conf/hankeld.conf): ika, graph and shift.'
   shown 'hankel evaluate --plots FOLDER DATA      (skab: with --no-series)' hankel evaluate --plots "$work/plots" "$data"
   hankel evaluate --plots "$work/plots" --no-series "$work/skab-alone" >/dev/null
   shown 'hankel evaluate --brief --given-windows --detector KEYS... DATA      (tssb: the window that comes with a recording)' \
-    hankel evaluate --brief --given-windows $(each $graph $graph,roughness=0.85 $untuned) "$work/tssb-alone"
+    hankel evaluate --brief --given-windows $(each $graph $graph,roughness=0.85 $graph,roughness=0.85,shortest=2 $untuned) "$work/tssb-alone"
   signals algorithm=ika $graph $untuned $shift
 } >"$work/untuned.txt"
 
@@ -61,7 +61,7 @@ graph=algorithm=graph untuned=algorithm=graph,roughness=0.85,shortest=2 shift=al
     $(each $graph,window={10,20,50} $graph,window=20,alert={0.55,0.6} $graph,window=20,level=0.1 $untuned,window=20) "$data"
   shown 'hankel evaluate --brief --given-windows --detector KEYS... DATA      (tssb alone)' hankel evaluate --brief --given-windows \
     $(each $graph $graph,resident=1000,alert=0.4667 $graph,resident={750,3000} $graph,level=0.1 $graph,neighbours={1,5} $graph,alert={0.45,0.55} \
-      $graph,roughness=0.85 $graph,shortest={2,3,4} $untuned) "$work/tssb-alone"
+      $graph,roughness=0.85 $graph,shortest={2,3,4} $graph,locality={0.1,0.2,0.5} $untuned) "$work/tssb-alone"
   signals $graph,window={10,20,30,40,50} $untuned,window={10,20,30,40,50} $graph,window=20,level=0.1
 } >"$work/graph.txt"
 

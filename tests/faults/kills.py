@@ -39,9 +39,9 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'integration'))
 import harness
-from harness import ALERTS, HANKEL, SCORED, SECOND, START, STATES, UNSCORED, frame, text
+from harness import ALERTS, HANKEL, POSITIONS, SCORED, SECOND, START, STATES, UNSCORED, frame, text
 
-FEED, FEED_AT, ACK, POSITIONS, SEQUENCES = 0x09, 0x89, 0x95, 32, 64
+FEED, FEED_AT, ACK, SEQUENCES = 0x09, 0x89, 0x95, 64
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 AHEAD = 20000  # points that may be sent and not acknowledged
 FRAME = 256
@@ -160,6 +160,7 @@ class Subscriber(Peer):
         self.scores, self.seen = [array.array('I') for _ in s], [bytearray() for _ in s]
         self.events, self.position, self.gaps, self.results = [], 0, 0, 0
         self.series = {}  # of machines: (time, score) by name and sequence
+        self.stays = False  # does not break its connection any more
 
     def serve(self, c):
         what = SCORED | UNSCORED | ALERTS | POSITIONS | SEQUENCES
@@ -173,7 +174,7 @@ class Subscriber(Peer):
                 continue
             c.keep(kind, payload)
             self.take(c)
-            if self.rng.random() < 0.002:
+            if self.rng.random() < 0.002 and not self.stays:
                 return
 
     def take_series(self, name, sequence, result):
@@ -273,8 +274,8 @@ class Run:
             if peer.fault:
                 raise peer.fault
 
-    def go(self, kills, progress=lambda n: None):
-        """Kills it so many times; then lets the feed come to its end."""
+    def go(self, kills, progress=lambda n: None, least=0):
+        """Kills it so many times; then lets the feed come to its end, not before more than `least` results were seen."""
         self.feeder.start()
         self.subscriber.start()
         for i in range(kills):
@@ -293,6 +294,9 @@ class Run:
             progress(i + 1)
         daemon = self.start()
         try:
+            self.subscriber.stays = True  # results that come while it is away are not told again, and it is to have the last ones
+            least = max(least, self.subscriber.results)
+            harness.until(lambda: self.subscriber.results > least or self.feeder.fault or self.subscriber.fault, f'{least} results', self.wait)
             self.feeder.end = (self.feeder.most // len(self.names) + 50) * len(self.names)
             self.feeder.join(self.wait)
             self.check_peers()

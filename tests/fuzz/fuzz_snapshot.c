@@ -93,7 +93,7 @@ static void try_machines(const struct hk_snapshot_part *part)
     for (uint32_t i = 0; i < m.n_members; i++)
       sum += m.members[i].handle;
     for (uint32_t i = 0; i < m.n_changes; i++)
-      sum += m.changes[i].ends;
+      sum += m.changes[i].unit == 0;
     try_rows(&m);
   }
   __asm__ volatile("" : : "r"(sum)); /* it was read */

@@ -42,7 +42,7 @@ HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
 RELOAD, RELOADED, OPERATE, OPERATED = 0x0a, 0x8a, 0x0b, 0x8b
 NAMES, SCORES, EVENTS, GAP, ERROR = 0x91, 0x92, 0x93, 0x94, 0xFF
-SCORED, UNSCORED, ALERTS, NOTICES, VALUES = 1, 2, 4, 8, 16
+SCORED, UNSCORED, ALERTS, NOTICES, VALUES, POSITIONS = 1, 2, 4, 8, 16, 32
 
 
 def until(condition, what, wait=WAIT):
@@ -109,6 +109,7 @@ class Client:
         self.pending, self.tag = bytearray(), 0
         self.names, self.results, self.events, self.gaps, self.errors = {}, [], [], [], []
         self.sequenced, self.placed = [], []  # results with their sequences; (position, sequence, event)
+        self.kept = 0  # frames
         if hello:
             r = self.request(HELLO, text('test'), WELCOME)
             self.feed, self.max_frame = r.take('QI')
@@ -146,6 +147,7 @@ class Client:
             self.pending += got
 
     def keep(self, kind, payload):
+        self.kept += 1
         r = Reader(payload)
         if kind == NAMES:
             for _ in range(r.one('I')):
@@ -226,13 +228,19 @@ class Client:
         return self.results
 
     def drain(self, quiet=0.3):
-        """Takes what comes until nothing has for a while."""
-        self.socket.settimeout(quiet)
-        with contextlib.suppress(TimeoutError):
-            while True:
-                kind, _, payload = self.receive()
-                self.keep(kind, payload)
-        self.socket.settimeout(WAIT)
+        """Takes what comes until nothing has for a while, and the daemon, which may have been held up, answers twice with nothing
+        before the answers."""
+        before = -1
+        while self.kept != before:
+            self.socket.settimeout(quiet)
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    kind, _, payload = self.receive()
+                    self.keep(kind, payload)
+            self.socket.settimeout(WAIT)
+            before = self.kept
+            self.ping()
+            self.ping()
 
 
 LISTENERS = """
@@ -335,6 +343,17 @@ class Daemon:
     def status(self):
         with self.client() as c:
             return c.status()
+
+    def events(self):
+        """All events in its log, as a subscriber hears them who asks for them from the beginning on."""
+        with self.client() as c:
+            last = self.status()['durability']['events_last']
+            c.request(SUBSCRIBE, struct.pack('<If', ALERTS | POSITIONS, 0) + text('') + struct.pack('<Q', 0), DONE)
+            while last > 0 and (not c.placed or c.placed[-1][0] < last):
+                kind, _, payload = c.receive()
+                c.keep(kind, payload)
+            assert [p[0] for p in c.placed] == list(range(1, last + 1)), c.placed
+            return c.events
 
     def rss(self):
         """Resident memory now, bytes."""

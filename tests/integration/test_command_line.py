@@ -71,7 +71,7 @@ class Replay(unittest.TestCase):
     def replay(self, text, *options, detector=SMALL):
         """Standard output as lines; it must have gone well."""
         run = hankel('replay', '--detector', detector, *options, '-', data=text)
-        self.assertEqual((run.returncode, re.sub(r'^hankel replay: no sensor has enough points.*\n', '', run.stderr)), (0, ''))
+        self.assertEqual((run.returncode, re.sub(r'^hankel replay: ika gives no score.*\n', '', run.stderr)), (0, ''))
         return run.stdout.splitlines()
 
     def test_a_row_for_every_point_in_the_order_of_the_input(self):
@@ -94,7 +94,7 @@ class Replay(unittest.TestCase):
         self.assertEqual(untuned[0], 'sensor,time,value,score,state')
         found = {line.split(',')[2] for line in events}
         self.assertEqual(found, {'value', 'value#graph', 'value#shift'})
-        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85,graph.shortest=2', MACHINE)
+        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85,graph.shortest=2,graph.locality=0.2', MACHINE)
         self.assertEqual([line for line in all_three.stdout.splitlines() if line.startswith('#')], events)
 
     def test_values_come_back_as_they_are(self):
@@ -104,11 +104,44 @@ class Replay(unittest.TestCase):
         self.assertEqual([float(line.split(',')[2]) for line in self.replay(text)[1:]],
                          [0.1, 5e-324, 1.7976931348623157e308, 0, 73.96732207, 123456789012345678.0])
 
+    def test_what_is_taken_as_the_time_is_told(self):
+        epoch = 'there is no time column: points are taken as one second apart, from 1970-01-01T00:00:00Z; sensor '
+        values = ''.join(f'{i % 3}\n' for i in range(12))
+        two = ''.join(f'{i},{i % 3},{i % 2}\n' for i in range(12))
+        many = [f's{i}' for i in range(11)]
+        for text, options, told in (
+                (values, (), epoch + 'stdin'), (values, ('--sensor', 'pump'), epoch + 'pump'), ('level\n' + values, (), epoch + 'level'),
+                ('when,a,b\n' + two, (), 'no column is named as a time: the first, "when", is taken as it; sensors a, b'),
+                (',a,b\n' + two, ('--column', 'b'), 'no column is named as a time: the first, "", is taken as it; sensor b'),
+                ('\x1b,a,b\n' + two, ('--column', 'b'), 'no column is named as a time: the first, "?", is taken as it; sensor b'),
+                (','.join(['x', *many]) + '\n1' + 11 * ',1' + '\n', (),
+                 f'no column is named as a time: the first, "x", is taken as it; sensors {", ".join(many[:8])} and 3 more'),
+                ('time,a,b\n' + two, (), None), ('a,b,t\n' + two, (), None)):
+            run = hankel('replay', '--detector', SMALL, *options, '-', data=text)
+            said = [line for line in run.stderr.splitlines() if 'gives no score' not in line]
+            self.assertEqual((run.returncode, said), (0, [f'hankel replay: stdin: {told}'] if told else []))
+
     def test_a_recording_too_short_for_a_score_says_so(self):
-        for points, told in ((9, 'hankel replay: no sensor has enough points for a score: with window = 4, gap = 4 the first comes with point 11\n'),
-                             (11, '')):
-            run = hankel('replay', '--detector', SMALL, '-', data='time,a\n' + ''.join(f'{i},{i % 3}\n' for i in range(points)))
-            self.assertEqual((run.returncode, run.stderr), (0, told))
+        def told(text, detector=SMALL):
+            run = hankel('replay', '--detector', detector, '-', data=text)
+            self.assertEqual(run.returncode, 0)
+            return run.stderr.splitlines()
+
+        def rows(points, times=lambda i: i):
+            return 'time,a\n' + ''.join(f'{times(i)},{i % 3}\n' for i in range(points))
+        self.assertEqual(told(rows(10)), ['hankel replay: ika gives no score: a has 10 points, and the first score comes with point 11'])
+        self.assertEqual(told(rows(11)), [])
+        three = 'algorithm=ika,graph,shift,window=20,ika.window=4,ika.gap=4,graph.window=auto'
+        self.assertEqual(told(rows(100), three), [
+            'hankel replay: graph gives no score: a has 100 points, and the first score comes with one of the points 500 to 1363, by the window that is found',
+            'hankel replay: shift gives no score: a has 100 points, and the first score comes with point 263'])
+        holes = told(rows(40, lambda i: i + 1000 * (i // 10)))  # a hole behind every tenth
+        self.assertEqual(holes, ['hankel replay: ika gives no score: a has 40 points, and the first score comes with point 11, '
+                                 'counted anew behind each hole that is too long to be filled'])
+        some = 'time,a,b,c\n' + ''.join(f'{i},{i % 3},{i % 2 if i < 8 else ""},{i % 2 if i < 6 else ""}\n' for i in range(30))
+        self.assertEqual(told(some), ['hankel replay: ika gives no score of 2 of 3 sensors: b has 8 points, the most of them, and the first score comes '
+                                      'with point 11'])
+        self.assertEqual(told('time,a\n'), ['hankel replay: there are no points in it'])
 
     def test_late_and_bad_points(self):
         lines = self.replay('time,a\n1,1\n1,2\n0,3\n2,nan\n3,inf\n4,4\n')
@@ -451,6 +484,23 @@ class Evaluate(unittest.TestCase):
         run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
         self.assertEqual(run.returncode, 1)
         self.assertIn('two files', run.stderr)
+
+    def test_recordings_too_short_for_a_score_are_counted(self):
+        for i, points in enumerate((100, 218, 219, 400)):
+            self.write(f'tssb/{i}.txt', ''.join(f'{i % 7}\n' for i in range(points)))
+            self.write(f'skab/{i}.csv', 'time,a,b,changepoint\n' + ''.join(f'{i},{i % 7},{i % 5},0\n' for i in range(5 if i == 0 else 40)))
+        self.write('tssb/desc.txt', ''.join(f'{i},20,50\n' for i in range(4)))
+        detectors = 'algorithm=graph,window=20', 'window=4,gap=4'
+        tell = [f'hankel evaluate: detector {detectors[0]} gives no score of 10 of 12 recordings, which are too short for it: the first comes with point 219',
+                f'hankel evaluate: detector {detectors[1]} gives no score of 2 of 12 recordings, which are too short for it: the first comes with point 11',
+                'hankel evaluate: group default gives no score of 1 of 4 recordings, which are too short for it']
+        options = '--detector', detectors[0], '--detector', detectors[1], '--group', ''
+        for brief in ((), ('--brief',)):
+            run = hankel('evaluate', '--backend', 'cpu', *brief, *options, self.folder.name)
+            self.assertEqual((run.returncode, run.stderr.splitlines()), (0, tell))
+        run = hankel('evaluate', '--backend', 'cpu', '--detector', detectors[0], '--tune', 'alert=0.4|0.5', self.folder.name)
+        self.assertEqual((run.returncode, run.stderr), (0, f'hankel evaluate: detector {detectors[0]} gives no score of 5 of 6 recordings, '
+                                                        'which are too short for it\n'))  # of the files that are told of
 
     def test_what_cannot_be_read_is_named(self):
         for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),

@@ -144,6 +144,19 @@ class Delivery(harness.Case):
                     got.append(line)
             self.assertEqual(got, events[-3:])
 
+    def test_a_position_beyond_the_log(self):
+        for form, shown in (('jsonl', '{"gap":{"results":0,"events":9223372036854775807}}'), ('csv', '#gap,0,9223372036854775807')):
+            tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{self.port}', '--events', '--since', '7', '--format', form],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(tail.stdout.close)
+            self.addCleanup(tail.stderr.close)
+            self.addCleanup(tail.wait, harness.WAIT)
+            self.addCleanup(tail.kill)
+            said = {tail.stderr.readline(), tail.stderr.readline()}
+            self.assertIn("hankel tail: position 7 lies beyond the end of the daemon's log of events, which is another one than it was in: nobody "
+                          'knows what is missing, and events from now on follow\n', said)
+            self.assertEqual(tail.stdout.readline(), shown + '\n')
+
 
 if __name__ == '__main__':
     harness.main()

@@ -65,13 +65,14 @@ class Machines(Case):
     def test_names_the_machine(self):
         d = self.daemon(DETECTOR + GROUP, keys=KEYS)
         values, events, scores = rows(), [], {}
+        last = START + (ROWS - 1 - (ROWS - 1 - 4 + 1) % 3) * SECOND  # time of the last score
         with hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}') as feeder, hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}') as subscriber:
             subscriber.subscribe('*', details=True)
             for i, row in enumerate(values):
                 for name, value in zip(NAMES, row):
                     feeder.send(name, START + i * SECOND, value)
             feeder.sync()
-            while (item := subscriber.read(0.5)) is not None:
+            while (item := subscriber.read(0.5 if sum(s[-1][0] == last for s in scores.values()) == 2 else harness.WAIT)) is not None:
                 if isinstance(item, hankel.Event):
                     events.append(item)
                 elif isinstance(item, hankel.Result) and '#' in item.sensor:
@@ -81,7 +82,7 @@ class Machines(Case):
             times = [t for t, _ in said]
             self.assertEqual(times, sorted(times))
             self.assertTrue(all(0 <= z < 1 for _, z in said))
-            self.assertEqual(times[-1] // SECOND, START // SECOND + ROWS - 1 - (ROWS - 1 - 4 + 1) % 3, sensor)
+            self.assertEqual(times[-1], last, sensor)
         self.assertLess(max(z for _, z in scores['press#a']), 0.5)
         self.assertGreater(max(z for _, z in scores['press#b']), 0.5)
         self.assertEqual([(e.sensor, e.number, e.kind, e.channel) for e in events],
@@ -93,6 +94,8 @@ class Machines(Case):
         self.assertGreater(raised.score, 0.5)
         self.assertGreater(raised.margin, 1)
         self.assertGreater(raised.after, raised.before)
+        for spread in (raised.spread_before, raised.spread_after, events[1].spread_before):
+            self.assertTrue(0.3 < 100 * spread / raised.before < 3, raised)  # of the sensor that the levels are of
         self.assertEqual(dict(scores['press#b'])[raised.time], raised.score)
         status = d.status()
         self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
@@ -343,6 +346,18 @@ class Restart(Case):
                 self.assertEqual(told, events)
             shutil.rmtree(f'{self.state}/there')
 
+    def test_ends_once(self):
+        """An alert that stands when the group is made to be another ends, and that is told once."""
+        values = rows()
+        raised = (self.run_through(values)[0][1][0][3] - START) // SECOND
+        for durability in ('journal', 'snapshot'):
+            with self.subTest(durability=durability):
+                _, events, _ = self.part(values, 0, raised + 2, self.keys(durability))
+                d = self.daemon(DETECTOR + GROUP.replace('plant/(*)/*', 'plan(*)/*'), keys=self.keys(durability))
+                self.assertEqual([e[:3] for e in d.events()], [e[:3] for e in events] + [(*events[0][:2], 'cleared')])
+                self.assertEqual(d.stop(), 0)
+            shutil.rmtree(f'{self.state}/there')
+
     def test_snapshot_and_journal(self):
         """Killed behind a snapshot that was taken under load, with a journal from there on; on another number of loops."""
         values, expected = rows(), self.run_through(rows())[0]
@@ -390,7 +405,8 @@ class Restart(Case):
         self.assertEqual(status['groups'], {'machines': 2, 'members': 8})
 
     def machines(self, folder):
-        """Of the newest snapshot: what it has of each machine, byte for byte, by the slot of the series."""
+        """Of the newest snapshot: what it has of each machine, by the slot of the series: its place, how many members, and all of it
+        byte for byte."""
         path = max(os.path.join(folder, 'shard-0', f) for f in os.listdir(os.path.join(folder, 'shard-0')) if f.endswith('.hks'))
         with open(path, 'rb') as f:
             data = f.read()
@@ -401,7 +417,7 @@ class Restart(Case):
             for _ in range(count if kind == 5 else 0):
                 slot, _, _, stands, _, _, members, changes, rows = struct.unpack_from('<IBBBBIIII', data, at)
                 length = 24 + 160 * stands + 8 * members + 64 * changes + rows
-                found[slot] = (position, data[at:at + length])
+                found[slot] = (position, members, data[at:at + length])
                 at += length
                 size -= length
             at += size
@@ -437,6 +453,7 @@ class Restart(Case):
         self.assertEqual(d.stop(), 0)
         there, expected = f'{self.state}/there', self.machines(f'{self.state}/there')
         self.assertGreater(len(expected), 5)
+        groups = {'machines': len(expected), 'members': sum(members for _, members, _ in expected.values())}
         snapshots = sorted(f for f in os.listdir(f'{there}/shard-0') if f.endswith('.hks'))
         for gone in (snapshots[-1:], snapshots):
             with self.subTest(without=gone):
@@ -444,7 +461,7 @@ class Restart(Case):
                 for f in gone:
                     os.remove(f'{self.state}/copy/shard-0/{f}')
                 again = self.daemon(sections, keys=self.keys().replace('/there', '/copy'))
-                self.assertEqual(again.status()['groups'], status['groups'])
+                self.assertEqual(again.status()['groups'], groups)
                 self.assertEqual(again.stop(), 0)
                 found = self.machines(f'{self.state}/copy')
                 self.assertEqual(sorted(found), sorted(expected))
@@ -461,7 +478,7 @@ class Killed(unittest.TestCase):
         with self.subTest(seed=seed):
             run = kills.Run('journal', seed, rate=3000 if harness.SANITIZED else 6000, sensors=24, wait=harness.WAIT, groups=True, **how)
             try:
-                run.go(n)
+                run.go(n, least=1000)
                 results, events = run.compare()
             finally:
                 run.clean()

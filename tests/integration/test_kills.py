@@ -14,7 +14,7 @@ class Kills(unittest.TestCase):
     def run_it(self, durability, seed, n, devices=0, vary=False):
         run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT, devices=devices, vary=vary)
         try:
-            run.go(n)
+            run.go(n, least=1000)
             results, events = run.compare()
         finally:
             run.clean()

@@ -84,10 +84,15 @@ static void test_sequences(void **state)
   assert_true(e.score == 0.25f);
   assert_int_equal(hk_alerts_note(b, &e), 0);
   assert_int_equal(hk_alerts_sequence(b, 5), 5);
-  hk_alerts_reach(b, 5, 3);
-  assert_int_equal(hk_alerts_sequence(b, 5), 5);
-  hk_alerts_reach(b, 5, 9);
-  assert_int_equal(hk_alerts_sequence(b, 5), 9);
+  hk_alerts_reach(b, 5, 3, 1);
+  assert_true(hk_alerts_sequence(b, 5) == 5 && hk_alerts_number(b, 5) == 2);
+  hk_alerts_reach(b, 5, 9, 4);
+  assert_true(hk_alerts_sequence(b, 5) == 9 && hk_alerts_number(b, 5) == 4);
+  for (uint32_t number = 2; number <= 5; number++) /* what was ended is not ended a second time */
+    for (uint8_t kind = HK_EVENT_CORRECTED; kind <= HK_EVENT_CLEARED; kind++) {
+      e = (struct hk_event){ .slot = 5, .number = number, .kind = kind };
+      assert_int_equal(hk_alerts_pass(b, &e, 0, 0), number == 5);
+    }
   hk_alerts_forget(b, 5);
   assert_int_equal(hk_alerts_sequence(b, 5), 0);
   hk_alerts_free(a);

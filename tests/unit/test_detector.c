@@ -255,6 +255,8 @@ static void graph(void **state)
   assert_int_equal(d.neighbours, 3);
   assert_int_equal(d.shortest, 5);
   assert_true(d.level == 0);
+  assert_true(d.locality == 0 && parsed("algorithm=graph,locality=0").locality == 0);
+  assert_true(parsed("algorithm=graph,locality=0.2").locality == 0.2f);
   assert_int_equal(d.stride, 0);
   assert_int_equal(d.alert, HK_ALERT_FIXED);
   assert_true(d.threshold == 0.5f);
@@ -284,6 +286,7 @@ static void graph(void **state)
   refused("algorithm=graph,shortest=1", "shortest|1|2|5");
   refused("algorithm=graph,shortest=6", "shortest|6|5");
   refused("algorithm=graph,level=-1", "level|-1|1000");
+  refused("algorithm=graph,locality=-0.1", "locality|-0.1|100");
   refused("algorithm=graph,cooldown=1504", "cooldown|1504|1503");
   refused("algorithm=graph,alert=adaptive", "alert|adaptive|graph|0.5");
   refused("algorithm=graph,alert=1", "alert|below 1");
@@ -297,6 +300,7 @@ static void graph(void **state)
     refused(text, key);
   }
   refused("resident=1500", "resident|graph");
+  refused("locality=0.2", "locality|graph");
   refused("algorithm=svd,neighbours=3", "neighbours|graph");
   refused("algorithm=shift,shortest=3", "shortest|shift");
   refused("level=0,algorithm=ika", "level|graph");

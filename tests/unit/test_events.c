@@ -193,10 +193,12 @@ static void test_replay(void **state)
   for (uint32_t i = 0; i < 100; i++) {
     char name[8];
     snprintf(name, sizeof name, "s%u", i);
-    assert_int_equal(hk_eventlog_reached(e, i, hk_string(name)), i + 1);
+    assert_int_equal(hk_eventlog_past(e, i, hk_string(name)).sequence, i + 1);
   }
-  assert_int_equal(hk_eventlog_reached(e, 3, hk_string("sensor number 3")), nth(24, (char[64]){ 0 }).sequence);
-  assert_int_equal(hk_eventlog_reached(e, 3 | 1u << 24, hk_string("sensor number 3")), 0); /* the next one of the name */
+  assert_int_equal(hk_eventlog_past(e, 3, hk_string("sensor number 3")).sequence, nth(24, (char[64]){ 0 }).sequence);
+  assert_int_equal(hk_eventlog_past(e, 7, hk_string("s7")).open, 38);
+  assert_int_equal(hk_eventlog_past(e, 7, hk_string("s8")).open, 0);
+  assert_int_equal(hk_eventlog_past(e, 3 | 1u << 24, hk_string("sensor number 3")).sequence, 0); /* the next one of the name */
   for (uint64_t i = 22; i <= 30; i++)
     assert_int_equal(append(e, i), 0);
   assert_int_equal(append(e, 31), 131);

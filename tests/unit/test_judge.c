@@ -58,15 +58,25 @@ static void covering(void **state)
   assert_true(near(hk_judge_covering(0, NULL, 0, NULL, 0), 0));
 }
 
+static void recordings_without_a_score(void **state)
+{
+  double delay[1];
+  (void)state;
+  const struct hk_verdict scored = hk_judge(100, 99, 5, NULL, 0, NULL, 0, delay),
+                          none = hk_judge(100, 100, 5, NULL, 0, NULL, 0, delay);
+  assert_true(scored.recordings == 1 && scored.unscored == 0);
+  assert_true(none.recordings == 1 && none.unscored == 1);
+}
+
 static void sums(void **state)
 {
   (void)state;
   struct hk_verdict sum = { 0 };
-  const struct hk_verdict one = { 1, 2, 3, 4, 5, .5, .25, 1 };
+  const struct hk_verdict one = { 6, 5, 1, 2, 3, 4, 5, .5, .25, 1 };
   hk_verdict_add(&sum, &one);
   hk_verdict_add(&sum, &one);
   assert_true(sum.points == 2 && sum.labels == 4 && sum.alerts == 6 && sum.hits == 8 && sum.misplaced == 10 && sum.covered == 2);
-  assert_true(near(sum.chance, 1) && near(sum.covering, .5));
+  assert_true(near(sum.chance, 1) && near(sum.covering, .5) && sum.recordings == 12 && sum.unscored == 10);
 }
 
 int main(void)
@@ -75,6 +85,7 @@ int main(void)
     cmocka_unit_test(hits_and_misses),
     cmocka_unit_test(chance),
     cmocka_unit_test(covering),
+    cmocka_unit_test(recordings_without_a_score),
     cmocka_unit_test(sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,38 @@ static void test_asked(void **state)
   hk_maintenance_free(m);
 }
 
+static void shows(struct hk_maintenance *m, int64_t now, const char *expected)
+{
+  struct hk_buffer out = { 0 };
+  hk_maintenance_show(m, now, &out);
+  hk_buffer_put(&out, "", 1);
+  assert_string_equal(out.data, expected);
+  hk_buffer_free(&out);
+}
+
+static void test_shown(void **state)
+{
+  static const char *const keys[][2] = {
+    { "match", "a*" }, { "daily", "22:00-04:30" }, { "from", "2024-10-04T00:00:00Z" }, { "to", "2030-02-28T23:59:59Z" }
+  };
+  struct hk_maintenance *m = maintenance_new(keys, 2);
+  (void)state;
+  shows(m, TODAY, "[{\"match\":\"a*\",\"name\":\"one\",\"daily\":\"22:00-04:30\",\"now\":true}]");
+  hk_maintenance_free(m);
+  m = maintenance_new(keys, 4);
+  assert_int_equal(hk_maintenance_begin(m, hk_string("b"), TODAY + 1, TODAY + HOUR + 999999999, hk_string("otto")), 0);
+  shows(m, TODAY + 12 * HOUR,
+        "[{\"match\":\"a*\",\"name\":\"one\",\"from\":\"2024-10-04T00:00:00Z\",\"to\":\"2030-02-28T23:59:59Z\",\"daily\":\"22:00-"
+        "04:30\","
+        "\"now\":false}]");
+  shows(m, TODAY + 2,
+        "[{\"match\":\"a*\",\"name\":\"one\",\"from\":\"2024-10-04T00:00:00Z\",\"to\":\"2030-02-28T23:59:59Z\",\"daily\":\"22:00-"
+        "04:30\","
+        "\"now\":true},{\"match\":\"b\",\"by\":\"otto\",\"from\":\"2024-10-04T00:00:00Z\",\"to\":\"2024-10-04T01:00:00Z\","
+        "\"now\":true}]");
+  hk_maintenance_free(m);
+}
+
 /* Written and read again; damaged lines are left out, and the others are there. */
 static void test_kept(void **state)
 {
@@ -102,6 +134,7 @@ static void test_kept(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_daily), cmocka_unit_test(test_asked), cmocka_unit_test(test_kept) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_daily), cmocka_unit_test(test_asked), cmocka_unit_test(test_shown),
+                                      cmocka_unit_test(test_kept) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,7 @@ static void end(struct world *w)
 }
 
 static const struct hk_snapshot_about about = {
-  .shard = 1, .shards = 3, .number = 7, .epoch = 2, .begin = 1000, .order = 5, .made = 99
+  .shard = 1, .shards = 3, .number = 7, .epoch = 2, .begin = 1000, .order = 5, .made = 99, .together = true
 };
 
 #define SENSORS 23u
@@ -110,7 +110,9 @@ static struct hk_machine_memory machine_of(uint32_t i, struct hk_machine_change 
                                            uint64_t *rows)
 {
   for (uint32_t k = 0; k < 4; k++) {
-    changes[k] = (struct hk_machine_change){ .time = k, .from = i, .instant = 9, .before = 0.5, .after = k, .statistic = 7, .unit = 2, .ends = k % 2 };
+    changes[k] = (struct hk_machine_change){
+      .time = k, .from = i, .instant = 9, .before = 0.5, .after = k, .statistic = 7, .unit = k % 2, .spread_before = 3, .spread_after = 4
+    };
     members[k] = (struct hk_machine_member){ 100 * i + k, k };
     rows[k] = k + i;
   }
@@ -263,7 +265,7 @@ static void what_was_written_is_read(void **state)
   assert_int_equal(hk_snapshot_open(&reader, &w.disk, w.folder, NAME, why, sizeof why), 0);
   const struct hk_snapshot_about *a = hk_snapshot_of(reader);
   assert_true(a->shard == 1 && a->shards == 3 && a->number == 7 && a->epoch == 2 && a->begin == 1000 && a->order == 5 &&
-              a->made == 99);
+              a->made == 99 && a->together);
   int status;
   while ((status = hk_snapshot_next(reader, &part)) == 1) {
     struct hk_string text;
