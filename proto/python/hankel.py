@@ -409,7 +409,7 @@ class Client:
         self._socket.settimeout(timeout)
         try:
             data = self._socket.recv(1 << 18)
-        except (TimeoutError, socket.timeout):
+        except (TimeoutError, socket.timeout, BlockingIOError, ssl.SSLWantReadError):  # the last two where timeout is 0
             return False
         if not data:
             raise ConnectionResetError("the daemon closed the connection")

@@ -25,6 +25,8 @@ import time
 import unittest
 import zlib
 
+import stalls
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.path.join(ROOT, 'tests', 'data')
 HANKELD = os.path.abspath(os.environ.get('HANKELD', os.path.join(ROOT, 'build', 'hankeld')))
@@ -36,7 +38,7 @@ START = 1_600_000_000 * SECOND
 STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
-WAIT = int(os.environ.get('HANKEL_WAIT', 90 if SANITIZED else 30))  # seconds that anything may take before a test fails
+WAIT = int(os.environ.get('HANKEL_WAIT', 120 if SANITIZED else 60))  # seconds that anything may take before a test fails
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
 WELCOME, REGISTERED, DONE, PONG, REPORT, FAREWELL = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88
@@ -380,7 +382,7 @@ class Daemon:
             self.directory.cleanup()
 
 
-class Case(unittest.TestCase):
+class Case(stalls.Case):
     def daemon(self, detectors='[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', ends=0, **how):
         """A daemon that is ended after the test, which fails when that does not go well (with exit code `ends`)."""
         d = Daemon(detectors, **how)
@@ -404,7 +406,7 @@ def gpu():
     with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
         f.write('[daemon]\nbackend = cuda\n[detector all]\nmatch = *\n')
         f.flush()
-        return subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, timeout=120, check=False).returncode == 0
+        return subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, timeout=WAIT, check=False).returncode == 0
 
 
 def main(needs_gpu=BACKEND == 'cuda'):
@@ -418,7 +420,7 @@ def main(needs_gpu=BACKEND == 'cuda'):
 def replay(recording, detector='', backend=BACKEND, *options):
     """Rows (sensor, time, score, state) and event rows of hankel replay."""
     out = subprocess.run([HANKEL, 'replay', '--backend', backend, '--detector', detector, *options, recording], check=True,
-                         capture_output=True, text=True, timeout=120).stdout
+                         capture_output=True, text=True, timeout=WAIT).stdout
     rows, events = [], []
     for cells in csv.reader(out.splitlines()[1:]):
         if cells[0] == '#event':

@@ -94,7 +94,7 @@ LoadPlugin write_influxdb_udp
                 watcher.wait_results(60)
             finally:
                 collectd.terminate()
-                collectd.wait(10)
+                collectd.wait(harness.WAIT)
             names = {r[0] for r in watcher.results}
             self.assertTrue(any('load' in n for n in names) and any('memory' in n for n in names), names)
             self.assertTrue(all('host=tester' in n for n in names), names)

@@ -28,7 +28,7 @@ SMALL = 'window=4,gap=4,rank=1'  # scores from the 11th point on
 
 
 def hankel(*arguments, data=None):
-    return subprocess.run([harness.HANKEL, *arguments], input=data, capture_output=True, text=True, timeout=120)
+    return subprocess.run([harness.HANKEL, *arguments], input=data, capture_output=True, text=True, timeout=harness.WAIT)
 
 
 class Usage(unittest.TestCase):
@@ -88,7 +88,7 @@ class Replay(unittest.TestCase):
 
     def test_without_a_detector_three_watch(self):
         untuned, scores = (subprocess.run([harness.HANKEL, 'replay', '--backend', 'cpu', *options, MACHINE], capture_output=True, text=True,
-                                          timeout=120).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika')))
+                                          timeout=harness.WAIT).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika')))
         events = [line for line in untuned if line.startswith('#')]
         self.assertEqual([line for line in untuned if line not in events], [line for line in scores if not line.startswith('#')])
         self.assertEqual(untuned[0], 'sensor,time,value,score,state')
@@ -234,7 +234,7 @@ class Replay(unittest.TestCase):
         run.stdout.close()
         self.assertEqual(run.stderr.read(), b'')
         run.stderr.close()
-        self.assertIn(run.wait(60), (0, -signal.SIGPIPE))
+        self.assertIn(run.wait(harness.WAIT), (0, -signal.SIGPIPE))
 
     def test_progress_stays_on_one_line_of_a_narrow_terminal(self):
         for columns in (40, 200):
@@ -249,7 +249,7 @@ class Replay(unittest.TestCase):
             os.close(theirs)
             drawn = b''
             while drawn.count(b'\r') < 3:
-                self.assertTrue(select.select([ours], [], [], 60)[0])
+                self.assertTrue(select.select([ours], [], [], harness.WAIT)[0])
                 drawn += os.read(ours, 4096)
             run.kill()
             run.wait()
@@ -260,7 +260,7 @@ class Replay(unittest.TestCase):
     def test_output_that_cannot_be_written_is(self):
         with open('/dev/full', 'w') as full:
             run = subprocess.run([harness.HANKEL, 'replay', '--detector', 'window=8', MACHINE], stdout=full, stderr=subprocess.PIPE,
-                                 text=True, timeout=60)
+                                 text=True, timeout=harness.WAIT)
         self.assertEqual(run.returncode, 1)
         self.assertIn('No space left', run.stderr)
 
@@ -273,7 +273,7 @@ class Replay(unittest.TestCase):
             run.stdin.write(f'{i},{i}\n')
             self.assertTrue(run.stdout.readline().startswith(f'a,{i * harness.SECOND},{i},'))
         run.stdin.close()
-        self.assertEqual(run.wait(20), 0)
+        self.assertEqual(run.wait(harness.WAIT), 0)
         run.stdout.close()
 
     def test_however_it_is_read_it_comes_out_the_same(self):
@@ -287,7 +287,7 @@ class Replay(unittest.TestCase):
                 file.write(text)
                 file.flush()
                 want = subprocess.run([harness.HANKEL, 'replay', '--detector', 'window=8', file.name], capture_output=True,
-                                      timeout=60).stdout
+                                      timeout=harness.WAIT).stdout
             run = subprocess.Popen([harness.HANKEL, 'replay', '--detector', 'window=8', '-'], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE)
             data, at = text.encode(), 0
@@ -306,7 +306,7 @@ class Replay(unittest.TestCase):
             got = run.stdout.read()
             writer.join()
             run.stdout.close()
-            self.assertEqual(run.wait(60), 0)
+            self.assertEqual(run.wait(harness.WAIT), 0)
             self.assertGreater(len(want), len(text))
             self.assertEqual(got, want)
 

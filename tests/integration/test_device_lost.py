@@ -196,7 +196,7 @@ class DeviceLost(Faulty):
             until(lambda: c.status()['device']['state'] == 'lost', 'the hang to be noticed')
             self.assertGreater(time.monotonic() - began, 0.9)
             if not harness.SANITIZED:
-                self.assertLess(time.monotonic() - began, 10)
+                self.assertLess(time.monotonic() - began, harness.WAIT / 4)
             status = self.settle(c)
             lost = status['dropped']['device_lost']
             self.assertTrue(2 <= lost < 1000, lost)
@@ -216,7 +216,7 @@ class DeviceLost(Faulty):
         d = self.hang('hang', 0)
         began = time.monotonic()
         self.assertEqual(d.stop(), 0, 'a device that hangs does not keep the daemon from ending')
-        self.assertLess(time.monotonic() - began, 10)
+        self.assertLess(time.monotonic() - began, harness.WAIT / 4)
 
     def test_hang_that_ends_late(self):
         """What the device gives back after it was abandoned harms nothing."""
@@ -493,7 +493,7 @@ class Watchdog(Faulty):
         with d.client() as c:
             self.tick(c, c.register('a'), 0, FAULT)
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
-        self.told.settimeout(5)
+        self.told.settimeout(harness.WAIT)
         for _ in range(3):
             self.expect('WATCHDOG=1')
 

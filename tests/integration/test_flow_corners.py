@@ -163,7 +163,7 @@ class Corners(harness.Case):
             self.addCleanup(s.shutdown, socket.SHUT_RDWR)
         with d.client() as c:
             until(lambda: c.status()['batches']['points_waiting'] > 14000, 'the flood')
-            c.socket.settimeout(10)
+            c.socket.settimeout(harness.WAIT / 3)
             handle = c.register('s')[0]
             for i in range(5):
                 c.send(points([handle], [START + i * SECOND], [1.0]))

@@ -433,7 +433,13 @@ class Restart(Case):
         d = self.daemon(sections, keys=keys)
         clients, at, silent = [d.connect('line tcp') for _ in range(4)], 0, {}
         end = time.monotonic() + (3 if harness.SANITIZED else 6)
-        while time.monotonic() < end:
+
+        def enough():
+            status = d.status()
+            return (status['sensors']['evicted'] > 5 and status['durability']['events_last'] > 10 and status['durability']['shards'][0]['snapshots'] > 0
+                    and status['groups']['machines'] > 5)
+        while time.monotonic() < end or not enough():
+            self.assertLess(time.monotonic(), end + harness.WAIT)
             for i, c in enumerate(clients):
                 rest = [n for n in names[i::4] if silent.get(n, 0) < time.monotonic()]
                 if rng.random() < 0.1:
@@ -470,7 +476,7 @@ class Restart(Case):
                 shutil.rmtree(f'{self.state}/copy')
 
 
-class Killed(unittest.TestCase):
+class Killed(harness.Case):
     """At random instants: see tests/faults/kills.py."""
 
     def run_it(self, n, **how):

@@ -173,7 +173,7 @@ class Journal(harness.Case):
         return bytes(data)
 
     def verify(self):
-        return subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
 
     def fed(self, daemon, first, behind):
         """Sends points first..behind-1, one time after the other in records of their own; their results are looked at. Kills the daemon."""

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(harness.ROOT, 'tests', 'faults'))
 import kills
 
 
-class Kills(unittest.TestCase):
+class Kills(harness.Case):
     def run_it(self, durability, seed, n, devices=0, vary=False):
         run = kills.Run(durability, seed, rate=2000 if harness.SANITIZED else 8000, sensors=16, wait=harness.WAIT, devices=devices, vary=vary)
         try:

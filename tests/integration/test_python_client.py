@@ -66,6 +66,15 @@ class PythonClient(harness.Case):
             self.assertEqual(self.balanced(c.status())['in'], 1)
             self.assertEqual(c.status()['sensors']['refused'], 2)
 
+    def test_reading_without_waiting(self):
+        c = self.client()
+        c.subscribe(unscored=True)
+        self.assertIsNone(c.read(0))
+        c.send('warm', START, 1.0)
+        c.sync()
+        self.assertEqual(until(lambda: c.read(0), 'the result').time, START)
+        self.assertIsNone(c.read(0))
+
     def test_errors(self):
         with self.client() as c:
             with self.assertRaises(hankel.Error) as told:

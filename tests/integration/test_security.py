@@ -465,7 +465,7 @@ class TestConfiguration(Secured):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
             f.write(f'[daemon]\nbackend = cpu\n[listen l]\n{listener}{DETECTOR}')
             f.flush()
-            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertIn(says, done.stderr + done.stdout)
         return done.returncode
 

@@ -44,7 +44,7 @@ class Segments(harness.Case):
             f.write('time,press\n' + ''.join(f'{START // SECOND + i},{v!r}\n' for i, v in enumerate(cls.values)))
             f.flush()
             run = subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', 'jsonl', f.name],
-                                 capture_output=True, text=True, timeout=120, check=True)
+                                 capture_output=True, text=True, timeout=harness.WAIT, check=True)
         cls.events = [fields(line) for line in run.stdout.splitlines() if line.startswith('{"event"')]
 
     def setUp(self):

@@ -120,7 +120,7 @@ class Snapshots(harness.Case):
             with daemon.client() as subscriber, daemon.client() as feeder:
                 subscriber.subscribe(SCORED | UNSCORED | ALERTS | VALUES)
                 end = time.monotonic() + rng.uniform(1.6, 2.6)
-                while time.monotonic() < end and at < POINTS:
+                while (time.monotonic() < end or not self.files()) and at < POINTS:
                     subscriber.wait_results(len(subscriber.results) + self.feed(feeder, at, at + 1))
                     at += 1
                     fed.append(time.monotonic())
@@ -141,7 +141,8 @@ class Snapshots(harness.Case):
             self.assertGreater(len(self.files()), 0)
             # the snapshot that counts was begun at most a period and what it takes before the kill
             late = [t for k, t in enumerate(fed) if at - len(fed) + k >= had]
-            self.assertTrue(all(killed - t < 1 + 1.5 for t in late), [killed - t for t in late])
+            if not harness.SANITIZED:
+                self.assertTrue(all(killed - t < 1 + 1.5 for t in late), [killed - t for t in late])
             self.assertLess(len(missing), at)
             again.process.send_signal(signal.SIGKILL)
             again.process.wait()
@@ -318,7 +319,7 @@ class Snapshots(harness.Case):
         return self.files()
 
     def state_command(self, *arguments):
-        return subprocess.run([harness.HANKEL, 'state', *arguments], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([harness.HANKEL, 'state', *arguments], capture_output=True, text=True, timeout=harness.WAIT, check=False)
 
     def test_a_damaged_one_is_not_used(self):
         old, new = self.make_two()
@@ -366,7 +367,7 @@ class Snapshots(harness.Case):
             conf.write(f'[daemon]\nbackend = {harness.BACKEND}\ndurability = {self.mode}\nstate = {self.state}\n'
                        '[listen one]\nprotocol = binary\naddress = 127.0.0.1:0\n[detector all]\nmatch = *\n')
             conf.flush()
-            out = subprocess.run([harness.HANKELD, '-c', conf.name], capture_output=True, text=True, timeout=60, check=False)
+            out = subprocess.run([harness.HANKELD, '-c', conf.name], capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertEqual(out.returncode, 1)
         self.assertIn(os.path.basename(new) + ': it is of version 4; this hankeld reads version 3', out.stderr)
         with open(new, 'rb') as f:
