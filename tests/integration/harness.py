@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import select
 import signal
 import socket
 import struct
@@ -297,12 +298,13 @@ class Daemon:
         path = os.path.join(self.directory.name, 'hankeld.conf')
         self.backend, self.listeners = backend, listeners
         self.configure(detectors, keys)
-        self.log, self.port, self.ready = [], {}, threading.Event()
+        self.port, self.ready = {}, threading.Event()
+        self.lines, self.taking, self.ended = [], threading.Lock(), False
         command, numbers = [program, '-c', path], [s.fileno() for _, s in passed]
         if passed:
             command = [sys.executable, '-c', PASS, ':'.join(n for n, _ in passed), ','.join(map(str, numbers))] + command
-        self.process = subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                        errors='replace', preexec_fn=limits, env={**os.environ, **(environment or {})})
+        self.process = subprocess.Popen(command, pass_fds=numbers, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, bufsize=0,
+                                        preexec_fn=limits, env={**os.environ, **(environment or {})})
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.ready.wait(WAIT)
@@ -323,15 +325,39 @@ class Daemon:
             f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{keys}{self.listeners}{detectors}')
 
     def _read(self):
-        for line in self.process.stderr:
-            line = line.rstrip('\n')
-            self.log.append(line)
-            found = re.match(r'listening (\w+) (\w+) \S+:(\d+)$', line)
-            if found:
-                self.port[f'{found[1]} {found[2]}'] = int(found[3])
-            if line == 'ready':
-                self.ready.set()
+        rest = b''
+        while not self.ended:
+            self._said(None)
+            with self.taking:
+                data = self.process.stderr.read(1 << 16)
+                *lines, rest = (rest + data).split(b'\n')
+                self.ended = not data
+                for line in lines + [rest] * (self.ended and rest != b''):
+                    self._line(line.decode(errors='replace'))
         self.ready.set()
+
+    def _line(self, line):
+        self.lines.append(line)
+        found = re.match(r'listening (\w+) (\w+) \S+:(\d+)$', line)
+        if found:
+            self.port[f'{found[1]} {found[2]}'] = int(found[3])
+        if line == 'ready':
+            self.ready.set()
+
+    def _said(self, wait):
+        """Whether it has said what was not taken yet."""
+        poll = select.poll()
+        poll.register(self.process.stderr, select.POLLIN)
+        return bool(poll.poll(wait))
+
+    @property
+    def log(self):
+        """Every line that it has written by now."""
+        while True:
+            with self.taking:
+                if self.ended or not self._said(0):
+                    return self.lines
+            time.sleep(0.001)
 
     def client(self, **how):
         return Client(self.port['binary tcp'], **how)
