@@ -68,9 +68,9 @@ class Operate(harness.Case):
         events, before = [], -1
         while len(events) != before:
             before = len(events)
+            until(lambda: (d := self.watcher.status()['durability']).get('events_shown') == d.get('events_last'), 'all events to be shown')
             for _ in range(2):
-                durability = self.watcher.status()['durability']
-            self.assertEqual(durability.get('events_shown'), durability.get('events_last'))
+                self.watcher.status()
             while event := self.watcher.read(0):
                 events.append(event)
         return events
