@@ -256,7 +256,8 @@ static enum hk_turn reloaded(struct hk_connection *c)
     send_error(c, c->reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
   free(bytes);
   hk_buffer_free(&text);
-  return HK_TURN_MORE;
+  hk_admission_again(c); /* its own token may be one of those that are gone */
+  return c->state == HK_OPEN ? HK_TURN_MORE : HK_TURN_OVER;
 }
 
 /* What came of what somebody asked for, once it is known. */

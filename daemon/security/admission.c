@@ -314,15 +314,17 @@ void hk_admission_again(struct hk_connection *c)
   const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
   const bool good =
       token && (token->scopes & scope_of(c)) && (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
-  if (good) {
-    c->shown = *token;
-    c->scopes = token->scopes;
+  const bool asked = c->reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
+  if (good || asked) {
+    c->scopes = good ? token->scopes : 0;
+    if (good)
+      c->shown = *token;
     if (!(c->scopes & HK_SCOPE_SUBSCRIBE))
       hk_connection_unsubscribe(c);
     if (!(c->scopes & HK_SCOPE_FEED))
       hk_seat_shut(c->seat);
   }
   hk_credentials_release(credentials);
-  if (!good)
+  if (!good && !asked)
     refuse(c, HANKEL_UNAUTHORIZED, "what it has shown is not good any more");
 }

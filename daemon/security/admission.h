@@ -47,7 +47,8 @@ void hk_admission_forbidden(struct hk_connection *c, const char *what);
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name);
 
 /* Certificates, keys and tokens were read again. A connection that is there is closed where its token or named certificate is not
- * good any more, and has the scopes that this has now; what it has of TLS stays until it ends. */
+ * good any more, and has the scopes that this has now; what it has of TLS stays until it ends. One that waits for what came of a
+ * reload has none left in the place of being closed: to be called again behind the answer. */
 void hk_admission_again(struct hk_connection *c);
 
 #endif

@@ -71,7 +71,7 @@ def main():
     if backend == 'cuda':
         trial = subprocess.run([hankel, 'replay', '--backend', 'cuda', os.path.join(DATA, 'CBF.txt')], capture_output=True, text=True, timeout=120)
         if trial.returncode == 1:
-            print('1..0 # SKIP ' + trial.stderr.strip())
+            print('1..0 # SKIP ' + trial.stderr.splitlines()[-1])
             return
     paths = sorted(glob.glob(os.path.join(DATA, 'expected_*.csv')))
     print(f'1..{len(paths)}')

@@ -121,7 +121,7 @@ class Delivery(harness.Case):
         self.assertIn('subscribed', tail.stderr.readline())
         feed = [harness.HANKEL, 'feed', '--to', f'127.0.0.1:{self.port}', '--feed', 'file', '--rate', '2000', path]
         first = subprocess.Popen(feed, stdout=subprocess.DEVNULL)  # ended by a signal, in the middle
-        until(lambda: self.d.status()['points']['in'] > 0, 'the first points')
+        until(lambda: self.d.status()['durability']['shards'][0]['committed'] > 0, 'the first points')
         first.kill()
         first.wait(harness.WAIT)
         killer = threading.Thread(target=self.kill_and_start, args=(1,))

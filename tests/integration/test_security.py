@@ -375,6 +375,26 @@ class TestReload(Secured):
                     kind, _, payload = c.receive()
                     self.assertEqual((kind, struct.unpack_from('<H', payload)[0]), (ERROR, UNAUTHORIZED))
 
+    def test_who_takes_away_his_own_token_is_answered(self):
+        """He hears what came of it, and may do nothing any more from when it is in force."""
+        for changed in (False, True):  # the token alone, and with the configuration
+            self.write_tokens()
+            d = self.daemon(DETECTOR, listeners=self.listeners(tls=False))
+            c, other = (self.client(d, token_of(name), tls=False) for name in ('all', 'operator'))
+            c.subscribe()
+            if changed:
+                d.configure(DETECTOR + harness.section('more', 'b*', 'window=9'))
+            self.write_tokens([token_line('operator', 'admin')])
+            c.send(frame(RELOAD, tag=7) + frame(harness.STATUS, tag=8))
+            kind, tag, payload = c.receive()
+            self.assertEqual((kind, tag, payload[0]), (RELOADED, 7, 1))
+            self.assertIn(b'were read again', payload)
+            kind, _, payload = c.receive()
+            self.assertEqual((kind, struct.unpack_from('<H', payload)[0]), (ERROR, UNAUTHORIZED))
+            with self.assertRaises(harness.Closed):
+                c.receive()
+            self.assertEqual(until(lambda: (s := other.status())['connections']['open'] == 1 and s, 'him to be gone')['subscribers']['count'], 0)
+
     def test_certificates_that_expire_are_told(self):
         """In the log, to whoever asks for the reload, and in the status; so is a client that does not take the certificate."""
         good = self.cert, self.key
