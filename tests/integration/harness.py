@@ -60,6 +60,17 @@ def until(condition, what, wait=WAIT):
         time.sleep(0.01)
 
 
+def free_port():
+    """A port that no connection is given as its own end: a daemon that is started again finds it free."""
+    with open('/proc/sys/net/ipv4/ip_local_port_range') as f:
+        given = int(f.read().split()[0])
+    while True:
+        port = random.randrange(5000, max(given, 20000))
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(('127.0.0.1', port))
+            return port
+
+
 def frame(kind, payload=b'', tag=0, version=1, magic=b'HK'):
     head = struct.pack('<2sBBII', magic, version, kind, len(payload), tag)
     return head + struct.pack('<I', zlib.crc32(payload, zlib.crc32(head))) + payload

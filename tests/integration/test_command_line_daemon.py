@@ -146,15 +146,15 @@ class Talking(harness.Case):
         self.assertEqual(d.status()['points']['in'], 2)
 
     def test_a_daemon_that_comes_back_is_found_again(self):
-        first = self.daemon()
-        port = first.port['binary tcp']
+        where = listeners(harness.free_port())
+        first = self.daemon(listeners=where)
         tail = self.tail(first, '--format', 'jsonl')
         feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', self.address(first), '--sensor', 'pipe', '-'], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         feed.stdin.write('1\n2\n')
         harness.until(lambda: len(tail.lines) == 2, 'two results')
         self.assertEqual(first.stop(), 0)
-        self.daemon(listeners=listeners(port))
+        self.daemon(listeners=where)
         harness.until(lambda: any('connected again' in line for line in tail.said), 'tail to connect again')
         feed.stdin.write('3\n')
         harness.until(lambda: len(tail.lines) == 3, 'the third result')
@@ -168,8 +168,8 @@ class Talking(harness.Case):
         d = self.daemon()
         tail = self.tail(d)
         d.stop()
-        self.assertEqual(tail.wait(25), 1)
-        tail.readers[1].join(20)
+        self.assertEqual(tail.wait(harness.WAIT), 1)
+        tail.readers[1].join(harness.WAIT)
         self.assertIn('did not come back', tail.said[-1])
 
     def test_the_demo(self):

@@ -24,17 +24,11 @@ def value(sensor, n):
     return float(10 * ((n // (30 + sensor)) % 2) + (n * 7 + sensor) % 5 * 0.125)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
 class Delivery(harness.Case):
     def setUp(self):
         self.state = tempfile.TemporaryDirectory(prefix='hankeld-delivery-')
         self.addCleanup(self.state.cleanup)
-        self.port, self.text = free_port(), free_port()
+        self.port, self.text = harness.free_port(), harness.free_port()
         self.listeners = (f'[listen binary]\nprotocol = binary\naddress = 127.0.0.1:{self.port}\n'
                           f'[listen text]\nprotocol = text\naddress = 127.0.0.1:{self.text}\n')
         self.d = None

@@ -110,15 +110,16 @@ class LibHankel(harness.Case):
         self.assertEqual(*got)
 
     def test_a_restarted_daemon_is_found_again(self):
+        self.d.stop()
+        where = harness.LISTENERS.replace('127.0.0.1:0', f'127.0.0.1:{harness.free_port()}', 1)
+        self.d = self.daemon(listeners=where)
         h = self.client()
         self.feed(h, 0, 300)
-        port = self.d.port['binary tcp']
         self.d.stop()
         while not self.breaks:
             self.good(h, self.lib.hankel_step(h, WAIT))
         self.good(h, self.lib.hankel_send(h, 0, START + 100 * SECOND, 1.0))  # kept until somebody is there
-        self.d = self.daemon(listeners=harness.LISTENERS.replace('127.0.0.1:0', f'127.0.0.1:{port}', 1))
-        self.assertEqual(self.d.port['binary tcp'], port)
+        self.d = self.daemon(listeners=where)
         self.feed(h, 303, 300)
         self.assertEqual(self.balanced(self.d.status())['in'], 301)
         counters = self.counted(h)
