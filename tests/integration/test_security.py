@@ -13,7 +13,7 @@ import time
 import warnings
 
 import harness
-from harness import (BYE, ERROR, HANKEL, HANKELD, HELLO, OPERATE, OPERATED, PING, PONG, POINTS, REGISTER, REGISTERED, RELOAD, RELOADED, REPORT,
+from harness import (BYE, ERROR, HANKEL, HANKELD, OPERATE, OPERATED, PING, PONG, POINTS, REGISTER, REGISTERED, RELOAD, RELOADED, REPORT,
                      SECOND, START, STATUS, SUBSCRIBE, WELCOME, Client, frame, points, text, until)
 from secured import DETECTOR, FORBIDDEN, TOKENS, UNAUTHORIZED, Secured, token_line, token_of
 
