@@ -227,6 +227,14 @@ static void print(const struct key *key, uint64_t value, char out[HK_KEY_TEXT])
   }
 }
 
+/* As much of a path as there is room for. */
+static void path_text(const char *path, char out[HK_KEY_TEXT])
+{
+  const size_t n = strnlen(path, HK_KEY_TEXT - 1);
+  memcpy(out, path, n);
+  out[n] = '\0';
+}
+
 /* No path is live. */
 static void compare_paths(const struct hk_config *before, struct hk_config *after, const struct key *key,
                           void (*differs)(void *arg, const struct hk_key_change *change), void *arg)
@@ -236,8 +244,8 @@ static void compare_paths(const struct hk_config *before, struct hk_config *afte
   struct hk_key_change change = { .name = key->name };
   if (strcmp(old, new) == 0)
     return;
-  snprintf(change.before, sizeof change.before, "%.*s", (int)sizeof change.before - 1, old);
-  snprintf(change.after, sizeof change.after, "%.*s", (int)sizeof change.after - 1, new);
+  path_text(old, change.before);
+  path_text(new, change.after);
   differs(arg, &change);
   memcpy(new, old, HK_CONFIG_PATH_MAX);
 }

@@ -248,10 +248,10 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
   l->held = false;
   while (l->oldest && l->bytes > l->most)
     drop_oldest(l);
-  pthread_mutex_unlock(&l->lock);
   free(l->reached);
   l->reached = NULL;
   l->n_reached = l->reached_size = 0;
+  pthread_mutex_unlock(&l->lock);
 }
 
 /* --- writing --------------------------------------------------------------------------------------------------------- */

@@ -407,11 +407,10 @@ static void check_number(const char *text)
 {
   double got = 0;
   size_t used = 0;
-  char *end;
+  char *end, line[2500];
+  const int size = snprintf(line, sizeof line, "m f=%s,g=%si", text, text); /* the quick reader has a way of its own */
   const double expected = strtod(text, &end);
   static struct hk_line plain;
-  char line[2500];
-  const int size = snprintf(line, sizeof line, "m f=%s,g=%si", text, text); /* the quick reader has a way of its own */
   assert_int_not_equal(line_same(line, (size_t)size, 1, 0, &plain), -1);
   assert_int_not_equal(line_same(line, strlen(text) + 4, 1, '0', &plain), -1);
   const int status = hk_number_parse(text, strlen(text), &got, &used);
