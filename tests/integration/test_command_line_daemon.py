@@ -175,7 +175,7 @@ class Talking(harness.Case):
     def test_the_demo(self):
         picture = os.path.join(self.daemon().directory.name, 'demo.svg')
         run = subprocess.run([sys.executable, os.path.join(harness.ROOT, 'scripts', 'demo.py'), '--build', os.path.dirname(harness.HANKELD),
-                              '--width', '100', '--svg', picture], capture_output=True, text=True, timeout=100)
+                              '--width', '100', '--svg', picture], capture_output=True, text=True, timeout=2 * harness.WAIT)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         self.assertIn('22,695 points went in over TCP and 22,397 scores came out', run.stdout)
         self.assertRegex(run.stdout, r'\n +level 1  201[34]-\d\d-\d\d ')  # an alert

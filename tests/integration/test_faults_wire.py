@@ -31,7 +31,6 @@ class FaultsOnTheWire(harness.Case):
     def refused(self, data, codes):
         """The daemon answers these bytes (behind a HELLO) with one of the codes and closes the connection."""
         with self.d.client() as c:
-            c.socket.settimeout(5)
             with self.assertRaises(harness.Closed, msg=data[:32].hex()) as closed:
                 c.send(data)
                 while True:

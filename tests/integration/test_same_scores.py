@@ -119,7 +119,7 @@ class SameScores(harness.Case):
         daemon, subscriber = self.start(['CBF', 'faults'])
         for sensor in ('CBF', 'faults'):
             subprocess.run([harness.HANKEL, 'feed', '--to', f'127.0.0.1:{daemon.port["binary tcp"]}', '--sensor', sensor, '--fast',
-                            os.path.join(DATA, RECORDINGS[sensor][0])], check=True, timeout=30)
+                            os.path.join(DATA, RECORDINGS[sensor][0])], check=True, timeout=harness.WAIT)
         self.compare(subscriber, ['CBF', 'faults'])
 
 

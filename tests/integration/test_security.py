@@ -239,7 +239,7 @@ class TestTokens(Secured):
         with open(path, 'w') as f:
             f.write(token_of('other'))
         done = subprocess.run([HANKEL, 'feed', '--to', f'127.0.0.1:{d.port["binary tcp"]}', '--token-file', path, '--feed', 'pump-7/a', '-'],
-                              input='time,a\n1600000000,1\n', capture_output=True, text=True, timeout=30, check=False)
+                              input='time,a\n1600000000,1\n', capture_output=True, text=True, timeout=harness.WAIT, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn('does not allow a feed of this name', done.stderr)
         # who loses a feed by a reload is closed, others are not
