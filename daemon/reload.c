@@ -196,7 +196,7 @@ static void begin(struct hk_server *s)
     taken[i] = hk_registry_detector_of(s->shards.registry, i) != NULL;
   if (!hk_change_make(s->config, r->next, taken, &r->told)) {
     adopt_credentials(s);
-    hk_buffer_print(&r->told, "nothing has changed\n");
+    hk_buffer_print(&r->told, "the configuration is as it was\n");
     discard(r, r->next);
     r->next = NULL;
     r->phase = HK_RELOAD_ADMIT;

@@ -170,7 +170,7 @@ class Reload(harness.Case):
         told = d.status()['configuration']
         self.assertEqual((told['state'], told['reloads'], told['refused']), ('refused', 0, 2))
         self.assertIn('No such file', told['why'])
-        self.assertEqual(self.reload(d, ANY), ['nothing has changed'])
+        self.assertEqual(self.reload(d, ANY), ['the configuration is as it was'])
         told = d.status()['configuration']
         self.assertEqual((told['state'], told['reloads'], told['refused']), ('in force', 1, 2))
         self.assertNotIn('why', told)
