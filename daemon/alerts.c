@@ -203,9 +203,12 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
     return true;
   if (!s->flaps && !(s->flaps = flaps_new(a)))
     return true; /* better one too many */
-  s->number = e->number;
-  if (limit > 0)
-    return !raise_too_many(s->flaps, e, limit, within);
+  if (limit > 0) {
+    const bool passes = !raise_too_many(s->flaps, e, limit, within);
+    if (!passes || e->kind == HK_EVENT_FLAPPING)
+      s->number = e->number; /* that of one that is told is known once it is noted, which may fail */
+    return passes;
+  }
   e->held = s->flaps->held; /* there is none any more */
   flaps_free(s->flaps);
   s->flaps = NULL;
