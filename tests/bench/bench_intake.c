@@ -10,6 +10,7 @@
  * sent, and every point that was ever sent must be accounted for: taken, or in a datagram that the kernel says it threw away. */
 #include "daemon/fill.h"
 #include "daemon/server.h"
+#include "tests/bench/intake_sender.h"
 #include "tests/bench/load_peer.h"
 
 #include <arpa/inet.h>
@@ -24,164 +25,13 @@
 #include <unistd.h>
 
 enum {
-  SENSORS = 100000,
-  FRAME = 4096, /* points of a frame over TCP */
-  FRAMES = 96,  /* that are made once, and sent again and again: all sensors in turn */
   ROUND = 1920, /* frames of a round */
   READ = HK_LOOP_BUFFER,
-  BATCH = 64, /* datagrams of one sendmmsg or recvmmsg */
   BURST_ONE = 4096,
   BURST_MANY = 2048, /* datagrams */
-  MANY = 59,
   FLOOD = 400000,
   ROUNDS = 15,
 };
-
-/* --- the sender, a process of its own -------------------------------------------------------------------------------- */
-
-enum order { ORDER_STREAM, ORDER_DAEMON, ORDER_BURST, ORDER_FEED, ORDER_FENCE, ORDER_END };
-
-/* Shared by both processes. */
-struct desk {
-  sem_t go, done;
-  enum order order;
-  uint16_t daemon_tcp, daemon_udp, tcp, udp;             /* ports; the last two those of the loops beside it */
-  uint32_t count, points;                                /* frames or datagrams; points in each datagram */
-  uint64_t sent_frames, sent_datagrams, datagram_points; /* to the daemon, so far */
-  uint64_t refused;                                      /* datagrams that the system did not take for sending */
-};
-
-struct sender {
-  struct desk *desk;
-  struct peer peer;
-  int udp, bare; /* connected */
-  uint32_t *handle;
-  uint8_t *stream; /* FRAMES frames */
-  size_t frame;    /* bytes of one */
-  uint64_t sequence;
-};
-
-/* One time a frame, f32: 8 bytes a point. */
-static void make_stream(struct sender *s)
-{
-  static float value[FRAME];
-  static uint32_t handle[FRAME];
-  s->frame = hk_points_size(HK_TIME_ONE, HK_VALUE_F32, FRAME);
-  s->stream = need(malloc(FRAMES * s->frame));
-  struct hk_writer w = HK_WRITER(s->stream, FRAMES * s->frame);
-  for (uint32_t n = 0; n < FRAMES; n++) {
-    for (uint32_t i = 0; i < FRAME; i++) {
-      handle[i] = s->handle[(n * FRAME + i) % SENSORS];
-      value[i] = (float)i;
-    }
-    const struct hk_points p = {
-      .n = FRAME, .time_kind = HK_TIME_ONE, .value_kind = HK_VALUE_F32, .base = now_wall(), .values = value, .handles = handle
-    };
-    if (hk_points_write(&w, 0, &p) != 0)
-      die("POINTS does not fit");
-  }
-}
-
-static void send_stream(struct sender *s, int fd)
-{
-  for (uint32_t n = 0; n < s->desk->count; n += FRAMES)
-    send_all(fd, s->stream, FRAMES * s->frame);
-}
-
-/* Everything sent so far has been taken. */
-static void fence(struct sender *s)
-{
-  uint8_t bytes[64];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  struct hk_frame f;
-  if (hk_ping_write(&w, HK_PING, 1, 7) != 0)
-    die("PING does not fit");
-  send_all(s->peer.fd, w.data, w.size);
-  peer_await(&s->peer, HK_PONG, &f);
-}
-
-/* Sends `count` datagrams of the feed, with a time each and f64 where there is one point, as from a sensor that sends by itself.
- */
-static void send_datagrams(struct sender *s, int fd, bool feed)
-{
-  static uint8_t bytes[BATCH][1400];
-  static struct mmsghdr messages[BATCH];
-  static struct iovec parts[BATCH];
-  const uint32_t points = s->desk->points;
-  float value[MANY] = { 0 };
-  double wide[MANY] = { 0 };
-  uint32_t handle[MANY];
-  for (uint32_t n = 0; n < s->desk->count; n += BATCH) {
-    const int64_t time = now_wall();
-    for (uint32_t i = 0; i < BATCH; i++) {
-      struct hk_writer w = HK_WRITER(bytes[i], sizeof bytes[i]);
-      for (uint32_t k = 0; k < points; k++)
-        handle[k] = s->handle[((n + i) * points + k) % SENSORS];
-      const struct hk_points p = { .feed = s->peer.feed,
-                                   .sequence = s->sequence + i + 1,
-                                   .before = s->desk->datagram_points + i * points,
-                                   .n = points,
-                                   .time_kind = HK_TIME_ONE,
-                                   .value_kind = points == 1 ? HK_VALUE_F64 : HK_VALUE_F32,
-                                   .base = time,
-                                   .values = points == 1 ? (const void *)wide : value,
-                                   .handles = handle };
-      if (hk_points_write(&w, 0, &p) != 0)
-        die("a datagram does not fit");
-      parts[i] = (struct iovec){ w.data, w.size };
-      messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i], .msg_iovlen = 1 };
-    }
-    const int sent = sendmmsg(fd, messages, BATCH, 0);
-    if (sent != BATCH)
-      die("%d of %d datagrams could be sent: %s", sent, BATCH, strerror(errno));
-    if (feed) {
-      s->sequence += BATCH;
-      s->desk->sent_datagrams += BATCH;
-      s->desk->datagram_points += BATCH * points;
-    }
-  }
-}
-
-static void send_for(struct desk *desk)
-{
-  struct sender s = { .desk = desk, .handle = need(malloc(SENSORS * sizeof(uint32_t))) };
-  sem_wait(&desk->go);
-  peer_open(&s.peer, desk->daemon_tcp);
-  peer_register(&s.peer, "s", 0, SENSORS, s.handle);
-  make_stream(&s);
-  s.udp = dial(desk->daemon_udp, SOCK_DGRAM);
-  s.bare = dial(desk->udp, SOCK_DGRAM);
-  sem_post(&desk->done);
-  for (;;) {
-    sem_wait(&desk->go);
-    if (desk->order == ORDER_STREAM) {
-      const int fd = dial(desk->tcp, SOCK_STREAM);
-      send_stream(&s, fd);
-      close(fd);
-    } else if (desk->order == ORDER_DAEMON) {
-      send_stream(&s, s.peer.fd);
-      fence(&s);
-      desk->sent_frames += desk->count;
-    } else if (desk->order == ORDER_BURST) {
-      send_datagrams(&s, s.bare, false);
-    } else if (desk->order == ORDER_FEED) {
-      send_datagrams(&s, s.udp, true);
-    } else if (desk->order == ORDER_FENCE) {
-      fence(&s);
-    } else {
-      _exit(0);
-    }
-    sem_post(&desk->done);
-  }
-}
-
-static void give(struct desk *d, enum order order, uint32_t count, uint32_t points)
-{
-  d->order = order;
-  d->count = count;
-  d->points = points;
-  sem_post(&d->go);
-}
 
 /* --- a backend that gives every batch back at once ------------------------------------------------------------------- */
 
@@ -372,7 +222,7 @@ static int listen_on(int type, uint16_t *port)
 static double read_and_copy(int listener, struct desk *desk)
 {
   static uint8_t from[READ], to[READ];
-  give(desk, ORDER_STREAM, ROUND, 0);
+  sender_order(desk, ORDER_STREAM, ROUND, 0);
   const int fd = accept(listener, NULL, NULL);
   volatile uint8_t sink = 0;
   const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -417,7 +267,7 @@ static double read_and_decode(int listener, struct desk *desk, const struct hk_r
     r.chunks[i] = need(hk_chunk_new(0));
   r.filling.chunk[0] = next_chunk(&(struct round){ .filling = { .chunk = { r.chunks[3] } }, .chunks = { r.chunks[0] } }, 0);
   r.next = 1;
-  give(desk, ORDER_STREAM, ROUND, 0);
+  sender_order(desk, ORDER_STREAM, ROUND, 0);
   const int fd = accept(listener, NULL, NULL);
   const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
   for (ssize_t n = 1; n > 0;) {
@@ -452,7 +302,7 @@ static double read_and_decode(int listener, struct desk *desk, const struct hk_r
 static double serve_stream(struct daemon *d, struct desk *desk)
 {
   const double start = seconds(d->clock);
-  give(desk, ORDER_DAEMON, ROUND, 0);
+  sender_order(desk, ORDER_DAEMON, ROUND, 0);
   sem_wait(&desk->done);
   return seconds(d->clock) - start;
 }
@@ -466,7 +316,7 @@ static double receive_only(int fd, struct desk *desk, uint32_t count, uint32_t p
     parts[i] = (struct iovec){ bytes[i], sizeof bytes[i] };
     messages[i].msg_hdr = (struct msghdr){ .msg_iov = &parts[i], .msg_iovlen = 1 };
   }
-  give(desk, ORDER_BURST, count, points);
+  sender_order(desk, ORDER_BURST, count, points);
   sem_wait(&desk->done);
   const double start = seconds(CLOCK_THREAD_CPUTIME_ID);
   uint32_t came = 0;
@@ -483,7 +333,7 @@ static double serve_datagrams(struct daemon *d, struct desk *desk, uint32_t coun
   struct hk_counters before, after;
   hk_server_sum(&d->server, &before);
   hold(d);
-  give(desk, ORDER_FEED, count, points);
+  sender_order(desk, ORDER_FEED, count, points);
   sem_wait(&desk->done);
   const double start = seconds(d->clock);
   sem_post(&d->release);
@@ -547,9 +397,9 @@ static void reconcile(struct daemon *d, struct desk *desk)
   hk_server_sum(&d->server, &before);
   const uint64_t sent_before = desk->sent_datagrams;
   const double start = seconds(d->clock), wall = seconds(CLOCK_MONOTONIC);
-  give(desk, ORDER_FEED, FLOOD, MANY);
+  sender_order(desk, ORDER_FEED, FLOOD, MANY);
   sem_wait(&desk->done);
-  give(desk, ORDER_FENCE, 0, 0);
+  sender_order(desk, ORDER_FENCE, 0, 0);
   sem_wait(&desk->done);
   const double took = seconds(d->clock) - start, passed = seconds(CLOCK_MONOTONIC) - wall;
   sleep(2); /* the kernel's count is looked at every second */
@@ -578,7 +428,7 @@ int main(void)
     die("no memory to share");
   const pid_t child = fork();
   if (child == 0)
-    send_for(desk);
+    sender_run(desk);
   const int stream = listen_on(SOCK_STREAM, &desk->tcp), datagrams = listen_on(SOCK_DGRAM, &desk->udp);
   daemon_open(&d);
   desk->daemon_tcp = port_of(&d.server.listeners[0]);
@@ -596,7 +446,7 @@ int main(void)
   }
   show(took);
   reconcile(&d, desk);
-  give(desk, ORDER_END, 0, 0);
+  sender_order(desk, ORDER_END, 0, 0);
   waitpid(child, NULL, 0);
   return 0;
 }

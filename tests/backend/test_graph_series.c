@@ -1,0 +1,288 @@
+/* algorithm = graph: what it finds in the series of one sensor. What is far from all else is forgotten, and neither unit nor
+ * offset matters; a change is one alert, at its instant, with its levels; holes, filled samples, cool-down, hold and threshold do
+ * what they say. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and point down a hundred times,
+ * has the alert alone. */
+#include "tests/backend/harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct backend_kind *kind;
+static enum form form;
+
+/* One sensor of a detector, fed a series a point at a time in batches of 64. */
+static struct results run_one(const struct hk_detector *d, const struct backend_kind *how, const struct series *series,
+                              struct points *p)
+{
+  struct hk_backend *b = backend_open(how, d, 1, 1);
+  *p = points_mix(series, 1, 1);
+  struct results results = results_new(p->n);
+  sensor_add(b, 0, 0, 1);
+  feed(b, p, 0, p->n, 64, 0, &results);
+  b->ops->close(b);
+  return results;
+}
+
+/* A value far beyond all others, or a stretch that is, is forgotten once it has left what is resident: the scores are then those
+ * that the same points give after a hole, where all is new. */
+static void outliers_are_forgotten(void **state)
+{
+  (void)state;
+  static const double sizes[] = { 1e3, 1e6, 1e15, 1e29 };
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=10,resident=200,level=0.1,interval=1s,alert=off");
+  for (uint32_t c = 0; c < 2 * sizeof sizes / sizeof *sizes; c++) {
+    struct series loud = series_new(SIGNAL_SINE, 3, 2000), plain = series_new(SIGNAL_SINE, 3, 2000);
+    const uint32_t length = c % 2 ? 90 : 1;
+    for (uint32_t i = 600; i < 600 + length; i++)
+      loud.value[i] *= sizes[c / 2];
+    struct points p, q;
+    struct results got = run_one(&d, kind, &loud, &p), want = run_one(&d, backend_kind("reference"), &plain, &q);
+    uint32_t scores = 0, differ = 0;
+    for (uint32_t i = 600 + length + 3 * hk_detector_span(&d); i < p.n; i++) {
+      scores += !isnan(want.score[i]);
+      differ += isnan(want.score[i]) != isnan(got.score[i]) || fabsf(want.score[i] - got.score[i]) > 0.01f;
+    }
+    assert_true(scores > 100);
+    if (differ > 0)
+      fail_msg("%u points of size %g: %u of %u scores afterwards differ", length, sizes[c / 2], differ, scores);
+    points_free(&p);
+    points_free(&q);
+    results_free(&got);
+    results_free(&want);
+    series_free(&loud);
+    series_free(&plain);
+  }
+}
+
+/* Quiet stretches between loud ones: what float32 loses in the loud is found again in the quiet. */
+static void quiet_after_loud(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=10,resident=300,interval=1s,alert=off");
+  struct series series = series_new(SIGNAL_SINE, 3, 3000);
+  for (uint32_t i = 0; i < series.n; i++)
+    series.value[i] *= i / 170 % 2 ? 600 : 1;
+  struct points p, q;
+  struct results got = run_one(&d, kind, &series, &p), want = run_one(&d, backend_kind("reference"), &series, &q);
+  uint32_t scores = 0, differ = 0;
+  for (uint32_t i = 0; i < p.n; i++) {
+    scores += !isnan(want.score[i]);
+    differ += fabsf(want.score[i] - got.score[i]) > 0.005f;
+  }
+  print_message("# %u of %u scores differ\n", differ, scores);
+  assert_true(scores > 1000 && differ * 100 < scores);
+  points_free(&p);
+  points_free(&q);
+  results_free(&got);
+  results_free(&want);
+  series_free(&series);
+}
+
+/* Where a sensor stands, and in what unit it is told, changes no alert. */
+static void units_do_not_matter(void **state)
+{
+  (void)state;
+  static const struct {
+    double factor, offset;
+  } units[] = { { 1, 0 }, { 1, 1e6 }, { -3, 1e3 }, { 1e-25, 0 }, { 1e28, 0 } };
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=12,resident=500,interval=1s");
+  struct results first = { 0 };
+  for (uint32_t c = 0; c < sizeof units / sizeof *units; c++) {
+    struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+    for (uint32_t i = 0; i < series.n; i++)
+      series.value[i] = series.value[i] * units[c].factor + units[c].offset;
+    struct points p;
+    struct results got = run_one(&d, kind, &series, &p);
+    if (c == 0)
+      first = got;
+    assert_int_equal(got.n_events, first.n_events);
+    assert_true(got.n_events >= 2);
+    for (uint32_t i = 0; i < got.n_events; i++) {
+      assert_int_equal(got.event[i].kind, first.event[i].kind);
+      assert_true(llabs(got.event[i].instant - first.event[i].instant) <= 3 * (int64_t)TEST_INTERVAL);
+      assert_true(llabs(got.event[i].time - first.event[i].time) <= 6 * (int64_t)TEST_INTERVAL);
+    }
+    if (c > 0)
+      results_free(&got);
+    points_free(&p);
+    series_free(&series);
+  }
+  results_free(&first);
+}
+
+/* A change of frequency and level: raised soon after it, at an instant close to it, with the levels on either side; estimated
+ * again, closer, when the new segment has grown; cleared when that is as long as two shortest ones; scores stop meanwhile. */
+static void a_change_is_one_alert(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector_parsed("algorithm=graph,window=12,resident=600,interval=1s");
+  const uint32_t n = form == SANITIZE ? 620 : 2000, warm = 11 * d.window - 1;
+  struct series series = series_new(SIGNAL_FREQUENCY, 5, n);
+  const int64_t change = series.time[n / 2 + 1];
+  for (uint32_t i = n / 2 + 1; i < n; i++)
+    series.value[i] += 40;
+  struct points p;
+  struct results got = run_one(&d, kind, &series, &p);
+  assert_int_equal(got.n_events, 3);
+  const struct hk_event *raised = &got.event[0], *corrected = &got.event[1], *cleared = &got.event[2];
+  assert_int_equal(raised->kind, HK_EVENT_RAISED);
+  assert_int_equal(raised->number, 1);
+  assert_true(raised->time == p.time[raised->index] && raised->time > change && raised->time < change + 200ll * TEST_INTERVAL);
+  assert_true(llabs(raised->instant - change) <= 5 * 12 * (int64_t)TEST_INTERVAL);
+  assert_true(raised->from < raised->instant && raised->from >= raised->time - 600ll * TEST_INTERVAL);
+  assert_true(raised->score > 0.5f && raised->score == got.score[raised->index]);
+  assert_true(fabs(raised->before) < 2.5 && raised->after > 10 && raised->after < 41);
+  assert_int_equal(cleared->kind, HK_EVENT_CLEARED);
+  assert_int_equal(cleared->number, 1);
+  assert_int_equal(corrected->kind, HK_EVENT_CORRECTED);
+  assert_int_equal(corrected->number, 1);
+  assert_int_equal(corrected->index + 1, cleared->index);
+  assert_true(llabs(corrected->instant - change) <= 14 * (int64_t)TEST_INTERVAL);
+  assert_true(llabs(corrected->instant - change) <= llabs(raised->instant - change));
+  assert_true(corrected->from == raised->from && corrected->score == raised->score && corrected->margin == raised->margin);
+  assert_true(fabs(corrected->before) < 2.5 && corrected->after > raised->after + 5 && corrected->after < 41);
+  assert_true(cleared->instant == corrected->instant && cleared->score == raised->score && cleared->after == corrected->after);
+  for (uint32_t i = 0; i < n; i++) {
+    const bool fresh = i < warm || (i > raised->index && i <= cleared->index);
+    assert_int_equal(got.state[i], i + 1 < warm || (i >= raised->index && i <= cleared->index && i != raised->index)
+                                       ? HK_STATE_WARMING
+                                       : HK_STATE_OK);
+    assert_true(!fresh || i + 1 == warm || isnan(got.score[i]));
+    assert_true(isnan(got.score[i]) || (got.score[i] >= 0 && got.score[i] < 1));
+    assert_true(isnan(got.score[i]) || i == raised->index || got.score[i] <= 0.5f);
+  }
+  points_free(&p);
+  results_free(&got);
+  series_free(&series);
+}
+
+/* Events of a detector on a series, but for corrections. */
+static uint32_t events_of(const char *text, const struct series *series, struct hk_event *out, uint32_t most, uint32_t states[5])
+{
+  const struct hk_detector d = detector_parsed(text);
+  struct points p;
+  struct results got = run_one(&d, kind, series, &p);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p.n; i++)
+    states[got.state[i]]++;
+  for (uint32_t i = 0; i < got.n_events; i++) {
+    if (got.event[i].kind == HK_EVENT_CORRECTED)
+      continue;
+    if (n < most)
+      out[n] = got.event[i];
+    n++;
+  }
+  points_free(&p);
+  results_free(&got);
+  return n;
+}
+
+/* A long hole clears an alert at once, and all begins anew; where over a tenth was filled in there are scores and no alerts; in
+ * the cool-down there are none. */
+static void windows_and_alerts(void **state)
+{
+  (void)state;
+  static const char text[] = "algorithm=graph,window=12,resident=600,interval=1s";
+  struct hk_event event[4];
+  uint32_t states[5] = { 0 };
+  struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+  assert_int_equal(events_of(text, &series, event, 4, states), 2);
+  const uint32_t raised = event[0].index;
+  assert_true(event[1].index > raised + 5);
+  for (uint32_t i = raised + 4; i < series.n; i++) /* a hole while the alert is raised */
+    series.time[i] += 1000ll * TEST_INTERVAL;
+  memset(states, 0, sizeof states);
+  assert_int_equal(events_of(text, &series, event, 4, states), 2);
+  assert_true(event[1].kind == HK_EVENT_CLEARED && event[1].index == raised + 4);
+  assert_true(states[HK_STATE_WARMING] >= 2 * (11 * 12 - 2));
+  series_free(&series);
+
+  series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+  for (uint32_t i = 0; i < series.n; i++) /* every sixth is missing */
+    series.time[i] += (i / 5) * (int64_t)TEST_INTERVAL;
+  memset(states, 0, sizeof states);
+  assert_int_equal(events_of(text, &series, event, 4, states), 0);
+  assert_true(states[HK_STATE_GAP] > 1500);
+  series_free(&series);
+
+  series = series_new(SIGNAL_FREQUENCY, 5, 1200);
+  const struct series whole = series_new(SIGNAL_NOISE, 5, 1600);
+  for (uint32_t i = 0; i < 1200; i++)
+    ((double *)whole.value)[i] = series.value[i]; /* a sine, a faster one, noise */
+  const uint32_t both = events_of(text, &whole, event, 4, states);
+  assert_true(both >= 3);
+  char cooling[128];
+  snprintf(cooling, sizeof cooling, "%s,cooldown=600", text);
+  assert_true(event[2].index < event[1].index + 600);
+  assert_true(events_of(cooling, &whole, event, 4, states) >= 3 && event[2].index > event[1].index + 600);
+  series_free(&series);
+  struct series done = whole;
+  series_free(&done);
+}
+
+/* A first value far from all others: what is kept is moved to a reference near them, levels and all, and nothing is seen of it.
+ */
+static void the_reference_moves(void **state)
+{
+  (void)state;
+  struct hk_event event[4];
+  uint32_t states[5] = { 0 };
+  struct series series = series_new(SIGNAL_SINE, 4, 2500);
+  series.value[0] = 400;
+  assert_int_equal(events_of("algorithm=graph,window=12,resident=600,level=0.1,interval=1s", &series, event, 4, states), 0);
+  series_free(&series);
+}
+
+/* alert = off: scores, and nothing is ever dropped; a higher threshold raises later. */
+static void thresholds(void **state)
+{
+  (void)state;
+  static const char *const texts[] = { "alert=off", "alert=0.3", "alert=0.5", "alert=0.55", "alert=0.5,hold=4" };
+  uint32_t first[5] = { 0 };
+  for (uint32_t c = 0; c < 5; c++) {
+    char text[128];
+    snprintf(text, sizeof text, "algorithm=graph,window=12,resident=600,interval=1s,%s", texts[c]);
+    const struct hk_detector d = detector_parsed(text);
+    struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+    struct points p;
+    struct results got = run_one(&d, kind, &series, &p);
+    assert_true(c == 0 ? got.n_events == 0 : got.n_events >= 2);
+    first[c] = c == 0 ? 0 : got.event[0].index;
+    float top = 0;
+    for (uint32_t i = 0; i < p.n; i++)
+      top = got.score[i] > top ? got.score[i] : top;
+    assert_true(top > 0.58f || c > 0);
+    points_free(&p);
+    results_free(&got);
+    series_free(&series);
+  }
+  assert_true(first[1] < first[2] && first[2] < first[3]);
+  assert_int_equal(first[4], first[2] + 3 * 3); /* stride w / 4 = 3 */
+}
+
+int main(int argc, char **argv)
+{
+  int code;
+  if (!(kind = backend_asked(argc, argv, &form, &code)))
+    return code;
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(outliers_are_forgotten),
+    cmocka_unit_test(quiet_after_loud),
+    cmocka_unit_test(units_do_not_matter),
+    cmocka_unit_test(a_change_is_one_alert),
+    cmocka_unit_test(windows_and_alerts),
+    cmocka_unit_test(the_reference_moves),
+    cmocka_unit_test(thresholds),
+  };
+  const struct CMUnitTest every_way[] = {
+    cmocka_unit_test(a_change_is_one_alert),
+  };
+  return form == SANITIZE ? cmocka_run_group_tests_name("graph_series", every_way, NULL, NULL)
+                          : cmocka_run_group_tests_name("graph_series", tests, NULL, NULL);
+}
