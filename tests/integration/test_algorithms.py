@@ -302,8 +302,10 @@ class Journal(Case):
                 self.assertEqual([g[:2] for g in got], [w[:2] for w in want], name)
                 self.assertEqual([z is None for _, _, z in got], [z is None for _, _, z in want], name)
                 off = [abs(a - b) for (_, _, a), (_, _, b) in zip(got, want) if a is not None]
-                self.assertLessEqual(sum(e > 2e-4 for e in off), len(off) / 100, name)  # where singular values nearly coincide
-                self.assertLessEqual(sum(off), 1e-4 * len(off), name)
+                # Where singular values nearly coincide, rounding decides, and a processor's instructions with it: a few may differ by anything.
+                near = [e for e in off if e <= 2e-4]
+                self.assertLessEqual(len(off) - len(near), len(off) / 100, name)
+                self.assertLessEqual(sum(near), 2e-6 * len(near), name)
                 self.assertEqual([(f'{n}:{number}', kind) for n, number, kind, *_ in events if n == name], [e[:2] for e in self.events[name]], name)
 
     NOISE = [harness.single(random.Random(9).gauss(0, 1)) for _ in range(10007)]

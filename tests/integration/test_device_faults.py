@@ -24,6 +24,12 @@ def wave(sensor, i):
 
 
 class DeviceFaults(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # The daemon inherits this: no thread of it is ended by them, those neither that a library starts before SABOTAGE is begun.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {ASTRAY, SPIN})
+
     def start(self, keys, section=SECTION, **how):
         return self.daemon(section, keys=f'threads = 2\n{keys}', environment={'LD_PRELOAD': SABOTAGE}, **how)
 
