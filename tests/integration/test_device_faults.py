@@ -27,6 +27,8 @@ class DeviceFaults(harness.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        if not os.path.exists(SABOTAGE):
+            raise FileNotFoundError(f'SABOTAGE is {SABOTAGE!r}: no such file')
         # The daemon inherits this: no thread of it is ended by them, those neither that a library starts before SABOTAGE is begun.
         signal.pthread_sigmask(signal.SIG_BLOCK, {ASTRAY, SPIN})
 
