@@ -121,17 +121,28 @@ bool hk_maintenance_covers(struct hk_maintenance *m, struct hk_string sensor, in
   return found;
 }
 
-/* Those that have been over for long go. */
-static void forget_old(struct hk_maintenance *m, int64_t now)
+/* Those that ended before a time go. */
+static void forget(struct hk_maintenance *m, int64_t before)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < m->n_asked; i++) {
-    if (m->asked[i].rule.to < now - KEPT)
+    if (m->asked[i].rule.to < before)
       hk_glob_free(m->asked[i].glob);
     else
       m->asked[n++] = m->asked[i];
   }
   m->n_asked = n;
+}
+
+/* Those that have been over for long go, and where there is no room for another the one that has been over for longest. */
+static void make_room(struct hk_maintenance *m, int64_t now)
+{
+  int64_t first = INT64_MAX;
+  forget(m, now - KEPT);
+  for (uint32_t i = 0; i < m->n_asked; i++)
+    first = m->asked[i].rule.to < first ? m->asked[i].rule.to : first;
+  if (m->n_asked == HK_MAINTENANCE_ASKED && first <= now)
+    forget(m, first + 1);
 }
 
 int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_t from, int64_t to, struct hk_string by)
@@ -143,7 +154,7 @@ int hk_maintenance_begin(struct hk_maintenance *m, struct hk_string glob, int64_
   snprintf(w.rule.match, sizeof w.rule.match, "%.*s", (int)glob.length, glob.data);
   snprintf(w.rule.name, sizeof w.rule.name, "%.*s", (int)by.length, by.data);
   pthread_mutex_lock(&m->lock);
-  forget_old(m, from);
+  make_room(m, from);
   status = m->n_asked == HK_MAINTENANCE_ASKED ? -ENOSPC : 0;
   if (status == 0)
     m->asked[m->n_asked++] = w;

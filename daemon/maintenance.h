@@ -36,8 +36,8 @@ void hk_maintenance_open(struct hk_maintenance *maintenance, const struct hk_dis
 /* Whether a sensor is in maintenance at a time. */
 bool hk_maintenance_covers(struct hk_maintenance *maintenance, struct hk_string sensor, int64_t time);
 
-/* A client asks for a window from..to-1. 0; -ENOSPC: there are too many; -EINVAL: the glob; -ENOMEM. by: 1 to HK_WHO_MAX bytes.
- */
+/* A client asks for a window from..to-1, `from` being now. 0; -ENOSPC: there are too many that are not over; -EINVAL: the glob;
+ * -ENOMEM. by: 1 to HK_WHO_MAX bytes. */
 int hk_maintenance_begin(struct hk_maintenance *maintenance, struct hk_string glob, int64_t from, int64_t to,
                          struct hk_string by);
 /* Ends, at `now`, windows that clients asked for with this very glob. Returns how many. */
