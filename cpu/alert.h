@@ -55,7 +55,7 @@ enum hk_event_kind {
   HK_EVENT_CLEARED = 3,
   HK_EVENT_STALE = 4, /* notices: a sensor gone silent, or back */
   HK_EVENT_BACK = 5,
-  HK_EVENT_IDLE = 6, /* silent for longer than the sweep's idle limit: may be evicted; not published */
+  HK_EVENT_IDLE = 6,         /* silent for longer than the sweep's idle limit: may be evicted; not published */
   HK_EVENT_FLAPPING = 7,     /* of the daemon, and no backend's: too many alerts, the next are held back; */
   HK_EVENT_ACKNOWLEDGED = 8, /* somebody has taken note of an alert */
 };
@@ -108,11 +108,11 @@ struct hk_alert {
   float peak;            /* highest score since the alert was raised */
   float margin;          /* and the most that evidence was of its threshold */
   float spread_before, spread_after;
-  uint32_t number;       /* of the last alert */
-  uint32_t over;         /* consecutive scores over the threshold, saturating */
-  uint32_t quiet;        /* points of cool-down left */
-  uint32_t since;        /* points since the alert was raised */
-  uint32_t scores;       /* in the block under way; graph: samples of the segment that has ended, behind a raised alert */
+  uint32_t number; /* of the last alert */
+  uint32_t over;   /* consecutive scores over the threshold, saturating */
+  uint32_t quiet;  /* points of cool-down left */
+  uint32_t since;  /* points since the alert was raised */
+  uint32_t scores; /* in the block under way; graph: samples of the segment that has ended, behind a raised alert */
   uint8_t raised;
   uint8_t settled; /* the instant has been estimated again */
   uint8_t blocks;  /* maxima learned from, at most HK_ALERT_BLOCKS */
@@ -197,6 +197,15 @@ HK_INLINE float hk_alert_margin(double statistic, double threshold)
   return (float)fmin(statistic / fmax(threshold, 1e-9), 1e6);
 }
 
+/* The alert goes by no rule any more: the window began anew, or the detector's alerts are off now, as a restart may have made
+ * them. The kind of event that happens then, 0 for none. */
+HK_INLINE int hk_alert_end(struct hk_alert *a)
+{
+  const int kind = a->raised ? HK_EVENT_CLEARED : 0;
+  a->over = a->raised = 0;
+  return kind;
+}
+
 /* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
 HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                              struct hk_step step, double z, double share, double evidence)
@@ -205,9 +214,8 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   const double threshold = adaptive ? a->learned : (double)d->threshold;
   const int64_t interval = hk_alert_interval(w, d);
   if (step.restarted) {
-    const int kind = a->raised ? HK_EVENT_CLEARED : 0;
-    a->over = a->scores = a->raised = 0;
-    return kind;
+    a->scores = 0;
+    return hk_alert_end(a);
   }
   a->quiet -= quiet;
   if (step.score) {
@@ -274,11 +282,9 @@ HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct 
 HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
                               struct hk_step step, double z, double share, struct hk_event *e)
 {
-  if (d->alert == HK_ALERT_OFF)
-    return 0;
   share = share < 1 - 1e-6 ? share : 1 - 1e-6; /* when there is no score, z is NaN, and evidence is not looked at */
   const double evidence = d->alert == HK_ALERT_ADAPTIVE ? sqrt(z * share / (1 - share)) : z;
-  const int kind = hk_alert_judge(a, w, ring, d, step, z, share, evidence);
+  const int kind = d->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_alert_judge(a, w, ring, d, step, z, share, evidence);
   if (d->alert == HK_ALERT_ADAPTIVE && step.score && step.state == HK_STATE_OK)
     hk_alert_learn(a, d, evidence);
   if (kind == 0)

@@ -12,8 +12,8 @@
  *  5. over >= hold, not quiet: *raised*, and the segment begins anew at the split: what is older is dropped from the graph.
  *
  * The change instant is the time of the first sample of the split's node, taken `interval` apart from the last point. The levels
- * are the means of what is resident before and after it. With *raised* and *corrected* go the sketches of both segments (sketch.h),
- * whose numbers any thread may work out. */
+ * are the means of what is resident before and after it. With *raised* and *corrected* go the sketches of both segments
+ * (sketch.h), whose numbers any thread may work out. */
 #ifndef HK_GRAPH_ALERT_H
 #define HK_GRAPH_ALERT_H
 
@@ -33,8 +33,8 @@ HK_INLINE double hk_graph_level(const struct hk_window *w, const hk_real *ring, 
 }
 
 /* Puts the change between older and newer samples, and measures both. */
-HK_INLINE void hk_graph_place_change(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
-                                     struct hk_graph_sides sides)
+HK_INLINE void hk_graph_place_change(struct hk_alert *a, const struct hk_window *w, const hk_real *ring,
+                                     const struct hk_detector *d, struct hk_graph_sides sides)
 {
   const uint32_t span = hk_detector_span(d);
   a->instant = hk_alert_back(w->last_time, (int64_t)sides.newer - 1, hk_alert_interval(w, d));
@@ -71,11 +71,8 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
 {
   const struct hk_detector *d = v->detector;
   const bool quiet = a->quiet > 0;
-  if (step.restarted) {
-    const int kind = a->raised ? HK_EVENT_CLEARED : 0;
-    a->over = a->raised = 0;
-    return kind;
-  }
+  if (step.restarted)
+    return hk_alert_end(a);
   a->quiet -= quiet;
   if (a->raised)
     return hk_graph_go_on(a, v, w, ring, step, moved, sides);
@@ -102,14 +99,15 @@ HK_INLINE int hk_graph_judge(struct hk_alert *a, const struct hk_graph_view *v, 
 }
 
 /* Takes one accepted point (state warming, ok or gap). split: what the profile says, looked at when a score is due. moved: as
- * of hk_graph_moved, looked at where hk_graph_looks_again says so. Returns 1 when an event was written to *e (all fields but index,
- * slot and the sketches), else 0. After HK_EVENT_RAISED the graph is to be cut at the split, and it and HK_EVENT_CORRECTED get
- * sketches of `sides`. */
+ * of hk_graph_moved, looked at where hk_graph_looks_again says so. Returns 1 when an event was written to *e (all fields but
+ * index, slot and the sketches), else 0. After HK_EVENT_RAISED the graph is to be cut at the split, and it and HK_EVENT_CORRECTED
+ * get sketches of `sides`. */
 HK_INLINE int hk_graph_decide(struct hk_alert *a, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
                               struct hk_step step, const struct hk_graph_split *split, int32_t moved,
                               struct hk_graph_sides *sides, struct hk_event *e)
 {
-  const int kind = v->detector->alert == HK_ALERT_OFF ? 0 : hk_graph_judge(a, v, w, ring, step, split, moved, sides);
+  const int kind =
+      v->detector->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_graph_judge(a, v, w, ring, step, split, moved, sides);
   if (kind == 0)
     return 0;
   *e = hk_alert_event(a, w, kind, HK_CHANNEL_CHANGE);
@@ -126,7 +124,7 @@ HK_INLINE bool hk_graph_has_sketches(const struct hk_event *e)
 
 /* Works out number q of the event's sketches, q < HK_GRAPH_SKETCHES. */
 HK_INLINE void hk_graph_sketch(struct hk_event *e, const struct hk_graph_view *v, const struct hk_window *w, const hk_real *ring,
-                              struct hk_graph_sides sides, uint32_t q)
+                               struct hk_graph_sides sides, uint32_t q)
 {
   const uint32_t span = hk_detector_span(v->detector);
   const bool after = q >= HK_SKETCH_NUMBERS;

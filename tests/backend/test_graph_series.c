@@ -1,7 +1,7 @@
-/* algorithm = graph: what it finds in the series of one sensor. What is far from all else is forgotten, and neither unit nor
- * offset matters; a change is one alert, at its instant, with its levels; holes, filled samples, cool-down, hold and threshold do
- * what they say. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and point down a hundred times,
- * has the alert alone. */
+/* algorithm = graph, and shift: what is found in the series of one sensor. What is far from all else is forgotten, and neither
+ * unit nor offset matters; a change is one alert, at its instant, with its levels; holes, filled samples, cool-down, hold and
+ * threshold do what they say. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and point down a
+ * hundred times, has the alert alone. */
 #include "tests/backend/harness.h"
 
 #include <math.h>
@@ -266,6 +266,105 @@ static void thresholds(void **state)
   assert_int_equal(first[4], first[2] + 3 * 3); /* stride w / 4 = 3 */
 }
 
+/* A step, and a larger one while its alert is raised: what is told at the end is the highest score since. */
+static void shift_tells_the_highest_score(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector_parsed("algorithm=shift,window=20,alert=0.35,interval=1s");
+  struct series series = series_new(SIGNAL_NOISE, 5, 2100);
+  for (uint32_t i = 2000; i < series.n; i++)
+    series.value[i] += i < 2036 ? 1.5 : 30;
+  struct points p;
+  struct results got = run_one(&d, kind, &series, &p);
+  const struct hk_event *raised = NULL, *cleared = NULL;
+  for (uint32_t i = 0; i < got.n_events; i++) {
+    const struct hk_event *e = &got.event[i];
+    if (e->kind == HK_EVENT_RAISED && e->index > 2000 && !raised)
+      raised = e;
+    if (e->kind == HK_EVENT_CLEARED && raised && e->number == raised->number)
+      cleared = e;
+  }
+  assert_true(raised && cleared && raised->index < 2036);
+  float highest = 0;
+  for (uint32_t i = raised->index; i <= cleared->index; i++)
+    highest = got.score[i] > highest ? got.score[i] : highest;
+  assert_true(highest > raised->score + 0.05f && cleared->score == highest);
+  assert_true(fabsf(cleared->margin / (cleared->score / (1 - cleared->score) / (0.35f / 0.65f)) - 1) < 1e-3f);
+  points_free(&p);
+  results_free(&got);
+  series_free(&series);
+}
+
+/* Samples are missing when a step's peak is over: in state gap nothing is raised. */
+static void shift_raises_nothing_in_a_gap(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector_parsed("algorithm=shift,window=20,interval=1s");
+  uint32_t raised = 0, gaps = 0;
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    struct series series = series_new(SIGNAL_NOISE, seed, 2060);
+    for (uint32_t i = 2000; i < series.n; i++) {
+      series.value[i] += 8;
+      series.time[i] += (i > 2005 + seed % 20) * 2 * (int64_t)TEST_INTERVAL; /* twice two in a row: too many of 43 */
+      series.time[i] += (i > 2006 + seed % 20) * 3 * (int64_t)TEST_INTERVAL;
+    }
+    struct points p;
+    struct results got = run_one(&d, kind, &series, &p);
+    for (uint32_t i = 0; i < p.n; i++)
+      gaps += got.state[i] == HK_STATE_GAP && !isnan(got.score[i]);
+    for (uint32_t i = 0; i < got.n_events; i++) {
+      raised += got.event[i].kind == HK_EVENT_RAISED && got.event[i].index > 2000;
+      assert_true(got.event[i].kind != HK_EVENT_RAISED || got.state[got.event[i].index] == HK_STATE_OK);
+    }
+    points_free(&p);
+    results_free(&got);
+    series_free(&series);
+  }
+  print_message("# %u alerts, %u scores in gaps\n", raised, gaps);
+  assert_true(gaps > 40 && raised > 0);
+}
+
+/* A restart with alert = off while an alert is raised: it is cleared with the next point. */
+static void alerts_that_are_off_are_cleared(void **state)
+{
+  (void)state;
+  static const char *const texts[] = { "algorithm=graph,window=12,resident=600,interval=1s",
+                                       "algorithm=shift,window=12,interval=1s",
+                                       "algorithm=ika,window=12,interval=1s,alert=0.01" };
+  for (uint32_t c = 0; c < sizeof texts / sizeof *texts; c++) {
+    char off[128];
+    snprintf(off, sizeof off, "%s,alert=off", c == 2 ? "algorithm=ika,window=12,interval=1s" : texts[c]);
+    const struct hk_detector on = detector_parsed(texts[c]), none = detector_parsed(off);
+    struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
+    for (uint32_t i = series.n / 2 + 1; i < series.n; i++)
+      series.value[i] += 40;
+    struct points p;
+    struct results whole = run_one(&on, kind, &series, &p);
+    uint32_t at = 0;
+    while (at < whole.n_events && (whole.event[at].kind != HK_EVENT_RAISED || whole.event[at].index < p.n / 2))
+      at++;
+    assert_true(at + 1 < whole.n_events && whole.event[at + 1].index > whole.event[at].index + 2);
+    const struct hk_event raised = whole.event[at];
+    struct hk_backend *first = backend_open(kind, &on, 1, 1), *second = backend_open(kind, &none, 1, 1);
+    struct results got = results_new(p.n);
+    sensor_add(first, 0, 0, 1);
+    sensor_add(second, 0, 0, 1);
+    feed(first, &p, 0, raised.index + 1, 64, 0, &got);
+    const uint32_t before = got.n_events;
+    sensor_copy(first, 0, second, 0);
+    feed(second, &p, raised.index + 1, p.n, 64, 0, &got);
+    assert_int_equal(got.n_events, before + 1);
+    const struct hk_event *cleared = &got.event[before];
+    assert_true(cleared->kind == HK_EVENT_CLEARED && cleared->number == raised.number && cleared->index == raised.index + 1);
+    first->ops->close(first);
+    second->ops->close(second);
+    results_free(&whole);
+    results_free(&got);
+    points_free(&p);
+    series_free(&series);
+  }
+}
+
 int main(int argc, char **argv)
 {
   int code;
@@ -279,6 +378,9 @@ int main(int argc, char **argv)
     cmocka_unit_test(windows_and_alerts),
     cmocka_unit_test(the_reference_moves),
     cmocka_unit_test(thresholds),
+    cmocka_unit_test(shift_tells_the_highest_score),
+    cmocka_unit_test(shift_raises_nothing_in_a_gap),
+    cmocka_unit_test(alerts_that_are_off_are_cleared),
   };
   const struct CMUnitTest every_way[] = {
     cmocka_unit_test(a_change_is_one_alert),
