@@ -319,6 +319,16 @@ static void compare(struct hk_group *g, struct hk_group_tick *t)
   g->since = 1;
 }
 
+/* A change is settled at the first comparison behind two shortest parts, which accepts no other one yet: so the end of an alert
+ * and the beginning of the next are of two rows, and each has a score. */
+static void settle(struct hk_group *g, struct hk_group_tick *t)
+{
+  if (g->since <= 2 * g->rule.shortest)
+    return;
+  g->since = 0;
+  t->change = HK_GROUP_SETTLED;
+}
+
 bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
 {
   while (g->next != HK_GROUP_NEVER) {
@@ -334,11 +344,10 @@ bool hk_group_next(struct hk_group *g, struct hk_group_tick *t)
     if (!close_row(g))
       continue;
     *t = (struct hk_group_tick){ .time = g->time[hk_group_back(g, 1)], .statistic = NAN, .score = NAN, .foremost = UINT32_MAX };
-    if (g->since > 0 && ++g->since > 2 * g->rule.shortest) {
-      g->since = 0;
-      t->change = HK_GROUP_SETTLED;
-    } else if (g->rows % g->rule.hop == 0) {
+    g->since += g->since > 0 && g->since <= 2 * g->rule.shortest;
+    if (g->rows % g->rule.hop == 0) {
       compare(g, t);
+      settle(g, t);
     }
     return true;
   }

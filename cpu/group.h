@@ -49,6 +49,7 @@ int hk_group_check(const struct hk_group_rule *rule, char *error, size_t size);
 /* Parses "key=value,key=value"; "" is the default. As hk_group_check. */
 int hk_group_parse(const char *text, struct hk_group_rule *out, char *error, size_t size);
 
+/* SETTLED: two shortest parts behind CHANGED, with the next statistic; until then, and with it, no change is accepted. */
 enum hk_group_change { HK_GROUP_SAME, HK_GROUP_CHANGED, HK_GROUP_SETTLED };
 
 /* A row that was closed. */
@@ -84,9 +85,9 @@ void hk_group_put(struct hk_group *group, uint32_t member, int64_t time, double 
 /* True and *tick: the next row that can be closed. */
 bool hk_group_next(struct hk_group *group, struct hk_group_tick *tick);
 
-/* All that a group knows, in memory that is aligned to 8 bytes: so a group that is read goes on as the one that was written, bit for
- * bit. Between two points, when hk_group_next has given all. FORMAT.md has the layout.
- * hk_group_state_size: bytes, a multiple of 8. hk_group_write: writes as many. */
+/* All that a group knows, in memory that is aligned to 8 bytes: so a group that is read goes on as the one that was written, bit
+ * for bit. Between two points, when hk_group_next has given all. FORMAT.md has the layout. hk_group_state_size: bytes, a multiple
+ * of 8. hk_group_write: writes as many. */
 size_t hk_group_state_size(const struct hk_group *group);
 void hk_group_write(const struct hk_group *group, void *state);
 /* Makes a group of a state, with the same numbers of members. rule: it is to go on with; shortest, hop, members and threshold may

@@ -95,8 +95,7 @@ static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event
   return ours || hk_alerts_clear(alerts, m->slot, e);
 }
 
-static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, float score,
-                        struct hk_event *e)
+static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
 {
   const uint32_t number = hk_alerts_number(g->shard->alerts, m->slot);
   m->number = 1 + (m->number > number ? m->number : number);
@@ -106,7 +105,7 @@ static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct 
                           .channel = HK_CHANNEL_GROUP,
                           .from = c->from,
                           .instant = c->instant,
-                          .score = score,
+                          .score = (float)(c->statistic / (c->statistic + c->unit)),
                           .margin = hk_alert_margin(c->statistic, c->unit),
                           .before = c->before,
                           .after = c->after,
@@ -138,13 +137,22 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
     const bool ends = c.unit == 0;
     any = !ends || end_alert(g, m, &e);
     if (!ends)
-      raise_alert(g, m, &c, b->score[i], &e);
+      raise_alert(g, m, &c, &e);
   }
   if (!any)
     return;
   e.index = i;
   e.time = b->time[i];
   insert(b, &e);
+}
+
+/* What an alert is told with is the highest score since it was raised. */
+static void take_highest(struct hk_event *standing, double score)
+{
+  if (!((float)score > standing->score))
+    return;
+  standing->score = (float)score;
+  standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, but for a factor */
 }
 
 static void mark(struct hk_groups *g, struct hk_batch *b)
@@ -155,8 +163,8 @@ static void mark(struct hk_groups *g, struct hk_batch *b)
       continue;
     b->score[i] = (float)b->value[i];
     b->state[i] = HK_STATE_OK;
-    if (p->machine->stands && b->score[i] > p->machine->standing.score)
-      p->machine->standing.score = b->score[i];
+    if (p->machine->stands)
+      take_highest(&p->machine->standing, b->value[i]);
     if (p->machine->n > 0)
       tell(g, p->machine, b, i);
   }

@@ -102,6 +102,37 @@ class Machines(Case):
         self.assertEqual(status['sensors']['count'], 10)
         self.balanced(status)
 
+    def test_one_change_after_the_other(self):
+        """Each alert has the score of the row that it is raised with, and is cleared 12 rows (2 shortest) later with the highest since."""
+        rng = random.Random(1)
+        level = [sum(5 if k % 3 else 1.5 for k in range(min(i // 9, 60))) for i in range(ROWS)]  # many faint steps, and larger ones soon after
+        values = [[rng.gauss(0, 1) + level[i] for _ in NAMES] for i in range(ROWS)]
+        d = self.daemon(DETECTOR + GROUP + 'threshold = 40\n', keys=KEYS)
+        scores, events = {}, {'press#a': [], 'press#b': []}
+        with d.client() as c, hankel.Client(f'127.0.0.1:{d.port["binary tcp"]}') as subscriber:
+            subscriber.subscribe('press#*', details=True)
+            self.send(c, c.register(*NAMES), values)
+            end = START + (ROWS - 8) * SECOND  # all have long been quiet
+            while len({n for n, t in scores if t >= end}) < 2 or any(len(told) < 10 or len(told) % 2 for told in events.values()):
+                item = subscriber.read(harness.WAIT)
+                self.assertIsNotNone(item, (len(scores), events))
+                if isinstance(item, hankel.Event) and item.kind in ('raised', 'cleared'):
+                    events[item.sensor].append(item)
+                elif isinstance(item, hankel.Result):
+                    scores[item.sensor, item.time] = item.score
+        grown = 0
+        for machine, told in events.items():
+            self.assertEqual([e.kind for e in told], ['raised', 'cleared'] * (len(told) // 2))
+            for raised, cleared in zip(told[::2], told[1::2]):
+                self.assertEqual(raised.score, scores[machine, raised.time])
+                self.assertGreater(raised.score, 0.5)
+                self.assertEqual(cleared.time - raised.time, 12 * SECOND)
+                since = max(z for (n, t), z in scores.items() if n == machine and raised.time <= t <= cleared.time)
+                self.assertEqual(cleared.score, since)
+                grown += since > raised.score + 0.01
+                self.assertAlmostEqual(cleared.margin * (1 - since) / since, 1, 4)
+        self.assertGreater(grown, 2)
+
     def test_order_and_cuts_do_not_matter(self):
         values = rows()
         (scores, events), _ = self.run_through(values)
