@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""hankel evaluate: what it reads, tells, draws and refuses."""
+import csv
+import json
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+import harness
+
+
+def hankel(*arguments):
+    return subprocess.run([harness.HANKEL, *arguments], capture_output=True, text=True, timeout=harness.WAIT)
+
+
+class Evaluate(unittest.TestCase):
+    """Two detectors over the three layouts, made of recordings that are here."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, path, text):
+        path = os.path.join(self.folder.name, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w') as file:
+            file.write(text)
+
+    def evaluate(self, *options):
+        run = hankel('evaluate', '--backend', 'cpu', '--format', 'csv', *options, self.folder.name)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        return {(row['detector'], row['recording']): row for row in csv.DictReader(run.stdout.splitlines())}
+
+    def test_all_layouts(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        times = [f'2020-01-01 {i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}' for i in range(len(numbers))]
+        self.write('nab/cbf.csv', 'timestamp,value\n' + ''.join(f'{t},{x}\n' for t, x in zip(times, numbers)))
+        self.write('nab/windows.json', json.dumps({'cbf.csv': [[times[380] + '.000000', times[390] + '.000000']]}))
+        self.write('skab/0.csv', 'datetime;a;b;anomaly;changepoint\n' +
+                   ''.join(f'{t};{x};1;0.0;{float(i in (384, 704))}\n' for i, (t, x) in enumerate(zip(times, numbers))))
+        graph = 'algorithm=graph,window=20'
+        found = self.evaluate('--detector', graph, '--detector', graph + ',alert=off')
+        self.assertEqual([found[graph, 'CBF'][key] for key in ('set', 'points', 'labels', 'alerts', 'hits', 'false', 'delay')],
+                         ['tssb', '960', '2', '2', '2', '0', '179'])  # (523 - 384 + 923 - 704) / 2
+        self.assertAlmostEqual(float(found[graph, 'CBF']['covering']), 0.955, 3)
+        self.assertEqual([found[graph, 'cbf'][key] for key in ('labels', 'alerts', 'hits', 'false', 'delay', 'covering')],
+                         ['1', '2', '1', '1', '143', ''])
+        self.assertEqual([found[graph, '0 a'][key] for key in ('labels', 'alerts', 'hits')], ['2', '2', '2'])
+        self.assertEqual([found[graph, '0 b'][key] for key in ('labels', 'alerts', 'hits')], ['2', '0', '0'])
+        self.assertEqual([found[graph, 'skab: all'][key] for key in ('labels', 'alerts', 'hits')], ['4', '2', '2'])
+        self.assertEqual([found[graph, 'skab: any sensor of the rig'][key] for key in ('points', 'labels', 'hits')], ['960', '2', '2'])
+        self.assertEqual(found[graph + ',alert=off', 'tssb: all']['alerts'], '0')
+        given = self.evaluate('--given-windows', '--detector', 'algorithm=graph')
+        self.assertEqual({**given['algorithm=graph', 'CBF'], 'detector': graph}, found[graph, 'CBF'])
+        self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
+                         {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
+
+    def outline(self, path):
+        """Height at each column, on the way there and on the way back, of the outline that a path draws."""
+        x, y, heights = 0, int(re.match(r'M0 (-?\d+)l', path.get('d')).group(1)), ([], [])
+        heights[0].append(y)
+        numbers = [int(n) for n in re.findall(r'-?\d+', path.get('d').split('l')[1])]
+        back = False
+        for right, down in zip(numbers[::2], numbers[1::2]):
+            if right == 0 or right < 0 and not back:
+                back = True
+                heights[1].append(y + down)
+            else:
+                heights[back].extend(y + down * i // abs(right) for i in range(1, abs(right) + 1))
+            x, y = x + right, y + down
+        self.assertEqual(x, 0)
+        return heights[0], heights[1][::-1]
+
+    def test_plots(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        detectors = ['algorithm=graph,window=20', 'algorithm=shift,window=20']
+        options = [word for keys in detectors for word in ('--detector', keys)]
+        self.evaluate(*options, '--plots', self.folder.name)
+        sheet = ElementTree.parse(os.path.join(self.folder.name, 'tssb.svg')).getroot()
+        svg = '{http://www.w3.org/2000/svg}'
+        texts = [text.text for text in sheet.iter(svg + 'text')]
+        for text in ['tssb', 'CBF'] + detectors:
+            self.assertIn(text, texts)
+        labels = [float(rect.get('x')) for group in sheet.iter(svg + 'g') for rect in group.iter(svg + 'rect')]
+        self.assertEqual(labels, [round(at * 380 / 960 - 1, 1) for at in (384, 704)])
+        series, *scores = [path for path in sheet.iter(svg + 'path') if path.get('transform')]
+        self.assertEqual(len(scores), 2)
+        high, low = self.outline(series)
+        values = [float(number) for number in numbers]
+        columns = [values[c * 960 // 380:(c + 1) * 960 // 380] for c in range(380)]
+        unit = 56 * 4 / (max(values) - min(values))
+        for column, top, bottom in zip(columns, high, low, strict=True):
+            self.assertAlmostEqual(top, (max(values) - max(column)) * unit, delta=0.5001)
+            self.assertAlmostEqual(bottom, (max(values) - min(column)) * unit, delta=0.5001)
+        run = hankel('replay', '--backend', 'cpu', '--detector', detectors[0], os.path.join(self.folder.name, 'tssb', 'CBF.txt'))
+        rows = [line.split(',') for line in run.stdout.splitlines()[1:]]
+        found = [float(row[3] or 0) for row in rows if row[0] != '#event']
+        high, low = self.outline(scores[0])
+        for c, (top, bottom) in enumerate(zip(high, low, strict=True)):
+            self.assertAlmostEqual(top, 80 * (1 - max(found[c * 960 // 380:(c + 1) * 960 // 380])), delta=0.5001)
+            self.assertEqual(bottom, 80)
+        start = int(rows[0][1])
+        instants = [(int(row[5]) - start) // 10**9 for row in rows if row[0] == '#event' and row[3] == 'raised']
+        marks = [path.get('d') for path in sheet.iter(svg + 'path') if path.get('stroke-width') == '.9']
+        self.assertEqual(len(instants), 2)
+        self.assertEqual([float(x) for x in re.findall(r'M([\d.]+) -', marks[0])], [round(at * 380 / 960, 1) for at in instants])
+        self.assertEqual(marks[1], '')
+        self.evaluate(*options, '--plots', self.folder.name, '--no-series')
+        sheet = ElementTree.parse(os.path.join(self.folder.name, 'tssb.svg')).getroot()
+        self.assertEqual(len([path for path in sheet.iter(svg + 'path') if path.get('transform')]), 2)
+        for bad, code in [((*options, '--plots', self.folder.name + '/none'), 1), (('--plots', '.', '--tune', 'window=20|30'), 2),
+                          (9 * ('--detector', 'window=48') + ('--plots', '.'), 2)]:
+            run = hankel('evaluate', *bad, self.folder.name)
+            self.assertEqual(run.returncode, code)
+            self.assertNotEqual(run.stderr, '')
+
+    def test_tune(self):
+        with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
+            numbers = file.read().split()
+        self.write('tssb/CBF.txt', '\n'.join(numbers))
+        self.write('tssb/again.txt', '\n'.join(numbers[100:]))
+        self.write('tssb/desc.txt', 'CBF,20,384,704\nagain,20,284,604\n')
+        found = self.evaluate('--detector', 'algorithm=graph', '--tune', 'window=10|20', '--tune', 'alert=0.99|0.5|0.98')
+        searched = {name: float(row['covering']) for (_, name), row in found.items() if 'searched' in name}
+        self.assertEqual(len(searched), 6)
+        best = max(searched, key=searched.get)
+        self.assertIn('alert=0.5', best)
+        self.assertEqual(searched['tssb, searched: window=20,alert=0.99'], min(searched.values()))
+        told = [name for _, name in found if 'others' in name]
+        self.assertEqual(told, [best.replace('searched', 'others')])
+        self.assertIn(('algorithm=graph,' + best.split(': ')[1], 'again'), found)
+        for bad in ('window', 'window=20|7', 'alert=', 'windows=20', 'hold=1|2|3|1|2|3|1|2' + ''.join(f'|{i}' for i in range(4096))):
+            run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', bad, self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))  # before anything is scored
+            self.assertIn('--tune: ', run.stderr)
+        self.write('tssb/desc.txt', 'CBF,20,384,704\n')
+        run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('two files', run.stderr)
+
+    def test_recordings_too_short_for_a_score_are_counted(self):
+        for i, points in enumerate((100, 218, 219, 400)):
+            self.write(f'tssb/{i}.txt', ''.join(f'{i % 7}\n' for i in range(points)))
+            self.write(f'skab/{i}.csv', 'time,a,b,changepoint\n' + ''.join(f'{i},{i % 7},{i % 5},0\n' for i in range(5 if i == 0 else 40)))
+        self.write('tssb/desc.txt', ''.join(f'{i},20,50\n' for i in range(4)))
+        detectors = 'algorithm=graph,window=20', 'window=4,gap=4'
+        tell = [f'hankel evaluate: detector {detectors[0]} gives no score of 10 of 12 recordings, which are too short for it: the first comes with point 219',
+                f'hankel evaluate: detector {detectors[1]} gives no score of 2 of 12 recordings, which are too short for it: the first comes with point 11',
+                'hankel evaluate: group default gives no score of 1 of 4 recordings, which are too short for it']
+        options = '--detector', detectors[0], '--detector', detectors[1], '--group', ''
+        for brief in ((), ('--brief',)):
+            run = hankel('evaluate', '--backend', 'cpu', *brief, *options, self.folder.name)
+            self.assertEqual((run.returncode, run.stderr.splitlines()), (0, tell))
+        run = hankel('evaluate', '--backend', 'cpu', '--detector', detectors[0], '--tune', 'alert=0.4|0.5', self.folder.name)
+        self.assertEqual((run.returncode, run.stderr), (0, f'hankel evaluate: detector {detectors[0]} gives no score of 5 of 6 recordings, '
+                                                        'which are too short for it\n'))  # of the files that are told of
+
+    def test_what_cannot_be_read_is_named(self):
+        for path, text, named in [('tssb/desc.txt', 'CBF,20,384\n', 'CBF.txt'), ('tssb/CBF.txt', '1\n2\n', '384'),
+                                  ('nab/windows.json', '{', 'windows.json'), ('nab/windows.json', '{"x.csv":[["1",2]]}', 'x.csv')]:
+            self.write(path, text)
+            run = hankel('evaluate', '--backend', 'cpu', self.folder.name)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn(named, run.stderr)
+        run = hankel('evaluate', self.folder.name + '/tssb')
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('none of nab/', run.stderr)
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, 'skab'))
+            run = hankel('evaluate', folder)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn('no recording', run.stderr)
+            self.assertEqual(run.stdout, '')
+        self.write('tssb/CBF.txt', '1\n' * 400)
+        for bad, told in [(('--detector', 'algorithm=graph,window=20', '--detector', 'window=x'), 'window = x'), (('--group', 'hop=0'), '--group: hop')]:
+            run = hankel('evaluate', *bad, self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))
+            self.assertIn(told, run.stderr)
+        os.remove(os.path.join(self.folder.name, 'nab/windows.json'))
+        os.rmdir(os.path.join(self.folder.name, 'nab'))
+        run = hankel('evaluate', '--group', '', self.folder.name)
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertIn('several sensors', run.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main()
