@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #define SENSORS_MAX 256
-#define SECOND 1000000000
+#define JSON_MAX (64 << 20) /* bytes of windows.json */
 
 static int no_memory(char *error, size_t size)
 {
@@ -103,21 +103,34 @@ static int read_file(struct hk_labelled *set, const char *folder, const char *fi
   return status;
 }
 
-static int read_nab(struct hk_labelled *set, const char *folder, char *error, size_t size)
+/* What a file says, to be deleted; or NULL with a message. */
+static cJSON *read_json(const char *path, char *error, size_t size)
 {
-  char path[4096], text[1 << 16];
-  snprintf(path, sizeof path, "%s/windows.json", folder);
+  struct stat about;
+  char *text = NULL;
+  size_t room = 0;
+  cJSON *json = NULL;
   FILE *f = fopen(path, "r");
-  const size_t length = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  if (!f || fstat(fileno(f), &about) < 0)
+    snprintf(error, size, "%s: %s", path, strerror(errno));
+  else if (about.st_size > JSON_MAX)
+    snprintf(error, size, "%s: over %d MiB", path, JSON_MAX >> 20);
+  else if (getdelim(&text, &room, 0, f) < 0 && !feof(f)) /* up to the end: text has no NUL */
+    snprintf(error, size, "%s: %s", path, strerror(errno));
+  else if (!text || !(json = cJSON_ParseWithOpts(text, NULL, true)))
+    snprintf(error, size, "%s: no JSON", path);
+  free(text);
   if (f)
     fclose(f);
-  text[length] = 0;
-  cJSON *labels = length ? cJSON_Parse(text) : NULL;
-  int status = 0;
-  if (!labels) {
-    snprintf(error, size, "%s: %s", path, f ? "no JSON" : strerror(errno));
-    status = -EINVAL;
-  }
+  return json;
+}
+
+static int read_nab(struct hk_labelled *set, const char *folder, char *error, size_t size)
+{
+  char path[4096];
+  snprintf(path, sizeof path, "%s/windows.json", folder);
+  cJSON *labels = read_json(path, error, size);
+  int status = labels ? 0 : -EINVAL;
   for (const cJSON *file = labels ? labels->child : NULL; file && status == 0; file = file->next) {
     const uint32_t at = set->n;
     status = read_file(set, folder, file->string, error, size);

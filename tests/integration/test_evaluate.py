@@ -191,6 +191,17 @@ class Evaluate(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertIn('several sensors', run.stderr)
 
+    def test_long_windows_json(self):
+        self.write('nab/a.csv', 'time,value\n' + ''.join(f'{i},{i % 7}\n' for i in range(40)))
+        windows = {'a.csv': [['1970-01-01 00:00:05', '1970-01-01 00:00:09']] * 2000}
+        self.write('nab/windows.json', json.dumps(windows))
+        self.assertGreater(os.path.getsize(self.folder.name + '/nab/windows.json'), 1 << 16)
+        self.assertEqual(self.evaluate('--detector', 'window=4,gap=4')['window=4,gap=4', 'a']['labels'], '2000')
+        os.truncate(self.folder.name + '/nab/windows.json', (64 << 20) + 1)
+        run = hankel('evaluate', self.folder.name)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('windows.json: over 64 MiB', run.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()
