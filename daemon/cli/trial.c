@@ -5,6 +5,7 @@
 #include "daemon/cli/choose.h"
 #include "daemon/cli/options.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,18 +110,66 @@ bool hk_outcome_prepare(struct hk_outcome *o, uint32_t points, uint32_t labels)
   return o->time && o->value && o->score && o->marked && o->delay;
 }
 
-/* The detector that keys say, with a window of the recording where it has one. 0 or an exit code. */
-static int read_keys(const struct hk_trial *trial, const char *option, const char *keys, uint32_t window, struct hk_detector *out)
+/* Whether an item, up to a comma, is a window: with the name of an algorithm before it or not. */
+static bool is_window(const char *item)
 {
-  char text[1024], error[512];
-  snprintf(text, sizeof text, window ? "%s%swindow=%u" : "%s", keys, *keys ? "," : "", window);
-  return hk_detector_parse(text, out, error, sizeof error) < 0 ? hk_usage(trial->argv, "%s: %s", option, error) : 0;
+  size_t end = strcspn(item, ",=");
+  while (end > 0 && (item[end - 1] == ' ' || item[end - 1] == '\t'))
+    end--;
+  static const char key[] = "window";
+  const size_t length = sizeof key - 1;
+  return end >= length && memcmp(item + end - length, key, length) == 0 &&
+         (end == length || strchr(" \t.", item[end - length - 1]));
+}
+
+static bool names_window(const char *keys)
+{
+  bool named = is_window(keys);
+  for (const char *comma = strchr(keys, ','); comma && !named; comma = strchr(comma + 1, ','))
+    named = is_window(comma + 1);
+  return named;
+}
+
+/* The detector that keys say, with this window in place of theirs if it is not 0. 0, or a negative errno with a message. */
+static int parse_keys(const char *keys, uint32_t window, struct hk_detector *out, char *error, size_t size)
+{
+  char text[1024];
+  size_t length = 0;
+  if (window == 0)
+    return hk_detector_parse(keys, out, error, size);
+  for (const char *item = keys; *item; item += strcspn(item, ","), item += *item == ',') {
+    if (!is_window(item) && length < sizeof text)
+      length += (size_t)snprintf(text + length, sizeof text - length, "%.*s,", (int)strcspn(item, ","), item);
+  }
+  if (length < sizeof text)
+    length += (size_t)snprintf(text + length, sizeof text - length, "window=%u", window);
+  if (length >= sizeof text) {
+    snprintf(error, size, "over %zu characters", sizeof text - 1);
+    return -EINVAL;
+  }
+  return hk_detector_parse(text, out, error, size);
 }
 
 int hk_trial_check(const struct hk_trial *trial, const char *option, const char *keys)
 {
   struct hk_detector ignored;
-  return read_keys(trial, option, keys, trial->given_windows ? HK_GRAPH_FALLBACK : 0, &ignored);
+  char error[512];
+  const uint32_t window = trial->given_windows && !names_window(keys) ? HK_GRAPH_FALLBACK : 0;
+  return parse_keys(keys, window, &ignored, error, sizeof error) < 0 ? hk_usage(trial->argv, "%s: %s", option, error) : 0;
+}
+
+/* The detector of a recording. 0 or an exit code. */
+static int read_keys(const struct hk_trial *trial, const struct hk_labelled *set, uint32_t i, const char *keys,
+                     struct hk_detector *out)
+{
+  const struct hk_recording *r = &set->recording[i];
+  const uint32_t window = trial->given_windows ? r->window : 0;
+  char error[512];
+  if (parse_keys(keys, window, out, error, sizeof error) == 0)
+    return 0;
+  if (window == 0)
+    return hk_usage(trial->argv, "--detector: %s", error);
+  return hk_failed(trial->argv, "--given-windows: %s: %s, of window %u: %s", set->name, r->name, window, error);
 }
 
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all)
@@ -130,7 +179,7 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
   char error[512];
   int code = detectors ? 0 : hk_failed(trial->argv, "out of memory");
   for (uint32_t i = 0; i < set->n && code == 0; i++) {
-    code = read_keys(trial, "--detector", keys, trial->given_windows ? set->recording[i].window : 0, &detectors[i]);
+    code = read_keys(trial, set, i, keys, &detectors[i]);
     all[i].detector = detectors[i];
     if (code == 0 && !hk_outcome_prepare(&all[i], set->recording[i].n, set->recording[i].n_labels))
       code = hk_failed(trial->argv, "out of memory");

@@ -202,6 +202,29 @@ class Evaluate(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn('windows.json: over 64 MiB', run.stderr)
 
+    def test_given_windows_replace_those_of_the_keys(self):
+        for name in ('one', 'two'):
+            self.write(f'tssb/{name}.txt', ''.join(f'{i % 20 // (1 + i // 400)}\n' for i in range(800)))
+        self.write('tssb/desc.txt', 'one,20,400\ntwo,25,400\n')
+
+        def rows(*keys):
+            found = self.evaluate('--given-windows', *[word for text in keys for word in ('--detector', text)])
+            return [{key: value for key, value in row.items() if key != 'detector'} for row in found.values()]
+        expected = rows('algorithm=graph,alert=0.4')
+        self.assertNotEqual(expected[0]['alerts'], '0')
+        for keys in ('algorithm=graph,window=30,alert=0.4', ' window = 200,algorithm=graph,alert=0.4', 'algorithm=graph, graph.window=30,alert=0.4',
+                     'algorithm=graph,alert=0.4,window=auto'):
+            self.assertEqual(rows(keys), expected, keys)
+        for keys in ('algorithm=graph,window=20,window=20', 'algorithm=graph,window=x'):
+            run = hankel('evaluate', '--given-windows', '--detector', keys, self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (2, ''))
+            self.assertIn('window', run.stderr)
+        self.write('tssb/desc.txt', 'one,20,400\ntwo,4,400\n')
+        run = hankel('evaluate', '--backend', 'cpu', '--given-windows', '--detector', 'algorithm=graph', self.folder.name)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('tssb: two', run.stderr)
+        self.assertIn('window = 4', run.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()
