@@ -48,6 +48,14 @@ static int add_label(struct hk_recording *r, int64_t first, int64_t last)
   return 0;
 }
 
+/* Bytes of a file's name that are a recording's: all, but for the extension. */
+static uint32_t name_length(const char *file)
+{
+  const size_t length = strlen(file), name = length > 4 ? length - 4 : 0;
+  const bool extended = strcmp(file + name, ".csv") == 0 || strcmp(file + name, ".txt") == 0;
+  return (uint32_t)(extended ? name : length);
+}
+
 /* One more recording of a file, or NULL. */
 static struct hk_recording *add_recording(struct hk_labelled *set, const char *file, const char *sensor, bool several)
 {
@@ -57,7 +65,8 @@ static struct hk_recording *add_recording(struct hk_labelled *set, const char *f
   set->recording = all;
   struct hk_recording *r = &all[set->n++];
   *r = (struct hk_recording){ .file = set->n_files };
-  snprintf(r->name, sizeof r->name, "%.*s%s%s", (int)strcspn(file, "."), file, several ? " " : "", several ? sensor : "");
+  r->of_file = name_length(file);
+  snprintf(r->name, sizeof r->name, "%.*s%s%s", (int)r->of_file, file, several ? " " : "", several ? sensor : "");
   snprintf(r->sensor, sizeof r->sensor, "%s", sensor);
   return r;
 }

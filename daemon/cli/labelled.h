@@ -8,6 +8,8 @@
 #ifndef HK_LABELLED_H
 #define HK_LABELLED_H
 
+#include "proto/name.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,10 +21,11 @@ struct hk_label {
 
 /* One sensor's points. Owner: its set. */
 struct hk_recording {
-  char name[128];  /* of the file, and of the sensor where a file has several */
-  char sensor[64]; /* hk_seed is made of it */
-  uint32_t file;   /* number of the file in its set */
-  uint32_t window; /* what the collection says that a window should be; 0: nothing */
+  char name[1024];              /* of the file, without .csv or .txt, and behind a blank of the sensor where a file has several */
+  char sensor[HK_NAME_MAX + 1]; /* hk_seed is made of it */
+  uint32_t of_file;             /* bytes of the name that are the file's */
+  uint32_t file;                /* number of the file in its set */
+  uint32_t window;              /* what the collection says that a window should be; 0: nothing */
   uint32_t n, room;
   int64_t *time; /* ns since the epoch */
   double *value;

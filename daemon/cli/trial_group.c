@@ -85,7 +85,8 @@ int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out)
   for (uint32_t i = 0; out->recording && i < set->n; i += of_one_file(set, i)) {
     struct hk_recording *r = &out->recording[out->n++];
     *r = set->recording[i];
-    r->name[strcspn(r->name, " ")] = 0;
+    if (r->of_file < sizeof r->name)
+      r->name[r->of_file] = 0;
   }
   out->n_files = out->n;
   return out->recording ? 0 : -ENOMEM;

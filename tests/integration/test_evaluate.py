@@ -225,6 +225,22 @@ class Evaluate(unittest.TestCase):
         self.assertIn('tssb: two', run.stderr)
         self.assertIn('window = 4', run.stderr)
 
+    def test_recordings_are_told_apart_by_their_files_names(self):
+        rows = ''.join(f'{i},{i % 7},{i % 5},0\n' for i in range(40))
+        names = ['2024.01', '2024.02', 'pump 1', 'pump 2']
+        long = ['l' * 127 + '1', 'l' * 127 + '2']
+        for name in names:
+            self.write(f'skab/{name}.csv', 'time,a b,c,changepoint\n' + rows)
+        for name in names[:2] + long:
+            self.write(f'tssb/{name}.txt', '1\n2\n')
+        self.write('tssb/desc.txt', ''.join(name + ',4\n' for name in names[:2] + long))
+        run = hankel('evaluate', '--backend', 'cpu', '--format', 'csv', '--detector', '', '--group', '', self.folder.name)
+        found = [(row['set'], row['recording']) for row in csv.DictReader(run.stdout.splitlines())]
+        self.assertEqual([name for set, name in found if set == 'tssb'], names[:2] + long + ['tssb: all'])
+        self.assertEqual([name for set, name in found if set == 'skab'],
+                         [f'{name} {sensor}' for name in names for sensor in ('a b', 'c')] + ['skab: all', 'skab: any sensor of the rig'] +
+                         names + ['skab: all'])
+
 
 if __name__ == '__main__':
     unittest.main()
