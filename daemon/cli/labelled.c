@@ -159,9 +159,53 @@ static int read_nab(struct hk_labelled *set, const char *folder, char *error, si
   return status;
 }
 
+/* Reads a whole number with nothing but blanks around it. False: there is none, or it is over UINT32_MAX. */
+static bool read_whole(const char *cell, uint32_t *out)
+{
+  char *end;
+  cell += strspn(cell, " \t");
+  if (*cell < '0' || *cell > '9')
+    return false;
+  errno = 0;
+  const unsigned long long number = strtoull(cell, &end, 10);
+  *out = (uint32_t)number;
+  return errno == 0 && number <= UINT32_MAX && end[strspn(end, " \t")] == 0;
+}
+
+/* Reads what a line of desc.txt says behind the name: a window, then changes. An empty cell says nothing. 0, or a negative errno
+ * with a message of what is wrong in the line. */
+static int read_changes(struct hk_recording *r, char *rest, char *error, size_t size)
+{
+  const char *cell;
+  uint32_t number, before = 0;
+  for (bool window = true; (cell = strsep(&rest, ",")); window = false) {
+    if (!cell[strspn(cell, " \t")])
+      continue;
+    const bool whole = read_whole(cell, &number);
+    if (window && !whole) {
+      snprintf(error, size, "\"%.40s\" is no window: want a whole number of points", cell);
+      return -EINVAL;
+    }
+    if (window) {
+      r->window = number;
+      continue;
+    }
+    if (!whole || number <= before || number >= r->n) {
+      snprintf(error, size, "\"%.40s\" is no change here: want whole numbers, ascending, over 0 and below the %u points", cell,
+               r->n);
+      return -EINVAL;
+    }
+    if (add_label(r, r->time[number], r->time[number]) < 0)
+      return no_memory(error, size);
+    before = number;
+  }
+  return 0;
+}
+
 static int read_tssb(struct hk_labelled *set, const char *folder, char *error, size_t size)
 {
-  char path[4096], line[4096], file[300];
+  char path[4096], file[300], why[200] = "want a file with one series", *line = NULL;
+  size_t room = 0;
   snprintf(path, sizeof path, "%s/desc.txt", folder);
   FILE *f = fopen(path, "r");
   if (!f) {
@@ -170,27 +214,22 @@ static int read_tssb(struct hk_labelled *set, const char *folder, char *error, s
     return status;
   }
   int status = 0;
-  while (status == 0 && fgets(line, sizeof line, f)) {
-    char *rest = line, *cell = strsep(&rest, ",\r\n");
-    if (!*cell)
+  for (uint32_t number = 1; status == 0 && getline(&line, &room, f) >= 0; number++) {
+    line[strcspn(line, "\r\n")] = 0;
+    char *rest = line;
+    const char *name = strsep(&rest, ",");
+    if (!*name)
       continue;
     const uint32_t at = set->n;
-    snprintf(file, sizeof file, "%.250s.txt", cell);
+    snprintf(file, sizeof file, "%.250s.txt", name);
     status = read_file(set, folder, file, error, size);
-    for (uint32_t i = 0; status == 0 && (cell = strsep(&rest, ",\r\n")); i++) {
-      char *end;
-      const uint64_t number = strtoull(cell, &end, 10);
-      if (end == cell)
-        continue;
-      struct hk_recording *r = &set->recording[at];
-      if (i == 0)
-        r->window = (uint32_t)number;
-      else if (number >= r->n)
-        snprintf(error, size, "%s: %s: there is no point %s", path, file, cell), status = -EINVAL;
-      else if (add_label(r, r->time[number], r->time[number]) < 0)
-        status = no_memory(error, size);
-    }
+    if (status < 0)
+      break;
+    status = set->n == at + 1 ? read_changes(&set->recording[at], rest, why, sizeof why) : -EINVAL;
+    if (status < 0)
+      snprintf(error, size, "%s:%u: %s: %s", path, number, name, why);
   }
+  free(line);
   fclose(f);
   return status;
 }

@@ -241,6 +241,20 @@ class Evaluate(unittest.TestCase):
                          [f'{name} {sensor}' for name in names for sensor in ('a b', 'c')] + ['skab: all', 'skab: any sensor of the rig'] +
                          names + ['skab: all'])
 
+    def test_a_bad_line_of_desc_txt_is_named(self):
+        self.write('tssb/a.txt', '1\n' * 100)
+        self.write('tssb/columns.txt', 'time,x,y\n1,2,3\n')
+        self.write('tssb/desc.txt', 'a,20,40,99\n\na\na,\na, 20 , 40 ,99,\n')
+        self.assertEqual(self.evaluate('--detector', 'window=4')['window=4', 'tssb: all']['labels'], '4')
+        for line, told in [('a,20,80,40', '"40" is no change'), ('a,20,40,40', '"40"'), ('a,20,4e1', '"4e1"'), ('a,20,abc,40', '"abc"'), ('a,20,0', '"0"'),
+                           ('a,20,-4', '"-4"'), ('a,20,100', '"100"'), ('a,20,4294967336', '"4294967336"'), ('a,w,40', '"w" is no window'),
+                           ('a,4294967316', '"4294967316" is no window'), ('columns,1', 'one series')]:
+            self.write('tssb/desc.txt', f'a,20,40\n\n{line}\n')
+            run = hankel('evaluate', '--backend', 'cpu', self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (1, ''), line)
+            self.assertIn('desc.txt:3: ' + line.split(',')[0], run.stderr)
+            self.assertIn(told, run.stderr)
+
 
 if __name__ == '__main__':
     unittest.main()
