@@ -105,6 +105,7 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
 static bool print_together(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_outcome *all)
 {
   struct hk_verdict sum = { 0 };
+  char title[64];
   uint32_t most = 0;
   for (uint32_t i = 0; i < set->n; i++)
     most += all[i].n_found + set->recording[i].n_labels;
@@ -133,8 +134,9 @@ static bool print_together(const struct evaluation *e, const char *keys, const s
     one.verdict.covered = 0; /* the alerts are in no order */
     hk_verdict_add(&sum, &one.verdict);
   }
+  snprintf(title, sizeof title, "%s: any sensor of the rig", set->name);
   if (fine)
-    print_row(e, keys, set->name, "skab: any sensor of the rig", &sum, delay);
+    print_row(e, keys, set->name, title, &sum, delay);
   free(delay);
   free(found);
   return fine;

@@ -134,26 +134,61 @@ static cJSON *read_json(const char *path, char *error, size_t size)
   return json;
 }
 
+/* Labels the recordings from `at` on, all of one file, with its windows. 0, or a negative errno with a message of what is wrong
+ * with them. */
+static int label_windows(struct hk_labelled *set, uint32_t at, const cJSON *windows, char *error, size_t size)
+{
+  const cJSON *window = NULL;
+  int64_t begin = INT64_MAX, end = INT64_MIN;
+  if (!cJSON_IsArray(windows)) {
+    snprintf(error, size, "want a list of windows");
+    return -EINVAL;
+  }
+  for (uint32_t i = at; i < set->n; i++) {
+    const struct hk_recording *r = &set->recording[i];
+    for (uint32_t j = 0; j < r->n; j++) {
+      begin = r->time[j] < begin ? r->time[j] : begin;
+      end = r->time[j] > end ? r->time[j] : end;
+    }
+  }
+  cJSON_ArrayForEach(window, windows)
+  {
+    const char *first = cJSON_GetStringValue(cJSON_GetArrayItem(window, 0)),
+               *last = cJSON_GetStringValue(cJSON_GetArrayItem(window, 1));
+    struct hk_label label;
+    const char *wrong = NULL;
+    if (!first || !last || hk_timestamp_parse_date(first, &label.first) < 0 || hk_timestamp_parse_date(last, &label.last) < 0)
+      wrong = "is no pair of times";
+    else if (label.last < label.first)
+      wrong = "ends before it begins";
+    else if (label.first > end || label.last < begin)
+      wrong = "lies outside the recording";
+    if (wrong) {
+      snprintf(error, size, "the window [%.40s, %.40s] %s", first ? first : "?", last ? last : "?", wrong);
+      return -EINVAL;
+    }
+    for (uint32_t i = at; i < set->n; i++)
+      if (add_label(&set->recording[i], label.first, label.last) < 0)
+        return no_memory(error, size);
+  }
+  return 0;
+}
+
 static int read_nab(struct hk_labelled *set, const char *folder, char *error, size_t size)
 {
-  char path[4096];
+  char path[4096], why[200];
   snprintf(path, sizeof path, "%s/windows.json", folder);
   cJSON *labels = read_json(path, error, size);
   int status = labels ? 0 : -EINVAL;
+  if (labels && !cJSON_IsObject(labels)) {
+    snprintf(error, size, "%s: want {\"FILE.csv\": [[\"FIRST TIME\", \"LAST TIME\"], ...], ...}", path);
+    status = -EINVAL;
+  }
   for (const cJSON *file = labels ? labels->child : NULL; file && status == 0; file = file->next) {
     const uint32_t at = set->n;
     status = read_file(set, folder, file->string, error, size);
-    for (const cJSON *window = file->child; window && status == 0 && at < set->n; window = window->next) {
-      const char *ends[] = { cJSON_GetStringValue(cJSON_GetArrayItem(window, 0)),
-                             cJSON_GetStringValue(cJSON_GetArrayItem(window, 1)) };
-      int64_t times[2];
-      for (int i = 0; i < 2 && status == 0; i++)
-        status = ends[i] ? hk_timestamp_parse_date(ends[i], &times[i]) : -EINVAL;
-      if (status < 0)
-        snprintf(error, size, "%s: %s: a window is no pair of times", path, file->string);
-      else if (add_label(&set->recording[at], times[0], times[1]) < 0)
-        status = no_memory(error, size);
-    }
+    if (status == 0 && (status = label_windows(set, at, file, why, sizeof why)) < 0)
+      snprintf(error, size, "%s: %s: %s", path, file->string, why);
   }
   cJSON_Delete(labels);
   return status;

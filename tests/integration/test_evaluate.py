@@ -255,6 +255,33 @@ class Evaluate(unittest.TestCase):
             self.assertIn('desc.txt:3: ' + line.split(',')[0], run.stderr)
             self.assertIn(told, run.stderr)
 
+    def test_windows_that_make_no_sense_are_named(self):
+        self.write('nab/a.csv', 'time,value\n' + ''.join(f'2020-01-01 00:00:{i},{i % 7}\n' for i in range(20, 40)))
+        for windows, told in [([['2020-01-01 00:00:25', '2020-01-01 00:00:24']], 'ends before it begins'),
+                              ([['2020-01-01 00:00:22', '2020-01-01 00:00:22'], ['2020-01-01 00:00:40', '2020-01-01 00:00:44']], 'lies outside the recording'),
+                              ([['2020-01-01 00:00:10', '2020-01-01 00:00:19']], 'lies outside the recording'),
+                              ([['2020-01-01 00:00:22']], 'is no pair'), (['2020'], 'is no pair'), (7, 'want a list')]:
+            self.write('nab/windows.json', json.dumps({'a.csv': windows}))
+            run = hankel('evaluate', '--backend', 'cpu', self.folder.name)
+            self.assertEqual((run.returncode, run.stdout), (1, ''), windows)
+            self.assertIn('windows.json: a.csv: ', run.stderr)
+            self.assertIn(told, run.stderr)
+        self.write('nab/windows.json', json.dumps(['a.csv']))
+        self.assertIn('windows.json: want {', hankel('evaluate', self.folder.name).stderr)
+        self.write('nab/windows.json', json.dumps({'a.csv': [['2020-01-01 00:00:10', '2020-01-01 00:00:20'], ['2020-01-01 00:00:39', '2020-01-01 00:00:50']]}))
+        self.assertEqual(self.evaluate('--detector', 'window=4')['window=4', 'a']['labels'], '2')
+
+    def test_labels_of_a_file_with_several_sensors_count_for_each(self):
+        numbers = [i % 20 // (1 + i // 400) for i in range(800)]
+        self.write('nab/rig.csv', 'time,a,b\n' + ''.join(f'{i},{x},{-x}\n' for i, x in enumerate(numbers)))
+        self.write('nab/windows.json', json.dumps({'rig.csv': [['1970-01-01 00:05:50', '1970-01-01 00:06:50']]}))
+        graph = 'algorithm=graph,window=20,alert=0.4'
+        found = self.evaluate('--detector', graph)
+        for sensor in ('rig a', 'rig b'):
+            self.assertEqual([found[graph, sensor][key] for key in ('labels', 'hits', 'false')], ['1', '1', '0'])
+        self.assertEqual([found[graph, 'nab: any sensor of the rig'][key] for key in ('labels', 'hits', 'false')], ['1', '1', '0'])
+        self.assertNotIn((graph, 'skab: any sensor of the rig'), found)
+
 
 if __name__ == '__main__':
     unittest.main()
