@@ -77,6 +77,18 @@ static void print_header(const struct evaluation *e, const char *keys)
            "false", "false/1000", "delay", "covering");
 }
 
+/* A CSV cell in quotes. */
+static void print_quoted(const char *text)
+{
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"')
+      putchar('"');
+    putchar(*text);
+  }
+  putchar('"');
+}
+
 /* One line; delays are put in order. */
 static void print_row(const struct evaluation *e, const char *keys, const char *set, const char *name, const struct hk_verdict *v,
                       double *delay)
@@ -91,9 +103,12 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
   if (v->points > 0)
     snprintf(each, sizeof each, "%.3f", 1000.0 * (double)v->misplaced / (double)v->points);
   if (e->format == FORMAT_CSV) {
-    printf("\"%s\",%s,\"%s\",%llu,%llu,%llu,%llu,%.2f,%llu,%s,%s,%s\n", keys, set, name, (unsigned long long)v->points,
-           (unsigned long long)v->labels, (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance,
-           (unsigned long long)v->misplaced, each, middle, covering);
+    print_quoted(keys);
+    printf(",%s,", set);
+    print_quoted(name);
+    printf(",%llu,%llu,%llu,%llu,%.2f,%llu,%s,%s,%s\n", (unsigned long long)v->points, (unsigned long long)v->labels,
+           (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance, (unsigned long long)v->misplaced, each, middle,
+           covering);
     return;
   }
   printf("%-44s %8llu %7llu %7llu %5llu %7.1f %6llu %10s %6s %9s\n", name, (unsigned long long)v->points,

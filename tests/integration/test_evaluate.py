@@ -282,6 +282,11 @@ class Evaluate(unittest.TestCase):
         self.assertEqual([found[graph, 'nab: any sensor of the rig'][key] for key in ('labels', 'hits', 'false')], ['1', '1', '0'])
         self.assertNotIn((graph, 'skab: any sensor of the rig'), found)
 
+    def test_quotes_in_names_are_doubled_in_csv(self):
+        self.write('skab/0.csv', 'time,"a""b, c",d\n' + ''.join(f'{i},{i % 7},{i % 5}\n' for i in range(40)))
+        found = self.evaluate('--detector', 'window=4')
+        self.assertEqual(found['window=4', '0 a"b, c']['points'], '40')
+
 
 if __name__ == '__main__':
     unittest.main()
