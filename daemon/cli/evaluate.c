@@ -73,7 +73,7 @@ static void print_header(const struct evaluation *e, const char *keys)
 {
   if (e->format == FORMAT_TABLE)
     printf("%s%s: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", e->grouped ? "group" : "detector", *keys ? keys : "default",
-           e->trial.given_windows ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance",
+           e->trial.given_windows && !e->grouped ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance",
            "false", "false/1000", "delay", "covering");
 }
 

@@ -287,6 +287,12 @@ class Evaluate(unittest.TestCase):
         found = self.evaluate('--detector', 'window=4')
         self.assertEqual(found['window=4', '0 a"b, c']['points'], '40')
 
+    def test_windows_are_said_to_be_given_of_detectors_alone(self):
+        self.write('skab/0.csv', 'time,a,b\n' + ''.join(f'{i},{i % 7},{i % 5}\n' for i in range(40)))
+        run = hankel('evaluate', '--backend', 'cpu', '--given-windows', '--detector', 'window=4', '--group', '', self.folder.name)
+        heads = [line for line in run.stdout.splitlines() if line.startswith(('detector', 'group'))]
+        self.assertEqual(heads, ['detector: window=4, windows as given', 'group: default'])
+
 
 if __name__ == '__main__':
     unittest.main()
