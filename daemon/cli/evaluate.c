@@ -260,7 +260,16 @@ static double worth(const struct hk_verdict *v)
   return v->labels + v->alerts > 0 ? ((double)v->hits - v->chance) / (double)(v->labels + v->alerts) : 0;
 }
 
-/* Searches the tuned values on the files of even number, and tells of the best of them on the others: *verdict. 0 or an exit
+/* Whether a set has files of even and of odd number, and so can be tuned. */
+static bool tunable(const struct hk_labelled *set)
+{
+  bool any[2] = { false, false };
+  for (uint32_t i = 0; i < set->n; i++)
+    any[set->recording[i].file % 2] = true;
+  return any[0] && any[1];
+}
+
+/* Searches the tuned values on the files of even number of a set that can be tuned, and tells of the best of them on the others: *verdict. 0 or an exit
  * code. */
 static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
 {
@@ -277,8 +286,6 @@ static int tune(const struct evaluation *e, const char *keys, const struct hk_la
       if ((int)(set->recording[i].file % 2) == odd)
         half[odd].recording[half[odd].n++] = set->recording[i];
   }
-  if (code == 0 && (half[0].n == 0 || half[1].n == 0))
-    code = hk_failed(e->trial.argv, "--tune: %s: two files are needed, one to search on and one to tell of", set->name);
   for (uint32_t trial = 0; code == 0 && combine(e, keys, trial, text, sizeof text); trial++) {
     snprintf(title, sizeof title, "%s, searched: %.100s", set->name, text + (*keys ? strlen(keys) + 1 : 0));
     code = evaluate(e, text, &half[0], title, false, verdict);
@@ -331,6 +338,7 @@ static void explain(const struct evaluation *e, const char *keys, const struct h
 static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk_labelled *sets, struct hk_sheet *sheets)
 {
   struct hk_verdict all = { 0 };
+  bool any = false, left_out = false;
   int code = 0;
   print_header(e, keys);
   for (unsigned i = 0; i < HK_LABELLED_SETS && code == 0; i++) {
@@ -338,12 +346,22 @@ static int evaluate_sets(struct evaluation *e, const char *keys, const struct hk
     char name[32];
     snprintf(name, sizeof name, "%s: all", sets[i].name ? sets[i].name : "");
     e->sheet = sheets[i].file ? &sheets[i] : NULL;
-    if (sets[i].n > (e->grouped ? sets[i].n_files : 0))
-      code = e->n_tuned > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
+    if (sets[i].n <= (e->grouped ? sets[i].n_files : 0))
+      continue;
+    if (e->n_tuned > 0 && !tunable(&sets[i])) {
+      fprintf(stderr, "hankel evaluate: --tune: %s is left out: two files are needed, one to search on and one to tell of\n",
+              sets[i].name);
+      left_out = true;
+      continue;
+    }
+    any = true;
+    code = e->n_tuned > 0 ? tune(e, keys, &sets[i], &sum) : evaluate(e, keys, &sets[i], name, !e->brief, &sum);
     hk_verdict_add(&all, &sum);
   }
   if (code == 0)
     explain(e, keys, &all);
+  if (code == 0 && left_out && !any)
+    code = HK_EXIT_FAILED;
   return code;
 }
 

@@ -142,10 +142,15 @@ class Evaluate(unittest.TestCase):
             run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', bad, self.folder.name)
             self.assertEqual((run.returncode, run.stdout), (2, ''))  # before anything is scored
             self.assertIn('--tune: ', run.stderr)
+        self.write('skab/0.csv', 'time,a\n1,2\n')
+        run = hankel('evaluate', '--backend', 'cpu', '--detector', 'window=10', '--tune', 'alert=0.3|0.4', self.folder.name)
+        self.assertEqual((run.returncode, run.stderr),
+                         (0, 'hankel evaluate: --tune: skab is left out: two files are needed, one to search on and one to tell of\n'))
+        self.assertIn('tssb, others', run.stdout)
         self.write('tssb/desc.txt', 'CBF,20,384,704\n')
         run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
         self.assertEqual(run.returncode, 1)
-        self.assertIn('two files', run.stderr)
+        self.assertIn('tssb is left out: two files', run.stderr)
 
     def test_recordings_too_short_for_a_score_are_counted(self):
         for i, points in enumerate((100, 218, 219, 400)):
