@@ -53,7 +53,7 @@ struct evaluation {
   const char *detectors[DETECTORS_MAX];
   bool group[DETECTORS_MAX]; /* these keys are of a group */
   uint32_t n_detectors;
-  bool grouped;              /* those in hand are */
+  bool grouped; /* those in hand are */
   const char *tuned[TUNED_MAX];
   uint32_t n_tuned;
   const char *plots;      /* folder for them, or NULL */
@@ -72,9 +72,9 @@ static int ascending(const void *a, const void *b)
 static void print_header(const struct evaluation *e, const char *keys)
 {
   if (e->format == FORMAT_TABLE)
-    printf("%s%s: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", e->grouped ? "group" : "detector", *keys ? keys : "default",
-           e->trial.given_windows && !e->grouped ? ", windows as given" : "", "recording", "points", "labels", "alerts", "hits", "chance",
-           "false", "false/1000", "delay", "covering");
+    printf("%s%s: %s%s\n\n%-44s %8s %7s %7s %5s %7s %6s %10s %6s %9s\n", "\n", e->grouped ? "group" : "detector",
+           *keys ? keys : "default", e->trial.given_windows && !e->grouped ? ", windows as given" : "", "recording", "points",
+           "labels", "alerts", "hits", "chance", "false", "false/1000", "delay", "covering");
 }
 
 /* A CSV cell in quotes. */
@@ -269,8 +269,8 @@ static bool tunable(const struct hk_labelled *set)
   return any[0] && any[1];
 }
 
-/* Searches the tuned values on the files of even number of a set that can be tuned, and tells of the best of them on the others: *verdict. 0 or an exit
- * code. */
+/* Searches the tuned values on the files of even number of a set that can be tuned, and tells of the best of them on the others:
+ * *verdict. 0 or an exit code. */
 static int tune(const struct evaluation *e, const char *keys, const struct hk_labelled *set, struct hk_verdict *verdict)
 {
   struct hk_labelled half[2] = { *set, *set };
@@ -382,7 +382,8 @@ static int evaluate_all(struct evaluation *e)
   }
   if (code == 0 && there == 0)
     code = hk_failed(e->trial.argv, "%s: %s", e->folder,
-                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/; --help says what these are" : strerror(errno));
+                     access(e->folder, F_OK) == 0 ? "holds none of nab/, tssb/ and skab/; --help says what these are"
+                                                  : strerror(errno));
   if (code == 0 && recordings == 0)
     code = hk_failed(e->trial.argv, "%s: there is no recording in it", e->folder);
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++)
@@ -409,11 +410,16 @@ static int evaluate_all(struct evaluation *e)
 int hk_command_evaluate(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
-    { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
-    { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
-    { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
-    { "group", required_argument, NULL, 'm' },   { "help", no_argument, NULL, 'h' },
+    { "backend", required_argument, NULL, 'b' },
+    { "detector", required_argument, NULL, 'd' },
+    { "given-windows", no_argument, NULL, 'g' },
+    { "tune", required_argument, NULL, 't' },
+    { "brief", no_argument, NULL, 'r' },
+    { "format", required_argument, NULL, 'f' },
+    { "plots", required_argument, NULL, 'p' },
+    { "no-series", no_argument, NULL, 'n' },
+    { "group", required_argument, NULL, 'm' },
+    { "help", no_argument, NULL, 'h' },
     { 0 },
   };
   static const char *const formats[] = { "table", "csv", NULL };
