@@ -1,7 +1,7 @@
 /* Labelled recordings, in the layouts of three public collections. A folder holds any of
  *
- *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last]
- *   tssb/  bare numbers, NAME.txt, and desc.txt: a line NAME,WINDOW,CHANGE,... for each, changes as indices
+ *   nab/   CSV files (timestamp,value) and windows.json: the labelled windows of each, [first, last], for all its sensors
+ *   tssb/  bare numbers, NAME.txt, and desc.txt: a line NAME,WINDOW,CHANGE,... for each, changes as ascending indices
  *   skab/  CSV files with a changepoint column, 1 where something changed; every other column but `anomaly` is a sensor
  *
  * Everything is read into memory. Thread: the caller's. */
