@@ -168,6 +168,7 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
                     struct hk_buffer *told)
 {
   const size_t before = told->size;
+  hk_config_follow(read, running);
   hk_keys_compare(running, read, tell_key, told);
   compare_listeners(running, read, told);
   compare_groups(running, read, told);

@@ -177,6 +177,14 @@ static int default_listeners(struct hk_config *c)
   return 0;
 }
 
+void hk_config_follow(struct hk_config *config, const struct hk_config *from)
+{
+  if (config->follows.max_connections_per_address)
+    config->max_connections_per_address = from->max_connections - from->max_connections / 2;
+  if (config->follows.on_device_failure) /* whoever insists on the GPU wants to know that it is gone */
+    config->on_device_failure = from->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
+}
+
 int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg)
 {
   struct hk_config_reading *r = calloc(1, sizeof *r);
@@ -207,10 +215,9 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
                        "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
                        out->backlog);
   find_state(r);
-  if (out->max_connections_per_address == 0)
-    out->max_connections_per_address = out->max_connections - out->max_connections / 2;
-  if (out->on_device_failure == HK_DEVICE_FAILURE_AUTO) /* whoever insists on the GPU wants to know that it is gone */
-    out->on_device_failure = out->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
+  out->follows.max_connections_per_address = out->max_connections_per_address == 0;
+  out->follows.on_device_failure = out->on_device_failure == HK_DEVICE_FAILURE_AUTO;
+  hk_config_follow(out, out);
   int status = r->faults > 0 ? -EINVAL : 0;
   if (status == 0 && out->n_listeners == 0)
     status = default_listeners(out);

@@ -116,6 +116,10 @@ struct hk_config {
   uint32_t n_maintenance;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
   int64_t flap_within; /* ns */
+  /* Not said, or `auto`: they follow from keys that need a restart. */
+  struct {
+    bool max_connections_per_address, on_device_failure;
+  } follows;
 };
 
 /* Called with each fault, one line without its end. */
@@ -126,6 +130,9 @@ typedef void hk_config_fault(void *arg, const char *message);
 int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg);
 /* The same for the file at a path. */
 int hk_config_load(struct hk_config *out, const char *path, hk_config_fault *fault, void *arg);
+/* Sets the keys that `follows` names to what follows from `from`: the same configuration, or the one that runs, whose keys that
+ * need a restart stay. Thread: any. */
+void hk_config_follow(struct hk_config *config, const struct hk_config *from);
 void hk_config_free(struct hk_config *config); /* may be called twice */
 
 /* Reads "127.0.0.1:7410", "[::1]:7410" or "localhost:7410". 0 or -EINVAL. */

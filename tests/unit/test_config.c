@@ -410,6 +410,35 @@ static void test_change(void **state)
   hk_buffer_free(&told);
 }
 
+/* What follows from keys that need a restart stays with them, unless it is said. */
+static void test_change_of_defaults(void **state)
+{
+  (void)state;
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { true };
+  assert_int_equal(read_text(&running, "[daemon]\nmax_connections = 10\nbackend = cpu\n" DETECTOR, &faults), 0);
+  assert_int_equal(read_text(&read, "[daemon]\nmax_connections = 20\nbackend = cuda\n" DETECTOR, &faults), 0);
+  assert_int_equal(read.max_connections_per_address, 10);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  assert_int_equal(read.max_connections_per_address, 5);
+  assert_int_equal(read.on_device_failure, HK_DEVICE_FAILURE_CPU);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  assert_int_equal(
+      read_text(&read, "[daemon]\nmax_connections = 10\nmax_connections_per_address = 7\nbackend = cpu\n" DETECTOR, &faults), 0);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "backend: cpu -> cuda needs a restart; it stays cpu\n"
+                                 "max_connections: 10 -> 20 needs a restart; it stays 10\n"
+                                 "max_connections_per_address: 5 -> 7\n");
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
 /* The series of a group go on where its keys are what they were, whatever it matches and wherever it stands. */
 static void test_change_of_groups(void **state)
 {
@@ -459,11 +488,19 @@ static void test_change_of_groups(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_change), cmocka_unit_test(test_values),        cmocka_unit_test(test_default_listeners),
-                                      cmocka_unit_test(test_faults),        cmocka_unit_test(test_all_faults_are_told),
-                                      cmocka_unit_test(test_long_lines),    cmocka_unit_test(test_example),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_change),
+                                      cmocka_unit_test(test_change_of_defaults),
+                                      cmocka_unit_test(test_values),
+                                      cmocka_unit_test(test_default_listeners),
+                                      cmocka_unit_test(test_faults),
+                                      cmocka_unit_test(test_all_faults_are_told),
+                                      cmocka_unit_test(test_long_lines),
+                                      cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
-                                      cmocka_unit_test(test_several_algorithms), cmocka_unit_test(test_change_of_algorithms),
-                                      cmocka_unit_test(test_unreached), cmocka_unit_test(test_groups), cmocka_unit_test(test_change_of_groups) };
+                                      cmocka_unit_test(test_several_algorithms),
+                                      cmocka_unit_test(test_change_of_algorithms),
+                                      cmocka_unit_test(test_unreached),
+                                      cmocka_unit_test(test_groups),
+                                      cmocka_unit_test(test_change_of_groups) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
