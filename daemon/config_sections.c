@@ -119,6 +119,23 @@ static void listen_fault(void *arg, const char *message)
   hk_config_complain(r, r->section_line, "[listen %s]: %s", r->config->listeners[r->config->n_listeners - 1].name, message);
 }
 
+/* One address is for one listener, except port 0, which is whichever is free. */
+static void look_for_twin(struct hk_config_reading *r, const struct hk_config_listener *l)
+{
+  char address[HK_ADDRESS_MAX], other[HK_ADDRESS_MAX];
+  hk_address_format((const struct sockaddr *)&l->address, address);
+  if (strcmp(strrchr(address, ':'), ":0") == 0)
+    return;
+  for (const struct hk_config_listener *each = r->config->listeners; each < l; each++) {
+    hk_address_format((const struct sockaddr *)&each->address, other);
+    if (each->transport == l->transport && strcmp(address, other) == 0) {
+      hk_config_complain(r, r->section_line, "[listen %s]: %s over %s is the address of [listen %s] already", l->name, address,
+                         hk_transport_name(l->transport), each->name);
+      return;
+    }
+  }
+}
+
 static void listen_end(struct hk_config_reading *r)
 {
   struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
@@ -130,8 +147,10 @@ static void listen_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[listen %s]: the text protocol needs transport = tcp", l->name);
   if (l->protocol != HK_PROTOCOL_LINE && hk_config_seen(r, "precision"))
     hk_config_complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
-  if (l->address.ss_family != 0)
+  if (l->address.ss_family != 0) {
     hk_rules_finish(&l->rules, &l->address, l->transport == HK_TRANSPORT_UDP, l->protocol == HK_PROTOCOL_BINARY, listen_fault, r);
+    look_for_twin(r, l);
+  }
 }
 
 /* --- [detector NAME] ----------------------------------------------------------------------------------------------------- */

@@ -209,26 +209,32 @@ static int fail(const struct hk_listener *l, int status, char *error, size_t siz
   return status;
 }
 
-int hk_udp_open(struct hk_listener *l, char *error, size_t size)
+/* A socket that is bound. Those of the loops share a port, which SO_REUSEPORT allows; only the first of them has that set after
+ * it is bound, so that it does not share the port with another listener or another daemon. 0 or a negative errno. */
+static int bind_socket(struct hk_listener *l)
 {
   const struct sockaddr *address = (const struct sockaddr *)l->bind_to;
-  const int on = 1, several = l->server->n_loops > 1, buffer = RECEIVE_BUFFER;
+  const socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+  const int share = l->server->n_loops > 1, first = l->loop->number == 0;
+  l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (l->fd < 0 || (!first && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &share, sizeof share) != 0) ||
+      bind(l->fd, address, length) != 0 || (first && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &share, sizeof share) != 0))
+    return -errno;
+  return 0;
+}
+
+int hk_udp_open(struct hk_listener *l, char *error, size_t size)
+{
+  const int buffer = RECEIVE_BUFFER;
   uint32_t memory[SK_MEMINFO_VARS];
   struct sockaddr_storage bound;
-  socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-  if (l->fd >= 0) {
-    if (hk_listener_unblock(l->fd) != 0)
-      return fail(l, -errno, error, size);
-  } else {
-    l->fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (l->fd < 0 || (several && setsockopt(l->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) ||
-        bind(l->fd, address, length) != 0)
-      return fail(l, -errno, error, size);
-  }
+  socklen_t length = sizeof bound;
+  int status = l->fd < 0 ? bind_socket(l) : hk_listener_unblock(l->fd) != 0 ? -errno : 0;
+  if (status != 0)
+    return fail(l, status, error, size);
   if (getsockopt(l->fd, SOL_SOCKET, SO_MEMINFO, memory, &(socklen_t){ sizeof memory }) != 0)
     return fail(l, -errno, error, size);
   (void)setsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer); /* as much of it as net.core.rmem_max allows */
-  length = sizeof bound;
   if (getsockname(l->fd, (struct sockaddr *)&bound, &length) != 0)
     return fail(l, -errno, error, size);
   hk_address_format((const struct sockaddr *)&bound, l->address);
@@ -237,7 +243,7 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size)
   if (!l->buffers)
     return fail(l, -ENOMEM, error, size);
   l->source = hk_source_new();
-  int status = l->source ? 0 : -ENOMEM;
+  status = l->source ? 0 : -ENOMEM;
   if (status == 0)
     status = uv_poll_init(&l->loop->uv, &l->poll, l->fd);
   if (status != 0)

@@ -106,6 +106,22 @@ class Service(harness.Case):
         until(lambda: d.status()['points']['in'] == 40, 'all points')
         self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
 
+    def test_a_port_is_one_daemons(self):
+        """The loops' UDP sockets share a port with each other, and with nobody else."""
+        at = lambda port: listener('lines', 'line', 'udp', f'127.0.0.1:{port}')
+        d = self.daemon(ANY, keys='threads = 2\nloops = 2\n', listeners=at(0) + listener('points', 'binary', 'tcp', '127.0.0.1:0'))
+        for loops in (1, 2):
+            with self.assertRaises(harness.NotReady) as refused:
+                self.daemon(ANY, keys=f'threads = 2\nloops = {loops}\n', listeners=at(d.port['line udp']))
+            self.assertIn('[listen lines]', refused.exception.log[-1])
+            self.assertIn('Address already in use', refused.exception.log[-1])
+        senders = [d.connect('line udp') for _ in range(40)]
+        for i, s in enumerate(senders):
+            s.send(f's{i} value=1 1\n'.encode())
+            s.close()
+        until(lambda: d.status()['points']['in'] == 40, 'all points')
+        self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
+
     def test_beyond_loopback_is_refused(self):
         s = self.socket(socket.SOCK_STREAM, '0.0.0.0')
         how = {'listeners': listener('points', 'binary', 'tcp', '127.0.0.1:1'), 'passed': [('points', s)]}

@@ -212,6 +212,10 @@ static void test_faults(void **state)
   expect_fault("[listen a]\nprotocol = line\naddress = example.org:1\n" DETECTOR, "x.conf:3: address");
   expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:65536\n" DETECTOR, "x.conf:3: address");
   expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\ntransport = udp\naddress = localhost:9711\n"
+               "[listen b]\nprotocol = binary\naddress = 127.0.0.1:9711\n" /* over TCP: another one */
+               "[listen c]\nprotocol = binary\ntransport = udp\naddress = 127.0.0.1:9711\n" DETECTOR,
+               "x.conf:8: [listen c]: 127.0.0.1:9711 over udp is the address of [listen a] already\n");
   expect_fault("[detector a]\nwindow = 8\n", "x.conf:1: [detector a] needs match");
   expect_fault("[detector a]\nmatch = *\nwindow = 3\n", "x.conf:3: ");
   expect_fault("[detector a]\nmatch = *\nrank = 5\nkrylov = 5\n", "x.conf:1: [detector a]: krylov");
