@@ -1,6 +1,7 @@
 /* Connecting to the daemon. */
 #include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/progress.h"
 #include "daemon/cli/secure.h"
 
 #include <errno.h>
@@ -15,16 +16,43 @@ const char *hk_link_error(const hankel *h, const char *address)
   return strncmp(why, address, length) == 0 && strncmp(why + length, ": ", 2) == 0 ? why + length + 2 : why;
 }
 
+/* Whether the server took the connection and closed it. */
+static bool shown_out(const char *why)
+{
+  return strstr(why, "closed the connection") || strcmp(why, strerror(ECONNRESET)) == 0 || strcmp(why, strerror(EPIPE)) == 0;
+}
+
 /* What is likely to be wrong where the message does not say it. */
 static const char *hint(const char *why, const struct hankel_options *options)
 {
+#define TOO_MUCH "has had too much of this address (max_failures, for a minute; max_newcomers; max_connections_per_address)"
   if (strcmp(why, strerror(ECONNREFUSED)) == 0)
     return "; is hankeld running, and has it a binary listener there?";
-  if (!options->security.tls && strstr(why, "closed the connection"))
-    return "; a listener with TLS does so (--tls, --ca)";
+  if (shown_out(why))
+    return options->security.tls ? "; so does a listener that " TOO_MUCH
+                                 : "; a listener with TLS does so (--tls, --ca), or one that " TOO_MUCH;
   if (strstr(why, "wrong version number"))
     return "; is that a listener with TLS?";
   return "";
+#undef TOO_MUCH
+}
+
+/* Waits until the daemon has greeted us: it may be starting still. One that closes the connection before that is not asked again:
+ * it would do the same, and a listener with TLS counts what we say as a failure of our address. 0 or a negative errno. */
+static int wait_for_greeting(hankel *h, const char *address)
+{
+  const int64_t deadline = hk_clock() + (int64_t)HK_LINK_WAIT * 1000000;
+  while (!hankel_connected(h)) {
+    const int64_t left = (deadline - hk_clock()) / 1000000;
+    if (shown_out(hk_link_error(h, address)))
+      return -ECONNRESET;
+    if (left <= 0)
+      return -ETIMEDOUT;
+    const int status = hankel_step(h, (int)left);
+    if (status < 0)
+      return status;
+  }
+  return 0;
 }
 
 int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_options *options)
@@ -37,7 +65,7 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
   hankel *h = hankel_open(options);
   if (!h)
     return hk_failed(argv, "out of memory");
-  const int status = hankel_wait(h, HK_LINK_WAIT);
+  const int status = wait_for_greeting(h, address);
   if (status == 0) {
     *out = h;
     return 0;

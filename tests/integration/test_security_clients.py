@@ -81,6 +81,23 @@ class TestClients(Secured):
             self.assertIn(says, done.stderr)
         self.assertLess(time.monotonic() - began, harness.WAIT / 6)
 
+    def test_tls_forgotten(self):
+        """One failure for each time, so that it takes many of them until the address is refused; then that is said."""
+        d = self.secured(keys='threads = 1\nmax_failures = 3\n')
+        at, options = f'127.0.0.1:{d.port["binary tcp"]}', ('--ca', self.ca.certificate, '--token-file', self.token_file('all'))
+        with self.client(d, token_of('all')) as honest:
+            refused = lambda: honest.status()['security']['unauthorized']
+            for failures, command in ((1, ('feed', '--to', at, '-')), (2, ('tail', '--from', at)), (3, ('status', '--from', at))):
+                done = self.hankel(*command, data='v\n1\n')
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn('a listener with TLS does so (--tls, --ca)', done.stderr)
+                until(lambda: refused() >= failures, 'the failure')
+                self.assertEqual(refused(), failures)
+            done = self.hankel('feed', '--to', at, *options, '-', data='v\n1\n')
+            self.assertEqual(done.returncode, 1)
+            self.assertIn('too much of this address (max_failures', done.stderr)
+            self.assertEqual(refused(), 3)
+
     def test_a_certificate_for_another_host(self):
         type(self).cert, type(self).key = self.ca.sign('elsewhere', names='DNS:elsewhere.example')
         try:
