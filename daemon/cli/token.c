@@ -17,6 +17,7 @@ static const char help_text[] = "usage: hankel token [OPTION...] NAME SCOPES\n\n
                                 "  --feeds GLOB  names of feeds that are its own: it may use no others, and others not these\n\n"
                                 "examples:\n"
                                 "  hankel token --add /etc/hankeld/tokens pump-7 feed >pump-7.token\n"
+                                "  chgrp hankeld /etc/hankeld/tokens      where root has just made it, for the service to read\n"
                                 "  systemctl reload hankeld\n"
                                 "  hankel feed --to daemon.example:7410 --tls --token-file pump-7.token pump.csv\n";
 

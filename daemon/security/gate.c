@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DAY 86400
 #define SOON 14 /* days before a certificate's end at which that is told */
@@ -109,7 +110,10 @@ static int read_files(const struct hk_gate *g, struct hk_credentials **out, char
     *out = c;
     return 0;
   }
-  snprintf(error, size, "[listen %s]: %s", g->name, why);
+  if (status == -EACCES)
+    snprintf(error, size, "[listen %s]: %s (this is user %u, group %u)", g->name, why, (unsigned)geteuid(), (unsigned)getegid());
+  else
+    snprintf(error, size, "[listen %s]: %s", g->name, why);
   hk_credentials_release(c);
   return status;
 }

@@ -3,6 +3,7 @@
 #include "daemon/security/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -10,8 +11,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define RECORD_HEAD 5
 #define RECORD_MOST 16384                            /* bytes of a record that a greeting comes in */
@@ -101,8 +102,7 @@ static const char *reason(void)
 
 static int fail(struct hk_tls_context *c, const char *path, const char *what, char *error, size_t size)
 {
-  struct stat about;
-  const int status = path[0] && stat(path, &about) != 0 ? -errno : -EINVAL;
+  const int status = path[0] && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0 ? -errno : -EINVAL;
   snprintf(error, size, "%s: %s: %s", path, what, status == -EINVAL ? reason() : strerror(-status));
   ERR_clear_error();
   hk_tls_context_free(c);

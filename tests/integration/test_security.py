@@ -481,11 +481,12 @@ class TestReload(Secured):
 
 
 class TestConfiguration(Secured):
-    def check(self, listener, says):
+    def check(self, listener, says, **how):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
             f.write(f'[daemon]\nbackend = cpu\n[listen l]\n{listener}{DETECTOR}')
             f.flush()
-            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+            os.chmod(f.name, 0o644)
+            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False, **how)
         self.assertIn(says, done.stderr + done.stdout)
         return done.returncode
 
@@ -515,6 +516,14 @@ class TestConfiguration(Secured):
                            ('insecure = maybe\n', 'not one of yes, no'), ('mac = yes\n', 'mac is for'),
                            ('transport = udp\n' + f'tokens = {self.tokens}\n', 'are for transport = tcp')):
             self.assertEqual(self.check(local + keys, says), 1, keys)
+
+    def test_files_that_are_roots_own(self):
+        """What the daemon may not read is said with who it is."""
+        user = os.geteuid() or 65534
+        os.chmod(self.tokens, 0)
+        says = f'{self.tokens}: Permission denied (this is user {user}, group {os.getegid()})'
+        self.assertEqual(self.check(f'protocol = binary\naddress = 127.0.0.1:0\ntokens = {self.tokens}\n', says,
+                                    user=user if os.geteuid() == 0 else None), 1)
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@
 #include "proto/mac.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -15,6 +16,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -321,6 +323,26 @@ static void make_certificate(char path[32])
   EVP_PKEY_free(key);
 }
 
+/* Root may read everything, so it is somebody else meanwhile. */
+static void a_file_that_may_not_be_read_is_said_to_be_so(void **state)
+{
+  struct hk_rules rules = { 0 };
+  struct hk_tls_context *context;
+  char path[32], error[512];
+  (void)state;
+  make_certificate(path);
+  snprintf(rules.certificate, sizeof rules.certificate, "%s", path);
+  snprintf(rules.key, sizeof rules.key, "%s", path);
+  assert_int_equal(chmod(path, 0), 0);
+  const bool root = geteuid() == 0;
+  assert_int_equal(root ? seteuid(65534) : 0, 0);
+  const int status = hk_tls_context_new(&context, &rules, error, sizeof error);
+  assert_int_equal(root ? seteuid(0) : 0, 0);
+  assert_int_equal(status, -EACCES);
+  assert_non_null(strstr(error, "Permission denied"));
+  unlink(path);
+}
+
 /* OpenSSL has numbers for about 127 types of BIO in a process: they are not for what comes again and again. */
 static void no_reload_and_no_connection_uses_up_a_type_of_bio(void **state)
 {
@@ -358,6 +380,7 @@ int main(void)
     cmocka_unit_test(failures_are_forgotten_after_a_minute),
     cmocka_unit_test(the_table_stays_as_it_is),
     cmocka_unit_test(a_keyed_checksum_is_that_of_the_standard),
+    cmocka_unit_test(a_file_that_may_not_be_read_is_said_to_be_so),
     cmocka_unit_test(no_reload_and_no_connection_uses_up_a_type_of_bio),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
