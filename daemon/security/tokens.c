@@ -14,7 +14,6 @@
 #include <openssl/evp.h>
 #endif
 
-#define TOKENS_MAX 4096 /* all of them are looked at whenever one is shown */
 #define LINE_MAX_BYTES 512
 
 struct entry {
@@ -102,11 +101,13 @@ static const char *read_line(char *line, struct hk_token *t, const char **feeds)
   return NULL;
 }
 
+_Static_assert(HK_TOKENS_MAX == 4096, "as is said below, and in hankeld.conf(5)");
+
 static int add(struct hk_tokens *t, const struct hk_token *token, const char *feeds)
 {
   if (t->n == t->capacity) {
     const uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
-    struct entry *more = capacity <= TOKENS_MAX ? realloc(t->entry, capacity * sizeof *more) : NULL;
+    struct entry *more = realloc(t->entry, capacity * sizeof *more);
     if (!more)
       return -ENOMEM;
     t->entry = more;
@@ -140,6 +141,8 @@ int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *e
     wrong = read_line(line, &token, &feeds);
     if (!wrong && (token.certificate ? hk_tokens_certificate(t, token.name) : hk_tokens_again(t, &token)))
       wrong = "the same token, or certificate, stands in the file already";
+    if (!wrong && t->n == HK_TOKENS_MAX)
+      wrong = "more than 4096 tokens and certificates";
     if (!wrong)
       status = add(t, &token, feeds);
   }

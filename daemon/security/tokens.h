@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define HK_TOKENS_MAX 4096     /* of a table, certificates among them: all are looked at whenever one is shown */
 #define HK_TOKEN_MAX 256       /* bytes of a token that is shown */
 #define HK_TOKEN_LENGTH 47     /* of one that is made */
 #define HK_TOKEN_HASH 32       /* bytes: SHA-256 */

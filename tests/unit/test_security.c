@@ -144,6 +144,16 @@ static void a_token_file_is_good_or_refused(void **state)
   text[sizeof text - 1] = 0;
   assert_int_equal(read_tokens(&t, text, error), -22);
   assert_non_null(strstr(error, "too long"));
+  static char many[(HK_TOKENS_MAX + 2) * 24] = "# no token\n";
+  size_t end = strlen(many);
+  for (int i = 0; i < HK_TOKENS_MAX; i++)
+    end += (size_t)snprintf(many + end, sizeof many - end, "n%d feed certificate\n", i);
+  assert_int_equal(read_tokens(&t, many, error), 0);
+  assert_int_equal(hk_tokens_count(t), HK_TOKENS_MAX);
+  hk_tokens_free(t);
+  snprintf(many + end, sizeof many - end, "n feed certificate\n");
+  assert_int_equal(read_tokens(&t, many, error), -22);
+  assert_string_equal(error, "tokens:4098: more than 4096 tokens and certificates");
 }
 
 static void feeds_are_their_owners(void **state)
