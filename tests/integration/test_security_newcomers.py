@@ -146,8 +146,9 @@ class TestNewcomers(Secured):
             until(lambda: honest.status()['security']['newcomers'] == 0, 'them to be gone')
             for _ in range(29):
                 self.client(d, token_of('viewer'), tls=False)
-            with self.assertRaises((harness.Closed, ConnectionError)):
+            with self.assertRaises((harness.Closed, ConnectionError)) as closed:
                 self.client(d, token_of('viewer'), tls=False)
+            self.assertIsNone(getattr(closed.exception, 'error', None))  # not a word
 
     def test_a_newcomer_that_never_ends(self):
         """Bytes before a peer has shown who it is are limited, whatever they are."""
