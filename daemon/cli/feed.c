@@ -23,7 +23,8 @@
 static const char help_text[] =
     "usage: hankel feed [OPTION...] FILE.csv|-\n\n"
     "Sends a recording, or what comes in on standard input, to the daemon. Each value column is a sensor.\n"
-    "Ends with 0 when the daemon has taken over every point.\n\n"
+    "Ends with 0 when the daemon has taken over every point. hankel status shows how many were late (not after the\n"
+    "sensor's last one) or rejected.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
     "  --fast             as fast as the daemon takes them: the default\n"

@@ -15,12 +15,14 @@
 #include "proto/name.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define IN_FLIGHT 8
 #define BATCH_MAX 16384
+#define SENSORS_TOLD 5 /* of which points were late or rejected; of the others the sum is told */
 
 static const char help_text[] =
     "usage: hankel replay [OPTION...] FILE.csv|-\n\n"
@@ -42,8 +44,8 @@ static const char help_text[] =
 
 /* What is remembered of a slot. */
 struct past {
-  uint32_t taken; /* points that were neither late nor rejected */
-  bool scored;    /* any of them was */
+  uint64_t points, late, rejected;
+  bool scored; /* any of them was */
   struct hk_segments segments;
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like */
 };
@@ -95,7 +97,9 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i++) {
     struct past *past = &replay->past[batch->slot[i]];
-    past->taken += batch->state[i] != HK_STATE_LATE && batch->state[i] != HK_STATE_REJECTED;
+    past->points++;
+    past->late += batch->state[i] == HK_STATE_LATE;
+    past->rejected += batch->state[i] == HK_STATE_REJECTED;
     past->scored |= !isnan(batch->score[i]);
   }
   for (uint32_t i = 0; i < batch->n; i += n) {
@@ -135,37 +139,78 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
   }
 }
 
-/* Tells of sensors of which an algorithm has no score, because they have too few points. */
+static uint64_t taken(const struct past *past)
+{
+  return past->points - past->late - past->rejected;
+}
+
+/* Tells of sensors of which an algorithm has no score, because they have too few points that it took. */
 static void explain_algorithm(const struct replay *replay, uint32_t algorithm)
 {
   const struct hk_warmup warmup = hk_warmup(&replay->detectors[algorithm]);
   const uint32_t sensors = hk_csv_sensors(replay->csv);
-  uint32_t lacking = 0, longest = algorithm;
-  char first[HK_WARMUP_TEXT_MAX], of[64] = "";
+  uint32_t lacking = 0;
+  const struct past *longest = NULL;
+  char first[HK_WARMUP_TEXT_MAX], of[64] = "", among[64] = "";
   for (uint32_t s = 0; s < sensors; s++) {
-    const uint32_t slot = s * replay->algorithms + algorithm;
-    const struct past *past = &replay->past[slot];
-    if (past->scored || past->taken == 0)
+    const struct past *past = &replay->past[s * replay->algorithms + algorithm];
+    if (past->scored || past->points == 0)
       continue;
-    if (lacking++ == 0 || past->taken > replay->past[longest].taken)
-      longest = slot;
+    if (lacking++ == 0 || taken(past) > taken(longest))
+      longest = past;
   }
   if (lacking == 0)
     return;
   if (sensors > 1)
     snprintf(of, sizeof of, " of %u of %u sensors", lacking, sensors);
+  if (taken(longest) < longest->points)
+    snprintf(among, sizeof among, " that could be taken, of %" PRIu64, longest->points);
   hk_warmup_text(warmup, first);
-  fprintf(stderr, "hankel replay: %s gives no score%s: %s has %u point%s%s, and the first score comes with %s%s\n",
-          algorithm_of(replay, algorithm), of, sensor_of(replay, longest), replay->past[longest].taken,
-          replay->past[longest].taken == 1 ? "" : "s", lacking > 1 ? ", the most of them" : "", first,
-          replay->past[longest].taken < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
+  fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
+          algorithm_of(replay, algorithm), of, sensor_of(replay, (uint32_t)(longest - replay->past)), taken(longest),
+          taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
+          taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
 }
 
-/* A recording that is empty or too short gives no score, and that looks like a fault. */
+static void tell_left_out(const char *of, const struct past *sum)
+{
+  fprintf(stderr,
+          "hankel replay: %s: of %" PRIu64 " points %" PRIu64 " were late (not after the last one taken), %" PRIu64
+          " rejected (not finite, too far from the rest, or before 1970)\n",
+          of, sum->points, sum->late, sum->rejected);
+}
+
+/* Points that changed nothing look like a fault of ours, where they are most of a recording. */
+static void explain_left_out(const struct replay *replay)
+{
+  struct past rest = { 0 };
+  uint32_t told = 0, more = 0;
+  char others[64];
+  for (uint32_t s = 0; s < hk_csv_sensors(replay->csv); s++) {
+    const struct past *past = &replay->past[s * replay->algorithms]; /* as the first algorithm sees them */
+    if (taken(past) == past->points)
+      continue;
+    if (told < SENSORS_TOLD) {
+      tell_left_out(hk_csv_sensor(replay->csv, s), past);
+      told++;
+      continue;
+    }
+    more++;
+    rest.points += past->points;
+    rest.late += past->late;
+    rest.rejected += past->rejected;
+  }
+  snprintf(others, sizeof others, "%u more sensor%s", more, more == 1 ? "" : "s");
+  if (more > 0)
+    tell_left_out(others, &rest);
+}
+
+/* A recording that is empty, too short or out of order gives no score, and that looks like a fault. */
 static void explain(const struct replay *replay)
 {
   if (replay->points == 0)
     fprintf(stderr, "hankel replay: there are no points in it\n");
+  explain_left_out(replay);
   for (uint32_t i = 0; i < replay->algorithms; i++)
     explain_algorithm(replay, i);
 }

@@ -72,7 +72,7 @@ class Replay(unittest.TestCase):
     def replay(self, text, *options, detector=SMALL):
         """Standard output as lines; it must have gone well."""
         run = hankel('replay', '--detector', detector, *options, '-', data=text)
-        self.assertEqual((run.returncode, re.sub(r'^hankel replay: ika gives no score.*\n', '', run.stderr)), (0, ''))
+        self.assertEqual((run.returncode, re.sub(r'^hankel replay: (ika gives no score|.*: of \d+ points).*\n', '', run.stderr, flags=re.M)), (0, ''))
         return run.stdout.splitlines()
 
     def test_a_row_for_every_point_in_the_order_of_the_input(self):
@@ -119,7 +119,7 @@ class Replay(unittest.TestCase):
                  f'no column is named as a time: the first, "x", is taken as it; sensors {", ".join(many[:8])} and 3 more'),
                 ('time,a,b\n' + two, (), None), ('a,b,t\n' + two, (), None)):
             run = hankel('replay', '--detector', SMALL, *options, '-', data=text)
-            said = [line for line in run.stderr.splitlines() if 'gives no score' not in line]
+            said = [line for line in run.stderr.splitlines() if not re.search('gives no score| were late ', line)]
             self.assertEqual((run.returncode, said), (0, [f'hankel replay: stdin: {told}'] if told else []))
 
     def test_a_recording_too_short_for_a_score_says_so(self):
@@ -149,6 +149,26 @@ class Replay(unittest.TestCase):
         self.assertEqual([line.split(',')[2:] for line in lines[1:]],
                          [['1', '', 'warming'], ['2', '', 'late'], ['3', '', 'late'], ['nan', '', 'rejected'],
                           ['inf', '', 'rejected'], ['4', '', 'warming']])
+
+    def test_late_and_rejected_points_are_counted(self):
+        def told(text):
+            run = hankel('replay', '--detector', SMALL, '-', data=text)
+            self.assertEqual(run.returncode, 0)
+            return run.stderr.splitlines()
+
+        def counts(of, points, late, rejected):
+            return (f'hankel replay: {of}: of {points} points {late} were late (not after the last one taken), '
+                    f'{rejected} rejected (not finite, too far from the rest, or before 1970)')
+        lacking = 'hankel replay: ika gives no score: v has {} that could be taken, of {}, and the first score comes with point 11'
+        minutes = ''.join(f'{60 * (i // 60)},{i % 3}\n' for i in range(480))
+        self.assertEqual(told('time,v\n' + minutes), [counts('v', 480, 472, 0), lacking.format('8 points', 480)])
+        self.assertEqual(told('time,v\n' + ''.join(f'{600 - i},1\n' for i in range(600))), [counts('v', 600, 599, 0), lacking.format('1 point', 600)])
+        for line in ('{},nan', '{}.5,1e40', '-{},1'):
+            rejected = told('time,v\n0,1\n' + ''.join(line.format(i + 1) + '\n' for i in range(50)))
+            self.assertEqual(rejected, [counts('v', 51, 0, 50), lacking.format('1 point', 51)], line)
+        self.assertEqual(told('time,v\n' + ''.join(f'{i},nan\n' for i in range(50))), [counts('v', 50, 0, 50), lacking.format('0 points', 50)])
+        many = 'time,' + ','.join(f's{i}' for i in range(8)) + '\n' + ''.join(f'{i},1' + 7 * ',nan' + '\n' for i in range(20))
+        self.assertEqual(told(many)[:-1], [counts(f's{i}', 20, 0, 20) for i in range(1, 6)] + [counts('2 more sensors', 40, 0, 40)])
 
     def test_levels_and_spreads_of_alerts(self):
         """The level and the spread before and after, as every algorithm tells them, are those of what it keeps."""
