@@ -81,6 +81,8 @@ static void maintain(struct hk_connection *c, struct hk_operation *o, const stru
   if (m->what == HANKEL_END_MAINTENANCE) {
     o->ended = hk_maintenance_end(maintenance, m->subject, now);
     o->status = o->ended > 0 ? 0 : -ENOENT;
+  } else if (m->subject.length == 0) { /* it would match every sensor; who means that says * */
+    o->status = -EINVAL;
   } else {
     o->to = m->duration < (uint64_t)(INT64_MAX - now) ? now + (int64_t)m->duration : INT64_MAX;
     o->status = hk_maintenance_begin(maintenance, m->subject, now, o->to, hk_string(by));
@@ -126,6 +128,8 @@ static void say(const struct hk_operation *o, struct hk_buffer *text)
     hk_buffer_print(text, "no window that was asked for with %s is open\n", subject);
   else if (o->status == -ENOSPC)
     hk_buffer_print(text, "there are %u windows already; end some\n", HK_MAINTENANCE_ASKED);
+  else if (o->what == HANKEL_BEGIN_MAINTENANCE && !*subject)
+    hk_buffer_print(text, "the glob is empty; * is every sensor\n");
   else if (o->status != 0)
     hk_buffer_print(text, "it could not be done: %s\n", strerror(-o->status));
   else if (o->what == HANKEL_ACKNOWLEDGE)

@@ -281,7 +281,7 @@ int hankel_reload(hankel *h, char **text, int timeout);
  * -ETIMEDOUT, ... */
 int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout);
 /* Alerts that sensors raise from now on for `duration` ns are marked HANKEL_MAINTENANCE; with 0 the windows end that were asked
- * for with this very glob. The rest as above. */
+ * for with this very glob. An empty glob begins nothing, and gives 1; "*" is every sensor. The rest as above. */
 int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout);
 
 /* Says goodbye: waits until the daemon has scored all that was sent and the subscription has received what it is owed. The

@@ -110,5 +110,7 @@ int hk_command_maintenance(int argc, char **argv)
     return hk_usage(argv, "either begin GLOB DURATION or end GLOB is wanted");
   if (begins && hk_duration_parse(argv[optind + 2], &duration) != 0)
     return hk_usage(argv, "%s: not a duration such as 90m or 2h", argv[optind + 2]);
+  if (begins && !*argv[optind + 1])
+    return hk_usage(argv, "the GLOB is empty; * is every sensor");
   return ask(argv, &a, argv[optind + 1], true, (uint64_t)duration);
 }

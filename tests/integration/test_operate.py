@@ -192,6 +192,14 @@ class Operate(harness.Case):
         self.assertEqual(self.command('maintenance', 'end', 'pre*')[0], 1)
         self.assertEqual(len(self.client.status()['maintenance']), 1)
 
+    def test_an_empty_glob_is_refused(self):
+        """It would match every sensor."""
+        self.start()
+        code, said = self.command('maintenance', 'begin', '', '5m')
+        self.assertEqual((code, said), (2, 'hankel maintenance: the GLOB is empty; * is every sensor (see hankel maintenance --help)\n'))
+        self.assertEqual(self.client.maintain('', 300), (False, 'the glob is empty; * is every sensor\n'))
+        self.assertEqual(self.client.status()['maintenance'], [])
+
     def test_companions(self):
         """An acknowledgement is of the one alert, by its name; who works on a sensor works on what its further algorithms look at, too."""
         sections = '[detector both]\nmatch = twin*\nalgorithm = ika, svd\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
@@ -263,11 +271,13 @@ class Operate(harness.Case):
 class WithSnapshots(Operate):
     mode = 'snapshot'
     test_refused = None
+    test_an_empty_glob_is_refused = None
 
 
 class WithJournal(Operate):
     mode = 'journal'
     test_refused = None
+    test_an_empty_glob_is_refused = None
 
 
 if __name__ == '__main__':
