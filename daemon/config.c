@@ -73,6 +73,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
 {
   section_end(r);
   r->section_line = r->line;
+  r->faults_before = r->faults;
   r->n_seen = 0;
   char *name = text + strcspn(text, " \t");
   if (*name)

@@ -20,8 +20,8 @@ struct hk_config_reading {
   uint32_t line, faults;
   const struct hk_config_kind *section; /* NULL: before the first, or in one that is */
   bool bad;                             /* not understood: its keys are passed over */
-  uint32_t section_line;
-  bool expected; /* the line given to inih must come back as a key */
+  uint32_t section_line, faults_before; /* of this section: where it begins, what was told before */
+  bool expected;                        /* the line given to inih must come back as a key */
   bool any_daemon;
   char seen[HK_CONFIG_KEYS_MAX][24]; /* keys of this section */
   uint32_t n_seen;

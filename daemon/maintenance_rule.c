@@ -11,16 +11,20 @@
 #define SECOND 1000000000ll
 #define DAY 86400
 
-/* 2026-03-01T06:00:00Z */
-static int parse_time(const char *text, int64_t *out)
+/* 2026-03-01T06:00:00Z. NULL, or what is wrong. */
+static const char *parse_time(const char *text, int64_t *out)
 {
   struct tm utc = { 0 };
   const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  struct tm day = { .tm_year = utc.tm_year, .tm_mon = utc.tm_mon, .tm_mday = utc.tm_mday };
   const time_t seconds = end && *end == 0 ? timegm(&utc) : -1;
   if (seconds < 0 || seconds > INT64_MAX / SECOND)
-    return -EINVAL;
+    return "not a time such as 2026-03-01T06:00:00Z";
+  const int wanted = day.tm_mday;
+  if (timegm(&day) < 0 || day.tm_mday != wanted) /* 29 February would be taken as 1 March */
+    return "there is no such day";
   *out = seconds * SECOND;
-  return 0;
+  return NULL;
 }
 
 /* 22:00-04:30, seconds of the day */
@@ -45,9 +49,9 @@ int hk_maintenance_key(struct hk_maintenance_rule *r, const char *name, const ch
     else
       snprintf(r->match, sizeof r->match, "%s", value);
   } else if (strcmp(name, "from") == 0) {
-    wanted = parse_time(value, &r->from) != 0 ? "not a time such as 2026-03-01T06:00:00Z" : NULL;
+    wanted = parse_time(value, &r->from);
   } else if (strcmp(name, "to") == 0) {
-    wanted = parse_time(value, &r->to) != 0 ? "not a time such as 2026-03-01T06:00:00Z" : NULL;
+    wanted = parse_time(value, &r->to);
   } else if (strcmp(name, "duration") == 0) {
     wanted = hk_duration_parse(value, &r->duration) != 0 ? "not a duration such as 90m or 2h" : NULL;
   } else if (strcmp(name, "daily") == 0) {

@@ -258,6 +258,8 @@ class Operate(harness.Case):
         """What is wrong in the file is told."""
         for text, why in (('match = a', 'needs from and to'), ('daily = 02:00-03:00', 'needs match'),
                           ('match = a\ndaily = 2 to 3', 'two times of the day'), ('match = a\nfrom = yesterday', 'not a time'),
+                          ('match = a\nfrom = 2027-02-29T06:00:00Z\nto = 2027-03-02T06:00:00Z', 'from = 2027-02-29T06:00:00Z: there is no such day'),
+                          ('match = a\nfrom = 2026-01-01T00:00:00Z\nto = 2026-04-31T00:00:00Z', 'to = 2026-04-31T00:00:00Z: there is no such day'),
                           ('match = a\nduration = 1h', 'needs from and to'), ('match = a\nwhen = now', 'no key'),
                           ('match = a\nfrom = 2026-01-02T00:00:00Z\nto = 2026-01-01T00:00:00Z', 'not behind')):
             with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
@@ -266,6 +268,7 @@ class Operate(harness.Case):
                 run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
             self.assertNotEqual(run.returncode, 0)
             self.assertIn(why, run.stderr + run.stdout)
+            self.assertEqual(len((run.stderr + run.stdout).splitlines()), 1, run.stderr + run.stdout)
 
 
 class WithSnapshots(Operate):

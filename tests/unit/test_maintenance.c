@@ -46,6 +46,25 @@ static void test_daily(void **state)
   hk_maintenance_free(m);
 }
 
+/* Only days that there are, of leap years, too. */
+static void test_days(void **state)
+{
+  static const char *const there[] = { "2024-02-29T23:59:59Z", "2028-02-29T00:00:00Z", "2000-02-29T00:00:00Z",
+                                       "2026-12-31T23:59:60Z" };
+  static const char *const none[] = { "2027-02-29T06:00:00Z", "2100-02-29T00:00:00Z", "2026-02-30T00:00:00Z",
+                                      "2026-04-31T00:00:00Z" };
+  struct hk_maintenance_rule rule = { .name = "one" };
+  char error[256];
+  (void)state;
+  for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+    assert_int_equal(hk_maintenance_key(&rule, "from", there[i], error, sizeof error), 0);
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    assert_int_equal(hk_maintenance_key(&rule, "to", none[i], error, sizeof error), -EINVAL);
+    assert_non_null(strstr(error, "there is no such day"));
+  }
+  assert_int_equal(rule.to, 0);
+}
+
 static void test_asked(void **state)
 {
   struct hk_maintenance *m = maintenance_new(NULL, 0);
@@ -143,7 +162,7 @@ static void test_kept(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_daily), cmocka_unit_test(test_asked), cmocka_unit_test(test_shown),
-                                      cmocka_unit_test(test_kept) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_daily), cmocka_unit_test(test_days), cmocka_unit_test(test_asked),
+                                      cmocka_unit_test(test_shown), cmocka_unit_test(test_kept) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
