@@ -30,6 +30,15 @@ int hk_failed(char **argv, const char *format, ...)
   return HK_EXIT_FAILED;
 }
 
+/* The word that an option at fault is in: the first from `at` on that is one. What stands before it are arguments, which
+ * getopt passes over; optind is behind it, or at it where it is several short options. */
+static const char *at_fault(char **argv, int at)
+{
+  while (argv[at + 1] && (argv[at][0] != '-' || argv[at][1] == 0))
+    at++;
+  return argv[at];
+}
+
 int hk_option_next(int argc, char **argv, const struct option *options)
 {
   opterr = 0;
@@ -38,8 +47,8 @@ int hk_option_next(int argc, char **argv, const struct option *options)
     hk_usage(argv, "%s needs a value", argv[optind - 1]);
     return HK_OPTION_WRONG;
   }
-  if (option == '?') { /* the word at fault is the one before optind, or, within a word of short options, the one at it */
-    hk_usage(argv, "%s: no such option, or not a clear one", argv[optind > at ? optind - 1 : at]);
+  if (option == '?') {
+    hk_usage(argv, "%s: no such option, or not a clear one", at_fault(argv, at));
     return HK_OPTION_WRONG;
   }
   return option;

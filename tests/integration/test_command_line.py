@@ -48,6 +48,14 @@ class Usage(unittest.TestCase):
                 self.assertIn(named, run.stderr)
                 self.assertTrue(len(run.stderr.splitlines()) == 1 or not arguments, run.stderr)
 
+    def test_the_option_at_fault_is_named(self):
+        """Also behind arguments, which getopt passes over, and where it is taken for several of one letter."""
+        for command, arguments, wrong in (('feed', 'ok.csv -rate 5', '-rate'), ('feed', '- -rate 5', '-rate'), ('feed', '-rate x', '-rate'),
+                                          ('maintenance', 'begin x -5m', '-5m'), ('feed', '--fast a -q', '-q'),
+                                          ('feed', '--sensor -rate a - -qx b', '-qx'), ('feed', 'a --frob b', '--frob'), ('feed', 'a b --frob=-x', '--frob=-x')):
+            run = hankel(command, *arguments.split())
+            self.assertEqual((run.returncode, run.stderr), (2, f'hankel {command}: {wrong}: no such option, or not a clear one (see hankel {command} --help)\n'))
+
     def test_help_and_version_end_with_0(self):
         for arguments in [('--help',), ('--version',)] + [(c, '--help') for c in COMMANDS]:
             run = hankel(*arguments)
