@@ -29,13 +29,13 @@ static const char help_text[] =
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
     "  --fast             as fast as the daemon takes them: the default\n"
     "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
-    "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP
-    "\n"
+    "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
-    "  my-logger | hankel feed --sensor boiler -     points are sent as they come\n";
+    "  (echo time,boiler; my-logger | while read -r v; do echo \"$(date +%s.%N),$v\"; done) | hankel feed -\n"
+    "                                                numbers are sent as they come, with the time when they came\n";
 
 struct feed {
   char **argv;

@@ -119,6 +119,16 @@ class Talking(harness.Case):
             self.assertEqual({r[0] for r in watcher.results}, {'pipe'})
         feed.stdout.close()
 
+    def test_the_manual_page_sends_what_a_logger_says_on_every_run(self):
+        d = self.daemon()
+        with open(os.path.join(harness.ROOT, 'conf', 'man', 'hankel.1.scd')) as page:
+            example = next(line for line in page if 'my-logger' in line)
+        example = example.replace('hankel feed', f'{harness.HANKEL} feed --to {self.address(d)}').replace('my-logger', 'seq 5')
+        for run in (1, 2):
+            self.assertEqual(subprocess.run(['bash', '-c', example], capture_output=True, timeout=harness.WAIT).returncode, 0)
+            points = harness.until(lambda: (p := d.status()['points'])['pending'] == 0 and p, 'the scores')
+            self.assertEqual((points['unscored'], points['late'], points['rejected']), (5 * run, 0, 0))
+
     def test_rates(self):
         d = self.daemon()
         text = 'time,a\n' + ''.join(f'{START // SECOND + i},{i % 5}\n' for i in range(200))
