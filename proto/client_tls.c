@@ -54,8 +54,8 @@ static const char *reason(void)
   return words ? words : "no memory, or not what it should be";
 }
 
-/* Files, and whom the other side has to be. NULL, or what is wrong. */
-static const char *set_up(struct hk_client_tls *t, const struct hankel_security *s, const char *host)
+/* Files, and whom the other side has to be. NULL, or what is wrong; *more: what OpenSSL does not say of it. */
+static const char *set_up(struct hk_client_tls *t, const struct hankel_security *s, const char *host, const char **more)
 {
   struct in6_addr address;
   t->context = SSL_CTX_new(TLS_client_method());
@@ -71,8 +71,10 @@ static const char *set_up(struct hk_client_tls *t, const struct hankel_security 
   if (s->certificate && SSL_CTX_use_certificate_chain_file(t->context, s->certificate) != 1)
     return s->certificate;
   const char *key = s->key ? s->key : s->certificate;
-  if (key && SSL_CTX_use_PrivateKey_file(t->context, key, SSL_FILETYPE_PEM) != 1)
+  if (key && SSL_CTX_use_PrivateKey_file(t->context, key, SSL_FILETYPE_PEM) != 1) {
+    *more = s->key ? "" : "; the key is looked for there, too, since no other file is named for it";
     return key;
+  }
   t->ssl = SSL_new(t->context);
   BIO *bio = t->ssl ? BIO_new(t->method) : NULL;
   if (!bio)
@@ -93,9 +95,9 @@ int hk_client_tls_new(struct hk_client_tls **out, const struct hankel_security *
 {
   struct hk_client_tls *t = calloc(1, sizeof *t);
   ERR_clear_error();
-  const char *wrong = t ? set_up(t, security, host) : "TLS";
+  const char *more = "", *wrong = t ? set_up(t, security, host, &more) : "TLS";
   if (wrong) {
-    snprintf(error, size, "%.200s: %s", wrong, reason());
+    snprintf(error, size, "%.200s: %s%s", wrong, reason(), more);
     hk_client_tls_free(t);
     return -EACCES;
   }

@@ -33,6 +33,8 @@ static const char *hint(const char *why, const struct hankel_options *options)
                                  : "; a listener with TLS does so (--tls, --ca), or one that " TOO_MUCH;
   if (strstr(why, "wrong version number"))
     return "; is that a listener with TLS?";
+  if (strstr(why, "the key is looked for there"))
+    return " (--key)";
   return "";
 #undef TOO_MUCH
 }
@@ -62,6 +64,8 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
   options->address = address;
   options->client = client;
   *out = NULL;
+  if (options->security.key && !options->security.certificate)
+    return hk_usage(argv, "--key goes with --cert: it is the key of that certificate");
   hankel *h = hankel_open(options);
   if (!h)
     return hk_failed(argv, "out of memory");

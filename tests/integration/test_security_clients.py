@@ -115,6 +115,20 @@ class TestClients(Secured):
         done = self.hankel('status', '--from', at, '--ca', self.ca.certificate)
         self.assertEqual(done.returncode, 1)
         self.assertIn('certificate required', done.stderr)
+        done = self.hankel('status', '--from', at, '--ca', self.ca.certificate, '--cert', certificate)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f'{certificate}: ', done.stderr)
+        self.assertTrue(done.stderr.endswith('; the key is looked for there, too, since no other file is named for it (--key)\n'), done.stderr)
+        done = self.hankel('status', '--from', at, '--ca', self.ca.certificate, '--key', key)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--key goes with --cert', done.stderr)
+        both = os.path.join(self.folder.name, 'both.pem')
+        with open(both, 'w') as out:
+            for path in (certificate, key):
+                with open(path) as one:
+                    out.write(one.read())
+        done = self.hankel('status', '--from', at, '--ca', self.ca.certificate, '--cert', both)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
 
     def test_hankel_token(self):
         d = self.secured()
