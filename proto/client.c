@@ -188,9 +188,12 @@ int hankel_reload(hankel *h, char **text, int timeout)
 
 static int operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
 {
-  if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX || !hk_name_piece_valid(m->subject.data, m->subject.length, NULL) ||
-      !hk_name_piece_valid(m->by.data, m->by.length, NULL)) {
-    snprintf(h->error, sizeof h->error, "a name has at most %d bytes, who asks %u, and both are UTF-8", HK_GLOB_MAX, HK_WHO_MAX);
+  if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX) {
+    snprintf(h->error, sizeof h->error, "a name or a glob has at most %d bytes, and who asks %u", HK_GLOB_MAX, HK_WHO_MAX);
+    return -EINVAL;
+  }
+  if (!hk_name_piece_valid(m->subject.data, m->subject.length, NULL) || !hk_name_piece_valid(m->by.data, m->by.length, NULL)) {
+    snprintf(h->error, sizeof h->error, "a name, a glob and who asks are UTF-8 with no control characters in it, such as a tab");
     return -EINVAL;
   }
   free(h->report);
@@ -295,9 +298,9 @@ hankel *hankel_open(const struct hankel_options *options)
   h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
   h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
   h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
-  if (!secure || (options->feed && !h->options.feed) || !h->options.address || (options->udp && !h->options.udp) || !h->options.client || !h->out.data ||
-      !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle || !h->frame_time || !h->frame_value ||
-      !h->frame_value32) {
+  if (!secure || (options->feed && !h->options.feed) || !h->options.address || (options->udp && !h->options.udp) ||
+      !h->options.client || !h->out.data || !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle ||
+      !h->frame_time || !h->frame_value || !h->frame_value32) {
     hankel_close(h);
     return NULL;
   }

@@ -200,6 +200,14 @@ class Operate(harness.Case):
         self.assertEqual(self.client.maintain('', 300), (False, 'the glob is empty; * is every sensor\n'))
         self.assertEqual(self.client.status()['maintenance'], [])
 
+    def test_what_cannot_be_a_name_is_told(self):
+        self.start()
+        for arguments, why in ((('begin', 'a\tb', '5m'), 'no control characters'), (('--by', 'otto\t', 'begin', 'a', '5m'), 'no control characters'),
+                               (('end', 513 * 'a'), 'at most 512 bytes, and who asks 64\n'), (('--by', 65 * 'a', 'end', 'a'), 'at most 512 bytes, and who asks 64\n')):
+            code, said = self.command('maintenance', *arguments)
+            self.assertEqual(code, 1)
+            self.assertIn(why, said)
+
     def test_companions(self):
         """An acknowledgement is of the one alert, by its name; who works on a sensor works on what its further algorithms look at, too."""
         sections = '[detector both]\nmatch = twin*\nalgorithm = ika, svd\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
@@ -275,12 +283,14 @@ class WithSnapshots(Operate):
     mode = 'snapshot'
     test_refused = None
     test_an_empty_glob_is_refused = None
+    test_what_cannot_be_a_name_is_told = None
 
 
 class WithJournal(Operate):
     mode = 'journal'
     test_refused = None
     test_an_empty_glob_is_refused = None
+    test_what_cannot_be_a_name_is_told = None
 
 
 if __name__ == '__main__':
