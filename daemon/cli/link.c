@@ -33,6 +33,8 @@ static const char *hint(const char *why, const struct hankel_options *options)
                                  : "; a listener with TLS does so (--tls, --ca), or one that " TOO_MUCH;
   if (strstr(why, "wrong version number"))
     return "; is that a listener with TLS?";
+  if (strstr(why, "bad magic")) /* lines of text, for one */
+    return "; is this the daemon's binary listener?";
   if (strstr(why, "the key is looked for there"))
     return " (--key)";
   return "";

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -55,6 +56,23 @@ class Talking(harness.Case):
     def test_another_listener_than_the_binary_one_is_a_failure_that_says_so(self):
         d = self.daemon(harness.section('all', '*', DETECTOR))
         run = subprocess.run([harness.HANKEL, 'status', '--from', f"127.0.0.1:{d.port['line tcp']}"], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual((run.returncode, run.stdout), (1, ''))
+        self.assertIn("is this the daemon's binary listener", run.stderr)
+
+    def test_a_listener_that_answers_with_lines_is_a_failure_that_says_so(self):
+        """As the text listener does, where there happens to be an LF in what it is sent."""
+        def answer(listener):
+            with listener.accept()[0] as peer:
+                peer.recv(1)
+                peer.sendall(b'{"error":"this is no command of the text protocol"}\n')
+                peer.recv(1 << 16)
+        with socket.create_server(('127.0.0.1', 0)) as listener:
+            listener.settimeout(harness.WAIT)
+            thread = threading.Thread(target=answer, args=(listener,), daemon=True)
+            thread.start()
+            run = subprocess.run([harness.HANKEL, 'status', '--from', f'127.0.0.1:{listener.getsockname()[1]}'], capture_output=True, text=True,
+                                 timeout=harness.WAIT)
+            thread.join(harness.WAIT)
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertIn("is this the daemon's binary listener", run.stderr)
 
