@@ -109,7 +109,7 @@ static char *next_line(char *out, int size, void *arg)
   if (length + 1 == (size_t)size && out[length - 1] != '\n') {
     int c = getc(r->file);
     if (c != EOF && c != '\n') {
-      hk_config_complain(r, r->line, "longer than %d characters", size - 2);
+      hk_config_complain(r, r->line, "longer than %d bytes", size - 1);
       while (c != EOF && c != '\n')
         c = getc(r->file);
       out[0] = 0;

@@ -244,6 +244,14 @@ static void test_long_lines(void **state)
   strcpy(text + 4000, "\nfoo = 1\n" DETECTOR);
   expect_fault(text, "x.conf:2: longer than");
   expect_fault(text, "x.conf:3: [daemon] has no key `foo`");
+
+  struct hk_config c;
+  struct faults faults;
+  snprintf(text, sizeof text, "#%0198d\n" DETECTOR "#%0198d", 0, 0); /* 199 bytes each */
+  assert_int_equal(read_text(&c, text, &faults), 0);
+  hk_config_free(&c);
+  snprintf(text, sizeof text, "#%0199d\n" DETECTOR, 0);
+  expect_fault(text, "x.conf:1: longer than 199 bytes");
 }
 
 /* The example says that each key stands there with its default: it must, commented out or not. */
