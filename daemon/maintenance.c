@@ -1,5 +1,5 @@
-/* A list of windows under a lock. The file has a line for each that clients asked for, of four fields with tabs between them:
- * from, to (ns since the epoch), who, glob. It is written anew whenever they change. */
+/* A list of windows under a lock. The file has a line for each that clients asked for, see maintenance_saved.h. It is written
+ * anew whenever they change. */
 #include "daemon/maintenance.h"
 
 #include "daemon/glob.h"
@@ -16,8 +16,6 @@
 #define SECOND 1000000000ll
 #define DAY 86400
 #define KEPT (DAY * SECOND) /* ns that a window is kept when it is over: points may come late */
-#define FILE_NAME "maintenance"
-#define FILE_MOST (HK_MAINTENANCE_ASKED * (2 * 20 + HK_WHO_MAX + HK_GLOB_MAX + 4))
 
 struct window {
   struct hk_maintenance_rule rule; /* of the configuration: its name; of a client: who asked */
@@ -217,8 +215,8 @@ void hk_maintenance_show(struct hk_maintenance *m, int64_t now, struct hk_buffer
 static int write_file(const struct hk_disk *disk, int folder, const struct hk_buffer *text)
 {
   int file;
-  (void)hk_disk_remove(disk, folder, FILE_NAME ".tmp"); /* what a crash has left */
-  int status = hk_disk_create(disk, folder, FILE_NAME ".tmp", &file);
+  (void)hk_disk_remove(disk, folder, HK_MAINTENANCE_FILE ".tmp"); /* what a crash has left */
+  int status = hk_disk_create(disk, folder, HK_MAINTENANCE_FILE ".tmp", &file);
   if (status != 0)
     return status;
   status = hk_disk_write(disk, file, text->data, text->size);
@@ -226,7 +224,7 @@ static int write_file(const struct hk_disk *disk, int folder, const struct hk_bu
     status = hk_disk_sync(disk, file);
   close(file); /* it was synced, or is not used */
   if (status == 0)
-    status = hk_disk_rename(disk, folder, FILE_NAME ".tmp", FILE_NAME);
+    status = hk_disk_rename(disk, folder, HK_MAINTENANCE_FILE ".tmp", HK_MAINTENANCE_FILE);
   return status == 0 ? hk_disk_sync_folder(disk, folder) : status;
 }
 
@@ -248,47 +246,22 @@ int hk_maintenance_save(struct hk_maintenance *m)
   return status;
 }
 
-/* A line, without its end. False: it is none. */
-static bool take_line(struct hk_maintenance *m, const char *line, size_t length)
-{
-  char text[2 * 20 + HK_WHO_MAX + HK_GLOB_MAX + 4], *at = text, *field[4], *end[2];
-  if (length >= sizeof text)
-    return false;
-  memcpy(text, line, length);
-  text[length] = 0;
-  for (int i = 0; i < 4; i++)
-    if (!(field[i] = strsep(&at, "\t")))
-      return false;
-  const int64_t from = strtoll(field[0], &end[0], 10), to = strtoll(field[1], &end[1], 10);
-  const struct hk_string by = hk_string(field[2]), glob = hk_string(field[3]);
-  return !at && *field[0] && *end[0] == 0 && *field[1] && *end[1] == 0 && from <= to && by.length <= HK_WHO_MAX &&
-         hk_name_valid(by.data, by.length) && hk_name_piece_valid(glob.data, glob.length, NULL) &&
-         hk_maintenance_begin(m, glob, from, to, by) == 0;
-}
-
 void hk_maintenance_open(struct hk_maintenance *m, const struct hk_disk *disk, int folder, struct hk_log *log)
 {
-  int file;
-  uint64_t size;
+  struct hk_maintenance_saved saved = { 0 };
+  struct hk_maintenance_line line;
+  int more = 0;
   m->disk = disk;
   m->folder = folder;
-  int status = hk_disk_open(disk, folder, FILE_NAME, &file, &size);
+  const int status = hk_maintenance_saved_open(&saved, disk, folder);
   if (status == -ENOENT)
     return;
-  char *text = status == 0 && size <= FILE_MOST ? malloc(size + 1) : NULL;
-  if (status == 0) {
-    status = text ? hk_disk_read(disk, file, 0, text, size) : -EFBIG;
-    close(file);
-  }
   if (status != 0)
     hk_log(log, HK_LOG_WARNING, "maintenance: the windows that clients asked for cannot be read, and are none: %s",
            strerror(-status));
-  for (size_t at = 0; status == 0 && at < size;) {
-    const char *end = memchr(text + at, '\n', size - at);
-    const size_t length = end ? (size_t)(end - text) - at : size - at;
-    if (!take_line(m, text + at, length))
+  while (status == 0 && (more = hk_maintenance_saved_next(&saved, &line)) != 0) {
+    if (more < 0 || hk_maintenance_begin(m, line.glob, line.from, line.to, line.by) != 0)
       hk_log(log, HK_LOG_WARNING, "maintenance: a damaged line of the windows that clients asked for is left out");
-    at += length + 1;
   }
-  free(text);
+  hk_maintenance_saved_close(&saved);
 }

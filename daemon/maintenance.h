@@ -13,9 +13,8 @@
 #include "daemon/config.h"
 #include "daemon/durable/disk.h"
 #include "daemon/log.h"
+#include "daemon/maintenance_saved.h"
 #include "proto/message.h"
-
-#define HK_MAINTENANCE_ASKED 256u /* windows that clients may ask for */
 
 struct hk_maintenance;
 

@@ -2,14 +2,15 @@
  *
  * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
  * used while the daemon runs. */
-#include "cpu/group.h"
 #include "cpu/state.h"
+#include "cpu/group.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/timestamp.h"
 #include "daemon/durable/events.h"
 #include "daemon/durable/journal.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/fill.h"
+#include "daemon/maintenance_saved.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\
                                 "  inspect   what each file has: sensors, positions, when it was made\n"
                                 "  verify    reads every byte and names what is damaged; the exit code is 1 if anything is\n\n"
                                 "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a\n"
-                                "journal (.hkj) or of the event log (.hke).\n"
+                                "journal (.hkj) or of the event log (.hke), or maintenance, the windows that were asked for.\n"
                                 "Nothing is changed, and the daemon may run meanwhile.\n\n"
                                 "examples:\n"
                                 "  hankel state inspect /var/lib/hankeld\n"
@@ -100,7 +101,8 @@ static const char *look_at_machines(const struct hk_snapshot_part *part, struct 
     n->members += m.n_members;
     if (good)
       continue;
-    snprintf(why, size, "the machine whose series has slot %u: %s", m.slot, status == -ENOMEM ? "no memory" : "its rows are damaged");
+    snprintf(why, size, "the machine whose series has slot %u: %s", m.slot,
+             status == -ENOMEM ? "no memory" : "its rows are damaged");
     return why;
   }
   n->machines += seen;
@@ -240,6 +242,36 @@ static void look_at_journal(struct look *l, const struct hk_disk *disk, int fold
          first, last);
 }
 
+/* --- maintenance windows --------------------------------------------------------------------------------------------- */
+
+/* The windows that clients asked for, where there are any. */
+static void look_at_maintenance(struct look *l, const struct hk_disk *disk, int folder, const char *path)
+{
+  struct hk_maintenance_saved saved = { 0 };
+  struct hk_maintenance_line line;
+  char whole[4096], why[WHY];
+  uint32_t n = 0, damaged = 0, first = 0;
+  int more = 0;
+  const int status = hk_maintenance_saved_open(&saved, disk, folder);
+  if (status == -ENOENT)
+    return;
+  l->files++;
+  snprintf(whole, sizeof whole, "%s/" HK_MAINTENANCE_FILE, path);
+  while (status == 0 && (more = hk_maintenance_saved_next(&saved, &line)) != 0) {
+    n++;
+    if (more < 0 && damaged++ == 0)
+      first = n;
+  }
+  hk_maintenance_saved_close(&saved);
+  snprintf(why, sizeof why, "%u of %u lines are no windows, the first in line %u", damaged, n, first);
+  if (status != 0)
+    say_bad(l, whole, strerror(-status));
+  else if (damaged > 0)
+    say_bad(l, whole, why);
+  else
+    printf("%s: %s%u window%s that clients asked for\n", whole, l->verify ? "good, " : "", n, n == 1 ? "" : "s");
+}
+
 /* --- folders --------------------------------------------------------------------------------------------------------- */
 
 static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder, const char *path)
@@ -269,6 +301,8 @@ static int look_at_state(struct look *l, const struct hk_disk *disk, const char 
   int folder = -1, status = hk_disk_folder_there(disk, AT_FDCWD, path, &folder);
   if (status == 0)
     status = look_at_folder(l, disk, folder, path);
+  if (status == 0)
+    look_at_maintenance(l, disk, folder, path);
   for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
     char name[32], whole[4096];
     int shard;
@@ -299,6 +333,8 @@ static int look_at_file(struct look *l, const struct hk_disk *disk, const char *
     look_at_journal(l, disk, folder, directory, "journal", "hkj", HK_JOURNAL_POINTS);
   } else if (dot && strcmp(dot, ".hke") == 0) {
     look_at_journal(l, disk, folder, directory, "events", "hke", HK_JOURNAL_EVENTS);
+  } else if (strcmp(name, HK_MAINTENANCE_FILE) == 0) {
+    look_at_maintenance(l, disk, folder, directory);
   } else {
     look_at_snapshot(l, disk, folder, name, path);
     l->files++;

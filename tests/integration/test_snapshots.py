@@ -235,6 +235,27 @@ class WithoutJournal(Snapshots):
         self.assertEqual(self.state_command('mend', self.state).returncode, 2)
         self.assertEqual(self.state_command('verify').returncode, 2)
 
+    def test_maintenance_windows_are_verified(self):
+        daemon = self.start()
+        began = subprocess.run([harness.HANKEL, 'maintenance', '--from', f'127.0.0.1:{daemon.port["binary tcp"]}', 'begin', 'press*', '1h'], capture_output=True,
+                               text=True, timeout=harness.WAIT, check=False)
+        self.assertEqual((began.returncode, began.stderr), (0, ''))
+        daemon.stop()
+        path = os.path.join(self.state, 'maintenance')
+        good = self.state_command('verify', self.state)
+        self.assertEqual(good.returncode, 0)
+        self.assertIn(f'{path}: good, 1 window that', good.stdout)
+        with open(path, 'rb') as f:
+            line = f.read()
+        for content, told in ((line + b'12\tx\tanna\t*\n', '1 of 2 lines are no windows, the first in line 2'), (line[:-3], '1 of 1 lines'),
+                              (os.urandom(1 << 20), 'File too large')):
+            with open(path, 'wb') as f:
+                f.write(content)
+            for what in self.state, path:
+                bad = self.state_command('verify', what)
+                self.assertEqual(bad.returncode, 1)
+                self.assertIn(f'{path}: DAMAGED: {told}', bad.stdout)
+
     # --- other configurations, backends, devices ----------------------------------------------------------------------
 
     def test_other_detectors(self):

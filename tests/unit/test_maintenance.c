@@ -144,7 +144,7 @@ static void test_kept(void **state)
   hk_maintenance_free(m);
   hk_maintenance_free(NULL);
   const int file = openat(folder, "maintenance", O_WRONLY | O_APPEND);
-  static const char damaged[] = "12\tx\tanna\t*\n\n1\t2\t\t*\n5\t4\tanna\t*\n1\t2\tanna\t*\tmore\n99";
+  static const char damaged[] = "12\tx\tanna\t*\n\n1\t2\t\t*\n5\t4\tanna\t*\n1\t2\tanna\t*\tmore\n1\t200000000000000000\tanna\ts*\0w\n1\t200000000000000000\tanna\ts";
   assert_int_equal(write(file, damaged, sizeof damaged - 1), sizeof damaged - 1);
   close(file);
   m = maintenance_new(NULL, 0);
@@ -153,6 +153,7 @@ static void test_kept(void **state)
   assert_false(hk_maintenance_covers(m, hk_string("saw"), TODAY + HOUR / 2));
   assert_true(hk_maintenance_covers(m, hk_string("saw"), TODAY + DAY));
   assert_false(hk_maintenance_covers(m, hk_string("saw"), 1));
+  assert_false(hk_maintenance_covers(m, hk_string("s"), 1)); /* of a line that is cut off */
   assert_int_equal(hk_maintenance_end(m, hk_string("press 4*"), TODAY), 1);
   hk_maintenance_free(m);
   unlinkat(folder, "maintenance", 0);
