@@ -373,21 +373,26 @@ static void alert(struct hk_buffer *out, struct hk_registry *registry, uint32_t 
 /* The alerts that stand, some of them one by one, and the maintenance windows. */
 static void alerts(struct hk_buffer *out, struct hk_server *s)
 {
-  struct hk_standing *standing = malloc(ALERTS * sizeof *standing);
-  struct hk_alerts_sum sum[HK_SHARDS_MAX];
+  struct hk_standing *standing = malloc((size_t)s->shards.n * ALERTS * sizeof *standing);
+  struct hk_alerts_sum sum;
   uint64_t all = 0, acknowledged = 0;
-  uint32_t shown = 0;
-  hk_buffer_print(out, ",\"alerts\":{\"first\":[");
+  uint32_t of[HK_SHARDS_MAX], shown = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const uint32_t n = hk_alerts_show(s->shard[i].alerts, standing, standing ? ALERTS - shown : 0, &sum[i]);
-    for (uint32_t k = 0; k < n; k++, shown++) {
-      if (shown > 0)
-        hk_buffer_put(out, ",", 1);
-      alert(out, s->shards.registry, hk_slot_outside(&s->shard[i], standing[k].event.slot), &standing[k]);
-    }
-    all += sum[i].standing;
-    acknowledged += sum[i].acknowledged;
+    of[i] = hk_alerts_show(s->shard[i].alerts, standing ? standing + (size_t)i * ALERTS : NULL, standing ? ALERTS : 0, &sum);
+    all += sum.standing;
+    acknowledged += sum.acknowledged;
   }
+  hk_buffer_print(out, ",\"alerts\":{\"first\":[");
+  for (int noted = 0; noted < 2; noted++)
+    for (uint32_t i = 0; i < s->shards.n; i++)
+      for (uint32_t k = 0; k < of[i] && shown < ALERTS; k++) {
+        const struct hk_standing *one = &standing[(size_t)i * ALERTS + k];
+        if ((one->acknowledged != 0) != noted)
+          continue;
+        if (shown++ > 0)
+          hk_buffer_put(out, ",", 1);
+        alert(out, s->shards.registry, hk_slot_outside(&s->shard[i], one->event.slot), one);
+      }
   hk_buffer_put(out, "]", 1);
   field(out, "standing", all);
   field(out, "acknowledged", acknowledged);

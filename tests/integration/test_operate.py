@@ -43,11 +43,11 @@ class Operate(harness.Case):
         self.sent = {}
         self.d = None
 
-    def start(self, keys='', sections=''):
+    def start(self, keys='', sections='', **how):
         if self.d:
             self.d.clean()
         kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
-        self.d = harness.Daemon(sections + harness.section('all', '*', DETECTOR), keys='threads = 2\n' + kept + keys)
+        self.d = harness.Daemon(sections + harness.section('all', '*', DETECTOR), keys='threads = 2\n' + kept + keys, **how)
         self.addCleanup(self.d.clean)
         self.client = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
         self.watcher = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
@@ -151,6 +151,19 @@ class Operate(harness.Case):
         self.addCleanup(plain.close)
         plain.subscribe('press', scores=False, notices=False, since=0)  # knows nothing of such events
         self.assertEqual([plain.read(harness.WAIT).kind for _ in range(2)], ['raised', 'cleared'])
+
+    @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
+    def test_those_that_nobody_has_noted_are_first(self):
+        """In the status, whatever device a sensor is on."""
+        self.start(program=os.environ['FAULTY_DAEMON'], backend='cuda', environment={'HANKELD_DEVICES': '3'})
+        names = [f's{k}' for k in range(12)]
+        for sensor in names:
+            self.raise_one(sensor)
+        for sensor in names[1::2]:
+            self.client.acknowledge(sensor, 0, by='otto')
+        alerts = self.client.status()['alerts']
+        self.assertEqual((alerts['standing'], alerts['acknowledged']), (12, 6))
+        self.assertEqual(['by' in a for a in alerts['first']], 6 * [False] + 6 * [True])
 
     def test_maintenance(self):
         sections = '[maintenance yard]\nmatch = crane*\ndaily = 00:00-24:00\n'
