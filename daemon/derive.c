@@ -6,6 +6,8 @@
 #include <errno.h>
 
 #define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* points that are made of one, at most */
+#define TIME 50000000                             /* ns of a turn, */
+#define LOOK 16                                   /* looked at every so many points */
 
 int hk_derive_open(struct hk_derivation *d)
 {
@@ -34,15 +36,27 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
   return s->derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
 }
 
-/* Fills the piece from where the last one ended. False: nothing more is to be made. */
+/* Whether the turn has had its time, and rests. Machines of many sensors and rows cost so much that a chunk may take half a
+ * minute; companions cost next to nothing. */
+static bool is_enough(struct hk_derivation *d)
+{
+  if (!d->grouped || d->at % LOOK != 0)
+    return false;
+  const int64_t now = hk_now();
+  d->until = d->until != 0 ? d->until : now + TIME;
+  d->rests = now > d->until;
+  return d->rests;
+}
+
+/* Fills the piece from where the last one ended. False: nothing more is to be made, or in this turn. */
 static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 {
   const struct hk_chunk *from = d->from;
   struct hk_chunk *to = d->made;
-  while (d->at < from->n && hk_chunk_room(to) >= OF_ONE) {
+  while (d->at < from->n && !d->rests && hk_chunk_room(to) >= OF_ONE) {
     const struct hk_run *run = &from->runs[d->run];
     uint32_t at = to->n;
-    for (; d->of_run < run->n && HK_CHUNK_POINTS - at >= OF_ONE; d->of_run++)
+    for (; d->of_run < run->n && HK_CHUNK_POINTS - at >= OF_ONE && !is_enough(d); d->of_run++)
       at = derive(s, from, d->at++, to, at);
     hk_chunk_add(to, run->source, at - to->n);
     if (d->of_run == run->n) {
@@ -59,9 +73,9 @@ void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
   struct hk_derivation *d = &s->derivation;
   const bool grouped = !s->replaying && hk_groups_any(s->groups);
-  *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped };
-  if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0)) /* what is replayed comes with what was made of it */
-    d->at = chunk->n;
+  *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped, .until = d->until };
+  if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0))
+    d->at = chunk->n; /* what is replayed comes with what was made of it */
   hk_derive_go_on(s);
 }
 
@@ -73,7 +87,7 @@ void hk_derive_go_on(struct hk_shard *s)
     hk_count(&s->counters.derived, d->made->n);
     d->any = true;
     s->cursor = (struct hk_cursor){ .chunk = d->made };
-  } else {
+  } else if (!d->rests) {
     s->cursor = (struct hk_cursor){ .chunk = d->from };
     d->from = NULL;
   }

@@ -7,8 +7,8 @@
  * made of. A point that is made is its source's, as the one that it is made of: who waits for the one waits for the other. It
  * counts as `in`, and as `derived`.
  *
- * What is made of one point is made by `derive` in derive.c. The sensors must be of the same shard. Companions get the same point; the
- * series of a machine gets one now and then (groups.h).
+ * What is made of one point is made by `derive` in derive.c. The sensors must be of the same shard. Companions get the same
+ * point; the series of a machine gets one now and then (groups.h).
  *
  * With no derived sensor in the registry a chunk costs one look. Thread: the shard's. */
 #ifndef HK_DERIVE_H
@@ -26,6 +26,8 @@ struct hk_derivation {
   uint32_t at;           /* points of `from` that were looked at */
   uint32_t run, of_run;  /* and the place of the next one in its runs */
   bool grouped;          /* its points go into machines, too */
+  int64_t until;         /* when this turn has had enough of it; 0: nothing was made in it */
+  bool rests;            /* it has: the rest of the chunk is for the next turns */
   bool any;              /* points were made of the chunk that the shard is taking, or was the last time; or went into machines */
 };
 
@@ -34,10 +36,18 @@ int hk_derive_open(struct hk_derivation *derivation);
 /* What is in it is done with that; `from` is freed. */
 void hk_derive_close(struct hk_derivation *derivation);
 
-/* A chunk has been taken, with no chunk before it under the cursor: the shard's cursor stands on the first piece, or on the
- * chunk. */
+/* A turn of the shard begins. */
+static inline void hk_derive_turn(struct hk_derivation *d)
+{
+  d->until = 0;
+  d->rests = false;
+}
+
+/* A chunk has been taken, with no chunk before it under the cursor: the shard's cursor stands as behind hk_derive_go_on.
+ */
 void hk_derive_begin(struct hk_shard *shard, struct hk_chunk *chunk);
-/* A piece was taken whole: the cursor stands on the next, or on the chunk. */
+/* A piece was taken whole, and the derivation does not rest: the cursor stands on the next, or on the chunk, or, where it rests
+ * now, on nothing. */
 void hk_derive_go_on(struct hk_shard *shard);
 
 /* Whether the shard stands in a chunk of which points are made: some sensors have seen more of it than others. */

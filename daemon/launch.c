@@ -231,9 +231,9 @@ static bool reap(struct hk_shard *s)
 static bool next_chunk(struct hk_shard *s)
 {
   const bool pauses = s->review.waits || (s->saver && hk_saver_pauses(s->saver));
-  if (!s->cursor.chunk && s->derivation.from)
+  if (!s->cursor.chunk && s->derivation.from && !s->derivation.rests)
     hk_derive_go_on(s);
-  for (uint32_t i = 0; !s->cursor.chunk && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
+  for (uint32_t i = 0; !s->cursor.chunk && !s->derivation.from && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
     struct hk_lane *lane = &s->lanes[s->turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
     s->turn = (s->turn + 1) % s->all->n_loops;
@@ -377,9 +377,10 @@ static bool launch(struct hk_shard *s)
 
 bool hk_shard_turn(struct hk_shard *s)
 {
+  hk_derive_turn(&s->derivation);
   bool any = hk_shard_take_back(s);
   any |= reap(s);
-  any |= launch(s);
+  any |= launch(s) || s->derivation.rests;
   any |= hk_shard_show_held(s);
   any |= hk_shard_take_notes(s);
   if (s->saver)

@@ -133,6 +133,25 @@ class Machines(Case):
                 self.assertAlmostEqual(cleared.margin * (1 - since) / since, 1, 4)
         self.assertGreater(grown, 2)
 
+    def test_dear_ones_are_made_bit_by_bit(self):
+        """What takes a shard seconds is made in pieces: the shard has its turn in between, and says how far it is."""
+        d = self.daemon(DETECTOR + GROUP + 'resident = 1000\nhop = 1\n', keys=KEYS)
+        rng, n, seen = random.Random(1), 8000, set()
+        with d.client() as c, d.client() as watcher:
+            handles = c.register('plant/a/flow', 'plant/a/noise')
+            for at in range(0, n, 2000):
+                c.send(harness.points(handles * 2000, [START + i * SECOND for i in range(at, at + 2000) for _ in handles],
+                                      [rng.gauss(0, 1) for _ in range(2 * 2000)]))
+
+            def all_made():
+                status = watcher.status()
+                made = status['derived']['points']
+                seen.add(made)
+                return status['points']['in'] - made == 2 * n and status['points']['pending'] == 0
+            harness.until(all_made, 'all rows')
+        self.assertGreater(len(seen), 12)
+        self.balanced(d.status())
+
     def test_order_and_cuts_do_not_matter(self):
         values = rows()
         (scores, events), _ = self.run_through(values)
