@@ -95,10 +95,11 @@ HK_INLINE int hk_graph_state_read(const uint8_t *at, size_t size, struct hk_grap
     return -EINVAL;
   hk_graph_set_window(v, g->window);
   if (g->live > v->most || size != hk_graph_state_size(d, g->window, g->live) || (g->measured > 0 && g->measured >= g->window) ||
-      (g->hop > 0 && g->hop >= hk_graph_stride(v)) || (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 ||
-      g->exponent > 200 || !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) ||
-      !(g->widest >= 0 && g->widest <= 2 * HK_VALUE_MAX))
+      (g->renewed > 0 && g->renewed >= v->most) || g->exponent < -200 || g->exponent > 200 ||
+      !(g->spread >= 0 && g->spread <= 2 * HK_VALUE_MAX) || !(g->widest >= 0 && g->widest <= 2 * HK_VALUE_MAX))
     return -EINVAL;
+  const uint32_t stride = hk_graph_stride(v); /* it may have been longer */
+  g->hop = stride > 0 ? g->hop % stride : 0;
   bool finite = true;
   g->name = (uint16_t)(g->live - 1);
   g->head = g->live > 0 ? g->live - 1 : 0;

@@ -32,11 +32,11 @@ static const struct field window_fields[] = {
 };
 
 static const struct field alert_fields[] = {
-  FIELD(hk_alert, from),     FIELD(hk_alert, instant), FIELD(hk_alert, before), FIELD(hk_alert, after),  FIELD(hk_alert, mean),
-  FIELD(hk_alert, variance), FIELD(hk_alert, learned), FIELD(hk_alert, top),    FIELD(hk_alert, peak),   FIELD(hk_alert, number),
-  FIELD(hk_alert, over),     FIELD(hk_alert, quiet),   FIELD(hk_alert, since),  FIELD(hk_alert, scores), FIELD(hk_alert, blocks),
-  FIELD(hk_alert, raised),   FIELD(hk_alert, settled), FIELD(hk_alert, margin), FIELD(hk_alert, spread_before),
-  FIELD(hk_alert, spread_after),
+  FIELD(hk_alert, from),    FIELD(hk_alert, instant),  FIELD(hk_alert, before),        FIELD(hk_alert, after),
+  FIELD(hk_alert, mean),    FIELD(hk_alert, variance), FIELD(hk_alert, learned),       FIELD(hk_alert, top),
+  FIELD(hk_alert, peak),    FIELD(hk_alert, number),   FIELD(hk_alert, over),          FIELD(hk_alert, quiet),
+  FIELD(hk_alert, since),   FIELD(hk_alert, scores),   FIELD(hk_alert, blocks),        FIELD(hk_alert, raised),
+  FIELD(hk_alert, settled), FIELD(hk_alert, margin),   FIELD(hk_alert, spread_before), FIELD(hk_alert, spread_after),
 };
 
 /* Copies a number of 1, 2, 4 or 8 bytes between this machine's order and little-endian: the same both ways. */
@@ -179,12 +179,10 @@ void hk_state_write(void *out, const struct hk_detector *d, const struct hk_wind
 }
 
 /* Whether a window's numbers are ones that hk_window_take can leave behind. */
-static bool window_sound(const struct hk_window *w, const struct hk_detector *d)
+static bool window_sound(const struct hk_window *w)
 {
-  const uint32_t span = hk_detector_span(d);
   return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
-         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->seen >= 0 && w->count <= span &&
-         w->head == (w->count == span ? 0 : w->count) && w->filled <= w->count && w->age <= d->baseline * span &&
+         isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->seen >= 0 && w->filled <= w->count &&
          w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
 }
 
@@ -202,8 +200,34 @@ static bool alert_sound(const struct hk_alert *a, const struct hk_window *w)
 {
   return a->raised <= 1 && a->settled <= 1 && a->blocks <= HK_ALERT_BLOCKS && a->from >= 0 && a->from <= w->last_time &&
          a->instant >= 0 && isfinite(a->before) && isfinite(a->after) && isfinite(a->mean) && isfinite(a->learned) &&
-         isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak) && isfinite(a->margin) && a->spread_before >= 0 &&
-         isfinite(a->spread_before) && a->spread_after >= 0 && isfinite(a->spread_after);
+         isfinite(a->top) && isfinite(a->variance) && a->variance >= 0 && isfinite(a->peak) && isfinite(a->margin) &&
+         a->spread_before >= 0 && isfinite(a->spread_before) && a->spread_after >= 0 && isfinite(a->spread_after);
+}
+
+/* Takes the samples of a window, whose span and baseline may have been longer or shorter: the newest that there is room for.
+ * False: no samples. */
+static bool take_samples(const uint8_t *at, const struct hk_detector *d, struct hk_window *w, float *ring)
+{
+  const uint32_t span = hk_detector_span(d), count = w->count < span ? w->count : span, left_out = w->count - count;
+  uint32_t filled = 0;
+  float sample;
+  for (uint32_t i = 0; i < left_out; i++) {
+    at = hk_state_take(at, &sample, sizeof sample);
+    filled += hk_sample_filled(sample);
+    if (!isfinite(sample))
+      return false;
+  }
+  const uint32_t gone = filled;
+  (void)hk_state_take_floats(at, ring, count);
+  for (uint32_t i = 0; i < count; i++)
+    filled += hk_sample_filled(ring[i]);
+  if (!all_finite(ring, count) || filled != w->filled)
+    return false;
+  w->filled -= gone;
+  w->count = count;
+  w->head = count == span ? 0 : count;
+  w->age = w->age < d->baseline * span ? w->age : d->baseline * span;
+  return true;
 }
 
 int hk_state_open(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
@@ -218,20 +242,18 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
   *alert = (struct hk_alert){ 0 };
   at = take_fields(at + HEADER, window, window_fields, COUNT(window_fields));
   at = take_fields(at, alert, alert_fields, COUNT(alert_fields));
-  if (window->count > hk_detector_span(d) || size < hk_state_head_size(window->count) + HK_STATE_CHECKSUM)
+  if (size < hk_state_head_size(window->count) + HK_STATE_CHECKSUM)
     return -EINVAL;
   uint64_t checksum;
   hk_state_take((const uint8_t *)state + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
-  if (checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0) || !window_sound(window, d) || !alert_sound(alert, window))
+  if (checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0) || !window_sound(window) || !alert_sound(alert, window))
     return -EINVAL;
-  uint32_t filled = 0;
-  at = hk_state_take_floats(at, ring, window->count);
-  for (uint32_t i = 0; i < window->count; i++)
-    filled += hk_sample_filled(ring[i]);
-  if (!all_finite(ring, window->count) || filled != window->filled)
+  const size_t samples = hk_state_head_size(window->count);
+  if (!take_samples(at, d, window, ring))
     return -EINVAL;
+  at = (const uint8_t *)state + samples;
   *rest = at;
-  *rest_size = size - hk_state_head_size(window->count) - HK_STATE_CHECKSUM;
+  *rest_size = size - samples - HK_STATE_CHECKSUM;
   return 0;
 }
 

@@ -2,8 +2,8 @@
  *
  * Little-endian, no padding:
  *
- *   magic "HKSS", version u16 (2), kind u16 (1: algorithm = graph, 2: shift; 0: the others), window u32, gap u32 (graph: resident, shift: stride)
- *   the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
+ *   magic "HKSS", version u16 (2), kind u16 (1: algorithm = graph, 2: shift; 0: the others), window u32, gap u32 (graph:
+ * resident, shift: stride) the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
  *   samples: `count` float32, oldest first; feedback: window float32 (graph, shift: see graph_state.h, shift_state.h)
  *   XXH64 (seed 0) of all before it, u64
  *
@@ -31,8 +31,10 @@ size_t hk_state_most(const struct hk_detector *d);
 void hk_state_write(void *out, const struct hk_detector *d, const struct hk_window *window, const struct hk_alert *alert,
                     const float *ring, const float *feedback);
 
-/* Reads a state for a sensor of detector d. 0, or -EINVAL: not a state, of another version, damaged, of another window or
- * gap, or with numbers that no sensor can have. After an error nothing was written. The state may lie at any address. */
+/* Reads a state for a sensor of detector d. Its other keys may be others than those of the detector that wrote it: what there is
+ * no room for any more is left out. 0, or -EINVAL: not a state, of another version, damaged, of another algorithm, window or gap
+ * (graph: resident, neighbours, or a level that was 0 and is not, or the other way; shift: stride), or with numbers that no
+ * sensor can have. After an error nothing was written. The state may lie at any address. */
 int hk_state_read(const void *state, size_t size, const struct hk_detector *d, struct hk_window *window, struct hk_alert *alert,
                   float *ring, float *feedback);
 

@@ -415,11 +415,13 @@ static void tell(const struct work *w, int64_t began)
          (double)(hk_now() - began) * 1e-9);
   if (o->anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
-           "%" PRIu64 " of them start anew: their detector is gone, or is of another algorithm, window or gap than it was",
+           "%" PRIu64 " of them start anew: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
+                      "level or stride",
            o->anew);
   if (o->machines_anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
-           "%" PRIu64 " of %" PRIu64 " machines warm up again: interval, resident or wait of their group is another one, or it has fewer members",
+           "%" PRIu64 " of %" PRIu64
+           " machines warm up again: interval, resident or wait of their group is another one, or it has fewer members",
            o->machines_anew, o->machines);
   if (o->gone > 0)
     hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored: no detector matches them any more", o->gone);

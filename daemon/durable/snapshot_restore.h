@@ -5,8 +5,8 @@
  * an older hankeld, or forward over too many, is to say what becomes of his state.
  *
  * Sensors get their slots, handles, windows, alerts and sequences again, whatever backend there is now and however many devices.
- * Where the detector of a sensor is gone, or is of another algorithm, window or gap, the sensor starts anew: its alert that stood
- * is cleared, the numbers of its alerts and events go on. How many is told.
+ * Where the detector of a sensor is gone, or has other keys that say what is kept of a sensor (hk_state_read), the sensor starts
+ * anew: its alert that stood is cleared, the numbers of its alerts and events go on. How many is told.
  *
  * Thread: main; loops and shards do not run yet. */
 #ifndef HK_SNAPSHOT_RESTORE_H

@@ -365,6 +365,55 @@ static void alerts_that_are_off_are_cleared(void **state)
   }
 }
 
+/* A restart with other keys that leave what is kept as it is: the sensor goes on, with the same scores where holes alone could
+ * tell them apart. */
+static void goes_on_with_other_keys(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *before, *after;
+    bool same;
+  } cases[] = {
+    { "algorithm=graph,window=12,resident=300,max_fill=3", "algorithm=graph,window=12,resident=300,max_fill=7", true },
+    { "algorithm=graph,window=12,resident=300,max_fill=7", "algorithm=graph,window=12,resident=300,max_fill=3", true },
+    { "algorithm=graph,window=12,resident=300,stride=9", "algorithm=graph,window=12,resident=300,stride=2", false },
+    { "algorithm=shift,window=12,baseline=9", "algorithm=shift,window=12,baseline=2", false },
+    { "algorithm=shift,window=12,max_fill=2", "algorithm=shift,window=12,max_fill=3", false },
+    { "algorithm=shift,window=12,max_fill=9", "algorithm=shift,window=12,max_fill=3", false },
+    { "algorithm=ika,window=12,baseline=4", "algorithm=ika,window=12,baseline=2", false },
+  };
+  for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char before[128], after[128];
+    snprintf(before, sizeof before, "%s,interval=1s,alert=off", cases[c].before);
+    snprintf(after, sizeof after, "%s,interval=1s,alert=off", cases[c].after);
+    const struct hk_detector from = detector_parsed(before), to = detector_parsed(after);
+    struct series series = series_new(SIGNAL_SINE, 4, 1500);
+    struct points p;
+    struct results whole = run_one(&from, kind, &series, &p), got = results_new(p.n);
+    struct hk_backend *first = backend_open(kind, &from, 1, 1), *second = backend_open(kind, &to, 1, 1);
+    sensor_add(first, 0, 0, 1);
+    sensor_add(second, 0, 0, 1);
+    feed(first, &p, 0, 1001, 64, 0, &got);
+    sensor_copy(first, 0, second, 0);
+    feed(second, &p, 1001, p.n, 64, 0, &got);
+    uint32_t warming = 0, scores = 0;
+    for (uint32_t i = 1001; i < p.n; i++) {
+      warming += got.state[i] == HK_STATE_WARMING;
+      scores += !isnan(got.score[i]);
+      if (cases[c].same && memcmp(&got.score[i], &whole.score[i], sizeof *got.score) != 0)
+        fail_msg("%s, then %s: score %u is %g, not %g", before, after, i, (double)got.score[i], (double)whole.score[i]);
+    }
+    if (warming > 1 || scores < 100)
+      fail_msg("%s, then %s: %u points warm up, %u scores", before, after, warming, scores);
+    first->ops->close(first);
+    second->ops->close(second);
+    results_free(&whole);
+    results_free(&got);
+    points_free(&p);
+    series_free(&series);
+  }
+}
+
 int main(int argc, char **argv)
 {
   int code;
@@ -381,6 +430,7 @@ int main(int argc, char **argv)
     cmocka_unit_test(shift_tells_the_highest_score),
     cmocka_unit_test(shift_raises_nothing_in_a_gap),
     cmocka_unit_test(alerts_that_are_off_are_cleared),
+    cmocka_unit_test(goes_on_with_other_keys),
   };
   const struct CMUnitTest every_way[] = {
     cmocka_unit_test(a_change_is_one_alert),
