@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NO_COLUMN UINT32_MAX
@@ -37,7 +38,8 @@ struct hk_csv {
   bool time_named;   /* that header is one of a time */
   char **cell;       /* of the last line split, n_columns; point into the buffer */
   int64_t unit;      /* of epoch numbers, ns; 0 = not known yet */
-  int64_t next_time; /* without a time column */
+  int64_t next_time; /* without a time column; with now, the earliest */
+  bool now;          /* as configured */
   uint32_t n_sensors;
   uint32_t *column; /* of each sensor */
   char **name;      /* of each sensor */
@@ -230,6 +232,16 @@ static int parse_time(struct hk_csv *csv, int64_t *time, char *error, size_t siz
   return 0;
 }
 
+/* The time of a line, in place of one that it has: now, and later than the line before. */
+static int64_t arrival(struct hk_csv *csv)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t); /* no error is possible */
+  const int64_t now = t.tv_sec * SECOND + t.tv_nsec;
+  csv->next_time = now > csv->next_time ? now : csv->next_time;
+  return csv->next_time++;
+}
+
 int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t size)
 {
   char *line;
@@ -241,14 +253,16 @@ int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t 
     csv->row_sensor[0] = 0;
     csv->row_value[0] = csv->first;
     row->n = 1;
-    row->time = 0;
-    csv->next_time = SECOND;
+    row->time = csv->now ? arrival(csv) : 0;
+    csv->next_time += csv->now ? 0 : SECOND;
     return 1;
   }
   for (;;) {
     if ((status = next_line(csv, &line, error, size)) <= 0 || (status = split(csv, line, error, size)) < 0)
       return status;
-    if (csv->time_column == NO_COLUMN) {
+    if (csv->now) {
+      row->time = arrival(csv);
+    } else if (csv->time_column == NO_COLUMN) {
       row->time = csv->next_time;
       csv->next_time += SECOND;
     } else if ((status = parse_time(csv, &row->time, error, size)) < 0) {
@@ -397,7 +411,7 @@ static int read_header(struct hk_csv *csv, const struct hk_csv_config *config, c
     csv->time_column++;
   csv->time_named = csv->time_column < n;
   if (!csv->time_named)
-    csv->time_column = n == 1 ? NO_COLUMN : 0;
+    csv->time_column = n == 1 || csv->now ? NO_COLUMN : 0;
   if (csv->time_column != NO_COLUMN) {
     if (!(csv->time_header = strdup(csv->cell[csv->time_column])))
       return -ENOMEM;
@@ -424,6 +438,7 @@ int hk_csv_open(struct hk_csv **out, const struct hk_csv_config *config, char *e
     return status;
   csv->path = standard ? "stdin" : config->path;
   csv->unit = config->unit;
+  csv->now = config->now;
   csv->capacity = BUFFER_START;
   csv->buffer = malloc(csv->capacity + 1);
   csv->fd = standard ? STDIN_FILENO : open(config->path, O_RDONLY | O_CLOEXEC);

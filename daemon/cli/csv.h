@@ -31,6 +31,8 @@ struct hk_csv_config {
   const char *const *columns; /* headers to take; none = all */
   uint32_t n_columns;
   int64_t unit; /* ns of the unit of epoch numbers; 0 = guess */
+  bool now; /* a line's time is when it is read, ascending; only a column whose header says so is one of times, which are not read
+             */
 };
 
 /* The points of one line. Owner: the reader, until the next call. */

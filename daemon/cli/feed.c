@@ -26,6 +26,7 @@ static const char help_text[] =
     "Ends with 0 when the daemon has taken over every point. hankel status shows how many were late (not after the\n"
     "sensor's last one) or rejected.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
+    "  --now              the time of a line is when it is read, whatever stands in the file: for what is live\n"
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
     "  --fast             as fast as the daemon takes them: the default\n"
     "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
@@ -34,8 +35,8 @@ static const char help_text[] =
     "examples:\n"
     "  hankel feed machine.csv\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
-    "  (echo time,boiler; my-logger | while read -r v; do echo \"$(date +%s.%N),$v\"; done) | hankel feed -\n"
-    "                                                numbers are sent as they come, with the time when they came\n";
+    "  my-logger | hankel feed --now --sensor boiler -\n"
+    "                                                numbers are sent as they come\n";
 
 struct feed {
   char **argv;
@@ -274,10 +275,15 @@ static int parse_rate(struct feed *feed, const char *text)
 int hk_command_feed(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },   HK_INPUT_OPTIONS,
-    { "rate", required_argument, NULL, 'r' }, { "fast", no_argument, NULL, 'f' },
-    { "feed", required_argument, NULL, 'N' }, HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },       { 0 },
+    { "to", required_argument, NULL, 't' },
+    HK_INPUT_OPTIONS,
+    { "rate", required_argument, NULL, 'r' },
+    { "fast", no_argument, NULL, 'f' },
+    { "now", no_argument, NULL, 'n' },
+    { "feed", required_argument, NULL, 'N' },
+    HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   struct hk_input input = { 0 };
@@ -296,6 +302,9 @@ int hk_command_feed(int argc, char **argv)
     case 'f':
       fast = true;
       break;
+    case 'n':
+      input.config.now = true;
+      break;
     case 'N':
       feed.name = optarg;
       break;
@@ -311,6 +320,8 @@ int hk_command_feed(int argc, char **argv)
   }
   if (fast && feed.rate > 0)
     return hk_usage(argv, "--rate and --fast exclude each other");
+  if (input.config.now && feed.real_time)
+    return hk_usage(argv, "--now and a --rate by the times in the file exclude each other");
   code = hk_input_open(&input, argc, argv, &feed.csv);
   if (code == 0)
     code = feed_file(&feed, address, &security);

@@ -60,6 +60,7 @@ int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_csv *
   input->config.columns = input->columns;
   if (hk_csv_open(out, &input->config, error, sizeof error) < 0)
     return hk_failed(argv, "%s", error);
-  tell_columns(argv, input->config.path, *out);
+  if (!input->config.now)
+    tell_columns(argv, input->config.path, *out);
   return 0;
 }

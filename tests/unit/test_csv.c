@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -294,6 +295,31 @@ static void follows_a_pipe(void **state)
   close(ends[1]);
 }
 
+/* Times that ascend from now on, in place of those that stand in the file and of none. */
+static void times_of_reading(void **state)
+{
+  (void)state;
+  static const char *const texts[] = { "1\n2\n3\n", "v\n1\n2\n3\n", "time,v\nno time,1\n5,2\n5,3\n", "v,w\n1,\n2,\n3,\n" };
+  for (int i = 0; i < 4; i++) {
+    struct file file = make_file(texts[i], strlen(texts[i]));
+    char error[512];
+    struct hk_csv *csv;
+    struct hk_csv_row row;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t before = now.tv_sec * 1000000000ll + now.tv_nsec - 1;
+    assert_int_equal(hk_csv_open(&csv, &(struct hk_csv_config){ .path = file.path, .now = true }, error, sizeof error), 0);
+    for (int k = 1; k <= 3; k++) {
+      assert_int_equal(hk_csv_next(csv, &row, error, sizeof error), 1);
+      assert_true(row.n == 1 && row.value[0] == k && row.time > before && row.time < before + 3600000000000);
+      before = row.time;
+    }
+    assert_int_equal(hk_csv_next(csv, &row, error, sizeof error), 0);
+    hk_csv_close(csv);
+    close(file.fd);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -306,6 +332,7 @@ int main(void)
     cmocka_unit_test(reads_times),
     cmocka_unit_test(writes_times),
     cmocka_unit_test(follows_a_pipe),
+    cmocka_unit_test(times_of_reading),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
