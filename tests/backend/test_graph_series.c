@@ -324,6 +324,22 @@ static void shift_raises_nothing_in_a_gap(void **state)
   assert_true(gaps > 40 && raised > 0);
 }
 
+/* A sensor of a detector, which goes on with another one behind points 0..at-1, as over a restart. */
+static struct results run_over(const struct hk_detector *before, const struct hk_detector *after, const struct points *p,
+                               uint32_t at)
+{
+  struct hk_backend *first = backend_open(kind, before, 1, 1), *second = backend_open(kind, after, 1, 1);
+  struct results results = results_new(p->n);
+  sensor_add(first, 0, 0, 1);
+  sensor_add(second, 0, 0, 1);
+  feed(first, p, 0, at, 64, 0, &results);
+  sensor_copy(first, 0, second, 0);
+  feed(second, p, at, p->n, 64, 0, &results);
+  first->ops->close(first);
+  second->ops->close(second);
+  return results;
+}
+
 /* A restart with alert = off while an alert is raised: it is cleared with the next point. */
 static void alerts_that_are_off_are_cleared(void **state)
 {
@@ -345,19 +361,10 @@ static void alerts_that_are_off_are_cleared(void **state)
       at++;
     assert_true(at + 1 < whole.n_events && whole.event[at + 1].index > whole.event[at].index + 2);
     const struct hk_event raised = whole.event[at];
-    struct hk_backend *first = backend_open(kind, &on, 1, 1), *second = backend_open(kind, &none, 1, 1);
-    struct results got = results_new(p.n);
-    sensor_add(first, 0, 0, 1);
-    sensor_add(second, 0, 0, 1);
-    feed(first, &p, 0, raised.index + 1, 64, 0, &got);
-    const uint32_t before = got.n_events;
-    sensor_copy(first, 0, second, 0);
-    feed(second, &p, raised.index + 1, p.n, 64, 0, &got);
-    assert_int_equal(got.n_events, before + 1);
-    const struct hk_event *cleared = &got.event[before];
+    struct results got = run_over(&on, &none, &p, raised.index + 1);
+    assert_int_equal(got.n_events, at + 2);
+    const struct hk_event *cleared = &got.event[at + 1];
     assert_true(cleared->kind == HK_EVENT_CLEARED && cleared->number == raised.number && cleared->index == raised.index + 1);
-    first->ops->close(first);
-    second->ops->close(second);
     results_free(&whole);
     results_free(&got);
     points_free(&p);
@@ -389,13 +396,7 @@ static void goes_on_with_other_keys(void **state)
     const struct hk_detector from = detector_parsed(before), to = detector_parsed(after);
     struct series series = series_new(SIGNAL_SINE, 4, 1500);
     struct points p;
-    struct results whole = run_one(&from, kind, &series, &p), got = results_new(p.n);
-    struct hk_backend *first = backend_open(kind, &from, 1, 1), *second = backend_open(kind, &to, 1, 1);
-    sensor_add(first, 0, 0, 1);
-    sensor_add(second, 0, 0, 1);
-    feed(first, &p, 0, 1001, 64, 0, &got);
-    sensor_copy(first, 0, second, 0);
-    feed(second, &p, 1001, p.n, 64, 0, &got);
+    struct results whole = run_one(&from, kind, &series, &p), got = run_over(&from, &to, &p, 1001);
     uint32_t warming = 0, scores = 0;
     for (uint32_t i = 1001; i < p.n; i++) {
       warming += got.state[i] == HK_STATE_WARMING;
@@ -405,8 +406,6 @@ static void goes_on_with_other_keys(void **state)
     }
     if (warming > 1 || scores < 100)
       fail_msg("%s, then %s: %u points warm up, %u scores", before, after, warming, scores);
-    first->ops->close(first);
-    second->ops->close(second);
     results_free(&whole);
     results_free(&got);
     points_free(&p);

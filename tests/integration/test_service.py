@@ -52,6 +52,7 @@ class Notified:
             self.expect('READY=1')
         except TimeoutError:
             case.skipTest('built without systemd')
+        self.socket.settimeout(harness.WAIT)
 
     def expect(self, word):
         """What is told, up to a message that has this line."""
@@ -92,6 +93,14 @@ class Service(harness.Case):
             s.send(b'pump value=1 1\n')
             until(lambda: c.status()['points']['in'] == 1, 'the point')
 
+    def reaches_every_loop(self, d):
+        senders = [d.connect('line udp') for _ in range(40)]
+        for i, s in enumerate(senders):
+            s.send(f's{i} value=1 1\n'.encode())
+            s.close()
+        until(lambda: d.status()['points']['in'] == 40, 'all points')
+        self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
+
     def test_each_loop_has_a_socket(self):
         first = self.socket(socket.SOCK_DGRAM, again=True)
         second = self.socket(socket.SOCK_DGRAM, first.getsockname(), again=True)
@@ -99,12 +108,7 @@ class Service(harness.Case):
         listeners = listener('points', 'binary', 'tcp', self.where(tcp)) + listener('lines', 'line', 'udp', self.where(first))
         d = self.daemon(ANY, keys='threads = 2\nloops = 2\n', listeners=listeners,
                         passed=[('lines', first), ('lines', second), ('points', tcp)])
-        senders = [d.connect('line udp') for _ in range(40)]
-        for i, s in enumerate(senders):
-            s.send(f's{i} value=1 1\n'.encode())
-            s.close()
-        until(lambda: d.status()['points']['in'] == 40, 'all points')
-        self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
+        self.reaches_every_loop(d)
 
     def test_a_port_is_one_daemons(self):
         """The loops' UDP sockets share a port with each other, and with nobody else."""
@@ -115,12 +119,7 @@ class Service(harness.Case):
                 self.daemon(ANY, keys=f'threads = 2\nloops = {loops}\n', listeners=at(d.port['line udp']))
             self.assertIn('[listen lines]', refused.exception.log[-1])
             self.assertIn('Address already in use', refused.exception.log[-1])
-        senders = [d.connect('line udp') for _ in range(40)]
-        for i, s in enumerate(senders):
-            s.send(f's{i} value=1 1\n'.encode())
-            s.close()
-        until(lambda: d.status()['points']['in'] == 40, 'all points')
-        self.assertNotIn(0, [x['datagrams'] for x in d.status()['loops']])
+        self.reaches_every_loop(d)
 
     def test_beyond_loopback_is_refused(self):
         s = self.socket(socket.SOCK_STREAM, '0.0.0.0')
