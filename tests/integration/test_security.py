@@ -2,6 +2,7 @@
 import calendar
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -481,12 +482,12 @@ class TestReload(Secured):
 
 
 class TestConfiguration(Secured):
-    def check(self, listener, says, **how):
+    def check(self, listener, says, program=HANKELD, **how):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
             f.write(f'[daemon]\nbackend = cpu\n[listen l]\n{listener}{DETECTOR}')
             f.flush()
             os.chmod(f.name, 0o644)
-            done = subprocess.run([HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False, **how)
+            done = subprocess.run([program, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False, **how)
         self.assertIn(says, done.stderr + done.stdout)
         return done.returncode
 
@@ -521,9 +522,11 @@ class TestConfiguration(Secured):
         """What the daemon may not read is said with who it is."""
         user = os.geteuid() or 65534
         os.chmod(self.tokens, 0)
-        says = f'{self.tokens}: Permission denied (this is user {user}, group {os.getegid()})'
-        self.assertEqual(self.check(f'protocol = binary\naddress = 127.0.0.1:0\ntokens = {self.tokens}\n', says,
-                                    user=user if os.geteuid() == 0 else None), 1)
+        with tempfile.TemporaryDirectory() as folder:  # that of the build may be closed to that user
+            os.chmod(folder, 0o755)
+            says = f'{self.tokens}: Permission denied (this is user {user}, group {os.getegid()})'
+            self.assertEqual(self.check(f'protocol = binary\naddress = 127.0.0.1:0\ntokens = {self.tokens}\n', says,
+                                        program=shutil.copy(HANKELD, folder), user=user if os.geteuid() == 0 else None), 1)
 
 
 if __name__ == '__main__':
