@@ -2,8 +2,9 @@
  *
  * Little-endian, no padding:
  *
- *   magic "HKSS", version u16 (2), kind u16 (1: algorithm = graph, 2: shift; 0: the others), window u32, gap u32 (graph:
- * resident, shift: stride) the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
+ *   magic "HKSS", version u16 (2), kind u16 (1: algorithm = graph, 2: shift; 0: the others), window u32,
+ *     gap u32 (graph: resident, shift: stride)
+ *   the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
  *   samples: `count` float32, oldest first; feedback: window float32 (graph, shift: see graph_state.h, shift_state.h)
  *   XXH64 (seed 0) of all before it, u64
  *

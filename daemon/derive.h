@@ -43,8 +43,7 @@ static inline void hk_derive_turn(struct hk_derivation *d)
   d->rests = false;
 }
 
-/* A chunk has been taken, with no chunk before it under the cursor: the shard's cursor stands as behind hk_derive_go_on.
- */
+/* A chunk has been taken, with no chunk before it under the cursor: the shard's cursor stands where hk_derive_go_on puts it. */
 void hk_derive_begin(struct hk_shard *shard, struct hk_chunk *chunk);
 /* A piece was taken whole, and the derivation does not rest: the cursor stands on the next, or on the chunk, or, where it rests
  * now, on nothing. */

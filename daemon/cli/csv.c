@@ -232,10 +232,14 @@ static int parse_time(struct hk_csv *csv, int64_t *time, char *error, size_t siz
   return 0;
 }
 
-/* The time of a line, in place of one that it has: now, and later than the line before. */
-static int64_t arrival(struct hk_csv *csv)
+/* The time of a line, where it has none or that is not to count: a second behind the line before, or now, and later than that. */
+static int64_t make_time(struct hk_csv *csv)
 {
   struct timespec t;
+  if (!csv->now) {
+    csv->next_time += SECOND;
+    return csv->next_time - SECOND;
+  }
   clock_gettime(CLOCK_REALTIME, &t); /* no error is possible */
   const int64_t now = t.tv_sec * SECOND + t.tv_nsec;
   csv->next_time = now > csv->next_time ? now : csv->next_time;
@@ -253,21 +257,16 @@ int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t 
     csv->row_sensor[0] = 0;
     csv->row_value[0] = csv->first;
     row->n = 1;
-    row->time = csv->now ? arrival(csv) : 0;
-    csv->next_time += csv->now ? 0 : SECOND;
+    row->time = make_time(csv);
     return 1;
   }
   for (;;) {
     if ((status = next_line(csv, &line, error, size)) <= 0 || (status = split(csv, line, error, size)) < 0)
       return status;
-    if (csv->now) {
-      row->time = arrival(csv);
-    } else if (csv->time_column == NO_COLUMN) {
-      row->time = csv->next_time;
-      csv->next_time += SECOND;
-    } else if ((status = parse_time(csv, &row->time, error, size)) < 0) {
+    if (csv->now || csv->time_column == NO_COLUMN)
+      row->time = make_time(csv);
+    else if ((status = parse_time(csv, &row->time, error, size)) < 0)
       return status;
-    }
     row->n = 0;
     for (uint32_t i = 0; i < csv->n_sensors; i++) {
       char *cell = csv->cell[csv->column[i]];

@@ -3,6 +3,7 @@
 #include "cpu/detectors.h"
 #include "cpu/warmup.h"
 #include "daemon/cli/choose.h"
+#include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/sheet.h"
 #include "daemon/cli/trial.h"
@@ -77,18 +78,6 @@ static void print_header(const struct evaluation *e, const char *keys)
            "labels", "alerts", "hits", "chance", "false", "false/1000", "delay", "covering");
 }
 
-/* A CSV cell in quotes. */
-static void print_quoted(const char *text)
-{
-  putchar('"');
-  for (; *text; text++) {
-    if (*text == '"')
-      putchar('"');
-    putchar(*text);
-  }
-  putchar('"');
-}
-
 /* One line; delays are put in order. */
 static void print_row(const struct evaluation *e, const char *keys, const char *set, const char *name, const struct hk_verdict *v,
                       double *delay)
@@ -103,9 +92,9 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
   if (v->points > 0)
     snprintf(each, sizeof each, "%.3f", 1000.0 * (double)v->misplaced / (double)v->points);
   if (e->format == FORMAT_CSV) {
-    print_quoted(keys);
+    hk_print_csv_string(stdout, keys);
     printf(",%s,", set);
-    print_quoted(name);
+    hk_print_csv_string(stdout, name);
     printf(",%llu,%llu,%llu,%llu,%.2f,%llu,%s,%s,%s\n", (unsigned long long)v->points, (unsigned long long)v->labels,
            (unsigned long long)v->alerts, (unsigned long long)v->hits, v->chance, (unsigned long long)v->misplaced, each, middle,
            covering);

@@ -58,13 +58,8 @@ void hk_print_json_string(FILE *out, const char *text)
   fputc('"', out);
 }
 
-/* A CSV cell, quoted where it has to be. */
-static void print_cell(FILE *out, const char *text)
+void hk_print_csv_string(FILE *out, const char *text)
 {
-  if (!strpbrk(text, ",;\"\r\n") && *text != '#' && *text != ' ') {
-    fputs(text, out);
-    return;
-  }
   fputc('"', out);
   for (; *text; text++) {
     if (*text == '"')
@@ -72,6 +67,15 @@ static void print_cell(FILE *out, const char *text)
     fputc(*text, out);
   }
   fputc('"', out);
+}
+
+/* A CSV cell, quoted where it has to be. */
+static void print_cell(FILE *out, const char *text)
+{
+  if (!strpbrk(text, ",;\"\r\n") && *text != '#' && *text != ' ')
+    fputs(text, out);
+  else
+    hk_print_csv_string(out, text);
 }
 
 /* A name for a terminal: control characters become `?`. */

@@ -40,6 +40,8 @@ void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event 
 
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void hk_print_json_string(FILE *out, const char *text);
+/* A CSV cell in quotes, those within it doubled. */
+void hk_print_csv_string(FILE *out, const char *text);
 
 /* The shortest decimal number that reads back as value; "nan", "inf", "-inf". out: 32 bytes. */
 void hk_number_text(double value, char *out);
