@@ -18,7 +18,7 @@
 #ifndef HK_BACKEND_H
 #define HK_BACKEND_H
 
-#include "cpu/alert.h"
+#include "cpu/rules/alert.h"
 #include "cpu/detector.h"
 
 #include <stddef.h>
@@ -130,12 +130,12 @@ struct hk_backend_ops {
   struct hk_batch *(*reap)(struct hk_backend *b);
   /* Waits until the oldest batch in flight is done; returns at once when none is in flight. For programs with no loop. */
   void (*wait)(struct hk_backend *b);
-  /* State of a sensor, in the portable format of state.h. No batch in flight may name the slot. export_: returns bytes
+  /* State of a sensor, in the portable format of cpu/rules/state.h. No batch in flight may name the slot. export_: returns bytes
    * written, or bytes needed when that is more than size (nothing written then), or a negative errno. import_: 0 or
    * negative errno; the slot is bound already and the detector must be of the same window and gap. */
   int64_t (*export_)(struct hk_backend *b, uint32_t slot, void *state, size_t size);
   int (*import_)(struct hk_backend *b, uint32_t slot, const void *state, size_t size);
-  /* Of exports by batches. image_most: bytes that a sensor's image takes of `bulk` at most. state_of: the state of state.h that an
+  /* Of exports by batches. image_most: bytes that a sensor's image takes of `bulk` at most. state_of: the state of cpu/rules/state.h that an
    * image is, for a sensor of detector d; *size: in, of the image, out, of the state. It stands in the image, which may be changed
    * for that, or in `room`, hk_state_most(d) bytes. Both know nothing but what they are given: any thread. */
   uint64_t (*image_most)(const struct hk_detector *d);

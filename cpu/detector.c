@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum key {
-  KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_REORTHOGONALISE, /* one of a few words */
+  KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_SOLVER, KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
   KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, KEY_SHORTEST, /* whole numbers */
   KEY_INTERVAL, KEY_SILENT, /* durations */
@@ -24,13 +24,14 @@ enum preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* Words of a key; the index is the value. */
-static const char *const words[][5] = {
-  [KEY_ALGORITHM] = { "ika", "svd", "graph", "shift" },
+static const char *const words[][6] = {
+  [KEY_ALGORITHM] = { "ika", "svd", "graph", "shift", "novelty" },
   [KEY_PRESENT] = { "ritz", "power" },
   [KEY_OPERATOR] = { "hankel", "gram" },
   [KEY_SCALE] = { "baseline", "none", "window" },
   [KEY_FILL] = { "hold", "linear" },
   [KEY_PRESET] = { "default", "paper", "precise" },
+  [KEY_SOLVER] = { "krylov", "full" },
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 
@@ -45,6 +46,7 @@ static const struct {
   [KEY_SCALE] = { "scale", 0, 0 },
   [KEY_FILL] = { "fill", 0, 0 },
   [KEY_PRESET] = { "preset", 0, 0 },
+  [KEY_SOLVER] = { "solver", 0, 0 },
   [KEY_REORTHOGONALISE] = { "reorthogonalise", 0, 0 },
   [KEY_WINDOW] = { "window", HK_WINDOW_MIN, HK_WINDOW_MAX },
   [KEY_GAP] = { "gap", 1, HK_GAP_MAX },
@@ -56,7 +58,7 @@ static const struct {
   [KEY_HOLD] = { "hold", 1, 1000000 },
   [KEY_COOLDOWN] = { "cooldown", 0, HK_SPAN_MAX },
   [KEY_BASELINE] = { "baseline", 1, 1000 },
-  [KEY_RESIDENT] = { "resident", HK_RESIDENT_MIN, HK_RESIDENT_MAX },
+  [KEY_RESIDENT] = { "resident", HK_RESIDENT_MIN, HK_NOVELTY_RESIDENT_MAX },
   [KEY_NEIGHBOURS] = { "neighbours", 1, HK_NEIGHBOURS_MAX },
   [KEY_SHORTEST] = { "shortest", HK_GRAPH_SHORTEST_MIN, HK_GRAPH_SHORTEST },
   [KEY_INTERVAL] = { "interval", 0, 0 },
@@ -167,7 +169,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
   struct hk_detector *d = &draft->detector;
   uint8_t *const word_field[] = {
     [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
-    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &draft->preset, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &draft->preset, [KEY_SOLVER] = &d->solver, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   uint32_t *const whole_field[KEYS] = {
     [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
@@ -234,23 +236,30 @@ static uint32_t larger(uint32_t a, uint32_t b)
   } while (0)
 
 /* Keys that say nothing of a graph, and keys that say something of nothing else. */
-static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_REORTHOGONALISE |
+static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_SOLVER | 1u << KEY_REORTHOGONALISE |
                                      1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV | 1u << KEY_PRODUCTS | 1u << KEY_BASELINE |
                                      1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
 static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS |
                                        1u << KEY_SHORTEST | 1u << KEY_LOCALITY;
 
 static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
+static const uint32_t not_of_novelty = ~(1u << KEY_ALGORITHM | 1u << KEY_PRESET | 1u << KEY_RESIDENT | 1u << KEY_INTERVAL | 1u << KEY_SILENT |
+                                         1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS);
 
 uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
 {
   const struct hk_detector *d = &draft->detector;
   const bool sst = algorithm == HK_ALGORITHM_IKA || algorithm == HK_ALGORITHM_SVD;
-  uint32_t strange = algorithm == HK_ALGORITHM_GRAPH ? not_of_graph : algorithm == HK_ALGORITHM_SHIFT ? not_of_shift : of_graph_alone;
+  uint32_t strange = algorithm == HK_ALGORITHM_GRAPH     ? not_of_graph
+                     : algorithm == HK_ALGORITHM_SHIFT   ? not_of_shift
+                     : algorithm == HK_ALGORITHM_NOVELTY ? not_of_novelty
+                                                         : of_graph_alone;
   if (!sst)
     strange |= 1u << KEY_PRESET;
   if (!sst && d->alert == HK_ALERT_ADAPTIVE)
     strange |= 1u << KEY_ALERT;
+  if (algorithm != HK_ALGORITHM_SVD)
+    strange |= 1u << KEY_SOLVER;
   if (algorithm != HK_ALGORITHM_GRAPH && d->search)
     strange |= 1u << KEY_WINDOW;
   return draft->given & strange;
@@ -316,6 +325,54 @@ static int finish_shift(const struct hk_detector_draft *draft, struct hk_detecto
   return status;
 }
 
+/* The S that is exceeded by chance at a wanted rate a point: there are three channels and a block has HK_NOVELTY_BLOCK points. */
+static double novelty_threshold(double rate)
+{
+  return log10(3 / (HK_NOVELTY_BLOCK * rate));
+}
+
+/* The threshold of a stated rate of false alarms, if one was stated. */
+static int novelty_alarms(const struct hk_detector_draft *draft, struct hk_detector *d, char *error, size_t size)
+{
+  char value[40], allowed[120];
+  if (!(draft->given & 1u << KEY_FALSE_ALARMS))
+    return 0;
+  if (draft->given & 1u << KEY_ALERT && d->alert == HK_ALERT_FIXED)
+    return fail(error, size, "%s: says the same as alert of %s, give one of the two%s", "false_alarms", "algorithm = novelty", "");
+  if (!(d->false_alarms >= HK_NOVELTY_ALARMS_LEAST && d->false_alarms <= HK_NOVELTY_ALARMS_MOST)) {
+    snprintf(value, sizeof value, "%.10g", (double)d->false_alarms);
+    snprintf(allowed, sizeof allowed, "from %d to %d a million scores for algorithm = novelty: no lower rate held in measurements",
+             HK_NOVELTY_ALARMS_LEAST, HK_NOVELTY_ALARMS_MOST);
+    return fail(error, size, "%s = %s: must be %s", "false_alarms", value, allowed);
+  }
+  const double s = novelty_threshold((double)d->false_alarms / 1e6);
+  d->threshold = (float)(s / (s + HK_NOVELTY_UNIT));
+  return 0;
+}
+
+static int finish_novelty(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector d = draft->detector;
+  char value[40], allowed[80];
+  int status = refuse_others(draft, not_of_novelty, "algorithm = novelty", error, size);
+  if (status == 0)
+    status = finish_alert(draft, &d, "algorithm = novelty", error, size);
+  if (status == 0)
+    status = novelty_alarms(draft, &d, error, size);
+  if (status < 0)
+    return status;
+  DEFAULT(KEY_RESIDENT, resident, HK_NOVELTY_RESIDENT_MAX);
+  if (d.resident < HK_NOVELTY_RESIDENT_MIN) {
+    snprintf(value, sizeof value, "%u", d.resident);
+    snprintf(allowed, sizeof allowed, "from %d to %d for algorithm = novelty", HK_NOVELTY_RESIDENT_MIN, HK_NOVELTY_RESIDENT_MAX);
+    return fail(error, size, "%s = %s: must be %s", "resident", value, allowed);
+  }
+  d.window = HK_NOVELTY_SHAPE_REACH; /* no key of novelty, but every detector has one */
+  d.stride = d.hold = d.baseline = 1;
+  *out = d;
+  return 0;
+}
+
 static int finish_graph(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   struct hk_detector d = draft->detector;
@@ -341,6 +398,11 @@ static int finish_graph(const struct hk_detector_draft *draft, struct hk_detecto
   status = finish_alert(draft, &d, "algorithm = graph", error, size);
   if (status < 0)
     return status;
+  if (d.resident > HK_RESIDENT_MAX) {
+    snprintf(value, sizeof value, "%u", d.resident);
+    snprintf(allowed, sizeof allowed, "at most %d for algorithm = graph", HK_RESIDENT_MAX);
+    return fail(error, size, "%s = %s: must be %s", "resident", value, allowed);
+  }
   if (d.window < HK_GRAPH_WINDOW_MIN || HK_GRAPH_WINDOWS * d.window > HK_RESIDENT_MAX) {
     snprintf(value, sizeof value, "%u", d.window);
     snprintf(allowed, sizeof allowed, "from %d to %d for algorithm = graph", HK_GRAPH_WINDOW_MIN,
@@ -364,6 +426,8 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
     return finish_graph(draft, out, error, size);
   if (draft->given & 1u << KEY_ALGORITHM && draft->detector.algorithm == HK_ALGORITHM_SHIFT)
     return finish_shift(draft, out, error, size);
+  if (draft->given & 1u << KEY_ALGORITHM && draft->detector.algorithm == HK_ALGORITHM_NOVELTY)
+    return finish_novelty(draft, out, error, size);
   for (enum key k = 0; k < KEYS; k++) {
     if (draft->given & of_graph_alone & 1u << k)
       return fail(error, size, "%s: a key of %s alone%s", keys[k].name, "algorithm = graph", "");
@@ -374,6 +438,8 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
   if (d.search)
     return fail(error, size, "%s = %s: a window is found for %s alone, give a number", "window", "auto", "algorithm = graph");
   DEFAULT(KEY_ALGORITHM, algorithm, HK_ALGORITHM_IKA);
+  if (draft->given & 1u << KEY_SOLVER && d.algorithm != HK_ALGORITHM_SVD)
+    return fail(error, size, "%s: a key of %s alone%s", "solver", "algorithm = svd", "");
   DEFAULT(KEY_PRESENT, present, paper ? HK_PRESENT_POWER : HK_PRESENT_RITZ);
   DEFAULT(KEY_OPERATOR, operator_, HK_OPERATOR_HANKEL);
   DEFAULT(KEY_SCALE, scale, paper ? HK_SCALE_NONE : HK_SCALE_BASELINE);
@@ -425,7 +491,7 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
 
 const char *hk_algorithm_name(uint8_t algorithm)
 {
-  return algorithm <= HK_ALGORITHM_SHIFT ? words[KEY_ALGORITHM][algorithm] : "?";
+  return algorithm <= HK_ALGORITHM_LAST ? words[KEY_ALGORITHM][algorithm] : "?";
 }
 
 /* Where a key's value is kept; some are kept in two places. */
@@ -435,7 +501,7 @@ static const struct {
   size_t offset, size;
 } fields[] = {
   FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
-  FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
+  FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_SOLVER, solver), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
   FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
   FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
   FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_SHORTEST, shortest), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
@@ -475,7 +541,7 @@ const char *hk_detector_key(uint32_t keys_one_of)
 
 int hk_algorithm_find(const char *name)
 {
-  for (int i = 0; i <= HK_ALGORITHM_SHIFT; i++)
+  for (int i = 0; i <= HK_ALGORITHM_LAST; i++)
     if (strcmp(name, words[KEY_ALGORITHM][i]) == 0)
       return i;
   return -EINVAL;

@@ -38,14 +38,24 @@ extern "C" {
 #define HK_RESIDENT_MIN (HK_GRAPH_WINDOWS * HK_GRAPH_WINDOW_MIN)
 #define HK_RESIDENT_MAX 6000
 #define HK_NEIGHBOURS_MAX 7
-/* Longest span, 2w - 1 + g samples; resident + max_fill is below it. */
-#define HK_SPAN_MAX (2 * HK_WINDOW_MAX - 1 + HK_GAP_MAX)
+#define HK_NOVELTY_RESIDENT_MIN 1000 /* of algorithm = novelty, see novelty/novelty.h */
+#define HK_NOVELTY_RESIDENT_MAX 10000
+#define HK_NOVELTY_ALARMS_LEAST 250 /* false alarms a million scores: what may be asked for at least, see MATHEMATICS.md, */
+#define HK_NOVELTY_ALARMS_MOST 10000 /* and at most */
+#define HK_NOVELTY_UNIT 2 /* S that scores 1/2 */
+#define HK_NOVELTY_BLOCK 40 /* points a block */
+#define HK_NOVELTY_SHAPE_REACH 50 /* points that a shape is made of: an exponential window */
+#define HK_NOVELTY_SPARE 80 /* samples kept beside those that are resident: the newest, and as many as may come at once */
+/* Longest span: of novelty; 2w - 1 + g samples, and resident + max_fill of a graph, are below it. */
+#define HK_SPAN_MAX (HK_NOVELTY_RESIDENT_MAX + HK_NOVELTY_SPARE)
 
-enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH, HK_ALGORITHM_SHIFT };
+enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH, HK_ALGORITHM_SHIFT, HK_ALGORITHM_NOVELTY };
+#define HK_ALGORITHM_LAST HK_ALGORITHM_NOVELTY
 enum hk_present { HK_PRESENT_RITZ, HK_PRESENT_POWER };
 enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
 enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
 enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
+enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
 struct hk_detector { /* detectors are compared byte by byte: there is no padding */
@@ -54,7 +64,8 @@ struct hk_detector { /* detectors are compared byte by byte: there is no padding
   uint8_t operator_;       /* enum hk_operator: Lanczos on H (one product a step) or on H H^T (two) */
   uint8_t scale;           /* enum hk_scale: what centres a span */
   uint8_t fill;            /* enum hk_fill: how missing samples are made up */
-  uint8_t alert;           /* enum hk_alert_mode */
+  uint8_t alert;           /* enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
+enum hk_alert_mode */
   uint8_t reorthogonalise; /* 1: full re-orthogonalisation in every Lanczos step; 0 in preset paper */
   uint8_t search;          /* graph: 1: the window is found from the data, at most `window` */
   uint32_t window;   /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
@@ -67,7 +78,7 @@ struct hk_detector { /* detectors are compared byte by byte: there is no padding
   uint32_t hold;     /* consecutive scores over the threshold before an alert is raised; >= 1 */
   uint32_t cooldown; /* samples after an alert is cleared in which none is raised; 0..span */
   uint32_t baseline; /* time constant of the slow baseline, spans; 1..1000 */
-  uint32_t resident;   /* graph: samples that the present is compared with; at least HK_GRAPH_WINDOWS * w, else 0 */
+  uint32_t resident;   /* graph, novelty: samples that the present is compared with; of a graph at least HK_GRAPH_WINDOWS * w; else 0 */
   uint32_t neighbours; /* graph: kept for each node; 1..HK_NEIGHBOURS_MAX, else 0 */
   int64_t interval;  /* expected spacing of samples, ns; 0 = learned from the data */
   int64_t silent;    /* a sensor with no point for so long, ns on the arrival clock, is stale; 0 = ten intervals, at
@@ -79,10 +90,11 @@ struct hk_detector { /* detectors are compared byte by byte: there is no padding
                         many times what it is in white noise; >= 0, 0 = off */
   float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
   float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
-  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000] */
+  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000]; novelty: 0 where `alert` was given */
   uint32_t shortest;  /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
   float locality;     /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
-  uint32_t unused;    /* 0 */
+  uint8_t solver;     /* svd: enum hk_solver: how eigenvectors are found; else 0 */
+  uint8_t unused[3];  /* 0 */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
@@ -94,7 +106,7 @@ struct hk_detector_draft {
 #define HK_DETECTOR_DRAFT_NULL { { 0 }, 0, 0 }
 
 /* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
- * be filled in at once; of a shift, two spans, and as many as may come at once. */
+ * be filled in at once; of a shift, two spans, and as many as may come at once; of novelty, those resident and a few. */
 HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
 {
   switch (d->algorithm) {
@@ -102,6 +114,8 @@ HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
     return d->resident + d->max_fill;
   case HK_ALGORITHM_SHIFT:
     return 2 * d->window + d->max_fill + 1;
+  case HK_ALGORITHM_NOVELTY:
+    return d->resident + HK_NOVELTY_SPARE;
   default:
     return 2 * d->window - 1 + d->gap;
   }

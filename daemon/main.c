@@ -1,5 +1,5 @@
 /* hankeld. */
-#include "daemon/program.h"
+#include "daemon/server/program.h"
 
 int main(int argc, char **argv)
 {

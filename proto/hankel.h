@@ -59,6 +59,7 @@ enum hankel_channel {
   HANKEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
   HANKEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
   HANKEL_GROUP = 4,  /* have the sensors of a machine changed, taken together? */
+  HANKEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
 };
 
 /* What else there is to say of an event; added up. */
@@ -76,6 +77,7 @@ enum hankel_what {
   HANKEL_POSITIONS = 32, /* events with their position and sequence: see hankel_subscribe_since */
   HANKEL_SEQUENCES = 64, /* the points' sequences along with the results */
   HANKEL_DETAILS = 128,  /* events with all that is known of them, and HANKEL_FLAPPING and HANKEL_ACKNOWLEDGED */
+  HANKEL_NOTES = 256,    /* and those of the channel novelty with what is new: struct hankel_novelty */
 };
 
 /* What people at a desk ask for. */
@@ -129,6 +131,26 @@ struct hankel_scores {
                                and where the daemon keeps no state */
 };
 
+/* What is new about a sensor. */
+enum hankel_novelty_kind {
+  HANKEL_NO_NOVELTY = 0,      /* nothing is said, and all else of the note is 0 */
+  HANKEL_NOVELTY_VALUE = 1,   /* a value */
+  HANKEL_NOVELTY_CONTEXT = 2, /* a state: a mean of the last `reach` points */
+  HANKEL_NOVELTY_SHAPE = 3,   /* the shape of the last `reach` points */
+};
+
+/* Of an event of the channel novelty. What was expected and observed stands in the event: `before` is the nearest that was there and
+ * `after` what is now (a value, a mean; of a shape 0 and the rms difference to the nearest), `spread_before` how far these usually lie
+ * apart at most. */
+struct hankel_novelty {
+  uint8_t kind;      /* enum hankel_novelty_kind */
+  uint16_t reach;    /* points */
+  uint32_t compared; /* points that it was compared with, the newest excepted */
+  int64_t nearest;   /* ns: when the nearest was there */
+  int64_t oldest;    /* ns: beginning of what it was compared with */
+  double low, high;  /* range of the values that are resident */
+};
+
 struct hankel_event {
   const char *name;
   uint32_t number; /* with the name the event's id, `name:number`; 0 for a notice */
@@ -141,7 +163,7 @@ struct hankel_event {
   double after;
   uint64_t position; /* in the daemon's event log; 0: it is not in one, or was not asked for (HANKEL_POSITIONS) */
   uint64_t sequence; /* of the event among its sensor's, from 1 on; 0 as above */
-  float confidence; /* 0..1: PROTOCOL.md says what it means. This and what follows: 0 or "" unless subscribed with HANKEL_DETAILS */
+  float confidence; /* 0..1: strength of the alert among those of its channel, not a probability: it is not calibrated. This and what follows: 0 or "" unless subscribed with HANKEL_DETAILS */
   float margin; /* what the statistic was of its threshold, over which the alert was raised */
   float spread_before; /* standard deviation about the levels */
   float spread_after;
@@ -153,6 +175,7 @@ struct hankel_event {
   uint32_t similar;     /* number of the alert with which that one began; 0: it is the first that is known */
   int64_t similar_from; /* ns: its beginning */
   const char *by;  /* acknowledged: who did */
+  struct hankel_novelty novelty; /* all 0 unless subscribed with HANKEL_NOTES */
 };
 
 /* Any may be NULL. arg: as given in the options. */
@@ -302,6 +325,7 @@ void hankel_count(const hankel *h, struct hankel_counters *out);
 const char *hankel_state_name(int state);
 const char *hankel_event_name(int kind);
 const char *hankel_channel_name(int channel);
+const char *hankel_novelty_name(int kind);
 const char *hankel_error_name(int code);
 const char *hankel_refusal_name(int refusal);
 

@@ -1,8 +1,8 @@
 /* Reader of recordings. Lines are cut out of one buffer and split into cells in place. */
 #include "daemon/cli/csv.h"
 #include "daemon/cli/timestamp.h"
-#include "proto/name.h"
-#include "proto/number.h"
+#include "proto/line/number.h"
+#include "proto/wire/name.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -282,6 +282,12 @@ int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t 
   }
 }
 
+bool hk_csv_marks(const char *name)
+{
+  name += strspn(name, "'");
+  return *name && strchr("=+-@#", *name);
+}
+
 /* Takes the header apart: csv->cell, n_columns and separator. */
 static int split_header(struct hk_csv *csv, char *line, char *error, size_t size)
 {
@@ -406,6 +412,8 @@ static int read_header(struct hk_csv *csv, const struct hk_csv_config *config, c
     if (parse_number(csv->cell[i], csv->separator, &number))
       return fail(csv, error, size, "the first line must be a header, but \"%.40s\" is a number", csv->cell[i]);
   }
+  for (uint32_t i = 0; i < n; i++)
+    csv->cell[i] += csv->cell[i][0] == '\'' && hk_csv_marks(csv->cell[i]);
   for (csv->time_column = 0; csv->time_column < n && !names_time(csv->cell[csv->time_column]);)
     csv->time_column++;
   csv->time_named = csv->time_column < n;

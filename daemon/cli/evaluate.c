@@ -1,11 +1,11 @@
 /* hankel evaluate: detectors over labelled recordings, and what their alerts are worth. The recordings of a collection are scored
- * and judged (trial.h), and told in a table, one for each detector, and in plots (sheet.h), one sheet for each collection. */
+ * and judged (trial.h), and told in a table, one for each detector, and in plots (svg_sheet.h), one sheet for each collection. */
+#include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
-#include "cpu/warmup.h"
-#include "daemon/cli/choose.h"
+#include "daemon/cli/backend_option.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/sheet.h"
+#include "daemon/cli/svg_sheet.h"
 #include "daemon/cli/trial.h"
 
 #include <errno.h>

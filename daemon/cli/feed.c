@@ -4,11 +4,11 @@
  * end the daemon has to confirm that it has taken over every point, else the exit code is 1. When the connection breaks
  * the library connects again; what may have been lost is told, and makes the exit code 1. With --feed nothing may be: what was
  * not acknowledged is sent again, and points that the daemon has of the feed, from another run of the command, are left out. */
-#include "daemon/cli/input.h"
-#include "daemon/cli/link.h"
+#include "daemon/cli/csv_input.h"
+#include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
-#include "daemon/cli/secure.h"
+#include "daemon/cli/tls_options.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,9 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
+#include "daemon/cli/csv.h"
 #include "daemon/cli/timestamp.h"
 #include "proto/hankel.h"
+#include "proto/wire/name.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,39 +30,27 @@ void hk_number_text(double value, char *out)
   }
 }
 
-/* Length of the UTF-8 sequence at p (Unicode 15, table 3-7); 0 when there is none. */
-static int utf8_length(const unsigned char *p)
-{
-  const int n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-  for (int i = 1; i < n; i++)
-    if ((p[i] & 0xc0) != 0x80)
-      return 0;
-  const bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-  const bool outside = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
-  return overlong || outside ? 0 : n;
-}
-
 void hk_print_json_string(FILE *out, const char *text)
 {
   fputc('"', out);
-  for (const unsigned char *p = (const unsigned char *)text; *p;) {
-    const int n = utf8_length(p);
-    if (n == 0)
-      fputs("\\ufffd", out);
-    else if (*p < 0x20 || *p == 0x7f)
-      fprintf(out, "\\u%04x", *p);
-    else if (*p == '"' || *p == '\\')
-      fprintf(out, "\\%c", *p);
+  for (size_t left = strlen(text); left > 0;) {
+    uint32_t code;
+    const size_t n = hk_text_character(text, left, &code);
+    if (code != HK_SHOWN_AS_IT_IS)
+      fprintf(out, "\\u%04x", code);
+    else if (*text == '"' || *text == '\\')
+      fprintf(out, "\\%c", *text);
     else
-      fwrite(p, 1, (size_t)n, out);
-    p += n ? n : 1;
+      fwrite(text, 1, n, out);
+    text += n;
+    left -= n;
   }
   fputc('"', out);
 }
 
 void hk_print_csv_string(FILE *out, const char *text)
 {
-  fputc('"', out);
+  fputs(hk_csv_marks(text) ? "\"'" : "\"", out);
   for (; *text; text++) {
     if (*text == '"')
       fputc('"', out);
@@ -72,17 +62,27 @@ void hk_print_csv_string(FILE *out, const char *text)
 /* A CSV cell, quoted where it has to be. */
 static void print_cell(FILE *out, const char *text)
 {
-  if (!strpbrk(text, ",;\"\r\n") && *text != '#' && *text != ' ')
-    fputs(text, out);
-  else
+  const size_t length = strlen(text);
+  if (strpbrk(text, ",;\"\r\n") || *text == ' ' || (length > 0 && text[length - 1] == ' '))
     hk_print_csv_string(out, text);
+  else
+    fprintf(out, "%s%s", hk_csv_marks(text) ? "'" : "", text);
 }
 
-/* A name for a terminal: control characters become `?`. */
-static void print_safe(FILE *out, const char *text)
+void hk_print_name(FILE *out, const char *name)
 {
-  for (; *text; text++)
-    fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+  for (size_t left = strlen(name); left > 0;) {
+    uint32_t code;
+    const size_t n = hk_text_character(name, left, &code);
+    if (code == HK_SHOWN_AS_IT_IS)
+      fwrite(name, 1, n, out);
+    else if (n == 1)
+      fputc('?', out);
+    else
+      fprintf(out, "<U+%04X>", code);
+    name += n;
+    left -= n;
+  }
 }
 
 static void print_json_number(FILE *out, const char *key, double value, const char *text)
@@ -170,13 +170,77 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
       hk_number_text(result->value, text);
       fprintf(out, "%12s  ", text);
     }
-    print_safe(out, result->sensor);
+    hk_print_name(out, result->sensor);
     fputc('\n', out);
     break;
   }
 }
 
 /* `#event,id,sensor,kind,time,instant,score,before,after`; a notice is `#notice,sensor,kind,time`. */
+/* n, with a comma before each three digits but the first. */
+static void put_count(FILE *out, uint32_t n)
+{
+  if (n >= 1000000)
+    fprintf(out, "%" PRIu32 ",%03" PRIu32 ",%03" PRIu32, n / 1000000, n / 1000 % 1000, n % 1000);
+  else if (n >= 1000)
+    fprintf(out, "%" PRIu32 ",%03" PRIu32, n / 1000, n % 1000);
+  else
+    fprintf(out, "%" PRIu32, n);
+}
+
+/* So many points, and how long they took: in the largest unit of which there are two. */
+static void put_extent(FILE *out, uint32_t points, int64_t ns)
+{
+  static const struct {
+    int64_t ns;
+    const char *name;
+  } units[] = { { 86400000000000, "days" }, { 3600000000000, "hours" }, { 60000000000, "minutes" },
+                { 1000000000, "seconds" },  { 1000000, "ms" },          { 1, "ns" } };
+  size_t i = 0;
+  while (i + 1 < sizeof units / sizeof *units && ns / units[i].ns < 2)
+    i++;
+  put_count(out, points);
+  fprintf(out, " points (%" PRId64 " %s)", ns / units[i].ns, units[i].name);
+}
+
+/* A sentence that says what is new, in numbers. */
+static void print_novelty_text(FILE *out, const struct hankel_event *event)
+{
+  const struct hankel_novelty *n = &event->novelty;
+  const double now = event->after, usual = (double)event->spread_before;
+  char nearest[HK_TIMESTAMP_SIZE];
+  hk_timestamp_format(n->nearest, nearest);
+  if (n->kind == HANKEL_NOVELTY_VALUE)
+    fprintf(out, "value %.6g %s ", now, now > n->high ? "is highest in" : now < n->low ? "is lowest in" : "was not seen in");
+  else
+    fputs(n->kind == HANKEL_NOVELTY_CONTEXT ? "no such state in " : "shape not seen in ", out);
+  put_extent(out, n->compared, event->from - n->oldest);
+  if (n->kind == HANKEL_NOVELTY_VALUE)
+    fprintf(out, ": nearest %.6g at %s, usual gap under %.3g, range %.6g to %.6g", event->before, nearest, usual, n->low,
+            n->high);
+  else if (n->kind == HANKEL_NOVELTY_CONTEXT)
+    fprintf(out, ": mean of the last %u is %.6g, expected %.6g +- %.3g (nearest state at %s)", n->reach, now, event->before,
+            usual, nearest);
+  else
+    fprintf(out, ": differs from the nearest (%s) by %.4g rms, usually under %.3g", nearest, now, usual);
+}
+
+/* What is new, in a line of its own behind the event's: so the columns of that are fixed. The sentence comes last. */
+static void print_novelty_csv(FILE *out, const char *id, const struct hankel_event *event)
+{
+  const struct hankel_novelty *n = &event->novelty;
+  char expected[32], low[32], high[32];
+  hk_number_text(event->before, expected);
+  hk_number_text(n->low, low);
+  hk_number_text(n->high, high);
+  fputs("#novelty,", out);
+  print_cell(out, id);
+  fprintf(out, ",%s,%s,%.9g,%" PRId64 ",%" PRId64 ",%s,%s,%" PRIu32 ",%u,\"", hankel_novelty_name(n->kind), expected,
+          (double)event->spread_before, n->nearest, n->oldest, low, high, n->compared, n->reach);
+  print_novelty_text(out, event);
+  fputs("\"\n", out);
+}
+
 static void print_event_csv(FILE *out, const struct hankel_event *event)
 {
   char id[1024], before[32], after[32];
@@ -198,6 +262,21 @@ static void print_event_csv(FILE *out, const struct hankel_event *event)
   if (event->position > 0)
     fprintf(out, ",%" PRIu64 ",%" PRIu64, event->position, event->sequence);
   fputc('\n', out);
+  if (event->novelty.kind != HANKEL_NO_NOVELTY)
+    print_novelty_csv(out, id, event);
+}
+
+/* What is new, of an event of the channel novelty: a member of its object. */
+static void print_novelty_json(FILE *out, const struct hankel_event *event)
+{
+  const struct hankel_novelty *n = &event->novelty;
+  fprintf(out, ",\"novelty\":{\"kind\":\"%s\"", hankel_novelty_name(n->kind));
+  print_json_real(out, "expected", event->before);
+  fprintf(out, ",\"tolerance\":%.9g,\"nearest\":%" PRId64 ",\"oldest\":%" PRId64, (double)event->spread_before, n->nearest,
+          n->oldest);
+  print_json_real(out, "low", n->low);
+  print_json_real(out, "high", n->high);
+  fprintf(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", n->compared, n->reach);
 }
 
 static void print_event_json(FILE *out, const struct hankel_event *event)
@@ -228,6 +307,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   if (event->likeness > 0)
     fprintf(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":%.3g", event->similar, event->similar_from,
             (double)event->likeness);
+  if (event->novelty.kind != HANKEL_NO_NOVELTY)
+    print_novelty_json(out, event);
   if (event->by[0]) {
     fputs(",\"by\":", out);
     hk_print_json_string(out, event->by);
@@ -243,7 +324,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   hk_timestamp_format(event->time, time);
   if (is_notice(event->kind)) {
     fprintf(out, "%-19s  %s  ", time, event->kind == 4 ? "NO MORE POINTS from" : "POINTS AGAIN from");
-    print_safe(out, event->name);
+    hk_print_name(out, event->name);
     fputc('\n', out);
     return;
   }
@@ -254,10 +335,14 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
           : event->kind == HANKEL_FLAPPING     ? "FLAPPING"
           : event->kind == HANKEL_ACKNOWLEDGED ? "TAKEN"
                                                : "CLEARED");
-  print_safe(out, event->name);
-  fprintf(out, ":%" PRIu32 "  changed %s, level %.6g +- %.3g -> %.6g +- %.3g, %s %.0f %%", event->number, instant, event->before,
-          (double)event->spread_before, event->after, (double)event->spread_after, hankel_channel_name(event->channel),
-          100 * (double)event->confidence);
+  hk_print_name(out, event->name);
+  fprintf(out, ":%" PRIu32 "  ", event->number);
+  if (event->novelty.kind != HANKEL_NO_NOVELTY)
+    print_novelty_text(out, event);
+  else
+    fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
+            event->after, (double)event->spread_after);
+  fprintf(out, ", %s by %.3g", hankel_channel_name(event->channel), (double)event->margin);
   if (event->marks & HANKEL_MAINTENANCE)
     fputs(", in maintenance", out);
   if (event->held > 0)
@@ -268,7 +353,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   }
   if (event->by[0]) {
     fputs(", by ", out);
-    print_safe(out, event->by);
+    hk_print_name(out, event->by);
   }
   if (event->position > 0)
     fprintf(out, "  [%" PRIu64 "]", event->position);

@@ -35,13 +35,15 @@ void hk_print_header(FILE *out, enum hk_format format, bool has_value, const str
 void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
                      const struct hk_shown_further *further, uint32_t n);
 /* An event or a notice. Position and sequence are not shown where position is 0; what details say is not shown in CSV, whose
- * columns are fixed. */
+ * columns are fixed; what is new, of the channel novelty, has a line of its own there, #novelty. */
 void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event);
 
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void hk_print_json_string(FILE *out, const char *text);
 /* A CSV cell in quotes, those within it doubled. */
 void hk_print_csv_string(FILE *out, const char *text);
+/* A name for a terminal: a character that would act on it, or turn the text around it, becomes `?` or `<U+202E>`. */
+void hk_print_name(FILE *out, const char *name);
 
 /* The shortest decimal number that reads back as value; "nan", "inf", "-inf". out: 32 bytes. */
 void hk_number_text(double value, char *out);

@@ -8,7 +8,7 @@
 #ifndef HK_LABELLED_H
 #define HK_LABELLED_H
 
-#include "proto/name.h"
+#include "proto/wire/name.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* A backend under load: see load.h. */
 #include "daemon/cli/load.h"
-#include "daemon/cli/choose.h"
-#include "daemon/cli/peak.h"
+#include "cpu/backend/warmup.h"
+#include "daemon/cli/backend_option.h"
+#include "daemon/cli/machine_peak.h"
 #include "daemon/cli/progress.h"
 #include "gpu/cuda.h"
 
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP 1000000 /* ns between two ticks, in the data */
 #define WAVE_BITS 12
 #define NOISE_BITS 16
 #define MAKERS_MAX 64
@@ -93,8 +93,8 @@ static void *make_share(void *arg)
   uint64_t sensor = (b->first + (uint64_t)i * b->step) % load->sensors;
   for (uint32_t p = share->from; p < share->to; p++) {
     slot[p] = (uint32_t)sensor;
-    time[p] = (int64_t)tick * STEP;
-    value[p] = value_at(load, (uint32_t)sensor, tick);
+    time[p] = (int64_t)tick * HK_LOAD_STEP;
+    value[p] = value_at(load, (uint32_t)sensor / load->alike, tick);
     sensor += b->step;
     if (sensor >= load->sensors)
       sensor -= load->sensors;
@@ -193,10 +193,12 @@ static int hand_over_all(struct hk_load *load, uint32_t at, uint32_t n, char *er
   return status;
 }
 
-/* Points that a sensor of a detector gets first. */
+/* Points that a sensor of a detector gets first: all that it keeps, and what comes before its first score. */
 static uint32_t fill_of(const struct hk_load *load, uint32_t detector)
 {
-  return hk_detector_span(&load->detectors[detector]) + 2;
+  const struct hk_detector *d = &load->detectors[detector];
+  const uint32_t span = hk_detector_span(d), first = hk_warmup(d).most;
+  return (span > first ? span : first) + 2;
 }
 
 /* Sensors of a detector. */
@@ -385,6 +387,7 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
   *load = (struct hk_load){ .makers = n_cores < MAKERS_MAX ? n_cores : MAKERS_MAX,
                             .detectors = config->detectors,
                             .n_detectors = config->n_detectors,
+                            .alike = config->alike ? config->alike : 1,
                             .together = config->together };
   const struct hk_backend_config backend = { .detectors = config->detectors,
                                              .n_detectors = config->n_detectors,
@@ -397,7 +400,7 @@ int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char
     return status;
   struct hk_backend *b = load->backend;
   const bool device = strcmp(b->ops->name, "cuda") == 0;
-  load->sensors = config->sensors ? config->sensors : sensors_for(load, &config->detectors[0]);
+  load->sensors = config->sensors ? config->sensors : sensors_for(load, &config->detectors[0]) / load->alike * load->alike;
   load->need = need_of(load);
   const uint64_t available = device ? 0 : free_memory();
   if (available > 0 && load->need > available) {

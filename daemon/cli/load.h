@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #define HK_LOAD_IN_FLIGHT 4
+#define HK_LOAD_STEP 1000000 /* ns between two ticks, in the data */
 
 struct hk_load_config {
   int choice;                          /* index into hk_choices: the backend */
@@ -26,6 +27,7 @@ struct hk_load_config {
   uint32_t batch;              /* most points of a batch; 0 = 2^20 */
   uint32_t threads;            /* of the CPU backend; 0 = one for each core */
   uint32_t device;             /* of the CUDA backend */
+  uint32_t alike;              /* so many sensors in a row have the same signal, as those of one name do; 0 = 1 */
   pthread_barrier_t *together; /* NULL, or several loads, a thread each, begin their rounds together */
 };
 
@@ -42,7 +44,7 @@ struct hk_load {
   const struct hk_detector *detectors;
   uint32_t n_detectors;
   pthread_barrier_t *together;
-  uint32_t sensors;
+  uint32_t sensors, alike;
   uint64_t need;               /* bytes that the backend says they take */
   uint32_t room;               /* points that can be made ahead: at least one tick of all sensors */
   struct hk_load_columns made; /* room for `room` points */
@@ -68,7 +70,7 @@ struct hk_load_round {
 int hk_load_open(struct hk_load *load, const struct hk_load_config *config, char *error, size_t size);
 void hk_load_close(struct hk_load *load);
 
-/* Gives every sensor points until its window is full and a few scores are made, up to HK_BATCH_PER_SENSOR in a batch: the first
+/* Gives every sensor points until its memory is full and a few scores are made, up to HK_BATCH_PER_SENSOR in a batch: the first
  * thing to do. 0 or a negative errno with a message. */
 int hk_load_fill(struct hk_load *load, char *error, size_t size);
 

@@ -39,10 +39,19 @@ static const char *at_fault(char **argv, int at)
   return argv[at];
 }
 
+/* Short options: -h, and -c where there is --config, as hankeld has it. */
+static const char *short_options(const struct option *options)
+{
+  for (; options->name; options++)
+    if (strcmp(options->name, "config") == 0)
+      return ":hc:";
+  return ":h";
+}
+
 int hk_option_next(int argc, char **argv, const struct option *options)
 {
   opterr = 0;
-  const int at = optind, option = getopt_long(argc, argv, ":h", options, NULL);
+  const int at = optind, option = getopt_long(argc, argv, short_options(options), options, NULL);
   if (option == ':') {
     hk_usage(argv, "%s needs a value", argv[optind - 1]);
     return HK_OPTION_WRONG;

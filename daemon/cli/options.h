@@ -25,7 +25,8 @@ int hk_command_state(int argc, char **argv);
 int hk_command_bench(int argc, char **argv);
 int hk_command_evaluate(int argc, char **argv);
 
-/* Next option, as getopt_long with long options only (and -h). HK_OPTION_WRONG: a message was printed. */
+/* Next option, as getopt_long with long options only (and -h, and -c where there is --config, whose val is c). HK_OPTION_WRONG: a
+ * message was printed. */
 int hk_option_next(int argc, char **argv, const struct option *options);
 
 /* A whole number from min to max into *out. 0, or HK_EXIT_USAGE with a message that names the option. */

@@ -1,7 +1,7 @@
 /* Progress of long work: one line on the terminal, redrawn a few times a second; nothing where standard error is no
  * terminal, where the output itself goes to the same terminal, or in the first half second. Thread: the caller's. */
-#ifndef HK_PROGRESS_H
-#define HK_PROGRESS_H
+#ifndef HK_CLI_PROGRESS_H
+#define HK_CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* hankel reload: makes the daemon read its configuration again, and says what came of it. */
-#include "daemon/cli/link.h"
+#include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/secure.h"
+#include "daemon/cli/tls_options.h"
 
 #include <stdio.h>
 

@@ -3,16 +3,16 @@
  *
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
-#include "cpu/confidence.h"
+#include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
-#include "cpu/segments.h"
-#include "cpu/warmup.h"
-#include "daemon/cli/choose.h"
+#include "cpu/rules/confidence.h"
+#include "cpu/rules/segments.h"
+#include "daemon/cli/backend_option.h"
+#include "daemon/cli/csv_input.h"
 #include "daemon/cli/format.h"
-#include "daemon/cli/input.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
-#include "proto/name.h"
+#include "proto/wire/name.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ struct past {
   uint64_t points, late, rejected;
   bool scored; /* any of them was */
   struct hk_segments segments;
-  struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like */
+  struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
 };
 
 struct replay {
@@ -78,13 +78,16 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
   return hk_algorithm_name(replay->detectors[slot % replay->algorithms].algorithm);
 }
 
-/* Says in an event which earlier segment the new one is like, as a daemon does. */
+/* Says in an event which earlier segment the new one is like, and in its last what was new, as a daemon does. */
 static void compare(struct past *past, struct hk_event *event)
 {
   if (hk_segments_concerns(event)) {
     hk_segments_take(&past->segments, event);
     past->last = *event;
+  } else if (event->novelty.channel != 0) {
+    past->last = *event;
   } else if (event->number == past->last.number) {
+    event->novelty = past->last.novelty;
     event->similar = past->last.similar;
     event->similar_from = past->last.similar_from;
     event->likeness = past->last.likeness;
@@ -133,7 +136,14 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .likeness = event->likeness,
                                           .similar = event->similar,
                                           .similar_from = event->similar_from,
-                                          .by = "" };
+                                          .by = "",
+                                          .novelty = { .kind = event->novelty.channel,
+                                                       .reach = event->novelty.reach,
+                                                       .compared = event->novelty.compared,
+                                                       .nearest = event->novelty.nearest,
+                                                       .oldest = event->novelty.oldest,
+                                                       .low = event->novelty.low,
+                                                       .high = event->novelty.high } };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

@@ -2,15 +2,17 @@
  *
  * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
  * used while the daemon runs. */
-#include "cpu/state.h"
-#include "cpu/group.h"
+#include "cpu/rules/state.h"
+#include "cpu/group/group.h"
+#include "daemon/base/limits.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/timestamp.h"
-#include "daemon/durable/events.h"
+#include "daemon/durable/event_log.h"
 #include "daemon/durable/journal.h"
+#include "daemon/durable/journal_read.h"
+#include "daemon/durable/marks.h"
 #include "daemon/durable/snapshot.h"
-#include "daemon/fill.h"
-#include "daemon/maintenance_saved.h"
+#include "daemon/sensors/maintenance_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +39,10 @@ static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\
 
 struct look {
   bool verify;
-  bool bad;       /* something is damaged */
-  uint32_t files; /* that were looked at */
+  bool bad;                              /* something is damaged */
+  struct hk_journal_mark mark[HK_MARKS]; /* of the state folder, */
+  bool marked[HK_MARKS];                 /* where it has one */
+  uint32_t files;                        /* that were looked at */
 };
 
 static void print_time(int64_t time)
@@ -113,7 +117,7 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
 {
   struct hk_string name;
   uint16_t detector;
-  uint32_t feed;
+  struct hk_record_feed feed;
   uint64_t upto;
   n->parts++;
   switch (part->type) {
@@ -121,7 +125,7 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
     return hk_snapshot_detector_read(part, &detector, &name) != 0 || detector != n->detectors++ ? "its layout is wrong" : NULL;
   case HK_PART_FEED:
     n->feeds++;
-    return hk_snapshot_feed_read(part, &feed, &name, &upto) != 0 ? "its layout is wrong" : NULL;
+    return hk_snapshot_feed_read(part, &feed, &upto) != 0 ? "its layout is wrong" : NULL;
   case HK_PART_SENSORS:
     return look_at_sensors(part, n, why, size);
   case HK_PART_MACHINES:
@@ -180,15 +184,25 @@ static void look_at_snapshot(struct look *l, const struct hk_disk *disk, int fol
 struct damage {
   struct look *look;
   const char *folder;
+  const struct hk_journal_mark *mark; /* NULL: there is none */
 };
 
 static void on_damage(void *arg, const struct hk_journal_damaged *damaged)
 {
   const struct damage *d = arg;
+  const struct hk_journal_mark *m = d->mark;
+  const bool told = m && (m->segment > damaged->number || (m->segment == damaged->number && m->bytes > damaged->at));
+  const bool torn = damaged->tail && !told;
+  d->look->bad |= !torn;
+  if (damaged->missing) {
+    printf("%s/%s: DAMAGED: %s\n", d->folder, damaged->file, damaged->why);
+    return;
+  }
   printf("%s/%s: %s: %" PRIu64 " bytes from byte %" PRIu64 " on are no record (%s)%s\n", d->folder, damaged->file,
-         damaged->tail ? "torn" : "DAMAGED", damaged->bytes, damaged->at, damaged->why,
-         damaged->tail ? ": what a crash leaves, and nobody was told of" : "");
-  d->look->bad |= !damaged->tail;
+         torn ? "torn" : "DAMAGED", damaged->bytes, damaged->at, damaged->why,
+         !torn ? ""
+         : m   ? ": what a crash leaves, and nobody was told of"
+               : ": what a crash leaves");
 }
 
 /* Files that a start has set aside. */
@@ -207,14 +221,27 @@ static void look_aside(struct look *l, const struct hk_disk *disk, int folder, c
   free(numbers);
 }
 
-/* All segments of a journal. */
-static void look_at_journal(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem,
-                            const char *suffix, uint32_t kind)
+/* Whether all of a journal is there that was, by its mark. */
+static void look_at_end(struct look *l, const struct hk_journal_reader *reader, const char *path, const char *stem,
+                        const struct hk_journal_mark *mark)
 {
+  if (!mark || mark->segment == 0 || hk_journal_holds(reader, mark->segment, mark->bytes, mark->salt))
+    return;
+  printf("%s/%s: DAMAGED: its end is gone: it went to byte %" PRIu64 " of file %" PRIu64 ", and position %" PRIu64 "\n", path,
+         stem, mark->bytes, mark->segment, mark->position);
+  l->bad = true;
+}
+
+/* All segments of a journal. index: of its mark; HK_MARKS: nobody knows. */
+static void look_at_journal(struct look *l, const struct hk_disk *disk, int folder, const char *path, const char *stem,
+                            const char *suffix, uint32_t index)
+{
+  const uint32_t kind = index == HK_MARK_EVENTS ? HK_JOURNAL_EVENTS : HK_JOURNAL_POINTS;
+  const struct hk_journal_mark *mark = index < HK_MARKS && l->marked[index] ? &l->mark[index] : NULL;
   const struct hk_journal_place place = {
     .disk = disk, .folder = folder, .stem = stem, .suffix = suffix, .kind = kind, .shards = 1
   };
-  struct damage damage = { l, path };
+  struct damage damage = { l, path, mark };
   struct hk_journal_reader *reader;
   struct hk_record record;
   uint64_t *numbers, records = 0, first = 0, last = 0;
@@ -231,6 +258,7 @@ static void look_at_journal(struct look *l, const struct hk_disk *disk, int fold
         first = record.position;
       last = record.position + record.count;
     }
+    look_at_end(l, reader, path, stem, mark);
     hk_journal_read_close(reader);
   }
   if (status < 0) {
@@ -274,7 +302,8 @@ static void look_at_maintenance(struct look *l, const struct hk_disk *disk, int 
 
 /* --- folders --------------------------------------------------------------------------------------------------------- */
 
-static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder, const char *path)
+/* index: of the mark of the journal of points in it; HK_MARKS: nobody knows. */
+static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder, const char *path, uint32_t index)
 {
   uint64_t *numbers;
   size_t n;
@@ -289,9 +318,9 @@ static int look_at_folder(struct look *l, const struct hk_disk *disk, int folder
     l->files++;
   }
   free(numbers);
-  look_at_journal(l, disk, folder, path, "journal", "hkj", HK_JOURNAL_POINTS);
+  look_at_journal(l, disk, folder, path, "journal", "hkj", index);
   look_aside(l, disk, folder, path, "journal");
-  look_at_journal(l, disk, folder, path, "events", "hke", HK_JOURNAL_EVENTS);
+  look_at_journal(l, disk, folder, path, "events", "hke", HK_MARK_EVENTS);
   return 0;
 }
 
@@ -300,7 +329,9 @@ static int look_at_state(struct look *l, const struct hk_disk *disk, const char 
 {
   int folder = -1, status = hk_disk_folder_there(disk, AT_FDCWD, path, &folder);
   if (status == 0)
-    status = look_at_folder(l, disk, folder, path);
+    (void)hk_marks_read(disk, folder, l->mark, l->marked); /* before the journals, which may go on meanwhile; none is no fault */
+  if (status == 0)
+    status = look_at_folder(l, disk, folder, path, HK_MARKS);
   if (status == 0)
     look_at_maintenance(l, disk, folder, path);
   for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
@@ -310,7 +341,7 @@ static int look_at_state(struct look *l, const struct hk_disk *disk, const char 
     if (hk_disk_folder_there(disk, folder, name, &shard) != 0)
       continue;
     snprintf(whole, sizeof whole, "%s/%s", path, name);
-    status = look_at_folder(l, disk, shard, whole);
+    status = look_at_folder(l, disk, shard, whole, i);
     close(shard);
   }
   if (folder >= 0)
@@ -330,9 +361,9 @@ static int look_at_file(struct look *l, const struct hk_disk *disk, const char *
   if (status != 0)
     return status;
   if (dot && strcmp(dot, ".hkj") == 0) {
-    look_at_journal(l, disk, folder, directory, "journal", "hkj", HK_JOURNAL_POINTS);
+    look_at_journal(l, disk, folder, directory, "journal", "hkj", HK_MARKS);
   } else if (dot && strcmp(dot, ".hke") == 0) {
-    look_at_journal(l, disk, folder, directory, "events", "hke", HK_JOURNAL_EVENTS);
+    look_at_journal(l, disk, folder, directory, "events", "hke", HK_MARK_EVENTS);
   } else if (strcmp(name, HK_MAINTENANCE_FILE) == 0) {
     look_at_maintenance(l, disk, folder, directory);
   } else {

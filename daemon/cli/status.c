@@ -1,9 +1,9 @@
 /* hankel status: the daemon's counters, as JSON or as a table. The table shows whatever the daemon reports: a section for
  * each object, a line for each number; one line says that all of them are 0. */
+#include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
-#include "daemon/cli/link.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/secure.h"
+#include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -45,9 +45,11 @@ static void number_text(double value, char *out, size_t size)
 /* A name, and blanks up to column `width`. */
 static void print_name(const char *name, int indent, int width)
 {
-  int used = printf("%*s", indent, "");
-  for (; *name; name++, used++)
-    putchar(*name == '_' ? ' ' : *name);
+  char text[256];
+  int used = printf("%*s", indent, "") + snprintf(text, sizeof text, "%s", name);
+  for (char *p = text; *p; p++)
+    *p = *p == '_' ? ' ' : *p;
+  hk_print_name(stdout, text);
   if (used < width)
     printf("%*s", width - used, "");
 }
@@ -59,7 +61,9 @@ static void print_value(const cJSON *value)
     number_text(value->valuedouble, text, sizeof text);
     printf("%18s\n", text);
   } else if (cJSON_IsString(value)) {
-    printf("%18s\n", value->valuestring);
+    printf("%*s", 18 - (int)strnlen(value->valuestring, 18), "");
+    hk_print_name(stdout, value->valuestring);
+    putchar('\n');
   } else {
     printf("%18s\n", cJSON_IsTrue(value) ? "yes" : cJSON_IsFalse(value) ? "no" : "-");
   }

@@ -4,10 +4,10 @@
  * HK_LINK_PATIENCE without a daemon the command gives up with exit code 1, or never. SIGINT ends it with 0, once what was begun
  * is printed whole; a second one kills. */
 #include "daemon/cli/format.h"
-#include "daemon/cli/link.h"
+#include "daemon/cli/daemon_link.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
-#include "daemon/cli/secure.h"
+#include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -164,7 +164,7 @@ int hk_command_tail(int argc, char **argv)
   };
   static const char *const formats[] = { "text", "jsonl", "csv", NULL };
   struct tail tail = { .argv = argv, .format = HK_FORMAT_TEXT };
-  uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_DETAILS;
+  uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_DETAILS | HANKEL_NOTES;
   const char *address = HK_LINK_ADDRESS, *match = "";
   double min_score = 0;
   uint64_t since = HANKEL_NOW;

@@ -1,8 +1,8 @@
 /* hankel token: makes a token for the daemon's token file. The token itself goes to standard output and nowhere else; the line
  * for the file holds its hash, and goes to the file (--add) or, to be copied there, to standard error. */
 #include "daemon/cli/options.h"
-#include "daemon/security/rules.h"
-#include "daemon/security/tokens.h"
+#include "daemon/config/listener_rules.h"
+#include "daemon/config/tokens.h"
 
 #include <errno.h>
 #include <fcntl.h>

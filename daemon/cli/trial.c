@@ -1,8 +1,8 @@
 /* Detectors over labelled recordings: see trial.h. */
 #include "daemon/cli/trial.h"
 
-#include "cpu/graph_window.h"
-#include "daemon/cli/choose.h"
+#include "cpu/graph/window_search.h"
+#include "daemon/cli/backend_option.h"
 #include "daemon/cli/options.h"
 
 #include <errno.h>

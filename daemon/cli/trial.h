@@ -38,7 +38,7 @@ int hk_trial_check_group(const struct hk_trial *trial, const char *option, const
  * code. */
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
 
-/* The same with groups (cpu/group.h; sound keys as in a [group NAME] section): the sensors of each file are a machine. An alert hits a
+/* The same with groups (cpu/group/group.h; sound keys as in a [group NAME] section): the sensors of each file are a machine. An alert hits a
  * label within five shortest parts. hk_trial_machines: the machines as recordings, without points; labels are the set's, free
  * out->recording alone. 0 or -ENOMEM. hk_trial_group: what came of each of these. */
 int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out);

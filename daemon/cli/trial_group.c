@@ -1,6 +1,6 @@
 /* Groups over labelled recordings: see trial.h. The sensors of a file are a machine, and what comes of it is judged as one
  * recording. */
-#include "cpu/group.h"
+#include "cpu/group/group.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/trial.h"
 

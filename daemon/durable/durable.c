@@ -1,6 +1,9 @@
 /* The state folder, and what happens to it at the start and at the end. */
 #include "daemon/durable/durable.h"
 
+#include "daemon/durable/commit_thread.h"
+#include "daemon/durable/disk_health.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,6 +46,34 @@ static void look_for_state(const struct hk_durable *d, const char *path)
   close(folder);
 }
 
+/* Opens the marks. Where there should be some and there are none, nobody knows what else is gone. */
+static int open_marks(struct hk_durable *d, char *error, size_t size)
+{
+  const struct hk_journal_place events = hk_eventlog_place(&d->disk, d->folder, 0);
+  struct hk_journal_mark mark;
+  uint32_t version = 0, newest = 0;
+  int status = hk_journal_version(&events, &newest);
+  for (uint32_t i = 0; i < d->shards && status == 0; i++) {
+    const struct hk_journal_place place = { .disk = &d->disk, .folder = d->shard_folder[i], .stem = "journal", .suffix = "hkj" };
+    status = hk_journal_version(&place, &version);
+    newest = version > newest ? version : newest;
+  }
+  if (status == 0)
+    status = hk_marks_open(&d->marks, &d->disk, d->folder);
+  if (status != 0)
+    return say(error, size, d, status, HK_MARKS_FILE);
+  if (newest < HK_JOURNAL_VERSION || hk_marks_get(d->marks, HK_MARK_EVENTS, &mark))
+    return 0;
+  hk_log(d->log, HK_LOG_WARNING,
+         "state = %s: the file " HK_MARKS_FILE
+         " is missing or damaged: whether the end of a journal or of the event log is gone is not "
+         "known, and positions of events go on far behind those that there are",
+         d->path);
+  mark = (struct hk_journal_mark){ .apart = true };
+  status = hk_marks_put(d->marks, HK_MARK_EVENTS, &mark);
+  return status != 0 ? say(error, size, d, status, HK_MARKS_FILE) : 0;
+}
+
 int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32_t shards, struct hk_log *log, char *error,
                     size_t size)
 {
@@ -67,6 +98,7 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
   }
+  hk_feeds_limit(d->feeds, config->max_feeds_per_peer, config->feed_expiry);
   if (d->mode == HK_DURABILITY_NONE) {
     if (config->state[0])
       look_for_state(d, config->state);
@@ -93,7 +125,19 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
       (void)say(error, size, d, status, "fsync");
   }
   if (status == 0)
-    status = hk_eventlog_open(&d->events, &d->disk, d->folder, config->event_log, d->log, error, size);
+    status = open_marks(d, error, size);
+  if (status == 0)
+    status = hk_eventlog_open(&d->events, &d->disk, d->folder, config->event_log, d->marks, d->log, error, size);
+  d->there = (struct hk_state_folder){ .disk = &d->disk,
+                                       .log = d->log,
+                                       .path = d->path,
+                                       .shards = shards,
+                                       .folder = &d->folder,
+                                       .lock = &d->lock,
+                                       .shard_folder = d->shard_folder,
+                                       .journal = d->journal,
+                                       .marks = d->marks,
+                                       .events = status == 0 ? hk_eventlog_journal(d->events) : NULL };
   return status;
 }
 
@@ -113,8 +157,23 @@ static void remove_all(const struct hk_durable *d, int folder, const char *stem,
   free(numbers);
 }
 
+/* The journal of a shard is being removed. */
+static void forget_mark(struct hk_durable *d, uint32_t shard)
+{
+  struct hk_journal_mark mark;
+  if (!hk_marks_get(d->marks, shard, &mark) || mark.segment == 0)
+    return;
+  mark = (struct hk_journal_mark){ 0 };
+  const int status = hk_marks_end(d->marks, shard, &mark);
+  if (status != 0)
+    hk_log(d->log, HK_LOG_WARNING, "state = %s: %s cannot be written: %s; the next start may miss a journal that is not needed",
+           d->path, HK_MARKS_FILE, strerror(-status));
+}
+
 void hk_durable_forget_past(struct hk_durable *d)
 {
+  for (uint32_t i = d->mode == HK_DURABILITY_SNAPSHOT ? 0 : d->shards; i < HK_SHARDS_MAX; i++)
+    forget_mark(d, i);
   for (uint32_t i = 0; i < d->shards && d->mode == HK_DURABILITY_SNAPSHOT; i++)
     remove_all(d, d->shard_folder[i], "journal", "hkj");
   for (uint32_t i = d->shards; i < HK_SHARDS_MAX; i++) {
@@ -159,14 +218,20 @@ int hk_durable_begin(struct hk_durable *d, const uint64_t position[], struct hk_
 {
   int status = 0;
   for (uint32_t i = 0; d->mode == HK_DURABILITY_JOURNAL && i < d->shards && status == 0; i++) {
-    const struct hk_journal_place place = { &d->disk, d->shard_folder[i], "journal", "hkj", HK_JOURNAL_POINTS,
-                                            i,        d->shards,          d->segment };
+    const struct hk_journal_place place = { &d->disk, d->shard_folder[i], "journal",  "hkj",    HK_JOURNAL_POINTS,
+                                            i,        d->shards,          d->segment, d->marks, i };
     status = hk_journal_new(&d->journal[i], &place, position[i]);
+    if (status == 0)
+      status = hk_journal_note(d->journal[i]);
   }
+  if (status == 0 && d->events)
+    status = hk_journal_note(hk_eventlog_journal(d->events));
   if (status == 0 && d->mode == HK_DURABILITY_JOURNAL) {
     hk_feeds_journal(d->feeds, d->journal);
     hk_registry_on_change(registry, on_change, d);
   }
+  if (status == 0 && d->mode != HK_DURABILITY_NONE)
+    status = hk_folder_begin(&d->there);
   if (status == 0 && d->mode != HK_DURABILITY_NONE)
     status = hk_commit_start(d);
   if (status != 0)
@@ -189,6 +254,7 @@ void hk_durable_close(struct hk_durable *d)
       close(d->shard_folder[i]);
   }
   hk_eventlog_free(d->events);
+  hk_marks_free(d->marks);
   if (d->folder >= 0)
     close(d->folder);
   if (d->lock >= 0)
@@ -202,4 +268,5 @@ void hk_durable_close(struct hk_durable *d)
 void hk_durable_adopt(struct hk_durable *d, const struct hk_config *config)
 {
   d->journal_wait = config->journal_wait;
+  hk_feeds_limit(d->feeds, config->max_feeds_per_peer, config->feed_expiry);
 }

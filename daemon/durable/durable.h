@@ -20,16 +20,18 @@
 #ifndef HK_DURABLE_H
 #define HK_DURABLE_H
 
-#include "daemon/config.h"
-#include "daemon/counters.h"
-#include "daemon/durable/events.h"
-#include "daemon/durable/feeds.h"
+#include "daemon/base/counters.h"
+#include "daemon/base/histogram.h"
+#include "daemon/base/limits.h"
+#include "daemon/base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/durable/event_log.h"
 #include "daemon/durable/journal.h"
-#include "daemon/durable/records.h"
-#include "daemon/histogram.h"
-#include "daemon/lane.h"
-#include "daemon/log.h"
-#include "daemon/registry.h"
+#include "daemon/durable/journal_records.h"
+#include "daemon/durable/marks.h"
+#include "daemon/durable/named_feeds.h"
+#include "daemon/durable/state_folder.h"
+#include "daemon/sensors/registry.h"
 
 enum hk_durable_state { HK_DURABLE_OK, HK_DURABLE_FAILING, HK_DURABLE_DEGRADED, HK_DURABLE_RECOVERING };
 
@@ -48,7 +50,9 @@ struct hk_durable {
   struct hk_log *log;
   int folder, lock;                /* -1: none */
   int shard_folder[HK_SHARDS_MAX]; /* DIR/shard-N; -1: none */
+  struct hk_state_folder there;    /* whether all of that still is; the commit thread's */
   struct hk_feeds *feeds;
+  struct hk_marks *marks;                    /* how far all of these are; NULL with durability = none */
   struct hk_eventlog *events;                /* NULL with durability = none */
   struct hk_journal *journal[HK_SHARDS_MAX]; /* in mode journal, once hk_durable_begin was called; else NULL */
   struct hk_wake *wake[HK_SHARDS_MAX];       /* of the shards */
@@ -64,6 +68,7 @@ struct hk_durable {
   pthread_mutex_t sleep;
   pthread_cond_t woken;
   atomic_bool asleep, work, quit;
+  int64_t noted;             /* ns: when marks were last synced */
   int64_t probed;            /* ns: when it last looked whether the disk works again */
   hk_counter commits, bytes; /* so far */
   struct hk_histogram took;  /* commits that wrote something */
@@ -100,55 +105,20 @@ void hk_durable_close(struct hk_durable *durable);
 
 /* Another configuration is in force. */
 void hk_durable_adopt(struct hk_durable *durable, const struct hk_config *config);
-/* Every second: a commit that takes too long is noticed. */
-void hk_durable_watch(struct hk_durable *durable);
 
 /* --- for any thread -------------------------------------------------------------------------------------------------- */
 
-/* Something was appended. */
-void hk_durable_nudge(struct hk_durable *durable);
-/* The journals can go on no longer, for a reason other than the disk. */
-void hk_durable_give_up(struct hk_durable *durable, const char *why);
 /* Whether what a shard had taken up to a position may be shown. */
 static inline bool hk_durable_covers(const struct hk_durable *d, uint32_t shard, uint64_t position)
 {
   return !d->journal[shard] || hk_journal_committed(d->journal[shard]) >= position;
 }
-struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 /* The order of the last change of a sensor that is done: in the registry, for a snapshot that is begun now to have it. */
 uint64_t hk_durable_order(struct hk_durable *durable, struct hk_registry *registry);
 
-/* --- for snapshots --------------------------------------------------------------------------------------------------- */
-
-/* A snapshot of a shard is wanted at once, whenever the next one would be due. True once for each time that it is. */
-bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
-/* Whether every shard has one of this run. */
-bool hk_durable_saved(struct hk_durable *durable);
-/* Whether one that is begun now counts only together with one of every shard; see snapshot.h. */
-bool hk_durable_together(struct hk_durable *durable);
-/* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
- * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
- * was. before: where the oldest snapshot that is kept began: the journal is needed from there on only, and what is before goes;
- * events: position of the last event then, likewise for the event log. True: every shard has one of this run, so older ones may
- * go; until then only those of the run before are whole. Thread: any. */
-bool hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, int64_t begun, uint64_t before,
-                              uint64_t events);
-
 /* --- between the files ----------------------------------------------------------------------------------------------- */
 
-/* durable.c: all shards have snapshots: removes what runs with other keys, or with more shards, have left. */
+/* All shards have snapshots: removes what runs with other keys, or with more shards, have left. */
 void hk_durable_forget_past(struct hk_durable *durable);
-/* commit.c: the thread. */
-int hk_commit_start(struct hk_durable *durable);
-bool hk_commit_stop(struct hk_durable *durable);
-/* condition.c: what a commit came to (0 or a negative errno); whether the disk is to be left alone, and whether it works again.
- */
-void hk_condition_commit(struct hk_durable *durable, int status, uint32_t shard, bool settles);
-bool hk_condition_degraded(struct hk_durable *durable);
-void hk_condition_works(struct hk_durable *durable);
-/* Whether what is committed may be acknowledged. */
-bool hk_condition_acknowledges(struct hk_durable *durable);
-/* Whether all that shards have taken is to be counted as committed by the next commit. */
-bool hk_condition_settles(struct hk_durable *durable);
 
 #endif

@@ -1,6 +1,6 @@
 /* Appending fills one buffer while the commit thread writes another; a take swaps them. */
+#include "daemon/base/log.h"
 #include "daemon/durable/journal_format.h"
-#include "daemon/log.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +19,9 @@ struct buffer {
 };
 
 struct segment {
-  uint64_t number, begin, bytes;
+  uint64_t number, begin, bytes, salt; /* bytes: that were committed */
+  struct hk_disk_file file;            /* what it was when it was found or made; its size means nothing */
+  bool stale;                          /* it is not as it was written */
 };
 
 struct hk_journal {
@@ -42,7 +44,7 @@ struct hk_journal {
   struct buffer taken;
   int file; /* -1: none is open */
   struct segment open;
-  uint64_t salt;
+  uint64_t marked; /* position of the mark */
 };
 
 static void name_of(const struct hk_journal *j, uint64_t number, char out[HK_DISK_NAME_MAX])
@@ -67,12 +69,18 @@ static int find_segments(struct hk_journal *j)
     char name[HK_DISK_NAME_MAX];
     int file;
     name_of(j, numbers[i], name);
-    *s = (struct segment){ numbers[i], i > 0 ? s[-1].begin : 0, 0 };
+    *s = (struct segment){ .number = numbers[i], .begin = i > 0 ? s[-1].begin : 0 };
+    status = hk_disk_look(j->place.disk, j->place.folder, name, &s->file);
+    if (status != 0)
+      break;
     status = hk_disk_open(j->place.disk, j->place.folder, name, &file, &s->bytes);
     if (status != 0)
       break;
-    if (hk_disk_read(j->place.disk, file, 0, &head, sizeof head) == 0 && head.checksum == hk_segment_checksum(&head))
+    const size_t some = s->bytes < sizeof head ? (size_t)s->bytes : sizeof head;
+    if (hk_disk_read(j->place.disk, file, 0, &head, some) == 0 && hk_segment_head_good(&head, some)) {
       s->begin = head.begin;
+      s->salt = head.salt;
+    }
     close(file);
     j->n_segments++;
   }
@@ -83,6 +91,12 @@ static int find_segments(struct hk_journal *j)
   if (status == 0) {
     j->number = n > 0 && numbers[n - 1] >= j->number ? numbers[n - 1] + 1 : j->number;
     free(numbers);
+  }
+  struct hk_journal_mark mark;
+  if (j->place.marks && hk_marks_get(j->place.marks, j->place.mark, &mark)) { /* nor are those that are gone */
+    j->number = mark.segment >= j->number ? mark.segment + 1 : j->number;
+    const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
+    j->marked = mark.position < position ? mark.position : position;
   }
   return status;
 }
@@ -197,6 +211,53 @@ int64_t hk_journal_waiting_since(struct hk_journal *j)
   return since;
 }
 
+/* --- marks ----------------------------------------------------------------------------------------------------------- */
+
+static struct hk_journal_mark mark_of(uint64_t position, const struct segment *last)
+{
+  return (struct hk_journal_mark){ .position = position, .segment = last->number, .bytes = last->bytes, .salt = last->salt };
+}
+
+static int put_mark(struct hk_journal *j, uint64_t position, const struct segment *last, bool apart)
+{
+  struct hk_journal_mark mark = mark_of(position, last);
+  mark.apart = apart;
+  const int status = j->place.marks ? hk_marks_put(j->place.marks, j->place.mark, &mark) : 0;
+  if (status == 0)
+    j->marked = position;
+  return status;
+}
+
+/* The last segment; all zero: there is none. */
+static struct segment last_of(struct hk_journal *j)
+{
+  pthread_mutex_lock(&j->lock);
+  const struct segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct segment){ 0 };
+  pthread_mutex_unlock(&j->lock);
+  return last;
+}
+
+int hk_journal_note(struct hk_journal *j)
+{
+  const struct segment last = last_of(j);
+  const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged when they are on the disk only */
+  return put_mark(j, shows ? hk_journal_committed(j) : j->marked, &last, false);
+}
+
+int hk_journal_note_apart(struct hk_journal *j)
+{
+  const struct segment last = last_of(j);
+  return put_mark(j, hk_journal_position(j), &last, true);
+}
+
+int hk_journal_note_end(struct hk_journal *j)
+{
+  const struct segment last = last_of(j);
+  struct hk_journal_mark mark = mark_of(hk_journal_committed(j), &last);
+  mark.reserved = mark.position;
+  return j->place.marks ? hk_marks_end(j->place.marks, j->place.mark, &mark) : 0;
+}
+
 /* --- committing ------------------------------------------------------------------------------------------------------ */
 
 bool hk_journal_take(struct hk_journal *j)
@@ -249,6 +310,19 @@ static int list_segment(struct hk_journal *j, const struct segment *s)
   return segments ? 0 : -ENOMEM;
 }
 
+/* Says in a head which segment is before it. Without that one a reader knows that some is missing. */
+static void name_before(struct hk_journal *j, struct hk_segment_head *head)
+{
+  pthread_mutex_lock(&j->lock);
+  if (j->n_segments > 0) {
+    const struct segment *last = &j->segments[j->n_segments - 1];
+    head->before = last->number;
+    head->before_bytes = last->bytes;
+    head->before_salt = last->salt;
+  }
+  pthread_mutex_unlock(&j->lock);
+}
+
 static int begin_segment(struct hk_journal *j)
 {
   const struct hk_disk *disk = j->place.disk;
@@ -263,6 +337,7 @@ static int begin_segment(struct hk_journal *j)
   char name[HK_DISK_NAME_MAX];
   if (getrandom(&head.salt, sizeof head.salt, 0) != sizeof head.salt)
     return -EIO;
+  name_before(j, &head);
   head.checksum = hk_segment_checksum(&head);
   name_of(j, head.number, name);
   int status = hk_disk_create(disk, j->place.folder, name, &j->file);
@@ -273,7 +348,9 @@ static int begin_segment(struct hk_journal *j)
   status = hk_disk_write(disk, j->file, &head, sizeof head);
   if (status == 0)
     status = hk_disk_sync_folder(disk, j->place.folder);
-  j->open = (struct segment){ head.number, head.begin, sizeof head };
+  j->open = (struct segment){ .number = head.number, .begin = head.begin, .bytes = sizeof head, .salt = head.salt };
+  if (status == 0)
+    status = hk_disk_look(disk, j->file, NULL, &j->open.file);
   if (status == 0)
     status = list_segment(j, &j->open);
   if (status != 0) {
@@ -282,7 +359,6 @@ static int begin_segment(struct hk_journal *j)
     (void)hk_disk_remove(disk, j->place.folder, name);
     return status;
   }
-  j->salt = head.salt;
   return 0;
 }
 
@@ -296,8 +372,22 @@ static void seal(struct hk_journal *j)
   const struct buffer *b = &j->taken;
   for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
     struct hk_record_head *head = head_at(b, at);
-    head->checksum = hk_record_checksum(head, head + 1, j->salt);
+    head->checksum = hk_record_checksum(head, head + 1, j->open.salt);
   }
+}
+
+/* Whether the open segment still has a name, and what was written to it and nothing else. -ESTALE: it has not. */
+static int check_open(struct hk_journal *j)
+{
+  struct hk_disk_file now;
+  const int status = hk_disk_look(j->place.disk, j->file, NULL, &now);
+  if (status != 0 || (now.links > 0 && now.size == j->open.bytes + j->taken.size))
+    return status;
+  pthread_mutex_lock(&j->lock);
+  for (size_t i = 0; i < j->n_segments; i++)
+    j->segments[i].stale |= j->segments[i].number == j->open.number;
+  pthread_mutex_unlock(&j->lock);
+  return -ESTALE;
 }
 
 static int write_taken(struct hk_journal *j)
@@ -315,8 +405,15 @@ static int write_taken(struct hk_journal *j)
   status = hk_disk_write(j->place.disk, j->file, j->taken.data, j->taken.size);
   if (status == 0)
     status = hk_disk_sync(j->place.disk, j->file);
+  if (status == 0)
+    status = check_open(j);
+  if (status == 0) {
+    struct segment now = j->open;
+    now.bytes += j->taken.size;
+    status = put_mark(j, j->taken.end, &now, false);
+  }
   if (status != 0) {
-    leave_segment(j, true);
+    leave_segment(j, status != -ESTALE); /* under its name there may be another program's file */
     return status;
   }
   j->open.bytes += j->taken.size;
@@ -369,6 +466,47 @@ uint64_t hk_journal_resume(struct hk_journal *j)
   const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
   pthread_mutex_unlock(&j->lock);
   return position;
+}
+
+/* --- what is gone ---------------------------------------------------------------------------------------------------- */
+
+/* How a segment is not as it was written. NULL: it is, or the disk does not say. */
+static const char *segment_fault(const struct hk_journal *j, const struct segment *s, const char *name)
+{
+  struct hk_disk_file now;
+  const int status = hk_disk_look(j->place.disk, j->place.folder, name, &now);
+  if (status == -ENOENT)
+    return "was removed or renamed";
+  if (status != 0)
+    return NULL;
+  if (!hk_disk_same(&now, &s->file))
+    return "was replaced by another file";
+  return now.size < s->bytes || s->stale ? "was cut, or written to by another program" : NULL;
+}
+
+bool hk_journal_look(struct hk_journal *j, bool forget, struct hk_journal_gone *out)
+{
+  size_t kept = 0;
+  *out = (struct hk_journal_gone){ 0 };
+  pthread_mutex_lock(&j->lock);
+  const uint64_t committed = atomic_load_explicit(&j->committed, memory_order_relaxed);
+  for (size_t i = 0; i < j->n_segments; i++) {
+    const struct segment s = j->segments[i];
+    const uint64_t end = i + 1 < j->n_segments ? j->segments[i + 1].begin : committed;
+    char name[HK_DISK_NAME_MAX];
+    name_of(j, s.number, name);
+    const char *how = segment_fault(j, &s, name);
+    if (how && out->segments++ == 0) {
+      memcpy(out->name, name, sizeof name);
+      out->how = how;
+    }
+    out->count += how && end > s.begin ? end - s.begin : 0;
+    if (!how || !forget)
+      j->segments[kept++] = s;
+  }
+  j->n_segments = kept;
+  pthread_mutex_unlock(&j->lock);
+  return out->segments > 0;
 }
 
 /* --- letting go ------------------------------------------------------------------------------------------------------ */
@@ -427,4 +565,30 @@ uint64_t hk_journal_bytes(struct hk_journal *j)
   const uint64_t bytes = bytes_of(j);
   pthread_mutex_unlock(&j->lock);
   return bytes;
+}
+
+int hk_journal_version(const struct hk_journal_place *place, uint32_t *version)
+{
+  uint64_t *numbers, size;
+  size_t n;
+  int status = hk_disk_list(place->disk, place->folder, place->stem, place->suffix, &numbers, &n);
+  if (status != 0)
+    return status;
+  *version = 0;
+  while (n-- > 0 && *version == 0 && status == 0) {
+    struct hk_segment_head head = { 0 };
+    char name[HK_DISK_NAME_MAX];
+    int file;
+    hk_disk_name(name, place->stem, numbers[n], place->suffix);
+    status = hk_disk_open(place->disk, place->folder, name, &file, &size);
+    if (status != 0)
+      break;
+    const size_t some = size < sizeof head ? (size_t)size : sizeof head;
+    status = hk_disk_read(place->disk, file, 0, &head, some);
+    if (status == 0 && hk_segment_head_good(&head, some))
+      *version = head.version;
+    close(file);
+  }
+  free(numbers);
+  return status;
 }

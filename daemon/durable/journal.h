@@ -16,12 +16,13 @@
 #ifndef HK_JOURNAL_H
 #define HK_JOURNAL_H
 
-#include "daemon/durable/disk.h"
+#include "daemon/base/disk.h"
+#include "daemon/durable/marks.h"
 
 #include <stdatomic.h>
 
-#define HK_JOURNAL_VERSION 3
-#define HK_JOURNAL_HEADER 64        /* bytes at the begin of a segment */
+#define HK_JOURNAL_VERSION 4
+#define HK_JOURNAL_HEADER 96        /* bytes at the begin of a segment */
 #define HK_RECORD_HEADER 32         /* bytes before a payload */
 #define HK_RECORD_MAX (1u << 20)    /* bytes of a payload */
 #define HK_JOURNAL_ROOM (64u << 20) /* bytes that wait in memory before whoever can wait should */
@@ -36,6 +37,8 @@ struct hk_journal_place {
   uint32_t kind;          /* enum hk_journal_kind */
   uint32_t shard, shards; /* whose it is, and of how many; 0 of 1 where that means nothing */
   uint64_t segment;       /* writing: bytes after which a new one is begun */
+  struct hk_marks *marks; /* writing: where to put how far it is; NULL: nowhere */
+  uint32_t mark;          /* its index there */
 };
 
 /* A record as it is read back. */
@@ -74,9 +77,27 @@ int64_t hk_journal_waiting_since(struct hk_journal *journal);
 bool hk_journal_take(struct hk_journal *journal);
 /* Whether what was taken the last time is still to be committed: the next take brings that and nothing newer. */
 bool hk_journal_behind(const struct hk_journal *journal);
-/* Writes and syncs what was taken. After an error it is still to be committed: call again. each: called with every record once
- * all are on the disk; may be NULL. */
+/* Writes and syncs what was taken. After an error it is still to be committed: call again. -ESTALE: what was written is in no
+ * file that a start would read, and hk_journal_look tells. each: called with every record once all are on the disk; may be NULL.
+ */
 int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const struct hk_record *record), void *arg);
+/* Puts the mark of the journal as it is: of events up to what is shown, of points up to where the mark was, or records since were
+ * committed. 0 or a negative errno, here and below. */
+int hk_journal_note(struct hk_journal *journal);
+/* The journal is paused: up to its position events were told that are not on the disk, and more will be. */
+int hk_journal_note_apart(struct hk_journal *journal);
+/* Nothing is told any more. Of events: none was behind what is shown. */
+int hk_journal_note_end(struct hk_journal *journal);
+/* Segments that are not as they were written: removed, renamed, replaced, cut or written to by another program. */
+struct hk_journal_gone {
+  uint32_t segments;
+  uint64_t count;              /* by how much their records have moved the position */
+  char name[HK_DISK_NAME_MAX]; /* of the first one, */
+  const char *how;             /* and how it is gone */
+};
+/* Looks at all segments. forget: those that are gone are the journal's no longer. True: there is one. Thread: the one that
+ * commits; appending waits for it. */
+bool hk_journal_look(struct hk_journal *journal, bool forget, struct hk_journal_gone *out);
 /* Without the disk, from now on: what is not committed is forgotten, and so is what is appended; the position moves on as ever,
  * and all of it counts as committed. Thread: any. */
 void hk_journal_pause(struct hk_journal *journal);
@@ -95,12 +116,13 @@ uint64_t hk_journal_bytes(struct hk_journal *journal);
 
 struct hk_journal_reader;
 
-/* A part of a segment that is no record, and is left out. */
+/* A part of a segment that is no record, and is left out; or a segment that what was before it is missing of. */
 struct hk_journal_damaged {
   const char *file;
   uint64_t number;    /* of the segment, as in its name */
   uint64_t at, bytes; /* up to the next whole record, or the end of the segment */
   bool tail;          /* it is the end of the last segment, and no whole record is behind it: what a crash leaves */
+  bool missing;       /* nothing of this segment is damaged (bytes is 0), but what was committed before it is not all there */
   const char *why;
 };
 typedef void hk_journal_damage(void *arg, const struct hk_journal_damaged *damaged);
@@ -116,6 +138,8 @@ uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
 uint64_t hk_journal_number(const struct hk_journal_reader *reader);
 /* Bytes that are left to be read. */
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
+/* The version of the newest segment there is with a good head; 0: there is none. 0 or a negative errno. */
+int hk_journal_version(const struct hk_journal_place *place, uint32_t *version);
 /* Cuts off what a crash has left at the end of the last segment. All was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
 void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is fine */

@@ -5,6 +5,7 @@
 
 #include "daemon/durable/journal.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <xxhash.h>
@@ -19,6 +20,9 @@ struct hk_segment_head {
   uint64_t begin;  /* position of its first record */
   uint64_t salt;   /* seed of its records' checksums: what an older file has left on the disk is no record of this one */
   int64_t made;    /* ns since the epoch */
+  /* The segment before it: its number (0: there was none), how much of it was committed, and its salt. */
+  uint64_t before, before_bytes, before_salt;
+  uint64_t reserved;
   uint64_t checksum;
 };
 _Static_assert(sizeof(struct hk_segment_head) == HK_JOURNAL_HEADER, "no padding");
@@ -47,6 +51,30 @@ static inline uint64_t hk_record_checksum(const struct hk_record_head *head, con
 static inline uint64_t hk_segment_checksum(const struct hk_segment_head *head)
 {
   return XXH3_64bits(head, offsetof(struct hk_segment_head, checksum));
+}
+
+/* Heads of before version 4 end where these name the segment before. */
+#define HK_JOURNAL_OLDEST 3 /* version that is read */
+#define HK_OLD_HEAD (offsetof(struct hk_segment_head, before) + sizeof(uint64_t))
+
+/* What a segment of a version begins with, in bytes. */
+static inline size_t hk_segment_head_bytes(uint32_t version)
+{
+  return version < HK_JOURNAL_VERSION ? HK_OLD_HEAD : HK_JOURNAL_HEADER;
+}
+
+/* Whether the first `size` bytes of a segment, all it has up to HK_JOURNAL_HEADER, have the head of any version. An old one names
+ * no segment before it then. */
+static inline bool hk_segment_head_good(struct hk_segment_head *head, size_t size)
+{
+  if (size < HK_OLD_HEAD || memcmp(head->magic, HK_SEGMENT_MAGIC, sizeof head->magic) != 0)
+    return false;
+  if (head->version >= HK_JOURNAL_VERSION)
+    return size >= sizeof *head && head->checksum == hk_segment_checksum(head);
+  if (head->before != XXH3_64bits(head, offsetof(struct hk_segment_head, before))) /* that is where its checksum was */
+    return false;
+  memset(&head->before, 0, sizeof *head - offsetof(struct hk_segment_head, before));
+  return true;
 }
 
 #endif

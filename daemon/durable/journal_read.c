@@ -1,8 +1,9 @@
 /* Reading a journal back: segment by segment through a window of memory. Whatever is not a whole record with a good checksum is
  * told, and left out up to the next one that is. Only what has no whole record behind it, at the end of the last segment, can be
  * what a crash has left. */
+#include "daemon/durable/journal_read.h"
+#include "daemon/base/limits.h"
 #include "daemon/durable/journal_format.h"
-#include "daemon/fill.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,12 +14,21 @@
 #define WINDOW (2u << 20)
 _Static_assert(WINDOW >= HK_RECORD_HEADER + HK_RECORD_MAX, "a record fits");
 
+/* What a segment is known by to the one behind it. */
+struct known {
+  uint64_t bytes, salt;
+  bool good; /* its head is */
+};
+
 struct hk_journal_reader {
   struct hk_journal_place place;
+  uint64_t from;
   hk_journal_damage *damage;
   void *arg;
   uint64_t *numbers;
+  struct known *known;
   size_t n, next; /* the segment to be opened next */
+  size_t first;   /* the one that was opened first */
   int file;       /* -1: none is open */
   struct hk_segment_head head;
   char name[HK_DISK_NAME_MAX];
@@ -38,15 +48,18 @@ static int read_head(struct hk_journal_reader *r, uint64_t number, struct hk_seg
   int status = hk_disk_open(r->place.disk, r->place.folder, r->name, file, bytes);
   if (status != 0)
     return status;
-  status = *bytes < sizeof *head ? -EBADMSG : hk_disk_read(r->place.disk, *file, 0, head, sizeof *head);
-  if (status == 0 &&
-      (memcmp(head->magic, HK_SEGMENT_MAGIC, sizeof head->magic) != 0 || head->checksum != hk_segment_checksum(head)))
+  const size_t some = *bytes < sizeof *head ? (size_t)*bytes : sizeof *head;
+  memset(head, 0, sizeof *head);
+  status = hk_disk_read(r->place.disk, *file, 0, head, some);
+  if (status == 0 && !hk_segment_head_good(head, some))
     status = -EBADMSG;
-  if (status == 0 && head->version == HK_JOURNAL_VERSION && (head->shards == 0 || head->shards > HK_SHARDS_MAX))
+  const bool read = status == 0 && head->version >= HK_JOURNAL_OLDEST && head->version <= HK_JOURNAL_VERSION;
+  if (read && (head->shards == 0 || head->shards > HK_SHARDS_MAX))
     status = -EBADMSG;
-  if (status == 0 && (head->version != HK_JOURNAL_VERSION || head->kind != r->place.kind || head->number != number)) {
-    snprintf(why, size, "%s: version %u, kind %u, number %" PRIu64 "; this program reads version %d, kind %u, number %" PRIu64,
-             r->name, head->version, head->kind, head->number, HK_JOURNAL_VERSION, r->place.kind, number);
+  if (status == 0 && (!read || head->kind != r->place.kind || head->number != number)) {
+    snprintf(why, size,
+             "%s: version %u, kind %u, number %" PRIu64 "; this program reads versions %d to %d, kind %u, number %" PRIu64,
+             r->name, head->version, head->kind, head->number, HK_JOURNAL_OLDEST, HK_JOURNAL_VERSION, r->place.kind, number);
     status = -EPROTONOSUPPORT;
   }
   if (status != 0)
@@ -70,6 +83,7 @@ static int find_first(struct hk_journal_reader *r, uint64_t from, char *why, siz
     }
     if (status == 0)
       close(file);
+    r->known[i] = (struct known){ bytes, head.salt, status == 0 };
     if (status == 0 && head.begin < from && i > 0) { /* one that begins just there may follow records that move nothing */
       r->next = i;
       r->left = 0;
@@ -85,13 +99,16 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
   struct hk_journal_reader *r = calloc(1, sizeof *r);
   if (!r)
     return -ENOMEM;
-  *r = (struct hk_journal_reader){ .place = *place, .damage = damage, .arg = arg, .file = -1, .tail = UINT64_MAX };
+  *r = (struct hk_journal_reader){ .place = *place, .from = from, .damage = damage, .arg = arg, .file = -1, .tail = UINT64_MAX };
   r->window = malloc(WINDOW);
   int status = r->window ? hk_disk_list(place->disk, place->folder, place->stem, place->suffix, &r->numbers, &r->n) : -ENOMEM;
+  if (status == 0 && r->n > 0 && !(r->known = calloc(r->n, sizeof *r->known)))
+    status = -ENOMEM;
   if (status != 0)
     snprintf(why, size, "%s files: %s", place->stem, strerror(-status));
   else
     status = find_first(r, from, why, size);
+  r->first = r->next;
   if (status != 0) {
     hk_journal_read_close(r);
     return status;
@@ -103,7 +120,7 @@ int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_plac
 /* A part of the segment, from `at` to `end`, is left out. */
 static void leave_out(struct hk_journal_reader *r, uint64_t at, uint64_t end, bool tail, const char *why)
 {
-  const struct hk_journal_damaged damaged = { r->name, r->numbers[r->next - 1], at, end - at, tail, why };
+  const struct hk_journal_damaged damaged = { r->name, r->numbers[r->next - 1], at, end - at, tail, false, why };
   if (tail)
     r->tail = at;
   if (r->damage)
@@ -116,6 +133,33 @@ static bool is_unwritten(const struct hk_journal_reader *r)
 {
   static const struct hk_segment_head nothing;
   return r->next == r->n && (r->bytes < sizeof nothing || memcmp(&r->head, &nothing, sizeof nothing) == 0);
+}
+
+/* Tells where what was committed before the segment that was opened is not all there. The first one is let be where all that is
+ * wanted begins in it, or nobody says from where on it is: older ones may have been removed as not needed any more. */
+static void look_before(struct hk_journal_reader *r)
+{
+  const struct hk_segment_head *head = &r->head;
+  const size_t here = r->next - 1;
+  char before[HK_DISK_NAME_MAX], why[2 * HK_DISK_NAME_MAX + 80];
+  size_t i = 0;
+  if (head->before == 0 || (here == r->first && (r->from == 0 || head->begin <= r->from)))
+    return;
+  hk_disk_name(before, r->place.stem, head->before, r->place.suffix);
+  while (i < here && r->numbers[i] != head->before)
+    i++;
+  if (i == here)
+    snprintf(why, sizeof why, "%s, the file before it, is missing", before);
+  else if (r->known[i].good && r->known[i].salt != head->before_salt)
+    snprintf(why, sizeof why, "%s is not the file that was before it", before);
+  else if (r->known[i].bytes < head->before_bytes)
+    snprintf(why, sizeof why, "%s, the file before it, had %" PRIu64 " bytes, and has %" PRIu64, before, head->before_bytes,
+             r->known[i].bytes);
+  else
+    return;
+  const struct hk_journal_damaged damaged = { r->name, r->numbers[here], 0, 0, false, true, why };
+  if (r->damage)
+    r->damage(r->arg, &damaged);
 }
 
 /* Opens the next segment. 1; 0: there is none; or a negative errno. */
@@ -140,8 +184,9 @@ static int open_next(struct hk_journal_reader *r)
     return status;
   }
   r->left -= r->bytes < r->left ? r->bytes : r->left;
-  r->at = sizeof r->head;
+  r->at = hk_segment_head_bytes(r->head.version);
   r->position = r->head.begin;
+  look_before(r);
   r->window_at = r->window_to = 0;
   return 1;
 }
@@ -244,6 +289,14 @@ uint64_t hk_journal_number(const struct hk_journal_reader *r)
   return r->head.number;
 }
 
+bool hk_journal_holds(const struct hk_journal_reader *r, uint64_t number, uint64_t bytes, uint64_t salt)
+{
+  for (size_t i = 0; i < r->n; i++)
+    if (r->numbers[i] == number)
+      return r->known[i].bytes >= bytes && (!r->known[i].good || r->known[i].salt == salt);
+  return false;
+}
+
 uint64_t hk_journal_left(const struct hk_journal_reader *r)
 {
   return r->left + (r->file >= 0 ? r->bytes - r->at : 0);
@@ -255,8 +308,8 @@ int hk_journal_mend(struct hk_journal_reader *r)
   if (r->n == 0 || r->tail == UINT64_MAX)
     return 0;
   hk_disk_name(name, r->place.stem, r->numbers[r->n - 1], r->place.suffix);
-  const int status = r->tail < HK_JOURNAL_HEADER ? hk_disk_remove(r->place.disk, r->place.folder, name)
-                                                 : hk_disk_cut(r->place.disk, r->place.folder, name, r->tail);
+  const int status = r->tail == 0 ? hk_disk_remove(r->place.disk, r->place.folder, name)
+                                  : hk_disk_cut(r->place.disk, r->place.folder, name, r->tail);
   return status;
 }
 
@@ -267,6 +320,7 @@ void hk_journal_read_close(struct hk_journal_reader *r)
   if (r->file >= 0)
     close(r->file);
   free(r->numbers);
+  free(r->known);
   free(r->window);
   free(r);
 }

@@ -18,10 +18,11 @@
 #ifndef HK_SNAPSHOT_H
 #define HK_SNAPSHOT_H
 
-#include "daemon/alerts.h"
-#include "daemon/durable/disk.h"
-#include "daemon/machine.h"
-#include "proto/message.h"
+#include "daemon/base/disk.h"
+#include "daemon/durable/journal_records.h"
+#include "daemon/sensors/alert_memory.h"
+#include "daemon/sensors/group_memory.h"
+#include "proto/wire/message.h"
 
 #define HK_SNAPSHOT_STEM "snapshot"
 #define HK_SNAPSHOT_SUFFIX "hks"
@@ -33,7 +34,7 @@ struct hk_snapshot_about {
   uint64_t number; /* as in its name */
   uint64_t epoch;
   uint64_t begin; /* position */
-  uint64_t order; /* of the last change of a sensor when it was begun; see records.h */
+  uint64_t order; /* of the last change of a sensor when it was begun; see journal_records.h */
   int64_t made;   /* ns since the epoch */
   bool together;  /* counts only where every shard of its epoch has a good one */
 };
@@ -44,7 +45,7 @@ struct hk_snapshot_sensor {
   uint16_t detector; /* the file's: a number that hk_snapshot_detector has given, or a DETECTOR section has */
   struct hk_string name;
   struct hk_alerts_memory alerts;
-  const void *state; /* of cpu/state.h */
+  const void *state; /* of cpu/rules/state.h */
   uint32_t state_size;
 };
 
@@ -58,7 +59,7 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
 /* The file's number of a detector's name, which is told when it is new. */
 int hk_snapshot_detector(struct hk_snapshot_writer *writer, struct hk_string name, uint16_t *number);
 /* So many of a feed's points, from its beginning, were taken by the shard when the snapshot was begun. */
-int hk_snapshot_feed(struct hk_snapshot_writer *writer, uint32_t number, struct hk_string name, uint64_t upto);
+int hk_snapshot_feed(struct hk_snapshot_writer *writer, const struct hk_record_feed *feed, uint64_t upto);
 /* Begins a section of sensors that were copied at a position, and at this time of the arrival clock; sensors are added to it; it
  * is written. */
 void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint64_t position, int64_t arrival);
@@ -106,7 +107,7 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine 
 
 /* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
-int hk_snapshot_feed_read(const struct hk_snapshot_part *part, uint32_t *number, struct hk_string *name, uint64_t *upto);
+int hk_snapshot_feed_read(const struct hk_snapshot_part *part, struct hk_record_feed *feed, uint64_t *upto);
 /* The sensor, or machine, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
 int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);

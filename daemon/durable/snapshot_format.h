@@ -62,7 +62,7 @@ struct hk_file_alert {
   uint32_t similar;
   int64_t similar_from;
   float likeness;
-  uint32_t reserved;
+  uint32_t note; /* bytes of what is new that follow, of a sensor's alert: all or none */
   int64_t acknowledged; /* when */
   char by[64];
 };

@@ -1,10 +1,10 @@
 /* Reading a snapshot. Nothing of a section is looked at before its checksum was found good, and nothing of a file is to be used
  * before its end was: a file that was cut between two sections looks good until there. */
+#include "daemon/base/limits.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
-#include "daemon/fill.h"
 
-#include "proto/name.h"
+#include "proto/wire/name.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -199,17 +199,27 @@ int hk_snapshot_detector_read(const struct hk_snapshot_part *p, uint16_t *number
   return read_string(p, sizeof words, words[1], name);
 }
 
-int hk_snapshot_feed_read(const struct hk_snapshot_part *p, uint32_t *number, struct hk_string *name, uint64_t *upto)
+int hk_snapshot_feed_read(const struct hk_snapshot_part *p, struct hk_record_feed *feed, uint64_t *upto)
 {
+  struct hk_snapshot_part named = *p; /* without what stands behind the name, which older files have not */
   uint32_t words[2];
-  if (p->size < sizeof words + sizeof *upto)
+  const size_t before = sizeof words + sizeof *upto;
+  if (p->size < before)
     return -EBADMSG;
   memcpy(words, p->payload, sizeof words);
   memcpy(upto, p->payload + sizeof words, sizeof *upto);
-  *number = words[0];
-  if (words[1] > UINT16_MAX || read_string(p, sizeof words + sizeof *upto, words[1], name) != 0)
+  if (words[1] > UINT16_MAX)
     return -EBADMSG;
-  return hk_name_valid(name->data, name->length) ? 0 : -EBADMSG;
+  *feed = (struct hk_record_feed){ .number = words[0] };
+  const size_t end = before + hk_padded(words[1]), tail = sizeof feed->owner + sizeof feed->used;
+  if (p->size == end + tail) {
+    memcpy(&feed->owner, p->payload + end, sizeof feed->owner);
+    memcpy(&feed->used, p->payload + end + sizeof feed->owner, sizeof feed->used);
+    named.size -= tail;
+  }
+  if (read_string(&named, before, words[1], &feed->name) != 0)
+    return -EBADMSG;
+  return hk_name_valid(feed->name.data, feed->name.length) ? 0 : -EBADMSG;
 }
 
 static bool is_standing(const struct hk_file_alert *a)
@@ -266,13 +276,17 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   memcpy(&s, p->payload + *at, sizeof s);
   if (s.raised > HK_FLAP_MAX)
     return -EBADMSG;
+  if (s.stands && p->size - *at - sizeof s < sizeof a)
+    return -EBADMSG;
+  memcpy(&a, p->payload + *at + sizeof s, s.stands ? sizeof a : 0);
+  if (a.note != 0 && a.note != sizeof(struct hk_novelty_note))
+    return -EBADMSG;
   const size_t flaps = s.raised > 0 ? sizeof held + s.raised * sizeof(int64_t) : 0;
-  const size_t alert = s.stands ? sizeof a : 0, name = hk_padded(s.name_size), state = hk_padded(s.state_size);
+  const size_t alert = s.stands ? sizeof a + a.note : 0, name = hk_padded(s.name_size), state = hk_padded(s.state_size);
   const size_t segments = s.segments > 0 ? sizeof(struct hk_file_segments) + s.segments * sizeof(struct hk_file_segment) : 0;
   if (s.stands > 1 || s.segments > HK_SEGMENTS || p->size - *at - sizeof s < alert + flaps + segments + name + state)
     return -EBADMSG;
   const uint8_t *behind = p->payload + *at + sizeof s;
-  memcpy(&a, behind, alert);
   memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
   const char *text = (const char *)behind + alert + flaps + segments;
   if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) ||
@@ -294,6 +308,7 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   out->alerts.standing.acknowledged = a.acknowledged;
   if (s.stands)
     out->alerts.standing.event = event_of(&a, s.slot);
+  memcpy(&out->alerts.standing.event.novelty, behind + sizeof a, a.note);
   *at += sizeof s + alert + flaps + segments + name + state;
   return 1;
 }

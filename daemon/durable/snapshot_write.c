@@ -155,16 +155,20 @@ int hk_snapshot_detector(struct hk_snapshot_writer *w, struct hk_string name, ui
   return status != 0 ? status : end(w);
 }
 
-int hk_snapshot_feed(struct hk_snapshot_writer *w, uint32_t number, struct hk_string name, uint64_t upto)
+int hk_snapshot_feed(struct hk_snapshot_writer *w, const struct hk_record_feed *feed, uint64_t upto)
 {
-  const uint32_t words[2] = { number, (uint32_t)name.length };
+  const uint32_t words[2] = { feed->number, (uint32_t)feed->name.length };
   begin(w, HK_PART_FEED, 0, 0);
   w->head.count = 1;
   int status = put_padded(w, words, sizeof words);
   if (status == 0)
     status = put_padded(w, &upto, sizeof upto);
   if (status == 0)
-    status = put_padded(w, name.data, name.length);
+    status = put_padded(w, feed->name.data, feed->name.length);
+  if (status == 0)
+    status = put_padded(w, &feed->owner, sizeof feed->owner);
+  if (status == 0)
+    status = put_padded(w, &feed->used, sizeof feed->used);
   return status != 0 ? status : end(w);
 }
 
@@ -173,6 +177,8 @@ void hk_snapshot_begin(struct hk_snapshot_writer *w, uint64_t position, int64_t 
   begin(w, HK_PART_SENSORS, position, arrival);
   w->last = position > w->last ? position : w->last;
 }
+
+_Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
 
 /* An alert that stands and nobody has acknowledged. */
 static struct hk_file_alert alert_of(const struct hk_event *e)
@@ -226,12 +232,15 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
   const uint64_t held = s->alerts.held;
   struct hk_file_alert alert = alert_of(e);
   alert.by_size = (uint8_t)strlen(s->alerts.standing.by);
+  alert.note = e->novelty.channel != 0 ? sizeof e->novelty : 0;
   alert.acknowledged = s->alerts.standing.acknowledged;
   memcpy(alert.by, s->alerts.standing.by, alert.by_size);
   const size_t before = w->size;
   int status = put_padded(w, &sensor, sizeof sensor);
   if (status == 0 && s->alerts.stands)
     status = put_padded(w, &alert, sizeof alert);
+  if (status == 0 && s->alerts.stands)
+    status = put_padded(w, &e->novelty, alert.note);
   if (status == 0 && s->alerts.raised > 0)
     status = put_padded(w, &held, sizeof held);
   if (status == 0)
@@ -290,6 +299,16 @@ int hk_snapshot_end(struct hk_snapshot_writer *w)
   return end(w);
 }
 
+/* Whether the file that was written has this name, and nothing else was written to it. */
+static int check_name(const struct hk_snapshot_writer *w, const char *name)
+{
+  struct hk_disk_file written, named;
+  int status = hk_disk_look(w->disk, w->file, NULL, &written);
+  if (status == 0)
+    status = hk_disk_look(w->disk, w->folder, name, &named);
+  return status != 0 ? status : hk_disk_same(&written, &named) && named.size == w->bytes ? 0 : -ESTALE;
+}
+
 int hk_snapshot_finish(struct hk_snapshot_writer *w)
 {
   const struct hk_file_end last = { .parts = w->parts, .sensors = w->sensors, .bytes = w->bytes, .chain = w->chain };
@@ -304,7 +323,9 @@ int hk_snapshot_finish(struct hk_snapshot_writer *w)
   if (status == 0)
     status = hk_disk_rename(w->disk, w->folder, w->unfinished, name);
   w->renamed = status == 0;
-  return status != 0 ? status : hk_disk_sync_folder(w->disk, w->folder);
+  if (status == 0)
+    status = hk_disk_sync_folder(w->disk, w->folder);
+  return status != 0 ? status : check_name(w, name);
 }
 
 void hk_snapshot_close(struct hk_snapshot_writer *w)

@@ -37,7 +37,8 @@ __all__ = ["Client", "Error", "Event", "Gap", "Result", "STATES", "EVENTS"]
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
-CHANNELS = ("", "score", "change", "shift", "group")
+NOVELTIES = ("", "value", "context", "shape")
+CHANNELS = ("", "score", "change", "shift", "group", "novelty")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
             "the daemon makes that series itself")
 
@@ -60,14 +61,18 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 Result = collections.namedtuple("Result", "sensor time value score state sequence", defaults=(None,))
 # An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
 # position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
-# The rest is 0 unless subscribed with details: confidence (PROTOCOL.md says what it means), margin, channel (score, change, shift, group: which question
+# The rest is 0 unless subscribed with details: confidence (strength among alerts of its channel; not a probability, it is not calibrated), margin, channel (score, change, shift, group: which question
 # the alert answers), spreads (standard deviations about the levels), maintenance (raised in a maintenance window), held (raised: alerts of
 # the sensor that were held back since the last that was told), by (acknowledged: who did), and of the channel change the earlier segment
 # that the new one is most like: likeness (0: it is like none), similar (number of the alert with which that one began; 0: it is the first
-# that is known), similar_from (its beginning).
+# that is known), similar_from (its beginning). novelty: of the channel novelty what is new, a Novelty, else None.
 Event = collections.namedtuple(
     "Event", "sensor number kind time start instant score before after position sequence confidence margin channel spread_before spread_after "
-    "maintenance held by likeness similar similar_from", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, "", 0, 0, 0))
+    "maintenance held by likeness similar similar_from novelty", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, "", 0, 0, 0, None))
+# kind: value, context (a mean of the last `reach` points) or shape. expected: the nearest that was there, where `after` is what is now; of a
+# shape 0, and `after` the rms difference to the nearest. tolerance: how far these usually lie apart at most. nearest: when it was there.
+# compared: points that it was compared with, since `oldest`, whose values went from low to high.
+Novelty = collections.namedtuple("Novelty", "kind expected tolerance nearest oldest low high compared reach")
 # So many results and events were left out: this subscriber read too slowly, or the log of events has them no more. 2^63 - 1 events or
 # more: nobody knows, for `since` lies beyond the end of the log, which is another one.
 Gap = collections.namedtuple("Gap", "results events")
@@ -318,7 +323,7 @@ class Client:
         each once, also when the connection breaks in between. sequences: results have their sequence. details: events have all fields, and the
         kinds flapping and acknowledged come too."""
         what = (scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 |
-                details << 7)
+                384 * bool(details))
         self._subscription = what, min_score, glob
         self.event_position = _NOW if since is None or since < 0 else since
         self._resubscribe()
@@ -452,16 +457,22 @@ class Client:
     def _take_events(self, payload):
         n, with_ = struct.unpack_from("<II", payload)
         record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<ffffBBxxIIfqH"), 8
+        notes = struct.Struct("<qqddIHBx")
         for _ in range(n):
             *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
             at += record.size
             more = ()
+            if with_ & 4:
+                *note, compared, reach, kind_of_novelty = notes.unpack_from(payload, at)
+                at += notes.size
             if with_ & 2:
                 (confidence, margin, spread_before, spread_after, channel, marks, held, similar, likeness, similar_from,
                  length) = details.unpack_from(payload, at)
                 at += details.size + length
                 more = (confidence, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
                         payload[at - length : at].decode(), likeness, similar, similar_from)
+                if with_ & 4 and kind_of_novelty:
+                    more += Novelty(NOVELTIES[kind_of_novelty], before, spread_before, *note, compared, reach),
             self._items.append(Event(self._names[handle], number, EVENTS[kind], time, start, instant, score, before, after,
                                      *(place or (0, 0)), *more))
             if place and place[0]:

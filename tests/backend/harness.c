@@ -1,6 +1,6 @@
 /* Feeding backends: see harness.h. */
 #include "tests/backend/harness.h"
-#include "cpu/score.h"
+#include "cpu/sst/score.h"
 #include "gpu/cuda.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Independent model of the whole road of one sensor: window rules, baseline, score, alerts. From the rules as written in
-cpu/window.h, cpu/MATHEMATICS.md and cpu/alert.h; the code shares nothing with them.
+cpu/rules/window.h, cpu/MATHEMATICS.md and cpu/rules/alert.h; the code shares nothing with them.
 
     python3 tests/backend/model.py [NAME...]      writes tests/data/expected_NAME.csv (all of RECORDINGS, or those named)
 
 A file of expected columns begins with two comments, the recording and the detector, then has the columns score and state for every
-point and a line #event,kind,number,score behind the point that caused one. Needs numpy; the tests read what was written.
+point and a line #event,kind,number,score behind the point that caused one; `test_recordings.py HANKEL write` then adds instants. Needs numpy; the tests read what was written.
 """
 import csv
 import datetime

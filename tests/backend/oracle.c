@@ -2,8 +2,8 @@
 #define HK_REAL double
 #define HK_REAL_BITS uint64_t
 #include "tests/backend/oracle.h"
-#include "cpu/reference.h"
-#include "cpu/window.h"
+#include "cpu/rules/window.h"
+#include "cpu/sst/reference.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What the points of one sensor should give, in double and with no backend: the window rules, then the score of
- * cpu/reference.h, and how well the data determine it. No alerts: detectors that are checked against it have alert = off. */
+ * cpu/sst/reference.h, and how well the data determine it. No alerts: detectors that are checked against it have alert = off. */
 #ifndef HK_TEST_ORACLE_H
 #define HK_TEST_ORACLE_H
 

@@ -3,9 +3,9 @@
  * With the argument `large`: a batch that takes gigabytes, alone; with `sanitize`, for sanitizers that slow every launch down,
  * and scores a thousand times: fewer sensors, and windows that the CPU backend has filled, so that few scores follow each other.
  */
-#include "cpu/state.h"
+#include "cpu/rules/state.h"
+#include "gpu/backend/device_types.h"
 #include "gpu/cuda.h"
-#include "gpu/kernels.h"
 #include "tests/backend/harness.h"
 
 #include <errno.h>

@@ -26,6 +26,7 @@ static const char *const texts[] = {
   "window=20,algorithm=svd,alert=0.3,cooldown=0,interval=1s",
   "algorithm=graph,window=10,resident=120,interval=1s",
   "algorithm=shift,interval=1s",
+  "algorithm=novelty,resident=1000,interval=1s",
 };
 #define DETECTORS (sizeof texts / sizeof *texts)
 #define FIRST 2 /* that are there from the start */

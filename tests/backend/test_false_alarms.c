@@ -1,7 +1,7 @@
 /* The stated rate of false alarms, on 1,008 stationary sensors of fourteen kinds: what the adaptive threshold promises must be
  * kept within a factor of 3, and windows of pure noise must stay below it. Seeded; every score is a real one. */
-#include "cpu/alert.h"
-#include "cpu/score.h"
+#include "cpu/rules/alert.h"
+#include "cpu/sst/score.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Conformance: crowds of neighbour graphs. Where sensors of algorithm = graph are many more than a GPU's warps, a warp takes
- * several of them together, each with points of its own (gpu/graph.cu); what a sensor gets must not depend on it. Each of some
- * stories is told by one sensor alone, then by crowds in which every story has many tellers, each at a point of its own; their
- * batches are of different cuts. Scores, states and events must be the same bit for bit, and states and events those of the CPU
- * backend.
+ * several of them together, each with points of its own (gpu/graph/graph.cu); what a sensor gets must not depend on it. Each of
+ * some stories is told by one sensor alone, then by crowds in which every story has many tellers, each at a point of its own;
+ * their batches are of different cuts. Scores, states and events must be the same bit for bit, and states and events those of the
+ * CPU backend.
  *
  * Arguments: BACKEND [brief|sanitize]: brief has fewer sensors; sanitize, for sanitizers that slow every launch and point down a
  * hundred times, has stories of a few points around a moment of interest, of sensors that the CPU backend has filled. */

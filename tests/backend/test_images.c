@@ -5,7 +5,8 @@
  *
  * To another backend of the same kind the scores are the same bit for bit (but for the reference backend, whose states are
  * rounded to float32); to another kind they are as near as both are to each other anyhow. */
-#include "cpu/state.h"
+#include "cpu/backend/state_size.h"
+#include "cpu/rules/state.h"
 #include "gpu/cuda.h"
 #include "tests/backend/harness.h"
 
@@ -36,6 +37,7 @@ static const char *const detector_texts[] = {
   "window=140,gap=9,krylov=8,rank=2,stride=16",
   "window=20,algorithm=shift,alert=0.12,interval=1s",
   "window=16,algorithm=graph,resident=200,alert=0.12,interval=1s",
+  "algorithm=novelty,resident=1000,alert=0.3,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 /* The first ones have scores that the data determine. */

@@ -1,7 +1,7 @@
 /* The score in double against an independent computation in numpy, kept in tests/data/oracle_scores.txt (oracle.py wrote it
  * and explains the lines). Argument: that file. Exact SVD scores agree to 1e-9, IKA scores to 1e-7. */
-#include "cpu/reference.h"
-#include "cpu/window.h"
+#include "cpu/rules/window.h"
+#include "cpu/sst/reference.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -51,6 +51,7 @@ static const char *const quick_cases[] = {
   "window=17,rank=4",
   "window=48,algorithm=svd",
   "window=100,algorithm=svd",
+  "window=48,algorithm=svd,solver=full",
 };
 
 static const char *const more_cases[] = {
@@ -104,6 +105,8 @@ static const char *const more_cases[] = {
   "window=320,algorithm=svd,rank=12,gap=20",
   "window=1024,algorithm=svd,gap=8",
   "window=48,algorithm=svd,scale=window",
+  "window=129,algorithm=svd,rank=5,solver=full",
+  "window=320,algorithm=svd,rank=12,gap=20,solver=full",
 };
 
 /* Widths that fill the lanes of a kernel to the last element: the CUDA backend's, which has compiled sizes. Each is met with one

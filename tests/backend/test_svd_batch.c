@@ -2,7 +2,7 @@
  * bounds follow what LAPACK's sgesvd comes to on matrices of noise (k = 65, 320, 448, in units of 2^-24: residual 20, 49, 57;
  * orthogonality 123, 600, 842; values 13, 58, 62): some three times that, six times for values. With the argument `sanitize`, for
  * sanitizers that slow every instruction down: noise alone, in a shape of few columns for each kernel. */
-#include "gpu/svd_batch.h"
+#include "gpu/batched_svd/svd_batch.h"
 
 #include <errno.h>
 #include <math.h>

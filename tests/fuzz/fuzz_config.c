@@ -1,5 +1,6 @@
 /* The configuration from arbitrary bytes: it is read or refused with faults told, never anything else. */
-#include "daemon/config.h"
+#include "daemon/config/config.h"
+#include "daemon/config/config_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

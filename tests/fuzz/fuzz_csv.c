@@ -1,7 +1,7 @@
 /* Fuzz target: recordings. The first byte of the input says what is asked of the reader; the rest is the file. What comes out
  * must keep the reader's promises, and must be the same from a file and from a pipe. */
 #include "daemon/cli/csv.h"
-#include "proto/name.h"
+#include "proto/wire/name.h"
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Fuzz target: the binary protocol. The first byte of the input says how the rest is used: even, a stream of bytes put into an
  * inbox in pieces; odd, the second byte is a frame's type and the rest its payload, with a good checksum, so that the
  * readers of payloads are reached. What has been read is written again and must be the same bytes. */
-#include "daemon/decode.h"
-#include "proto/message.h"
+#include "daemon/intake/decode_points.h"
+#include "proto/wire/message.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Fuzz target: a segment of a journal. The first byte of the input: odd, and heads and checksums are made good first, so that
  * what lies behind them is reached. What is read of a segment and what is told as damage is all of it, and in order. */
 #include "daemon/durable/journal_format.h"
-#include "daemon/durable/records.h"
+#include "daemon/durable/journal_records.h"
 #include "tests/fuzz/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (data[0] & 1)
     mend(bytes, size - 1);
   const int folder = fuzz_folder("journal-000000000001.hkj", bytes, size - 1);
-  const struct hk_journal_place place = { &disk, folder, "journal", "hkj", HK_JOURNAL_POINTS, 0, 1, 1 << 20 };
+  const struct hk_journal_place place = { &disk, folder, "journal", "hkj", HK_JOURNAL_POINTS, 0, 1, 1 << 20, NULL, 0 };
   struct hk_journal_reader *reader;
   struct hk_record record;
   struct seen seen = { 0 };
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     look(&record);
   }
   if (status == 0 && seen.bytes > 0)
-    require(HK_JOURNAL_HEADER + seen.bytes + seen.damaged == size - 1);
+    require(hk_segment_head_bytes(bytes[8]) + seen.bytes + seen.damaged == size - 1);
   hk_journal_read_close(reader);
   return 0;
 }

@@ -1,8 +1,8 @@
 /* Fuzz target: line protocol. The first byte of the input says in what pieces the rest goes through the splitter; the lines that
  * come out must not depend on it, what the parser makes of each must keep its promises, and the quick reader must agree with it.
  */
-#include "proto/line.h"
-#include "tests/line_same.h"
+#include "proto/line/line.h"
+#include "tests/unit/support/line_same.h"
 
 #include <math.h>
 #include <stdlib.h>

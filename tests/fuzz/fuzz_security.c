@@ -2,9 +2,9 @@
  * section; a token against a table; or, with OpenSSL, bytes for a server's handshake of TLS, cut into pieces: from the start, or
  * (the second byte) in place of the client's n-th flight in a handshake that was good until then, or behind it. Whatever comes,
  * it ends in a fault in words, or needs more; memory is bounded, and what is written is valid records. */
-#include "daemon/security/rules.h"
-#include "daemon/security/tls.h"
-#include "daemon/security/tokens.h"
+#include "daemon/config/listener_rules.h"
+#include "daemon/net/tls.h"
+#include "daemon/config/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>

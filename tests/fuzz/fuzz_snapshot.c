@@ -1,8 +1,8 @@
 /* A snapshot from arbitrary bytes: as they are, and once more with all its checksums mended, since hardly any input gets past
  * those. It is read to its end or refused with words, and so is each state in it; a state that is taken is written again as it
  * was, and so are the rows of a machine, which go on. */
-#include "cpu/group.h"
-#include "cpu/state.h"
+#include "cpu/group/group.h"
+#include "cpu/rules/state.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
 
@@ -111,7 +111,7 @@ static void read_all(int file)
   struct hk_string name;
   char path[64], why[128] = "";
   uint16_t detector;
-  uint32_t feed;
+  struct hk_record_feed feed;
   uint64_t upto;
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   int status = hk_snapshot_open(&reader, &disk, -1, path, why, sizeof why);
@@ -130,7 +130,7 @@ static void read_all(int file)
     else if (part.type == HK_PART_DETECTOR)
       (void)hk_snapshot_detector_read(&part, &detector, &name);
     else if (part.type == HK_PART_FEED)
-      (void)hk_snapshot_feed_read(&part, &feed, &name, &upto);
+      (void)hk_snapshot_feed_read(&part, &feed, &upto);
   }
   if (status != 0 && !why[0])
     abort();

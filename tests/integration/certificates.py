@@ -16,7 +16,7 @@ class Authority:
         self.key, self.certificate = self.path(f'{name}.key'), self.path(f'{name}.pem')
         run('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', self.key, '-out',
             self.certificate, '-days', '30', '-subj', f'/CN={name}', '-addext', 'basicConstraints=critical,CA:TRUE', '-addext',
-            'keyUsage=critical,keyCertSign')
+            'keyUsage=critical,keyCertSign,cRLSign')
 
     def path(self, file):
         return os.path.join(self.folder, file)
@@ -32,3 +32,17 @@ class Authority:
         run('x509', '-req', '-in', request, '-CA', self.certificate, '-CAkey', self.key, '-CAcreateserial', '-out', certificate,
             '-days', str(days), '-extfile', extensions)
         return certificate, key
+
+    def revoke(self, file, *certificates, until='20400101000000Z', since='20200101000000Z'):
+        """Path of a list of revoked certificates (paths)."""
+        database, settings, out = (self.path(f'{file}.{ending}') for ending in ('index', 'cnf', 'crl'))
+        with open(database, 'w') as f:
+            for certificate in certificates:
+                serial = subprocess.run(['openssl', 'x509', '-in', certificate, '-noout', '-serial'], check=True, capture_output=True,
+                                        text=True, timeout=60).stdout.strip().split('=')[1]
+                f.write(f'R\t400101000000Z\t200101000000Z\t{serial}\tunknown\t/CN=revoked\n')
+        with open(settings, 'w') as f:
+            f.write(f'[ca]\ndefault_ca = a\n[a]\ndatabase = {database}\ndefault_md = sha256\n')
+        run('ca', '-gencrl', '-config', settings, '-keyfile', self.key, '-cert', self.certificate, '-out', out, '-crl_lastupdate',
+            since, '-crl_nextupdate', until)
+        return out

@@ -4,6 +4,7 @@ import os
 import socket
 import ssl
 import struct
+import subprocess
 import tempfile
 
 import certificates
@@ -43,6 +44,11 @@ class Secured(harness.Case):
         with open(self.tokens, 'w') as f:
             f.write('# who may do what\n\n')
             f.writelines(lines if lines is not None else [token_line(*item) for item in TOKENS.items()])
+
+    def serial(self, certificate):
+        done = subprocess.run(['openssl', 'x509', '-in', certificate, '-noout', '-serial'], check=True, capture_output=True, text=True,
+                              timeout=60)
+        return done.stdout.strip().split('=')[1]
 
     def listeners(self, tokens=True, client_ca=False, tls=True, extra=''):
         keys = f'tls_certificate = {self.cert}\ntls_key = {self.key}\n' if tls else ''

@@ -1,6 +1,7 @@
 """Tests on a machine that many share: it can stand still for longer than the second or two that tests give a daemon.
 
-`Case` runs a test that failed again, twice at most, if its process was held up meanwhile, and only then.
+`Case` runs a test that failed again, twice at most, if its process was held up meanwhile, and only then. One that passes then is flaky:
+the result is told so (tap.py), scripts/test names and counts it, and fails from the second one on.
 """
 import sys
 import threading
@@ -58,13 +59,19 @@ class Case(unittest.TestCase):
         if result is None:
             result = self.defaultTestResult()
         result.startTest(self)
+        held = []
         for again in (True, True, False):
             outcome = Outcome()
             with Stall() as stall:
                 super().run(outcome)
             if outcome.wasSuccessful() or stall.most < STALL or not again:
                 break
-            print(f'{self.id()} failed, and was held up for {stall.most:.2f} s: it is run again', file=sys.stderr)
+            held.append(f'{stall.most:.2f} s')
+            print(f'{self.id()} failed, and was held up for {held[-1]}: it is run again', file=sys.stderr)
+            for _, args in outcome.said:
+                print(*(unittest.TestResult()._exc_info_to_string(a, self) for a in args if isinstance(a, tuple)), file=sys.stderr)
+        if held and outcome.wasSuccessful() and hasattr(result, 'add_flaky'):
+            result.add_flaky(self, f'failed, held up for {" and ".join(held)}, and passed when it was run again')
         outcome.tell(result)
         result.stopTest(self)
         return result

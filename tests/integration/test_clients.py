@@ -110,4 +110,4 @@ LoadPlugin write_influxdb_udp
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """hankel without a daemon: wrong usage, what replay reads and prints, pipes that end early, bench."""
+import csv
 import fcntl
 import json
 import math
@@ -82,6 +83,18 @@ class Replay(unittest.TestCase):
         run = hankel('replay', '--detector', detector, *options, '-', data=text)
         self.assertEqual((run.returncode, re.sub(r'^hankel replay: (ika gives no score|.*: of \d+ points).*\n', '', run.stderr, flags=re.M)), (0, ''))
         return run.stdout.splitlines()
+
+    def test_names_that_a_spreadsheet_would_run_and_names_like_events(self):
+        names = ['#event', '=cmd()', '+1a', '-x', '@sum', "'=a", "''#notice", "'plain", "a,b;c", ' lead', 'trail ', '"q"', "it's", '\u202egpj', '=1,2']
+        mark = lambda name: "'" + name if re.match("'*[=+@#-]", name) else name
+        quoted = ['"' + mark(name).replace('"', '""') + '"' for name in names]
+        bare = ['"' + name.replace('"', '""') + '"' for name in names]
+        for header in (quoted, [b for b in bare if not b.startswith('"\'')]):  # of a file of another's making, names without marks are taken, too
+            text = 'time,' + ','.join(header) + '\n' + ''.join(f'{i}' + f',{1 + i % 3}' * len(header) + '\n' for i in range(4))
+            rows = list(csv.reader(self.replay(text)))[1:]
+            self.assertFalse([row for row in rows if row[0] == '#event' or row[0][:1] in ('=', '+', '-', '@')])
+            told = [row[0][1:] if re.match("'+[=+@#-]", row[0]) else row[0] for row in rows[:len(header)]]
+            self.assertEqual(told, names if header is quoted else [n for n in names if not n.startswith("'")])
 
     def test_a_row_for_every_point_in_the_order_of_the_input(self):
         text = 'time,b,a\n' + ''.join(f'{i},{i % 3},{i % 5}\n' for i in range(20))
@@ -377,6 +390,62 @@ class Bench(unittest.TestCase):
             self.assertGreater(figures['scores_per_s'], 0)
             self.assertGreaterEqual(figures['p99_us'], figures['p50_us'])
 
+    def test_the_share_of_the_peak_is_told_in_operations_that_are_made_too(self):
+        for window, made in (16, 1), (96, 9 / 16), (320, 81 / 256):  # no cut, two cuts, four cuts
+            run = hankel('bench', '--backend', 'cpu', '--threads', '1', '--window', str(window), '--sensors', '32', '--seconds', '0.1', '--json')
+            figures = json.loads(run.stdout)
+            self.assertAlmostEqual(figures['peak_fraction_made'], figures['peak_fraction'] * made, delta=1.01e-4)
+
+    def test_keys_may_come_from_any_option(self):
+        for options, window in [(('--algorithm', 'graph', '--detector', 'window=20'), 20), (('--algorithm', 'shift', '--window', '20'), 20),
+                                (('--detector', 'algorithm=svd,window=16'), 16), (('--algorithm', 'shift', '--detector', 'window=20,max_fill=9'), 20),
+                                ((), 96)]:
+            with self.subTest(options=options):
+                run = hankel('bench', '--backend', 'cpu', '--sensors', '20', '--seconds', '0.1', '--json', *options)
+                self.assertEqual((run.returncode, run.stderr), (0, ''))
+                figures = json.loads(run.stdout)
+                self.assertEqual(figures['window'], window)
+                self.assertGreater(figures['points_per_s'], 0)
+        run = hankel('bench', '--window', '20', '--detector', 'window=30')
+        self.assertEqual((run.returncode, run.stdout), (2, ''))
+        self.assertIn('window: given twice', run.stderr)
+
+    def test_a_configuration_is_measured_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'plant.conf')
+            with open(path, 'w') as file:
+                file.write('[daemon]\nbackend = cpu\nthreads = 1\nmax_sensors = 20\n'
+                           '[detector pumps]\nmatch = pump*\nalgorithm = ika, shift\nika.window = 8\nshift.window = 20\ninterval = 1s\n'
+                           '[detector rest]\nmatch = *\nwindow = 16\ninterval = 10us\n'
+                           '[group press]\nmatch = plant/(*)/*\n')
+            run = hankel('bench', '-c', path, '--sensors', '15', '--seconds', '0.1', '--json')
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            figures = json.loads(run.stdout)
+            self.assertEqual([figures[k] for k in ('config', 'backend', 'threads', 'sections', 'detectors', 'groups_left_out', 'sensors', 'series')],
+                             [path, 'cpu', 1, 2, 3, 1, 16, 24])
+            # ika and shift score every point: 3 scores for two points of sensors
+            self.assertAlmostEqual(figures['scores_per_s'] / figures['points_per_s'], 1.5, places=3)
+            self.assertLessEqual(figures['points_per_s_least'], figures['points_per_s'])
+            self.assertLessEqual(figures['points_per_s'], figures['points_per_s_most'])
+
+            run = hankel('bench', '--config', path, '--backend', 'reference', '--sensors', '15', '--seconds', '0.1')
+            self.assertEqual((run.returncode, run.stderr), (0, ''))
+            for line in ('16 sensors, 24 series; each of 2 sections has 8 sensors', 'pumps: ika, match pump*, window 8,', 'pumps#shift: shift, match pump*, window 20,',
+                         'rest: ika, match *, window 16,', 'press: a group, left out', 'max_sensors = 24 for them; the file has 20', 'backend reference'):
+                self.assertIn(line, run.stdout)
+
+            run = hankel('bench', '-c', path, '--window', '20')
+            self.assertEqual((run.returncode, run.stdout), (2, ''))
+            self.assertIn('--window', run.stderr)
+            with open(path, 'a') as file:
+                file.write('[detector more]\nmatch = *\nwindow = 2\n')
+            run = hankel('bench', '-c', path)
+            self.assertEqual((run.returncode, run.stdout), (1, ''))
+            self.assertRegex(run.stderr, r'plant.conf:\d+: .*window = 2')
+        run = hankel('bench', '-c', os.path.join(harness.ROOT, 'conf', 'hankeld.conf'), '--backend', 'cpu', '--sensors', '4', '--seconds', '0.1')
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertIn('4 sensors, 12 series', run.stdout)
+
     def test_what_does_not_fit_is_refused_with_figures(self):
         run = hankel('bench', '--backend', 'cpu', '--window', '1024', '--sensors', '100000000')
         self.assertEqual((run.returncode, run.stdout), (1, ''))
@@ -384,4 +453,4 @@ class Bench(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -76,9 +76,28 @@ class Talking(harness.Case):
         self.assertEqual((run.returncode, run.stdout), (1, ''))
         self.assertIn("is this the daemon's binary listener", run.stderr)
 
+    def test_names_do_not_turn_the_text_around_them(self):
+        d = self.daemon(harness.section('all', '*', DETECTOR))
+        tails = [self.tail(d, *options) for options in ((), ('--format', 'jsonl'))]
+        name, turns = 'bank\u202egpj.\u2066x\u061c\u2028y \U0001f600', re.compile('[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\x80-\x9f]')
+        with d.connect('line tcp') as s:
+            s.sendall(f'{name.replace(" ", chr(92) + " ")} value=1 1000\n'.encode())
+        harness.until(lambda: all(any('bank' in line for line in tail.lines) for tail in tails), 'both tails show it')
+        harness.until(lambda: any('its times are in January 1970' in line for line in d.log), 'the log names it')
+        for tail in tails:
+            self.assertEqual(self.interrupt(tail), 0)
+        text, jsonl = ([line for line in tail.lines if 'bank' in line][0] for tail in tails)
+        log = [line for line in d.log if 'bank' in line][0]
+        for shown in (text, log):
+            self.assertIn('bank<U+202E>gpj.<U+2066>x<U+061C><U+2028>y', shown)
+            self.assertIn('\U0001f600', shown)
+        for shown in (text, log, jsonl):
+            self.assertIsNone(turns.search(shown), shown)
+        self.assertEqual(json.loads(jsonl)['sensor'].replace(chr(92), ''), name)
+
     def test_what_tail_shows_is_what_replay_prints(self):
         d = self.daemon(harness.section('all', '*', DETECTOR))
-        tail = self.tail(d, '--format', 'csv')
+        tail, plain = self.tail(d, '--format', 'csv'), self.tail(d, '--events')
         fed = self.hankel('feed', d, MACHINE)
         self.assertEqual((fed.returncode, fed.stderr), (0, ''))
         self.assertRegex(fed.stdout, r'^22695 points of 1 sensor in [\d.]+ s: \d+ points a second\n$')
@@ -92,6 +111,11 @@ class Talking(harness.Case):
         self.assertEqual(rows, [line for line in want if not line.startswith('#')])
         self.assertEqual(events, [line for line in want if line.startswith('#')])
         self.assertTrue(events)
+        harness.until(lambda: len(plain.lines) >= len(events), 'all events')
+        self.assertEqual(self.interrupt(plain), 0)
+        for line in plain.lines:
+            self.assertRegex(line, r', score by \d')  # the margin
+            self.assertNotIn('%', line)  # confidence is not calibrated: no probability is shown
         status = json.loads(self.hankel('status', d, '--json').stdout)
         self.assertEqual(self.balanced(status)['in'], 22695)
         table = self.hankel('status', d)
@@ -214,4 +238,4 @@ class Talking(harness.Case):
 
 
 if __name__ == '__main__':
-    harness.unittest.main()
+    harness.main(needs_gpu=False)

@@ -300,4 +300,4 @@ class Evaluate(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

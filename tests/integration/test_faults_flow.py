@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 
 import harness
 from harness import BYE, FAREWELL, PING, PONG, SCORED, SECOND, START, STATUS, UNSCORED, VALUES, frame, points, until
@@ -289,4 +288,4 @@ for line in s.makefile('rb'):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -223,4 +223,4 @@ class Peers(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -2,7 +2,6 @@
 connection it came on, and costs its neighbours nothing. The numbers are rows of the fault matrix."""
 import random
 import struct
-import unittest
 
 import harness
 from harness import BYE, HELLO, PING, POINTS, REGISTER, SCORED, START, STATUS, SUBSCRIBE, UNSCORED, VALUES, SECOND, frame, points, text
@@ -233,4 +232,4 @@ class FaultsOnTheWire(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -4,7 +4,6 @@ import socket
 import struct
 import threading
 import time
-import unittest
 
 import harness
 from harness import BYE, FAREWELL, POINTS, SCORED, SECOND, START, STATUS, UNSCORED, VALUES, frame, points, until
@@ -171,4 +170,4 @@ class Corners(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

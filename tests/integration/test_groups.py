@@ -501,6 +501,11 @@ class Restart(Case):
             time.sleep(0.004)
         for c in clients:
             c.close()
+        # Where a second goes by before the end, sensors would be on their way out of the last snapshot.
+        d.configure(sections, self.keys(snapshot='1s', more='loops = 3\n'))
+        with d.client() as c:
+            taken, lines = c.reload()
+        self.assertTrue(taken, lines)
         harness.until(lambda: d.status()['connections']['open'] == 1 and d.status()['points']['pending'] == 0, 'the points')
         status = d.status()
         self.assertGreater(status['sensors']['evicted'], 5)

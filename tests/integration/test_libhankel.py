@@ -128,4 +128,4 @@ class LibHankel(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

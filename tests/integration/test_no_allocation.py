@@ -35,4 +35,4 @@ class NoAllocation(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

@@ -307,4 +307,4 @@ class WithJournal(Operate):
 
 
 if __name__ == '__main__':
-    unittest.main(verbosity=2)
+    harness.main(needs_gpu=False)

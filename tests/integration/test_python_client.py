@@ -1,7 +1,6 @@
 """The pure-Python client against the daemon: points over TCP and UDP, results, refusals, errors, and the counts afterwards."""
 import os
 import sys
-import unittest
 
 import harness
 from harness import SECOND, START, until
@@ -105,4 +104,4 @@ class PythonClient(harness.Case):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

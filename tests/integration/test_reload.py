@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import harness
 from harness import ALERTS, HANKEL, ROOT, SCORED, SECOND, START, UNSCORED, VALUES, WAIT
@@ -330,6 +331,77 @@ class Reload(harness.Case):
             self.assertIn('window = 1', text)
             d.configure(ANY)
             self.assertEqual(c.reload()[0], True)
+
+    @unittest.skipUnless('SLOW_OPEN_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+    def test_a_file_system_that_hangs_holds_up_nothing_else(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        hold = os.path.join(folder, 'hold')
+        d = self.daemon(ANY, keys='threads = 2\nloops = 1\n', environment={
+            'LD_PRELOAD': os.environ['SLOW_OPEN_LIBRARY'], 'SLOW_OPEN': '/hankeld.conf', 'SLOW_OPEN_WHILE': hold})
+        open(hold, 'w').close()
+        answer = []
+        asking = threading.Thread(target=lambda: answer.append(self.reload(d, detector('other', '*', 9))))
+        asking.start()
+        with d.client() as c:
+            self.assertEqual(len(c.register('a')), 1)
+            for _ in range(20):  # it is asked for by now, and the one loop answers all the same
+                c.ping()
+                time.sleep(0.01)
+            self.assertEqual(c.status()['configuration']['reloads'], 0)
+        self.assertEqual(answer, [])
+        os.remove(hold)
+        asking.join(WAIT)
+        self.assertIn('the configuration is in force', ''.join(answer[0]))
+
+    def test_fault_34_a_configuration_that_is_no_file(self):
+        """A FIFO that nobody writes to, a device without an end, a directory, a huge file: told, with the path, and the old one stays."""
+        d = self.daemon(ANY)
+        path = os.path.join(d.directory.name, 'hankeld.conf')
+
+        def huge():
+            with open(path, 'w') as f:
+                f.truncate(1 << 33)  # a hole
+
+        kinds = {'a FIFO': lambda: os.mkfifo(path), 'a device': lambda: os.symlink('/dev/zero', path), 'a directory': lambda: os.mkdir(path),
+                 'longer than': huge}
+        for what, make in kinds.items():
+            os.unlink(path)
+            make()
+            with d.client() as c:
+                taken, lines = c.reload()
+            self.assertFalse(taken, lines)
+            self.assertIn(path, lines[0])
+            self.assertIn(what, lines[0])
+            self.assertEqual([x['name'] for x in d.status()['detectors']], ['any'])
+            if what != 'a FIFO':
+                done = subprocess.run([harness.HANKELD, '-c', path], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(path, done.stderr)
+                self.assertIn(what, done.stderr)
+            (os.rmdir if what == 'a directory' else os.unlink)(path)
+            open(path, 'w').close()
+        os.unlink(path)
+        self.assertIn('the configuration is as it was', self.reload(d, ANY)[0])
+
+    def test_fault_34_a_configuration_through_a_pipe(self):
+        """At start it may come from a shell's <(command) or a pipe, within bounds."""
+        good = "printf '[daemon]\\nbackend = cpu\\n[detector all]\\nmatch = *\\n'"
+        cases = {f'{harness.HANKELD} -c <(sleep 0.5; {good}) --check': 0, f'{good} | {harness.HANKELD} -c /dev/stdin --check': 0,
+                 f'{harness.HANKELD} -c <(sleep 30) --check': 1, f'{harness.HANKELD} -c <(timeout 20 cat /dev/zero) --check': 1}
+        for command, code in cases.items():
+            begun = time.monotonic()
+            done = subprocess.run(['bash', '-c', command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=harness.WAIT, check=False)
+            self.assertEqual(done.returncode, code, command)
+            self.assertLess(time.monotonic() - begun, 25, command)
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, 'fifo')
+        os.mkfifo(path)
+        done = subprocess.run([harness.HANKELD, '-c', path], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(path, done.stderr)
 
 
 if __name__ == '__main__':

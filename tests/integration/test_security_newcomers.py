@@ -31,6 +31,21 @@ class TestNewcomers(Secured):
         self.addCleanup(s.close)
         return s
 
+    def test_fault_30_http_where_a_token_is_asked_for(self):
+        """Over TLS and without; there, too, the answer is HTTP's, and nothing is taken."""
+        for tls in (True, False):
+            d = self.secured(tls=tls)
+            for listener, answer in (('line tcp', b'HTTP/1.1 400 '), ('text tcp', b'{"error":"this is HTTP')):
+                s = self.connect(d, listener) if tls else d.connect(listener)
+                s.sendall(b'POST / HTTP/1.1\r\nHost: x\r\n\r\nposted value=1 1\n')
+                got = b''
+                while chunk := s.recv(65536):
+                    got += chunk
+                self.assertTrue(got.startswith(answer), got)
+            status = self.client(d, token_of('operator'), tls=tls).status()
+            self.assertEqual((status['points']['in'], status['lines']['taken'], status['security']['unauthorized']), (0, 0, 2))
+            until(lambda: sum('this is HTTP' in line for line in d.log) >= 2, 'the audit names both')
+
     def test_fault_20_garbage_in_every_state(self):
         d = self.secured(keys='threads = 1\nmax_failures = off\nhandshake = 1s\n')
         rng = random.Random(20)

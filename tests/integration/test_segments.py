@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import unittest
 
 import harness
 from harness import SECOND, START, WAIT, until
@@ -141,4 +140,4 @@ class KeptBySnapshots(Kept):
 
 del Segments
 if __name__ == '__main__':
-    unittest.main()
+    harness.main(needs_gpu=False)

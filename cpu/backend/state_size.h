@@ -1,0 +1,20 @@
+/* How large states (cpu/rules/state.h) of a detector may be. */
+#ifndef HK_STATE_SIZE_H
+#define HK_STATE_SIZE_H
+
+#include "cpu/detector.h"
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of a state at most, whatever the algorithm. */
+size_t hk_state_most(const struct hk_detector *d);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,60 @@
+/* Warming up: see warmup.h. What it counts is in window.h (the span), graph.h (hk_graph_step) and shift.h (hk_shift_value). */
+#include "cpu/backend/warmup.h"
+
+#include "cpu/graph/graph.h"
+#include "cpu/novelty/novelty.h"
+#include "cpu/shift/shift.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+  return a > b ? a : b;
+}
+
+/* A graph with a window. Nodes are counted from the first on: a score is due with every stride-th, once there are two shortest
+ * segments of them. Where the window is found, all nodes of the samples that are there come at once. */
+static uint32_t of_graph(const struct hk_detector *d, uint32_t window)
+{
+  const struct hk_graph_view v = { .detector = d, .window = window };
+  const uint32_t stride = hk_graph_stride(&v), needed = 2 * hk_graph_shortest(&v);
+  const uint32_t found = hk_graph_learn(d);
+  if (d->search && found + 1 >= window + larger(needed, stride))
+    return found;
+  return (needed + stride - 1) / stride * stride + window - 1;
+}
+
+/* The widest window that can be found. */
+static uint32_t widest(const struct hk_detector *d)
+{
+  const uint32_t told = (hk_graph_lags(d) - 2) / 2, most = larger(told, HK_GRAPH_FALLBACK);
+  return most < d->window ? most : d->window;
+}
+
+struct hk_warmup hk_warmup(const struct hk_detector *d)
+{
+  uint32_t first = hk_detector_span(d);
+  if (d->algorithm == HK_ALGORITHM_SHIFT)
+    first += (hk_shift_smooth(d) - 1 + HK_SHIFT_LEAST) * d->stride;
+  else if (d->algorithm == HK_ALGORITHM_GRAPH)
+    first = of_graph(d, d->search ? HK_GRAPH_WINDOW_MIN : d->window);
+  else if (d->algorithm == HK_ALGORITHM_NOVELTY)
+    first = HK_NOVELTY_PROBATION + 1;
+  struct hk_warmup w = { first, first };
+  for (uint32_t window = HK_GRAPH_WINDOW_MIN; d->search && window <= widest(d); window++) {
+    const uint32_t with = of_graph(d, window);
+    w.least = with < w.least ? with : w.least;
+    w.most = larger(w.most, with);
+  }
+  return w;
+}
+
+void hk_warmup_text(struct hk_warmup w, char out[HK_WARMUP_TEXT_MAX])
+{
+  if (w.least == w.most)
+    snprintf(out, HK_WARMUP_TEXT_MAX, "point %" PRIu32, w.least);
+  else
+    snprintf(out, HK_WARMUP_TEXT_MAX, "one of the points %" PRIu32 " to %" PRIu32 ", by the window that is found", w.least,
+             w.most);
+}

@@ -1,0 +1,171 @@
+/* A node of a neighbour graph: what is worked out of its samples, its place, and its links. See graph.h.
+ *
+ * Thread: whoever owns the sensor at the time; nothing here locks. */
+#ifndef HK_GRAPH_NODE_H
+#define HK_GRAPH_NODE_H
+
+#include "cpu/graph/graph.h"
+
+/* The lag product of the newest node and the one `lag` before it, from their samples. centred: the newest's, less their mean. */
+HK_INLINE hk_real hk_graph_product(const struct hk_graph_view *v, const struct hk_graph_samples *s, const double *centred,
+                                   uint32_t lag)
+{
+  const uint32_t w = v->window;
+  hk_real copy[HK_WINDOW_MAX];
+  const hk_real *x = hk_graph_samples_of(s, s->first >= lag ? s->first - lag : s->first + s->span - lag, w, copy);
+  double part[HK_GRAPH_PARTS] = { 0 };
+  for (uint32_t t = 0; t < w; t++)
+    part[t % HK_GRAPH_PARTS] = fma(centred[t], (double)x[t], part[t % HK_GRAPH_PARTS]);
+  return (hk_real)ldexp(hk_graph_sum(part), -2 * v->graph->exponent);
+}
+
+/* Standard deviation of the samples from the oldest to the newest node's last. */
+HK_INLINE double hk_graph_spread(const struct hk_graph_samples *s)
+{
+  double part[HK_GRAPH_PARTS] = { 0 }, square[HK_GRAPH_PARTS] = { 0 };
+  for (uint32_t i = 0, at = s->oldest; i < s->count; i++, at = at + 1 < s->span ? at + 1 : 0)
+    part[i % HK_GRAPH_PARTS] += (double)s->ring[at];
+  const double mean = hk_graph_sum(part) / s->count;
+  for (uint32_t i = 0, at = s->oldest; i < s->count; i++, at = at + 1 < s->span ? at + 1 : 0) {
+    const double off = (double)s->ring[at] - mean;
+    square[i % HK_GRAPH_PARTS] = fma(off, off, square[i % HK_GRAPH_PARTS]);
+  }
+  return sqrt(hk_graph_sum(square) / s->count);
+}
+
+/* Mean square of the steps between w samples. */
+HK_INLINE double hk_graph_rough(const hk_real *x, uint32_t w)
+{
+  double part[HK_GRAPH_PARTS] = { 0 };
+  for (uint32_t t = 0; t + 1 < w; t++) {
+    const double step = (double)x[t + 1] - (double)x[t];
+    part[t % HK_GRAPH_PARTS] = fma(step, step, part[t % HK_GRAPH_PARTS]);
+  }
+  return hk_graph_sum(part) / (w - 1);
+}
+
+HK_INLINE bool hk_graph_counts_rough(const struct hk_detector *d)
+{
+  return d->roughness > 0;
+}
+
+/* What the newest node is made of. */
+struct hk_graph_piece {
+  double mean, square; /* its samples' mean, and their mean square about it */
+  double rough;        /* mean square of the steps between its samples, where hk_graph_counts_rough; else not looked at */
+  double spread;       /* hk_graph_spread, where hk_graph_measures; else not looked at */
+  double came, left;   /* its last sample, and the one before its first */
+};
+
+/* Whether the running spread is measured with the next node. */
+HK_INLINE bool hk_graph_measures(const struct hk_graph_view *v)
+{
+  return v->graph->measured == 0;
+}
+
+/* Gives the newest node its place, with no neighbours. Returns the lag from which on products are to be made anew
+ * (hk_graph_product) before it is linked: that of the oldest node, for what its product is made of is of no use any more, or all.
+ */
+HK_INLINE uint32_t hk_graph_enter(const struct hk_graph_view *v, const struct hk_graph_piece *x, struct hk_graph_node *node)
+{
+  const struct hk_detector *d = v->detector;
+  struct hk_graph *g = v->graph;
+  const uint32_t w = v->window;
+
+  /* The running spread, and the node's own above its floor. */
+  if (hk_graph_measures(v))
+    g->spread = x->spread;
+  g->measured = g->measured + 1 < w ? g->measured + 1 : 0;
+  const double own = sqrt(x->square), least = fmax(HK_ZERO_RELATIVE * fabs(x->mean), HK_ZERO_ABSOLUTE);
+  const double running = fmax(fmax(g->spread, own), least), spread = fmax(own, fmax(HK_GRAPH_FLOOR * running, least));
+
+  g->live = g->live < v->most ? g->live + 1 : v->most;
+  g->head = g->head + 1 < v->room ? g->head + 1 : 0;
+  g->name++;
+  g->hop++;
+  const uint32_t at = g->head;
+  if (g->live > 1) {
+    v->half[at] = (hk_real)((x->came - x->left) / 2);
+    v->off[at] = (hk_real)((x->came - x->mean) + (x->left - x->mean) +
+                           (x->came - x->left) / w); /* the mean before was (came - left) / w less */
+  }
+  /* Samples that are all the same: exactly like others of the kind, and like nothing else. Held to a floor that moves with the
+   * running spread, they would be most like those of their own time, and that looks like a change wherever one cares to look. */
+  const bool flat = own < least;
+  v->inverse[at] = flat ? 0 : (hk_real)(1 / (spread * sqrt((double)w)));
+  double log_spread = log(flat ? HK_ZERO_ABSOLUTE : spread);
+  if (!flat && hk_graph_counts_rough(d)) {
+    const double steps = fmax(sqrt(x->rough), fmax(HK_GRAPH_FLOOR * running, least));
+    log_spread -= (double)d->roughness * log(steps / spread);
+  }
+  v->log[at] = (hk_real)log_spread;
+  if (v->mean)
+    v->mean[at] = (hk_real)x->mean;
+  for (uint32_t q = 0; q < d->neighbours; q++) {
+    v->similarity[q * v->room + at] = -(hk_real)INFINITY;
+    v->neighbour[q * v->room + at] = hk_graph_nobody(v, g->name);
+  }
+
+  const uint32_t oldest = hk_graph_place(v, g->live - 1);
+  v->half[oldest] = v->off[oldest] = 0;
+  int exponent;
+  (void)frexp(running, &exponent);
+  const bool drifted = abs(exponent - g->exponent) > HK_GRAPH_DRIFT, anew = drifted || spread * HK_GRAPH_WORN < g->widest;
+  if (drifted)
+    g->exponent = exponent;
+  g->widest = anew ? spread : fmax(g->widest, spread);
+  const double scale = ldexp(1.0, -2 * g->exponent);
+  node->half = anew ? 0 : (hk_real)((double)v->half[at] * scale);
+  node->off = anew ? 0 : (hk_real)((double)v->off[at] * scale);
+  node->inverse = (hk_real)((double)v->inverse[at] / scale);
+  node->log = v->log[at];
+  node->mean = (hk_real)x->mean;
+  node->level = (hk_real)(sqrt((double)d->level) / running);
+  return anew ? hk_graph_exclusion(v) : g->live - 1;
+}
+
+/* The lag whose product is made anew in turn once the newest node is linked, so that rounding does not gather; `live` or more:
+ * none. */
+HK_INLINE uint32_t hk_graph_renew(const struct hk_graph_view *v)
+{
+  struct hk_graph *g = v->graph;
+  const uint32_t nearest = hk_graph_exclusion(v);
+  g->renewed = g->renewed >= nearest && g->renewed + 1 < g->live ? g->renewed + 1 : nearest;
+  return g->renewed;
+}
+
+/* Adds the node whose w samples stand at s->first, and its links. */
+HK_INLINE void hk_graph_add(const struct hk_graph_view *v, const struct hk_graph_samples *s, hk_graph_link *link)
+{
+  const uint32_t w = v->window;
+  hk_real copy[HK_WINDOW_MAX];
+  double centred[HK_WINDOW_MAX];
+  const hk_real *x = hk_graph_samples_of(s, s->first, w, copy);
+  struct hk_graph_piece piece;
+  double part[HK_GRAPH_PARTS] = { 0 }, square[HK_GRAPH_PARTS] = { 0 };
+  for (uint32_t t = 0; t < w; t++)
+    part[t % HK_GRAPH_PARTS] += (double)x[t];
+  piece.mean = hk_graph_sum(part) / w;
+  for (uint32_t t = 0; t < w; t++) {
+    centred[t] = (double)x[t] - piece.mean;
+    square[t % HK_GRAPH_PARTS] = fma(centred[t], centred[t], square[t % HK_GRAPH_PARTS]);
+  }
+  piece.square = hk_graph_sum(square) / w;
+  piece.rough = hk_graph_counts_rough(v->detector) ? hk_graph_rough(x, w) : 0;
+  piece.spread = hk_graph_measures(v) ? hk_graph_spread(s) : 0;
+  piece.came = (double)x[w - 1];
+  piece.left = (double)s->ring[s->first == 0 ? s->span - 1 : s->first - 1];
+
+  struct hk_graph_node node;
+  const uint32_t nearest = hk_graph_exclusion(v), from = hk_graph_enter(v, &piece, &node), live = v->graph->live;
+  for (uint32_t lag = from; lag >= nearest && lag < live; lag++)
+    *hk_graph_product_at(v, lag) = hk_graph_product(v, s, centred, lag);
+  if (live > nearest)
+    link(v, &node);
+  hk_graph_middle(v, v->graph->head);
+  const uint32_t renewed = hk_graph_renew(v);
+  if (renewed < live)
+    *hk_graph_product_at(v, renewed) = hk_graph_product(v, s, centred, renewed);
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* The keys of a group: see group.h. */
+#include "cpu/detector.h"
+#include "cpu/group/group.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hk_group_rule hk_group_default(void)
+{
+  return (struct hk_group_rule){ .shortest = 6, .hop = 3, .resident = 200, .wait = 4, .members = 256, .interval = 1000000000 };
+}
+
+double hk_group_unit(const struct hk_group_rule *rule, uint32_t members)
+{
+  return rule->threshold > 0 ? rule->threshold : 40 + 8.0 * members;
+}
+
+static int set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error, size_t size)
+{
+  char *end;
+  errno = 0;
+  const unsigned long number = strtoul(value, &end, 10);
+  if (*value < '0' || *value > '9' || *end || errno != 0 || number < least || number > most) {
+    snprintf(error, size, "%s = %s: not a whole number from %u to %u", key, value, least, most);
+    return -EINVAL;
+  }
+  *out = (uint32_t)number;
+  return 0;
+}
+
+int hk_group_set(struct hk_group_rule *r, const char *key, const char *value, char *error, size_t size)
+{
+  const struct {
+    const char *name;
+    uint32_t *out, least, most;
+  } wholes[] = { { "shortest", &r->shortest, HK_GROUP_SHORTEST_MIN, HK_GROUP_RESIDENT_MAX },
+                 { "hop", &r->hop, 1, HK_GROUP_RESIDENT_MAX },
+                 { "resident", &r->resident, 2 * HK_GROUP_SHORTEST_MIN + 1, HK_GROUP_RESIDENT_MAX },
+                 { "wait", &r->wait, 1, HK_GROUP_WAIT_MAX },
+                 { "members", &r->members, 1, HK_GROUP_MEMBERS_MAX } };
+  for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
+    if (strcmp(key, wholes[i].name) == 0)
+      return set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
+  if (strcmp(key, "interval") == 0) {
+    if (hk_duration_parse(value, &r->interval) == 0 && r->interval >= HK_GROUP_INTERVAL_MIN)
+      return 0;
+    snprintf(error, size, "%s = %s: not a duration such as 250ms or 5m, at least 1us", key, value);
+    return -EINVAL;
+  }
+  if (strcmp(key, "threshold") == 0) {
+    char *end;
+    const double number = strtod(value, &end);
+    r->threshold = strcmp(value, "auto") == 0 ? 0 : number;
+    if (r->threshold == 0 ? strcmp(value, "auto") == 0 : end != value && !*end && number > 0 && number <= 1e6)
+      return 0;
+    snprintf(error, size, "%s = %s: not auto, or a number over 0 and at most 1e6", key, value);
+    return -EINVAL;
+  }
+  snprintf(error, size, "%s: there is no such key of a group", key);
+  return -EINVAL;
+}
+
+int hk_group_check(const struct hk_group_rule *r, char *error, size_t size)
+{
+  const bool limits = r->shortest >= HK_GROUP_SHORTEST_MIN && r->hop >= 1 && r->resident <= HK_GROUP_RESIDENT_MAX &&
+                      r->wait >= 1 && r->wait <= HK_GROUP_WAIT_MAX && r->members >= 1 && r->members <= HK_GROUP_MEMBERS_MAX &&
+                      r->interval >= HK_GROUP_INTERVAL_MIN && r->threshold >= 0 && isfinite(r->threshold);
+  if (limits && r->resident >= 2 * (uint64_t)r->shortest + 1)
+    return 0;
+  if (limits)
+    snprintf(error, size, "resident = %u: at least 2 shortest + 1 = %llu", r->resident, 2 * (unsigned long long)r->shortest + 1);
+  else
+    snprintf(error, size, "a key of a group is out of its limits");
+  return -EINVAL;
+}
+
+/* Without the blanks around it. */
+static char *trimmed(char *text)
+{
+  while (*text == ' ')
+    text++;
+  for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)
+    text[--n] = 0;
+  return text;
+}
+
+int hk_group_parse(const char *text, struct hk_group_rule *out, char *error, size_t size)
+{
+  char copy[1024], *rest = copy, *token;
+  *out = hk_group_default();
+  if (strlen(text) >= sizeof copy) {
+    snprintf(error, size, "the keys are longer than %zu bytes", sizeof copy - 1);
+    return -EINVAL;
+  }
+  memcpy(copy, text, strlen(text) + 1);
+  while (*text && (token = strsep(&rest, ","))) {
+    char *value = strchr(token, '=');
+    if (!value) {
+      snprintf(error, size, "%s: not key=value", token);
+      return -EINVAL;
+    }
+    *value++ = 0;
+    if (hk_group_set(out, trimmed(token), trimmed(value), error, size) < 0)
+      return -EINVAL;
+  }
+  return hk_group_check(out, error, size);
+}

@@ -1,0 +1,211 @@
+/* The state of a group: see group.h. Rows are written from the oldest to the newest, so the place of a row in the rings does not
+ * matter; nothing of what is read is believed before it was looked at. */
+#include "cpu/group/group_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+/* All numbers are as they are in memory, which is little-endian. */
+struct head {
+  uint32_t shortest, hop, resident, wait, members;
+  uint32_t n_members;
+  int64_t interval;
+  double threshold;
+  int64_t next, newest;
+  uint64_t rows;
+  uint32_t live, since;
+};
+_Static_assert(sizeof(struct head) == 72, "no padding");
+
+/* Behind the times of the closed rows: each member, its points of the rows from `next` to `newest`, its values of the closed. */
+struct member_head {
+  uint32_t number, reserved;
+  int64_t last, from;
+};
+_Static_assert(sizeof(struct member_head) == 24, "no padding");
+
+struct point {
+  int64_t time;
+  double value; /* NaN: there is none */
+};
+
+/* Rows that have points and are not closed. */
+static uint32_t open_rows(int64_t next, int64_t newest)
+{
+  return next == HK_GROUP_NEVER ? 0 : (uint32_t)(newest - next + 1);
+}
+
+static size_t member_size(uint32_t open, uint32_t live)
+{
+  return sizeof(struct member_head) + open * sizeof(struct point) + live * sizeof(double);
+}
+
+static size_t size_of(const struct head *h)
+{
+  return sizeof *h + h->live * sizeof(int64_t) + h->n_members * member_size(open_rows(h->next, h->newest), h->live);
+}
+
+static struct head head_of(const struct hk_group *g)
+{
+  return (struct head){ .shortest = g->rule.shortest,
+                        .hop = g->rule.hop,
+                        .resident = g->rule.resident,
+                        .wait = g->rule.wait,
+                        .members = g->rule.members,
+                        .n_members = g->n_members,
+                        .interval = g->rule.interval,
+                        .threshold = g->rule.threshold,
+                        .next = g->next,
+                        .newest = g->newest,
+                        .rows = g->rows,
+                        .live = g->live,
+                        .since = g->since };
+}
+
+size_t hk_group_state_size(const struct hk_group *g)
+{
+  const struct head head = head_of(g);
+  return size_of(&head);
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *put(uint8_t *at, const void *data, size_t size)
+{
+  memcpy(at, data, size);
+  return at + size;
+}
+
+static uint8_t *write_member(const struct hk_group *g, uint32_t number, uint8_t *at)
+{
+  const struct hk_group_member *m = g->member[number];
+  const struct member_head head = { .number = number, .last = m->last, .from = m->from };
+  const uint32_t open = open_rows(g->next, g->newest);
+  at = put(at, &head, sizeof head);
+  for (uint32_t i = 0; i < open; i++) {
+    const uint32_t place = hk_group_place(g, g->next + i);
+    const double value = m->pending[place];
+    const struct point point = { isnan(value) ? 0 : m->time[place], value };
+    at = put(at, &point, sizeof point);
+  }
+  for (uint32_t back = g->live; back > 0; back--)
+    at = put(at, &m->value[hk_group_back(g, back)], sizeof(double));
+  return at;
+}
+
+void hk_group_write(const struct hk_group *g, void *state)
+{
+  const struct head head = head_of(g);
+  uint8_t *at = put(state, &head, sizeof head);
+  for (uint32_t back = g->live; back > 0; back--)
+    at = put(at, &g->time[hk_group_back(g, back)], sizeof(int64_t));
+  for (uint32_t i = 0; i < g->top; i++)
+    if (g->member[i])
+      at = write_member(g, i, at);
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+static const uint8_t *get(const uint8_t *at, void *data, size_t size)
+{
+  memcpy(data, at, size);
+  return at + size;
+}
+
+static bool is_row(int64_t interval, int64_t row)
+{
+  return row >= INT64_MIN / interval - 1 && row <= INT64_MAX / interval;
+}
+
+static bool is_value(double value)
+{
+  return isnan(value) || fabs(value) <= HK_GROUP_VALUE_MAX;
+}
+
+/* Whether a head is one that a group of this rule may have. */
+static bool is_good(const struct head *h, const struct hk_group_rule *rule, size_t size)
+{
+  char error[128];
+  if (hk_group_check(rule, error, sizeof error) != 0 || h->live > h->resident || h->n_members > h->members ||
+      h->since > 2 * HK_GROUP_RESIDENT_MAX || h->live > h->rows)
+    return false;
+  if (h->next == HK_GROUP_NEVER)
+    return h->newest == HK_GROUP_NEVER && h->live == 0 && size == size_of(h);
+  return is_row(h->interval, h->newest) && is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
+         h->newest - h->next < h->wait && size == size_of(h);
+}
+
+/* Reads a member; *at moves on. */
+static int read_member(struct hk_group *g, const uint8_t **at)
+{
+  struct member_head head;
+  struct point point;
+  const uint32_t open = open_rows(g->next, g->newest);
+  *at = get(*at, &head, sizeof head);
+  if (head.number >= g->rule.members)
+    return -EINVAL;
+  const bool silent = head.last == HK_GROUP_NEVER;
+  if (head.number < g->top || head.reserved != 0 || silent != (head.from == INT64_MAX) ||
+      (!silent && (head.last > g->newest || !is_row(g->rule.interval, head.last))))
+    return -EBADMSG;
+  if (hk_group_add(g, head.number) != 0)
+    return -ENOMEM;
+  struct hk_group_member *m = g->member[head.number];
+  m->last = head.last;
+  m->from = head.from;
+  for (uint32_t i = 0; i < open; i++) {
+    const uint32_t place = hk_group_place(g, g->next + i);
+    *at = get(*at, &point, sizeof point);
+    m->pending[place] = point.value;
+    m->time[place] = point.time;
+    g->waiting += !isnan(point.value);
+    if (!is_value(point.value) || (isnan(point.value) && point.time != 0))
+      return -EBADMSG;
+  }
+  *at = get(*at, m->value, g->live * sizeof(double));
+  for (uint32_t i = 0; i < g->live; i++)
+    if (!is_value(m->value[i]))
+      return -EBADMSG;
+  return 0;
+}
+
+int hk_group_read(struct hk_group **out, const struct hk_group_rule *rule, const void *state, size_t size)
+{
+  struct head h;
+  if (size < sizeof h)
+    return -EBADMSG;
+  const uint8_t *at = get(state, &h, sizeof h);
+  const struct hk_group_rule own = { .shortest = h.shortest,
+                                     .hop = h.hop,
+                                     .resident = h.resident,
+                                     .wait = h.wait,
+                                     .members = h.members,
+                                     .interval = h.interval,
+                                     .threshold = h.threshold };
+  if (!is_good(&h, &own, size))
+    return -EBADMSG;
+  if (!rule)
+    rule = &own;
+  if (rule->resident != own.resident || rule->wait != own.wait || rule->interval != own.interval)
+    return -EINVAL;
+  struct hk_group *g;
+  int status = hk_group_new(&g, rule);
+  if (status != 0)
+    return status;
+  g->next = h.next;
+  g->newest = h.newest;
+  g->rows = h.rows;
+  g->since = h.since;
+  g->live = h.live;
+  g->head = h.live < h.resident ? h.live : 0;
+  at = get(at, g->time, h.live * sizeof *g->time);
+  for (uint32_t i = 0; i < h.n_members && status == 0; i++)
+    status = read_member(g, &at);
+  if (status != 0) {
+    hk_group_free(g);
+    return status;
+  }
+  *out = g;
+  return 0;
+}

@@ -1,0 +1,130 @@
+/* The three distances of a run of points to what is resident: the passes in their plain form, one point after the other. The
+ * reference backend computes with these; cpu/sst/kernels_novelty.c has them for the CPU's vector registers.
+ *
+ * Everything is indexed by age: the sample `age` points before another stands `age` places before it in the ring. */
+#ifndef HK_NOVELTY_DISTANCES_H
+#define HK_NOVELTY_DISTANCES_H
+
+#include "cpu/novelty/novelty.h"
+
+/* Distances of n points of one sensor, the last of which were taken one after the other and none of which but the first may have
+ * age 0: fills in `nearest` and `has`. The lags begin anew at a point of age 0. ring: hk_detector_span(v->detector) samples. */
+typedef void hk_novelty_pass(const struct hk_novelty_view *v, const hk_real *ring, struct hk_novelty_point *p, uint32_t n);
+
+/* Values that a point is compared with: those of the ages HK_NOVELTY_RECENT.. on. */
+HK_INLINE uint32_t hk_novelty_values(const struct hk_detector *d, const struct hk_novelty_point *p)
+{
+  const uint32_t old = p->before + 1 > HK_NOVELTY_RECENT ? p->before + 1 - HK_NOVELTY_RECENT : 0;
+  return old < hk_novelty_resident(d) ? old : hk_novelty_resident(d);
+}
+
+/* Lags that a point brings along: those from HK_NOVELTY_LAG_MIN on that reach a sample. */
+HK_INLINE uint32_t hk_novelty_lags_seen(const struct hk_detector *d, const struct hk_novelty_point *p)
+{
+  const uint32_t most = p->before < hk_novelty_lag_max(d) ? p->before : hk_novelty_lag_max(d);
+  return most >= HK_NOVELTY_LAG_MIN ? most - HK_NOVELTY_LAG_MIN + 1 : 0;
+}
+
+/* And how many of these count: the ones that have seen enough points. */
+HK_INLINE uint32_t hk_novelty_lags_counted(const struct hk_detector *d, const struct hk_novelty_point *p)
+{
+  const uint32_t seen = p->before < HK_NOVELTY_OVERLAP ? 0 : p->before - HK_NOVELTY_OVERLAP;
+  const uint32_t most = seen < hk_novelty_lag_max(d) ? seen : hk_novelty_lag_max(d);
+  return p->age >= HK_NOVELTY_OVERLAP && most >= HK_NOVELTY_LAG_MIN ? most - HK_NOVELTY_LAG_MIN + 1 : 0;
+}
+
+/* The sample of an age before a point; age <= p->before. */
+HK_INLINE hk_real hk_novelty_sample(const hk_real *ring, uint32_t span, const struct hk_novelty_point *p, uint32_t age)
+{
+  return ring[p->at >= age ? p->at - age : p->at + span - age];
+}
+
+HK_INLINE hk_real hk_novelty_value_distance(const hk_real *ring, uint32_t span, const struct hk_novelty_point *p, uint32_t age)
+{
+  return (hk_real)fabs((double)(hk_novelty_sample(ring, span, p, age) - p->value));
+}
+
+/* Place of the row that was admitted `ago` rows before the newest that a point is compared with; ago < p->rows. */
+HK_INLINE uint32_t hk_novelty_row_place(const struct hk_detector *d, const struct hk_novelty_point *p, uint32_t ago)
+{
+  const uint32_t room = hk_novelty_rows_room(d);
+  return (p->row + room - 1 - ago) % room;
+}
+
+/* Square of the distance of a point's slow means to a row. */
+HK_INLINE hk_real hk_novelty_row_distance(const struct hk_novelty_view *v, const struct hk_novelty_point *p, uint32_t place)
+{
+  hk_real sum = 0;
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++) {
+    const hk_real off = (v->row[k][place] - p->mean[k]) * p->weight[k];
+    sum += off * off;
+  }
+  return sum;
+}
+
+/* Brings the lag at a place along by a point and returns its variance. */
+HK_INLINE hk_real hk_novelty_lag_take(const struct hk_novelty_view *v, uint32_t place, hk_real off)
+{
+  const hk_real keep = HK_NOVELTY_FORGET, weight = (hk_real)(1 - (double)HK_NOVELTY_FORGET);
+  v->square[place] = keep * v->square[place] + weight * off * off;
+  v->mean[place] = keep * v->mean[place] + weight * off;
+  const hk_real variance = v->square[place] - v->mean[place] * v->mean[place];
+  return variance > 0 ? variance : 0;
+}
+
+HK_INLINE void hk_novelty_lags_reset(const struct hk_novelty_view *v)
+{
+  memset(v->square, 0, hk_novelty_lags(v->detector) * sizeof *v->square);
+  memset(v->mean, 0, hk_novelty_lags(v->detector) * sizeof *v->mean);
+}
+
+/* The smaller of two distances; what is not a number is none. */
+HK_INLINE hk_real hk_novelty_nearer(hk_real a, hk_real b)
+{
+  return b < a ? b : a;
+}
+
+HK_INLINE void hk_novelty_pass_plain(const struct hk_novelty_view *v, const hk_real *ring, struct hk_novelty_point *point,
+                                     uint32_t n)
+{
+  const struct hk_detector *d = v->detector;
+  const uint32_t span = hk_detector_span(d), lags = hk_novelty_lags(d);
+  const hk_real none = (hk_real)INFINITY;
+  if (n > 0 && point->age == 0)
+    hk_novelty_lags_reset(v);
+  for (struct hk_novelty_point *p = point; p < point + n; p++) {
+    const uint32_t values = hk_novelty_values(d, p), seen = hk_novelty_lags_seen(d, p), counted = hk_novelty_lags_counted(d, p);
+    for (int c = 0; c < HK_NOVELTY_CHANNELS; c++)
+      p->nearest[c] = none;
+    p->lag = HK_NOVELTY_LAG_MIN;
+    for (uint32_t i = 0; i < values; i++)
+      p->nearest[HK_NOVELTY_VALUE] =
+          hk_novelty_nearer(p->nearest[HK_NOVELTY_VALUE], hk_novelty_value_distance(ring, span, p, HK_NOVELTY_RECENT + i));
+    for (uint32_t ago = 0; ago < p->rows; ago++)
+      p->nearest[HK_NOVELTY_CONTEXT] =
+          hk_novelty_nearer(p->nearest[HK_NOVELTY_CONTEXT], hk_novelty_row_distance(v, p, hk_novelty_row_place(d, p, ago)));
+    for (uint32_t i = 0; i < seen; i++) {
+      const hk_real off = p->value - hk_novelty_sample(ring, span, p, HK_NOVELTY_LAG_MIN + i);
+      const hk_real variance = hk_novelty_lag_take(v, lags - 1 - i, off);
+      if (i < counted && variance < p->nearest[HK_NOVELTY_SHAPE]) {
+        p->nearest[HK_NOVELTY_SHAPE] = variance;
+        p->lag = HK_NOVELTY_LAG_MIN + i;
+      }
+    }
+    p->has[HK_NOVELTY_VALUE] = values > 0;
+    p->has[HK_NOVELTY_CONTEXT] = p->rows > 0;
+    p->has[HK_NOVELTY_SHAPE] = counted > 0;
+  }
+}
+
+/* The distance of a channel, in spreads, 0..1e4; 1e4 where it is no number. */
+HK_INLINE double hk_novelty_distance(const struct hk_novelty_point *p, uint32_t channel)
+{
+  const double nearest = (double)p->nearest[channel];
+  const double distance = channel == HK_NOVELTY_VALUE     ? nearest * p->unit
+                          : channel == HK_NOVELTY_CONTEXT ? sqrt(nearest)
+                                                          : sqrt(nearest) * p->unit;
+  return distance < 1e4 ? distance : 1e4;
+}
+
+#endif

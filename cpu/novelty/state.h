@@ -1,0 +1,198 @@
+/* What a sensor's state (cpu/rules/state.h) has in place of the feedback vector where algorithm = novelty. Written once, in
+ * hk_real. The reference backend's numbers are rounded to float32 on the way.
+ *
+ * Little-endian, no padding:
+ *
+ *   features, their means, their variances: 3 x HK_NOVELTY_FEATURES f64
+ *   points, age, phase u32; seen of each channel u32
+ *   tails, value, context, shape, two each: n, blocks, length u32, most f32, then n f32, the largest first
+ *   rows u32; rows, the oldest first: each mean after the other, f32; then the rows that are not admitted, HK_NOVELTY_PENDING
+ *   lags u32: those that were brought along yet, from the shortest on; D of each f32, then M of each */
+#ifndef HK_NOVELTY_STATE_H
+#define HK_NOVELTY_STATE_H
+
+#include "cpu/novelty/alert.h"
+#include "cpu/rules/state.h"
+
+#include <errno.h>
+
+#define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
+
+/* Lags that have seen a point. */
+HK_INLINE uint32_t hk_novelty_lags_begun(const struct hk_detector *d, uint32_t count)
+{
+  const uint32_t longest = count > 0 ? count - 1 : 0, most = longest < hk_novelty_lag_max(d) ? longest : hk_novelty_lag_max(d);
+  return most >= HK_NOVELTY_LAG_MIN ? most - HK_NOVELTY_LAG_MIN + 1 : 0;
+}
+
+HK_INLINE size_t hk_novelty_state_size(uint32_t tops, uint32_t rows, uint32_t lags)
+{
+  return HK_NOVELTY_STATE_FIXED + 2 * HK_NOVELTY_CHANNELS * 16 + 4 * (size_t)tops +
+         4 * HK_NOVELTY_MEANS * ((size_t)rows + HK_NOVELTY_PENDING) + 8 * (size_t)lags;
+}
+
+HK_INLINE size_t hk_novelty_state_most(const struct hk_detector *d)
+{
+  return hk_novelty_state_size(2 * HK_NOVELTY_CHANNELS * HK_NOVELTY_TOP, hk_novelty_rows_most(d), hk_novelty_lags(d));
+}
+
+HK_INLINE uint8_t *hk_novelty_put(uint8_t *at, hk_real x)
+{
+  const float number = (float)x;
+  return hk_state_put(at, &number, sizeof number);
+}
+
+HK_INLINE const uint8_t *hk_novelty_get(const uint8_t *at, hk_real *x)
+{
+  float number;
+  at = hk_state_take(at, &number, sizeof number);
+  *x = (hk_real)number;
+  return at;
+}
+
+/* Rows that wait to be admitted, as a state has them: what was not kept yet is 0. ago: from 0, the oldest, on. */
+HK_INLINE hk_real hk_novelty_row_waiting(const struct hk_novelty_view *v, uint32_t mean, uint32_t ago)
+{
+  const struct hk_novelty *s = v->novelty;
+  const uint32_t kept = s->points / HK_NOVELTY_ROW_EVERY + (s->points % HK_NOVELTY_ROW_EVERY > 0);
+  return ago + kept < HK_NOVELTY_PENDING ? 0 : v->pending[mean][(s->pending + ago) % HK_NOVELTY_PENDING];
+}
+
+/* As export_ in struct hk_backend_ops. ring: the sensor's samples in float32, as the window left them. */
+HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct hk_alert *alert, const struct hk_novelty_view *v,
+                                    const float *ring, void *state, size_t size)
+{
+  const struct hk_novelty *s = v->novelty;
+  const struct hk_detector *d = v->detector;
+  const uint32_t lags = hk_novelty_lags_begun(d, window->count), all = hk_novelty_lags(d), room = hk_novelty_rows_room(d);
+  uint32_t tops = 0;
+  for (int c = 0; c < HK_NOVELTY_CHANNELS; c++)
+    tops += s->tail[c][0].n + s->tail[c][1].n;
+  const size_t bytes = hk_state_head_size(window->count) + hk_novelty_state_size(tops, s->rows, lags) + HK_STATE_CHECKSUM;
+  if (bytes > size)
+    return (int64_t)bytes;
+  uint8_t *at = hk_state_begin(state, d, window, alert, ring);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_put(at, &s->feature[k], 8);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_put(at, &s->mean[k], 8);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_put(at, &s->variance[k], 8);
+  at = hk_state_put(hk_state_put(hk_state_put(at, &s->points, 4), &s->age, 4), &s->phase, 4);
+  for (int c = 0; c < HK_NOVELTY_CHANNELS; c++)
+    at = hk_state_put(at, &s->seen[c], 4);
+  for (int c = 0; c < 2 * HK_NOVELTY_CHANNELS; c++) {
+    const struct hk_novelty_tail *t = &s->tail[c / 2][c % 2];
+    at = hk_state_put(hk_state_put(hk_state_put(hk_state_put(at, &t->n, 4), &t->blocks, 4), &t->length, 4), &t->most, 4);
+    at = hk_state_put_floats(at, t->top, t->n);
+  }
+  at = hk_state_put(at, &s->rows, 4);
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++)
+    for (uint32_t i = s->rows; i-- > 0;)
+      at = hk_novelty_put(at, v->row[k][(s->row + room - 1 - i) % room]);
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++)
+    for (uint32_t i = 0; i < HK_NOVELTY_PENDING; i++)
+      at = hk_novelty_put(at, hk_novelty_row_waiting(v, (uint32_t)k, i));
+  at = hk_state_put(at, &lags, 4);
+  for (uint32_t i = 0; i < lags; i++)
+    at = hk_novelty_put(at, v->square[all - 1 - i]);
+  for (uint32_t i = 0; i < lags; i++)
+    at = hk_novelty_put(at, v->mean[all - 1 - i]);
+  hk_state_seal(state, at);
+  return (int64_t)bytes;
+}
+
+/* Reads a tail; NULL: it is none. `end`: where the numbers end. */
+HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *end, struct hk_novelty_tail *t)
+{
+  if (end - at < 16)
+    return NULL;
+  at = hk_state_take(hk_state_take(hk_state_take(hk_state_take(at, &t->n, 4), &t->blocks, 4), &t->length, 4), &t->most, 4);
+  if (t->n > HK_NOVELTY_TOP || t->n > t->blocks || t->length >= HK_NOVELTY_BLOCK || !isfinite(t->most) ||
+      end - at < 4 * (ptrdiff_t)t->n)
+    return NULL;
+  at = hk_state_take_floats(at, t->top, t->n);
+  for (uint32_t i = 0; i < t->n; i++)
+    if (!(t->top[i] >= (float)HK_NOVELTY_FLOOR && t->top[i] <= 2e4f) || (i > 0 && t->top[i] > t->top[i - 1]))
+      return NULL;
+  return at;
+}
+
+/* Reads what stands before the columns into *s. NULL: no such state. */
+HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
+{
+  if (end - at < HK_NOVELTY_STATE_FIXED)
+    return NULL;
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_take(at, &s->feature[k], 8);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_take(at, &s->mean[k], 8);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    at = hk_state_take(at, &s->variance[k], 8);
+  at = hk_state_take(hk_state_take(hk_state_take(at, &s->points, 4), &s->age, 4), &s->phase, 4);
+  for (int c = 0; c < HK_NOVELTY_CHANNELS; c++)
+    at = hk_state_take(at, &s->seen[c], 4);
+  for (int k = 0; k < HK_NOVELTY_FEATURES; k++)
+    if (!isfinite(s->feature[k]) || !isfinite(s->mean[k]) || !(s->variance[k] >= 0) || !isfinite(s->variance[k]))
+      return NULL;
+  for (int c = 0; at && c < 2 * HK_NOVELTY_CHANNELS; c++)
+    at = hk_novelty_get_tail(at, end, &s->tail[c / 2][c % 2]);
+  if (!at || s->age > s->points || s->phase >= HK_NOVELTY_ROW_EVERY || end - at < 4)
+    return NULL;
+  return hk_state_take(at, &s->rows, 4);
+}
+
+/* As import_. ring: room for hk_detector_span(d) float32, receives the samples from the oldest on. After an error the sensor is
+ * as it was; what `ring` holds is then of no meaning. */
+HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert, const struct hk_novelty_view *v, float *ring,
+                                const void *state, size_t size)
+{
+  const struct hk_detector *d = v->detector;
+  struct hk_window w;
+  struct hk_alert a;
+  struct hk_novelty s;
+  const uint8_t *at;
+  size_t rest;
+  const int status = hk_state_open(state, size, d, &w, &a, ring, &at, &rest);
+  if (status < 0)
+    return status;
+  memset(&s, 0, sizeof s);
+  const uint8_t *const end = at + rest;
+  at = hk_novelty_get_numbers(at, end, &s);
+  const uint32_t most = hk_novelty_rows_most(d), all = hk_novelty_lags(d);
+  if (!at || s.rows > most || w.count > s.points ||
+      end - at < 4 * HK_NOVELTY_MEANS * ((ptrdiff_t)s.rows + HK_NOVELTY_PENDING) + 4)
+    return -EINVAL;
+  const uint8_t *const rows = at;
+  at += 4 * HK_NOVELTY_MEANS * ((size_t)s.rows + HK_NOVELTY_PENDING);
+  uint32_t lags;
+  const uint8_t *const numbers = hk_state_take(at, &lags, 4);
+  if (lags != hk_novelty_lags_begun(d, w.count) || end - numbers != 8 * (ptrdiff_t)lags)
+    return -EINVAL;
+  for (at = rows; at < end; at += 4) {
+    float number;
+    (void)hk_state_take(at, &number, sizeof number);
+    if (!isfinite(number) && at + 4 != numbers)
+      return -EINVAL;
+  }
+  s.row = s.rows % hk_novelty_rows_room(d);
+  at = rows;
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++)
+    for (uint32_t i = 0; i < s.rows; i++)
+      at = hk_novelty_get(at, &v->row[k][i]);
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++)
+    for (uint32_t i = 0; i < HK_NOVELTY_PENDING; i++)
+      at = hk_novelty_get(at, &v->pending[k][i]);
+  at = numbers;
+  hk_novelty_lags_reset(v);
+  for (uint32_t i = 0; i < lags; i++)
+    at = hk_novelty_get(at, &v->square[all - 1 - i]);
+  for (uint32_t i = 0; i < lags; i++)
+    at = hk_novelty_get(at, &v->mean[all - 1 - i]);
+  *v->novelty = s;
+  *window = w;
+  *alert = a;
+  return 0;
+}
+
+#endif

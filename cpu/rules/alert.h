@@ -1,0 +1,311 @@
+/* The alert rule of one sensor: from scores to events. Written once, for every backend (see window.h for how).
+ *
+ * Two numbers come with a score: z, and share, the share of the present's energy that its leading direction holds. The
+ * *evidence* is what the threshold is held against:
+ *
+ *   alert = adaptive   evidence = sqrt(z * share / (1 - share)), with share at most 1 - 1e-6: the amplitude of what is new in the
+ *                      present over that of the rest. A window of noise scores high for no reason, but weighs little
+ *   alert = 0.8 ...    evidence = z
+ *
+ * Learning (adaptive). A sensor's own evidence is cut into blocks of one window, B = ceil(w / stride) scores; only scores of
+ * state ok count. The maxima of blocks follow a Gumbel law (E. J. Gumbel, Statistics of Extremes, 1958), fitted by moments:
+ *
+ *   p = min(false_alarms * B / 1e6, 1/2)               wanted chance of a false alarm a block
+ *   y = -ln(-ln(1 - p))                                reduced variate of the quantile 1 - p
+ *   K = sqrt(6)/pi * (y - 0.5772156649) * (1 + (1.4 + y/2) / (n - 1))
+ *   threshold = mean + K * sqrt(variance * n / (n - 1))
+ *
+ * mean and variance: over the n maxima so far, each with weight 1/n; from n = HK_ALERT_BLOCKS on, exponential with weight
+ * 1/HK_ALERT_BLOCKS (mean += weight d; variance = (1 - weight) (variance + weight d^2), d = maximum - mean before). The second
+ * factor of K makes p the chance for the *next* block when only n were seen (found by simulation, n from 4 to 64). From the
+ * end of block HK_ALERT_LEARN on a threshold exists; before it, for 4 w points after the warm-up, there is no alert. A later
+ * maximum over the threshold counts as the threshold itself, so that a change does not teach much. A new threshold holds from the
+ * next score on. A restart of the window drops the block under way and keeps what was learned.
+ *
+ * Deciding, once for each accepted point (late and rejected points never come here), in this order:
+ *  1. The window restarted before this point: over = 0; a raised alert is cleared, with its last estimate. Nothing else.
+ *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet. While an alert is raised, `since` is counted up.
+ *  3. A score in state ok: it is *over* if evidence > threshold (adaptive) or >= threshold (fixed), z >= min_score, and
+ *       share / (1 - share) >= signal * white / (1 - white),     white = (1.4 + 0.6 ln w) / w,
+ *     the share that the leading direction holds in white noise on average (within 4 % for w = 8..320). `over` counts
+ *     consecutive scores that are over; any other score, and any in state gap, makes it 0. Points with no score leave it.
+ *  4. Not raised, over >= hold on a score in state ok, not quiet: *raised*. since = 0, peak = z.
+ *  5. Raised before this point: peak = max(peak, z) on a score. The alert is *cleared* on a score (state ok or gap) with
+ *     evidence < clear * threshold, and on any point when since = span, since by then the past holds nothing older than
+ *     the alert. Then quiet = cooldown and over = 0.
+ *     Otherwise, when since = w, the change instant is estimated again: *corrected*, if it moved by more than w/8 samples.
+ *  6. The score is learned from (adaptive, state ok).
+ *
+ * The change instant is estimated (instant.h) when the alert is raised, among the samples of [T-2w+2, T], and once more, in
+ * the same interval, after w points or when the alert is cleared, whichever comes first. cooldown, since and w are counted
+ * in accepted points; a filled sample is none. All arithmetic is in double. */
+#ifndef HK_ALERT_H
+#define HK_ALERT_H
+
+#include "cpu/rules/instant.h"
+#include "cpu/rules/sketch.h"
+#include "cpu/rules/window.h"
+
+#define HK_ALERT_LEARN 4   /* blocks before an adaptive threshold is used */
+#define HK_ALERT_BLOCKS 64 /* blocks that it remembers */
+
+enum hk_event_kind {
+  HK_EVENT_RAISED = 1,
+  HK_EVENT_CORRECTED = 2, /* the change instant of a raised alert is known better now */
+  HK_EVENT_CLEARED = 3,
+  HK_EVENT_STALE = 4, /* notices: a sensor gone silent, or back */
+  HK_EVENT_BACK = 5,
+  HK_EVENT_IDLE = 6,         /* silent for longer than the sweep's idle limit: may be evicted; not published */
+  HK_EVENT_FLAPPING = 7,     /* of the daemon, and no backend's: too many alerts, the next are held back; */
+  HK_EVENT_ACKNOWLEDGED = 8, /* somebody has taken note of an alert */
+};
+
+/* Which question an alert answers. */
+enum hk_channel {
+  HK_CHANNEL_NONE = 0,   /* a notice */
+  HK_CHANNEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
+  HK_CHANNEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
+  HK_CHANNEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
+  HK_CHANNEL_GROUP = 4,  /* of the daemon: have the sensors of a machine changed, taken together? */
+  HK_CHANNEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
+};
+
+/* What is new, of an event of the channel `novelty` that was raised or corrected. The event's levels are what was expected and what was
+ * observed, and spread_before how far these usually lie apart: of a value; of a mean of `reach` points; of a shape 0 and the rms
+ * difference to the nearest. All zero: nothing is said. */
+struct hk_novelty_note {
+  int64_t nearest;  /* ns: when something as near as possible was seen last */
+  int64_t oldest;   /* ns: beginning of what it was compared with */
+  double low, high; /* range of the resident values, in the sensor's units */
+  uint32_t compared; /* points: the values, else those back to the oldest */
+  uint16_t reach;    /* points */
+  uint8_t channel;   /* 1 value, 2 context, 3 shape */
+  uint8_t unused;
+};
+
+/* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */
+struct hk_event {
+  uint32_t index; /* of the point in its batch that caused it; UINT32_MAX for a notice */
+  uint32_t slot;
+  uint32_t number; /* n of the id `sensor:n`, counted from 1 for each sensor; 0 for a notice */
+  uint8_t kind;    /* enum hk_event_kind */
+  uint8_t channel; /* enum hk_channel */
+  uint8_t marks;   /* the daemon's; backends set none */
+  uint8_t unused;
+  int64_t time;    /* ns: of the point; for a notice, of the sensor's last point */
+  int64_t from;    /* ns: start of the interval [T-2w+2, T] that the alert was raised on; 0 for a notice */
+  int64_t instant; /* ns: estimate of the change instant; 0 for a notice */
+  float score;     /* raised: the score; corrected and cleared: the highest since it was raised */
+  float margin;    /* the same of what was held against the threshold, over the threshold: at least about 1 */
+  double before;   /* level (mean of the values) before and after the change, in the sensor's units */
+  double after;
+  float spread_before; /* standard deviation about these */
+  float spread_after;
+  uint32_t held; /* the daemon's: alerts of the sensor that were held back before this one */
+  /* The daemon's, of the channel `change`: the most similar earlier segment. */
+  uint32_t similar;     /* number of the alert with which that began; 0: none, it is the first that is known */
+  int64_t similar_from; /* ns: its beginning */
+  float likeness;       /* 0..1, grows with the similarity; 0: no earlier segment is alike */
+  /* Raised and corrected, of the channel `change`: sketches of the segment that has ended and of the new one. */
+  struct hk_sketch sketch_before, sketch_after;
+  uint32_t unused_too;
+  struct hk_novelty_note novelty;
+};
+
+/* State of a sensor's alerts. All zero is a sensor with none, that has learned nothing. */
+struct hk_alert {
+  int64_t from;    /* ns: start of the interval that the alert was raised on */
+  int64_t instant; /* ns: last estimate of the change instant, and the levels around it */
+  double before, after;
+  double mean, variance; /* of the maxima of blocks */
+  double learned;        /* adaptive threshold; valid once blocks >= HK_ALERT_LEARN */
+  double top;            /* highest evidence in the block under way */
+  float peak;            /* highest score since the alert was raised */
+  float margin;          /* and the most that evidence was of its threshold */
+  float spread_before, spread_after;
+  uint32_t number; /* of the last alert */
+  uint32_t over;   /* consecutive scores over the threshold, saturating */
+  uint32_t quiet;  /* points of cool-down left */
+  uint32_t since;  /* points since the alert was raised */
+  uint32_t scores; /* in the block under way; graph: samples of the segment that has ended, behind a raised alert */
+  uint8_t raised;
+  uint8_t settled; /* the instant has been estimated again */
+  uint8_t blocks;  /* maxima learned from, at most HK_ALERT_BLOCKS */
+  uint8_t unused;
+};
+
+/* share/(1 - share) that a present must have to be more than white noise. */
+HK_INLINE double hk_alert_signal(const struct hk_detector *d)
+{
+  const double white = (1.4 + 0.6 * log((double)d->window)) / d->window;
+  return (double)d->signal * white / (1 - white);
+}
+
+/* The time so many intervals before `time`, not before 1970 whatever the interval is. */
+HK_INLINE int64_t hk_alert_back(int64_t time, int64_t samples, int64_t interval)
+{
+  return samples > 0 && interval > time / samples ? 0 : time - samples * interval;
+}
+
+/* Learns from one score's evidence. */
+HK_INLINE void hk_alert_learn(struct hk_alert *a, const struct hk_detector *d, double evidence)
+{
+  const uint32_t block = (d->window + d->stride - 1) / d->stride;
+  a->top = a->scores == 0 ? evidence : fmax(a->top, evidence);
+  if (++a->scores < block)
+    return;
+  const double top = a->blocks >= HK_ALERT_LEARN ? fmin(a->top, a->learned) : a->top;
+  a->scores = 0;
+  if (a->blocks < HK_ALERT_BLOCKS)
+    a->blocks++;
+  const double n = a->blocks, off = top - a->mean;
+  a->mean = fma(off, 1 / n, a->mean);
+  a->variance = (1 - 1 / n) * fma(off / n, off, a->variance);
+  if (a->blocks < HK_ALERT_LEARN)
+    return;
+  const double p = fmin((double)d->false_alarms * block / 1e6, 0.5), y = -log(-log(1 - p));
+  const double k = 0.7796968012 * (y - 0.5772156649) * (1 + (1.4 + 0.5 * y) / (n - 1));
+  a->learned = a->mean + k * sqrt(a->variance * n / (n - 1));
+}
+
+/* Estimates the change instant in [from, from + 2w-2 intervals] and the levels. Returns by how many samples it moved. */
+HK_INLINE double hk_alert_estimate(struct hk_alert *a, const struct hk_window *w, const hk_real *ring,
+                                   const struct hk_detector *d, int64_t interval)
+{
+  const int64_t span = hk_detector_span(d), reach = 2 * (int64_t)d->window - 2, oldest = (w->last_time - a->from) / interval + 1;
+  const int64_t last = oldest < span ? oldest : span, newest = oldest - reach < 1 ? 1 : oldest - reach;
+  const struct hk_instant found = hk_instant_estimate(w, ring, d, (uint32_t)(newest < last ? newest : last), (uint32_t)last);
+  /* Times need not be regular, and a ring may be too short to tell: the stated interval holds all the same. */
+  const int64_t told = hk_alert_back(w->last_time, (int64_t)found.age - 1, interval);
+  const int64_t most = hk_alert_back(w->last_time, newest - 1, interval);
+  const int64_t instant = told < a->from ? a->from : told > most ? most : told;
+  const double moved = fabs((double)(instant - a->instant)) / (double)interval;
+  a->instant = instant;
+  a->before = found.before;
+  a->after = found.after;
+  a->spread_before = (float)found.spread_before;
+  a->spread_after = (float)found.spread_after;
+  return moved;
+}
+
+/* How far one sample lies behind the next, ns, where an alert is told back in samples: the interval in force, before it is known
+ * what there is of it, 1 where there is nothing. */
+HK_INLINE int64_t hk_alert_interval(const struct hk_window *w, const struct hk_detector *d)
+{
+  return hk_window_interval(w, d) > 0 ? hk_window_interval(w, d) : w->interval > 0 ? w->interval : 1;
+}
+
+/* Standard deviation about `mean` of n samples of a ring, n > 0, from a place on. */
+HK_INLINE float hk_alert_spread(const hk_real *ring, uint32_t span, uint32_t at, uint32_t n, double mean)
+{
+  double sum = 0;
+  for (uint32_t i = 0; i < n; i++, at = at + 1 < span ? at + 1 : 0) {
+    const double off = (double)ring[at] - mean;
+    sum = fma(off, off, sum);
+  }
+  return (float)sqrt(sum / n);
+}
+
+/* What a statistic is of its threshold, for an event. */
+HK_INLINE float hk_alert_margin(double statistic, double threshold)
+{
+  return (float)fmin(statistic / fmax(threshold, 1e-9), 1e6);
+}
+
+/* The alert goes by no rule any more: the window began anew, or the detector's alerts are off now, as a restart may have made
+ * them. The kind of event that happens then, 0 for none. */
+HK_INLINE int hk_alert_end(struct hk_alert *a)
+{
+  const int kind = a->raised ? HK_EVENT_CLEARED : 0;
+  a->over = a->raised = 0;
+  return kind;
+}
+
+/* Rules 1 to 5: the kind of event that happens at this point, 0 for none. */
+HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
+                             struct hk_step step, double z, double share, double evidence)
+{
+  const bool quiet = a->quiet > 0, adaptive = d->alert == HK_ALERT_ADAPTIVE;
+  const double threshold = adaptive ? a->learned : (double)d->threshold;
+  const int64_t interval = hk_alert_interval(w, d);
+  if (step.restarted) {
+    a->scores = 0;
+    return hk_alert_end(a);
+  }
+  a->quiet -= quiet;
+  if (step.score) {
+    const bool over = step.state == HK_STATE_OK &&
+                      (adaptive ? a->blocks >= HK_ALERT_LEARN && evidence > threshold : evidence >= threshold) &&
+                      z >= (double)d->min_score && share >= (1 - share) * hk_alert_signal(d);
+    a->over = !over ? 0 : a->over < UINT32_MAX ? a->over + 1 : a->over;
+  }
+  if (!a->raised) {
+    if (!step.score || a->over < d->hold || quiet)
+      return 0;
+    a->raised = 1;
+    a->settled = 0;
+    a->since = 0;
+    a->number++;
+    a->peak = (float)z;
+    a->margin = hk_alert_margin(evidence, threshold);
+    a->from = hk_alert_back(w->last_time, 2 * (int64_t)d->window - 2, interval);
+    (void)hk_alert_estimate(a, w, ring, d, interval);
+    return HK_EVENT_RAISED;
+  }
+  a->since++;
+  if (step.score && (float)z > a->peak)
+    a->peak = (float)z;
+  if (step.score && hk_alert_margin(evidence, threshold) > a->margin)
+    a->margin = hk_alert_margin(evidence, threshold);
+  const bool clear = (step.score && evidence < (double)d->clear * threshold) || a->since >= hk_detector_span(d);
+  if (!clear && a->since < d->window)
+    return 0;
+  const double moved = a->settled ? 0 : hk_alert_estimate(a, w, ring, d, interval);
+  a->settled = 1;
+  if (clear) {
+    a->raised = 0;
+    a->quiet = d->cooldown;
+    a->over = 0;
+    return HK_EVENT_CLEARED;
+  }
+  return 8 * moved > d->window ? HK_EVENT_CORRECTED : 0;
+}
+
+/* The event of a kind, as the alert and the last point have it: all fields but index and slot. */
+HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind, int channel)
+{
+  struct hk_event e;
+  memset(&e, 0, sizeof e);
+  e.kind = (uint8_t)kind;
+  e.channel = (uint8_t)channel;
+  e.time = w->last_time;
+  e.number = a->number;
+  e.from = a->from;
+  e.instant = a->instant;
+  e.score = a->peak;
+  e.margin = a->margin;
+  e.before = a->before;
+  e.after = a->after;
+  e.spread_before = a->spread_before;
+  e.spread_after = a->spread_after;
+  return e;
+}
+
+/* Takes one accepted point (state warming, ok or gap). z and share: the score and the share of the present's energy held by
+ * its leading direction, both NaN when no score was due. ring: as the window left it. Returns 1 when an event was written
+ * to *e (all fields but index and slot), else 0. At most one event a point. */
+HK_INLINE int hk_alert_decide(struct hk_alert *a, const struct hk_window *w, const hk_real *ring, const struct hk_detector *d,
+                              struct hk_step step, double z, double share, struct hk_event *e)
+{
+  share = share < 1 - 1e-6 ? share : 1 - 1e-6; /* when there is no score, z is NaN, and evidence is not looked at */
+  const double evidence = d->alert == HK_ALERT_ADAPTIVE ? sqrt(z * share / (1 - share)) : z;
+  const int kind = d->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_alert_judge(a, w, ring, d, step, z, share, evidence);
+  if (d->alert == HK_ALERT_ADAPTIVE && step.score && step.state == HK_STATE_OK)
+    hk_alert_learn(a, d, evidence);
+  if (kind == 0)
+    return 0;
+  *e = hk_alert_event(a, w, kind, HK_CHANNEL_SCORE);
+  return 1;
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* Chooses the kernels: the best instruction set that was compiled in and that this processor has, or a lesser one that
+ * HANKELD_KERNELS names. A name that is not there changes nothing. */
+#include "cpu/sst/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct hk_kernels hk_kernels_portable;
+#ifdef HK_X86_KERNELS
+extern const struct hk_kernels hk_kernels_avx2, hk_kernels_avx512, hk_kernels_avx512_half;
+
+static const struct hk_kernels *const all[] = { &hk_kernels_avx512, &hk_kernels_avx512_half, &hk_kernels_avx2,
+                                                &hk_kernels_portable, NULL };
+
+const struct hk_kernels *const *hk_kernels_all(void)
+{
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    return all + 3;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl"))
+    return all + 2;
+  return all;
+}
+#else
+static const struct hk_kernels *const all[] = { &hk_kernels_portable, NULL };
+
+const struct hk_kernels *const *hk_kernels_all(void)
+{
+  return all;
+}
+#endif
+
+const struct hk_kernels *hk_kernels(void)
+{
+  const struct hk_kernels *const *have = hk_kernels_all();
+  const char *wanted = getenv("HANKELD_KERNELS");
+  for (const struct hk_kernels *const *k = have; wanted && *k; k++)
+    if (strcmp((*k)->name, wanted) == 0)
+      return *k;
+  return *have;
+}
+
+const char *hk_kernels_name(void)
+{
+  return hk_kernels()->name;
+}

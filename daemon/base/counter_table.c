@@ -1,0 +1,58 @@
+/* See counter_table.h. */
+#include "daemon/base/counter_table.h"
+
+#define AT(member) offsetof(struct hk_counters, member)
+
+const struct hk_counter_row hk_counter_table[] = {
+  { "points", "in", AT(in), "Points that came in a readable frame, datagram or line, or were made by the daemon." },
+  { "points", "scored", AT(scored), "Points that were given a score." },
+  { "points", "unscored", AT(unscored), "Points without a score: warming up, or between strides." },
+  { "points", "late", AT(late), "Points that came behind a later one of their sensor." },
+  { "points", "rejected", AT(rejected), "Points that no score can be made of." },
+  { "dropped", "unknown_handle", AT(unknown_handle), "Points of a handle that names no sensor." },
+  { "dropped", "resent", AT(resent), "Points that a feed sent again and that were there already." },
+  { "dropped", "full", AT(full), "Points of new sensors past max_sensors or memory." },
+  { "dropped", "no_detector", AT(no_detector), "Points of sensors that no detector matches." },
+  { "dropped", "reserved", AT(reserved), "Points of names that the daemon keeps for series of its own." },
+  { "dropped", "backend_failed", AT(failed), "Points that the backend refused." },
+  { "dropped", "device_lost", AT(device_lost), "Points that were in flight when a device was lost." },
+  { "sensors", "evicted", AT(evicted), "Sensors that were forgotten for silence." },
+  { "sensors", "refused", AT(names_refused), "Times that a name was refused a sensor." },
+  { "derived", "points", AT(derived), "Points that the daemon made of others, for sensors of its own." },
+  { "input", "frames", AT(frames), "Frames that came." },
+  { "input", "bad_frames", AT(bad_frames), "Frames that could not be read." },
+  { "input", "ahead_of_clock", AT(ahead), "Points rejected for a time farther in the future than max_ahead." },
+  { "lines", "taken", AT(lines), "Lines that were taken." },
+  { "lines", "bad", AT(bad_lines), "Lines that could not be read." },
+  { "lines", "strings_skipped", AT(strings), "Fields of text in good lines." },
+  { "udp", "datagrams", AT(datagrams), "Datagrams that came." },
+  { "udp", "bad_datagrams", AT(bad_datagrams), "Datagrams that could not be read." },
+  { "udp", "strangers", AT(strangers), "Datagrams of no open feed." },
+  { "udp", "forged", AT(forged), "Datagrams whose keyed checksum did not fit." },
+  { "udp", "lost", AT(lost), "Datagrams of feeds that never came." },
+  { "udp", "lost_points", AT(lost_points), "Points in datagrams that never came." },
+  { "udp", "repeated", AT(repeated), "Datagrams that came twice." },
+  { "udp", "reordered", AT(reordered), "Datagrams that came behind later ones." },
+  { "udp", "too_late", AT(too_late), "Datagrams that came too far behind later ones." },
+  { "udp", "kernel_lost", AT(kernel_lost), "Datagrams for which the buffer of the socket had no room." },
+  { "events", "raised", AT(raised), "Alerts that were raised." },
+  { "events", "corrected", AT(corrected), "Alerts that were corrected." },
+  { "events", "cleared", AT(cleared), "Alerts that were cleared." },
+  { "events", "stale", AT(stale), "Sensors that fell silent." },
+  { "events", "back", AT(back), "Sensors that came back." },
+  { "events", "flapping", AT(flapping), "Alerts by which a sensor began to flap." },
+  { "events", "held_back", AT(held_back), "Alerts of flapping sensors that were held back." },
+  { "connections", "accepted", AT(accepted), "Connections that were accepted." },
+  { "connections", "refused", AT(refused), "Connections that were refused." },
+  { "connections", "timed_out", AT(timed_out), "Connections that were closed for silence." },
+  { "connections", "cut_off", AT(cut_off), "Subscribers that were closed because they did not read." },
+  { "security", "unauthorized", AT(unauthorized), "Peers that failed to show who they are." },
+  { "security", "forbidden", AT(forbidden), "Requests beyond the scopes of who made them." },
+  { "subscribers", "gap_results", AT(gap_results), "Results that were left out for slow subscribers." },
+  { "subscribers", "gap_events", AT(gap_events), "Events that were left out for slow subscribers." },
+  { "batches", "done", AT(batches), "Batches that were computed." },
+  { NULL, NULL, 0, NULL },
+};
+
+#define ROWS (sizeof hk_counter_table / sizeof *hk_counter_table - 1)
+_Static_assert(ROWS == sizeof(struct hk_counters) / sizeof(hk_counter) - 1, "every counter has a row, but for `launched`");

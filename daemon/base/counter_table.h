@@ -1,0 +1,21 @@
+/* The counters by name: the one table that the status and the metrics are made of. */
+#ifndef HK_COUNTER_TABLE_H
+#define HK_COUNTER_TABLE_H
+
+#include "daemon/base/counters.h"
+
+/* `name` of `section` in the status, hankel_SECTION_NAME_total among the metrics. */
+struct hk_counter_row {
+  const char *section, *name;
+  size_t offset;    /* in struct hk_counters */
+  const char *help; /* what is counted, from the daemon's start on */
+};
+extern const struct hk_counter_row hk_counter_table[]; /* those of a section together; ends with a section of NULL */
+
+/* Of a sum. */
+static inline uint64_t hk_counter_of(const struct hk_counters *sum, const struct hk_counter_row *row)
+{
+  return *(const hk_counter *)((const char *)sum + row->offset);
+}
+
+#endif

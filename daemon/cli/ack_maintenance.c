@@ -1,0 +1,116 @@
+/* hankel ack, hankel maintenance: what people at a desk tell the daemon. */
+#include "daemon/cli/daemon_link.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/tls_options.h"
+
+#include "cpu/detector.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char ack_help[] =
+    "usage: hankel ack [OPTION...] SENSOR\n\n"
+    "Takes note of the alert that stands at a sensor: subscribers are told, and hankel status shows who did.\n\n"
+    "  --number N         only if it is this one, N of the id SENSOR:N\n"
+    "  --by NAME          who takes note (default: what the daemon knows, the token's name or the address)\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "example:\n"
+    "  hankel ack --by anna 'machine temperature'\n";
+
+static const char maintenance_help[] =
+    "usage: hankel maintenance [OPTION...] begin GLOB DURATION\n"
+    "       hankel maintenance [OPTION...] end GLOB\n\n"
+    "Marks the alerts that sensors raise from now on for a while, because somebody works on their machine. Scoring goes on.\n"
+    "`end` closes what was begun with the same GLOB. hankel status shows what is open; windows that recur stand in the\n"
+    "configuration.\n\n"
+    "  --by NAME          who does (default: what the daemon knows, the token's name or the address)\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "examples:\n"
+    "  hankel maintenance begin 'press 4*' 90m\n"
+    "  hankel maintenance end 'press 4*'\n";
+
+struct asking {
+  struct hankel_options link;
+  const char *address, *by;
+  uint64_t number;
+};
+
+/* Options up to the first argument. HK_EXIT_DONE with *over: the help was shown. */
+static int take_options(int argc, char **argv, const char *help_text, bool numbered, struct asking *a, bool *over)
+{
+  const struct option options[] = {
+    { "from", required_argument, NULL, 'f' },
+    { "by", required_argument, NULL, 'b' },
+    HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { numbered ? "number" : NULL, required_argument, NULL, 'n' },
+    { 0 },
+  };
+  int option, code = 0;
+  while (code == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    switch (option) {
+    case 'f':
+      a->address = optarg;
+      break;
+    case 'b':
+      a->by = optarg;
+      break;
+    case 'n':
+      code = hk_option_whole(argv, "--number", optarg, 1, UINT32_MAX, &a->number);
+      break;
+    case HK_OPTION_HELP:
+      fputs(help_text, stdout);
+      *over = true;
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    default:
+      code = hk_secure_take(&a->link.security, option, optarg);
+    }
+  }
+  return code;
+}
+
+/* Asks, and prints the answer. */
+static int ask(char **argv, struct asking *a, const char *subject, bool maintenance, uint64_t duration)
+{
+  char *text = NULL;
+  hankel *h;
+  a->link.once = 1;
+  const int code = hk_link_open(&h, argv, a->address, &a->link);
+  if (code != 0)
+    return code;
+  const int status = maintenance ? hankel_maintain(h, subject, duration, a->by, &text, HK_LINK_WAIT)
+                                 : hankel_acknowledge(h, subject, (uint32_t)a->number, a->by, &text, HK_LINK_WAIT);
+  return hk_link_answered(h, argv, a->address, status, text);
+}
+
+int hk_command_ack(int argc, char **argv)
+{
+  struct asking a = { .link = HANKEL_OPTIONS_DEFAULT, .address = HK_LINK_ADDRESS, .by = "" };
+  bool over = false;
+  const int code = take_options(argc, argv, ack_help, true, &a, &over);
+  if (code != 0 || over)
+    return code;
+  if (argc - optind != 1)
+    return hk_usage(argv, "one SENSOR is wanted");
+  return ask(argv, &a, argv[optind], false, 0);
+}
+
+int hk_command_maintenance(int argc, char **argv)
+{
+  struct asking a = { .link = HANKEL_OPTIONS_DEFAULT, .address = HK_LINK_ADDRESS, .by = "" };
+  bool over = false;
+  int64_t duration = 0;
+  const int code = take_options(argc, argv, maintenance_help, false, &a, &over);
+  if (code != 0 || over)
+    return code;
+  const int n = argc - optind;
+  const bool begins = n == 3 && strcmp(argv[optind], "begin") == 0;
+  if (!begins && !(n == 2 && strcmp(argv[optind], "end") == 0))
+    return hk_usage(argv, "either begin GLOB DURATION or end GLOB is wanted");
+  if (begins && hk_duration_parse(argv[optind + 2], &duration) != 0)
+    return hk_usage(argv, "%s: not a duration such as 90m or 2h", argv[optind + 2]);
+  if (begins && !*argv[optind + 1])
+    return hk_usage(argv, "the GLOB is empty; * is every sensor");
+  return ask(argv, &a, argv[optind + 1], true, (uint64_t)duration);
+}

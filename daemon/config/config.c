@@ -1,0 +1,43 @@
+#include "daemon/config/config.h"
+
+#include <stdlib.h>
+
+const char *const hk_durability_words[] = { "none", "snapshot", "journal", NULL };
+const char *const hk_protocol_words[] = { "binary", "line", "text", "http", NULL };
+const char *const hk_transport_words[] = { "tcp", "udp", NULL };
+
+const char *hk_durability_name(uint32_t durability)
+{
+  return hk_durability_words[durability];
+}
+
+const char *hk_protocol_name(enum hk_protocol protocol)
+{
+  return hk_protocol_words[protocol];
+}
+
+const char *hk_transport_name(enum hk_transport transport)
+{
+  return hk_transport_words[transport];
+}
+
+void hk_config_follow(struct hk_config *config, const struct hk_config *from)
+{
+  if (config->follows.max_connections_per_address)
+    config->max_connections_per_address = from->max_connections - from->max_connections / 2;
+  if (config->follows.on_device_failure) /* whoever insists on the GPU wants to know that it is gone */
+    config->on_device_failure = from->backend == HK_BACKEND_CUDA ? HK_DEVICE_FAILURE_STOP : HK_DEVICE_FAILURE_CPU;
+}
+
+void hk_config_free(struct hk_config *config)
+{
+  free(config->listeners);
+  free(config->detectors);
+  free(config->maintenance);
+  free(config->groups);
+  config->groups = NULL;
+  config->listeners = NULL;
+  config->detectors = NULL;
+  config->maintenance = NULL;
+  config->n_listeners = config->n_detectors = config->n_groups = config->n_maintenance = 0;
+}

@@ -1,0 +1,127 @@
+/* Configuration: one file with the sections [daemon], [listen NAME], [detector NAME] and [group NAME]; hankeld.conf(5) documents every key.
+ * config_reader.h reads it. */
+#ifndef HK_CONFIG_H
+#define HK_CONFIG_H
+
+#include "cpu/detectors.h"
+#include "cpu/group/group.h"
+#include "daemon/config/listener_rules.h"
+#include "daemon/config/maintenance_rule.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HK_CONFIG_MAINTENANCE_MAX 64
+#define HK_CONFIG_LISTENERS_MAX 64
+#define HK_CONFIG_DETECTORS_MAX 1024
+#define HK_CONFIG_GROUPS_MAX 64
+#define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX) /* numbers: those of a configuration, and of one that it takes the place of */
+#define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
+
+enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT, HK_PROTOCOL_HTTP };
+enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
+enum hk_backend_choice { HK_BACKEND_AUTO, HK_BACKEND_CPU, HK_BACKEND_CUDA, HK_BACKEND_REFERENCE };
+/* What to do when the GPU is lost while the daemon runs. */
+enum hk_device_failure { HK_DEVICE_FAILURE_AUTO, HK_DEVICE_FAILURE_CPU, HK_DEVICE_FAILURE_STOP };
+/* What outlives the daemon: nothing; what the last snapshot has; every point that was acknowledged. */
+enum hk_durability { HK_DURABILITY_NONE, HK_DURABILITY_SNAPSHOT, HK_DURABILITY_JOURNAL };
+
+/* In words, by their number; the tables end with NULL. */
+extern const char *const hk_durability_words[], *const hk_protocol_words[], *const hk_transport_words[];
+const char *hk_durability_name(uint32_t durability);
+const char *hk_protocol_name(enum hk_protocol protocol);
+const char *hk_transport_name(enum hk_transport transport);
+
+struct hk_config_listener {
+  char name[HK_CONFIG_NAME_MAX];
+  enum hk_protocol protocol;
+  enum hk_transport transport;
+  struct sockaddr_storage address; /* IPv4 or IPv6 */
+  int64_t precision;               /* line: ns in a unit of time */
+  struct hk_rules rules;           /* of security */
+};
+
+/* What a section's further algorithms are called, and the series of sensors that they make: NAME#graph, SENSOR#graph. */
+#define HK_DERIVED_MARK '#'
+
+struct hk_config_detector {
+  char name[HK_CONFIG_NAME_MAX];
+  char match[513]; /* glob on names of sensors, ends with 0 */
+  struct hk_detector detector;
+  uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
+  bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
+  bool group;      /* or the series of a group */
+};
+
+/* Sensors of many machines: those whose names differ in nothing but what the capture does not stand for are of one. Each machine has
+ * a series, NAME#CAPTURE. Its detector, #NAME, computes nothing; such detectors stand behind all others. */
+struct hk_config_group {
+  char name[HK_CONFIG_NAME_MAX];
+  char match[513];  /* glob with one capture, (*), ends with 0 */
+  uint32_t capture; /* place of the bracket in it */
+  struct hk_group_rule rule;
+};
+
+struct hk_config {
+  uint32_t backend;           /* enum hk_backend_choice */
+  uint32_t on_device_failure; /* enum hk_device_failure; once read it is not auto */
+  uint32_t log_level;         /* enum hk_level */
+  uint32_t threads;           /* of the cpu backend; 0 = one for each core */
+  uint32_t loops;             /* event loops; 0 = by cores */
+  uint32_t devices;           /* GPUs; 0 = all there are */
+  uint32_t max_sensors;       /* 1..16,777,215 */
+  uint32_t max_connections;   /* over TCP, all listeners together */
+  uint32_t max_connections_per_address;
+  uint32_t max_newcomers;     /* of one address, that have not shown who they are; 0 = any */
+  uint32_t max_failures;      /* of one address to show who it is, in a minute; 0 = any */
+  uint32_t max_subscriptions; /* different ones at one time */
+  uint32_t max_feeds_per_peer; /* named feeds of one owner (durable/named_feeds.h); 0 = any */
+  int64_t feed_expiry;        /* ns after which a feed that no connection has, and that is all committed, is forgotten; 0 = never */
+  uint32_t max_pending;       /* points of one connection that are not scored yet, before no more is read from it */
+  uint32_t backlog;           /* points of all connections that are not scored yet; room for as many is kept */
+  uint64_t memory;            /* bytes that sensors may take on a device; 0 = no limit */
+  uint64_t max_frame;         /* bytes */
+  uint64_t max_line;          /* bytes */
+  uint64_t queue;             /* bytes waiting for one subscriber */
+  int64_t busy_poll;          /* ns that the threads of the road look for work before they sleep */
+  int64_t device_timeout;     /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
+  int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
+  int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */
+  int64_t handshake;          /* ns for a HELLO */
+  int64_t idle;               /* ns without a byte after which a connection that feeds is closed; 0 = never */
+  int64_t stuck;              /* ns without progress after which a subscriber that does not read is closed; 0 = never */
+  int64_t keepalive;          /* ns of silence after which a peer is asked whether it still is there; 0 = never */
+  int64_t drain;              /* ns that the end may take */
+  uint32_t durability;        /* enum hk_durability */
+  char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": there is none, which only durability = none allows */
+  int64_t snapshot;           /* ns from the end of one snapshot to the begin of the next */
+  int64_t journal_wait;       /* ns that results wait for a disk that fails or is slow, before durability is given up */
+  uint64_t journal_segment;   /* bytes after which a new file of the journal is begun */
+  uint64_t event_log;         /* bytes that the log of events may take */
+  struct hk_config_listener *listeners;
+  uint32_t n_listeners;
+  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
+  uint32_t n_detectors;
+  struct hk_config_group *groups; /* the first that matches a sensor is its group */
+  uint32_t n_groups;
+  struct hk_maintenance_rule *maintenance;
+  uint32_t n_maintenance;
+  uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
+  int64_t flap_within; /* ns */
+  /* Not said, or `auto`: they follow from keys that need a restart. */
+  struct {
+    bool max_connections_per_address, on_device_failure;
+  } follows;
+};
+
+/* Called with each fault, one line without its end. */
+typedef void hk_config_fault(void *arg, const char *message);
+
+/* Sets the keys that `follows` names to what follows from `from`: the same configuration, or the one that runs, whose keys that
+ * need a restart stay. Thread: any. */
+void hk_config_follow(struct hk_config *config, const struct hk_config *from);
+void hk_config_free(struct hk_config *config); /* may be called twice */
+
+#endif

@@ -1,0 +1,178 @@
+/* Comparing two configurations. */
+#include "daemon/config/config_diff.h"
+
+#include "daemon/config/daemon_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_key(void *arg, const struct hk_key_change *change)
+{
+  struct hk_buffer *told = arg;
+  if (change->live)
+    hk_buffer_print(told, "%s: %s -> %s\n", change->name, change->before, change->after);
+  else
+    hk_buffer_print(told, "%s: %s -> %s needs a restart; it stays %s\n", change->name, change->before, change->after,
+                    change->before);
+}
+
+static const struct hk_config_listener *listener_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_listeners; i++)
+    if (strcmp(c->listeners[i].name, name) == 0)
+      return &c->listeners[i];
+  return NULL;
+}
+
+/* Listeners are opened at the start only. */
+static void compare_listeners(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_listeners; i++) {
+    const struct hk_config_listener *after = &read->listeners[i], *before = listener_of(running, after->name);
+    if (!before)
+      hk_buffer_print(told, "[listen %s] is new: needs a restart\n", after->name);
+    else if (memcmp(before, after, sizeof *before) != 0)
+      hk_buffer_print(told, "[listen %s] is changed: needs a restart; it stays as it was\n", after->name);
+  }
+  for (uint32_t i = 0; i < running->n_listeners; i++)
+    if (!listener_of(read, running->listeners[i].name))
+      hk_buffer_print(told, "[listen %s] is gone: needs a restart; it stays\n", running->listeners[i].name);
+  free(read->listeners);
+  read->listeners = running->listeners;
+  read->n_listeners = running->n_listeners;
+}
+
+static const struct hk_config_group *group_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_groups; i++)
+    if (strcmp(c->groups[i].name, name) == 0)
+      return &c->groups[i];
+  return NULL;
+}
+
+static bool same_rule(const struct hk_config_group *a, const struct hk_config_group *b)
+{
+  const struct hk_group_rule *x = &a->rule, *y = &b->rule;
+  return x->shortest == y->shortest && x->hop == y->hop && x->resident == y->resident && x->wait == y->wait &&
+         x->members == y->members && x->interval == y->interval && x->threshold == y->threshold;
+}
+
+static void compare_groups(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_groups; i++) {
+    const struct hk_config_group *after = &read->groups[i], *before = group_of(running, after->name);
+    if (!before)
+      hk_buffer_print(told, "[group %s] is new\n", after->name);
+    else if (!same_rule(before, after))
+      hk_buffer_print(told, "[group %s] is changed: its machines begin anew\n", after->name);
+    if (before && strcmp(before->match, after->match) != 0)
+      hk_buffer_print(told, "[group %s]: match = %s -> %s\n", after->name, before->match, after->match);
+  }
+  for (uint32_t i = 0; i < running->n_groups; i++)
+    if (!group_of(read, running->groups[i].name))
+      hk_buffer_print(told, "[group %s] is gone\n", running->groups[i].name);
+}
+
+bool hk_change_of_groups(const struct hk_config *a, const struct hk_config *b)
+{
+  bool same = a->n_groups == b->n_groups;
+  for (uint32_t i = 0; same && i < a->n_groups; i++)
+    same = strcmp(a->groups[i].name, b->groups[i].name) == 0 && strcmp(a->groups[i].match, b->groups[i].match) == 0 &&
+           same_rule(&a->groups[i], &b->groups[i]);
+  return !same;
+}
+
+/* The series of a group go on only where its keys are what they were. */
+static bool same_group(const struct hk_config *running, const struct hk_config *read, const struct hk_config_detector *d)
+{
+  return same_rule(group_of(running, d->name + 1), group_of(read, d->name + 1));
+}
+
+static const struct hk_config_detector *detector_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_detectors; i++)
+    if (strcmp(c->detectors[i].name, name) == 0)
+      return &c->detectors[i];
+  return NULL;
+}
+
+/* Whether those that both have stand in another order. */
+static bool reordered(const struct hk_config *running, const struct hk_config *read)
+{
+  const struct hk_config_detector *last = running->detectors;
+  for (uint32_t i = 0; i < read->n_detectors; i++) {
+    const struct hk_config_detector *before = detector_of(running, read->detectors[i].name);
+    if (before && before < last)
+      return true;
+    last = before ? before : last;
+  }
+  return false;
+}
+
+static void compare_detectors(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
+                              struct hk_buffer *told)
+{
+  uint32_t next = 0;
+  for (uint32_t i = 0; i < read->n_detectors; i++) {
+    struct hk_config_detector *after = &read->detectors[i];
+    const struct hk_config_detector *before = detector_of(running, after->name);
+    char differences[512] = "";
+    const bool same = before && memcmp(&before->detector, &after->detector, sizeof after->detector) == 0 &&
+                      (!after->group || same_group(running, read, after));
+    if (before)
+      hk_detector_differences(&before->detector, &after->detector, differences, sizeof differences);
+    if (same) {
+      after->number = before->number;
+    } else {
+      while (taken[next]) /* there are twice as many numbers as detectors of a configuration */
+        next++;
+      after->number = next++;
+    }
+    if (after->group)
+      continue; /* that is told as the group's */
+    if (!before)
+      hk_buffer_print(told, "[detector %s] is new\n", after->name);
+    else if (!same)
+      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors begin anew\n", after->name, differences);
+    if (before && !after->derived && strcmp(before->match, after->match) != 0)
+      hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
+  }
+  for (uint32_t i = 0; i < running->n_detectors; i++)
+    if (!running->detectors[i].group && !detector_of(read, running->detectors[i].name))
+      hk_buffer_print(told, "[detector %s] is gone\n", running->detectors[i].name);
+  if (reordered(running, read))
+    hk_buffer_print(told, "detectors or groups stand in another order\n");
+}
+
+static const struct hk_maintenance_rule *maintenance_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_maintenance; i++)
+    if (strcmp(c->maintenance[i].name, name) == 0)
+      return &c->maintenance[i];
+  return NULL;
+}
+
+static void compare_maintenance(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_maintenance; i++) {
+    const struct hk_maintenance_rule *after = &read->maintenance[i], *before = maintenance_of(running, after->name);
+    if (!before || memcmp(before, after, sizeof *after) != 0)
+      hk_buffer_print(told, "[maintenance %s] is %s\n", after->name, before ? "changed" : "new");
+  }
+  for (uint32_t i = 0; i < running->n_maintenance; i++)
+    if (!maintenance_of(read, running->maintenance[i].name))
+      hk_buffer_print(told, "[maintenance %s] is gone\n", running->maintenance[i].name);
+}
+
+bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
+                    struct hk_buffer *told)
+{
+  const size_t before = told->size;
+  hk_config_follow(read, running);
+  hk_keys_compare(running, read, tell_key, told);
+  compare_listeners(running, read, told);
+  compare_groups(running, read, told);
+  compare_detectors(running, read, taken, told);
+  compare_maintenance(running, read, told);
+  return told->size > before || told->failed;
+}

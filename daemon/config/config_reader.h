@@ -1,0 +1,22 @@
+/* Reading the configuration. */
+#ifndef HK_CONFIG_READER_H
+#define HK_CONFIG_READER_H
+
+#include "daemon/config/config.h"
+
+#include <stdio.h>
+
+enum {
+  HK_CONFIG_FILE = 0,     /* a file, and nothing else */
+  HK_CONFIG_PIPE = 10000, /* or a FIFO, as of a shell's <(command): ms until it must have ended */
+};
+
+/* Reads a whole configuration, and tells every fault in it, not only the first, as `FILE:LINE: what is wrong`. Returns 0 and *out
+ * (freed with hk_config_free), or -EINVAL after `fault` was told what is wrong, or another negative errno (also told). With no
+ * [listen] section the four default listeners stand. */
+int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg);
+/* The same for the file at a path, of at most 16 MiB, which is read whole first; whatever the path leads to, it waits no longer
+ * than patience. patience: HK_CONFIG_FILE or HK_CONFIG_PIPE. Thread: any. */
+int hk_config_load(struct hk_config *out, const char *path, int patience, hk_config_fault *fault, void *arg);
+
+#endif

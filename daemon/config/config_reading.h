@@ -1,0 +1,46 @@
+/* A configuration that is being read: what the reader (config_reader.h) and the kinds of sections (config_section_kinds.h) share.
+ * Thread: one. */
+#ifndef HK_CONFIG_READING_H
+#define HK_CONFIG_READING_H
+
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define HK_CONFIG_KEYS_MAX 128 /* different keys of one section */
+
+/* A configuration that is being read. */
+struct hk_config_reading {
+  struct hk_config *config;
+  FILE *file;
+  const char *name;
+  hk_config_fault *fault;
+  void *arg;
+  uint32_t line, faults;
+  const struct hk_config_kind *section; /* NULL: before the first, or in one that is */
+  bool bad;                             /* not understood: its keys are passed over */
+  uint32_t section_line, faults_before; /* of this section: where it begins, what was told before */
+  bool expected;                        /* the line given to inih must come back as a key */
+  bool any_daemon;
+  char seen[HK_CONFIG_KEYS_MAX][24]; /* keys of this section */
+  uint32_t n_seen;
+  struct hk_detectors_draft draft;
+};
+
+/* A kind of section. Whatever is wrong is complained of, and reading goes on. */
+struct hk_config_kind {
+  const char *word;                                                              /* [WORD NAME] */
+  bool (*begin)(struct hk_config_reading *r, const char *name);                  /* false: its keys are not to be looked at */
+  void (*key)(struct hk_config_reading *r, const char *name, const char *value); /* each once */
+  void (*end)(struct hk_config_reading *r);                                      /* what only the whole shows; may be NULL */
+};
+
+/* Tells of a fault; line 0: of the file as a whole. */
+void hk_config_complain(struct hk_config_reading *r, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Whether this section has a key. */
+bool hk_config_seen(const struct hk_config_reading *r, const char *name);
+
+#endif

@@ -1,0 +1,348 @@
+/* The kinds of sections of a configuration: what each begins with, its keys, and what can be said when it is whole. The keys of
+ * [daemon] are a table in daemon_keys.c; detectors, groups, maintenance windows and what listeners demand have theirs in files of
+ * their own. */
+#include "daemon/config/config_section_kinds.h"
+
+#include "daemon/base/address.h"
+#include "daemon/config/daemon_keys.h"
+#include "daemon/config/maintenance_rule.h"
+#include "proto/line/line.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- [daemon] ------------------------------------------------------------------------------------------------------------ */
+
+static bool daemon_begin(struct hk_config_reading *r, const char *name)
+{
+  (void)name;
+  if (r->any_daemon)
+    hk_config_complain(r, r->line, "there is a [daemon] section already");
+  r->any_daemon = true;
+  return true;
+}
+
+static void daemon_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[512];
+  if (hk_key_set(r->config, name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+/* The sections of a kind that there are. */
+struct sections {
+  const char *kind, *plural;
+  const char *names; /* n of them, `apart` bytes from each other */
+  size_t apart;
+  uint32_t n, most;
+};
+
+/* The name of one more. False: it can be none. */
+static bool one_more(struct hk_config_reading *r, struct sections s, const char *name, char out[HK_CONFIG_NAME_MAX])
+{
+  bool taken = false;
+  for (uint32_t i = 0; i < s.n; i++)
+    taken |= strcmp(s.names + i * s.apart, name) == 0;
+  if (name[0] == 0 || strlen(name) >= HK_CONFIG_NAME_MAX)
+    hk_config_complain(r, r->line, "[%s NAME]: a name of 1 to %d bytes is needed", s.kind, HK_CONFIG_NAME_MAX - 1);
+  else if (taken)
+    hk_config_complain(r, r->line, "there is a [%s %s] already", s.kind, name);
+  else if (s.n == s.most)
+    hk_config_complain(r, r->line, "over %u %s", s.most, s.plural);
+  else
+    return snprintf(out, HK_CONFIG_NAME_MAX, "%s", name) > 0;
+  return false;
+}
+
+/* --- [listen NAME] ------------------------------------------------------------------------------------------------------- */
+
+static bool listen_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_listener made = { .precision = 1 };
+  const struct sections there = {
+    "listen", "listeners", c->listeners[0].name, sizeof *c->listeners, c->n_listeners, HK_CONFIG_LISTENERS_MAX
+  };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  c->listeners[c->n_listeners++] = made;
+  return true;
+}
+
+static void listen_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
+  uint32_t word;
+  char error[256];
+  const int status = hk_rules_set(&l->rules, name, value, error, sizeof error);
+  if (status < 0) {
+    hk_config_complain(r, r->line, "%s", error);
+  } else if (status == 0) {
+    return;
+  } else if (strcmp(name, "protocol") == 0) {
+    if (hk_word_find(hk_protocol_words, value, &word) != 0)
+      hk_config_complain(r, r->line, "protocol = %.64s: not one of binary, line, text, http", value);
+    else
+      l->protocol = (enum hk_protocol)word;
+  } else if (strcmp(name, "transport") == 0) {
+    if (hk_word_find(hk_transport_words, value, &word) != 0)
+      hk_config_complain(r, r->line, "transport = %.64s: not one of tcp, udp", value);
+    else
+      l->transport = (enum hk_transport)word;
+  } else if (strcmp(name, "address") == 0) {
+    if (hk_address_parse(value, &l->address) != 0)
+      hk_config_complain(r, r->line, "address = %.128s: not a numeric address and port such as 127.0.0.1:7410 or [::1]:7410",
+                         value);
+  } else if (strcmp(name, "precision") == 0) {
+    l->precision = hk_precision_parse(value);
+    if (l->precision == 0)
+      hk_config_complain(r, r->line, "precision = %.64s: not one of ns, us, ms, s", value);
+  } else {
+    hk_config_complain(r, r->line, "[listen] has no key `%.64s`; hankeld.conf(5) lists them", name);
+  }
+}
+
+static void listen_fault(void *arg, const char *message)
+{
+  struct hk_config_reading *r = arg;
+  hk_config_complain(r, r->section_line, "[listen %s]: %s", r->config->listeners[r->config->n_listeners - 1].name, message);
+}
+
+/* One address is for one listener, except port 0, which is whichever is free. */
+static void look_for_twin(struct hk_config_reading *r, const struct hk_config_listener *l)
+{
+  char address[HK_ADDRESS_MAX], other[HK_ADDRESS_MAX];
+  hk_address_format((const struct sockaddr *)&l->address, address);
+  if (strcmp(strrchr(address, ':'), ":0") == 0)
+    return;
+  for (const struct hk_config_listener *each = r->config->listeners; each < l; each++) {
+    hk_address_format((const struct sockaddr *)&each->address, other);
+    if (each->transport == l->transport && strcmp(address, other) == 0) {
+      hk_config_complain(r, r->section_line, "[listen %s]: %s over %s is the address of [listen %s] already", l->name, address,
+                         hk_transport_name(l->transport), each->name);
+      return;
+    }
+  }
+}
+
+/* What a listener cannot have that speaks HTTP. */
+static void look_at_http(struct hk_config_reading *r, const struct hk_config_listener *l)
+{
+  const struct hk_rules *rules = &l->rules;
+#ifndef HK_HAVE_HTTP
+  listen_fault(r, "protocol = http needs a hankeld that is built with libwebsockets; this one is not (meson option http)");
+#endif
+  if (l->transport == HK_TRANSPORT_UDP)
+    listen_fault(r, "protocol = http needs transport = tcp");
+  if (rules->certificate[0] || rules->key[0] || rules->client_ca[0] || rules->crl[0])
+    listen_fault(r, "protocol = http has no TLS: tls_certificate, tls_key, tls_client_ca and crl are for the other protocols; let a "
+                    "proxy on this machine have them");
+}
+
+static void listen_end(struct hk_config_reading *r)
+{
+  struct hk_config_listener *l = &r->config->listeners[r->config->n_listeners - 1];
+  if (!hk_config_seen(r, "protocol"))
+    hk_config_complain(r, r->section_line, "[listen %s] needs a protocol: binary, line, text or http", l->name);
+  if (!hk_config_seen(r, "address"))
+    hk_config_complain(r, r->section_line, "[listen %s] needs an address such as 127.0.0.1:7410", l->name);
+  if (l->protocol == HK_PROTOCOL_TEXT && l->transport == HK_TRANSPORT_UDP)
+    hk_config_complain(r, r->section_line, "[listen %s]: the text protocol needs transport = tcp", l->name);
+  if (l->protocol == HK_PROTOCOL_HTTP)
+    look_at_http(r, l);
+  if (l->protocol != HK_PROTOCOL_LINE && hk_config_seen(r, "precision"))
+    hk_config_complain(r, r->section_line, "[listen %s]: precision is for protocol = line", l->name);
+  if (l->address.ss_family != 0) {
+    hk_rules_finish(&l->rules, &l->address, l->transport == HK_TRANSPORT_UDP, l->protocol == HK_PROTOCOL_BINARY, listen_fault, r);
+    look_for_twin(r, l);
+  }
+}
+
+/* --- [detector NAME] ----------------------------------------------------------------------------------------------------- */
+
+static bool detector_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_detector made = { 0 };
+  const struct sections there = { "detector",           "detectors",    c->detectors[0].name,
+                                  sizeof *c->detectors, c->n_detectors, HK_CONFIG_DETECTORS_MAX };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  if (strchr(name, HK_DERIVED_MARK)) {
+    hk_config_complain(r, r->line, "[detector %s]: %c stands in the names of further algorithms, NAME%cgraph, and in no other",
+                       name, HK_DERIVED_MARK, HK_DERIVED_MARK);
+    return false;
+  }
+  made.number = c->n_detectors;
+  c->detectors[c->n_detectors++] = made;
+  r->draft = (struct hk_detectors_draft){ 0 };
+  return true;
+}
+
+static void detector_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
+  if (strcmp(name, "match") == 0) {
+    if (value[0] == 0 || strlen(value) >= sizeof d->match)
+      hk_config_complain(r, r->line, "match: a glob of 1 to %zu bytes is needed; * matches every sensor", sizeof d->match - 1);
+    else
+      snprintf(d->match, sizeof d->match, "%s", value);
+    return;
+  }
+  char error[256];
+  if (hk_detectors_set(&r->draft, name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+/* Each algorithm behind the first becomes a detector of its own, which stands behind its section's. */
+static void make_companions(struct hk_config_reading *r, struct hk_config_detector *d)
+{
+  struct hk_config *c = r->config;
+  struct hk_detector made[HK_ALGORITHMS];
+  char error[256];
+  const int n = hk_detectors_finish(&r->draft, made, error, sizeof error);
+  if (n < 0) {
+    hk_config_complain(r, r->section_line, "[detector %s]: %s", d->name, error);
+    return;
+  }
+  d->detector = made[0];
+  for (int i = 1; i < n; i++) {
+    const char *algorithm = hk_algorithm_name(made[i].algorithm);
+    if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+      hk_config_complain(r, r->section_line, "over %d detectors, with those of further algorithms", HK_CONFIG_DETECTORS_MAX);
+      return;
+    }
+    struct hk_config_detector *companion = &c->detectors[c->n_detectors];
+    *companion = *d;
+    const int length = snprintf(companion->name, sizeof companion->name, "%s%c%s", d->name, HK_DERIVED_MARK, algorithm);
+    if (length >= (int)sizeof companion->name)
+      hk_config_complain(r, r->section_line, "[detector %s]: its name is too long for one with %c%s behind it", d->name,
+                         HK_DERIVED_MARK, algorithm);
+    companion->detector = made[i];
+    companion->number = c->n_detectors++;
+    companion->derived = true;
+  }
+}
+
+static void detector_end(struct hk_config_reading *r)
+{
+  struct hk_config_detector *d = &r->config->detectors[r->config->n_detectors - 1];
+  if (!hk_config_seen(r, "match"))
+    hk_config_complain(r, r->section_line, "[detector %s] needs match = GLOB, the sensors that it is for; * is all of them",
+                       d->name);
+  make_companions(r, d);
+}
+
+/* --- [group NAME] -------------------------------------------------------------------------------------------------------- */
+
+static bool group_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_group made = { .rule = hk_group_default() };
+  const struct sections there = { "group", "groups", c->groups[0].name, sizeof *c->groups, c->n_groups, HK_CONFIG_GROUPS_MAX };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  if (strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - 1) {
+    hk_config_complain(r, r->line, "[group %s]: a name has no %c, and is at most %d bytes long", name, HK_DERIVED_MARK,
+                       HK_CONFIG_NAME_MAX - 2);
+    return false;
+  }
+  c->groups[c->n_groups++] = made;
+  return true;
+}
+
+static void group_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
+  char error[256];
+  if (strcmp(name, "match") != 0) {
+    if (hk_group_set(&g->rule, name, value, error, sizeof error) != 0)
+      hk_config_complain(r, r->line, "%s", error);
+    return;
+  }
+  const char *capture = strstr(value, "(*)");
+  if (!capture || strlen(value) >= sizeof g->match || strcspn(value, "()") != (size_t)(capture - value) ||
+      strpbrk(capture + 3, "()")) {
+    hk_config_complain(
+        r, r->line,
+        "match = %.64s: a glob with one capture, (*), is needed, such as plant/(*)/*; what that stands for names the machine",
+        value);
+    return;
+  }
+  snprintf(g->match, sizeof g->match, "%s", value);
+  g->capture = (uint32_t)(capture - value);
+}
+
+static void group_end(struct hk_config_reading *r)
+{
+  const struct hk_config_group *g = &r->config->groups[r->config->n_groups - 1];
+  char error[256];
+  if (!hk_config_seen(r, "match"))
+    hk_config_complain(r, r->section_line, "[group %s] needs match = GLOB with one capture, such as plant/(*)/*", g->name);
+  if (hk_group_check(&g->rule, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[group %s]: %s", g->name, error);
+}
+
+void hk_config_add_groups(struct hk_config_reading *r)
+{
+  struct hk_config *c = r->config;
+  char error[256];
+  for (uint32_t i = 0; i < c->n_groups; i++) {
+    if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+      hk_config_complain(r, 0, "over %d detectors, with those of groups", HK_CONFIG_DETECTORS_MAX);
+      return;
+    }
+    struct hk_config_detector *d = &c->detectors[c->n_detectors];
+    *d = (struct hk_config_detector){ .number = c->n_detectors, .derived = true, .group = true };
+    d->name[0] = HK_DERIVED_MARK;
+    snprintf(d->name + 1, sizeof d->name - 1, "%.*s", HK_CONFIG_NAME_MAX - 2, c->groups[i].name);
+    snprintf(d->match, sizeof d->match, "%s", c->groups[i].match);
+    if (hk_detector_parse("window=4,gap=1,rank=1,krylov=2,products=2,stride=65536,alert=off", &d->detector, error,
+                          sizeof error) != 0)
+      hk_config_complain(r, 0, "[group %s]: %s", c->groups[i].name, error);
+    c->n_detectors++;
+  }
+}
+
+/* --- [maintenance NAME] -------------------------------------------------------------------------------------------------- */
+
+static bool maintenance_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_maintenance_rule made = { 0 };
+  const struct sections there = { "maintenance",          "maintenance windows", c->maintenance[0].name,
+                                  sizeof *c->maintenance, c->n_maintenance,      HK_CONFIG_MAINTENANCE_MAX };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  c->maintenance[c->n_maintenance++] = made;
+  return true;
+}
+
+static void maintenance_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[256];
+  if (hk_maintenance_key(&r->config->maintenance[r->config->n_maintenance - 1], name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void maintenance_end(struct hk_config_reading *r)
+{
+  struct hk_maintenance_rule *m = &r->config->maintenance[r->config->n_maintenance - 1];
+  char error[256];
+  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+    return;
+  if (hk_maintenance_finish(m, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[maintenance %s]: %s", m->name, error);
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------------- */
+
+const struct hk_config_kind hk_config_kinds[] = {
+  { "daemon", daemon_begin, daemon_key, NULL },
+  { "listen", listen_begin, listen_key, listen_end },
+  { "detector", detector_begin, detector_key, detector_end },
+  { "group", group_begin, group_key, group_end },
+  { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
+  { NULL, NULL, NULL, NULL },
+};

@@ -1,0 +1,31 @@
+/* Keys of the section [daemon]: their types, defaults and limits, and which of them a running daemon takes over. hankeld.conf(5)
+ * documents each of them. */
+#ifndef HK_KEYS_H
+#define HK_KEYS_H
+
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+
+#define HK_KEY_TEXT 96 /* bytes of a value that is shown, with the 0 */
+
+/* Sets all keys to their defaults. */
+void hk_keys_default(struct hk_config *config);
+/* Sets a key. 0, or -EINVAL with a message: there is no such key, or the value is not one of it. */
+int hk_key_set(struct hk_config *config, const char *name, const char *value, char *error, size_t size);
+
+/* A key that has another value than before. */
+struct hk_key_change {
+  const char *name;
+  bool live; /* a running daemon takes it over; else it needs a restart */
+  char before[HK_KEY_TEXT], after[HK_KEY_TEXT];
+};
+/* Tells every key whose value differs, in the order in which they are documented; those that need a restart are set to what they
+ * are in `before`. */
+void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
+                     void (*differs)(void *arg, const struct hk_key_change *change), void *arg);
+
+/* Index of a word in a list that ends with NULL; its empty words are no words. 0 or -EINVAL. */
+int hk_word_find(const char *const *words, const char *word, uint32_t *out);
+
+#endif

@@ -1,0 +1,198 @@
+/* The commit thread. It sleeps while nothing is to be committed; one failure is followed by another try a moment later. */
+#include "daemon/durable/commit_thread.h"
+#include "daemon/durable/disk_health.h"
+#include "daemon/durable/durable.h"
+
+#include "daemon/base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define AGAIN 50000000   /* ns from a failure to the next try */
+#define LOOK 1000000000  /* ns between two looks at a disk that did not work; and between two beats */
+#define END 2            /* s that the thread gets to end */
+#define PROBE (1u << 20) /* bytes for which a disk must have room to count as one that works */
+
+void hk_durable_nudge(struct hk_durable *d)
+{
+  d->work = true;
+  if (!d->asleep)
+    return;
+  pthread_mutex_lock(&d->sleep);
+  pthread_cond_signal(&d->woken);
+  pthread_mutex_unlock(&d->sleep);
+}
+
+/* Until there is work, or for so long. at_least: even if there is. */
+static void rest(struct hk_durable *d, int64_t ns, bool at_least)
+{
+  struct timespec until;
+  int status = 0;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t end = until.tv_nsec + ns;
+  until.tv_sec += end / 1000000000;
+  until.tv_nsec = end % 1000000000;
+  pthread_mutex_lock(&d->sleep);
+  d->asleep = true;
+  while (status == 0 && !d->quit && (at_least || !d->work))
+    status = pthread_cond_timedwait(&d->woken, &d->sleep, &until);
+  d->asleep = false;
+  pthread_mutex_unlock(&d->sleep);
+}
+
+struct committed {
+  struct hk_durable *durable;
+  uint32_t shard;
+  bool acknowledge;
+};
+
+static void on_record(void *arg, const struct hk_record *record)
+{
+  const struct committed *c = arg;
+  struct hk_durable *d = c->durable;
+  struct hk_record_points points;
+  hk_count(&d->bytes, HK_RECORD_HEADER + record->size);
+  if (!c->acknowledge || record->type != HK_RECORD_POINTS || hk_record_points_read(record, &points) != 0)
+    return;
+  for (uint32_t i = 0; i < points.n_marks; i++)
+    hk_feeds_commit(d->feeds, points.marks[i].feed, c->shard, points.marks[i].upto);
+}
+
+/* Looks whether all that was committed is where a start would find it. */
+static void look_around(struct hk_durable *d)
+{
+  char why[sizeof d->condition.why];
+  const char *remedy;
+  if (!hk_condition_degraded(d) && !hk_folder_holds(&d->there, why, sizeof why, &remedy))
+    hk_condition_lost(d, why, remedy);
+}
+
+/* Commits what all have appended. True when there was anything. */
+static bool commit(struct hk_durable *d, int *status)
+{
+  look_around(d);      /* first: what is acknowledged is in the same files as what was before it */
+  bool behind = false; /* then this round writes what an earlier one could not, and newer events must wait for their points */
+  for (uint32_t i = 0; i < d->shards; i++)
+    behind |= d->journal[i] && hk_journal_behind(d->journal[i]);
+  const bool settles = !behind && hk_condition_settles(d);
+  const int64_t begin = hk_now();
+  const bool events =
+      !behind && hk_journal_take(hk_eventlog_journal(d->events)); /* first: their points are in the journals by now */
+  bool any = settles || events;
+  uint32_t shard = 0;
+  *status = 0;
+  for (uint32_t i = 0; settles && i < d->shards; i++)
+    hk_feeds_note(d->feeds, i);
+  for (uint32_t i = 0; i < d->shards; i++)
+    any |= d->journal[i] && hk_journal_take(d->journal[i]);
+  if (!any)
+    return false;
+  for (uint32_t i = 0; i < d->shards; i++) {
+    struct committed committed = { d, i, hk_condition_acknowledges(d) };
+    const int result = d->journal[i] ? hk_journal_commit(d->journal[i], on_record, &committed) : 0;
+    if (result == 0)
+      continue;
+    *status = result;
+    shard = i;
+  }
+  if (events && *status == 0 && (*status = hk_eventlog_commit(d->events)) != 0)
+    shard = HK_DURABLE_EVENTS;
+  for (uint32_t i = 0; events && *status == 0 && i < d->loops; i++)
+    hk_wake_up(d->loop_wake[i], HK_WAKE_WORK);
+  if (*status == 0) {
+    hk_count(&d->commits, 1);
+    hk_histogram_add(&d->took, hk_now() - begin, 1);
+  }
+  for (uint32_t i = 0; i < d->shards; i++) {
+    if (settles && *status == 0)
+      hk_feeds_commit_noted(d->feeds, i);
+    hk_wake_up(d->wake[i], HK_WAKE_WORK);
+  }
+  if (*status == -ESTALE) { /* the disk works, and a further try would hide it */
+    hk_folder_doubt(&d->there);
+    look_around(d);
+    *status = hk_condition_degraded(d) ? 0 : *status;
+  }
+  hk_condition_commit(d, *status, shard, settles && !hk_condition_degraded(d));
+  return true;
+}
+
+/* How far the journals are stays known, whatever becomes of their files. */
+static void keep_marks(struct hk_durable *d, bool degraded)
+{
+  if (d->beat - d->noted < LOOK)
+    return;
+  d->noted = d->beat;
+  /* Where either fails so does the journal, or it has, and is told of; it is tried again in a second. */
+  if (!degraded || hk_journal_note_apart(hk_eventlog_journal(d->events)) == 0)
+    (void)hk_marks_sync(d->marks);
+}
+
+/* Whether the disk takes a file. */
+static bool works(struct hk_durable *d)
+{
+  static const char name[] = "probe";
+  int file;
+  void *zeros = calloc(1, PROBE);
+  bool fine = zeros != NULL;
+  (void)hk_disk_remove(&d->disk, d->folder, name); /* of a try that could not be ended */
+  if (fine && hk_disk_create(&d->disk, d->folder, name, &file) == 0) {
+    fine = hk_disk_write(&d->disk, file, zeros, PROBE) == 0 && hk_disk_sync(&d->disk, file) == 0;
+    close(file);
+    fine &= hk_disk_remove(&d->disk, d->folder, name) == 0;
+  } else {
+    fine = false;
+  }
+  free(zeros);
+  return fine;
+}
+
+static void *run(void *arg)
+{
+  struct hk_durable *d = arg;
+  int status = 0;
+  hk_thread_name("commit", 0);
+  while (!d->quit) {
+    d->work = false;
+    d->beat = hk_now();
+    const bool any = commit(d, &status);
+    if (hk_condition_degraded(d) && d->beat - d->probed >= LOOK) {
+      d->probed = d->beat;
+      if (hk_folder_resume(&d->there) && works(d))
+        hk_condition_works(d);
+    }
+    keep_marks(d, hk_condition_degraded(d));
+    if (status != 0)
+      rest(d, AGAIN, true);
+    else if (!any)
+      rest(d, LOOK, false);
+  }
+  (void)commit(d, &status); /* nobody appends any more */
+  if (status == 0)
+    (void)commit(d, &status); /* and what had not been taken because an older part failed */
+  if (hk_journal_note_end(hk_eventlog_journal(d->events)) == 0)
+    (void)hk_marks_sync(d->marks); /* without it a start goes by what was there before, and is careful */
+  if (status != 0)
+    hk_log(d->log, HK_LOG_ERROR,
+           "ended with points that are not on the disk; they were neither acknowledged nor shown to anybody");
+  return NULL;
+}
+
+int hk_commit_start(struct hk_durable *d)
+{
+  d->beat = d->begun = hk_now();
+  const int status = -pthread_create(&d->thread, NULL, run, d);
+  d->running = status == 0;
+  return status;
+}
+
+bool hk_commit_stop(struct hk_durable *d)
+{
+  if (!d->running)
+    return true;
+  d->quit = true;
+  hk_durable_nudge(d);
+  d->running = !hk_thread_join(d->thread, END);
+  return !d->running;
+}

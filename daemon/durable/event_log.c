@@ -1,0 +1,550 @@
+/* In memory the log is a list of blocks, each with records one behind the other; the oldest block goes when there are too many
+ * bytes, or when the journal's files with its events do. A record in memory is an entry, then the payload that it has on the
+ * disk. */
+#include "daemon/durable/event_log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <xxhash.h>
+
+#define TYPE 1u   /* of record: an event */
+#define PARTS 8   /* files that all bytes are about */
+#define BLOCKS 64 /* pieces of memory that all bytes are about */
+#define FAR (UINT64_C(1) << 30) /* positions that are passed over where nobody knows how many were told */
+
+/* The payload on the disk; the name, `by` and the note follow. */
+struct payload {
+  uint64_t sequence;
+  uint32_t handle, number;
+  int64_t time, from, instant;
+  double before, after;
+  float score, margin;
+  float spread_before, spread_after;
+  uint32_t held;
+  uint16_t name; /* bytes */
+  uint8_t by;    /* bytes */
+  uint8_t kind, channel, marks;
+  uint8_t note; /* bytes: all of what is new, or none */
+  uint8_t zero;
+  float likeness;
+  int64_t similar_from;
+  uint32_t similar, reserved;
+};
+_Static_assert(sizeof(struct payload) == 104, "no padding");
+_Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
+#define RECORD_LEAST (HK_RECORD_HEADER + sizeof(struct payload) + 8)
+#define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
+
+struct entry {
+  uint64_t position;
+  uint64_t bytes; /* of all, a multiple of 8 */
+};
+
+struct block {
+  struct block *next;
+  uint64_t first; /* position */
+  size_t size, capacity;
+  uint8_t data[];
+};
+
+/* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
+struct reached {
+  uint64_t key, sequence;
+  uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
+  uint32_t number; /* of the last alert */
+  uint32_t noted; /* number of the last alert that somebody has acknowledged; 0: there was none */
+  int64_t when;
+  char by[HK_WHO_MAX + 1];
+};
+
+struct hk_eventlog {
+  uint64_t most;
+  uint64_t lost; /* events that were told, and are gone */
+  struct hk_journal *journal;
+  atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
+  pthread_mutex_t lock; /* of all below */
+  struct block *oldest, *newest;
+  uint64_t bytes; /* capacity of all blocks */
+  bool held;      /* none is let go */
+  struct reached *reached;
+  uint64_t n_reached, reached_size;
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash by which these are found */
+};
+
+struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most)
+{
+  return (struct hk_journal_place){ .disk = disk,
+                                    .folder = folder,
+                                    .stem = "events",
+                                    .suffix = "hke",
+                                    .kind = HK_JOURNAL_EVENTS,
+                                    .shards = 1,
+                                    .segment = most / PARTS };
+}
+
+/* --- records --------------------------------------------------------------------------------------------------------- */
+
+static void read_payload(const uint8_t *data, uint64_t position, struct hk_logged *out)
+{
+  struct payload p;
+  memcpy(&p, data, sizeof p);
+  *out = (struct hk_logged){ .position = position,
+                             .sequence = p.sequence,
+                             .handle = p.handle,
+                             .name = { (const char *)data + sizeof p, p.name },
+                             .by = { (const char *)data + sizeof p + p.name, p.by },
+                             .event = { .index = UINT32_MAX,
+                                        .number = p.number,
+                                        .kind = p.kind,
+                                        .channel = p.channel,
+                                        .marks = p.marks,
+                                        .time = p.time,
+                                        .from = p.from,
+                                        .instant = p.instant,
+                                        .score = p.score,
+                                        .margin = p.margin,
+                                        .before = p.before,
+                                        .after = p.after,
+                                        .spread_before = p.spread_before,
+                                        .spread_after = p.spread_after,
+                                        .held = p.held,
+                                        .similar = p.similar,
+                                        .similar_from = p.similar_from,
+                                        .likeness = p.likeness } };
+  if (p.note == sizeof out->event.novelty)
+    memcpy(&out->event.novelty, data + sizeof p + p.name + p.by, p.note);
+}
+
+bool hk_eventlog_takes(uint8_t kind)
+{
+  return (kind >= HK_EVENT_RAISED && kind <= HK_EVENT_CLEARED) || kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
+}
+
+bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
+{
+  if (r->type != TYPE || r->count != 1 || r->size < sizeof(struct payload))
+    return false;
+  struct payload p;
+  memcpy(&p, r->payload, sizeof p);
+  if (r->size != sizeof p + p.name + p.by + p.note || (p.note != 0 && p.note != sizeof(struct hk_novelty_note)))
+    return false;
+  read_payload(r->payload, r->position + 1, out);
+  return hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
+         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && hk_eventlog_takes(out->event.kind);
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------------- */
+
+static void drop_oldest(struct hk_eventlog *l)
+{
+  struct block *b = l->oldest;
+  l->oldest = b->next;
+  if (!l->oldest)
+    l->newest = NULL;
+  l->bytes -= b->capacity;
+  free(b);
+}
+
+/* Room for so many bytes in the newest block. NULL: no memory. */
+static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
+{
+  if (!l->newest || l->newest->capacity - l->newest->size < bytes) {
+    const size_t capacity = l->most / BLOCKS;
+    struct block *b = malloc(sizeof *b + capacity);
+    if (!b)
+      return NULL;
+    while (l->oldest && !l->held && l->bytes + capacity > l->most)
+      drop_oldest(l);
+    *b = (struct block){ .first = position, .capacity = capacity };
+    if (l->newest)
+      l->newest->next = b;
+    else
+      l->oldest = b;
+    l->newest = b;
+    l->bytes += capacity;
+  }
+  uint8_t *at = l->newest->data + l->newest->size;
+  l->newest->size += bytes;
+  return at;
+}
+
+static void keep(struct hk_eventlog *l, uint64_t position, const struct payload *p, const char *name, const char *by,
+                 const void *note)
+{
+  const struct entry e = { position, sizeof e + (sizeof *p + p->name + p->by + p->note + 7) / 8 * 8 };
+  uint8_t *at = room(l, position, e.bytes);
+  if (!at)
+    return;
+  memcpy(at, &e, sizeof e);
+  memcpy(at + sizeof e, p, sizeof *p);
+  memcpy(at + sizeof e + sizeof *p, name, p->name);
+  memcpy(at + sizeof e + sizeof *p + p->name, by, p->by);
+  memcpy(at + sizeof e + sizeof *p + p->name + p->by, note, p->note);
+}
+
+/* --- what was reached before this start ------------------------------------------------------------------------------- */
+
+/* Under a secret, so that nobody can prepare names that collide. */
+static uint64_t key_of(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
+{
+  const uint64_t both[2] = { XXH3_64bits_withSecret(name.data, name.length, l->secret, sizeof l->secret), handle };
+  const uint64_t key = XXH3_64bits_withSecret(both, sizeof both, l->secret, sizeof l->secret);
+  return key ? key : 1;
+}
+
+static struct reached *place_of(const struct hk_eventlog *l, uint64_t key)
+{
+  uint64_t i = key & (l->reached_size - 1);
+  while (l->reached[i].key != 0 && l->reached[i].key != key)
+    i = (i + 1) & (l->reached_size - 1);
+  return &l->reached[i];
+}
+
+static int reach(struct hk_eventlog *l, const struct hk_logged *e)
+{
+  if (2 * (l->n_reached + 1) > l->reached_size) {
+    struct hk_eventlog grown = { .reached_size = l->reached_size ? 2 * l->reached_size : 256 };
+    if (!(grown.reached = calloc(grown.reached_size, sizeof *grown.reached)))
+      return -ENOMEM;
+    for (uint64_t i = 0; i < l->reached_size; i++)
+      if (l->reached[i].key != 0)
+        *place_of(&grown, l->reached[i].key) = l->reached[i];
+    free(l->reached);
+    l->reached = grown.reached;
+    l->reached_size = grown.reached_size;
+  }
+  struct reached *r = place_of(l, key_of(l, e->handle, e->name));
+  l->n_reached += r->key == 0;
+  r->key = key_of(l, e->handle, e->name);
+  r->sequence = e->sequence;
+  if (e->event.kind != HK_EVENT_ACKNOWLEDGED) {
+    r->number = e->event.number;
+    r->open = e->event.kind == HK_EVENT_RAISED || e->event.kind == HK_EVENT_CORRECTED ? e->position : 0;
+  } else {
+    r->noted = e->event.number;
+    r->when = e->event.time;
+    snprintf(r->by, sizeof r->by, "%.*s", (int)e->by.length, e->by.data);
+  }
+  return 0;
+}
+
+bool hk_eventlog_noted(const struct hk_eventlog *l, uint32_t handle, struct hk_string name, struct hk_logged *out)
+{
+  const struct reached *r = l->reached ? place_of(l, key_of(l, handle, name)) : NULL;
+  if (!r || r->noted == 0)
+    return false;
+  *out = (struct hk_logged){ .by = hk_string(r->by), .event = { .number = r->noted, .time = r->when } };
+  return true;
+}
+
+struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
+{
+  if (!l->reached)
+    return (struct hk_eventlog_past){ 0 };
+  const struct reached *r = place_of(l, key_of(l, handle, name));
+  return (struct hk_eventlog_past){ r->sequence, r->open, r->number };
+}
+
+void hk_eventlog_hold(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  l->held = true;
+  pthread_mutex_unlock(&l->lock);
+}
+
+void hk_eventlog_replayed(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  l->held = false;
+  while (l->oldest && l->bytes > l->most)
+    drop_oldest(l);
+  free(l->reached);
+  l->reached = NULL;
+  l->n_reached = l->reached_size = 0;
+  pthread_mutex_unlock(&l->lock);
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------------- */
+
+uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
+                            const struct hk_event *e, struct hk_string by)
+{
+  const struct payload p = { .sequence = sequence,
+                             .handle = handle,
+                             .number = e->number,
+                             .time = e->time,
+                             .from = e->from,
+                             .instant = e->instant,
+                             .before = e->before,
+                             .after = e->after,
+                             .score = e->score,
+                             .margin = e->margin,
+                             .spread_before = e->spread_before,
+                             .spread_after = e->spread_after,
+                             .held = e->held,
+                             .name = (uint16_t)name.length,
+                             .by = (uint8_t)by.length,
+                             .kind = e->kind,
+                             .channel = e->channel,
+                             .marks = e->marks,
+                             .note = e->novelty.channel != 0 ? sizeof e->novelty : 0,
+                             .similar = e->similar,
+                             .similar_from = e->similar_from,
+                             .likeness = e->likeness };
+  uint64_t position = 0;
+  pthread_mutex_lock(&l->lock);
+  if (sequence > hk_eventlog_past(l, handle, name).sequence) {
+    uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length + by.length + p.note);
+    if (payload) {
+      position = hk_journal_position(l->journal) + 1;
+      keep(l, position, &p, name.data, by.data, &e->novelty); /* before it can be shown */
+      memcpy(payload, &p, sizeof p);
+      memcpy(payload + sizeof p, name.data, name.length);
+      memcpy(payload + sizeof p + name.length, by.data, by.length);
+      memcpy(payload + sizeof p + name.length + by.length, &e->novelty, p.note);
+      hk_journal_end(l->journal, 1);
+      const struct hk_logged logged = {
+        .position = position, .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e
+      };
+      if (l->reached) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
+        (void)reach(l, &logged);
+    }
+  }
+  pthread_mutex_unlock(&l->lock);
+  return position;
+}
+
+struct hk_journal *hk_eventlog_journal(struct hk_eventlog *l)
+{
+  return l->journal;
+}
+
+int hk_eventlog_commit(struct hk_eventlog *l)
+{
+  const int status = hk_journal_commit(l->journal, NULL, NULL);
+  return status != 0 ? status : hk_journal_bound(l->journal, l->most, l->keep);
+}
+
+void hk_eventlog_keep(struct hk_eventlog *l, uint64_t position)
+{
+  l->keep = position;
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+uint64_t hk_eventlog_last(struct hk_eventlog *l)
+{
+  return hk_journal_position(l->journal);
+}
+
+uint64_t hk_eventlog_shown(struct hk_eventlog *l)
+{
+  return hk_journal_committed(l->journal);
+}
+
+uint64_t hk_eventlog_first(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  const uint64_t first = l->oldest ? l->oldest->first : hk_journal_position(l->journal) + 1;
+  pthread_mutex_unlock(&l->lock);
+  return first;
+}
+
+uint64_t hk_eventlog_lost(const struct hk_eventlog *l)
+{
+  return l->lost;
+}
+
+uint64_t hk_eventlog_bytes(struct hk_eventlog *l)
+{
+  pthread_mutex_lock(&l->lock);
+  const uint64_t bytes = l->bytes;
+  pthread_mutex_unlock(&l->lock);
+  return bytes;
+}
+
+/* The block of the cursor's next event, or the first one behind it; the cursor's place is in it. NULL: there is none. */
+static const struct block *seek(const struct hk_eventlog *l, struct hk_eventlog_cursor *c)
+{
+  const struct block *b = l->oldest;
+  while (b && b->next && b->next->first <= c->next)
+    b = b->next;
+  if (b && c->block != b->first) {
+    c->block = b->first;
+    c->offset = 0;
+  }
+  return b;
+}
+
+/* Positions before `position` that the cursor wanted are gone. */
+static void miss(struct hk_eventlog_cursor *c, uint64_t position)
+{
+  if (c->next < position) {
+    c->missed += position - c->next;
+    c->next = position;
+  }
+}
+
+uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
+                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
+{
+  const uint64_t shown = hk_eventlog_shown(l);
+  uint32_t n = 0;
+  if (last > shown)
+    last = shown;
+  pthread_mutex_lock(&l->lock);
+  for (const struct block *b = seek(l, c); n < most && c->next <= last;) {
+    struct entry e = { .position = UINT64_MAX };
+    if (b && c->offset == b->size && b->next) {
+      b = b->next;
+      c->block = b->first;
+      c->offset = 0;
+    }
+    if (b && c->offset < b->size)
+      memcpy(&e, b->data + c->offset, sizeof e);
+    if (e.position > last) { /* there are no more of those */
+      miss(c, last + 1);
+      break;
+    }
+    const uint8_t *payload = b->data + c->offset + sizeof e;
+    c->offset += e.bytes;
+    if (e.position < c->next)
+      continue;
+    struct hk_logged logged;
+    miss(c, e.position);
+    read_payload(payload, e.position, &logged);
+    visit(arg, &logged);
+    c->next = e.position + 1;
+    n++;
+  }
+  pthread_mutex_unlock(&l->lock);
+  return n;
+}
+
+/* --- opening --------------------------------------------------------------------------------------------------------- */
+
+struct opening {
+  struct hk_log *log;
+  struct hk_marks *marks;
+  uint64_t lost; /* positions that damaged parts of files, behind the last event, may have had, at most */
+  bool hole;     /* there was damage behind the last event, */
+  uint64_t gone; /* and so many positions in all that are missing there */
+};
+
+static void on_damage(void *arg, const struct hk_journal_damaged *d)
+{
+  struct opening *o = arg;
+  if (d->missing)
+    hk_log(o->log, HK_LOG_WARNING, "event log: %s is whole, but %s; events that were there are missing", d->file, d->why);
+  else if (d->tail && d->bytes < RECORD_MOST)
+    hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", d->file, (unsigned long long)d->bytes,
+           d->why);
+  else
+    hk_log(o->log, HK_LOG_WARNING, "event log: %s: %llu bytes from %llu on are left out, with the events there: %s", d->file,
+           (unsigned long long)d->bytes, (unsigned long long)d->at, d->why);
+  o->hole = true;
+  o->lost += d->bytes / (d->tail ? RECORD_MOST : RECORD_LEAST);
+}
+
+/* Takes into memory what the reader has. *position: of the last event. */
+static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
+{
+  struct hk_record r;
+  int status;
+  while ((status = hk_journal_next(reader, &r)) > 0) {
+    struct hk_logged e;
+    if (!hk_eventlog_decode(&r, &e) || e.position <= *position) /* the same is written twice when the disk fails */
+      continue;
+    struct payload p;
+    memcpy(&p, r.payload, sizeof p);
+    keep(l, e.position, &p, e.name.data, e.by.data, r.payload + sizeof p + p.name + p.by);
+    o->gone += o->hole ? e.position - *position - 1 : 0;
+    o->hole = false;
+    *position = e.position;
+    o->lost = 0;
+    if ((status = reach(l, &e)) != 0)
+      return status;
+  }
+  return status < 0 ? status : hk_journal_mend(reader);
+}
+
+/* The position to go on behind, which is none that was told. last: of the last event that is there. */
+static uint64_t go_on_behind(struct opening *o, uint64_t last)
+{
+  struct hk_journal_mark mark;
+  uint64_t behind = last + o->lost;
+  if (!o->marks || !hk_marks_get(o->marks, HK_MARK_EVENTS, &mark))
+    return behind;
+  if (mark.position > last) { /* what was told in the last second before a loss of power may be more than that */
+    o->gone += mark.position - last;
+    behind = mark.reserved > behind ? mark.reserved : behind;
+  }
+  return mark.apart ? (mark.reserved > behind ? mark.reserved : behind) + FAR : behind;
+}
+
+static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place, struct opening *o, char *error, size_t size)
+{
+  struct hk_journal_reader *reader;
+  uint64_t position = 0;
+  char why[256] = "";
+  int status = hk_journal_read(&reader, place, 0, on_damage, o, why, sizeof why);
+  if (status == 0) {
+    status = take_all(l, reader, o, &position);
+    hk_journal_read_close(reader);
+  }
+  if (status == 0)
+    status = hk_journal_new(&l->journal, place, go_on_behind(o, position));
+  l->lost = o->gone;
+  if (status == 0 && l->lost > 0)
+    hk_log(o->log, HK_LOG_WARNING,
+           "event log: at least %llu events that were told are gone; the last that is there has position %llu, and the next one gets "
+           "%llu. Subscribers that ask for what is gone are told of a gap",
+           (unsigned long long)l->lost, (unsigned long long)position, (unsigned long long)hk_journal_position(l->journal) + 1);
+  if (status != 0)
+    snprintf(error, size, "event log: %s", why[0] ? why : strerror(-status));
+  return status;
+}
+
+int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_marks *marks,
+                     struct hk_log *log, char *error, size_t size)
+{
+  struct opening opening = { .log = log, .marks = marks };
+  struct hk_eventlog *l = calloc(1, sizeof *l);
+  if (!l) {
+    snprintf(error, size, "event log: no memory");
+    return -ENOMEM;
+  }
+  l->most = most < HK_EVENTLOG_LEAST ? HK_EVENTLOG_LEAST : most;
+  pthread_mutex_init(&l->lock, NULL);
+  if (getrandom(l->secret, sizeof l->secret, 0) != (ssize_t)sizeof l->secret) {
+    snprintf(error, size, "event log: no random bytes for its table");
+    hk_eventlog_free(l);
+    return -EIO;
+  }
+  struct hk_journal_place place = hk_eventlog_place(disk, folder, l->most);
+  place.marks = marks;
+  place.mark = HK_MARK_EVENTS;
+  const int status = open_log(l, &place, &opening, error, size);
+  if (status != 0) {
+    hk_eventlog_free(l);
+    return status;
+  }
+  *out = l;
+  return 0;
+}
+
+void hk_eventlog_free(struct hk_eventlog *l)
+{
+  if (!l)
+    return;
+  while (l->oldest)
+    drop_oldest(l);
+  hk_journal_free(l->journal);
+  free(l->reached);
+  pthread_mutex_destroy(&l->lock);
+  free(l);
+}

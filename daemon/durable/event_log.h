@@ -1,0 +1,113 @@
+/* Event log: the last events of all sensors, bounded by bytes, in memory and the same in a journal.
+ *
+ * Every event (an alert raised, corrected, cleared, acknowledged, held back by the flap limit; notices are none) gets a position,
+ * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
+ * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
+ *
+ * An event is `shown` to readers when it is on the disk, or at once while the journal is paused.
+ *
+ *     shard     hk_eventlog_append                               loop    hk_eventlog_read, as far as is shown
+ *     commit    hk_journal_take of the log, take and commit all other journals, hk_eventlog_commit
+ *
+ * What is appended before the take was caused by points that are in their journals by then. So no event is ever on the disk whose
+ * points are not, and after a crash every logged event happens again when the journals are replayed: while that goes on, an event
+ * whose sequence its sensor has reached in the log already is not appended a second time. So the disk keeps the events of all
+ * points that a replay may begin with, however many they are; memory is bounded. What does not happen again, for its points are
+ * lost, is ended by the start: see hk_shard_events_replayed.
+ *
+ * FORMAT.md describes the records. What is damaged is left out, and its positions are a gap.
+ *
+ * Errors: 0 or a negative errno. Thread: any, but for what says otherwise. */
+#ifndef HK_EVENTS_H
+#define HK_EVENTS_H
+
+#include "cpu/rules/alert.h"
+#include "daemon/durable/journal.h"
+#include "daemon/base/log.h"
+#include "proto/wire/message.h"
+
+struct hk_eventlog;
+
+/* An event as it was logged. */
+struct hk_logged {
+  uint64_t position;
+  uint64_t sequence;     /* of the sensor: counts its events */
+  uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
+  struct hk_string name; /* of the sensor */
+  struct hk_string by;   /* acknowledged: who did; else "" */
+  struct hk_event event; /* index and slot mean nothing */
+};
+
+/* Opens the log in a state folder and takes into memory what is there. most: bytes in memory, and on the disk; at least
+ * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: how far it
+ * was: where its end is gone, positions go on behind all that were told; NULL: nobody knows. log: is told what was damaged. -EPROTONOSUPPORT: a file is of another
+ * version. A message is given with every error. */
+#define HK_EVENTLOG_LEAST (1u << 20)
+int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_marks *marks,
+                     struct hk_log *log, char *error, size_t size);
+/* How many events that were told are known to be gone since the run before. */
+uint64_t hk_eventlog_lost(const struct hk_eventlog *log);
+/* What was not committed is lost. NULL is fine. */
+void hk_eventlog_free(struct hk_eventlog *log);
+
+/* Appends; returns the event's position; 0: it is in the log already (during replay). Where there is no memory it is left out,
+ * also 0: the sensor's sequences have a hole. The event is no notice; index and slot are not looked at. by: at most HK_WHO_MAX
+ * bytes. */
+uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
+                            const struct hk_event *event, struct hk_string by);
+
+/* Whether events of a kind are logged. */
+bool hk_eventlog_takes(uint8_t kind);
+
+/* Its journal, to take, pause and resume it and to see how it does. */
+struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
+/* Commits what was taken, and lets old files go. Thread: the one that commits. */
+int hk_eventlog_commit(struct hk_eventlog *log);
+/* Events behind this position stay on the disk, however many bytes they are: a replay may bring them again, and knows them by the
+ * log. 0, as at first: all that are there. */
+void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
+
+/* Position of the last event that was appended, and of the last that is shown; 0: there was none. */
+uint64_t hk_eventlog_last(struct hk_eventlog *log);
+uint64_t hk_eventlog_shown(struct hk_eventlog *log);
+
+/* A reader's place. All zero but for `next`. */
+struct hk_eventlog_cursor {
+  uint64_t next;          /* position of the next event it wants */
+  uint64_t missed;        /* positions that it wanted and that are gone; the caller sets it to 0 when it has told */
+  uint64_t block, offset; /* where that was last found */
+};
+/* Visits up to `most` events that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
+ * behind them. Returns how many. visit must be brief, and must not call the log but for hk_eventlog_past; what it is given is
+ * valid until it returns. */
+uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
+                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg);
+
+/* What the log has of a sensor: what it had when it was opened, and what the replay has appended since; all zero: nothing. Valid
+ * until hk_eventlog_replayed. Nobody appends meanwhile. */
+struct hk_eventlog_past {
+  uint64_t sequence; /* of its last event */
+  uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none was */
+  uint32_t number;   /* of its last alert */
+};
+struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
+/* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's number
+ * and time. False: nobody. Valid until hk_eventlog_replayed. */
+bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
+/* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most an end for each alert that is open. */
+void hk_eventlog_hold(struct hk_eventlog *log);
+/* The replay is over: from now on every event is appended. Nobody appends or asks what was reached meanwhile. */
+void hk_eventlog_replayed(struct hk_eventlog *log);
+
+/* Position of the oldest event that is there (one behind the last when there is none), and bytes of all. */
+uint64_t hk_eventlog_first(struct hk_eventlog *log);
+uint64_t hk_eventlog_bytes(struct hk_eventlog *log);
+
+/* Reads a record of the log's journal, which is of kind HK_JOURNAL_EVENTS; what it gives points into the record. False: it is
+ * none. */
+bool hk_eventlog_decode(const struct hk_record *record, struct hk_logged *out);
+
+/* The log's files in a folder. */
+struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most);
+
+#endif

@@ -1,0 +1,46 @@
+/* What the files of incidents share. */
+#ifndef HK_INCIDENTS_INTERNAL_H
+#define HK_INCIDENTS_INTERNAL_H
+
+#include "daemon/incidents/budget.h"
+#include "daemon/incidents/incidents.h"
+
+/* In points. */
+#define HK_INCIDENT_WINDOW 12
+#define HK_INCIDENT_HOLD 60
+#define HK_INCIDENT_LONGEST 48
+#define HK_INCIDENT_REPEAT 288
+
+#define HK_INCIDENT_TIME_MOST (INT64_MAX / 4) /* ns: times are held within, so that spans may be added */
+
+#define HK_INCIDENT_ALPHA -3.0 /* log10: company rarer than this is one incident */
+#define HK_INCIDENT_BONUS 6.0  /* most that company adds to R */
+
+struct hk_incidents {
+  struct hk_incidents_rules rules;
+  hk_incident_decided *decided;
+  void *arg;
+  struct hk_fleet_names names;
+  struct hk_fleet_tail tail;
+  struct hk_budget budget;
+  uint32_t sensors; /* that are scored; 0: as many as there are names */
+  uint64_t last_id;
+  int64_t time;                        /* ns: of the present tick */
+  bool begun;                          /* there was one */
+  struct hk_incident *oldest, *newest; /* open ones */
+  struct hk_incident **judged;         /* room for those of a tick, the gravest first */
+  uint32_t judged_room;
+  struct hk_incidents_counts counts;
+};
+
+/* To the end of the open ones. hk_incident_unlink: out of them. */
+void hk_incident_link(struct hk_incidents *all, struct hk_incident *incident);
+void hk_incident_unlink(struct hk_incidents *all, struct hk_incident *incident);
+void hk_incident_add(struct hk_incident *incident, struct hk_fleet_sensor *member);
+
+/* s is in an incident, and was raised within the window: looks in each node above for company, and merges. */
+void hk_company_look(struct hk_incidents *all, struct hk_fleet_sensor *s);
+/* Puts a child among the active ones of the node above it; its S is set. 0 or -ENOMEM. */
+int hk_company_activate(struct hk_fleet_child *child);
+
+#endif

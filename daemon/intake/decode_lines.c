@@ -1,0 +1,223 @@
+/* The way of a line's points into the intake. See decode_lines.h. */
+#include "daemon/intake/decode_lines.h"
+
+#include "daemon/base/address.h"
+#include "daemon/intake/line_cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GATHERED 128u /* points that are looked up together */
+#define PLACES (GATHERED - 1 + HK_LINE_FIELDS)
+/* A handle is that of another sensor again after 256 evictions from one slot, each of a sensor that was silent for `evict`: so
+ * nothing that is remembered for less than that can mislead. */
+#define REMEMBERED 100 /* times `evict` */
+/* Times of today in s, ms or us, taken for ns, are in January 1970. */
+#define JANUARY (31 * (int64_t)86400000000000)
+
+/* Where a point's name stands in its line. */
+struct place {
+  const char *key, *field;
+  uint32_t key_length, field_length;
+};
+
+struct hk_lines {
+  struct hk_intake *intake;
+  struct hk_series *series;
+  int64_t evict;
+  int64_t cleared; /* hk_now: when the series were last forgotten */
+  struct hk_log_quota early;
+  uint32_t n; /* points that were gathered */
+  struct hk_mark mark[PLACES];
+  struct place place[PLACES];
+  uint32_t handle[PLACES];
+  int64_t time[PLACES];
+  double value[PLACES];
+  struct hk_line line; /* the parser's */
+};
+
+int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict)
+{
+  struct hk_lines *l = calloc(1, sizeof *l);
+  if (!l)
+    return -ENOMEM;
+  l->intake = intake;
+  l->evict = evict;
+  l->cleared = hk_now();
+  const int status = hk_series_new(&l->series);
+  if (status == 0)
+    *out = l;
+  else
+    hk_lines_free(l);
+  return status;
+}
+
+void hk_lines_adopt(struct hk_lines *l, int64_t evict)
+{
+  l->evict = evict;
+  l->cleared = hk_now();
+  hk_series_clear(l->series);
+}
+
+void hk_lines_free(struct hk_lines *l)
+{
+  if (!l)
+    return;
+  hk_series_free(l->series);
+  free(l);
+}
+
+/* byte: at which the fault is; 0: it has no place. */
+static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte, const char *why)
+{
+  char address[HK_ADDRESS_MAX] = "", place[24] = "";
+  hk_count(&l->intake->counters->bad_lines, 1);
+  if (hk_log_spent(l->intake->log, from->quota, HK_LOG_WARNING))
+    return;
+  if (from->address)
+    hk_address_format(from->address, address);
+  if (byte > 0)
+    snprintf(place, sizeof place, ", byte %u", byte);
+  hk_log_peer(l->intake->log, from->quota, HK_LOG_WARNING, from->address ? address : from->peer, "line %llu dropped%s: %s",
+              (unsigned long long)number, place, why);
+}
+
+/* Adds the points of the parsed line to those that were gathered. */
+static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number)
+{
+  const struct hk_line *line = &l->line;
+  if (line->error) {
+    tell(l, from, number, line->error_byte, line->error);
+    return;
+  }
+  hk_count(&l->intake->counters->lines, 1);
+  hk_count(&l->intake->counters->strings, line->strings);
+  /* Lines without a time that were read together would all have the same one, and all but the first of a sensor be late. */
+  const int64_t time = line->timed ? line->time : l->intake->wall++;
+  hk_series_mark(l->series, line, l->mark + l->n);
+  for (uint32_t i = 0; i < line->n; i++) {
+    const struct hk_line_point *p = &line->points[i];
+    l->place[l->n] = (struct place){ line->key, p->field, line->key_length, p->field_length };
+    l->time[l->n] = time;
+    l->value[l->n] = p->value;
+    l->n++;
+  }
+}
+
+/* Taken all the same: there are recordings of any time. */
+static void tell_early(struct hk_lines *l, const char *name, uint32_t length)
+{
+  hk_log_peer(l->intake->log, &l->early, HK_LOG_WARNING, "lines",
+              "sensor %.*s: its times are in January 1970; are they in another unit than the listener's precision?", (int)length,
+              name);
+}
+
+/* Takes the name of point i as the registry knows it. told: whether early times were, of points that were gathered with it. */
+static void learn(struct hk_lines *l, uint32_t i, bool *told)
+{
+  const struct place *p = &l->place[i];
+  char buffer[HK_NAME_MAX];
+  uint32_t length, slot;
+  const char *name = hk_line_join(p->key, p->key_length, p->field, p->field_length, buffer, &length);
+  if (hk_intake_find(l->intake, name, length, &slot) != 0) {
+    l->mark[i].check = 0;
+    return;
+  }
+  if (l->time[i] < JANUARY && !*told) {
+    tell_early(l, name, length);
+    *told = true;
+  }
+  l->handle[i] = hk_registry_handle(l->intake->registry, slot);
+  hk_series_put(l->series, &l->mark[i], l->handle[i]);
+}
+
+/* Finds the handles; the mark of a point whose name is refused has no check afterwards. Returns max_sensors. */
+static uint32_t look_up(struct hk_lines *l)
+{
+  const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
+  bool learned, told = false;
+  hk_series_find(l->series, l->n, l->mark, l->handle);
+  do { /* again, for a device that fails when a sensor is added to it may leave others without room */
+    learned = false;
+    for (uint32_t i = 0; i < l->n; i++) {
+      if (!hk_handle_good(&handles, l->handle[i]) && l->mark[i].check != 0) {
+        learn(l, i, &told);
+        learned = true;
+      }
+    }
+  } while (learned);
+  return handles.max_sensors;
+}
+
+/* Forgets the series when they may have been remembered too long. */
+static void forget(struct hk_lines *l)
+{
+  const int64_t now = hk_now();
+  if (l->evict > 0 && (now - l->cleared) / REMEMBERED >= l->evict) {
+    hk_series_clear(l->series);
+    l->cleared = now;
+  }
+}
+
+void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
+{
+  uint32_t slot[PLACES], n = 0;
+  const uint32_t gathered = l->n;
+  if (gathered == 0)
+    return;
+  hk_count(&l->intake->counters->in, gathered); /* before they are counted as anything else */
+  forget(l);
+  const uint32_t max_sensors = look_up(l);
+  for (uint32_t i = 0; i < gathered; i++) {
+    if (l->mark[i].check == 0)
+      continue;
+    slot[n] = hk_handle_slot(l->handle[i], max_sensors);
+    l->time[n] = l->time[i];
+    l->value[n] = l->value[i];
+    n++;
+  }
+  hk_intake_slots(l->intake, source, n, &(struct hk_columns){ slot, l->time, l->value });
+  l->n = 0;
+}
+
+/* Whether the line that was read is HTTP's. status: of the splitter. */
+static bool lines_http(const struct hk_lines *l, int status)
+{
+  return (status == HK_LINE_TOO_LONG || (status == HK_LINE_WHOLE && l->line.error)) && l->line.http;
+}
+
+enum hk_lines_turn hk_lines_read(struct hk_lines *l, const struct hk_lines_from *from, struct hk_splitter *splitter, char *data,
+                                 size_t size, size_t *used)
+{
+  l->line.unit = from->unit;
+  for (;;) {
+    const bool held = splitter->n_held > 0;
+    const int status = hk_splitter_parse(splitter, &l->line, data, size, used);
+    if (splitter->line == 1 && lines_http(l, status)) {
+      hk_count(&l->intake->counters->bad_lines, 1);
+      return HK_LINES_HTTP;
+    }
+    if (status == HK_LINE_WHOLE)
+      gather(l, from, splitter->line);
+    else if (status != HK_LINE_NONE)
+      tell(l, from, splitter->line, 0, status == HK_LINE_TOO_LONG ? "longer than max_line" : "no memory to hold it");
+    else
+      return HK_LINES_USED;
+    if (l->n >= GATHERED || held) { /* what was held does not stay where it is */
+      hk_lines_flush(l, from->source);
+      return HK_LINES_MORE;
+    }
+  }
+}
+
+void hk_lines_end(struct hk_lines *l, const struct hk_lines_from *from, struct hk_splitter *splitter)
+{
+  const char *text;
+  size_t length;
+  if (hk_splitter_end(splitter, &text, &length) != HK_LINE_WHOLE)
+    return;
+  l->line.unit = from->unit;
+  hk_line_parse(&l->line, text, length);
+  gather(l, from, splitter->line);
+  hk_lines_flush(l, from->source);
+}

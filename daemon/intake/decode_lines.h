@@ -1,0 +1,49 @@
+/* Points out of lines of the line protocol, over TCP or UDP: lines are parsed, their points gathered, and some 128 at a time
+ * looked up and handed to the intake, so that what is to be fetched from memory for one is fetched while others are parsed.
+ *
+ *   hk_lines_read until all bytes are used up, then hk_lines_flush, before the bytes are gone.
+ *
+ * Thread: the loop's; there is one object a loop. */
+#ifndef HK_LINES_H
+#define HK_LINES_H
+
+#include "daemon/intake/intake.h"
+#include "proto/line/line.h"
+
+#include <sys/socket.h>
+
+struct hk_lines;
+
+/* Where lines come from. */
+struct hk_lines_from {
+  const char *peer;
+  const struct sockaddr *address; /* when not NULL it says who the peer is; made text of only when there is something to say */
+  struct hk_log_quota *quota;
+  int64_t unit; /* ns of its times */
+  struct hk_source *source;
+};
+
+/* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.
+ */
+int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict);
+/* evict has changed, and sensors are about to be let go whatever it was: all handles that are remembered are looked up anew. */
+void hk_lines_adopt(struct hk_lines *lines, int64_t evict);
+void hk_lines_free(struct hk_lines *lines); /* NULL is fine */
+
+enum hk_lines_turn {
+  HK_LINES_USED, /* all is used up */
+  HK_LINES_MORE, /* it has to be called again, if there still is room */
+  HK_LINES_HTTP, /* the first line is that of an HTTP request, and counted as bad: no line behind it may be read */
+};
+
+/* Reads lines of data[*used..size-1] and moves *used on; 128 points or one line's, whichever is more, for which there must be
+ * room. data[size] is overwritten, and behind it HK_LINE_BEHIND bytes can be read. Faults are counted and logged, HTTP is only
+ * counted. */
+enum hk_lines_turn hk_lines_read(struct hk_lines *lines, const struct hk_lines_from *from, struct hk_splitter *splitter,
+                                 char *data, size_t size, size_t *used);
+/* The stream has ended: its last line, when it had no LF. */
+void hk_lines_end(struct hk_lines *lines, const struct hk_lines_from *from, struct hk_splitter *splitter);
+/* Hands over the points of all lines that were read. source: where they all come from. */
+void hk_lines_flush(struct hk_lines *lines, struct hk_source *source);
+
+#endif

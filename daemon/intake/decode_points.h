@@ -1,0 +1,34 @@
+/* Decoding: points of a POINTS payload into the columns of a chunk. No look at anything that belongs to a sensor but its handle.
+ * Thread: any. */
+#ifndef HK_DECODE_H
+#define HK_DECODE_H
+
+#include "daemon/sensors/registry.h"
+#include "proto/wire/message.h"
+
+/* Where points go, and the place of the next one. */
+struct hk_columns {
+  uint32_t *slot;
+  int64_t *time;
+  double *value;
+};
+
+struct hk_decoder {
+  struct hk_handles handles;
+  int64_t arrival; /* ns since the epoch: the time of points that came without one */
+  int64_t latest;  /* ns: points that are later have a value that no backend takes, NaN */
+};
+
+/* What came of it. */
+struct hk_decoded {
+  uint32_t n;     /* points in the columns now, in their order: those with a good handle */
+  uint32_t ahead; /* how many of them are later than `latest` */
+  uint32_t slot;  /* of the first of those, and its time */
+  int64_t time;
+};
+
+/* Decodes points first..first+n-1. The columns have room for n, and may be written to beyond what is returned. */
+struct hk_decoded hk_decode(const struct hk_decoder *decoder, const struct hk_points *points, uint32_t first, uint32_t n,
+                            struct hk_columns to);
+
+#endif

@@ -1,0 +1,172 @@
+/* Points on their way into chunks. A time too far in the future would make the sensor deaf until then (all that follows
+ * is late), so such a point goes on with a value that every backend rejects: its result comes back in its place. */
+#include "daemon/intake/intake.h"
+
+#include "daemon/intake/decode_points.h"
+#include "daemon/sensors/register.h"
+
+#include <math.h>
+
+int64_t hk_intake_clock(struct hk_intake *in)
+{
+  const int64_t wall = hk_wall(), now = hk_now(); /* in this order: a delay in between makes `offset` no more than it is */
+  if (wall - now > in->offset)
+    in->offset = wall - now;
+  return now + in->offset;
+}
+
+bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)
+{
+  return hk_source_pending(source) < in->max_pending && hk_outlet_room(in->outlet) >= n;
+}
+
+/* The latest time that is believed. */
+static int64_t latest(const struct hk_intake *in)
+{
+  int64_t time;
+  return in->max_ahead > 0 && !__builtin_add_overflow(in->wall, in->max_ahead, &time) ? time : INT64_MAX;
+}
+
+static void tell_ahead(struct hk_intake *in, uint32_t slot, int64_t time)
+{
+  hk_registry_read(in->registry);
+  const struct hk_string name = hk_registry_name(in->registry, slot);
+  hk_log_peer(
+      in->log, &in->ahead, HK_LOG_WARNING, "points",
+      "sensor %.*s: a time %.0f s ahead of this machine's clock was rejected; look at the sender's clock and unit of time",
+      (int)name.length, name.data, (double)(time - in->wall) * 1e-9);
+  hk_registry_read_end(in->registry);
+}
+
+/* What was decoded and what was not is counted. Returns how many had bad handles. */
+static uint32_t count(struct hk_intake *in, const struct hk_points *p, uint32_t n, const struct hk_decoded *out)
+{
+  const uint32_t unknown = n - out->n;
+  hk_count(&in->counters->ahead, out->ahead);
+  hk_count(&in->counters->unknown_handle, unknown);
+  if (out->ahead > 0)
+    tell_ahead(in, out->slot, out->time);
+  /* Frames that were read together would all have the same time, and all but the first of a sensor be late. */
+  if (p->time_kind == HK_TIME_ARRIVAL)
+    in->wall++;
+  return unknown;
+}
+
+uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const struct hk_points *p)
+{
+  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
+  hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
+  const struct hk_decoded out = hk_fill_points(&in->outlet->filling, source, &decoder, p, 0);
+  return count(in, p, p->n, &out);
+}
+
+/* After a restart, where shards differed in how much of a feed they had: takes point i of a payload, which is number `at` of the
+ * feed, unless the shard that its sensor was on has it. */
+static void take_missing(struct hk_intake *in, struct hk_source *source, const struct hk_feed *feed, uint64_t at,
+                         const struct hk_decoder *decoder, const struct hk_points *p, uint32_t i, struct hk_decoded *sum)
+{
+  uint32_t slot;
+  int64_t time;
+  double value;
+  const struct hk_columns to = { &slot, &time, &value };
+  const struct hk_decoded out = hk_decode(decoder, p, i, 1, to);
+  if (out.n == 0)
+    return;
+  sum->n++;
+  if (at < feed->part[slot % feed->before].had) {
+    hk_count(&in->counters->resent, 1);
+    return;
+  }
+  if (out.ahead > 0 && sum->ahead++ == 0) {
+    sum->slot = slot;
+    sum->time = time;
+  }
+  hk_fill_slots(&in->outlet->filling, source, 1, &to);
+}
+
+bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_feeding *feeding, const struct hk_points *p,
+                    uint32_t *unknown)
+{
+  const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
+  struct hk_feed *feed = feeding->feed;
+  if (!hk_feed_enter(feed, feeding->turn))
+    return false;
+  const uint64_t at = feeding->at, again = feed->received > at ? feed->received - at : 0;
+  const uint32_t first = again < p->n ? (uint32_t)again : p->n;
+  struct hk_decoded out = { 0 };
+  uint32_t i = first;
+  hk_count(&in->counters->in, p->n);
+  hk_count(&in->counters->resent, first);
+  for (; i < p->n && at + i < feed->horizon; i++)
+    take_missing(in, source, feed, at + i, &decoder, p, i, &out);
+  /* In pieces that fit into the chunks, so that none is ever handed on with points and without the mark that says so. */
+  for (struct hk_points piece = *p; i < p->n; i = piece.n) {
+    const uint32_t room = hk_fill_room(&in->outlet->filling);
+    piece.n = p->n - i < room ? p->n : i + room;
+    hk_fill_mark(&in->outlet->filling, feed, at + piece.n);
+    const struct hk_decoded rest = hk_fill_points(&in->outlet->filling, source, &decoder, &piece, i);
+    if (out.ahead == 0) {
+      out.slot = rest.slot;
+      out.time = rest.time;
+    }
+    out.n += rest.n;
+    out.ahead += rest.ahead;
+  }
+  feeding->at = at + p->n;
+  if (feed->received < feeding->at)
+    feed->received = feeding->at;
+  hk_fill_mark(&in->outlet->filling, feed, feed->received);
+  hk_feed_leave(feed);
+  *unknown = count(in, p, p->n - first, &out);
+  return true;
+}
+
+void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size_t length)
+{
+  char why[HK_REGISTRY_FULL_MAX];
+  hk_count(&in->counters->names_refused, 1);
+  if (refusal == HANKEL_FULL && !hk_log_spent(in->log, &in->full, HK_LOG_WARNING))
+    hk_log_peer(in->log, &in->full, HK_LOG_WARNING, "sensors", "no room for %.*s beside %u sensors: %s", (int)length, name,
+                hk_registry_count(in->registry), hk_registry_full(in->registry, why));
+  else if (refusal == HANKEL_NO_DETECTOR)
+    hk_log_peer(in->log, &in->no_detector, HK_LOG_WARNING, "sensors", "no detector matches %.*s; its points are dropped",
+                (int)length, name);
+  else if (refusal == HANKEL_RESERVED)
+    hk_log_peer(in->log, &in->reserved, HK_LOG_WARNING, "sensors",
+                "%.*s is a series that the daemon makes itself; points for it are dropped", (int)length, name);
+}
+
+int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32_t *slot)
+{
+  const int refusal = hk_registry_take_valid(in->registry, name, length, slot);
+  if (refusal == 0)
+    return 0;
+  hk_count(refusal == HANKEL_NO_DETECTOR ? &in->counters->no_detector
+           : refusal == HANKEL_RESERVED  ? &in->counters->reserved
+                                         : &in->counters->full,
+           1);
+  hk_intake_refused(in, refusal, name, length);
+  return refusal;
+}
+
+/* Takes their values from points that are later than is believed. */
+static void spoil_later(struct hk_intake *in, uint32_t n, const struct hk_columns *points)
+{
+  const int64_t believed = latest(in);
+  bool any = false;
+  for (uint32_t i = 0; i < n; i++)
+    any |= points->time[i] > believed;
+  for (uint32_t i = 0; i < n && any; i++) {
+    if (points->time[i] <= believed)
+      continue;
+    hk_count(&in->counters->ahead, 1);
+    points->value[i] = NAN;
+    tell_ahead(in, points->slot[i], points->time[i]);
+  }
+}
+
+void hk_intake_slots(struct hk_intake *in, struct hk_source *source, uint32_t n, const struct hk_columns *points)
+{
+  spoil_later(in, n, points);
+  hk_fill_slots(&in->outlet->filling, source, n, points);
+}

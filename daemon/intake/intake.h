@@ -1,0 +1,50 @@
+/* Intake: where points, whatever their protocol, go into chunks or are counted with the reason why not. Thread: the loop's. */
+#ifndef HK_INTAKE_H
+#define HK_INTAKE_H
+
+#include "daemon/base/counters.h"
+#include "daemon/base/log.h"
+#include "daemon/durable/named_feeds.h"
+#include "daemon/intake/chunk_pool.h"
+#include "daemon/sensors/registry.h"
+
+struct hk_intake {
+  struct hk_registry *registry;
+  struct hk_outlet *outlet;
+  struct hk_counters *counters;
+  struct hk_log *log;
+  int64_t max_ahead;    /* ns; 0 = any time is taken */
+  uint32_t max_pending; /* points of one source */
+  int64_t wall;         /* ns, hk_intake_clock: set by whoever reads a socket, before it hands points over */
+  int64_t offset;       /* ns: the most that the wall clock was ahead of the one that nobody can set */
+  struct hk_log_quota full, no_detector, reserved, ahead; /* log lines of each kind */
+};
+
+/* The time of arrival, ns: the wall clock, but that it never runs backwards. Where it is set back, this goes on from where it
+ * was, so that points which get their time here are not late until the clock has caught up. */
+int64_t hk_intake_clock(struct hk_intake *intake);
+
+/* True when a source may hand over up to n points now. */
+bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t n);
+
+/* Takes all points of a payload; there is room for them. Returns how many had handles that are no good; they are dropped and
+ * counted. */
+uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, const struct hk_points *points);
+
+/* The same for points of a feed that outlives its connection: those that are there already are left out and counted. Moves
+ * feeding->at on by all of them. *unknown: as above. False: another connection has the feed now, and nothing was taken. */
+bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding,
+                    const struct hk_points *points, uint32_t *unknown);
+
+/* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
+ * it was counted as dropped. */
+int hk_intake_find(struct hk_intake *intake, const char *name, size_t length, uint32_t *slot);
+
+/* Takes n points that have their slots, for which there is room; the caller has counted that they came in. May write into their
+ * values. */
+void hk_intake_slots(struct hk_intake *intake, struct hk_source *source, uint32_t n, const struct hk_columns *points);
+
+/* Counts that a name was refused, and logs it as often as is useful. refusal: enum hankel_refusal. */
+void hk_intake_refused(struct hk_intake *intake, int refusal, const char *name, size_t length);
+
+#endif

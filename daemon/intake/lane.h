@@ -1,0 +1,42 @@
+/* Lane: what lies between one loop and one shard. Points go one way, in chunks; results and emptied chunks come back.
+ *
+ * A lane carries a token like a chunk: it tells the shard that no chunk behind it holds what the loop was asked to forget. */
+#ifndef HK_LANE_H
+#define HK_LANE_H
+
+#include "daemon/intake/chunk.h"
+#include "daemon/base/ring.h"
+#include "daemon/base/wake.h"
+
+struct hk_parcel;
+
+struct hk_lane {
+  struct hk_ring sealed;  /* struct hk_chunk: loop to shard */
+  struct hk_ring emptied; /* struct hk_chunk: shard to loop */
+  struct hk_ring parcels; /* struct hk_parcel: shard to loop; holds as many as there ever are at a time */
+  struct hk_wake *loop, *shard;
+  const atomic_uint *subscriptions; /* of the loop: with none it wants no results */
+  struct hk_chunk token;            /* no points; only its address counts */
+  uint64_t tokens;                  /* the shard's: that have come through */
+};
+
+#define HK_LANE_PARCELS 128 /* most at a time */
+#define HK_LANE_TOKENS 8   /* most at a time */
+
+/* Rings for so many chunks. lane: zeroed. 0 or -ENOMEM. */
+static inline int hk_lane_open(struct hk_lane *lane, uint32_t chunks)
+{
+  int status = hk_ring_init(&lane->sealed, chunks + HK_LANE_TOKENS);
+  if (status == 0)
+    status = hk_ring_init(&lane->emptied, chunks);
+  return status != 0 ? status : hk_ring_init(&lane->parcels, HK_LANE_PARCELS);
+}
+
+static inline void hk_lane_close(struct hk_lane *lane)
+{
+  hk_ring_free(&lane->sealed);
+  hk_ring_free(&lane->emptied);
+  hk_ring_free(&lane->parcels);
+}
+
+#endif

@@ -1,0 +1,398 @@
+/* See admission.h. */
+#include "daemon/net/admission.h"
+
+#include "daemon/base/address.h"
+#include "daemon/net/connection.h"
+#include "daemon/net/loop.h"
+#include "daemon/net/net.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <xxhash.h>
+
+/* Kinds of owners. They stand in files by what comes of these. */
+#define OWNER_NAMED 1u
+#define OWNER_ADDRESS 2u
+
+#define REVOKED 256 /* bytes of a line that names a certificate */
+
+/* --- coming and going ------------------------------------------------------------------------------------------------- */
+
+static struct hk_limits_most most(const struct hk_config *config)
+{
+  return (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
+}
+
+bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, struct hk_log_quota *quota,
+                        struct hk_limits_place **out)
+{
+  struct sockaddr_storage address = { 0 };
+  socklen_t length = sizeof address;
+  if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
+    return false; /* it is gone already */
+  const struct hk_limits_most limits = most(net->loops[0].config);
+  const enum hk_limits_verdict verdict = hk_limits_enter(net->limits, &limits, &address, hk_gate_shut(gate), hk_now(), out);
+  if (verdict == HK_LIMITS_FINE)
+    return true;
+  char peer[HK_ADDRESS_MAX];
+  hk_address_format((const struct sockaddr *)&address, peer);
+  atomic_fetch_add_explicit(&net->turned_away, 1, memory_order_relaxed);
+  hk_audit_refused(&net->audit, quota, peer, gate->name, "%s", hk_limits_words(verdict));
+  return false;
+}
+
+void hk_admission_leave(struct hk_connection *c)
+{
+  hk_limits_leave(c->net->limits, c->place, c->newcomer && hk_gate_shut(c->gate));
+  c->place = NULL;
+  hk_log_peer_gone(&c->net->audit.log, &c->audit, c->peer);
+  hk_tls_free(c->tls);
+  c->tls = NULL;
+}
+
+/* --- refusing --------------------------------------------------------------------------------------------------------- */
+
+/* Counts a failure to show what is demanded, against its address while it is a newcomer, and tells the audit. */
+static void fail(struct hk_connection *c, const char *why)
+{
+  struct hk_net *net = c->net;
+  hk_count(&c->loop->counters.unauthorized, 1);
+  hk_audit_refused(&net->audit, &c->audit, c->peer, c->gate->name, "%s", why);
+  c->failed = true;
+  if (!c->newcomer || !hk_gate_shut(c->gate))
+    return;
+  const struct hk_limits_most limits = most(c->loop->config);
+  if (hk_limits_fail(net->limits, &limits, c->place, hk_now()))
+    hk_audit_refused(&net->audit, &c->audit, c->peer, c->gate->name,
+                     "its address has failed %u times within a minute and is turned away for the rest of it", limits.failures);
+}
+
+/* Refuses a newcomer that has failed to show what it should. */
+static void refuse(struct hk_connection *c, uint16_t code, const char *why)
+{
+  if (c->state != HK_OPEN)
+    return;
+  fail(c, why);
+  hk_connection_refuse(c, code, why);
+}
+
+void hk_admission_dropped(struct hk_connection *c)
+{
+  /* A peer that sent nothing has only looked whether the port is open. */
+  if (c->tls && c->newcomer && !c->failed && c->unproven > 0 && !c->draining)
+    fail(c, "it broke off before it had shown who it is");
+}
+
+/* Whether what it has shown is good for a feed of this name. */
+static bool feed_is_its(const struct hk_connection *c, const struct hk_tokens *tokens, struct hk_string name)
+{
+  const struct hk_token *token = tokens ? hk_tokens_again(tokens, &c->shown) : NULL;
+  return token && hk_tokens_may_feed(tokens, token, name.data, name.length);
+}
+
+void hk_admission_forbidden(struct hk_connection *c, const char *what)
+{
+  char scopes[HK_SCOPES_TEXT];
+  hk_scopes_format(c->scopes, scopes);
+  hk_count(&c->loop->counters.forbidden, 1);
+  hk_audit_refused(&c->net->audit, &c->audit, c->peer, c->gate->name, "%s by %s needs another scope than %s", what,
+                   c->shown.name[0] ? c->shown.name : "a peer without a name", scopes);
+}
+
+bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
+{
+  if (c->shown.scopes == 0) /* no token file names it */
+    return true;
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const bool may = feed_is_its(c, credentials->tokens, name);
+  hk_credentials_release(credentials);
+  if (may)
+    return true;
+  hk_count(&c->loop->counters.forbidden, 1);
+  hk_audit_refused(&c->net->audit, &c->audit, c->peer, c->gate->name, "feed %.*s is not one of %s", (int)name.length, name.data,
+                   c->shown.name);
+  return false;
+}
+
+uint64_t hk_admission_owner(const struct hk_connection *c)
+{
+  uint8_t address[HK_LIMITS_ADDRESS];
+  uint64_t owner;
+  if (c->shown.name[0]) {
+    owner = XXH3_64bits_withSeed(c->shown.name, strlen(c->shown.name), OWNER_NAMED);
+  } else {
+    hk_limits_address(c->place, address);
+    owner = XXH3_64bits_withSeed(address, sizeof address, OWNER_ADDRESS);
+  }
+  return owner ? owner : 1;
+}
+
+bool hk_admission_spent(struct hk_connection *c)
+{
+  if (!c->newcomer || c->unproven <= HK_ADMISSION_BYTES)
+    return false;
+  refuse(c, HANKEL_UNAUTHORIZED, "too many bytes from a peer that has not shown who it is");
+  return true;
+}
+
+bool hk_admission_late(struct hk_connection *c, int64_t now)
+{
+  if (!c->newcomer)
+    return false;
+  const struct hk_net *net = c->net;
+  const int64_t open = now - c->opened;
+  if (open <= c->loop->config->handshake &&
+      (open <= HK_ADMISSION_HURRY || hk_seats_taken(&c->net->seats) <= net->max_connections - net->max_connections / 4))
+    return false;
+  hk_count(&c->loop->counters.timed_out, 1);
+  const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
+                                               : "it has not shown who it is within the handshake deadline";
+  if (hk_gate_shut(c->gate))
+    refuse(c, HANKEL_TIMEOUT, why);
+  else
+    hk_connection_refuse(c, HANKEL_TIMEOUT, why);
+  return true;
+}
+
+/* --- admitting -------------------------------------------------------------------------------------------------------- */
+
+/* What whoever speaks to this kind of listener has to be allowed, at the least. */
+static uint32_t scope_of(const struct hk_connection *c)
+{
+  return c->kind == &hk_line_kind ? HK_SCOPE_FEED : c->kind == &hk_text_kind ? HK_SCOPE_SUBSCRIBE : HK_SCOPE_ALL;
+}
+
+/* Whether its certificate is revoked by now, though it was not when it was shown. */
+static bool revoked(const struct hk_connection *c, char *why, size_t size)
+{
+  if (!c->tls)
+    return false;
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const bool is = credentials->tls && hk_tls_revoked(c->tls, credentials->tls, why, size);
+  hk_credentials_release(credentials);
+  return is;
+}
+
+/* token: the entry of what it has shown, NULL for what the listener gives to all. False: it was refused. */
+static bool admit(struct hk_connection *c, const struct hk_token *token, const char *name)
+{
+  struct hk_net *net = c->net;
+  char why[REVOKED];
+  if (revoked(c, why, sizeof why)) {
+    refuse(c, HANKEL_UNAUTHORIZED, why);
+    return false;
+  }
+  c->scopes = token ? token->scopes : c->gate->rules.scopes;
+  if (token)
+    c->shown = *token;
+  else
+    snprintf(c->shown.name, sizeof c->shown.name, "%s", name);
+  if (!(c->scopes & scope_of(c))) {
+    refuse(c, HANKEL_FORBIDDEN, "what it has shown does not allow what this listener is for");
+    return false;
+  }
+  if (c->newcomer && hk_gate_shut(c->gate)) {
+    char scopes[HK_SCOPES_TEXT];
+    hk_limits_admit(net->limits, c->place);
+    hk_scopes_format(c->scopes, scopes);
+    hk_log(net->log, HK_LOG_DEBUG, "%s: admitted at [listen %s] as %s: %s%s%s", c->peer, c->gate->name,
+           c->shown.name[0] ? c->shown.name : "anybody", scopes, c->tls ? ", " : "", c->tls ? hk_tls_version(c->tls) : "");
+  }
+  c->newcomer = false;
+  if (c->kind != &hk_binary_kind)
+    c->splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+  if (c->kind->greet)
+    c->kind->greet(c);
+  return true;
+}
+
+/* Admits whoever need not show a token, once its handshake is through. True: it was admitted, or refused; false: a token is
+ * needed. */
+static bool admit_without(struct hk_connection *c)
+{
+  char name[HK_TLS_NAME_MAX] = "";
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const bool named = c->tls && hk_tls_peer(c->tls, name);
+  const struct hk_token *token = named && credentials->tokens ? hk_tokens_certificate(credentials->tokens, name) : NULL;
+  const bool enough = token || !credentials->tokens;
+  if (enough)
+    (void)admit(c, token, name);
+  hk_credentials_release(credentials);
+  return enough;
+}
+
+static bool admit_token(struct hk_connection *c, const char *text, size_t length)
+{
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const struct hk_token *token =
+      length > 0 && length <= HK_TOKEN_MAX && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
+  const bool done = token && admit(c, token, "");
+  hk_credentials_release(credentials);
+  if (!token)
+    refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "the token is not known here" : "a token is needed here, and none was shown");
+  return done;
+}
+
+static int seal(void *tls, const void *data, size_t size, struct hk_buffer *records)
+{
+  return hk_tls_write(tls, data, size, records);
+}
+
+void hk_admission_begin(struct hk_connection *c)
+{
+  if (c->gate->rules.certificate[0]) {
+    struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+    c->tls = hk_tls_new(credentials->tls);
+    hk_credentials_release(credentials);
+    c->subscriber.seal = c->tls ? seal : NULL;
+    c->subscriber.seal_arg = c->tls;
+    if (!c->tls)
+      hk_connection_close(c);
+    return;
+  }
+  if (c->kind != &hk_binary_kind)
+    (void)admit_without(c);
+}
+
+bool hk_admission_hello(struct hk_connection *c, const char *token, size_t length)
+{
+  return admit_without(c) ? c->state == HK_OPEN : admit_token(c, token, length);
+}
+
+enum hk_turn hk_admission_step(struct hk_connection *c)
+{
+  const char *text;
+  size_t length;
+  const int status = hk_lines_next(c, &text, &length);
+  if (status == HK_LINE_NONE)
+    return HK_TURN_NEED;
+  if (hk_line_http(text, length, status)) {
+    c->http = true;
+    refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which is not spoken here");
+    return HK_TURN_OVER;
+  }
+  if (status != HK_LINE_WHOLE)
+    length = 0;
+  while (length > 0 && (text[length - 1] == '\r' || text[length - 1] == ' '))
+    length--;
+  for (; length > 0 && (text[0] == '#' || text[0] == ' '); length--)
+    text++;
+  static const char word[] = "token ";
+  const size_t before = sizeof word - 1;
+  const bool is_token = length > before && memcmp(text, word, before) == 0;
+  return admit_token(c, is_token ? text + before : text, is_token ? length - before : 0) ? HK_TURN_MORE : HK_TURN_OVER;
+}
+
+/* --- TLS -------------------------------------------------------------------------------------------------------------- */
+
+/* Sends what TLS has to say itself. */
+static void flush(struct hk_connection *c)
+{
+  struct hk_buffer *out = hk_tls_output(c->tls);
+  if (out->size > 0 && c->state != HK_CLOSED && hk_send_records(&c->subscriber, out->data, out->size) != 0)
+    hk_connection_close(c);
+  hk_buffer_free(out);
+}
+
+void hk_admission_farewell(struct hk_connection *c)
+{
+  hk_tls_end(c->tls);
+  flush(c);
+}
+
+static bool cut(struct hk_connection *c)
+{
+  if (!c->ended)
+    return false;
+  hk_admission_dropped(c);
+  /* The end of the socket's stream is not one that the peer has said: what was half sent may have been cut by anybody. */
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "the connection ended without the end that TLS has for it");
+  hk_connection_finish(c);
+  return true;
+}
+
+static bool fault(struct hk_connection *c)
+{
+  flush(c); /* the alert */
+  if (c->newcomer) {
+    refuse(c, HANKEL_UNAUTHORIZED, hk_tls_fault(c->tls));
+  } else {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", hk_tls_fault(c->tls));
+    hk_connection_finish(c);
+  }
+  return true;
+}
+
+/* Shakes hands. Over 0: through, now or before. */
+static int shake(struct hk_connection *c)
+{
+  if (hk_tls_through(c->tls))
+    return 1;
+  const int status = hk_tls_handshake(c->tls);
+  if (status != HK_TLS_FAILED)
+    flush(c);
+  if (status > 0 && c->state == HK_OPEN && c->kind != &hk_binary_kind)
+    (void)admit_without(c);
+  return status;
+}
+
+bool hk_admission_decrypt(struct hk_connection *c)
+{
+  size_t size = HK_LOOP_BUFFER, n = 0;
+  ssize_t status = shake(c);
+  if (c->state != HK_OPEN)
+    return true;
+  if (status > 0) {
+    if (hk_connection_settle(c) != 0)
+      return true;
+    char *space = c->kind->space(c, &size);
+    if (!space) {
+      hk_connection_close(c);
+      return true;
+    }
+    while (n < size && (status = hk_tls_read(c->tls, space + n, size - n)) > 0)
+      n += (size_t)status;
+    flush(c);
+    if (n > 0 && c->state == HK_OPEN) {
+      c->kind->wrote(c, n);
+      return true; /* what else there is shows when that was taken */
+    }
+  }
+  if (status == HK_TLS_FAILED)
+    return fault(c);
+  if (status == HK_TLS_ENDED) {
+    c->ended = true;
+    return false;
+  }
+  return cut(c);
+}
+
+/* --- reading again ---------------------------------------------------------------------------------------------------- */
+
+void hk_admission_again(struct hk_connection *c)
+{
+  char why[REVOKED] = "what it has shown is not good any more";
+  if (c->state != HK_OPEN || c->newcomer)
+    return;
+  const bool gone = revoked(c, why, sizeof why);
+  if (c->shown.scopes == 0 && !gone) /* no token file names it */
+    return;
+  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
+  const bool good =
+      !gone && token && (token->scopes & scope_of(c)) && (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
+  const bool asked = c->reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
+  if (good || asked) {
+    c->scopes = good ? token->scopes : 0;
+    if (good)
+      c->shown = *token;
+    if (!(c->scopes & HK_SCOPE_SUBSCRIBE))
+      hk_connection_unsubscribe(c);
+    if (!(c->scopes & HK_SCOPE_FEED))
+      hk_seat_shut(c->seat);
+  }
+  hk_credentials_release(credentials);
+  if (!good && !asked)
+    refuse(c, HANKEL_UNAUTHORIZED, why);
+}

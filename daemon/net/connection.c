@@ -1,0 +1,519 @@
+/* The life of a connection; see the table in connection.h. Every way out passes through hk_connection_close. */
+#include "daemon/net/connection.h"
+
+#include "daemon/base/address.h"
+#include "daemon/net/admission.h"
+#include "daemon/net/loop.h"
+#include "daemon/net/net.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEEPALIVE_PROBES 4        /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
+#define KEEPALIVE_MOST 32767      /* s: the kernel takes no more */
+#define LINGER 2000000000         /* ns */
+#define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
+#define TURN_ALL (4u << 20)       /* bytes that a turn of the loop takes from all connections together, more or less, */
+#define TURN_LEAST (64u << 10)    /* and from one of them if there is as much */
+#define REPLIES_MAX (256u << 10)  /* bytes of replies that may wait before no more requests are read */
+
+static const struct hk_connection_kind *const kinds[] = {
+  [HK_PROTOCOL_BINARY] = &hk_binary_kind,
+  [HK_PROTOCOL_LINE] = &hk_line_kind,
+  [HK_PROTOCOL_TEXT] = &hk_text_kind,
+};
+
+static void on_close(uv_handle_t *handle)
+{
+  struct hk_connection *c = handle->data;
+  hk_inbox_free(&c->inbox);
+  hk_splitter_free(&c->splitter);
+  free(c->own);
+  c->net->requests.operate_abandon(c->operation);
+  hk_loop_remove(c->loop, c);
+  hk_admission_leave(c);
+  if (c->seat)
+    hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
+  free(c);
+}
+
+void hk_connection_close(struct hk_connection *c)
+{
+  if (c->state == HK_CLOSED)
+    return;
+  if (c->state == HK_OPEN)
+    hk_admission_dropped(c);
+  c->state = HK_CLOSED;
+  hk_log_peer_gone(c->net->log, &c->quota, c->peer);
+  hk_connection_unsubscribe(c);
+  if (c->feeding.feed)
+    hk_feed_give_up(c->feeding.feed, c->feeding.turn);
+  hk_seat_shut(c->seat);
+  hk_source_close(c->source);
+  uv_close((uv_handle_t *)&c->tcp, on_close);
+}
+
+/* Bytes that one connection may bring in a turn: an equal part for each of those that bring any. */
+static size_t share(const struct hk_loop *loop)
+{
+  const uint32_t readers = loop->readers > loop->readers_before ? loop->readers : loop->readers_before;
+  const size_t part = TURN_ALL / (readers + 1);
+  return part > HK_LOOP_BUFFER ? HK_LOOP_BUFFER : part > TURN_LEAST ? part : TURN_LEAST;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+  struct hk_connection *c = handle->data;
+  (void)suggested;
+  const size_t may = share(c->loop), came = c->turn == c->loop->turn ? c->came : 0;
+  c->sated = came >= may;
+  if (c->sated) {
+    *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
+    return;
+  }
+  size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
+  char *space = c->state != HK_OPEN ? (char *)c->loop->buffer : c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
+  if (c->newcomer && size > HK_ADMISSION_READ)
+    size = HK_ADMISSION_READ;
+  *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
+}
+
+static void go_on(struct hk_connection *c);
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer);
+
+static void read_start(struct hk_connection *c)
+{
+  if (c->reading || c->ended || (c->draining && c->state == HK_OPEN))
+    return;
+  if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) == 0)
+    c->reading = true;
+  else
+    hk_connection_close(c);
+}
+
+static void read_stop(struct hk_connection *c)
+{
+  uv_read_stop((uv_stream_t *)&c->tcp);
+  c->reading = false;
+}
+
+/* Bytes came, or the stream has ended (UV_EOF), or there is a fault. */
+static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
+{
+  if (n == 0)
+    return;
+  if (n > 0) {
+    c->heard = hk_now();
+    c->loop->busy = c->loop->turn;
+    if (c->turn != c->loop->turn) {
+      c->turn = c->loop->turn;
+      c->came = 0;
+      c->loop->readers++;
+    }
+    c->came += (size_t)n;
+    if (c->newcomer)
+      c->unproven += (size_t)n;
+    if (c->state != HK_OPEN && c->unproven > 2 * HK_ADMISSION_BYTES)
+      hk_connection_close(c); /* that it may still read our words is not worth more */
+    if (c->state != HK_OPEN)
+      return;
+    c->loop->intake.wall = hk_intake_clock(&c->loop->intake);
+    if (c->tls)
+      hk_tls_feed(c->tls, c->loop->records, (size_t)n);
+    else
+      c->kind->wrote(c, (size_t)n);
+    go_on(c);
+    return;
+  }
+  if (n == UV_EOF && c->state == HK_OPEN) {
+    c->ended = true;
+    read_stop(c);
+    go_on(c);
+    return;
+  }
+  if (n == UV_EOF && c->state == HK_LINGERING && uv_stream_get_write_queue_size(stream) > 0) {
+    c->ended = true; /* it still reads: closed once all is sent, or at the deadline */
+    read_stop(c);
+    return;
+  }
+  if (n != UV_EOF && c->state == HK_OPEN)
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost: %s",
+                n == UV_ENOBUFS ? "no memory to read it" : uv_strerror((int)n));
+  hk_connection_close(c);
+}
+
+int hk_connection_settle(struct hk_connection *c)
+{
+  if (hk_inbox_settle(&c->inbox) == 0 && hk_lines_settle(c) == 0)
+    return 0;
+  if (c->state == HK_OPEN) {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of what it sent");
+    hk_connection_close(c);
+  }
+  return -ENOMEM;
+}
+
+static void settle(struct hk_connection *c)
+{
+  if (hk_connection_settle(c) == 0 && c->tls && hk_tls_settle(c->tls) != 0)
+    hk_connection_close(c);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+  struct hk_connection *c = stream->data;
+  (void)buffer;
+  if (n == UV_ENOBUFS && c->sated)
+    return;
+  take_read(c, stream, n);
+  settle(c);
+}
+
+static void park(struct hk_connection *c)
+{
+  read_stop(c);
+  if (!c->parked)
+    hk_loop_park(c->loop, c);
+}
+
+/* Takes what came, as far as it goes. */
+static void go_on(struct hk_connection *c)
+{
+  while (c->state == HK_OPEN) {
+    c->unread = c->subscriber.replies > REPLIES_MAX;
+    const enum hk_turn step = c->unread                                   ? HK_TURN_WAIT
+                              : c->newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
+                                                                          : c->kind->step(c);
+    if (step == HK_TURN_MORE)
+      continue;
+    if (step == HK_TURN_NEED && c->tls && hk_admission_decrypt(c))
+      continue;
+    if (step == HK_TURN_WAIT) {
+      park(c);
+    } else if (step == HK_TURN_NEED && hk_admission_spent(c)) {
+      return;
+    } else if (step == HK_TURN_NEED && c->ended) {
+      hk_admission_dropped(c);
+      if (c->newcomer && c->kind != &hk_binary_kind)
+        hk_connection_finish(c); /* the rest of a line is nobody's: nothing was shown */
+      else
+        c->kind->end(c);
+    } else if (step == HK_TURN_NEED) {
+      read_start(c);
+    }
+    return;
+  }
+}
+
+void hk_connection_go_on(struct hk_connection *c)
+{
+  go_on(c);
+  settle(c);
+}
+
+/* Takes what has come, as far as there is room. */
+static void take_rest(struct hk_connection *c)
+{
+  int fd;
+  for (size_t taken = 0; taken < TURN_ALL && c->state == HK_OPEN && c->reading && uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0;) {
+    size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
+    char *space = c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
+    const ssize_t n = space ? recv(fd, space, size, MSG_DONTWAIT) : -1;
+    if (n <= 0)
+      return;
+    take_read(c, (uv_stream_t *)&c->tcp, n);
+    settle(c);
+    taken += (size_t)n;
+  }
+}
+
+void hk_connection_drain(struct hk_connection *c)
+{
+  if (c->state != HK_OPEN)
+    return;
+  const bool lines = c->kind == &hk_line_kind && !c->newcomer;
+  if (lines)
+    take_rest(c);
+  if (c->state != HK_OPEN)
+    return;
+  if (lines && !c->parked) { /* nothing is ever said to its sender, who learns that it must connect again when this closes */
+    hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
+    return;
+  }
+  read_stop(c);
+  c->draining = true;
+}
+
+static void on_wrote(struct hk_subscriber *s, int status)
+{
+  struct hk_connection *c = (struct hk_connection *)((char *)s - offsetof(struct hk_connection, subscriber));
+  if (c->state == HK_CLOSED)
+    return;
+  if (status < 0) {
+    hk_connection_close(c);
+    return;
+  }
+  hk_send_gap(s, c->loop->config->queue / 2);
+  if (hk_publish_events_to(c->loop->publisher, s))
+    hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
+  if ((c->unread && s->replies <= REPLIES_MAX / 2) || c->leaving)
+    go_on(c);
+}
+
+struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, struct hk_gate *gate,
+                                        int fd)
+{
+  struct hk_connection *c = calloc(1, sizeof *c);
+  if (!c || !(c->source = hk_source_new())) {
+    free(c);
+    return NULL;
+  }
+  c->fd = fd;
+  c->net = net;
+  c->listener = listener;
+  c->gate = gate;
+  c->newcomer = true;
+  c->kind = kinds[listener->protocol];
+  c->splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
+  return c;
+}
+
+void hk_connection_abandon(struct hk_connection *c)
+{
+  close(c->fd);
+  hk_source_close(c->source);
+  hk_admission_leave(c);
+  if (c->seat)
+    hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
+  atomic_fetch_sub(&c->loop->n_connections, 1);
+  free(c);
+}
+
+static void name_peer(struct hk_connection *c)
+{
+  struct sockaddr_storage address;
+  int length = sizeof address;
+  if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&address, &length) == 0)
+    hk_address_format((const struct sockaddr *)&address, c->peer);
+  else
+    snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
+}
+
+/* A peer that is gone without a word (its machine, a cable, a firewall that forgot it) is found out by the kernel: while nothing
+ * waits to be sent by probes, else because what was sent is not acknowledged. None of it is vital. */
+static void watch_peer(const struct hk_connection *c)
+{
+  const struct hk_config *config = c->loop->config;
+  const int64_t s = config->keepalive / 1000000000;
+  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST,
+            interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
+  const int probes = KEEPALIVE_PROBES, on = 1;
+  int fd;
+  if (idle == 0 || uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0)
+    return;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  /* To the kernel a peer that leaves its window shut is as good as gone when that is over: not before `stuck` has its say. */
+  const int64_t patience = config->stuck > 2 * config->keepalive ? config->stuck : 2 * config->keepalive;
+  const unsigned ms = patience / 1000000 < INT_MAX ? (unsigned)(patience / 1000000) : INT_MAX;
+  if (config->stuck > 0)
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+void hk_connection_start(struct hk_connection *c)
+{
+  struct hk_net *net = c->net;
+  if (uv_tcp_init(&c->loop->uv, &c->tcp) != 0) {
+    hk_connection_abandon(c);
+    return;
+  }
+  c->tcp.data = c;
+  hk_loop_add(c->loop, c);
+  if (uv_tcp_open(&c->tcp, c->fd) != 0) {
+    close(c->fd);
+    hk_connection_close(c);
+    return;
+  }
+  c->fd = -1;
+  name_peer(c);
+  (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
+  watch_peer(c);
+  c->subscriber.stream = (uv_stream_t *)&c->tcp;
+  c->subscriber.wrote = on_wrote;
+  c->opened = c->heard = hk_now();
+  if (!c->seat) {
+    hk_count(&c->loop->counters.refused, 1);
+    hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
+                "%s was refused: there are %u connections already (max_connections)", c->peer, net->max_connections);
+    if (c->gate->rules.certificate[0])
+      hk_connection_close(c); /* words would have to be encrypted */
+    else
+      hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
+    return;
+  }
+  hk_count(&c->loop->counters.accepted, 1);
+  hk_admission_begin(c);
+  go_on(c);
+}
+
+int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted)
+{
+  const int status = hk_subscribe(c->loop->publisher, &c->subscriber, wanted);
+  hk_loop_subscribed(c->loop);
+  return status;
+}
+
+void hk_connection_unsubscribe(struct hk_connection *c)
+{
+  hk_unsubscribe(c->loop->publisher, &c->subscriber);
+  hk_loop_subscribed(c->loop);
+}
+
+void hk_connection_reply(struct hk_connection *c, const void *data, size_t size)
+{
+  if (c->state != HK_CLOSED && hk_send(&c->subscriber, data, size) != 0)
+    hk_connection_close(c);
+}
+
+static void on_shutdown(uv_shutdown_t *request, int status)
+{
+  struct hk_connection *c = request->data;
+  /* A text client has nothing to say that a close could cut off the answer to. */
+  if (status != 0 || c->ended || (c->kind == &hk_text_kind && !c->http))
+    hk_connection_close(c);
+}
+
+void hk_connection_finish(struct hk_connection *c)
+{
+  if (c->state != HK_OPEN)
+    return;
+  if (c->kind == &hk_line_kind && !c->tls && !c->http) { /* there are no last words */
+    hk_connection_close(c);
+    return;
+  }
+  c->state = HK_LINGERING;
+  c->deadline = hk_now() + LINGER;
+  hk_connection_unsubscribe(c);
+  hk_seat_shut(c->seat);
+  if (c->tls)
+    hk_admission_farewell(c);
+  if (c->state == HK_CLOSED)
+    return;
+  c->shutdown.data = c;
+  if (uv_shutdown(&c->shutdown, (uv_stream_t *)&c->tcp, on_shutdown) != 0) {
+    hk_connection_close(c);
+    return;
+  }
+  read_start(c);
+}
+
+void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *message)
+{
+  if (c->state != HK_OPEN)
+    return;
+  c->kind->tell(c, code, message);
+  hk_connection_finish(c);
+}
+
+void hk_connection_refuse_http(struct hk_connection *c)
+{
+  c->http = true;
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: " HK_HTTP_REFUSED, c->gate->name);
+  hk_connection_refuse(c, HANKEL_FORBIDDEN, "this is HTTP, which is not spoken here");
+}
+
+void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
+{
+  if (c->state == HK_OPEN && !c->newcomer && c->kind != &hk_line_kind)
+    c->kind->tell(c, code, message);
+}
+
+/* ns: when something last came, over TCP or UDP. */
+static int64_t heard(const struct hk_connection *c)
+{
+  const int64_t datagram = c->seat ? c->seat->heard : 0;
+  return datagram > c->heard ? datagram : c->heard;
+}
+
+/* Whether the peer of a connection that is not read is gone: libuv does not watch it meanwhile. The end of its stream alone is none:
+ * what it sent before is still to be taken. */
+static bool gone_unseen(const struct hk_connection *c)
+{
+  struct pollfd look = { .events = 0 };
+  return !c->reading && uv_fileno((const uv_handle_t *)&c->tcp, &look.fd) == 0 && poll(&look, 1, 0) > 0 &&
+         (look.revents & (POLLERR | POLLHUP));
+}
+
+void hk_connection_tick(struct hk_connection *c, int64_t now)
+{
+  const struct hk_config *config = c->loop->config;
+  const bool stuck = hk_subscriber_stuck(&c->subscriber, now, config->stuck);
+  if (c->state != HK_OPEN) {
+    const bool sent = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0;
+    if (c->state == HK_LINGERING && now > c->deadline + (sent ? 0 : LINGER_UNSENT))
+      hk_connection_close(c);
+  } else if (gone_unseen(c)) {
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while it was not read: its peer is gone");
+    hk_connection_close(c);
+  } else if (stuck) {
+    hk_count(&c->loop->counters.cut_off, 1);
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer,
+                "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
+                uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
+    hk_connection_close(c);
+  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->parked &&
+             now - heard(c) > config->idle) {
+    hk_count(&c->loop->counters.timed_out, 1);
+    hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
+  }
+}
+
+char *hk_lines_space(struct hk_connection *c, size_t *size)
+{
+  c->data = (char *)c->loop->buffer; /* reading goes on only when all was taken */
+  *size = HK_LOOP_BUFFER - 1 - HK_LINE_BEHIND;
+  return c->data;
+}
+
+int hk_lines_settle(struct hk_connection *c)
+{
+  const size_t left = c->size - c->start;
+  if (left == 0) {
+    free(c->own);
+    c->data = c->own = NULL;
+    c->start = c->size = 0;
+    return 0;
+  }
+  if (c->data == c->own)
+    return 0;
+  c->own = malloc(left + 1 + HK_LINE_BEHIND);
+  if (c->own)
+    memcpy(c->own, c->data + c->start, left + 1 + HK_LINE_BEHIND);
+  c->data = c->own;
+  c->start = 0;
+  c->size = c->own ? left : 0;
+  return c->own ? 0 : -ENOMEM;
+}
+
+int hk_lines_next(struct hk_connection *c, const char **text, size_t *length)
+{
+  size_t used = 0;
+  if (c->start == c->size)
+    return HK_LINE_NONE;
+  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, text, length);
+  c->start += used;
+  return status;
+}
+
+void hk_lines_wrote(struct hk_connection *c, size_t n)
+{
+  c->size = n;
+  memset(c->data + n, 0, 1 + HK_LINE_BEHIND); /* looked at, though it does not matter what is there */
+}

@@ -1,0 +1,109 @@
+#include "daemon/net/loop.h"
+
+#include "daemon/net/connection.h"
+#include "daemon/net/net.h"
+
+void hk_loop_add(struct hk_loop *l, struct hk_connection *c)
+{
+  c->previous = NULL;
+  c->next = l->connections;
+  if (c->next)
+    c->next->previous = c;
+  l->connections = c;
+}
+
+void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
+{
+  if (c->previous)
+    c->previous->next = c->next;
+  else
+    l->connections = c->next;
+  if (c->next)
+    c->next->previous = c->previous;
+  hk_loop_feeds_no_more(l, c);
+  if (c->parked) {
+    struct hk_connection **link = &l->parked;
+    while (*link != c)
+      link = &(*link)->next_parked;
+    *link = c->next_parked;
+    if (l->parked_tail == &c->next_parked)
+      l->parked_tail = link;
+  }
+  atomic_fetch_sub(&l->n_connections, 1);
+}
+
+void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
+{
+  c->parked = true;
+  c->next_parked = NULL;
+  *l->parked_tail = c;
+  l->parked_tail = &c->next_parked;
+}
+
+void hk_loop_subscribed(struct hk_loop *l)
+{
+  atomic_store_explicit(&l->subscriptions, hk_publisher_views(l->publisher), memory_order_release);
+}
+
+void hk_loop_survey(struct hk_loop *l)
+{
+  uint32_t subscribers = 0, held_back = 0;
+  uint64_t queued = 0;
+  for (const struct hk_connection *c = l->connections; c; c = c->next) {
+    subscribers += c->subscriber.view != NULL;
+    held_back += c->parked;
+    if (c->state != HK_CLOSED)
+      queued += uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
+  }
+  l->subscribers = subscribers;
+  l->held_back = held_back;
+  l->queued = queued;
+}
+
+void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
+{
+  atomic_fetch_add(&l->n_connections, 1);
+  pthread_mutex_lock(&l->lock);
+  c->next = l->arrivals;
+  l->arrivals = c;
+  pthread_mutex_unlock(&l->lock);
+  hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+void hk_loop_order(struct hk_loop *l, enum hk_order order)
+{
+  atomic_fetch_or_explicit(&l->orders, order, memory_order_release);
+  hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+void hk_loop_tell_events(struct hk_loop *l)
+{
+  if (hk_publish_events(l->publisher))
+    hk_wake_up(&l->wake, HK_WAKE_WORK);
+}
+
+bool hk_loop_told(struct hk_loop *l, struct hk_connection *c)
+{
+  struct hk_eventlog *log = l->net->shards->events;
+  if (!log)
+    return true;
+  if (c->bye_event == 0)
+    c->bye_event = hk_eventlog_last(log) + 1;
+  hk_loop_tell_events(l);
+  return hk_follower_told(&c->subscriber, c->bye_event - 1);
+}
+
+void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
+{
+  c->next_feeding = l->feeding;
+  l->feeding = c;
+}
+
+void hk_loop_feeds_no_more(struct hk_loop *l, struct hk_connection *c)
+{
+  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->next_feeding)
+    if (*link == c) {
+      *link = c->next_feeding;
+      break;
+    }
+}

@@ -1,0 +1,124 @@
+/* Loop: an event loop with its thread, and all that belongs to that thread alone.
+ *
+ * The threads of the daemon, and what is between them:
+ *
+ *     loops                                      shards, one a device
+ *     sockets -> decode -> chunk  -- sealed -->  stage -> batch -> backend
+ *     sockets <- encode <- parcel <- parcels --  results, as soon as they are there
+ *                                 <- emptied --  chunks, to be filled again
+ *
+ *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, an outlet for
+ * points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to the
+ * loop that has the fewest, and has the signals, the watchdog and the end (server/lifecycle.c).
+ *  - Shards (shard.h): one thread each, which makes batches of the chunks of all loops and gives the results to those loops that
+ *    have subscribers.
+ *  - Threads of the backend (cpu/, gpu/), of which only the shard is told when a batch has finished.
+ *
+ * Between a loop and a shard lie the rings of a lane (lane.h), so neither waits for the other; whoever sleeps is woken (wake.h).
+ * What all share is the registry (names under a lock that readers share, handles with none), the seats of connections, the log,
+ * and the counters, which each thread writes for itself. On a point's way from socket to socket there is no lock and no
+ * allocation.
+ *
+ * A turn of the loop: sockets are read (points go into open chunks), parcels are published, connections that wait for room are
+ * given a turn if there is any, chunks are sealed; then it sleeps, with `busy_poll` only when there was nothing to do for so
+ * long. */
+#ifndef HK_LOOP_H
+#define HK_LOOP_H
+
+#include "daemon/base/counters.h"
+#include "daemon/base/latency.h"
+#include "daemon/base/wake.h"
+#include "daemon/intake/chunk_pool.h"
+#include "daemon/intake/decode_lines.h"
+#include "daemon/intake/intake.h"
+#include "daemon/publish/publisher.h"
+
+#include <uv.h>
+
+/* Long reads cost few acknowledgements; longer ones yet would keep others waiting. */
+#define HK_LOOP_BUFFER (1u << 20)
+
+struct hk_connection;
+struct hk_listener;
+struct hk_net;
+
+/* What a loop may be told to do. */
+enum hk_order {
+  HK_ORDER_READ = 1,    /* read the datagrams that have come */
+  HK_ORDER_DRAIN = 2,   /* the end: read what has come over UDP, and no more */
+  HK_ORDER_FLUSH = 4,   /* all is scored and published: tell the connections, flush and close them */
+  HK_ORDER_GIVE_UP = 8, /* close them as they are */
+  HK_ORDER_STOP = 16,   /* end the thread */
+  HK_ORDER_ADOPT = 32,  /* the configuration of a reload is in force */
+  HK_ORDER_ADMIT = 64,  /* certificates and tokens were read again: look whether connections may stay */
+};
+
+struct hk_loop {
+  struct hk_net *net;
+  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
+  uint32_t number;
+  uv_loop_t uv;
+  bool open, running;
+  pthread_t thread;
+  uv_prepare_t prepare;
+  uv_check_t check;
+  uv_idle_t idle; /* runs while the loop must not sleep */
+  uv_timer_t second, pulse;
+  struct hk_counters counters; /* written by this thread alone */
+  struct hk_latency latency;
+  struct hk_intake intake;
+  struct hk_outlet outlet;
+  uint32_t points; /* that may wait, */
+  uint32_t room;   /* and how many the outlet has room for when nothing waits: no fewer */
+  struct hk_publisher *publisher;
+  struct hk_listener *datagrams; /* a UDP socket for each such listener */
+  uint32_t n_datagrams;
+  struct hk_connection *connections; /* list */
+  struct hk_connection *parked, **parked_tail;
+  struct hk_connection *feeding;    /* list: those that have feeds */
+  struct hk_lines *lines;           /* of all connections and datagrams */
+  uint64_t turn;                    /* counts the turns of the event loop */
+  uint64_t busy;                    /* the last turn in which points or parcels came */
+  int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
+  uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
+  uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  uint8_t *records;                 /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
+  uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
+  bool draining;                    /* no more is read */
+
+  /* for other threads */
+  struct hk_wake wake;
+  atomic_uint orders;                 /* enum hk_order */
+  atomic_uint subscriptions;          /* the publisher's views: with none, no results are wanted */
+  atomic_uint n_connections;          /* also those that are on their way here */
+  atomic_bool drained;                /* draining, and no connection waits for room */
+  _Atomic int64_t beat;               /* ns: when it was last seen running */
+  atomic_uint subscribers, held_back; /* connections; a second old */
+  _Atomic uint64_t queued;            /* bytes; a second old */
+  pthread_mutex_t lock;
+  struct hk_connection *arrivals; /* under lock: list of accepted connections, to be started here */
+};
+
+/* For other threads. */
+void hk_loop_order(struct hk_loop *loop, enum hk_order order);
+void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
+
+/* For the loop's connections. */
+void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);
+void hk_loop_remove(struct hk_loop *loop, struct hk_connection *c);
+void hk_loop_park(struct hk_loop *loop, struct hk_connection *c);
+/* The publisher's views may have changed. */
+void hk_loop_subscribed(struct hk_loop *loop);
+/* What connections have in the way of subscribers, queues and so on, for the status. */
+void hk_loop_survey(struct hk_loop *loop);
+
+/* Sends what is shown of the event log; what is left, in another turn. */
+void hk_loop_tell_events(struct hk_loop *loop);
+/* Whether a connection that says goodbye has been sent the events that had come by when this was first asked. */
+bool hk_loop_told(struct hk_loop *loop, struct hk_connection *c);
+/* It has a feed from now on, and hears what of it is committed. */
+void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
+/* It has none any more. */
+void hk_loop_feeds_no_more(struct hk_loop *loop, struct hk_connection *c);
+
+#endif

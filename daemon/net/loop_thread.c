@@ -1,0 +1,437 @@
+/* The turns of a loop, its life, and the orders it gets. */
+#include "daemon/net/loop_thread.h"
+
+#include "daemon/base/thread.h"
+#include "daemon/base/uv_reserve.h"
+#include "daemon/net/admission.h"
+#include "daemon/net/connection.h"
+#include "daemon/net/net.h"
+#include "daemon/net/tcp_listener.h"
+#include "daemon/scoring/hand_over.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define END 2               /* s that the thread gets to end */
+#define TURN_RESULTS 65536u /* of a shard in one turn, more or less: under a MiB for who wants them all */
+
+/* --- connections ----------------------------------------------------------------------------------------------------- */
+
+/* --- what others give ------------------------------------------------------------------------------------------------- */
+
+static void forget(struct hk_loop *l, const struct hk_parcel *p)
+{
+  for (uint32_t i = 0; i < p->n_slots; i++)
+    hk_publisher_forget(l->publisher, p->slots[i]);
+}
+
+static void tell(struct hk_loop *l, const char *words)
+{
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_connection_tell(c, HANKEL_INTERNAL, words);
+  }
+}
+
+static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
+{
+  switch (p->kind) {
+  case HK_PARCEL_RESULTS:
+    hk_publish(l->publisher, p->batch, p->sequence, hk_string(p->by ? p->by : ""));
+    if (p->batch->kind == HK_BATCH_POINTS)
+      hk_latency_add(&l->latency, &p->stamps, hk_now(), p->batch->n);
+    break;
+  case HK_PARCEL_DROPPED:
+    hk_publish_dropped(l->publisher, p->batch);
+    break;
+  case HK_PARCEL_RETIRE:
+    hk_outlet_token(&l->outlet, shard);
+    break;
+  case HK_PARCEL_FORGET:
+    forget(l, p);
+    break;
+  case HK_PARCEL_WORDS:
+    tell(l, p->words);
+    break;
+  case HK_PARCEL_EXPORT:
+    break; /* goes to the saver alone */
+  }
+  hk_parcel_release(p, &l->counters);
+}
+
+/* Those that are there, and none that come meanwhile, and of a shard no more results than a socket takes in one turn: the loop
+ * would not come to write to the sockets that were full as fast as results are put into their queues. */
+static void take_parcels(struct hk_loop *l)
+{
+  for (uint32_t i = 0; i < l->outlet.filling.shards; i++) {
+    uint32_t n = hk_ring_count(&l->outlet.lanes[i]->parcels), results = 0;
+    for (; n > 0 && results < TURN_RESULTS; n--) {
+      struct hk_parcel *p = hk_ring_take(&l->outlet.lanes[i]->parcels);
+      results += p->kind == HK_PARCEL_RESULTS ? p->batch->n : 0;
+      take_parcel(l, i, p);
+      l->busy = l->turn;
+    }
+    if (n > 0)
+      hk_wake_up(&l->wake, HK_WAKE_WORK);
+  }
+}
+
+static struct hk_connection *take_arrivals(struct hk_loop *l)
+{
+  pthread_mutex_lock(&l->lock);
+  struct hk_connection *c = l->arrivals;
+  l->arrivals = NULL;
+  pthread_mutex_unlock(&l->lock);
+  return c;
+}
+
+static void start_arrivals(struct hk_loop *l)
+{
+  for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
+    next = c->next;
+    hk_connection_start(c);
+    if (l->draining)
+      hk_connection_drain(c);
+  }
+}
+
+static void read_datagrams(struct hk_loop *l)
+{
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open)
+      (void)hk_udp_read(&l->datagrams[i]);
+}
+
+/* All that has come by now, as far as there is room. */
+static void read_all(struct hk_listener *l)
+{
+  const int64_t begin = hk_now();
+  while (l->open && !hk_udp_read(l) && l->polling && l->read_to < begin)
+    continue;
+}
+
+static void drain(struct hk_loop *l)
+{
+  l->draining = true;
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    read_all(&l->datagrams[i]);
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    hk_listener_close(&l->datagrams[i]);
+  for (struct hk_connection *c = l->connections; c; c = c->next)
+    hk_connection_drain(c);
+}
+
+static void flush(struct hk_loop *l, bool give_up)
+{
+  while (!give_up && hk_publish_events(l->publisher))
+    continue;
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
+    if (!give_up) {
+      hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
+      continue;
+    }
+    if (unread > 0)
+      hk_log_peer(l->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: the daemon ends, and %zu bytes were not read in time",
+                  unread);
+    hk_connection_close(c);
+  }
+}
+
+/* The settings that are kept elsewhere go there. */
+static void adopt(struct hk_loop *l)
+{
+  l->config = l->net->config;
+  l->intake.max_ahead = l->config->max_ahead;
+  l->intake.max_pending = l->config->max_pending;
+  hk_lines_adopt(l->lines, l->config->evict);
+  hk_publisher_adopt(l->publisher, l->config);
+  atomic_fetch_add_explicit(&l->net->obeyed, 1, memory_order_release);
+}
+
+static void admit_again(struct hk_loop *l)
+{
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_admission_again(c);
+  }
+  atomic_fetch_add_explicit(&l->net->obeyed, 1, memory_order_release);
+}
+
+static void obey(struct hk_loop *l)
+{
+  if (atomic_load_explicit(&l->orders, memory_order_relaxed) == 0)
+    return;
+  const unsigned orders = atomic_exchange_explicit(&l->orders, 0, memory_order_acquire);
+  if (orders & HK_ORDER_READ) {
+    read_datagrams(l);
+    hk_shard_settled(&l->net->shards->shard[0]); /* whoever wanted that looks again */
+  }
+  if (orders & HK_ORDER_ADOPT)
+    adopt(l);
+  if (orders & HK_ORDER_ADMIT)
+    admit_again(l);
+  if (orders & HK_ORDER_DRAIN)
+    drain(l);
+  if (orders & (HK_ORDER_FLUSH | HK_ORDER_GIVE_UP))
+    flush(l, orders & HK_ORDER_GIVE_UP);
+  if (orders & HK_ORDER_STOP)
+    uv_stop(&l->uv);
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------------- */
+
+static bool datagrams_wait(const struct hk_loop *l)
+{
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open && !l->datagrams[i].polling)
+      return true;
+  return false;
+}
+
+/* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
+static void wake_parked(struct hk_loop *l)
+{
+  struct hk_connection *c = l->parked;
+  l->parked = NULL;
+  l->parked_tail = &l->parked;
+  l->intake.wall = hk_intake_clock(&l->intake);
+  while (c) {
+    struct hk_connection *next = c->next_parked;
+    c->parked = false;
+    hk_connection_go_on(c);
+    c = next;
+  }
+  for (uint32_t i = 0; i < l->n_datagrams && !l->draining; i++)
+    hk_udp_go_on(&l->datagrams[i]);
+}
+
+/* Whether a connection waits for room, and not for its peer. */
+static bool anyone_waits(const struct hk_loop *l)
+{
+  for (const struct hk_connection *c = l->parked; c; c = c->next_parked)
+    if (!c->unread && !c->leaving)
+      return true;
+  return false;
+}
+
+/* Tells feeds what of them is committed by now. */
+static void acknowledge(struct hk_loop *l)
+{
+  for (struct hk_connection *c = l->feeding, *next; c; c = next) {
+    next = c->next_feeding;
+    c->kind->acknowledge(c);
+  }
+}
+
+static void work(struct hk_loop *l)
+{
+  take_parcels(l);
+  hk_loop_tell_events(l);
+  acknowledge(l);
+  obey(l);
+  start_arrivals(l);
+  const uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
+  if ((l->parked || datagrams_wait(l)) && (settled != l->settled || hk_outlet_returned(&l->outlet))) {
+    l->settled = settled;
+    wake_parked(l);
+  }
+}
+
+static void on_check(uv_check_t *check)
+{
+  struct hk_loop *l = check->data;
+  hk_awake(&l->wake);
+  l->turn++;
+  l->readers_before = l->readers;
+  l->readers = 0;
+  work(l);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+  (void)idle;
+}
+
+/* Whether the loop looks again instead of sleeping, because it had something to do not long ago. */
+static bool stay_awake(struct hk_loop *l)
+{
+  const int64_t poll = l->config->busy_poll, now = poll > 0 ? hk_now() : 0;
+  if (l->busy + 1 >= l->turn) /* in this turn's check, or in its sockets' callbacks before */
+    l->busy_at = now;
+  return poll > 0 && now - l->busy_at < poll;
+}
+
+/* Before it sleeps: also what timers have done is sealed. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+  struct hk_loop *l = prepare->data;
+  const bool sealed = hk_outlet_seal(&l->outlet);
+  unsigned reasons = HK_WAKE_WORK;
+  if (!sealed)
+    reasons |= HK_WAKE_TAKEN | HK_WAKE_ROOM;
+  if (l->parked || datagrams_wait(l))
+    reasons |= HK_WAKE_ROOM;
+  if (l->draining)
+    l->drained = sealed && !anyone_waits(l);
+  if (!stay_awake(l) && hk_sleep(&l->wake, reasons))
+    uv_idle_stop(&l->idle);
+  else
+    uv_idle_start(&l->idle, on_idle);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+  struct hk_loop *l = timer->data;
+  const int64_t now = hk_now();
+  wake_parked(l); /* whoever waits for room must not depend on results that never come */
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    if (l->datagrams[i].open)
+      hk_udp_look(&l->datagrams[i]);
+  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+    next = c->next;
+    hk_connection_tick(c, now);
+  }
+  hk_loop_survey(l);
+}
+
+static void on_pulse(uv_timer_t *timer)
+{
+  struct hk_loop *l = timer->data;
+  l->beat = hk_now();
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+static int open_handles(struct hk_loop *l)
+{
+  int status = uv_loop_init(&l->uv);
+  if (status != 0)
+    return status;
+  l->open = true;
+  status = hk_reserve_descriptors(&l->uv, l->net->descriptors);
+  if (status != 0)
+    return status;
+  uv_prepare_init(&l->uv, &l->prepare);
+  uv_check_init(&l->uv, &l->check);
+  uv_idle_init(&l->uv, &l->idle);
+  uv_timer_init(&l->uv, &l->second);
+  uv_timer_init(&l->uv, &l->pulse);
+  l->prepare.data = l->check.data = l->second.data = l->pulse.data = l;
+  return hk_wake_init(&l->wake, &l->uv);
+}
+
+int hk_loop_listen(struct hk_loop *l, const struct hk_config_listener *config, struct hk_gate *gate,
+                   struct sockaddr_storage *bind_to, int fd, char *error, size_t size)
+{
+  const int status = hk_listener_open(&l->datagrams[l->n_datagrams], l, config, gate, bind_to, fd, error, size);
+  l->n_datagrams += status == 0;
+  return status;
+}
+
+int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *error, size_t size)
+{
+  const struct hk_config *config = net->config;
+  l->net = net;
+  l->config = config;
+  l->number = number;
+  l->parked_tail = &l->parked;
+  l->points = net->loop_points;
+  pthread_mutex_init(&l->lock, NULL);
+  int status = open_handles(l);
+  l->buffer = malloc(HK_LOOP_BUFFER);
+  l->records = net->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
+  l->datagrams = calloc(config->n_listeners + net->n_passed, sizeof *l->datagrams);
+  if (status == 0 && (!l->buffer || !l->datagrams || (net->gates.any_tls && !l->records)))
+    status = -ENOMEM;
+  if (status == 0)
+    status = hk_publisher_new(&l->publisher, config, net->shards->registry, net->shards->events, &l->counters);
+  if (status == 0)
+    status = hk_outlet_open(&l->outlet, net->lanes + number, net->shards->n, net->n_loops, number, l->points);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", uv_strerror(status));
+    return status;
+  }
+  l->room = hk_outlet_room(&l->outlet);
+  l->intake = (struct hk_intake){ .registry = net->shards->registry,
+                                  .outlet = &l->outlet,
+                                  .counters = &l->counters,
+                                  .log = net->log,
+                                  .max_ahead = config->max_ahead,
+                                  .max_pending = config->max_pending };
+  status = hk_lines_new(&l->lines, &l->intake, config->evict);
+  if (status != 0)
+    snprintf(error, size, "start: %s", strerror(-status));
+  return status;
+}
+
+static void *run(void *arg)
+{
+  struct hk_loop *l = arg;
+  hk_thread_name("loop", l->number);
+  uv_run(&l->uv, UV_RUN_DEFAULT);
+  return NULL;
+}
+
+int hk_loop_start(struct hk_loop *l, uint64_t beat)
+{
+  l->beat = hk_now();
+  uv_prepare_start(&l->prepare, on_prepare);
+  uv_check_start(&l->check, on_check);
+  uv_timer_start(&l->second, on_second, 1000, 1000);
+  uv_timer_start(&l->pulse, on_pulse, beat, beat);
+  if (l->number == 0)
+    return 0;
+  const int status = -pthread_create(&l->thread, NULL, run, l);
+  l->running = status == 0;
+  return status;
+}
+
+bool hk_loop_stop(struct hk_loop *l)
+{
+  if (!l->running)
+    return true;
+  hk_loop_order(l, HK_ORDER_STOP);
+  l->running = !hk_thread_join(l->thread, END);
+  return !l->running;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+  (void)arg;
+  if (!uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+void hk_loop_close(struct hk_loop *l)
+{
+  struct hk_parcel *p;
+  if (!l->net)
+    return;
+  for (uint32_t i = 0; i < l->n_datagrams; i++)
+    hk_listener_close(&l->datagrams[i]);
+  for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
+    next = c->next;
+    hk_connection_abandon(c);
+  }
+  for (struct hk_connection *c = l->connections; c; c = c->next)
+    hk_connection_close(c);
+  if (l->open) {
+    hk_awake(&l->wake); /* nobody is to wake it any more */
+    uv_walk(&l->uv, close_handle, NULL);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->uv);
+  }
+  for (uint32_t i = 0; i < l->outlet.filling.shards && l->outlet.lanes[i]; i++)
+    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL)
+      hk_parcel_release(p, &l->counters);
+  hk_publisher_free(l->publisher);
+  hk_outlet_close(&l->outlet);
+  hk_lines_free(l->lines);
+  free(l->datagrams);
+  free(l->buffer);
+  free(l->records);
+  pthread_mutex_destroy(&l->lock);
+}

@@ -1,0 +1,75 @@
+/* Net: what loops, listeners and connections have in common, and what they ask of the server.
+ *
+ * Filled in before the first loop is opened, and then only read, but for what says otherwise. Thread: any. */
+#ifndef HK_NET_H
+#define HK_NET_H
+
+#include "daemon/base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/durable/durable.h"
+#include "daemon/net/address_limits.h"
+#include "daemon/net/audit.h"
+#include "daemon/net/credentials.h"
+#include "daemon/net/udp_feeds.h"
+#include "daemon/scoring/shard.h"
+
+struct hk_connection;
+struct hk_listener;
+struct hk_loop;
+struct hk_operate;
+struct hk_operation;
+struct hk_passed;
+struct hk_server;
+
+/* What the server does for connections; all on the thread of a loop. */
+struct hk_requests {
+  /* Wants a reload, and returns a ticket for its result. */
+  uint64_t (*reload)(struct hk_server *server);
+  /* Whether there is a result for a ticket, appended to `report` as lines of text; *taken: the configuration is in force. Parked
+   * connections are woken when there is. */
+  bool (*reload_result)(struct hk_server *server, uint64_t ticket, struct hk_buffer *report, bool *taken);
+  /* Begins what people at a desk ask for. NULL: no memory. m: has been checked by its reader. */
+  struct hk_operation *(*operate)(struct hk_connection *c, const struct hk_operate *m);
+  /* False: it is not over. True: it is, and freed; *taken and one line of text say what came of it. */
+  bool (*operate_result)(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
+  void (*operate_abandon)(struct hk_operation *operation); /* nobody waits for it any more; NULL is fine */
+  /* The counters as one JSON object. */
+  void (*status)(struct hk_loop *loop, struct hk_buffer *out);
+  /* Reads what has come over UDP from binary feeds, on whatever loop. True when nothing is left that came before `until` (ns,
+   * hk_now): with others flooding the socket it may never be empty. False: parked connections are woken when there is more to
+   * say. */
+  bool (*read_datagrams)(struct hk_loop *loop, int64_t until);
+  /* A listener of HTTP has accepted a connection. True: fd and place are taken. False: they are not, as *why says. Thread: main. */
+  bool (*http)(const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
+};
+
+struct hk_net {
+  struct hk_log *log;
+  struct hk_shards *shards;
+  struct hk_durable *durable;
+  struct hk_server *server; /* whom requests are for */
+  struct hk_requests requests;
+  const struct hk_config *config; /* with which loops are opened; then what HK_ORDER_ADOPT is about. Written by main */
+  atomic_uint obeyed;             /* orders to take what is in force now: how many loops have */
+  uint32_t max_connections;       /* the configuration's, or as many as there are descriptors for */
+  uint32_t frame_points;          /* points that a frame may hold: the room that a connection waits for */
+  uint32_t loop_points;           /* points that one loop has room for */
+  uint32_t descriptors;           /* that all connections and loops take, and some to spare */
+  struct hk_loop *loops;
+  uint32_t n_loops;
+  struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
+  struct hk_seats seats;
+  struct hk_gates gates;    /* of the listeners */
+  struct hk_limits *limits; /* by address */
+  struct hk_audit audit;
+  atomic_uint turned_away; /* connections, by the limits */
+  struct hk_log_quota crowded;
+  struct hk_passed *passed; /* sockets that we were started with */
+  uint32_t n_passed;
+  struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */
+  struct hk_listener *listeners;      /* TCP */
+  uint32_t n_listeners;
+  int reserve; /* a descriptor that listeners give up to turn a peer away when none is left; -1: it is gone itself */
+};
+
+#endif

@@ -1,0 +1,464 @@
+/* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
+#include "daemon/net/admission.h"
+#include "daemon/net/connection.h"
+#include "daemon/net/loop.h"
+#include "daemon/net/net.h"
+#include "daemon/sensors/register.h"
+#include "proto/wire/mac.h"
+#include "proto/wire/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
+#define FIRST_FRAME 4096                  /* bytes of a payload before HELLO */
+
+static void reply(struct hk_connection *c, const struct hk_writer *w)
+{
+  hk_connection_reply(c, w->data, w->size);
+}
+
+static void send_error(struct hk_connection *c, uint32_t tag, uint16_t code, uint8_t type, const char *message)
+{
+  uint8_t bytes[2048];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_error_write(&w, tag, code, type, hk_string(message)) == 0)
+    reply(c, &w);
+}
+
+/* Sends an ERROR about a frame; ends the connection where the code says so. */
+static enum hk_turn fault(struct hk_connection *c, const struct hk_frame *f, uint16_t code, const char *message)
+{
+  send_error(c, f->tag, code, f->type, message);
+  if (!hk_error_closes(code))
+    return HK_TURN_MORE;
+  hk_count(&c->loop->counters.bad_frames, 1);
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s frame: %s", hk_frame_name(f->type), message);
+  hk_connection_finish(c);
+  return HK_TURN_OVER;
+}
+
+static enum hk_turn bad_payload(struct hk_connection *c, const struct hk_frame *f)
+{
+  return fault(c, f, HANKEL_BAD_PAYLOAD, "the payload does not have the layout of its type");
+}
+
+/* Whether nobody else sees what is sent to it. */
+static bool private(const struct hk_connection *c)
+{
+  return c->tls || hk_loopback(&c->listener->address);
+}
+
+static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_hello m;
+  if (c->greeted)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
+  if (hk_hello_read(f, &m) != 0)
+    return bad_payload(c, f);
+  hk_log(c->net->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)m.client.length, m.client.data);
+  if (!hk_admission_hello(c, m.token.data, m.token.length))
+    return HK_TURN_OVER;
+  c->greeted = true;
+  const uint64_t feed = hk_seat_open(c->seat, c->source);
+  if (!(c->scopes & HK_SCOPE_FEED))
+    hk_seat_shut(c->seat); /* its datagrams are a stranger's */
+  if (feed == 0)
+    hk_log(c->net->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
+  c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
+  uint8_t bytes[256];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  uint8_t key[HK_MAC_KEY];
+  const bool keyed = (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
+  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION),
+                                      { (const char *)key, keyed ? sizeof key : 0 } };
+  if (hk_welcome_write(&w, f->tag, &welcome) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn register_names(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_list names;
+  if (hk_register_read(f, &names) != 0)
+    return bad_payload(c, f);
+  const uint32_t n = names.n;
+  const size_t size = HK_FRAME_HEADER + 4 + 8 * (size_t)n;
+  struct hk_string *strings = malloc(n * sizeof *strings);
+  uint32_t *handles = malloc(2 * (size_t)n * sizeof *handles), *reasons = handles + n; /* handles: slots at first */
+  uint8_t *bytes = malloc(size);
+  if (strings && handles && bytes) {
+    for (uint32_t i = 0; i < n; i++)
+      strings[i] = hk_name_next(&names);
+    hk_registry_take_all(c->net->shards->registry, n, strings, handles, reasons);
+    for (uint32_t i = 0; i < n; i++) {
+      handles[i] = reasons[i] == 0 ? hk_registry_handle(c->net->shards->registry, handles[i]) : HK_NO_HANDLE;
+      if (reasons[i] != 0)
+        hk_intake_refused(&c->loop->intake, (int)reasons[i], strings[i].data, strings[i].length);
+    }
+    struct hk_writer w = HK_WRITER(bytes, size);
+    if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
+      reply(c, &w);
+  } else {
+    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
+  }
+  free(strings);
+  free(handles);
+  free(bytes);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_points p;
+  uint32_t unknown;
+  const bool feeds = c->feeding.feed != NULL;
+  if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || (!feeds && p.before != 0) || p.before > INT64_MAX)
+    return bad_payload(c, f);
+  c->feeding.at = p.before;
+  if (!feeds)
+    unknown = hk_intake_points(&c->loop->intake, c->source, &p);
+  else if (!hk_intake_feed(&c->loop->intake, c->source, &c->feeding, &p, &unknown))
+    return fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
+  if (unknown == 0)
+    return HK_TURN_MORE;
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",
+              unknown, p.n);
+  return fault(c, f, HANKEL_UNKNOWN_HANDLE, "points with handles that are not registered were dropped; register the names again");
+}
+
+/* Points that are committed already are not sent again. */
+static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_string name;
+  struct hk_feed_at at = { .durability = c->net->durable->mode };
+  if (hk_feed_read(f, &name) != 0)
+    return bad_payload(c, f);
+  if (c->feeding.feed)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
+  if (!hk_admission_feed(c, name))
+    return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
+  const int status = hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed,
+                                   &c->feeding.turn);
+  if (status == -ENOSPC)
+    return fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
+  if (status == -EDQUOT) {
+    char why[192];
+    snprintf(why, sizeof why, "%.64s has %u feeds, as many as one peer may have (max_feeds_per_peer); use their names again",
+             c->shown.name[0] ? c->shown.name : "this address", c->loop->config->max_feeds_per_peer);
+    return fault(c, f, HANKEL_LIMIT, why);
+  }
+  if (status != 0)
+    return fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
+  hk_loop_feeds(c->loop, c);
+  at.points = c->acknowledged = hk_feed_committed(c->feeding.feed);
+  uint8_t bytes[HK_FRAME_HEADER + 16];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_feed_at_write(&w, f->tag, &at) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static void acknowledge(struct hk_connection *c)
+{
+  const uint64_t points = hk_feed_committed(c->feeding.feed);
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (points <= c->acknowledged || c->state != HK_OPEN)
+    return;
+  c->acknowledged = points;
+  if (hk_ack_write(&w, points) == 0)
+    reply(c, &w);
+}
+
+static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_subscription m;
+  const int code = hk_subscribe_read(f, &m);
+  if (code == HANKEL_BAD_SUBSCRIPTION)
+    return fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
+  if (code != 0)
+    return bad_payload(c, f);
+  const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob, m.since };
+  const int status = hk_connection_subscribe(c, &wanted);
+  if (status == -ENOSPC)
+    return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
+                 "too many different subscriptions; max_subscriptions in the configuration limits them");
+  if (status != 0)
+    return fault(c, f, HANKEL_INTERNAL, "no memory for this subscription");
+  const uint64_t since = hk_subscribed_since(c->loop->publisher, &c->subscriber);
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_done_write(&w, f->tag, m.what & HANKEL_POSITIONS ? &since : NULL) == 0)
+    reply(c, &w);
+  hk_loop_tell_events(c->loop);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  hk_connection_unsubscribe(c);
+  uint8_t bytes[HK_FRAME_HEADER];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+/* Datagrams that were sent before a PING or BYE may still wait in their socket: those that had come when it was read are taken
+ * before it is answered. */
+static enum hk_turn pong(struct hk_connection *c)
+{
+  if (!c->net->requests.read_datagrams(c->loop, c->ping_time))
+    return HK_TURN_WAIT;
+  c->ping_time = 0;
+  uint8_t bytes[HK_FRAME_HEADER + 8];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_ping_write(&w, HK_PONG, c->ping_tag, c->ping_token) == 0)
+    reply(c, &w);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_ping_read(f, &c->ping_token) != 0)
+    return bad_payload(c, f);
+  c->ping_tag = f->tag;
+  c->ping_time = hk_now();
+  return pong(c);
+}
+
+static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  struct hk_buffer json = { 0 };
+  c->net->requests.status(c->loop, &json);
+  const size_t size = HK_FRAME_HEADER + json.size;
+  uint8_t *bytes = json.failed ? NULL : malloc(size);
+  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
+  if (bytes && hk_report_write(&w, f->tag, (struct hk_string){ json.data, json.size }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
+  free(bytes);
+  hk_buffer_free(&json);
+  return HK_TURN_MORE;
+}
+
+/* The result of a reload, once there is one. */
+static enum hk_turn reloaded(struct hk_connection *c)
+{
+  struct hk_buffer text = { 0 };
+  bool taken;
+  if (!c->net->requests.reload_result(c->net->server, c->reload, &text, &taken))
+    return HK_TURN_WAIT;
+  c->reload = 0;
+  const size_t shown = text.size < REPORT_MOST ? text.size : REPORT_MOST, size = HK_FRAME_HEADER + 1 + shown;
+  uint8_t *bytes = text.failed ? NULL : malloc(size);
+  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
+  if (bytes && hk_reloaded_write(&w, HK_RELOADED, c->reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, c->reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
+  free(bytes);
+  hk_buffer_free(&text);
+  hk_admission_again(c); /* its own token may be one of those that are gone */
+  return c->state == HK_OPEN ? HK_TURN_MORE : HK_TURN_OVER;
+}
+
+/* What came of what somebody asked for, once it is known. */
+static enum hk_turn operated(struct hk_connection *c)
+{
+  struct hk_buffer text = { 0 };
+  bool taken;
+  if (!c->net->requests.operate_result(c->operation, &taken, &text))
+    return HK_TURN_WAIT;
+  c->operation = NULL;
+  uint8_t bytes[HK_FRAME_HEADER + 2048];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (!text.failed && hk_reloaded_write(&w, HK_OPERATED, c->operate_tag, taken, (struct hk_string){ text.data, text.size }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, c->operate_tag, HANKEL_INTERNAL, HK_OPERATE, "no memory");
+  hk_buffer_free(&text);
+  return HK_TURN_MORE;
+}
+
+static enum hk_turn operate(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_operate m;
+  if (hk_operate_read(f, &m) != 0)
+    return bad_payload(c, f);
+  c->operate_tag = f->tag;
+  if (!(c->operation = c->net->requests.operate(c, &m)))
+    return fault(c, f, HANKEL_INTERNAL, "no memory");
+  return operated(c);
+}
+
+static enum hk_turn reload(struct hk_connection *c, const struct hk_frame *f)
+{
+  if (hk_empty_read(f) != 0)
+    return bad_payload(c, f);
+  c->reload_tag = f->tag;
+  c->reload = c->net->requests.reload(c->net->server);
+  return reloaded(c);
+}
+
+static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
+{
+  uint64_t datagrams, sent;
+  if (hk_bye_read(f, &datagrams, &sent) != 0)
+    return bad_payload(c, f);
+  c->leaving = true;
+  c->bye_tag = f->tag;
+  c->bye_time = hk_now();
+  c->bye_datagrams = datagrams;
+  c->bye_points = sent;
+  return HK_TURN_MORE;
+}
+
+/* Scopes of which one is needed for a frame; 0: anybody may send it. */
+static uint32_t scopes_of(uint8_t type)
+{
+  switch (type) {
+  case HK_REGISTER:
+  case HK_FEED:
+  case HK_POINTS:
+    return HK_SCOPE_FEED;
+  case HK_SUBSCRIBE:
+    return HK_SCOPE_SUBSCRIBE;
+  case HK_STATUS:
+    return HK_SCOPE_SUBSCRIBE | HK_SCOPE_ADMIN;
+  case HK_RELOAD:
+  case HK_OPERATE:
+    return HK_SCOPE_ADMIN;
+  default:
+    return 0;
+  }
+}
+
+static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
+{
+  hk_admission_forbidden(c, hk_frame_name(f->type));
+  return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow this");
+}
+
+static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
+{
+  const uint32_t scopes = scopes_of(f->type);
+  hk_count(&c->loop->counters.frames, 1);
+  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_OPERATE)
+    return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
+  if (scopes && !(c->scopes & scopes))
+    return forbidden(c, f);
+  switch (f->type) {
+  case HK_HELLO:
+    return hello(c, f);
+  case HK_REGISTER:
+    return register_names(c, f);
+  case HK_POINTS:
+    return points(c, f);
+  case HK_SUBSCRIBE:
+    return subscribe(c, f);
+  case HK_UNSUBSCRIBE:
+    return unsubscribe(c, f);
+  case HK_PING:
+    return ping(c, f);
+  case HK_STATUS:
+    return status(c, f);
+  case HK_BYE:
+    return bye(c, f);
+  case HK_FEED:
+    return feed(c, f);
+  case HK_RELOAD:
+    return reload(c, f);
+  case HK_OPERATE:
+    return operate(c, f);
+  default:
+    return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
+  }
+}
+
+static enum hk_turn farewell(struct hk_connection *c)
+{
+  const bool feeds = hk_seat_fed(c->seat) || c->bye_datagrams > 0;
+  if (feeds && !c->net->requests.read_datagrams(c->loop, c->bye_time))
+    return HK_TURN_WAIT;
+  hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
+  if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, c))
+    return HK_TURN_WAIT;
+  hk_send_gap(&c->subscriber, SIZE_MAX);
+  uint8_t bytes[HK_FRAME_HEADER];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_empty_write(&w, HK_FAREWELL, c->bye_tag) == 0)
+    reply(c, &w);
+  hk_connection_finish(c);
+  return HK_TURN_OVER;
+}
+
+/* Only points need room: who greets, asks or subscribes is served while others flood. */
+static bool points_next(const struct hk_inbox *in)
+{
+  return in->end - in->start >= HK_FRAME_HEADER && hk_frame_type(in->data + in->start) == HK_POINTS;
+}
+
+static enum hk_turn step(struct hk_connection *c)
+{
+  static const char *const messages[] = {
+    [HANKEL_BAD_MAGIC] = "not a frame of this protocol, or out of step",
+    [HANKEL_BAD_VERSION] = "this version of the protocol is not spoken here",
+    [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
+    [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not fit",
+  };
+  if (c->leaving)
+    return farewell(c);
+  if (c->ping_time != 0)
+    return pong(c);
+  if (c->reload != 0)
+    return reloaded(c);
+  if (c->operation)
+    return operated(c);
+  if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
+    return HK_TURN_WAIT;
+  struct hk_frame f;
+  if (!c->greeted)
+    c->inbox.max_length = FIRST_FRAME;
+  const int code = hk_inbox_next(&c->inbox, &f);
+  if (code == HK_FRAME_WHOLE)
+    return take(c, &f);
+  if (code == HK_FRAME_PART)
+    return HK_TURN_NEED;
+  return fault(c, &f, (uint16_t)code, code <= HANKEL_BAD_CHECKSUM ? messages[code] : "it cannot be read");
+}
+
+static void end(struct hk_connection *c)
+{
+  if (c->inbox.end > c->inbox.start) {
+    hk_count(&c->loop->counters.bad_frames, 1);
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "the connection ended within a frame");
+  }
+  hk_connection_finish(c);
+}
+
+static char *space(struct hk_connection *c, size_t *size)
+{
+  hk_inbox_lend(&c->inbox, c->loop->buffer, HK_LOOP_BUFFER);
+  return (char *)hk_inbox_space(&c->inbox, size);
+}
+
+static void wrote(struct hk_connection *c, size_t n)
+{
+  hk_inbox_wrote(&c->inbox, n);
+}
+
+static void tell(struct hk_connection *c, uint16_t code, const char *message)
+{
+  send_error(c, 0, code, 0, message);
+  if (code == HANKEL_TIMEOUT)
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
+}
+
+const struct hk_connection_kind hk_binary_kind = { space, wrote, step, end, tell, NULL, acknowledge };

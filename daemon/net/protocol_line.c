@@ -1,0 +1,49 @@
+/* Line protocol over TCP: each line's fields become points. There are no replies. A line that is wrong is counted and logged, and
+ * the next one is read as if nothing had happened. Only a first line of HTTP is answered, and the last of its connection. */
+#include "daemon/intake/decode_lines.h"
+#include "daemon/net/connection.h"
+#include "daemon/net/loop.h"
+#include "daemon/net/net.h"
+
+static struct hk_lines_from from(struct hk_connection *c)
+{
+  return (struct hk_lines_from){ c->peer, NULL, &c->quota, c->listener->precision, c->source };
+}
+
+static enum hk_turn step(struct hk_connection *c)
+{
+  const struct hk_lines_from f = from(c);
+  /* As much room as a frame needs, though lines need less: else lines would take all of it before a frame fits. */
+  if (!hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
+    return HK_TURN_WAIT;
+  switch (hk_lines_read(c->loop->lines, &f, &c->splitter, c->data, c->size, &c->start)) {
+  case HK_LINES_HTTP:
+    hk_connection_refuse_http(c);
+    return HK_TURN_OVER;
+  case HK_LINES_MORE:
+    return HK_TURN_MORE;
+  default:
+    hk_lines_flush(c->loop->lines, c->source);
+    return HK_TURN_NEED;
+  }
+}
+
+static void end(struct hk_connection *c)
+{
+  const struct hk_lines_from f = from(c);
+  hk_lines_end(c->loop->lines, &f, &c->splitter);
+  hk_connection_close(c);
+}
+
+static void tell(struct hk_connection *c, uint16_t code, const char *message)
+{
+  static const char http[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+                             "this port takes the line protocol over plain TCP or TLS, not over HTTP: nothing was taken\n";
+  (void)code;
+  if (c->http) /* which has been logged */
+    hk_connection_reply(c, http, sizeof http - 1);
+  else
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);
+}
+
+const struct hk_connection_kind hk_line_kind = { hk_lines_space, hk_lines_wrote, step, end, tell, NULL, NULL };

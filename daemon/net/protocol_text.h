@@ -1,0 +1,14 @@
+/* Text protocol, where others need it. */
+#ifndef HK_TEXT_H
+#define HK_TEXT_H
+
+#include "daemon/net/connection.h"
+
+/* Reads a line that chooses what is shown, as PROTOCOL.md has it. NULL and *out (its glob points into the line), or what is
+ * wrong. */
+const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out);
+
+/* Subscribes a new connection to everything. */
+void hk_text_greet(struct hk_connection *c);
+
+#endif

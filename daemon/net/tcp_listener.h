@@ -1,0 +1,69 @@
+/* Listener: a TCP or UDP socket that takes input. TCP connections are accepted on loop 0 and handed to the loop that has the
+ * fewest; for datagrams each loop has a socket of its own, all bound to the same address, over which the kernel spreads them,
+ * those of one sender always to the same. Thread: the loop's. */
+#ifndef HK_LISTENER_H
+#define HK_LISTENER_H
+
+#include "daemon/base/address.h"
+#include "daemon/config/config.h"
+#include "daemon/base/log.h"
+
+#include <uv.h>
+
+struct hk_net;
+struct hk_loop;
+struct hk_source;
+struct hk_gate;
+
+/* Of UDP: buffers for one recvmmsg. */
+struct hk_udp_buffers;
+
+struct hk_listener {
+  struct hk_net *net;
+  struct hk_loop *loop; /* on whose thread it is */
+  const struct hk_config_listener *config;
+  struct hk_gate *gate;             /* what it demands of its peers */
+  struct sockaddr_storage *bind_to; /* where to; then where it was bound */
+  bool open;                        /* a handle of it is open */
+  char address[HK_ADDRESS_MAX];     /* that was bound */
+  struct hk_log_quota quota, audit; /* of log and audit */
+  uv_poll_t poll;
+  int fd;       /* -1: none */
+  bool polling; /* else paused: no room for what would come, no descriptors for who would */
+  /* udp */
+  struct hk_source *source;
+  unsigned ask;            /* calls for which senders are asked for still, after a fault */
+  uint32_t kernel_lost;    /* as the kernel counted last */
+  _Atomic int64_t read_to; /* ns, hk_now: what came before has been read; for any thread to look at */
+  /* With others flooding it the socket may never be empty. So: of the bytes of its buffer that were taken at the time `mark`, how
+   * many may still hold datagrams that are not read; when none, all that came before `mark` has been. */
+  int64_t mark, before_mark;
+  struct hk_udp_buffers *buffers;
+};
+
+/* Binds (fd = -1), or takes a socket that is bound already, which is its own from then on; listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
+ * message. */
+int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
+                     struct sockaddr_storage *bind_to, int fd, char *error, size_t size);
+void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */
+
+/* TCP: accepts again where that was paused. Called every second. */
+void hk_listener_retry(struct hk_listener *l);
+/* A descriptor to have in reserve; -1: none is left. */
+int hk_listener_reserve(void);
+
+/* Makes calls on a socket that was passed return at once. 0, or -1 with errno. */
+int hk_listener_unblock(int fd);
+
+/* udp_listener.c */
+int hk_udp_open(struct hk_listener *l, char *error, size_t size);
+void hk_udp_close(struct hk_listener *l);
+/* Reads what has come, as far as there is room and for a bounded time. True when nothing is left. */
+bool hk_udp_read(struct hk_listener *l);
+/* Asks the kernel how many datagrams it threw away for want of room in the socket's buffer, and counts them. Called every second.
+ */
+void hk_udp_look(struct hk_listener *l);
+/* Reads again, if it was paused for want of room. */
+void hk_udp_go_on(struct hk_listener *l);
+
+#endif

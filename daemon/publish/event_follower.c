@@ -1,0 +1,169 @@
+/* Subscribers that share a view and are at the same place, as nearly all are, share the encoding. */
+#include "daemon/publish/event_follower.h"
+
+#include "daemon/publish/encode_results.h"
+#include "daemon/publish/publisher.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct hk_follower {
+  struct hk_eventlog *log;
+  struct hk_views *views;
+  struct hk_counters *counters;
+  const size_t *queue;
+  uint64_t shown; /* when all were served last */
+  bool more;      /* somebody had room for more then */
+  /* a piece that was encoded last, and whom it serves */
+  const struct hk_view *view;
+  uint64_t from;
+  struct hk_eventlog_cursor behind;
+  struct hk_buffer bytes;
+  uint32_t events;
+};
+
+int hk_follower_new(struct hk_follower **out, struct hk_eventlog *log, struct hk_views *views, struct hk_counters *counters,
+                    const size_t *queue)
+{
+  struct hk_follower *f = calloc(1, sizeof *f);
+  if (!f)
+    return -ENOMEM;
+  f->log = log;
+  f->views = views;
+  f->counters = counters;
+  f->queue = queue;
+  *out = f;
+  return 0;
+}
+
+void hk_follower_free(struct hk_follower *f)
+{
+  if (!f)
+    return;
+  hk_buffer_free(&f->bytes);
+  free(f);
+}
+
+static bool wants_events(const struct hk_view *v)
+{
+  return v->wanted.what & HANKEL_EVENTS;
+}
+
+static bool has_room(const struct hk_follower *f, const struct hk_subscriber *s)
+{
+  return uv_stream_get_write_queue_size(s->stream) < *f->queue;
+}
+
+uint64_t hk_follow_from(struct hk_follower *f, struct hk_subscriber *s, uint64_t since)
+{
+  const uint64_t shown = hk_eventlog_shown(f->log);
+  if (since != HANKEL_NOW && since > shown)
+    s->gap_events = HANKEL_NOBODY_KNOWS;
+  const uint64_t known = since > shown ? shown : since;
+  s->events = (struct hk_eventlog_cursor){ .next = known + 1 };
+  f->more = true;
+  return known;
+}
+
+bool hk_follower_told(const struct hk_subscriber *s, uint64_t position)
+{
+  return !s->view || !wants_events(s->view) || s->events.next > position;
+}
+
+struct choosing {
+  const struct hk_view *view;
+  struct hk_logged chosen[HK_LOGGED_FRAME];
+  uint32_t n;
+  char names[HK_LOGGED_FRAME * (HK_NAME_MAX + HK_WHO_MAX)]; /* of sensors, and of those who acknowledged */
+  size_t size;
+};
+
+static void choose(void *arg, const struct hk_logged *l)
+{
+  struct choosing *c = arg;
+  if (!hk_wants_event(&c->view->wanted, l->event.kind) || !hk_view_matches(c->view, l->name))
+    return;
+  struct hk_logged *chosen = &c->chosen[c->n++];
+  *chosen = *l;
+  chosen->name.data = memcpy(c->names + c->size, l->name.data, l->name.length);
+  c->size += l->name.length;
+  chosen->by.data = memcpy(c->names + c->size, l->by.data, l->by.length);
+  c->size += l->by.length;
+}
+
+/* Encodes the next piece for a subscriber, unless it is the one that was encoded last. */
+static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_t shown)
+{
+  if (f->view == s->view && f->from == s->events.next)
+    return;
+  struct choosing c;
+  c.view = s->view;
+  c.n = 0;
+  c.size = 0;
+  f->view = s->view;
+  f->from = s->events.next;
+  f->behind = s->events;
+  f->bytes.size = 0;
+  (void)hk_eventlog_read(f->log, &f->behind, shown, HK_LOGGED_FRAME, choose, &c);
+  f->events = c.n;
+  if (c.n > 0)
+    hk_encode_logged(&f->bytes, s->view->wanted.format, c.chosen, c.n, s->view->wanted.what);
+}
+
+/* Sends one piece. False: it cannot be sent now. */
+static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t shown)
+{
+  encode(f, s, shown);
+  if (f->bytes.failed) { /* no memory: it is left out like for one that does not read */
+    f->behind.missed += f->events;
+    f->counters->gap_events += f->events;
+    f->events = 0;
+    hk_buffer_free(&f->bytes);
+  }
+  const uint64_t missed = f->behind.missed;
+  if (missed > 0) {
+    s->gap_events += s->gap_events < HANKEL_NOBODY_KNOWS - missed ? missed : 0;
+    f->counters->gap_events += missed;
+    hk_send_gap(s, *f->queue / 2);
+  }
+  if (f->events > 0 && hk_send_events(s, f->bytes.data, f->bytes.size) != 0)
+    return false;
+  s->events = f->behind;
+  s->events.missed = 0;
+  return true;
+}
+
+static bool follow(struct hk_follower *f, struct hk_subscriber *s)
+{
+  const uint64_t shown = hk_eventlog_shown(f->log);
+  if (!s->view || !wants_events(s->view) || s->events.next > shown || !has_room(f, s))
+    return false;
+  return send_piece(f, s, shown) && s->events.next <= shown && has_room(f, s);
+}
+
+static void follow_view(void *arg, struct hk_view *v)
+{
+  struct hk_follower *f = arg;
+  for (struct hk_subscriber *s = v->subscribers; s && wants_events(v); s = s->next)
+    f->more |= follow(f, s);
+}
+
+bool hk_follow_one(struct hk_follower *f, struct hk_subscriber *s)
+{
+  f->view = NULL; /* views may have gone since */
+  const bool more = follow(f, s);
+  f->more |= more;
+  return more;
+}
+
+bool hk_follow_all(struct hk_follower *f)
+{
+  const uint64_t shown = hk_eventlog_shown(f->log);
+  if (shown == f->shown && !f->more)
+    return false;
+  f->shown = shown;
+  f->more = false;
+  f->view = NULL; /* views may have gone since */
+  hk_views_each(f->views, follow_view, f);
+  return f->more;
+}

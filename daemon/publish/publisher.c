@@ -1,0 +1,407 @@
+/* For each batch and view: select (view.c), encode, send (send_queue.h), piece by piece. The bytes are a message that all
+ * subscribers of the view share. When there is no memory for one, it is left out like for a slow subscriber. */
+#include "daemon/publish/publisher.h"
+
+#include "daemon/publish/encode_results.h"
+#include "daemon/base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARE_BYTES (16u << 20) /* that messages in nobody's hands may hold, and as much as a queue may */
+
+struct hk_publisher {
+  struct hk_registry *registry;
+  struct hk_counters *counters;
+  struct hk_views *views;
+  struct hk_follower *follower; /* NULL: events come with the batches */
+  size_t queue;                 /* bytes a subscriber */
+  uint64_t evicted;             /* sensors, ever */
+  uint32_t *unnamed;            /* slots; room for what is in a piece and the batch's events */
+  uint32_t capacity;
+  struct hk_outgoing outgoing;
+};
+
+int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
+                     struct hk_eventlog *log, struct hk_counters *counters)
+{
+  struct hk_publisher *p = calloc(1, sizeof *p);
+  if (!p)
+    return -ENOMEM;
+  int status = hk_views_new(&p->views, registry, config->max_subscriptions);
+  if (status == 0 && log)
+    status = hk_follower_new(&p->follower, log, p->views, counters, &p->queue);
+  if (status != 0) {
+    hk_views_free(p->views);
+    free(p);
+    return status;
+  }
+  p->registry = registry;
+  p->counters = counters;
+  p->queue = config->queue;
+  p->outgoing.most_spare = SPARE_BYTES + config->queue;
+  *out = p;
+  return 0;
+}
+
+void hk_publisher_adopt(struct hk_publisher *p, const struct hk_config *config)
+{
+  p->queue = config->queue;
+  p->outgoing.most_spare = SPARE_BYTES + config->queue;
+  hk_views_limit(p->views, config->max_subscriptions);
+}
+
+void hk_publisher_free(struct hk_publisher *p)
+{
+  if (!p)
+    return;
+  hk_follower_free(p->follower);
+  hk_views_free(p->views);
+  free(p->unnamed);
+  hk_outgoing_free(&p->outgoing);
+  free(p);
+}
+
+/* --- names that were sent --- */
+
+/* Adds a slot to p->unnamed if its name was not sent, and marks it as sent. */
+static int name_slot(struct hk_publisher *p, struct hk_subscriber *s, uint32_t slot, uint32_t *n)
+{
+  if (hk_named_has(&s->named, slot))
+    return 0;
+  if (hk_named_add(&s->named, slot) != 0)
+    return -ENOMEM;
+  p->unnamed[(*n)++] = slot;
+  return 0;
+}
+
+static void unname(struct hk_publisher *p, struct hk_subscriber *s, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    hk_named_remove(&s->named, p->unnamed[i]);
+  s->settled -= n;
+}
+
+/* --- subscribing --- */
+
+static void leave(struct hk_publisher *p, struct hk_subscriber *s)
+{
+  struct hk_view *v = s->view;
+  if (!v)
+    return;
+  if (s->previous)
+    s->previous->next = s->next;
+  else
+    v->subscribers = s->next;
+  if (s->next)
+    s->next->previous = s->previous;
+  s->view = NULL;
+  if (!v->subscribers)
+    hk_view_close(p->views, v);
+}
+
+int hk_subscribe(struct hk_publisher *p, struct hk_subscriber *s, const struct hk_wanted *wanted)
+{
+  struct hk_view *v;
+  const int status = hk_view_open(p->views, wanted, &v);
+  if (status != 0)
+    return status;
+  if (p->follower)
+    (void)hk_follow_from(p->follower, s, wanted->what & HANKEL_POSITIONS ? wanted->since : HANKEL_NOW);
+  if (v == s->view)
+    return 0;
+  leave(p, s);
+  /* Only while it has this view it hears of the sensors that go. */
+  hk_named_free(&s->named);
+  s->settled = p->evicted;
+  s->view = v;
+  s->previous = NULL;
+  s->next = v->subscribers;
+  if (s->next)
+    s->next->previous = s;
+  v->subscribers = s;
+  s->progress = hk_now();
+  return 0;
+}
+
+uint64_t hk_subscribed_since(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
+  return p->follower ? s->events.next - 1 : HANKEL_NOW;
+}
+
+void hk_unsubscribe(struct hk_publisher *p, struct hk_subscriber *s)
+{
+  leave(p, s);
+  s->gap_results = s->gap_events = 0;
+  hk_named_free(&s->named);
+}
+
+/* --- publishing --- */
+
+/* What is sent at one time: a piece of the results, and with the last piece the events. */
+struct piece {
+  const struct hk_batch *batch;
+  const uint64_t *sequence;       /* NULL: none */
+  const struct hk_choice *chosen; /* results */
+  uint32_t first, n_results;      /* of the chosen */
+  struct hk_choice events;
+  struct hk_string by; /* of the events */
+  struct hk_message *results_message, *events_message; /* NULL: none, or no memory */
+};
+
+/* A message with the names that a binary subscriber does not know of a piece; *n: how many. 0 with NULL: it knows all. */
+static int name_piece(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece, bool results, bool events,
+                      struct hk_message **out, uint32_t *n)
+{
+  *out = NULL;
+  *n = 0;
+  if (s->settled == hk_registry_added(p->registry))
+    return 0;
+  int status = 0;
+  for (uint32_t i = 0; results && status == 0 && i < piece->n_results; i++)
+    status = name_slot(p, s, piece->batch->slot[hk_choice_at(piece->chosen, piece->first + i)], n);
+  for (uint32_t i = 0; events && status == 0 && i < piece->events.n; i++)
+    status = name_slot(p, s, piece->batch->event[piece->events.index[i]].slot, n);
+  s->settled += *n;
+  if (status == 0 && *n > 0 && (*out = hk_message_new(&p->outgoing))) {
+    hk_registry_read(p->registry);
+    hk_encode_names(&(*out)->bytes, p->registry, p->unnamed, *n);
+    hk_registry_read_end(p->registry);
+  }
+  if (status == 0 && (*n == 0 || *out))
+    return 0;
+  unname(p, s, *n);
+  return -ENOMEM;
+}
+
+static struct hk_message *gap_message(struct hk_subscriber *s)
+{
+  struct hk_message *m = s->gap_results + s->gap_events > 0 ? hk_message_new(NULL) : NULL;
+  if (m)
+    hk_encode_gap(&m->bytes, s->view->wanted.format, s->gap_results, s->gap_events);
+  return m;
+}
+
+void hk_send_gap(struct hk_subscriber *s, size_t room)
+{
+  if (!s->view || s->gap_results + s->gap_events == 0 || uv_stream_get_write_queue_size(s->stream) >= room)
+    return;
+  struct hk_message *m = gap_message(s);
+  if (m && hk_outgoing_send(NULL, s, &m, 1, 0) == 0)
+    s->gap_results = s->gap_events = 0;
+  hk_message_release(m);
+}
+
+int hk_send(struct hk_subscriber *s, const void *data, size_t size)
+{
+  struct hk_message *m = hk_message_new(NULL);
+  if (!m)
+    return -ENOMEM;
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = hk_outgoing_send(NULL, s, &m, 1, size);
+  hk_message_release(m);
+  hk_send_gap(s, 1); /* else it is sent when the write has ended */
+  return status;
+}
+
+int hk_send_records(struct hk_subscriber *s, const void *data, size_t size)
+{
+  struct hk_message *m = hk_message_new(NULL);
+  if (!m)
+    return -ENOMEM;
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = hk_outgoing_put(NULL, s, &m, 1, size);
+  hk_message_release(m);
+  return status;
+}
+
+int hk_send_events(struct hk_subscriber *s, const void *data, size_t size)
+{
+  hk_send_gap(s, SIZE_MAX);
+  struct hk_message *m = s->gap_results + s->gap_events > 0 ? NULL : hk_message_new(NULL);
+  if (!m)
+    return -ENOMEM; /* also when the gap notice could not be sent */
+  hk_buffer_put(&m->bytes, data, size);
+  const int status = hk_outgoing_send(NULL, s, &m, 1, 0);
+  hk_message_release(m);
+  return status;
+}
+
+static bool has_room_for_results(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
+  /* What was left out is told before anything that comes after it, and before that there must be room again. */
+  return uv_stream_get_write_queue_size(s->stream) < (s->gap_results > 0 ? p->queue / 2 : p->queue);
+}
+
+static bool has_room_for_events(const struct hk_publisher *p, const struct hk_subscriber *s)
+{
+  return uv_stream_get_write_queue_size(s->stream) < p->queue + p->queue / 4;
+}
+
+/* Sends a piece to one subscriber, as far as its queue has room. */
+static void deliver(struct hk_publisher *p, struct hk_subscriber *s, const struct piece *piece)
+{
+  bool results = piece->results_message && has_room_for_results(p, s);
+  bool events = piece->events_message && has_room_for_events(p, s);
+  struct hk_message *names = NULL, *gap = NULL;
+  uint32_t named = 0;
+  if ((results || events) && s->view->wanted.format == HK_PROTOCOL_BINARY &&
+      name_piece(p, s, piece, results, events, &names, &named) != 0)
+    results = events = false;
+  if (results || (events && uv_stream_get_write_queue_size(s->stream) < p->queue / 2))
+    gap = gap_message(s);
+  if (s->gap_results + s->gap_events > 0 && !gap)
+    results = false;
+  if (results || events) {
+    struct hk_message *const parts[HK_OUTGOING_PARTS] = { names, gap, results ? piece->results_message : NULL,
+                                                          events ? piece->events_message : NULL };
+    if (hk_outgoing_send(&p->outgoing, s, parts, HK_OUTGOING_PARTS, 0) != 0) {
+      unname(p, s, named);
+      results = events = false;
+    } else if (gap) {
+      s->gap_results = s->gap_events = 0;
+    }
+  }
+  hk_message_release(names);
+  hk_message_release(gap);
+  if (!results) {
+    s->gap_results += piece->n_results;
+    p->counters->gap_results += piece->n_results;
+  }
+  if (!events) {
+    s->gap_events += piece->events.n;
+    p->counters->gap_events += piece->events.n;
+  }
+}
+
+static bool anyone_has_room(const struct hk_publisher *p, const struct hk_view *v, const struct piece *piece)
+{
+  for (const struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    if (has_room_for_results(p, s) || (piece->events.n > 0 && has_room_for_events(p, s)))
+      return true;
+  return false;
+}
+
+static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece *piece)
+{
+  const enum hk_protocol format = v->wanted.format;
+  if (format == HK_PROTOCOL_TEXT)
+    hk_registry_read(p->registry);
+  if (piece->n_results > 0 && (piece->results_message = hk_message_new(&p->outgoing)))
+    hk_encode_results(&piece->results_message->bytes, format, p->registry, piece->batch, piece->chosen, piece->first,
+                      piece->n_results, v->wanted.what & HANKEL_VALUES,
+                      v->wanted.what & HANKEL_SEQUENCES ? piece->sequence : NULL);
+  if (piece->events.n > 0 && (piece->events_message = hk_message_new(&p->outgoing)))
+    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events,
+                     v->wanted.what, piece->by);
+  if (format == HK_PROTOCOL_TEXT)
+    hk_registry_read_end(p->registry);
+}
+
+/* Room for the slots of a piece and of the events of a batch. */
+static int reserve(struct hk_publisher *p, const struct hk_batch *b)
+{
+  const uint32_t capacity = HK_RESULTS_FRAME + (b->n_events > b->capacity ? b->n_events : b->capacity);
+  if (HK_RESULTS_FRAME + b->n_events <= p->capacity)
+    return 0;
+  free(p->unnamed);
+  p->unnamed = malloc(capacity * sizeof *p->unnamed);
+  p->capacity = p->unnamed ? capacity : 0;
+  return p->unnamed ? 0 : -ENOMEM;
+}
+
+struct publishing {
+  struct hk_publisher *publisher;
+  const struct hk_batch *batch;
+  const uint64_t *sequence;
+  struct hk_string by;
+};
+
+static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
+{
+  const struct publishing *x = arg;
+  struct hk_publisher *p = x->publisher;
+  uint32_t at = 0;
+  do {
+    const uint32_t left = results->n - at, n = left < HK_RESULTS_FRAME ? left : HK_RESULTS_FRAME;
+    struct piece piece = { .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n, .by = x->by };
+    if (n == left)
+      piece.events = *events;
+    if (anyone_has_room(p, v, &piece))
+      encode(p, v, &piece);
+    for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+      deliver(p, s, &piece);
+    hk_message_release(piece.results_message);
+    hk_message_release(piece.events_message);
+    at += n;
+  } while (at < results->n);
+}
+
+void hk_publish(struct hk_publisher *p, const struct hk_batch *b, const uint64_t *sequence, struct hk_string by)
+{
+  struct publishing x = { p, b, sequence, by };
+  if (hk_views_count(p->views) == 0)
+    return;
+  if (reserve(p, b) != 0 || hk_views_choose(p->views, b, false, on_chosen, &x) != 0) {
+    p->counters->gap_results += b->n;
+    p->counters->gap_events += b->n_events;
+  }
+  hk_views_tend(p->views);
+}
+
+bool hk_publish_events(struct hk_publisher *p)
+{
+  return p->follower && hk_follow_all(p->follower);
+}
+
+bool hk_publish_events_to(struct hk_publisher *p, struct hk_subscriber *s)
+{
+  return p->follower && hk_follow_one(p->follower, s);
+}
+
+static void on_dropped(void *arg, struct hk_view *v, const struct hk_choice *results, const struct hk_choice *events)
+{
+  (void)arg;
+  (void)events; /* none */
+  for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    s->gap_results += results->n;
+}
+
+void hk_publish_dropped(struct hk_publisher *p, const struct hk_batch *b)
+{
+  if (hk_views_choose(p->views, b, true, on_dropped, NULL) != 0)
+    p->counters->gap_results += b->n;
+}
+
+/* A sensor that goes is settled for whoever might have heard of it: its name was sent, which is counted already, or need not be.
+ */
+static void on_told(void *arg, struct hk_view *v)
+{
+  const uint32_t slot = *(const uint32_t *)arg;
+  for (struct hk_subscriber *s = v->subscribers; s; s = s->next)
+    if (hk_named_has(&s->named, slot))
+      hk_named_remove(&s->named, slot);
+    else
+      s->settled++;
+}
+
+void hk_publisher_forget(struct hk_publisher *p, uint32_t slot)
+{
+  p->evicted++;
+  hk_views_forget(p->views, slot, on_told, &slot);
+}
+
+bool hk_subscriber_stuck(struct hk_subscriber *s, int64_t now, int64_t stuck)
+{
+  const size_t queued = uv_stream_get_write_queue_size(s->stream);
+  if (queued == 0 || queued < s->queued)
+    s->progress = now;
+  s->queued = queued;
+  return stuck > 0 && now - s->progress > stuck;
+}
+
+uint32_t hk_publisher_views(const struct hk_publisher *p)
+{
+  return hk_views_count(p->views);
+}

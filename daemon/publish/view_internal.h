@@ -1,0 +1,47 @@
+/* Inside of the views: what view.c (their life, and what is known of names) and view_select.c (choosing) have in common. */
+#ifndef HK_VIEWS_H
+#define HK_VIEWS_H
+
+#include "daemon/publish/view.h"
+
+#include <xxhash.h>
+
+#define HK_NO_WATCH UINT32_MAX
+
+/* A narrow view wants a sensor. */
+struct hk_watch {
+  struct hk_view *view;
+  uint32_t slot;
+  uint32_t next_of_slot;
+  uint32_t next_of_view, previous_of_view;
+};
+
+struct hk_views {
+  struct hk_registry *registry;
+  uint32_t n, most, n_narrow;
+  struct hk_view **buckets; /* by the glob */
+  uint32_t mask;
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash, so that nobody can prepare globs that collide */
+  struct hk_view *through;        /* whole and wide: each goes through every batch */
+  struct hk_view *narrow_globs;   /* narrow with wildcards: each looks at every new name */
+  struct hk_sieve watched;        /* slots that a narrow view wants */
+  uint32_t *first, n_first;       /* of the watches by slot */
+  struct hk_watch *watches;       /* in use, or in the list of free ones */
+  uint32_t n_watches, free_watch; /* size of the array; HK_NO_WATCH: none */
+  struct hk_view *hits;           /* narrow views that want something of the present batch */
+  uint32_t *results, *events;     /* indices chosen of the present batch */
+  uint32_t capacity;              /* of each */
+  bool crowded;                   /* a narrow view has come to watch many */
+  bool reading;                   /* the registry's names */
+};
+
+/* Ends the reading of names that looking at sensors has begun. */
+void hk_views_names_end(struct hk_views *views);
+/* Looks whether a wide view wants a sensor, unless it is known; its sieve has room for the slot. */
+bool hk_views_look_wide(struct hk_views *views, struct hk_view *view, uint32_t slot);
+/* Finds out which narrow views want a sensor that nobody has looked at; the table has room for the slot. 0 or -ENOMEM. */
+int hk_views_look_narrow(struct hk_views *views, uint32_t slot);
+/* Room for all slots of the registry in the table. 0 or -ENOMEM. */
+int hk_views_grow(struct hk_views *views);
+
+#endif

@@ -1,0 +1,141 @@
+/* Alerts that somebody takes note of: from a loop to the shard that has the alert, and the answer back.
+ *
+ * An acknowledgement is caused by no point, so it has no place in the sensor's sequence: it is told with that of the event before
+ * it. It is answered once it is in the event log on the disk, from which the next start has it again; where there is no log it
+ * goes to the loops at once. */
+#include "daemon/scoring/acknowledge.h"
+
+#include "daemon/durable/durable.h"
+#include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/shard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hk_note *hk_note_new(uint32_t handle, uint32_t number, struct hk_string by, int64_t when)
+{
+  struct hk_note *n = calloc(1, sizeof *n);
+  if (!n)
+    return NULL;
+  n->handle = handle;
+  n->number = number;
+  n->when = when;
+  memcpy(n->by, by.data, by.length);
+  atomic_store_explicit(&n->holders, 2, memory_order_relaxed);
+  atomic_store_explicit(&n->outcome, HK_NOTE_WAITS, memory_order_relaxed);
+  return n;
+}
+
+void hk_note_release(struct hk_note *n)
+{
+  if (n && atomic_fetch_sub_explicit(&n->holders, 1, memory_order_acq_rel) == 1)
+    free(n);
+}
+
+void hk_note_post(struct hk_shard *s, struct hk_note *n)
+{
+  struct hk_note *top = atomic_load_explicit(&s->notes, memory_order_relaxed);
+  do
+    n->next = top;
+  while (!atomic_compare_exchange_weak_explicit(&s->notes, &top, n, memory_order_release, memory_order_relaxed));
+  hk_wake_up(&s->wake, HK_WAKE_WORK);
+}
+
+static void answer(struct hk_shard *s, struct hk_note *n, int outcome)
+{
+  atomic_store_explicit(&n->outcome, outcome, memory_order_release);
+  hk_note_release(n);
+  hk_shard_settled(s);
+}
+
+/* Tells loops of an event that is in no log. 0 or -ENOMEM. */
+static int tell(struct hk_shard *s, const struct hk_event *e, const char *by)
+{
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_batch *b = calloc(1, sizeof *b);
+  struct hk_event *event = calloc(1, sizeof *event);
+  char *who = strdup(by);
+  if (!p || !b || !event || !who) {
+    free(p);
+    free(b);
+    free(event);
+    free(who);
+    return -ENOMEM;
+  }
+  *event = *e;
+  event->slot = hk_slot_outside(s, e->slot);
+  *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = 1, .n_events = 1, .event = event };
+  p->kind = HK_PARCEL_RESULTS;
+  p->batch = b;
+  p->by = who;
+  hk_shard_hand_over(s, p, false);
+  return 0;
+}
+
+static void take(struct hk_shard *s, struct hk_note *n)
+{
+  struct hk_registry *registry = s->all->registry;
+  const uint32_t slot = n->handle & 0xffffff, within = hk_slot_within(s->all, slot);
+  struct hk_parcel nobody = { 0 };
+  struct hk_event told;
+  if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != n->handle) {
+    answer(s, n, -ENOENT);
+    return;
+  }
+  const int status = hk_alerts_acknowledge(s->alerts, within, n->number, hk_string(n->by), n->when, &told);
+  if (status != 0) {
+    answer(s, n, status);
+    return;
+  }
+  told.slot = within;
+  n->number = told.number;
+  if (!hk_shard_log_event(s, &nobody, &told, hk_string(n->by))) {
+    answer(s, n, tell(s, &told, n->by));
+  } else if (nobody.events == 0) {
+    answer(s, n, -ENOMEM);
+  } else {
+    n->position = nobody.events;
+    n->next = s->noted;
+    s->noted = n;
+  }
+}
+
+bool hk_shard_take_notes(struct hk_shard *s)
+{
+  if (!s->noted && !atomic_load_explicit(&s->notes, memory_order_relaxed))
+    return false;
+  struct hk_note *n = atomic_exchange_explicit(&s->notes, NULL, memory_order_acquire);
+  bool any = n != NULL;
+  for (struct hk_note *next; n; n = next) {
+    next = n->next;
+    take(s, n);
+  }
+  for (struct hk_note **link = &s->noted; *link;) {
+    n = *link;
+    if (n->position > hk_eventlog_shown(s->all->events)) {
+      link = &n->next;
+      continue;
+    }
+    *link = n->next;
+    answer(s, n, 0);
+    any = true;
+  }
+  return any;
+}
+
+static void drop(struct hk_note *n)
+{
+  for (struct hk_note *next; n; n = next) {
+    next = n->next;
+    hk_note_release(n);
+  }
+}
+
+void hk_shard_drop_notes(struct hk_shard *s)
+{
+  drop(atomic_exchange_explicit(&s->notes, NULL, memory_order_acquire));
+  drop(s->noted);
+  s->noted = NULL;
+}

@@ -1,0 +1,213 @@
+/* Events of a shard on their way into the event log, from which subscribers get them (event_follower.h). */
+#include "daemon/scoring/alert_log.h"
+#include "daemon/durable/commit_thread.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/shard.h"
+
+#include "daemon/durable/durable.h"
+#include "daemon/sensors/maintenance.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ORPHANS 256 /* events that are looked at together */
+
+/* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions, too. */
+static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
+{
+  struct hk_registry *registry = s->all->registry;
+  hk_registry_read(registry);
+  const uint32_t primary = hk_registry_primary(registry, slot);
+  const bool covered = hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
+                       (primary != slot && hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, primary), time));
+  hk_registry_read_end(registry);
+  return covered;
+}
+
+bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
+{
+  if (!hk_alerts_pass(s->alerts, e, s->config->flap_limit, s->config->flap_within)) {
+    hk_count(&s->counters.held_back, e->kind == HK_EVENT_RAISED);
+    return false;
+  }
+  hk_count(&s->counters.flapping, e->kind == HK_EVENT_FLAPPING);
+  if ((e->kind == HK_EVENT_RAISED || e->kind == HK_EVENT_FLAPPING) && in_maintenance(s, hk_slot_outside(s, e->slot), e->time))
+    e->marks |= HANKEL_MAINTENANCE;
+  return true;
+}
+
+bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk_event *e, struct hk_string by)
+{
+  struct hk_eventlog *log = s->all->events;
+  struct hk_registry *registry = s->all->registry;
+  const uint32_t slot = hk_slot_outside(s, e->slot);
+  if (!log || !hk_eventlog_takes(e->kind))
+    return false;
+  hk_registry_read(registry);
+  const uint64_t position = hk_eventlog_append(log, hk_registry_handles(registry)[slot], hk_registry_name(registry, slot),
+                                               hk_alerts_sequence(s->alerts, e->slot), e, by);
+  hk_registry_read_end(registry);
+  if (position > 0)
+    p->events = position;
+  hk_durable_nudge(s->all->durable);
+  return true;
+}
+
+/* Tells the end of an alert that no point says. */
+static void tell_end(struct hk_shard *s, const struct hk_event *cleared)
+{
+  struct hk_parcel nobody = { 0 };
+  (void)hk_alerts_note(s->alerts, cleared); /* an end asks for no memory */
+  (void)hk_shard_log_event(s, &nobody, cleared, hk_string(""));
+}
+
+/* Ends the alert that stands at a sensor, if one does, without a point that says so. */
+static void end_alert(struct hk_shard *s, uint32_t within)
+{
+  struct hk_event cleared;
+  if (hk_alerts_clear(s->alerts, within, &cleared))
+    tell_end(s, &cleared);
+}
+
+void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
+{
+  end_alert(s, hk_slot_within(s->all, slot));
+  hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
+}
+
+/* An alert that stands was acknowledged in the run before. */
+static void acknowledged_before(struct hk_shard *s, uint32_t slot)
+{
+  const struct hk_registry *registry = s->all->registry;
+  struct hk_logged l;
+  struct hk_event told;
+  if (hk_eventlog_noted(s->all->events, hk_registry_handle(registry, slot), hk_registry_name(registry, slot), &l))
+    (void)hk_alerts_acknowledge(s->alerts, hk_slot_within(s->all, slot), l.event.number, l.by, l.event.time, &told);
+}
+
+/* Goes on with the numbers of alerts behind this one, in the backend, too. */
+static void go_on_numbering(struct hk_shard *s, uint32_t slot, uint32_t number)
+{
+  struct hk_registry *registry = s->all->registry;
+  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+  int status = 0;
+  pthread_mutex_lock(&s->lock);
+  if (s->device) { /* one that was lost has left the numbers to hk_alerts */
+    pthread_mutex_lock(&s->device->calls);
+    status = hk_device_carry_number(s->device->backend, &d->detector, hk_slot_within(s->all, slot), number);
+    pthread_mutex_unlock(&s->device->calls);
+  }
+  pthread_mutex_unlock(&s->lock);
+  if (status != 0)
+    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
+}
+
+static void take_event(void *arg, const struct hk_logged *l)
+{
+  struct hk_event *e = arg;
+  *e = l->event;
+}
+
+/* Whether a sensor's alert of this number stands. */
+static bool stands(const struct hk_shard *s, uint32_t within, uint32_t number)
+{
+  struct hk_alerts_memory m;
+  hk_alerts_get(s->alerts, within, &m);
+  return m.stands && m.standing.event.number == number;
+}
+
+/* The log has more of a sensor than was restored and replayed: the points of that are lost. What stands is as was told last. */
+static void go_on_behind(struct hk_shard *s, uint32_t slot, const struct hk_eventlog_past *past)
+{
+  const uint32_t within = hk_slot_within(s->all, slot);
+  struct hk_eventlog_cursor cursor = { .next = past->open };
+  struct hk_event event;
+  if (past->number > hk_alerts_number(s->alerts, within))
+    go_on_numbering(s, slot, past->number);
+  hk_alerts_reach(s->alerts, within, past->sequence, past->number);
+  atomic_fetch_or(&s->all->durable->wants_snapshot, (uint64_t)1 << s->number); /* the journal alone would not bring that again */
+  if (past->open > 0 && stands(s, within, past->number))
+    return;
+  (void)hk_alerts_clear(s->alerts, within, &event); /* as was told then */
+  if (past->open == 0 || hk_eventlog_read(s->all->events, &cursor, past->open, 1, take_event, &event) == 0)
+    return;
+  event.kind = HK_EVENT_CLEARED;
+  event.slot = within;
+  tell_end(s, &event);
+}
+
+void hk_shard_events_replayed(struct hk_shard *s)
+{
+  struct hk_registry *registry = s->all->registry;
+  for (uint32_t slot = s->number; s->all->events && slot < hk_registry_slots(registry); slot += s->all->n) {
+    const uint32_t within = hk_slot_within(s->all, slot);
+    if (!hk_registry_holds(registry, slot))
+      continue;
+    hk_registry_read(registry);
+    const struct hk_eventlog_past past =
+        hk_eventlog_past(s->all->events, hk_registry_handle(registry, slot), hk_registry_name(registry, slot));
+    hk_registry_read_end(registry);
+    /* The sequences alone do not say: the end of an alert of a sensor that starts anew may have the one of a correction that the
+     * log has. */
+    const bool lost = past.open > 0 && !stands(s, within, past.number);
+    if (lost || past.sequence > hk_alerts_sequence(s->alerts, within))
+      go_on_behind(s, slot, &past);
+    hk_registry_read(registry);
+    acknowledged_before(s, slot);
+    hk_registry_read_end(registry);
+  }
+}
+
+/* --- sensors that are gone ------------------------------------------------------------------------------------------- */
+
+struct orphan {
+  struct hk_logged last; /* the last event of its alert */
+  char name[HK_NAME_MAX];
+};
+
+struct orphans {
+  struct hk_shards *all;
+  struct orphan list[ORPHANS];
+  uint32_t n;
+};
+
+/* An event of the log: is it the last one of an alert that nobody watches any more? */
+static void look_for_sensor(void *arg, const struct hk_logged *l)
+{
+  struct orphans *o = arg;
+  struct hk_registry *registry = o->all->registry;
+  uint32_t slot;
+  if (hk_eventlog_past(o->all->events, l->handle, l->name).open != l->position)
+    return;
+  if (hk_registry_find(registry, l->name.data, l->name.length, &slot) == 0 && hk_registry_handle(registry, slot) == l->handle)
+    return;
+  struct orphan *found = &o->list[o->n++];
+  found->last = *l;
+  found->last.name.data = memcpy(found->name, l->name.data, l->name.length);
+}
+
+int hk_shards_clear_orphans(struct hk_shards *all)
+{
+  struct hk_eventlog_cursor cursor = { .next = hk_eventlog_first(all->events) };
+  struct orphans *o = calloc(1, sizeof *o);
+  uint32_t seen = 1;
+  if (!o)
+    return -ENOMEM;
+  o->all = all;
+  for (const uint64_t last = hk_eventlog_shown(all->events); seen > 0;) {
+    o->n = 0;
+    hk_registry_read(all->registry);
+    seen = hk_eventlog_read(all->events, &cursor, last, ORPHANS, look_for_sensor, o);
+    hk_registry_read_end(all->registry);
+    for (uint32_t i = 0; i < o->n; i++) {
+      struct hk_logged *l = &o->list[i].last;
+      const uint64_t reached = hk_eventlog_past(all->events, l->handle, l->name).sequence;
+      l->event.kind = HK_EVENT_CLEARED;
+      (void)hk_eventlog_append(all->events, l->handle, l->name, reached + 1, &l->event, hk_string(""));
+    }
+  }
+  free(o);
+  return 0;
+}

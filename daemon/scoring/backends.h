@@ -1,0 +1,42 @@
+/* The backends that the daemon may compute with, and what it has to know of each beyond cpu/backend.h. */
+#ifndef HK_DAEMON_BACKEND_H
+#define HK_DAEMON_BACKEND_H
+
+#include "cpu/backend.h"
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+
+#define HK_IN_FLIGHT 4 /* batches between submit and reap */
+
+struct hk_backend_kind {
+  int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
+  /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
+  const char *(*failure)(struct hk_backend *b);
+  uint32_t (*devices)(void); /* how many there are of it, each with a backend of its own; NULL: one */
+  uint32_t batch;            /* points that a batch holds */
+  bool device;    /* a device of its own, that may be lost or hang while the rest of the machine goes on */
+};
+
+/* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */
+extern const struct hk_backend_kind hk_backend_kinds[];
+
+/* What whoever opens a backend wants of it, beside what the configuration says. */
+struct hk_backend_wish {
+  const struct hk_detector *detectors; /* by number; NULL: the configuration's */
+  uint32_t n_detectors;
+  uint64_t memory;     /* bytes that sensors may take, 0 = no limit */
+  uint32_t number, of; /* which of so many backends it is, that share the sensors; the number is that of the GPU, too */
+  void (*ready)(void *arg);
+  void *arg;
+};
+
+/* Opens the backend of a choice (not auto), for the detectors and sensors of the configuration. 0, or a negative errno with a
+ * message. */
+int hk_backend_open(struct hk_backend **out, const struct hk_backend_kind *kind, const struct hk_config *config,
+                    const struct hk_backend_wish *wish, char *error, size_t size);
+
+/* Why a backend failed, in words. */
+const char *hk_backend_failure(const struct hk_backend_kind *kind, struct hk_backend *b, int status);
+
+#endif

@@ -1,0 +1,331 @@
+/* How many points of a sensor a batch has is counted in 16 bits by slot: the round (one a batch) above, the number below. A count
+ * of another round is none. Rounds are numbered from 1 to ROUNDS and over again; a part of the counts is set to 0 in every round,
+ * so that none is as old as a whole turn of the numbers. A sensor whose next point must not go into the batch (it has as many as
+ * it may, it has a chain, it is barred) has a count that says so, and the rest is left to the slow way.
+ *
+ * A chain is a circular list of cells, whose last one is known by slot; sensors that have one stand in a ring and take turns. */
+#include "daemon/scoring/batch_stage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+#define ROUNDS 511u
+#define CLOSED 127u /* a count: no more points in this batch */
+#define COUNT_BITS 7
+_Static_assert(HK_BATCH_PER_SENSOR <= CLOSED && (ROUNDS << COUNT_BITS | CLOSED) <= UINT16_MAX, "a count has 16 bits");
+
+struct cell {
+  int64_t time;
+  double value;
+  struct hk_source *source;
+  int64_t decoded; /* ns: the stamp of its chunk */
+  uint32_t slot;
+  uint32_t next;
+};
+
+struct hk_stage {
+  uint16_t *count; /* by slot */
+  uint32_t n_slots;
+  uint32_t round, section;  /* section: of the counts, to be set to 0 next */
+  struct hk_parcel *parcel; /* whose batch was begun */
+  uint32_t limit;           /* its points */
+  struct cell *cells;
+  uint32_t n_cells, free_cell, held; /* list of free cells; points in chains */
+  uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
+  uint32_t *chains;                  /* ring of slots that have a chain */
+  uint32_t mask, first_chain, n_chains;
+  const uint32_t *barred; /* slots of the registry: ours are that divided by `shards` */
+  uint32_t n_barred, shards;
+  uint64_t *is_barred; /* bit for each slot */
+  hk_counter *dropped;
+};
+
+int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_counter *barred)
+{
+  struct hk_stage *s = calloc(1, sizeof *s);
+  if (!s)
+    return -ENOMEM;
+  uint32_t size = 1;
+  while (size < chained)
+    size *= 2;
+  s->mask = size - 1;
+  s->n_slots = n_slots;
+  s->n_cells = chained;
+  s->dropped = barred;
+  s->count = calloc(n_slots, sizeof *s->count);
+  s->tail = calloc(n_slots, sizeof *s->tail);
+  s->cells = calloc(chained, sizeof *s->cells);
+  s->chains = calloc(size, sizeof *s->chains);
+  s->is_barred = calloc(n_slots / 64 + 1, sizeof *s->is_barred);
+  if (!s->count || !s->tail || !s->cells || !s->chains || !s->is_barred) {
+    hk_stage_free(s);
+    return -ENOMEM;
+  }
+  *out = s;
+  return 0;
+}
+
+/* Takes the first point off a chain. */
+static struct cell pop_cell(struct hk_stage *s, uint32_t slot)
+{
+  const uint32_t tail = s->tail[slot] - 1, head = s->cells[tail].next;
+  const struct cell cell = s->cells[head];
+  if (head == tail)
+    s->tail[slot] = 0;
+  else
+    s->cells[tail].next = cell.next;
+  s->cells[head].next = s->free_cell + 1;
+  s->free_cell = head;
+  s->held--;
+  return cell;
+}
+
+static uint32_t pop_chain(struct hk_stage *s)
+{
+  const uint32_t slot = s->chains[s->first_chain];
+  s->first_chain = (s->first_chain + 1) & s->mask;
+  s->n_chains--;
+  return slot;
+}
+
+static void push_chain(struct hk_stage *s, uint32_t slot)
+{
+  s->chains[(s->first_chain + s->n_chains) & s->mask] = slot;
+  s->n_chains++;
+}
+
+void hk_stage_free(struct hk_stage *s)
+{
+  if (!s)
+    return;
+  while (s->n_chains > 0) {
+    const uint32_t slot = pop_chain(s);
+    while (s->tail[slot] != 0)
+      hk_source_done(pop_cell(s, slot).source, 1);
+  }
+  free(s->count);
+  free(s->tail);
+  free(s->cells);
+  free(s->chains);
+  free(s->is_barred);
+  free(s);
+}
+
+/* Puts a point at the end of its sensor's chain. A cell that was never used stands for "the one after it is free next", so that
+ * memory is touched only when needed. */
+static void hold(struct hk_stage *s, const struct cell *point)
+{
+  const uint32_t index = s->free_cell, slot = point->slot;
+  struct cell *cell = &s->cells[index];
+  s->free_cell = cell->next ? cell->next - 1 : index + 1;
+  *cell = *point;
+  if (s->tail[slot] == 0) {
+    cell->next = index;
+    push_chain(s, slot);
+  } else {
+    struct cell *tail = &s->cells[s->tail[slot] - 1];
+    cell->next = tail->next;
+    tail->next = index;
+  }
+  s->tail[slot] = index + 1;
+  s->held++;
+}
+
+/* The next n points of the batch are the source's. */
+static void note(struct hk_parcel *p, struct hk_source *source, uint32_t n)
+{
+  if (p->n_runs > 0 && p->runs[p->n_runs - 1].source == source)
+    p->runs[p->n_runs - 1].n += n;
+  else
+    p->runs[p->n_runs++] = (struct hk_run){ source, n };
+}
+
+/* The batch has a point that was decoded and sealed then. */
+static void stamp(struct hk_parcel *p, int64_t decoded, int64_t sealed)
+{
+  if (decoded < p->stamps.decoded) {
+    p->stamps.decoded = decoded;
+    p->stamps.sealed = sealed;
+  }
+}
+
+static void close_slot(struct hk_stage *s, uint32_t slot)
+{
+  s->count[slot] = (uint16_t)(s->round << COUNT_BITS | CLOSED);
+}
+
+static void next_round(struct hk_stage *s, uint32_t slots)
+{
+  const uint32_t size = (s->n_slots + ROUNDS - 2) / (ROUNDS - 1), first = s->section * size;
+  s->round = s->round % ROUNDS + 1;
+  s->section = (s->section + 1) % (ROUNDS - 1);
+  if (first < slots)
+    memset(s->count + first, 0, (slots - first < size ? slots - first : size) * sizeof *s->count);
+  for (uint32_t i = 0; i < s->n_barred; i++)
+    close_slot(s, s->barred[i] / s->shards);
+}
+
+/* Moves what it may of a chain into the batch. */
+static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
+{
+  struct hk_batch *b = s->parcel->batch;
+  uint32_t taken = 0;
+  for (; s->tail[slot] != 0 && taken < HK_BATCH_PER_SENSOR && b->n < limit; taken++) {
+    const struct cell c = pop_cell(s, slot);
+    b->slot[b->n] = slot;
+    b->time[b->n] = c.time;
+    b->value[b->n++] = c.value;
+    note(s->parcel, c.source, 1);
+    stamp(s->parcel, c.decoded, c.decoded); /* all its time it has waited */
+  }
+  if (s->tail[slot] != 0)
+    close_slot(s, slot); /* what comes must wait behind it */
+  else
+    s->count[slot] = (uint16_t)(s->round << COUNT_BITS | taken);
+}
+
+void hk_stage_begin(struct hk_stage *s, struct hk_parcel *parcel, uint32_t most, uint32_t slots, bool others)
+{
+  struct hk_batch *b = parcel->batch;
+  s->parcel = parcel;
+  s->limit = most < b->capacity ? most : b->capacity;
+  b->n = parcel->n_runs = 0;
+  parcel->stamps.decoded = INT64_MAX;
+  next_round(s, slots);
+  for (uint32_t turns = s->n_chains; turns > 0; turns--) {
+    const uint32_t slot = pop_chain(s);
+    unchain(s, slot, others ? s->limit / 2 : s->limit);
+    if (s->tail[slot] != 0)
+      push_chain(s, slot);
+  }
+}
+
+/* How many of the next points may go straight into the batch; they are counted. */
+static uint32_t straight(struct hk_stage *s, const uint32_t *slot, uint32_t n)
+{
+  uint16_t *count = s->count;
+  const uint16_t base = (uint16_t)(s->round << COUNT_BITS);
+  for (uint32_t i = 0; i < n; i++) {
+    uint16_t taken = (uint16_t)(count[slot[i]] - base);
+    if (taken > CLOSED)
+      taken = 0; /* of another round */
+    if (taken >= HK_BATCH_PER_SENSOR)
+      return i;
+    count[slot[i]] = (uint16_t)(base + taken + 1);
+  }
+  return n;
+}
+
+/* n points of the cursor's chunk go to the batch, or are dealt with otherwise (batch = NULL: one, whose source is returned). */
+static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_parcel *to)
+{
+  struct hk_source *source = NULL;
+  c->at += n;
+  while (n > 0) {
+    const struct hk_run *run = &c->chunk->runs[c->run];
+    const uint32_t left = run->n - c->of_run, some = n < left ? n : left;
+    source = run->source;
+    if (to)
+      note(to, source, some);
+    c->of_run += some;
+    n -= some;
+    if (c->of_run == run->n) {
+      c->run++;
+      c->of_run = 0;
+    }
+  }
+  return source;
+}
+
+static bool is_barred(const struct hk_stage *s, uint32_t slot)
+{
+  return s->is_barred[slot / 64] >> slot % 64 & 1;
+}
+
+static void drop(struct hk_stage *s, struct hk_source *source)
+{
+  hk_count(s->dropped, 1);
+  hk_source_done(source, 1);
+}
+
+/* Takes a point that must not go into the batch. */
+static void put_aside(struct hk_stage *s, struct hk_cursor *c)
+{
+  const uint32_t i = c->at;
+  const struct cell point = { c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->opened, c->chunk->slot[i], 0 };
+  if (is_barred(s, point.slot))
+    drop(s, point.source);
+  else
+    hold(s, &point);
+}
+
+bool hk_stage_room(const struct hk_stage *s)
+{
+  return s->parcel->batch->n < s->limit;
+}
+
+bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
+{
+  struct hk_batch *b = s->parcel->batch;
+  struct hk_chunk *chunk = c->chunk;
+  stamp(s->parcel, chunk->opened, chunk->sealed);
+  while (c->at < chunk->n && b->n < s->limit) {
+    const uint32_t left = chunk->n - c->at, room = s->limit - b->n;
+    const uint32_t n = straight(s, chunk->slot + c->at, left < room ? left : room);
+    memcpy(b->slot + b->n, chunk->slot + c->at, n * sizeof *b->slot);
+    memcpy(b->time + b->n, chunk->time + c->at, n * sizeof *b->time);
+    memcpy(b->value + b->n, chunk->value + c->at, n * sizeof *b->value);
+    b->n += n;
+    (void)advance(c, n, s->parcel);
+    if (c->at == chunk->n || b->n == s->limit)
+      break;
+    if (s->held == s->n_cells)
+      return false; /* no more can be put aside: it waits until chains get shorter */
+    put_aside(s, c);
+  }
+  if (c->at < chunk->n)
+    return false;
+  hk_chunk_clear(chunk);
+  *c = (struct hk_cursor){ 0 };
+  return true;
+}
+
+uint32_t hk_stage_chained(const struct hk_stage *s)
+{
+  return s->held;
+}
+
+bool hk_stage_has(const struct hk_stage *s, uint32_t slot)
+{
+  return s->tail[slot] != 0;
+}
+
+void hk_stage_bar(struct hk_stage *s, const uint32_t *slots, uint32_t n, uint32_t shards)
+{
+  s->barred = slots;
+  s->n_barred = n;
+  s->shards = shards;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t slot = slots[i] / shards;
+    s->is_barred[slot / 64] |= (uint64_t)1 << slot % 64;
+    close_slot(s, slot);
+  }
+  for (uint32_t turns = s->n_chains; turns > 0; turns--) {
+    const uint32_t slot = pop_chain(s);
+    if (!is_barred(s, slot)) {
+      push_chain(s, slot);
+      continue;
+    }
+    while (s->tail[slot] != 0)
+      drop(s, pop_cell(s, slot).source);
+  }
+}
+
+void hk_stage_unbar(struct hk_stage *s)
+{
+  for (uint32_t i = 0; i < s->n_barred; i++)
+    s->is_barred[s->barred[i] / s->shards / 64] &= ~((uint64_t)1 << s->barred[i] / s->shards % 64);
+  s->n_barred = 0;
+}

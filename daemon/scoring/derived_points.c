@@ -1,0 +1,101 @@
+/* Pieces are as long as a chunk, and are filled run by run. */
+#include "daemon/scoring/derived_points.h"
+
+#include "daemon/scoring/group_rows.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/shard.h"
+
+#include <errno.h>
+
+#define OF_ONE (HK_COMPANIONS + HK_GROUPS_OF_ONE) /* points that are made of one, at most */
+#define TIME 50000000                             /* ns of a turn, */
+#define LOOK 16                                   /* looked at every so many points */
+
+int hk_derive_open(struct hk_derivation *d)
+{
+  d->made = hk_chunk_new(0);
+  return d->made ? 0 : -ENOMEM;
+}
+
+void hk_derive_close(struct hk_derivation *d)
+{
+  for (uint32_t i = 0; d->from && i < d->from->n_runs; i++)
+    hk_source_done(d->from->runs[i].source, d->from->runs[i].n);
+  hk_chunk_free(d->from);
+  hk_chunk_free(d->made);
+}
+
+/* Makes what is to be made of point i, from place `at` of the piece on. Returns the place behind it. */
+static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, uint32_t i, struct hk_chunk *to, uint32_t at)
+{
+  const uint32_t slot = hk_slot_outside(s, from->slot[i]);
+  for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot; at++) { /* companions get the same */
+    to->slot[at] = hk_slot_within(s->all, kin);
+    to->time[at] = from->time[i];
+    to->value[at] = from->value[i];
+  }
+  const struct hk_columns columns = { to->slot, to->time, to->value };
+  return s->derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
+}
+
+/* Whether the turn has had its time, and rests. Machines of many sensors and rows cost so much that a chunk may take half a
+ * minute; companions cost next to nothing. */
+static bool is_enough(struct hk_derivation *d)
+{
+  if (!d->grouped || d->at % LOOK != 0)
+    return false;
+  const int64_t now = hk_now();
+  d->until = d->until != 0 ? d->until : now + TIME;
+  d->rests = now > d->until;
+  return d->rests;
+}
+
+/* Fills the piece from where the last one ended. False: nothing more is to be made, or in this turn. */
+static bool fill(const struct hk_shard *s, struct hk_derivation *d)
+{
+  const struct hk_chunk *from = d->from;
+  struct hk_chunk *to = d->made;
+  while (d->at < from->n && !d->rests && hk_chunk_room(to) >= OF_ONE) {
+    const struct hk_run *run = &from->runs[d->run];
+    uint32_t at = to->n;
+    for (; d->of_run < run->n && HK_CHUNK_POINTS - at >= OF_ONE && !is_enough(d); d->of_run++)
+      at = derive(s, from, d->at++, to, at);
+    hk_chunk_add(to, run->source, at - to->n);
+    if (d->of_run == run->n) {
+      d->run++;
+      d->of_run = 0;
+    }
+  }
+  to->opened = from->opened;
+  to->sealed = from->sealed;
+  return to->n > 0;
+}
+
+void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
+{
+  struct hk_derivation *d = &s->derivation;
+  const bool grouped = !s->replaying && hk_groups_any(s->groups);
+  *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped, .until = d->until };
+  if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0))
+    d->at = chunk->n; /* what is replayed comes with what was made of it */
+  hk_derive_go_on(s);
+}
+
+void hk_derive_go_on(struct hk_shard *s)
+{
+  struct hk_derivation *d = &s->derivation;
+  if (fill(s, d)) {
+    hk_count(&s->counters.in, d->made->n);
+    hk_count(&s->counters.derived, d->made->n);
+    d->any = true;
+    s->cursor = (struct hk_cursor){ .chunk = d->made };
+  } else if (!d->rests) {
+    s->cursor = (struct hk_cursor){ .chunk = d->from };
+    d->from = NULL;
+  }
+}
+
+bool hk_derive_within(const struct hk_shard *s)
+{
+  return s->derivation.any && (s->derivation.from || s->cursor.chunk);
+}

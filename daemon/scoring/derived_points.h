@@ -1,0 +1,33 @@
+/* Derived series: the points that a shard makes of those that came in, for sensors that get none from peers (registry.h).
+ *
+ *     chunk -> journal -> derive: pieces of points that were made of it, and then the chunk itself -> stage
+ *
+ * This is the one place where points are made. It stands behind the journal, which has only what came in: replaying it makes the
+ * same points again (server/replay_journals.c), and their sensors may lie in other slices of a snapshot than those whose points
+ * they are made of. A point that is made is its source's, as the one that it is made of: who waits for the one waits for the
+ * other. It counts as `in`, and as `derived`.
+ *
+ * What is made of one point is made by `derive` in derived_points.c. The sensors must be of the same shard. Companions get the
+ * same point; the series of a machine gets one now and then (groups.h).
+ *
+ * With no derived sensor in the registry a chunk costs one look. Thread: the shard's. */
+#ifndef HK_DERIVE_H
+#define HK_DERIVE_H
+
+#include "daemon/scoring/shard.h"
+
+/* 0 or -ENOMEM. */
+int hk_derive_open(struct hk_derivation *derivation);
+/* What is in it is done with that; `from` is freed. */
+void hk_derive_close(struct hk_derivation *derivation);
+
+/* A chunk has been taken, with no chunk before it under the cursor: the shard's cursor stands where hk_derive_go_on puts it. */
+void hk_derive_begin(struct hk_shard *shard, struct hk_chunk *chunk);
+/* A piece was taken whole, and the derivation does not rest: the cursor stands on the next, or on the chunk, or, where it rests
+ * now, on nothing. */
+void hk_derive_go_on(struct hk_shard *shard);
+
+/* Whether the shard stands in a chunk of which points are made: some sensors have seen more of it than others. */
+bool hk_derive_within(const struct hk_shard *shard);
+
+#endif

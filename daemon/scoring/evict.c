@@ -1,0 +1,217 @@
+/* Forgetting sensors: a slot may be another sensor's once nothing names it any more.
+ *
+ *   retired:    nobody gets the slot by name or handle. Every loop is asked to seal what it has, and to send a token behind it.
+ *   passing:    the tokens are here, so nothing more will come; what is in chains is put into batches,
+ *   published:  and the last of these batches goes to the loops. Behind it every loop is told to forget the slots.
+ *               Alerts that stand are cleared in between, and subscribers told: nobody watches them any more.
+ *   forgotten:  all loops have: the backend and the registry free the slots.
+ *
+ * No count of a sensor's points is needed for that, and nobody waits for it. */
+#include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/shard.h"
+
+#include <stdlib.h>
+
+struct hk_retired {
+  struct hk_parcel parcel; /* the first member */
+  uint32_t *slots;         /* of the registry */
+  uint32_t n, passed;      /* passed: of them, that have nothing in chains any more */
+  uint64_t number;         /* so many tokens must have come through each lane */
+  uint64_t behind;         /* so many batches must have gone to the loops */
+  uint64_t dropped;        /* points of barred sensors that had been dropped before */
+  uint32_t of;             /* sensors that there were */
+  enum phase { SEALING, PASSING, PUBLISHED, FORGETTING } phase;
+  bool barred;
+  struct hk_retired *next;
+};
+
+uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
+{
+  uint32_t standing;
+  (void)hk_alerts_standing(s->alerts, &standing);
+  const uint32_t most = standing < n ? standing : n;
+  if (most == 0)
+    return 0;
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_batch *b = calloc(1, sizeof *b);
+  struct hk_event *events = calloc(most, sizeof *events);
+  if (!p || !b || !events) {
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to tell of %u alerts that nobody watches any more", most);
+    free(p);
+    free(b);
+    free(events);
+    return 0;
+  }
+  *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = most, .event = events };
+  uint32_t cleared = 0;
+  for (uint32_t i = 0; i < n && cleared < most; i++) {
+    struct hk_event *e = &events[b->n_events];
+    if (!hk_alerts_clear(s->alerts, hk_slot_within(s->all, slots[i]), e))
+      continue;
+    cleared++;
+    (void)hk_alerts_note(s->alerts, e); /* an end asks for no memory */
+    if (hk_shard_log_event(s, p, e, hk_string("")))
+      continue;
+    e->slot = hk_slot_outside(s, e->slot);
+    b->n_events++;
+  }
+  if (cleared == 0) {
+    free(p);
+    free(b);
+    free(events);
+    return 0;
+  }
+  p->kind = HK_PARCEL_RESULTS;
+  p->batch = b;
+  hk_count(&s->counters.cleared, cleared);
+  hk_shard_hand_over(s, p, false);
+  return cleared;
+}
+
+uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint32_t *list, uint32_t n)
+{
+  for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot;)
+    list[n++] = kin;
+  list[n++] = slot;
+  n += hk_groups_leaving(s->groups, slot, &list[n]);
+  return n;
+}
+
+static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind kind)
+{
+  r->parcel.back = false;
+  r->parcel = (struct hk_parcel){ .kind = kind, .slots = r->slots, .n_slots = r->n };
+  hk_shard_hand_over(s, &r->parcel, true);
+}
+
+void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barred)
+{
+  struct hk_registry *registry = s->all->registry;
+  struct hk_retired *r = calloc(1, sizeof *r);
+  if (!r) {
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to forget %u sensors", n);
+    free(slots);
+    return;
+  }
+  r->barred = barred;
+  r->number = ++s->retirements;
+  r->dropped = s->counters.full;
+  r->of = hk_registry_count(registry);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!hk_registry_holds(registry, slots[i])) /* there for two reasons, or on its way out already */
+      continue;
+    hk_registry_retire(registry, slots[i]);
+    hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
+    slots[kept++] = slots[i];
+  }
+  r->slots = slots;
+  r->n = n = kept;
+  hk_count(&s->counters.evicted, n);
+  if (barred) {
+    hk_stage_bar(s->stage, slots, n, s->all->n);
+    hk_shard_settled(s);
+  }
+  *s->retired_tail = r;
+  s->retired_tail = &r->next;
+  post(s, r, HK_PARCEL_RETIRE);
+}
+
+static bool sealed(const struct hk_shard *s, const struct hk_retired *r)
+{
+  for (uint32_t i = 0; i < s->all->n_loops; i++)
+    if (s->lanes[i].tokens < r->number)
+      return false;
+  return r->parcel.back;
+}
+
+static bool passed(const struct hk_shard *s, struct hk_retired *r)
+{
+  while (r->passed < r->n && !hk_stage_has(s->stage, hk_slot_within(s->all, r->slots[r->passed])))
+    r->passed++;
+  return r->passed == r->n;
+}
+
+static void release(struct hk_shard *s, struct hk_retired *r)
+{
+  if (r->barred) {
+    char why[HK_REGISTRY_FULL_MAX];
+    hk_stage_unbar(s->stage);
+    hk_log(s->all->log, HK_LOG_WARNING,
+           "%u of %u sensors have no room on the CPU and were evicted, %llu points of theirs dropped: %s", r->n, r->of,
+           (unsigned long long)(s->counters.full - r->dropped), hk_registry_full(s->all->registry, why));
+  }
+  for (uint32_t i = 0; i < r->n; i++) {
+    hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
+    hk_registry_release(s->all->registry, r->slots[i]);
+  }
+}
+
+static void unlink_first(struct hk_shard *s)
+{
+  struct hk_retired *r = s->retired;
+  s->retire_steps++;
+  s->retired = r->next;
+  if (!s->retired)
+    s->retired_tail = &s->retired;
+  free(r->slots);
+  free(r);
+}
+
+static void go_on_to(struct hk_shard *s, struct hk_retired *r, enum phase phase)
+{
+  r->phase = phase;
+  s->retire_steps++;
+}
+
+void hk_shard_retire_step(struct hk_shard *s)
+{
+  struct hk_retired *r = s->retired; /* those behind it come later */
+  if (r->phase == SEALING && sealed(s, r))
+    go_on_to(s, r, PASSING);
+  if (r->phase == PASSING && passed(s, r)) {
+    go_on_to(s, r, PUBLISHED);
+    r->behind = s->made;
+  }
+  if (r->phase == PUBLISHED && s->gone >= r->behind) {
+    go_on_to(s, r, FORGETTING);
+    (void)hk_shard_clear(s, r->slots, r->n);
+    post(s, r, HK_PARCEL_FORGET);
+  }
+  if (r->phase == FORGETTING && r->parcel.back && (s->sweep || !s->device) && !s->exporting) {
+    release(s, r);
+    unlink_first(s);
+  }
+}
+
+void hk_shard_retire_why(const struct hk_shard *s, char *why, size_t size)
+{
+  const struct hk_retired *r = s->retired;
+  uint32_t tokens = 0;
+  for (uint32_t i = 0; i < s->all->n_loops; i++)
+    tokens += s->lanes[i].tokens < r->number;
+  const char *what = r->phase == SEALING && tokens > 0  ? "tokens of loops behind the chunks that they have sent"
+                     : r->phase == SEALING              ? "the loops to seal what they have"
+                     : r->phase == PASSING              ? "their points in chains"
+                     : r->phase == PUBLISHED            ? "batches that hold their points"
+                     : !r->parcel.back                         ? "the loops to forget them"
+                     : !s->sweep && s->device           ? "a sweep to come back"
+                     : s->exporting ? "an export to come back"
+                                                        : "the next turn";
+  snprintf(why, size, "; %u sensors that are being forgotten wait for %s", r->n, what);
+}
+
+bool hk_shard_forgets(const struct hk_shard *s)
+{
+  return s->retired && s->retired->phase == FORGETTING;
+}
+
+void hk_shard_retire_free(struct hk_shard *s)
+{
+  while (s->retired)
+    unlink_first(s);
+}

@@ -1,0 +1,160 @@
+/* The device of a shard is lost: on with the CPU, or the end.
+ *
+ * What subscribers see, in this order: an error that says so; a gap notice for the points that were in flight (with the next
+ * thing that is sent); `cleared` for every alert that stands, since nobody watches it any more; then results of state warming.
+ * Windows, baselines and learned thresholds were on the device and are gone; the numbers of alerts go on, so that an id never
+ * means two alerts. */
+#include "daemon/scoring/failover.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/shard.h"
+
+#include "cpu/rules/state.h"
+#include "daemon/scoring/turn.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes that sensors may take on the host: it has other room than the device had. */
+/* Tells every peer that can be told. */
+static void tell_everyone(struct hk_shard *s, const char *what_now)
+{
+  struct hk_parcel *p = calloc(1, sizeof *p);
+  char message[512];
+  snprintf(message, sizeof message, "the %s device is lost: %s; %s", s->loss.device, s->loss.why, what_now);
+  if (!p || !(p->words = strdup(message))) {
+    free(p);
+    return;
+  }
+  p->kind = HK_PARCEL_WORDS;
+  hk_shard_hand_over(s, p, true);
+}
+
+uint32_t hk_shard_clear_alerts(struct hk_shard *s)
+{
+  uint32_t n;
+  const struct hk_standing *standing = hk_alerts_standing(s->alerts, &n);
+  uint32_t *slots = malloc((n + 1) * sizeof *slots);
+  for (uint32_t i = 0; slots && i < n; i++)
+    slots[i] = hk_slot_outside(s, standing[i].event.slot);
+  n = slots ? hk_shard_clear(s, slots, n) : 0;
+  free(slots);
+  return n;
+}
+
+/* Sensors that found no room. */
+struct refused {
+  uint32_t *slots;
+  uint32_t n, capacity;
+};
+
+static void refuse(void *arg, uint32_t slot)
+{
+  struct refused *r = arg;
+  if (r->n == r->capacity) {
+    const uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
+    uint32_t *slots = realloc(r->slots, capacity * sizeof *slots);
+    if (!slots)
+      return; /* batches that name it will be refused */
+    r->slots = slots;
+    r->capacity = capacity;
+  }
+  r->slots[r->n++] = slot;
+}
+
+/* Moves all sensors to the device, which is to be the shard's. */
+static void move(struct hk_shard *s, struct hk_device *device)
+{
+  struct hk_registry *registry = s->all->registry;
+  struct refused refused = { 0 };
+  int status = 0;
+  hk_registry_move(registry, s->number, &device->binding, refuse, &refused);
+  if (refused.n > 0)
+    hk_shard_retire(s, refused.slots, refused.n, true);
+  pthread_mutex_lock(&device->calls);
+  for (uint32_t slot = s->number; slot < hk_registry_slots(registry) && status == 0; slot += s->all->n) {
+    const uint32_t local = hk_slot_within(s->all, slot), number = hk_alerts_number(s->alerts, local);
+    if (number > 0 && hk_registry_holds(registry, slot))
+      status = hk_device_carry_number(
+          device->backend, &hk_registry_detector_of(registry, hk_registry_detector(registry, slot))->detector, local, number);
+  }
+  pthread_mutex_unlock(&device->calls);
+  if (status != 0)
+    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
+}
+
+/* The CPU's backend, if it is to go on and can; else NULL. */
+static struct hk_device *successor(struct hk_shard *s)
+{
+  const struct hk_config *config = s->config;
+  struct hk_detector detectors[HK_DETECTORS_MAX];
+  const struct hk_device_place place = { .number = s->number,
+                                         .of = s->all->n,
+                                         .wake = &s->wake,
+                                         .detectors = detectors,
+                                         .n_detectors = hk_registry_detectors(s->all->registry, detectors) };
+  struct hk_device *device;
+  char error[256];
+  if (config->on_device_failure != HK_DEVICE_FAILURE_CPU)
+    return NULL;
+  if (hk_device_open(&device, &s->all->kinds[HK_BACKEND_CPU], config, hk_shard_host_memory(config), &place, error,
+                     sizeof error) == 0)
+    return device;
+  hk_log(s->all->log, HK_LOG_ERROR, "the CPU cannot take over: %s", error);
+  return NULL;
+}
+
+/* Gives the device up. No other thread looks at it after that. */
+static void abandon(struct hk_shard *s)
+{
+  struct hk_device *d = s->device;
+  hk_registry_move(s->all->registry, s->number, NULL, NULL, NULL);
+  pthread_mutex_lock(&s->lock);
+  s->device = NULL;
+  s->moving = true;
+  s->failed = NULL;
+  s->loss.device = d->backend->ops->name;
+  pthread_mutex_unlock(&s->lock);
+  s->abandoned = d;
+  hk_device_abandon(d, hk_shard_drop_all(s));
+}
+
+void hk_shard_lose(struct hk_shard *s, const char *format, ...)
+{
+  static const char look[] = "See what became of the device (nvidia-smi, and Xid in the kernel's log)";
+  const int64_t lost = hk_wall();
+  struct hk_log *log = s->all->log;
+  char why[sizeof s->loss.why];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why, sizeof why, format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&s->lock);
+  memcpy(s->loss.why, why, sizeof why);
+  pthread_mutex_unlock(&s->lock);
+  abandon(s);
+  hk_log(log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped", s->loss.device,
+         s->loss.why, s->loss.points, s->loss.batches);
+  struct hk_device *cpu = successor(s);
+  tell_everyone(s, cpu ? "every sensor warms up again, on the CPU" : "the daemon ends");
+  const uint32_t alerts = hk_shard_clear_alerts(s);
+  if (cpu) {
+    hk_shard_go_on(s, cpu);
+    move(s, cpu);
+    hk_log(log, HK_LOG_WARNING,
+           "the CPU goes on: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
+           hk_registry_count(s->all->registry), alerts, look);
+  } else {
+    hk_log(log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
+           s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
+           look);
+    s->all->ended(s->all->arg);
+  }
+  pthread_mutex_lock(&s->lock);
+  s->loss.time = lost; /* others hear of it when they can see what came of it */
+  s->moving = false;
+  pthread_cond_broadcast(&s->changed);
+  pthread_mutex_unlock(&s->lock);
+}

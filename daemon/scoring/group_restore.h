@@ -1,0 +1,26 @@
+/* Machines in snapshots and in replay. */
+#ifndef HK_GROUP_RESTORE_H
+#define HK_GROUP_RESTORE_H
+
+#include "daemon/scoring/groups.h"
+
+/* A machine's members and rows, as they are between two chunks, are put at the end of a buffer; their places in *out are offsets
+ * in it. False: no memory. slot: of its series, within the shard; false also where it is no machine's. */
+bool hk_groups_save(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out);
+/* All points that were made by then have come back: what of them was told. There is no other hk_groups_save in between. */
+bool hk_groups_save_told(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out,
+                         struct hk_machine_memory *told);
+/* Where a snapshot's machine was: its series has been restored, and points from this position on go into it. 0; -EINVAL: it
+ * begins anew, for its group has other rows now; or another negative errno. Thread: main, before others run. */
+int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *memory, uint64_t position);
+/* While the journal is replayed, on the thread that does so, of the shard that the slot is on now. hk_groups_replay: as
+ * hk_groups_put, but slots are the registry's. hk_groups_registered: a series was, of any shard. hk_groups_retired: a sensor is
+ * about to be, in the registry. */
+uint32_t hk_groups_replay(struct hk_groups *groups, const struct hk_groups_replayed *point, const struct hk_columns *to,
+                          uint32_t at);
+void hk_groups_registered(struct hk_groups *groups);
+void hk_groups_retired(struct hk_groups *groups, uint32_t within);
+/* All is replayed: members that are on another shard, or are none any more, leave, and series without any are retired. */
+void hk_groups_go_on(struct hk_groups *groups);
+
+#endif

@@ -1,0 +1,174 @@
+/* Rows of machines: what is made of them, and what of that is told when it comes back. A change is noted where the row is closed,
+ * and told with the point of its time, which goes the road of all points in between. */
+#include "daemon/scoring/group_rows.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/groups_internal.h"
+
+#include "daemon/scoring/shard.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- points ---------------------------------------------------------------------------------------------------------- */
+
+bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change)
+{
+  if (m->n == m->room) {
+    const uint32_t room = m->room ? 2 * m->room : 8;
+    struct hk_machine_change *changes = realloc(m->changes, room * sizeof *changes);
+    if (!changes)
+      return false;
+    m->changes = changes;
+    m->room = room;
+  }
+  m->changes[m->n++] = *change;
+  return true;
+}
+
+/* Takes a row of a machine. True: *score is one. */
+static bool take_row(struct hk_machine *m, const struct hk_group_tick *t, double *score)
+{
+  if (t->change == HK_GROUP_SETTLED)
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
+  if (isnan(t->score))
+    return false;
+  if (!m->told) /* what stood before a restart */
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time });
+  m->told = true;
+  if (t->change == HK_GROUP_CHANGED)
+    (void)hk_groups_note(m, &(struct hk_machine_change){ .time = t->time,
+                                                         .from = t->from,
+                                                         .instant = t->instant,
+                                                         .before = t->before,
+                                                         .after = t->after,
+                                                         .spread_before = t->spread_before,
+                                                         .spread_after = t->spread_after,
+                                                         .statistic = t->statistic,
+                                                         .unit = hk_group_unit(&m->rule, t->members) });
+  *score = t->score;
+  return true;
+}
+
+uint32_t hk_groups_take(struct hk_machine *m, uint32_t member, int64_t time, double value, const struct hk_columns *to,
+                        uint32_t at)
+{
+  struct hk_group_tick tick;
+  hk_group_put(m->group, member, time, value);
+  while (hk_group_next(m->group, &tick)) {
+    double score;
+    if (!take_row(m, &tick, &score) || m->gone || m->ending)
+      continue;
+    to->slot[at] = m->slot;
+    to->time[at] = tick.time;
+    to->value[at++] = score;
+  }
+  return at;
+}
+
+uint32_t hk_groups_put(struct hk_groups *g, const struct hk_chunk *from, uint32_t i, const struct hk_columns *to, uint32_t at)
+{
+  const struct hk_groups_place *p = &g->place[from->slot[i]];
+  return p->machine && p->member != HK_GROUPS_SERIES
+             ? hk_groups_take(p->machine, p->member, from->time[i], from->value[i], to, at)
+             : at;
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+/* The end of the alert that stands, if one does. */
+static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event *e)
+{
+  struct hk_alerts *alerts = g->shard->alerts;
+  struct hk_alerts_memory memory;
+  hk_alerts_get(alerts, m->slot, &memory);
+  const bool ours = m->stands && (memory.stands || memory.number < m->number); /* not cleared by others meanwhile */
+  m->stands = false;
+  *e = m->standing;
+  e->kind = HK_EVENT_CLEARED;
+  return ours || hk_alerts_clear(alerts, m->slot, e);
+}
+
+static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
+{
+  const uint32_t number = hk_alerts_number(g->shard->alerts, m->slot);
+  m->number = 1 + (m->number > number ? m->number : number);
+  *e = (struct hk_event){ .kind = HK_EVENT_RAISED,
+                          .slot = m->slot,
+                          .number = m->number,
+                          .channel = HK_CHANNEL_GROUP,
+                          .from = c->from,
+                          .instant = c->instant,
+                          .score = (float)(c->statistic / (c->statistic + c->unit)),
+                          .margin = hk_alert_margin(c->statistic, c->unit),
+                          .before = c->before,
+                          .after = c->after,
+                          .spread_before = c->spread_before,
+                          .spread_after = c->spread_after };
+  m->standing = *e;
+  m->stands = true;
+}
+
+/* Puts an event of point `index` into a batch, which has room for one a point. */
+static void insert(struct hk_batch *b, const struct hk_event *e)
+{
+  uint32_t at = b->n_events;
+  while (at > 0 && b->event[at - 1].index > e->index)
+    at--;
+  memmove(b->event + at + 1, b->event + at, (b->n_events++ - at) * sizeof *b->event);
+  b->event[at] = *e;
+}
+
+/* Tells the next change that is due at point i: one event a point, so what else is due is told with the next one. */
+static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, uint32_t i)
+{
+  bool any = false;
+  struct hk_event e;
+  while (!any && m->n > 0 && m->changes[0].time <= b->time[i]) {
+    const struct hk_machine_change c = m->changes[0];
+    memmove(m->changes, m->changes + 1, --m->n * sizeof *m->changes);
+    m->cut -= m->cut > 0;
+    const bool ends = c.unit == 0;
+    any = !ends || end_alert(g, m, &e);
+    if (!ends)
+      raise_alert(g, m, &c, &e);
+  }
+  if (!any)
+    return;
+  e.index = i;
+  e.time = b->time[i];
+  insert(b, &e);
+}
+
+/* What an alert is told with is the highest score since it was raised. */
+static void take_highest(struct hk_event *standing, double score)
+{
+  if (!((float)score > standing->score))
+    return;
+  standing->score = (float)score;
+  standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, but for a factor */
+}
+
+static void mark(struct hk_groups *g, struct hk_batch *b)
+{
+  for (uint32_t i = 0; i < b->n; i++) {
+    const struct hk_groups_place *p = &g->place[b->slot[i]];
+    if (!p->machine || p->member != HK_GROUPS_SERIES || b->state[i] == HK_STATE_LATE || b->state[i] == HK_STATE_REJECTED)
+      continue;
+    b->score[i] = (float)b->value[i];
+    b->state[i] = HK_STATE_OK;
+    if (p->machine->stands)
+      take_highest(&p->machine->standing, b->value[i]);
+    if (p->machine->n > 0)
+      tell(g, p->machine, b, i);
+  }
+}
+
+void hk_groups_mark(struct hk_groups *g, struct hk_parcel *parcel)
+{
+  if (!hk_groups_any(g))
+    return;
+  const bool locked = hk_groups_lock(g);
+  mark(g, parcel->batch);
+  hk_groups_unlock(g, locked);
+}

@@ -1,0 +1,380 @@
+/* Who is in which machine. Machines are found by the name of their series, in the registry; what a slot is to the groups is known
+ * by slot, and good as long as the slot has the handle that it had then. */
+#include "daemon/scoring/groups_internal.h"
+
+#include "daemon/scoring/shard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hk_groups_free_machine(struct hk_machine *m)
+{
+  hk_group_free(m->group);
+  free(m->handles);
+  free(m->changes);
+  free(m);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+static int make_places(struct hk_groups *g)
+{
+  if (g->place || !hk_sections_grouped(g->sections))
+    return 0;
+  g->place = calloc(g->slots, sizeof *g->place);
+  return g->place ? 0 : -ENOMEM;
+}
+
+int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots)
+{
+  struct hk_groups *g = calloc(1, sizeof *g);
+  if (!g)
+    return -ENOMEM;
+  g->shard = s;
+  g->slots = slots;
+  g->era = g->registered = 1;
+  int status = hk_sections_new(&g->sections, s->all->config);
+  if (status == 0)
+    status = make_places(g);
+  if (status != 0) {
+    hk_groups_free(g);
+    return status;
+  }
+  *out = g;
+  return 0;
+}
+
+void hk_groups_free(struct hk_groups *g)
+{
+  if (!g)
+    return;
+  for (uint32_t i = 0; i < g->used; i++)
+    hk_groups_forget(g, i);
+  hk_sections_release(g->sections);
+  hk_sections_release(g->next);
+  free(g->place);
+  free(g->leaving);
+  free(g);
+}
+
+const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
+{
+  return &g->count;
+}
+
+bool hk_groups_any(const struct hk_groups *g)
+{
+  return g->place && (hk_sections_grouped(g->sections) || g->count.machines > 0);
+}
+
+/* --- machines and members -------------------------------------------------------------------------------------------- */
+
+size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
+                      struct hk_machine_name *found)
+{
+  struct hk_registry *registry = g->shard->all->registry;
+  size_t length = 0;
+  *found = (struct hk_machine_name){ 0 };
+  hk_registry_read(registry);
+  const struct hk_string name = hk_registry_name(registry, slot);
+  if (hk_sections_group(sections, name.data, name.length, found))
+    length = hk_sections_series(found, series);
+  hk_registry_read_end(registry);
+  return length;
+}
+
+struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struct hk_group_rule *rule, struct hk_group *group)
+{
+  struct hk_machine *m = calloc(1, sizeof *m);
+  if (!m || (!group && hk_group_new(&group, rule) != 0)) {
+    free(m);
+    return NULL;
+  }
+  m->owner = g;
+  m->group = group;
+  m->rule = *rule;
+  m->slot = hk_slot_within(g->shard->all, slot);
+  g->place[m->slot] = (struct hk_groups_place){ .machine = m,
+                                                .handle = hk_registry_handles(g->shard->all->registry)[slot],
+                                                .member = HK_GROUPS_SERIES };
+  g->used = m->slot < g->used ? g->used : m->slot + 1;
+  g->count.machines++;
+  return m;
+}
+
+bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle)
+{
+  if (number >= m->n_handles) {
+    const uint32_t room = 2 * number + 8;
+    uint32_t *handles = realloc(m->handles, room * sizeof *handles);
+    if (!handles)
+      return false;
+    for (uint32_t i = m->n_handles; i < room; i++)
+      handles[i] = HK_NO_HANDLE;
+    m->handles = handles;
+    m->n_handles = room;
+  }
+  m->handles[number] = handle;
+  return true;
+}
+
+bool hk_groups_join(struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  if (hk_group_join(m->group, &p->member) != 0)
+    return false;
+  if (!hk_groups_number(m, p->member, p->handle)) {
+    hk_group_leave(m->group, p->member);
+    return false;
+  }
+  m->staying++;
+  m->owner->count.members += !m->gone;
+  return true;
+}
+
+void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  p->machine = NULL;
+  p->era = g->era;
+  p->leaving = p->missing = false;
+  if (--m->places == 0 && m->gone)
+    hk_groups_free_machine(m);
+}
+
+void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  hk_group_leave(m->group, p->member);
+  m->handles[p->member] = HK_NO_HANDLE;
+  m->staying -= !p->leaving;
+  if (!m->gone)
+    m->owner->count.members--;
+  hk_groups_let_go(g, p);
+}
+
+/* A place is to be another sensor's, or nothing. */
+static void empty(struct hk_groups *g, struct hk_groups_place *p)
+{
+  struct hk_machine *m = p->machine;
+  if (m && p->member == HK_GROUPS_SERIES) {
+    m->gone = true;
+    g->count.machines--;
+    g->count.members -= hk_group_members(m->group);
+    if (m->places == 0)
+      hk_groups_free_machine(m);
+  } else if (m && p->member == HK_GROUPS_UNSETTLED) {
+    hk_groups_let_go(g, p);
+  } else if (m) {
+    hk_groups_leave(g, p);
+  }
+  *p = (struct hk_groups_place){ 0 };
+}
+
+/* The machine whose series that is; NULL: it cannot be, and *why says so. It and its series are made if they are not there. */
+static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length,
+                                       const char **why)
+{
+  const struct hk_shard *s = g->shard;
+  uint32_t slot;
+  const int refusal = hk_registry_series(s->all->registry, s->number, series, length, name->number, &slot);
+  if (refusal != 0) {
+    *why = refusal == HANKEL_RESERVED ? "is another sensor's, or on another device" : "has no room for its series";
+    return NULL;
+  }
+  const struct hk_groups_place *p = &g->place[hk_slot_within(s->all, slot)];
+  if (p->machine && p->handle == hk_registry_handles(s->all->registry)[slot])
+    return p->machine;
+  *why = "has no memory";
+  return hk_groups_add(g, slot, name->rule, NULL);
+}
+
+/* The same where it is not to be made: its series is there, on whichever shard, for the number of shards may have been another
+ * one. */
+static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name *name, const char *series, size_t length)
+{
+  const struct hk_shard *s = g->shard;
+  struct hk_registry *registry = s->all->registry;
+  uint32_t slot;
+  hk_registry_read(registry);
+  const bool there = hk_registry_find(registry, series, length, &slot) == 0;
+  hk_registry_read_end(registry);
+  if (!there || hk_registry_detector(registry, slot) != name->number)
+    return NULL;
+  struct hk_groups *owner = s->all->n == 1 ? g : s->all->shard[slot % s->all->n].groups;
+  const struct hk_groups_place *p = &owner->place[hk_slot_within(s->all, slot)];
+  if (p->machine && p->handle == hk_registry_handles(registry)[slot])
+    return p->machine;
+  return hk_groups_add(owner, slot, name->rule, NULL);
+}
+
+void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying)
+{
+  const struct hk_shard *s = g->shard;
+  struct hk_groups_place *p = &g->place[within];
+  const uint32_t slot = hk_slot_outside(s, within);
+  struct hk_machine_name name = { 0 };
+  char series[HK_NAME_MAX];
+  const char *why = "has as many `members` already, or no memory";
+  empty(g, p);
+  *p = (struct hk_groups_place){ .handle = handle, .era = g->era };
+  g->used = within < g->used ? g->used : within + 1;
+  const size_t length = hk_registry_holds(s->all->registry, slot) ? hk_groups_name(g, g->sections, slot, series, &name) : 0;
+  if (name.group && length == 0 && !replaying)
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: the name of its machine is too long");
+  if (length == 0)
+    return;
+  struct hk_machine_name stays;
+  if (g->next && !hk_sections_group_by(g->next, name.number, &stays)) {
+    p->era = 0; /* once the reload is over */
+    return;
+  }
+  p->machine = replaying ? find(g, &name, series, length) : find_or_make(g, &name, series, length, &why);
+  if (replaying) {
+    p->missing = !p->machine;
+    p->era = g->registered;
+    p->member = HK_GROUPS_UNSETTLED;
+  } else if (p->machine && !hk_groups_join(p)) {
+    p->machine = NULL;
+  }
+  if (p->machine) {
+    p->machine->places++;
+    return;
+  }
+  if (!replaying)
+    hk_log_peer(s->all->log, &g->refused, HK_LOG_WARNING, "groups", "a sensor is in none: its machine, %.*s, %s", (int)length,
+                series, why);
+}
+
+/* --- a chunk --------------------------------------------------------------------------------------------------------- */
+
+void hk_groups_settle(struct hk_groups *g)
+{
+  for (uint32_t i = 0; i < g->n_leaving; i++) {
+    struct hk_groups_place *p = &g->place[g->leaving[i]];
+    if (p->machine && p->leaving && p->member == HK_GROUPS_SERIES)
+      p->machine->ending = true;
+    else if (p->machine && p->leaving)
+      hk_groups_leave(g, p);
+  }
+  g->n_leaving = 0;
+}
+
+void hk_groups_look(struct hk_groups *g, const struct hk_chunk *c)
+{
+  const uint32_t *handles = hk_registry_handles(g->shard->all->registry);
+  hk_groups_settle(g);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const uint32_t within = c->slot[i], handle = handles[hk_slot_outside(g->shard, within)];
+    if (!hk_groups_known(g, &g->place[within], handle))
+      hk_groups_find(g, within, handle, false);
+  }
+}
+
+/* --- who goes -------------------------------------------------------------------------------------------------------- */
+
+/* The member of a slot; NULL: it is none, or not any more. */
+static struct hk_groups_place *member_of(struct hk_groups *g, uint32_t slot)
+{
+  struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
+  const bool is = p && p->machine && p->member < HK_GROUPS_UNSETTLED && !p->leaving &&
+                  p->handle == hk_registry_handles(g->shard->all->registry)[slot];
+  return is ? p : NULL;
+}
+
+/* A member goes. True and *series: it was the last one of a machine that is there. */
+static bool is_last(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t *series)
+{
+  *series = hk_slot_outside(g->shard, p->machine->slot);
+  return p->machine->staying == 1 && !p->machine->gone && hk_registry_holds(g->shard->all->registry, *series);
+}
+
+/* Notes that a place is to be settled before the next chunk. False: no memory. */
+static bool note_leaving(struct hk_groups *g, struct hk_groups_place *p)
+{
+  if (g->n_leaving == g->room_leaving) {
+    const uint32_t room = g->room_leaving ? 2 * g->room_leaving : 64;
+    uint32_t *leaving = realloc(g->leaving, room * sizeof *leaving);
+    if (!leaving)
+      return false;
+    g->leaving = leaving;
+    g->room_leaving = room;
+  }
+  g->leaving[g->n_leaving++] = (uint32_t)(p - g->place);
+  p->leaving = true;
+  return true;
+}
+
+bool hk_groups_leaving(struct hk_groups *g, uint32_t slot, uint32_t *series)
+{
+  struct hk_groups_place *p = member_of(g, slot);
+  if (!p)
+    return false;
+  const bool last = is_last(g, p, series);
+  if (!note_leaving(g, p))
+    return false; /* it leaves when it is forgotten */
+  p->machine->staying--;
+  return last;
+}
+
+void hk_groups_ending(struct hk_groups *g, uint32_t within)
+{
+  struct hk_groups_place *p = g->place ? &g->place[within] : NULL;
+  if (p && p->machine && p->member == HK_GROUPS_SERIES && !note_leaving(g, p))
+    p->machine->ending = true; /* at once, then: its slot is another's before long */
+}
+
+void hk_groups_forget(struct hk_groups *g, uint32_t within)
+{
+  if (!g->place)
+    return;
+  const bool locked = hk_groups_lock(g);
+  empty(g, &g->place[within]);
+  hk_groups_unlock(g, locked);
+}
+
+/* --- a reload -------------------------------------------------------------------------------------------------------- */
+
+void hk_groups_prepare(struct hk_groups *g, struct hk_sections *sections)
+{
+  hk_sections_release(g->next);
+  g->next = hk_sections_hold(sections);
+}
+
+int hk_groups_adopt(struct hk_groups *g)
+{
+  hk_groups_settle(g);
+  if (g->next) {
+    hk_sections_release(g->sections);
+    g->sections = g->next;
+    g->next = NULL;
+    g->era++; /* who was nothing may be something */
+  }
+  return make_places(g);
+}
+
+bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot)
+{
+  const struct hk_registry *registry = g->shard->all->registry;
+  const uint32_t series_slot = hk_slot_outside(p->machine->owner->shard, p->machine->slot);
+  struct hk_machine_name name;
+  char series[HK_NAME_MAX];
+  if (p->machine->gone || !hk_registry_holds(registry, series_slot))
+    return false;
+  const size_t length = hk_groups_name(g, g->sections, slot, series, &name);
+  const struct hk_string is = hk_registry_name(registry, series_slot);
+  return length == is.length && memcmp(series, is.data, length) == 0 &&
+         name.number == hk_registry_detector(registry, series_slot);
+}
+
+bool hk_groups_review(struct hk_groups *g, uint32_t slot, uint32_t *series)
+{
+  struct hk_groups_place *p = member_of(g, slot);
+  if (!p || hk_groups_belongs(g, p, slot))
+    return false;
+  const bool last = is_last(g, p, series);
+  hk_groups_leave(g, p);
+  p->era = 0; /* it may be another's now */
+  return last;
+}

@@ -1,0 +1,96 @@
+/* Groups of a shard: the sensors of each machine (cpu/group/group.h), and the series that say whether they changed together.
+ *
+ *     next chunk: hk_groups_look: its sensors are found or made members of machines, whose series are made -> journal
+ *     derive:     a member's point -> hk_groups_put -> rows -> a point of the machine's series for each score -> stage -> device
+ *     reap:       hk_groups_mark: the scores of these points are their values, and changes are events of the series
+ *
+ * A machine's series is a derived sensor, NAME#CAPTURE, on the same shard, which is there for its slot, order, sequence numbers
+ * and alerts; its detector computes nothing, and the device has no part in the score. With no group in the configuration a point
+ * costs nothing.
+ *
+ * The order in which members' points reach a machine is that of its shard's journal: the order in which the shard's one thread
+ * has taken the chunks of all loops, and of points in a chunk. All members are on the machine's shard. A series is registered
+ * before the first chunk of which anything goes into its machine, and members leave between two chunks, where the journal says
+ * that they are retired. So the journal says all: a restart that replays it (group_restore.c) makes the same rows again, and the
+ * same scores, events and numbers, whatever cuts there are and however many loops. A snapshot has each machine as it was at one
+ * position, at which or before which it has all its members; from there on the journal's points go into it.
+ *
+ * A reload may bring other groups. Machines of a group whose keys are what they were stay as they are; those of one that is
+ * changed or gone are let go with their series; a sensor that is another machine's now leaves the one that it was in, and comes
+ * to the other with its next point. Its own window is not touched.
+ *
+ * Failure: where there is no memory or room for a machine or one more member, or the machine is on another shard (where sensors
+ * were before a group was added, or the number of devices was another one), that sensor is of no machine, and the log says so.
+ *
+ * Thread: the shard's; while a journal is replayed also the one that does that, as functions say: for that time there is a lock.
+ */
+#ifndef HK_GROUPS_H
+#define HK_GROUPS_H
+
+#include "daemon/intake/chunk.h"
+#include "daemon/intake/decode_points.h"
+#include "daemon/sensors/group_memory.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Points of a series that one point of a member makes, at most. */
+#define HK_GROUPS_OF_ONE 65 /* HK_GROUP_WAIT_MAX + 1 */
+
+struct hk_buffer;
+struct hk_shard;
+struct hk_groups;
+struct hk_parcel;
+struct hk_sections;
+
+/* What there is. Any thread may read. */
+struct hk_groups_count {
+  atomic_uint machines, members; /* members: of these */
+};
+
+/* Of the configuration that the shard is started with. 0 or a negative errno. */
+int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots);
+void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
+const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
+/* Whether there is anything to do: the configuration has a group, or there are machines. */
+bool hk_groups_any(const struct hk_groups *groups);
+
+/* The next chunk is about to be journaled: who has left is let go, and its sensors find their machines. */
+void hk_groups_look(struct hk_groups *groups, const struct hk_chunk *chunk);
+
+/* A sensor is on its way out. True and *series: its machine has no other member, and the series (a slot of the registry) is to
+ * go, too. */
+bool hk_groups_leaving(struct hk_groups *groups, uint32_t slot, uint32_t *series);
+/* A slot of the shard is retired. If it is a machine's series, no points are made for it from the next chunk on: those that the
+ * loops have not seen yet when they say that nothing names it any more would be another sensor's. */
+void hk_groups_ending(struct hk_groups *groups, uint32_t slot);
+/* It is gone, or a series is; slot: within the shard. */
+void hk_groups_forget(struct hk_groups *groups, uint32_t slot);
+
+/* A reload, between two chunks. hk_groups_prepare: these sections are to be in force; machines that they do not have are not made
+ * any more. hk_groups_adopt: they are; the series of other detectors have been let go. 0 or -ENOMEM. hk_groups_review: each
+ * sensor leaves its machine if it is another one's now. True and *series: as hk_groups_leaving. */
+void hk_groups_prepare(struct hk_groups *groups, struct hk_sections *sections);
+int hk_groups_adopt(struct hk_groups *groups);
+bool hk_groups_review(struct hk_groups *groups, uint32_t slot, uint32_t *series);
+
+/* --- snapshots and replay: group_restore.c ---------------------------------------------------------------------------- */
+
+/* Where a saved machine's parts begin in its buffer. */
+struct hk_groups_saved {
+  uint32_t n_members, rows_size;
+  bool told;
+  size_t members, rows, changes; /* offsets */
+};
+
+/* A point of the journal. */
+struct hk_groups_replayed {
+  uint32_t slot;   /* the registry's */
+  uint32_t shards; /* that there were: it went into its machine if that was on its shard */
+  uint64_t position;
+  int64_t time;
+  double value;
+};
+
+#endif

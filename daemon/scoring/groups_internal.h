@@ -1,0 +1,110 @@
+/* The insides of groups, for their own files: groups.c knows who is in which machine, group_rows.c makes points of rows and
+ * tells changes, group_restore.c is for snapshots and replay. */
+#ifndef HK_GROUPS_PARTS_H
+#define HK_GROUPS_PARTS_H
+
+#include "cpu/group/group.h"
+#include "daemon/base/log.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/sensors/detector_rules.h"
+
+#include "daemon/scoring/shard.h"
+
+struct hk_machine {
+  struct hk_groups *owner; /* of the shard that its series is on */
+  struct hk_group *group;
+  struct hk_group_rule rule;
+  uint32_t slot;                     /* within the shard, of its series */
+  uint32_t *handles;                 /* of the members, by number; HK_NO_HANDLE: it is free */
+  uint32_t n_handles;                /* that there is room for */
+  uint32_t staying;                  /* members that are not on their way out */
+  uint32_t places;                   /* that name it, but for the series' own */
+  uint64_t from;                     /* replay: what is before this position is in it */
+  bool gone;                         /* the series is */
+  bool ending;                       /* it is retired: no more points are made for it */
+  bool told;                         /* a score was made */
+  struct hk_machine_change *changes; /* n of them, in order */
+  uint32_t n, room;
+  uint32_t cut;    /* of these, that were there at the last hk_groups_save */
+  uint32_t number; /* of the last alert */
+  bool stands;     /* an alert does: */
+  struct hk_event standing;
+};
+
+#define HK_GROUPS_SERIES UINT32_MAX
+#define HK_GROUPS_UNSETTLED (UINT32_MAX - 1)
+
+/* What a slot is. It is known as long as the slot has the handle that it had then, and its machine's series is there, or the era
+ * is the same. */
+struct hk_groups_place {
+  struct hk_machine *machine; /* NULL: nothing to any */
+  uint32_t handle;
+  uint32_t member; /* its number there; SERIES: it is the machine's series; UNSETTLED: replay has not got to `from` yet */
+  uint32_t era;    /* when it was found to be nothing */
+  bool leaving;
+  bool missing; /* replay: its machine has no series yet */
+};
+
+struct hk_groups {
+  struct hk_shard *shard;
+  struct hk_sections *sections, *next; /* next: of a reload that is under way; NULL: none is */
+  uint32_t slots;
+  struct hk_groups_place *place; /* by slot within the shard; NULL: there never was a group */
+  uint32_t used;                 /* places that were looked at are below */
+  uint32_t era;                  /* counts when slots that are nothing may be something: from 1 on */
+  uint32_t registered;           /* replay: the same, for series that are missing; 0: there is none */
+  uint32_t *leaving;             /* slots: n_leaving */
+  uint32_t n_leaving, room_leaving;
+  struct hk_groups_count count;
+  struct hk_log_quota refused;
+};
+
+/* groups.c.
+ * The machine of a sensor's name, as sections say: the name of its series, and its group. 0: it is of none, or the name is too
+ * long. */
+size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
+                      struct hk_machine_name *found);
+/* A machine whose series has this slot of the registry, with no members. NULL: no memory. */
+struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struct hk_group_rule *rule, struct hk_group *group);
+/* Finds out what a slot is. replaying: no machine is made, and nobody becomes a member. */
+void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
+/* Makes the sensor of a place a member of its machine. False: it cannot be. */
+bool hk_groups_join(struct hk_groups_place *p);
+/* Notes a member's handle. False: no memory. */
+bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle);
+/* Whether the sensor of a place is of the machine that it names. slot: of the registry. */
+bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot);
+/* A member leaves. */
+void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p);
+/* A place names its machine no more. */
+void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p);
+/* Those that are on their way out have left. */
+void hk_groups_settle(struct hk_groups *g);
+
+static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t handle)
+{
+  return p->handle == handle && (p->machine ? !p->machine->gone : p->era == (p->missing ? g->registered : g->era));
+}
+
+/* While journals are replayed, one lock for the groups of all shards. True: it is to be unlocked. */
+static inline bool hk_groups_lock(const struct hk_groups *g)
+{
+  const bool replaying = g->shard->replaying;
+  if (replaying)
+    pthread_mutex_lock(&g->shard->all->replay);
+  return replaying;
+}
+static inline void hk_groups_unlock(const struct hk_groups *g, bool locked)
+{
+  if (locked)
+    pthread_mutex_unlock(&g->shard->all->replay);
+}
+
+/* group_rows.c: takes a point of a member; as hk_groups_put. */
+uint32_t hk_groups_take(struct hk_machine *m, uint32_t member, int64_t time, double value, const struct hk_columns *to,
+                        uint32_t at);
+/* Notes a change, to be told with the point of its time. False: no memory; it will not be told. */
+bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change);
+void hk_groups_free_machine(struct hk_machine *m);
+
+#endif

@@ -1,0 +1,96 @@
+/* To the loops and back. Parcels come back through a list that any thread puts them on and that the shard takes as a whole. */
+#include "daemon/scoring/hand_over.h"
+
+#include <stdlib.h>
+
+void hk_shard_settled(struct hk_shard *s)
+{
+  atomic_fetch_add_explicit(&s->all->settled, 1, memory_order_release);
+  for (uint32_t i = 0; i < s->all->n_loops; i++)
+    hk_wake_up(s->lanes[i].loop, HK_WAKE_ROOM);
+}
+
+void hk_parcel_release(struct hk_parcel *p, struct hk_counters *counters)
+{
+  if (atomic_fetch_sub_explicit(&p->holders, 1, memory_order_acq_rel) > 1)
+    return;
+  struct hk_shard *s = p->shard;
+  const uint32_t n_runs = p->n_runs;
+  hk_count(&counters->late, p->late);
+  hk_count(&counters->rejected, p->rejected);
+  hk_count(&counters->scored, p->scored);
+  hk_count(&counters->unscored, p->unscored);
+  hk_count(&counters->failed, p->failed);
+  hk_count(&counters->device_lost, p->device_lost);
+  for (uint32_t i = 0; i < n_runs; i++)
+    hk_source_done(p->runs[i].source, p->runs[i].n);
+  struct hk_parcel *top = atomic_load_explicit(&s->returned, memory_order_relaxed);
+  do
+    p->next = top;
+  while (!atomic_compare_exchange_weak_explicit(&s->returned, &top, p, memory_order_release, memory_order_relaxed));
+  hk_wake_up(&s->wake, HK_WAKE_BATCH);
+  if (n_runs > 0)
+    hk_shard_settled(s);
+}
+
+void hk_shard_hand_over(struct hk_shard *s, struct hk_parcel *p, bool all)
+{
+  uint32_t to = 1; /* this one */
+  bool wants[HK_LOOPS_MAX];
+  for (uint32_t i = 0; i < s->all->n_loops; i++) {
+    wants[i] = all || atomic_load_explicit(s->lanes[i].subscriptions, memory_order_acquire) > 0;
+    to += wants[i];
+  }
+  p->shard = s;
+  if (p->device)
+    atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);
+  atomic_store_explicit(&p->holders, to, memory_order_relaxed);
+  for (uint32_t i = 0; i < s->all->n_loops; i++) {
+    if (!wants[i])
+      continue;
+    if (hk_ring_put(&s->lanes[i].parcels, p))
+      hk_wake_up(s->lanes[i].loop, HK_WAKE_WORK);
+    else
+      hk_parcel_release(p, &s->counters); /* cannot be: it holds as many as there are */
+  }
+  hk_parcel_release(p, &s->counters);
+}
+
+static void take_back(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_device *d = p->device;
+  if (p->kind == HK_PARCEL_RETIRE || p->kind == HK_PARCEL_FORGET) {
+    p->back = true;
+  } else if (!d) {
+    if (p->batch)
+      free(p->batch->event);
+    free(p->batch);
+    free(p->words);
+    free(p->by);
+    free(p);
+  } else if (d != s->device) {
+    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* it is abandoned, and may go now */
+  } else {
+    atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
+    if (p->kind == HK_PARCEL_EXPORT) {
+      p->next = s->exports;
+      s->exports = p;
+    } else if (p->batch->kind == HK_BATCH_SWEEP) {
+      s->sweep = p;
+    } else {
+      p->next = s->free;
+      s->free = p;
+    }
+  }
+}
+
+bool hk_shard_take_back(struct hk_shard *s)
+{
+  struct hk_parcel *p = atomic_exchange_explicit(&s->returned, NULL, memory_order_acquire);
+  const bool any = p != NULL;
+  for (struct hk_parcel *next; p; p = next) {
+    next = p->next;
+    take_back(s, p);
+  }
+  return any;
+}

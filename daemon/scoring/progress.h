@@ -1,0 +1,23 @@
+/* How far a shard has got, and for how long it has got no further; stall.h looks. */
+#ifndef HK_SCORING_PROGRESS_H
+#define HK_SCORING_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HK_STALL_WHY 512
+
+/* How far a shard has got: as long as nothing in it changes, nothing was done. Sweeps do not count. */
+struct hk_progress {
+  uint64_t position, launched, tokens, steps, derived;
+  uint32_t derivation, cursor, chained, slot, completing, answered;
+};
+
+struct hk_stall {
+  struct hk_progress progress; /* when we last looked */
+  _Atomic int64_t lasts;       /* ns */
+  bool told;
+  char why[HK_STALL_WHY]; /* under the shard's lock: what waits for what; "" while nothing stalls */
+};
+
+#endif

@@ -1,0 +1,48 @@
+/* Parcel: what a shard gives to loops: a batch that is scored (or never will be), what is to be forgotten, words for the peers.
+ *
+ * A parcel goes to every loop that has a use for it, is only read there, and comes back to its shard when the last one has let it
+ * go; before that the points of its batch are counted as dealt with, and their sources told. Each loop gets the parcels of a
+ * shard in the same order. */
+#ifndef HK_PARCEL_H
+#define HK_PARCEL_H
+
+#include "cpu/backend.h"
+#include "daemon/intake/chunk.h"
+#include "daemon/base/counters.h"
+#include "daemon/base/latency.h"
+
+struct hk_shard;
+struct hk_device;
+
+enum hk_parcel_kind {
+  HK_PARCEL_RESULTS, /* of a batch of points, or notices of a sweep: slots are the registry's */
+  HK_PARCEL_DROPPED, /* there will be no results of this batch of points: slots are the registry's, all else is not valid */
+  HK_PARCEL_RETIRE,  /* whatever names the shard's retired sensors is to be sealed, and a token sent behind it */
+  HK_PARCEL_FORGET,  /* the slots are about to be other sensors' */
+  HK_PARCEL_WORDS,   /* for every peer that can be told */
+  HK_PARCEL_EXPORT,  /* for the saver: it goes to no loop */
+};
+
+struct hk_parcel {
+  enum hk_parcel_kind kind;
+  struct hk_shard *shard;
+  struct hk_device *device; /* whose batch it is; NULL: it is freed when it comes back, if nobody else wants it */
+  struct hk_batch *batch;   /* RESULTS, DROPPED */
+  struct hk_run *runs;      /* of the batch's points, in no order: as many as it has capacity */
+  uint32_t n_runs;
+  uint64_t *sequence; /* RESULTS: of each point among its sensor's; NULL where nothing outlives the daemon */
+  uint64_t events;    /* RESULTS: position in the event log of the last event that came of it; 0: none did */
+  struct hk_stamps stamps;                   /* of its oldest point */
+  uint64_t position;                         /* of the shard: all its points were taken before */
+  uint64_t late, rejected, scored, unscored; /* points: what became of them */
+  uint64_t failed, device_lost;
+  const uint32_t *slots; /* FORGET */
+  uint32_t n_slots;
+  char *words;            /* WORDS */
+  char *by;               /* RESULTS: who acknowledged the alerts that its events are about; NULL: they are about other things */
+  atomic_uint holders;    /* loops that have it */
+  bool back;              /* RETIRE, FORGET: it has come back */
+  struct hk_parcel *next; /* for whoever owns it at the time */
+};
+
+#endif

@@ -1,0 +1,76 @@
+#include "daemon/scoring/shard.h"
+
+#define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
+
+/* Under the lock: whether sensors are added to this very device. */
+static bool is_its(const struct hk_shard *s, const struct hk_slot_binding *device)
+{
+  return device && s->device && &s->device->binding == device;
+}
+
+void hk_shard_failed(struct hk_shard *s, const struct hk_slot_binding *device, const char *why)
+{
+  pthread_mutex_lock(&s->lock);
+  if (is_its(s, device) && !s->failed) {
+    snprintf(s->failure, sizeof s->failure, "%s", why);
+    atomic_store_explicit(&s->failed, s->device, memory_order_release);
+    hk_wake_up(&s->wake, HK_WAKE_WORK);
+  }
+  while (s->moving || is_its(s, device))
+    pthread_cond_wait(&s->changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+int64_t hk_shard_stalled(const struct hk_shard *s)
+{
+  return s->stalled;
+}
+
+bool hk_shard_lost(struct hk_shard *s)
+{
+  pthread_mutex_lock(&s->lock);
+  const bool lost = !s->device && !s->moving;
+  pthread_mutex_unlock(&s->lock);
+  return lost;
+}
+
+const char *hk_shard_backend(struct hk_shard *s)
+{
+  pthread_mutex_lock(&s->lock);
+  const char *name = s->device ? s->device->backend->ops->name : "none";
+  pthread_mutex_unlock(&s->lock);
+  return name;
+}
+
+uint64_t hk_shard_need(struct hk_shard *s, uint32_t detector, uint64_t sensors)
+{
+  pthread_mutex_lock(&s->lock);
+  const struct hk_backend *b = s->device ? s->device->backend : NULL;
+  const uint64_t need = b ? b->ops->need(b, detector, sensors) : 0;
+  pthread_mutex_unlock(&s->lock);
+  return need;
+}
+
+uint64_t hk_shard_check_period(const struct hk_shard *s)
+{
+  const int64_t timeout = s->config->device_timeout, tenth = timeout / 10;
+  const uint64_t period = (uint64_t)(timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
+  return period < s->beat_most ? period : s->beat_most;
+}
+
+void hk_shard_watch(struct hk_shard *s)
+{
+  uv_timer_set_repeat(&s->check, hk_shard_check_period(s));
+  (void)uv_timer_again(&s->check); /* it runs since hk_shard_start */
+}
+
+uint64_t hk_shard_host_memory(const struct hk_config *config)
+{
+  const uint64_t available = uv_get_free_memory() / 10 * 9; /* with what the system would give back from its caches */
+  return config->memory > 0 && config->memory < available ? config->memory : available;
+}
+
+uint64_t hk_shard_memory(const struct hk_shard *s)
+{
+  return s->loss.device ? hk_shard_host_memory(s->config) : s->config->memory;
+}

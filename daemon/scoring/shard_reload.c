@@ -1,0 +1,221 @@
+/* A shard's part of a reload (reload.h has the whole): its backend learns detectors and forgets others, and sensors that are
+ * another detector's now, or nobody's, are let go, to come again as new ones.
+ *
+ * Which waits for which of reloads, eviction and snapshots: tests/models/reload.pml, which is to say what stands here.
+ *
+ * Detectors come and go while nothing is in flight, so the shard launches nothing for the moment that the device takes to finish
+ * what it has. Sensors are looked through a millisecond at a time, between batches. */
+#include "daemon/scoring/shard_reload.h"
+#include "daemon/scoring/derived_points.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/shard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK 256u       /* sensors between two looks at the clock */
+#define TIME 1000000    /* ns for them in one turn, more or less */
+#define TOGETHER 65536u /* sensors that are let go together */
+
+static void answer(struct hk_shard *s)
+{
+  s->holding = false;
+  s->sweep_due |= s->put_off;
+  atomic_store_explicit(&s->answered, atomic_load_explicit(&s->asked, memory_order_relaxed), memory_order_release);
+}
+
+/* False: something is in flight still. */
+static bool define(struct hk_shard *s, const struct hk_definition *definitions, uint32_t n)
+{
+  struct hk_review *r = &s->review;
+  struct hk_device *d = s->device;
+  s->holding = n > 0;
+  if (n > 0 && s->in_flight > 0)
+    return false;
+  r->status = d ? 0 : -ENODEV;
+  r->why[0] = 0;
+  if (d && n > 0) {
+    pthread_mutex_lock(&s->lock); /* the status asks what detectors need */
+    pthread_mutex_lock(&d->calls);
+    r->status = d->backend->ops->define(d->backend, definitions, n, r->why, sizeof r->why);
+    pthread_mutex_unlock(&d->calls);
+    pthread_mutex_unlock(&s->lock);
+  } else if (!d) {
+    snprintf(r->why, sizeof r->why, "the device is lost");
+  }
+  answer(s);
+  return true;
+}
+
+static void begin(struct hk_shard *s)
+{
+  const struct hk_config *before = s->config;
+  s->config = s->revision->config;
+  s->review = (struct hk_review){ .begun = true, .slot = s->number };
+  hk_groups_prepare(s->groups, s->revision->sections);
+  hk_shard_watch(s);
+  if (s->device && s->config->memory != before->memory) {
+    pthread_mutex_lock(&s->device->calls);
+    s->device->backend->ops->limit(s->device->backend, hk_shard_memory(s));
+    pthread_mutex_unlock(&s->device->calls);
+  }
+}
+
+/* Whether a sensor has the detector that a new one of its name would get. */
+static bool stays(const struct hk_shard *s, uint32_t slot)
+{
+  const struct hk_string name = hk_registry_name(s->all->registry, slot);
+  const struct hk_section *section = hk_sections_find(s->revision->sections, name.data, name.length);
+  return section && section->number == hk_registry_detector(s->all->registry, slot);
+}
+
+/* Lets a machine's series go whose group is gone, or is another one now. */
+static void look_at_derived(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_review *r = &s->review;
+  struct hk_machine_name group;
+  const uint32_t number = hk_registry_detector(s->all->registry, slot);
+  if (!hk_registry_detector_of(s->all->registry, number)->group || hk_sections_group_by(s->revision->sections, number, &group))
+    return;
+  r->leaving[r->n++] = slot;
+  r->machines++;
+}
+
+/* Looks at a sensor and its companions, which go with it, or alone. */
+static void look_at(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_review *r = &s->review;
+  const struct hk_registry *registry = s->all->registry;
+  if (!hk_registry_holds(registry, slot))
+    return;
+  if (hk_registry_derived(registry, slot)) {
+    look_at_derived(s, slot);
+    return;
+  }
+  if (!stays(s, slot)) {
+    r->n = hk_shard_with_companions(s, slot, r->leaving, r->n);
+    return;
+  }
+  for (uint32_t kin = slot; (kin = hk_registry_kin(registry, kin)) != slot;)
+    if (!hk_registry_accompanies(registry, s->revision->sections, kin))
+      r->leaving[r->n++] = kin;
+}
+
+/* Gives a sensor the companions that it lacks; where it is another machine's now, it leaves the one that it was in. */
+static void complete(struct hk_shard *s, uint32_t slot)
+{
+  struct hk_registry *registry = s->all->registry;
+  struct hk_review *r = &s->review;
+  uint32_t added;
+  if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
+    return;
+  if (hk_groups_review(s->groups, slot, &r->leaving[r->n])) {
+    r->n++;
+    r->machines++;
+  }
+  s->review.alone += hk_registry_complete(registry, slot, &added) != 0;
+  s->review.joined += added;
+}
+
+/* Looks at some sensors, or completes them. True when all have been. */
+static bool look(struct hk_shard *s)
+{
+  struct hk_review *r = &s->review;
+  const int64_t end = hk_now() + TIME;
+  const uint32_t slots = hk_registry_slots(s->all->registry);
+  for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_LEAVING_MOST; r->slot += s->all->n, n++) {
+    if (r->completing)
+      complete(s, r->slot);
+    else
+      look_at(s, r->slot);
+    if (n % LOOK == 0 && hk_now() > end) {
+      r->slot += s->all->n;
+      break;
+    }
+  }
+  return r->slot >= slots;
+}
+
+/* True when anything was done. */
+static bool review(struct hk_shard *s)
+{
+  struct hk_review *r = &s->review;
+  if (!r->begun && s->put_off && s->device) /* reloads one behind the other leave eviction its turn */
+    return false;
+  if (!r->begun)
+    begin(s);
+  /* What companions have seen is said by where in the journal they come and go: not in the middle of a chunk. While sensors are
+   * forgotten, one crowd after the other, chunks have to come: the tokens that this waits for stand behind them. */
+  r->waits = !s->retired && hk_derive_within(s);
+  if (s->retired || r->waits)
+    return false;
+  if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
+    r->status = -ENOMEM;
+    snprintf(r->why, sizeof r->why, "no memory to let sensors go");
+    answer(s);
+    return true;
+  }
+  const bool all = look(s);
+  if (r->n > TOGETHER - HK_LEAVING_MOST || (all && r->n > 0)) {
+    uint32_t *leaving = r->leaving;
+    r->leaving = NULL;
+    r->let_go += r->n;
+    hk_shard_retire(s, leaving, r->n, false);
+    r->n = 0;
+    return true;
+  }
+  if (!all)
+    return true;
+  if (!r->completing) {
+    r->status = hk_groups_adopt(s->groups);
+    if (r->status != 0)
+      snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
+  }
+  if (!r->completing && (hk_sections_accompanied(s->revision->sections) || s->revision->groups)) {
+    r->completing = true;
+    r->slot = s->number;
+    return true;
+  }
+  free(r->leaving);
+  r->leaving = NULL;
+  answer(s);
+  return true;
+}
+
+bool hk_shard_revise(struct hk_shard *s)
+{
+  if (atomic_load_explicit(&s->asked, memory_order_acquire) == atomic_load_explicit(&s->answered, memory_order_relaxed))
+    return false;
+  const struct hk_revision *revision = s->revision;
+  switch (revision->what) {
+  case HK_REVISE_LEARN:
+    s->review.begun = false;
+    return define(s, revision->learn, revision->n_learn);
+  case HK_REVISE_REVIEW:
+    return review(s);
+  case HK_REVISE_FORGET:
+    return define(s, revision->forget, revision->n_forget);
+  }
+  return false;
+}
+
+bool hk_shard_reviews(const struct hk_shard *s)
+{
+  return s->review.begun &&
+         atomic_load_explicit(&s->asked, memory_order_acquire) != atomic_load_explicit(&s->answered, memory_order_relaxed) &&
+         s->revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next question */
+}
+
+void hk_shard_ask(struct hk_shard *s, const struct hk_revision *revision)
+{
+  s->revision = revision;
+  atomic_fetch_add_explicit(&s->asked, 1, memory_order_release);
+  hk_wake_up(&s->wake, HK_WAKE_WORK);
+}
+
+bool hk_shard_has_answered(const struct hk_shard *s)
+{
+  return atomic_load_explicit(&s->answered, memory_order_acquire) == atomic_load_explicit(&s->asked, memory_order_relaxed);
+}

@@ -1,0 +1,221 @@
+/* The life of a shard: its thread and its clocks. */
+#include "daemon/scoring/shard_thread.h"
+
+#include "daemon/base/thread.h"
+#include "daemon/scoring/acknowledge.h"
+#include "daemon/scoring/commit_gate.h"
+#include "daemon/scoring/derived_points.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/failover.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/snapshot_slices.h"
+#include "daemon/scoring/snapshot_thread.h"
+#include "daemon/scoring/stall.h"
+#include "daemon/scoring/turn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UV_PERIOD 1000000 /* ns that a busy thread may stay out of its event loop */
+#define END 2             /* s that the thread gets to end, */
+#define BURIAL 2          /* and an abandoned device */
+
+/* Looks whether anything has come back since the last look. However late this is called, no more than two periods count: where
+ * the thread did not run (the process was stopped, the machine was busy) the device's own threads may not have run either. */
+static void on_check(uv_timer_t *timer)
+{
+  struct hk_shard *s = timer->data;
+  const int64_t now = hk_now(), since = now - s->checked, most = 2000000 * (int64_t)uv_timer_get_repeat(timer);
+  const int64_t timeout = s->config->device_timeout;
+  (void)hk_shard_turn(s);
+  const int64_t stalled = s->in_flight > 0 && s->back == s->back_then ? s->stalled + (since < most ? since : most) : 0;
+  s->stalled = stalled;
+  hk_stall_look(s, since < most ? since : most);
+  s->checked = now;
+  s->back_then = s->back;
+  s->beat = now;
+  if (timeout > 0 && stalled >= timeout && s->device->kind->device)
+    hk_shard_lose(s, "it hangs: nothing has come back from it for %.1f s (device_timeout = %.1f s)", (double)stalled * 1e-9,
+                  (double)timeout * 1e-9);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+  struct hk_shard *s = timer->data;
+  s->sweep_due = !s->replaying;
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+static void *run(void *arg)
+{
+  struct hk_shard *s = arg;
+  hk_thread_name("shard", s->number);
+  int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
+  while (!s->quit) {
+    const bool any = hk_shard_turn(s);
+    const int64_t poll = s->config->busy_poll;
+    const int64_t now = any || poll > 0 ? hk_now() : 0;
+    const bool stay = any || (poll > 0 && now - busy < poll);
+    if (any)
+      busy = now;
+    if (stay && now - looked < UV_PERIOD) {
+      if (!any)
+        pause_briefly();
+      continue;
+    }
+    if (stay || !hk_sleep(&s->wake, HK_WAKE_WORK | HK_WAKE_BATCH)) {
+      uv_run(&s->uv, UV_RUN_NOWAIT);
+    } else {
+      uv_run(&s->uv, UV_RUN_ONCE);
+      hk_awake(&s->wake);
+    }
+    looked = hk_now();
+  }
+  return NULL;
+}
+
+int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, struct hk_lane *lanes, char *error, size_t size)
+{
+  const struct hk_config *config = all->config;
+  const uint32_t slots = (config->max_sensors + all->n - 1) / all->n;
+  s->all = all;
+  s->config = config;
+  s->number = number;
+  s->lanes = lanes;
+  s->retired_tail = &s->retired;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, NULL);
+  int status = uv_loop_init(&s->uv);
+  if (status != 0) {
+    snprintf(error, size, "event loop: %s", uv_strerror(status));
+    return status;
+  }
+  s->open = true;
+  uv_timer_init(&s->uv, &s->check);
+  uv_timer_init(&s->uv, &s->second);
+  uv_timer_init(&s->uv, &s->saves);
+  s->check.data = s->second.data = s;
+  status = hk_wake_init(&s->wake, &s->uv);
+  if (status == 0)
+    status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
+  if (status == 0)
+    status = hk_alerts_new(&s->alerts, slots);
+  if (status == 0)
+    status = hk_derive_open(&s->derivation);
+  if (status == 0)
+    status = hk_groups_new(&s->groups, s, slots);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", uv_strerror(status));
+    return status;
+  }
+  struct hk_device *device;
+  const struct hk_device_place place = { .number = number, .of = all->n, .wake = &s->wake };
+  status = hk_device_choose(&device, all->kinds, config, &place, s->excuse, sizeof s->excuse, error, size);
+  if (status != 0)
+    return status;
+  hk_shard_go_on(s, device);
+  return 0;
+}
+
+int hk_shard_start(struct hk_shard *s, uint64_t beat)
+{
+  s->beat = s->checked = hk_now();
+  s->beat_most = beat;
+  const uint64_t period = hk_shard_check_period(s);
+  uv_timer_start(&s->check, on_check, period, period);
+  uv_timer_start(&s->second, on_second, 1000, 1000);
+  const int status = -pthread_create(&s->thread, NULL, run, s);
+  s->running = status == 0;
+  return status;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+  (void)arg;
+  if (!uv_is_closing(handle))
+    uv_close(handle, NULL);
+}
+
+static void drop_runs(const struct hk_run *runs, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    hk_source_done(runs[i].source, runs[i].n);
+}
+
+/* A device with batches in flight may not give them back: it is abandoned, and gets a moment. */
+static void close_device(struct hk_shard *s)
+{
+  struct hk_device *d = s->device;
+  if (!d)
+    return;
+  for (uint32_t i = 0; i < s->in_flight; i++) {
+    const struct hk_parcel *p = s->flying[(s->first + i) % HK_IN_FLIGHT];
+    drop_runs(p->runs, p->n_runs);
+  }
+  if (s->filled)
+    drop_runs(s->filled->runs, s->filled->n_runs);
+  if (d->kind->device && s->in_flight > 0) {
+    hk_device_abandon(d, s->in_flight);
+    s->abandoned = d;
+  } else {
+    for (uint32_t left = s->in_flight; left > 0;) {
+      d->backend->ops->wait(d->backend);
+      while (left > 0 && d->backend->ops->reap(d->backend))
+        left--;
+    }
+    hk_device_close(d);
+  }
+  s->device = NULL;
+}
+
+bool hk_shard_stop(struct hk_shard *s)
+{
+  if (!s->running)
+    return true;
+  s->quit = true;
+  hk_wake_up(&s->wake, HK_WAKE_WORK);
+  s->running = !hk_thread_join(s->thread, END);
+  return !s->running;
+}
+
+bool hk_shard_close(struct hk_shard *s)
+{
+  if (!s->all)
+    return true; /* was not opened */
+  if (!hk_saver_close(s->saver))
+    return false;
+  s->saver = NULL;
+  (void)hk_shard_take_back(s);
+  hk_shard_drop_held(s);
+  hk_shard_drop_notes(s);
+  hk_shard_retire_free(s);
+  free(s->review.leaving);
+  if (s->cursor.chunk) { /* taken in part: the rest has nobody */
+    struct hk_run *run = &s->cursor.chunk->runs[s->cursor.run];
+    run->n -= s->cursor.of_run;
+    drop_runs(run, s->cursor.chunk->n_runs - s->cursor.run);
+    if (s->cursor.chunk != s->derivation.made)
+      hk_chunk_free(s->cursor.chunk);
+  }
+  hk_derive_close(&s->derivation);
+  hk_groups_free(s->groups);
+  close_device(s);
+  hk_stage_free(s->stage);
+  hk_alerts_free(s->alerts);
+  if (s->open) {
+    uv_walk(&s->uv, close_handle, NULL);
+    uv_run(&s->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&s->uv);
+  }
+  pthread_cond_destroy(&s->changed);
+  pthread_mutex_destroy(&s->lock);
+  return !s->abandoned || hk_device_bury(s->abandoned, BURIAL);
+}

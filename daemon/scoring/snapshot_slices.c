@@ -1,0 +1,397 @@
+/* The shard's side: which slice is next, and when. */
+#include "daemon/durable/disk_health.h"
+#include "daemon/scoring/derived_points.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/group_restore.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/snapshot_slice.h"
+#include "daemon/scoring/snapshot_slices.h"
+#include "daemon/scoring/snapshot_thread.h"
+#include "daemon/scoring/turn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE 3     /* times what a slice took */
+#define LOOK 65536u /* slots that one turn looks at */
+
+static bool reserve(void **list, uint32_t *room, uint32_t n, size_t each)
+{
+  if (n < *room)
+    return true;
+  const uint32_t more = *room ? 2 * *room : 256;
+  void *longer = realloc(*list, more * each);
+  if (!longer)
+    return false;
+  *list = longer;
+  *room = more;
+  return true;
+}
+
+static bool reserve_names(struct hk_slice *slice, size_t more)
+{
+  if (slice->names_size + more <= slice->names_room)
+    return true;
+  const uint32_t room = slice->names_room ? 2 * slice->names_room : 64 << 10;
+  char *names = realloc(slice->names, room);
+  if (!names)
+    return false;
+  slice->names = names;
+  slice->names_room = room;
+  return true;
+}
+
+/* --- begin and end --------------------------------------------------------------------------------------------------- */
+
+static int feed_note(void *arg, struct hk_feed *feed)
+{
+  struct hk_saver *v = arg;
+  if (!reserve((void **)&v->feeds, &v->room_feeds, v->n_feeds, sizeof *v->feeds))
+    return -ENOMEM;
+  hk_feed_hold(feed); /* until its section is written */
+  v->feeds[v->n_feeds++] = (struct hk_saved_feed){ feed, feed->owner, atomic_load(&feed->part[v->place.shard->number].taken) };
+  return 0;
+}
+
+/* What feeds have given this shard, as it is now. */
+static int note_feeds(struct hk_saver *v)
+{
+  v->n_feeds = 0;
+  return hk_feeds_each(v->place.durable->feeds, feed_note, v);
+}
+
+static void begin(struct hk_saver *v)
+{
+  struct hk_shard *s = v->place.shard;
+  v->begun = hk_now();
+  v->about = (struct hk_snapshot_about){ .shard = s->number,
+                                         .shards = s->all->n,
+                                         .number = ++v->number,
+                                         .epoch = v->place.epoch,
+                                         .begin = s->position,
+                                         .order = hk_durable_order(v->place.durable, s->all->registry),
+                                         .made = hk_wall(),
+                                         .together = hk_durable_together(v->place.durable) };
+  v->logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
+  v->asked = atomic_load(&v->asks);
+  v->hurry = atomic_load(&v->hurries);
+  v->at = v->n_left = 0;
+  v->series = false;
+  v->next_slice = 0;
+  v->failed = false;
+  v->state = SLICING;
+  if (note_feeds(v) != 0)
+    hk_saver_fail(v, "no memory for the feeds");
+  v->order[0].kind = SAVE_BEGIN;
+  hk_saver_send(v, &v->order[0]);
+}
+
+static void end(struct hk_saver *v)
+{
+  struct hk_shard *s = v->place.shard;
+  v->state = ENDING;
+  v->due = v->held_up = false;
+  uv_timer_stop(&s->saves);
+  v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
+  hk_saver_send(v, &v->order[1]);
+}
+
+/* --- slices ---------------------------------------------------------------------------------------------------------- */
+
+static struct hk_slice *free_slice(struct hk_saver *v)
+{
+  for (uint32_t i = 0; i < HK_EXPORTS; i++)
+    if (!atomic_load_explicit(&v->slice[i].busy, memory_order_acquire))
+      return &v->slice[i];
+  return NULL;
+}
+
+/* The slice's place of a detector; -1: no memory. */
+static int32_t detector_of(struct hk_slice *slice, const struct hk_config_detector *d)
+{
+  for (uint32_t i = slice->n_detectors; i-- > 0;)
+    if (slice->detectors[i].number == d->number)
+      return (int32_t)i;
+  if (!reserve((void **)&slice->detectors, &slice->room_detectors, slice->n_detectors, sizeof *slice->detectors))
+    return -1;
+  slice->detectors[slice->n_detectors] = *d;
+  return (int32_t)slice->n_detectors++;
+}
+
+static const struct hk_config_detector *detector(const struct hk_shard *s, uint32_t outside)
+{
+  return hk_registry_detector_of(s->all->registry, hk_registry_detector(s->all->registry, outside));
+}
+
+/* Copies the machine of a series, if it is one's. False: no memory. */
+static bool add_machine(struct hk_shard *s, struct hk_slice *slice, uint32_t local, uint32_t image)
+{
+  struct hk_saved_machine machine = { .image = image };
+  const size_t before = slice->machines.size;
+  if (!hk_groups_save(s->groups, local, &slice->machines, &machine.places))
+    return !slice->machines.failed;
+  if (!reserve((void **)&slice->machine, &slice->room_machines, slice->n_machines, sizeof machine))
+    return false;
+  slice->machine[slice->n_machines++] = machine;
+  slice->bytes += slice->machines.size - before;
+  return true;
+}
+
+/* Adds a sensor to the slice. False: there is no room for it, or no memory. */
+static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, uint32_t outside, uint32_t local)
+{
+  struct hk_shard *s = v->place.shard;
+  const struct hk_config_detector *d = detector(s, outside);
+  const uint64_t most = s->device->backend->ops->image_most(&d->detector);
+  if (b->n == b->capacity || (b->n > 0 && slice->bytes + most > HK_EXPORT_BYTES))
+    return false;
+  const int32_t number = detector_of(slice, d);
+  if (number < 0 || (v->series && !add_machine(s, slice, local, b->n))) {
+    hk_saver_fail(v, "no memory for a slice");
+    return false;
+  }
+  slice->sensors[b->n].detector = (uint16_t)number;
+  slice->bytes += most;
+  b->slot[b->n++] = local;
+  return true;
+}
+
+/* Those that had points in chains, and have none any more. */
+static void fill_left(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
+{
+  struct hk_shard *s = v->place.shard;
+  uint32_t kept = 0, i = 0;
+  for (; i < v->n_left; i++) {
+    const uint32_t local = v->left[i], outside = hk_slot_outside(s, local);
+    if (!hk_registry_holds(s->all->registry, outside))
+      continue;
+    if (hk_stage_has(s->stage, local))
+      v->left[kept++] = local;
+    else if (!add(v, slice, b, outside, local))
+      break;
+  }
+  while (i < v->n_left)
+    v->left[kept++] = v->left[i++];
+  v->n_left = kept;
+}
+
+/* Fills a slice from where the last one ended. */
+static void fill(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
+{
+  struct hk_shard *s = v->place.shard;
+  const uint32_t slots = hk_registry_slots(s->all->registry), looked = v->at + LOOK;
+  for (; v->at < looked && hk_slot_outside(s, v->at) < slots && !v->failed; v->at++) {
+    const uint32_t outside = hk_slot_outside(s, v->at);
+    if (!hk_registry_holds(s->all->registry, outside) || detector(s, outside)->group != v->series)
+      continue;
+    if (hk_stage_has(s->stage, v->at)) {
+      if (reserve((void **)&v->left, &v->room_left, v->n_left, sizeof *v->left))
+        v->left[v->n_left++] = v->at;
+      else
+        hk_saver_fail(v, "no memory for a list of sensors");
+    } else if (!add(v, slice, b, outside, v->at)) {
+      return;
+    }
+  }
+  v->passed = hk_slot_outside(s, v->at) >= slots;
+  if (v->passed)
+    fill_left(v, slice, b);
+}
+
+static void on_pace(uv_timer_t *timer)
+{
+  (void)timer; /* it wakes the thread, whose turn does the rest */
+}
+
+/* When the next slice is due, after one that took so long. */
+static void pace(struct hk_saver *v, int64_t took)
+{
+  const struct hk_shard *s = v->place.shard;
+  const int64_t now = hk_now(), left = v->begun + s->config->snapshot / 2 - now;
+  const uint32_t sensors = (hk_registry_count(s->all->registry) + s->all->n - 1) / s->all->n;
+  const uint32_t slices = v->saved < sensors && v->in_slice > 0 ? (sensors - v->saved) / v->in_slice + 1 : 1;
+  int64_t pause = PAUSE * took;
+  if (pause + took > left / (int64_t)slices)
+    pause = left / (int64_t)slices - took;
+  v->next_slice = v->hurry || pause < 0 ? 0 : now + pause;
+}
+
+/* The device may have to become idle first: then it is tried again, and no batch goes ahead of it. */
+static void submit(struct hk_saver *v, struct hk_parcel *p)
+{
+  v->stuck = hk_shard_submit(v->place.shard, p) == HK_AGAIN;
+}
+
+/* Launches the next slice if it is time; true when all have been. */
+static bool slice(struct hk_saver *v)
+{
+  struct hk_shard *s = v->place.shard;
+  struct hk_parcel *p = s->exports;
+  struct hk_slice *slice = free_slice(v);
+  if (v->stuck)
+    submit(v, v->exporting->parcel);
+  if (v->exporting)
+    return false;
+  if (v->passed && v->n_left == 0 && (v->series || !hk_groups_any(s->groups)))
+    return true;
+  if (v->passed && v->n_left == 0) {
+    v->series = true;
+    v->passed = false;
+    v->at = 0;
+  }
+  v->due = p && slice && hk_now() >= v->next_slice && !hk_shard_forgets(s);
+  v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
+  if (!v->due || v->held_up || s->filled || s->holding || s->in_flight == HK_IN_FLIGHT)
+    return false;
+  slice->bytes = 0;
+  slice->n_detectors = slice->n_machines = 0;
+  slice->machines.size = 0;
+  p->batch->n = p->n_runs = 0;
+  fill(v, slice, p->batch);
+  if (p->batch->n == 0)
+    return false; /* it is due still: those that are left have points in chains, which pass while no chunk is taken */
+  v->due = false;
+  /* all points that were taken are in batches, or in chains of other sensors */
+  slice->position = hk_shard_staged(s);
+  slice->arrival = hk_now() + s->ahead;
+  slice->parcel = p;
+  atomic_store_explicit(&slice->busy, true, memory_order_relaxed);
+  v->exporting = slice;
+  v->place.shard->exporting = true;
+  s->exports = p->next;
+  submit(v, p);
+  return false;
+}
+
+/* What was told of a machine up to the slice's position. */
+static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local, uint8_t generation)
+{
+  m->generation = generation;
+  m->whole = hk_groups_save_told(v->place.shard->groups, local, &slice->machines, &m->places, &m->memory);
+  if (slice->machines.failed)
+    hk_saver_fail(v, "no memory for machines");
+}
+
+void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
+{
+  struct hk_shard *s = v->place.shard;
+  struct hk_slice *slice = v->exporting;
+  struct hk_batch *b = p->batch;
+  const struct hk_image *image = b->work;
+  uint32_t n = 0, machine = 0;
+  slice->names_size = 0;
+  for (uint32_t i = 0; i < b->n && !v->failed; i++) {
+    const uint32_t outside = hk_slot_outside(s, b->slot[i]);
+    if (image[i].size == 0 || !hk_registry_holds(s->all->registry, outside))
+      continue;
+    const struct hk_string name = hk_registry_name(s->all->registry, outside);
+    if (!reserve_names(slice, name.length)) {
+      hk_saver_fail(v, "no memory for names");
+      break;
+    }
+    struct hk_saved_sensor *to = &slice->sensors[n++];
+    const uint16_t detector = slice->sensors[i].detector; /* n <= i */
+    *to = (struct hk_saved_sensor){ .slot = outside,
+                                    .image = i,
+                                    .name = slice->names_size,
+                                    .name_size = (uint16_t)name.length,
+                                    .detector = detector,
+                                    .generation = (uint8_t)(hk_registry_handle(s->all->registry, outside) >> 24) };
+    memcpy(slice->names + slice->names_size, name.data, name.length);
+    slice->names_size += (uint32_t)name.length;
+    hk_alerts_get(s->alerts, b->slot[i], &to->alerts);
+    while (machine < slice->n_machines && slice->machine[machine].image < i)
+      machine++;
+    if (machine < slice->n_machines && slice->machine[machine].image == i)
+      note_machine(v, slice, &slice->machine[machine], b->slot[i], to->generation);
+  }
+  slice->n = n;
+  slice->events = s->all->events ? hk_eventlog_last(s->all->events) : 0;
+  v->saved += n;
+  v->in_slice = b->n;
+  v->exporting = NULL;
+  v->place.shard->exporting = false;
+  pace(v, hk_now() - p->stamps.submitted);
+  p->kind = HK_PARCEL_EXPORT;
+  p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->shard = s;
+  atomic_store_explicit(&p->holders, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&p->device->lent, 1, memory_order_relaxed);
+  hk_saver_send(v, &slice->order);
+}
+
+void hk_saver_dropped(struct hk_saver *v, struct hk_parcel *p, const char *why)
+{
+  struct hk_shard *s = v->place.shard;
+  if (v->exporting && v->exporting->parcel == p) {
+    atomic_store_explicit(&v->exporting->busy, false, memory_order_release);
+    v->exporting = NULL;
+    v->place.shard->exporting = false;
+  }
+  v->stuck = false;
+  hk_saver_fail(v, why);
+  p->next = s->exports;
+  s->exports = p;
+}
+
+bool hk_saver_due(const struct hk_saver *v)
+{
+  return v->due;
+}
+
+bool hk_saver_stuck(const struct hk_saver *v)
+{
+  return v->stuck;
+}
+
+bool hk_saver_pauses(const struct hk_saver *v)
+{
+  return v->state == WAITING || v->held_up || (v->state == SLICING && v->passed && v->n_left > 0 && v->due);
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------------- */
+
+void hk_saver_turn(struct hk_saver *v)
+{
+  struct hk_shard *s = v->place.shard;
+  if (v->state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
+    atomic_fetch_add(&v->asks, 1);
+  if (v->state == IDLE && s->device && !s->replaying &&
+      (atomic_load(&v->asks) > v->asked || hk_now() - v->ended >= s->config->snapshot))
+    v->state = WAITING;
+  if (v->state == WAITING && !s->cursor.chunk && !s->derivation.from) {
+    v->passed = false;
+    v->saved = 0;
+    begin(v);
+    uv_timer_start(&s->saves, on_pace, 1, 1);
+  }
+  if (v->state == SLICING && (v->failed || !s->device || slice(v))) {
+    if (!s->device)
+      hk_saver_fail(v, "the device was lost");
+    if (!v->exporting)
+      end(v);
+  }
+  if (v->state == ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {
+    atomic_store_explicit(&v->over, false, memory_order_relaxed);
+    v->ended = hk_now();
+    v->state = IDLE;
+    atomic_store(&v->answered, v->asked);
+  }
+}
+
+/* --- for others ------------------------------------------------------------------------------------------------------ */
+
+uint64_t hk_saver_ask(struct hk_saver *v, bool hurry)
+{
+  if (hurry)
+    atomic_store(&v->hurries, true);
+  const uint64_t asked = atomic_fetch_add(&v->asks, 1) + 1;
+  hk_wake_up(&v->place.shard->wake, HK_WAKE_WORK);
+  return asked;
+}
+
+bool hk_saver_finished(struct hk_saver *v, uint64_t asked)
+{
+  return atomic_load(&v->answered) >= asked;
+}

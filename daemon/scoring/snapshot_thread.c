@@ -1,0 +1,345 @@
+/* The saver's thread: slices to a file, and files that are no more needed away. */
+#include "daemon/scoring/snapshot_thread.h"
+#include "cpu/backend/state_size.h"
+#include "daemon/durable/disk_health.h"
+#include "daemon/scoring/hand_over.h"
+
+#include "cpu/rules/state.h"
+#include "daemon/base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define END 2 /* s that the thread gets to end */
+#define KEEP 2
+#define PATIENCE 60000000000 /* ns that the journal gets to be written */
+
+void hk_saver_send(struct hk_saver *v, struct hk_save_order *order)
+{
+  order->next = NULL;
+  pthread_mutex_lock(&v->lock);
+  *v->tail = order;
+  v->tail = &order->next;
+  pthread_cond_signal(&v->changed);
+  pthread_mutex_unlock(&v->lock);
+}
+
+void hk_saver_fail(struct hk_saver *v, const char *why)
+{
+  pthread_mutex_lock(&v->lock);
+  if (!v->failed)
+    snprintf(v->condition.why, sizeof v->condition.why, "%s", why);
+  v->failed = true;
+  pthread_mutex_unlock(&v->lock);
+}
+
+struct hk_saver_condition hk_saver_condition(struct hk_saver *v)
+{
+  pthread_mutex_lock(&v->lock);
+  const struct hk_saver_condition condition = v->condition;
+  pthread_mutex_unlock(&v->lock);
+  return condition;
+}
+
+static void fail(struct hk_saver *v, const char *doing, int status)
+{
+  char why[sizeof v->condition.why];
+  snprintf(why, sizeof why, "%s: %s", doing, strerror(-status));
+  hk_saver_fail(v, why);
+}
+
+static const struct hk_disk *disk_of(const struct hk_saver *v)
+{
+  return &v->place.durable->disk;
+}
+
+static int folder_of(const struct hk_saver *v)
+{
+  return v->place.durable->shard_folder[v->place.shard->number];
+}
+
+static void begin(struct hk_saver *v)
+{
+  pthread_mutex_lock(&v->lock);
+  v->condition.running = true;
+  pthread_mutex_unlock(&v->lock);
+  v->sensors = v->last = v->events = 0;
+  int status = v->failed ? 0 : hk_snapshot_create(&v->writer, disk_of(v), folder_of(v), &v->about);
+  if (status != 0)
+    v->writer = NULL;
+  for (uint32_t i = 0; i < v->n_feeds; i++) {
+    const struct hk_saved_feed *saved = &v->feeds[i];
+    const struct hk_record_feed feed = { saved->feed->number, saved->feed->name, saved->owner, saved->feed->used };
+    if (v->writer && status == 0)
+      status = hk_snapshot_feed(v->writer, &feed, saved->upto);
+    hk_feed_release(saved->feed);
+  }
+  if (status != 0)
+    fail(v, "beginning the file", status);
+}
+
+/* Room for the state of any sensor of a slice. */
+static bool room_for(struct hk_saver *v, const struct hk_slice *slice)
+{
+  size_t most = 0;
+  for (uint32_t i = 0; i < slice->n_detectors; i++) {
+    const size_t size = hk_state_most(&slice->detectors[i].detector);
+    most = size > most ? size : most;
+  }
+  if (most <= v->room_size)
+    return true;
+  free(v->room);
+  v->room = malloc(most);
+  v->room_size = v->room ? most : 0;
+  return v->room != NULL;
+}
+
+static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const struct hk_saved_sensor *s, uint16_t detector)
+{
+  const struct hk_batch *b = slice->parcel->batch;
+  const struct hk_image *image = (const struct hk_image *)b->work + s->image;
+  size_t size = image->size;
+  const void *state =
+      b->backend->ops->state_of((char *)b->bulk + image->at, &slice->detectors[s->detector].detector, v->room, &size);
+  const struct hk_snapshot_sensor sensor = { .slot = s->slot,
+                                             .generation = s->generation,
+                                             .detector = detector,
+                                             .name = { slice->names + s->name, s->name_size },
+                                             .alerts = s->alerts,
+                                             .state = state,
+                                             .state_size = (uint32_t)size };
+  return hk_snapshot_add(v->writer, &sensor);
+}
+
+/* The machines whose series are in the slice. */
+static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
+{
+  const char *data = slice->machines.data;
+  int status = 0;
+  hk_snapshot_begin_machines(v->writer, slice->position);
+  for (uint32_t i = 0; i < slice->n_machines && status == 0; i++) {
+    const struct hk_saved_machine *m = &slice->machine[i];
+    struct hk_machine_memory memory = m->memory;
+    memory.members = (const void *)(data + m->places.members);
+    memory.changes = (const void *)(data + m->places.changes);
+    memory.rows = data + m->places.rows;
+    if (m->whole)
+      status = hk_snapshot_add_machine(v->writer, &memory, m->generation);
+  }
+  return status != 0 ? status : hk_snapshot_end(v->writer);
+}
+
+static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
+{
+  uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
+  int status = room_for(v, slice) ? 0 : -ENOMEM;
+  for (uint32_t i = 0; i < slice->n_detectors && status == 0; i++)
+    status = hk_snapshot_detector(v->writer, hk_string(slice->detectors[i].name), &detectors[i]);
+  if (status == 0)
+    hk_snapshot_begin(v->writer, slice->position, slice->arrival);
+  for (uint32_t i = 0; i < slice->n && status == 0; i++)
+    status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
+  if (status == 0)
+    status = hk_snapshot_end(v->writer);
+  return status != 0 || slice->n_machines == 0 ? status : write_machines(v, slice);
+}
+
+static void save_slice(struct hk_saver *v, struct hk_slice *slice)
+{
+  const int status = v->failed || !v->writer ? 0 : write_slice(v, slice);
+  if (status != 0)
+    fail(v, "writing", status);
+  v->sensors += slice->n;
+  v->last = slice->position > v->last ? slice->position : v->last;
+  v->events = slice->events > v->events ? slice->events : v->events;
+  struct hk_parcel *p = slice->parcel;
+  atomic_store_explicit(&slice->busy, false, memory_order_release);
+  hk_parcel_release(p, &v->counters);
+}
+
+/* Removes all but the newest. What cannot be removed is tried again with the next snapshot. */
+static void remove_old(struct hk_saver *v)
+{
+  uint64_t *numbers;
+  size_t n;
+  if (hk_disk_list(disk_of(v), folder_of(v), HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n) != 0)
+    return;
+  for (size_t i = 0; i + KEEP < n; i++) {
+    char name[HK_DISK_NAME_MAX];
+    hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[i], HK_SNAPSHOT_SUFFIX);
+    (void)hk_disk_remove(disk_of(v), folder_of(v), name);
+  }
+  free(numbers);
+}
+
+/* Whether the journal has all points that the sensors have seen, and the log their events. */
+static bool covered(const struct hk_saver *v)
+{
+  const struct hk_shard *s = v->place.shard;
+  return hk_durable_covers(v->place.durable, s->number, v->last) &&
+         (!s->all->events || hk_eventlog_shown(s->all->events) >= v->events);
+}
+
+/* That must be on the disk before the sensors are: until then a crash takes both back. False: it is given up. */
+static bool await_journal(struct hk_saver *v)
+{
+  const struct timespec moment = { 0, 1000000 };
+  const int64_t until = hk_now() + PATIENCE;
+  while (!v->failed && !covered(v)) {
+    if (hk_now() > until)
+      hk_saver_fail(v, "the journal is not written");
+    (void)nanosleep(&moment, NULL);
+  }
+  return !v->failed;
+}
+
+/* There is one more: what was before it may go. */
+static void keep(struct hk_saver *v)
+{
+  v->kept[1] = v->kept[0];
+  v->kept[0] = v->about.begin;
+  v->logged_by[1] = v->logged_by[0];
+  v->logged_by[0] = v->logged;
+  v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
+  if (hk_durable_snapshot_done(v->place.durable, v->place.shard->number, v->about.begin, v->begun,
+                               v->n_kept == KEEP ? v->kept[1] : 0, v->logged_by[KEEP - 1]))
+    remove_old(v);
+}
+
+static void finish(struct hk_saver *v)
+{
+  struct hk_shard *s = v->place.shard;
+  const bool whole = !v->failed && v->writer && await_journal(v);
+  const int status = whole ? hk_snapshot_finish(v->writer) : 0;
+  if (status != 0)
+    fail(v, "finishing the file", status);
+  const bool good = !v->failed && v->writer;
+  const uint64_t bytes = good ? hk_snapshot_bytes(v->writer) : 0;
+  const int64_t took = hk_wall() - v->about.made;
+  hk_snapshot_close(v->writer);
+  v->writer = NULL;
+  if (good)
+    hk_folder_saved(&v->place.durable->there, s->number, v->about.number);
+  if (good)
+    keep(v); /* before it is told: whoever sees it there can count on it */
+  pthread_mutex_lock(&v->lock);
+  struct hk_saver_condition *c = &v->condition;
+  c->running = false;
+  c->made += good;
+  c->failed += !good;
+  if (good) {
+    c->last = v->about.made;
+    c->took = took;
+    c->sensors = v->sensors;
+    c->bytes = bytes;
+    c->why[0] = 0;
+  }
+  const struct hk_saver_condition told = *c;
+  pthread_mutex_unlock(&v->lock);
+  if (good)
+    hk_log(s->all->log, HK_LOG_DEBUG, "snapshot of shard %u: %llu sensors, %llu bytes, %.2f s", s->number,
+           (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
+  else
+    hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
+                "of shard %u was given up: %s; the one before stays, and the next is tried in its time", s->number, told.why);
+  atomic_store_explicit(&v->over, true, memory_order_release);
+  hk_wake_up(&s->wake, HK_WAKE_WORK);
+}
+
+static void *run(void *arg)
+{
+  struct hk_saver *v = arg;
+  hk_thread_name("saver", v->place.shard->number);
+  pthread_mutex_lock(&v->lock);
+  for (;;) {
+    while (!v->first && !v->quit)
+      pthread_cond_wait(&v->changed, &v->lock);
+    struct hk_save_order *order = v->first;
+    if (!order)
+      break;
+    v->first = order->next;
+    if (!v->first)
+      v->tail = &v->first;
+    pthread_mutex_unlock(&v->lock);
+    if (order->kind == SAVE_SLICE)
+      save_slice(v, (struct hk_slice *)order);
+    else if (order->kind == SAVE_BEGIN)
+      begin(v);
+    else
+      finish(v);
+    pthread_mutex_lock(&v->lock);
+  }
+  pthread_mutex_unlock(&v->lock);
+  return NULL;
+}
+
+/* Leaves no file that a crash has left unfinished. *number: the highest of those that are there. */
+static int clean(struct hk_saver *v)
+{
+  uint64_t *numbers;
+  size_t n;
+  int status = hk_disk_list(disk_of(v), folder_of(v), HK_SNAPSHOT_STEM, HK_SNAPSHOT_UNFINISHED, &numbers, &n);
+  for (size_t i = 0; i < n && status == 0; i++) {
+    char name[HK_DISK_NAME_MAX];
+    hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[i], HK_SNAPSHOT_UNFINISHED);
+    v->number = numbers[i] > v->number ? numbers[i] : v->number;
+    status = hk_disk_remove(disk_of(v), folder_of(v), name);
+  }
+  free(numbers);
+  if (status == 0)
+    status = hk_disk_list(disk_of(v), folder_of(v), HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
+  if (status == 0) {
+    v->number = n > 0 && numbers[n - 1] > v->number ? numbers[n - 1] : v->number;
+    free(numbers);
+  }
+  return status;
+}
+
+int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place)
+{
+  struct hk_saver *v = calloc(1, sizeof *v);
+  if (!v)
+    return -ENOMEM;
+  v->place = *place;
+  v->tail = &v->first;
+  v->ended = hk_now();
+  v->kept[0] = place->begin;
+  v->n_kept = place->restored;
+  pthread_mutex_init(&v->lock, NULL);
+  pthread_cond_init(&v->changed, NULL);
+  int status = clean(v);
+  if (status == 0)
+    status = -pthread_create(&v->thread, NULL, run, v);
+  v->running = status == 0;
+  *out = v;
+  return status;
+}
+
+bool hk_saver_close(struct hk_saver *v)
+{
+  if (!v)
+    return true;
+  hk_saver_fail(v, "the daemon ends");
+  pthread_mutex_lock(&v->lock);
+  v->quit = true;
+  pthread_cond_signal(&v->changed);
+  pthread_mutex_unlock(&v->lock);
+  if (v->running && !hk_thread_join(v->thread, END))
+    return false;
+  hk_snapshot_close(v->writer);
+  for (uint32_t i = 0; i < HK_EXPORTS; i++) {
+    free(v->slice[i].detectors);
+    free(v->slice[i].names);
+    free(v->slice[i].machine);
+    hk_buffer_free(&v->slice[i].machines);
+  }
+  pthread_cond_destroy(&v->changed);
+  pthread_mutex_destroy(&v->lock);
+  free(v->left);
+  free(v->feeds);
+  free(v->room);
+  free(v);
+  return true;
+}

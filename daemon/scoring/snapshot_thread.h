@@ -1,0 +1,21 @@
+/* The thread of a saver: slices to a file, and files that are no more needed away. */
+#ifndef HK_SNAPSHOT_THREAD_H
+#define HK_SNAPSHOT_THREAD_H
+
+#include "daemon/scoring/snapshot_slice.h"
+
+/* Removes what an unfinished snapshot has left. Begins nothing yet. 0 or a negative errno. Thread: main, before the shard's
+ * starts. */
+int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place);
+/* Ends the thread; what is under way is given up. False: it hangs in a call of the disk. NULL is fine. Thread: main, when the
+ * shard's has ended. */
+bool hk_saver_close(struct hk_saver *saver);
+
+/* Gives up what is under way. Any thread. */
+void hk_saver_fail(struct hk_saver *saver, const char *why);
+/* For status. Any thread. */
+struct hk_saver_condition hk_saver_condition(struct hk_saver *saver);
+/* Hands an order to the thread, in whose hands it is then. Thread: the shard's. */
+void hk_saver_send(struct hk_saver *saver, struct hk_save_order *order);
+
+#endif

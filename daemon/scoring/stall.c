@@ -1,0 +1,147 @@
+#include "daemon/scoring/stall.h"
+
+#include "daemon/scoring/commit_gate.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/shard.h"
+#include "daemon/scoring/snapshot_slices.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+static struct hk_progress progress(const struct hk_shard *s)
+{
+  struct hk_progress p;
+  memset(&p, 0, sizeof p); /* it is compared as a whole */
+  p.position = s->position;
+  p.launched = s->counters.launched + s->counters.full;
+  p.steps = s->retirements + s->retire_steps;
+  p.derived = s->counters.derived;
+  p.derivation = s->derivation.at;
+  p.cursor = s->cursor.at;
+  p.chained = (uint32_t)hk_stage_chained(s->stage);
+  p.slot = s->review.slot;
+  p.completing = s->review.completing;
+  p.answered = s->answered;
+  for (uint32_t i = 0; i < s->all->n_loops; i++)
+    p.tokens += s->lanes[i].tokens;
+  return p;
+}
+
+/* Points that wait in chunks and chains, and chunks that loops have sent. */
+static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
+{
+  uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+  n += s->derivation.from && s->cursor.chunk != s->derivation.from ? s->derivation.from->n : 0;
+  n += s->filled ? s->filled->batch->n : 0;
+  *chunks = 0;
+  for (uint32_t i = 0; i < s->all->n_loops; i++) {
+    const struct hk_ring *sealed = &s->lanes[i].sealed;
+    const uint32_t count = hk_ring_count(sealed);
+    *chunks += count;
+    for (uint32_t k = 0; k < count; k++)
+      n += ((const struct hk_chunk *)hk_ring_look(sealed, k))->n;
+  }
+  return n;
+}
+
+static bool asked(const struct hk_shard *s)
+{
+  return atomic_load_explicit(&s->asked, memory_order_acquire) != atomic_load_explicit(&s->answered, memory_order_relaxed);
+}
+
+static void add(char why[HK_STALL_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char why[HK_STALL_WHY], const char *format, ...)
+{
+  const size_t used = strlen(why);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(why + used, HK_STALL_WHY - used, format, arguments);
+  va_end(arguments);
+}
+
+static const char *reload(const struct hk_shard *s)
+{
+  const enum hk_revise what = s->revision->what;
+  return what != HK_REVISE_REVIEW && s->holding ? "until nothing is in flight"
+         : what != HK_REVISE_REVIEW             ? "for the device"
+         : s->retired                           ? "until the sensors that are being forgotten are"
+         : s->review.waits                      ? "until the chunk that is being taken is"
+         : !s->review.begun && s->put_off       ? "for a sweep"
+                                                : "for its turn";
+}
+
+bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
+{
+  uint32_t chunks;
+  const uint64_t points = waiting(s, &chunks);
+  const bool snapshot = s->saver && hk_saver_pauses(s->saver);
+  why[0] = 0;
+  if (points == 0 && chunks == 0 && s->n_held == 0 && !s->retired && !asked(s))
+    return false;
+  add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
+  add(why, "%s", s->review.waits ? "; no chunk is begun since a reload waits" : "");
+  add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
+  add(why, "%s", hk_shard_takes(s) ? "" : "; no chunk is begun since the journal has no room");
+  add(why, "%s", s->holding ? "; nothing is launched since a reload waits" : "");
+  add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
+  add(why, "%s", s->free || s->filled ? "" : "; no batch is filled since all are in flight or being published");
+  if (s->cursor.chunk || s->derivation.from)
+    add(why, "; a chunk is being taken");
+  if (s->in_flight > 0)
+    add(why, "; %u batches are in flight", (unsigned)s->in_flight);
+  if (s->n_held > 0)
+    add(why, "; %u batches wait for the journal", s->n_held);
+  if (asked(s))
+    add(why, "; a reload waits %s", reload(s));
+  if (s->retired)
+    hk_shard_retire_why(s, why + strlen(why), HK_STALL_WHY - strlen(why));
+  return true;
+}
+
+/* Whether what it waits for is looked after elsewhere. */
+static bool excused(const struct hk_shard *s)
+{
+  return s->in_flight > 0 || s->n_held > 0 || s->replaying || !s->device || !hk_shard_takes(s);
+}
+
+static void put(struct hk_shard *s, const char *why)
+{
+  pthread_mutex_lock(&s->lock);
+  snprintf(s->stall.why, sizeof s->stall.why, "%s", why);
+  pthread_mutex_unlock(&s->lock);
+}
+
+void hk_stall_look(struct hk_shard *s, int64_t since)
+{
+  struct hk_stall *stall = &s->stall;
+  char why[HK_STALL_WHY];
+  const struct hk_progress now = progress(s);
+  if (memcmp(&now, &stall->progress, sizeof now) != 0 || !hk_stall_why(s, why)) {
+    stall->progress = now;
+    if (stall->told)
+      hk_log(s->all->log, HK_LOG_NOTICE, "shard %u goes on, after %.1f s without progress", s->number, (double)stall->lasts * 1e-9);
+    if (stall->told)
+      put(s, "");
+    stall->told = false;
+    stall->lasts = 0;
+    return;
+  }
+  if (!excused(s))
+    stall->lasts += since;
+  if (stall->lasts < s->all->stall)
+    return;
+  put(s, why);
+  if (!stall->told)
+    hk_log(s->all->log, HK_LOG_ERROR, "shard %u has made no progress for %.1f s: %s", s->number, (double)stall->lasts * 1e-9, why);
+  stall->told = true;
+}
+
+int64_t hk_stall_lasts(struct hk_shard *s, char why[HK_STALL_WHY])
+{
+  pthread_mutex_lock(&s->lock);
+  memcpy(why, s->stall.why, HK_STALL_WHY);
+  const int64_t lasts = s->stall.lasts;
+  pthread_mutex_unlock(&s->lock);
+  return why[0] ? lasts : 0;
+}

@@ -1,0 +1,429 @@
+/* Launching and reaping: chunks into batches, batches to the device, results to the loops. */
+#include "daemon/scoring/turn.h"
+#include "daemon/scoring/acknowledge.h"
+#include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/commit_gate.h"
+#include "daemon/scoring/derived_points.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/failover.h"
+#include "daemon/scoring/group_rows.h"
+#include "daemon/scoring/groups.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/shard.h"
+#include "daemon/scoring/shard_reload.h"
+#include "daemon/scoring/snapshot_slices.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
+#define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
+#define AHEAD 16384u         /* points that are worth a batch while the device works on another */
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+static void pop_launch(struct hk_shard *s)
+{
+  s->first = (s->first + 1) % HK_IN_FLIGHT;
+  s->in_flight--;
+  s->back++;
+}
+
+static void count(struct hk_shard *s, struct hk_parcel *p)
+{
+  const struct hk_batch *b = p->batch;
+  uint32_t late = 0, rejected = 0, scored = 0;
+  for (uint32_t i = 0; i < b->n; i++) {
+    late += b->state[i] == HK_STATE_LATE;
+    rejected += b->state[i] == HK_STATE_REJECTED;
+  }
+  for (uint32_t i = 0; i < b->n; i++)
+    scored += !isnan(b->score[i]);
+  p->late = late;
+  p->rejected = rejected;
+  p->scored = scored;
+  p->unscored = b->n - late - rejected - scored;
+  for (uint32_t i = 0; i < b->n_events; i++) {
+    hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
+    hk_count(&s->counters.corrected, b->event[i].kind == HK_EVENT_CORRECTED);
+    hk_count(&s->counters.cleared, b->event[i].kind == HK_EVENT_CLEARED);
+  }
+}
+
+/* Makes the slots of a batch's points the registry's. */
+static void name_slots(const struct hk_shard *s, struct hk_batch *b)
+{
+  for (uint32_t i = 0; s->all->n > 1 && i < b->n; i++)
+    b->slot[i] = hk_slot_outside(s, b->slot[i]);
+}
+
+/* What has come back, for good: remembers its alerts; makes its slots the registry's. */
+static void publish(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_batch *b = p->batch;
+  uint32_t told = 0;
+  p->events = 0;
+  if (p->sequence && b->kind == HK_BATCH_POINTS)
+    hk_alerts_count(s->alerts, b->n, b->slot, p->sequence);
+  for (uint32_t i = 0; i < b->n_events; i++) {
+    struct hk_event e = b->event[i];
+    if (!hk_shard_pass_event(s, &e))
+      continue;
+    if (hk_alerts_note(s->alerts, &e) != 0)
+      hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
+    if (hk_shard_log_event(s, p, &e, hk_string("")))
+      continue;
+    e.slot = hk_slot_outside(s, e.slot);
+    b->event[told++] = e;
+  }
+  b->n_events = told;
+  name_slots(s, b); /* a sweep has no points */
+  p->kind = HK_PARCEL_RESULTS;
+  hk_shard_show(s, p);
+}
+
+/* There will be no results of this batch. lost: with its device. */
+static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
+{
+  struct hk_batch *b = p->batch;
+  if (b->kind == HK_BATCH_SWEEP) {
+    s->sweep = p;
+    s->put_off = false; /* it is not repeated before the next is due */
+    s->gone++;
+    return;
+  }
+  if (b->kind == HK_BATCH_EXPORT) {
+    hk_saver_dropped(s->saver, p, lost ? "the device was lost" : "the device refused an export");
+    return;
+  }
+  name_slots(s, b);
+  p->kind = HK_PARCEL_DROPPED;
+  p->late = p->rejected = p->scored = p->unscored = 0;
+  p->failed = lost ? 0 : b->n;
+  p->device_lost = lost ? b->n : 0;
+  hk_shard_show(s, p);
+}
+
+/* Counts what is lost with the device. */
+static void lose(struct hk_shard *s, struct hk_parcel *p, bool in_flight)
+{
+  if (p->batch->kind == HK_BATCH_POINTS) {
+    pthread_mutex_lock(&s->lock);
+    s->loss.batches += in_flight;
+    s->loss.points += p->batch->n;
+    pthread_mutex_unlock(&s->lock);
+  }
+  drop(s, p, true);
+}
+
+uint32_t hk_shard_drop_all(struct hk_shard *s)
+{
+  const uint32_t in_flight = s->in_flight;
+  while (s->in_flight > 0) {
+    struct hk_parcel *p = s->flying[s->first];
+    pop_launch(s);
+    lose(s, p, true);
+  }
+  if (s->filled)
+    lose(s, s->filled, false); /* it lies in the device's memory */
+  s->filled = NULL;
+  s->free = s->sweep = s->exports = NULL;
+  s->refusals = 0;
+  s->stalled = 0;
+  return in_flight;
+}
+
+/* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
+static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
+{
+  struct hk_device *d = s->device;
+  const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
+  const bool out_of_memory = status == -ENOMEM && ++s->refusals >= HK_SHARD_REFUSALS;
+  const uint32_t n = p->batch->n;
+  if (d->kind->device && ((status != -EINVAL && status != -ENOMEM) || out_of_memory)) {
+    lose(s, p, true);
+    hk_shard_lose(s, "%s", why);
+    return;
+  }
+  hk_log_peer(s->all->log, &s->failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", n, why);
+  drop(s, p, false);
+}
+
+/* Notices are published; sensors that were silent for too long are let go, and the alerts that stand there end. */
+static void swept(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_batch *b = p->batch;
+  const uint32_t n = b->n_events;
+  const bool reviews = hk_shard_reviews(s), busy = s->retired || reviews; /* one crowd after the other */
+  uint32_t *idle = busy ? NULL : malloc((n + 1) * HK_LEAVING_MOST * sizeof *idle);
+  uint32_t n_idle = 0, told = 0;
+  s->put_off = false;
+  for (uint32_t i = 0; i < n; i++) {
+    struct hk_event e = b->event[i];
+    hk_count(&s->counters.stale, e.kind == HK_EVENT_STALE);
+    hk_count(&s->counters.back, e.kind == HK_EVENT_BACK);
+    if (e.kind == HK_EVENT_IDLE) {
+      const uint32_t slot = hk_slot_outside(s, e.slot);
+      s->put_off |= reviews;
+      if (!idle || !hk_registry_holds(s->all->registry, slot) || hk_registry_derived(s->all->registry, slot))
+        continue;
+      n_idle = hk_shard_with_companions(s, slot, idle, n_idle);
+      if (!hk_alerts_clear(s->alerts, e.slot, &e))
+        continue;
+      hk_count(&s->counters.cleared, 1);
+    }
+    b->event[told++] = e;
+  }
+  b->n_events = told;
+  publish(s, p);
+  if (n_idle > 0)
+    hk_shard_retire(s, idle, n_idle, false);
+  else
+    free(idle);
+}
+
+/* Learns from a batch that took so long, of the device's own time, how many points the next may have. */
+static void pace(struct hk_shard *s, const struct hk_batch *b, int64_t busy)
+{
+  const uint32_t least = b->capacity / BATCH_LEAST;
+  if (busy > 2 * BATCH_TIME && s->most / 2 >= least)
+    s->most /= 2;
+  else if (busy < BATCH_TIME / 2 && b->n == s->most && s->most < b->capacity)
+    s->most *= 2;
+}
+
+static struct hk_batch *reap_one(struct hk_shard *s)
+{
+  struct hk_device *d = s->device;
+  if (!d || s->in_flight == 0)
+    return NULL;
+  pthread_mutex_lock(&d->calls);
+  struct hk_batch *b = d->backend->ops->reap(d->backend);
+  pthread_mutex_unlock(&d->calls);
+  return b;
+}
+
+/* The device may change meanwhile, when it turns out to be lost. */
+static bool reap(struct hk_shard *s)
+{
+  struct hk_batch *b;
+  bool any = false;
+  while ((b = reap_one(s)) != NULL) {
+    struct hk_stamps *stamps = &((struct hk_parcel *)b->owner)->stamps;
+    const int64_t now = stamps->reaped = hk_now(), launched = stamps->submitted;
+    const int64_t busy = now - (launched > s->back_at ? launched : s->back_at); /* before, it was at the batch before */
+    pop_launch(s);
+    s->back_at = now;
+    any = true;
+    if (b->status != 0) {
+      failed(s, b->owner, b->status);
+      continue;
+    }
+    if (b->kind == HK_BATCH_SWEEP) {
+      swept(s, b->owner);
+      continue;
+    }
+    if (b->kind == HK_BATCH_EXPORT) {
+      hk_saver_back(s->saver, b->owner);
+      continue;
+    }
+    s->refusals = 0;
+    hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
+    hk_count(&s->counters.batches, 1);
+    pace(s, b, busy);
+    hk_groups_mark(s->groups, b->owner);
+    count(s, b->owner);
+    publish(s, b->owner);
+  }
+  return any;
+}
+
+/* --- batches --------------------------------------------------------------------------------------------------------- */
+
+/* What is next of the chunk that is being taken, or of the next one, of the loops in turn. */
+static bool next_chunk(struct hk_shard *s)
+{
+  const bool pauses = s->review.waits || (s->saver && hk_saver_pauses(s->saver));
+  if (!s->cursor.chunk && s->derivation.from && !s->derivation.rests)
+    hk_derive_go_on(s);
+  for (uint32_t i = 0; !s->cursor.chunk && !s->derivation.from && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
+    struct hk_lane *lane = &s->lanes[s->turn];
+    struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
+    s->turn = (s->turn + 1) % s->all->n_loops;
+    if (!chunk)
+      continue;
+    hk_wake_up(lane->loop, HK_WAKE_TAKEN);
+    if (chunk == &lane->token) {
+      lane->tokens++;
+    } else {
+      if (!s->replaying && hk_groups_any(s->groups))
+        hk_groups_look(s->groups, chunk);
+      hk_shard_journal(s, chunk);
+      hk_derive_begin(s, chunk);
+    }
+  }
+  return s->cursor.chunk != NULL;
+}
+
+/* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
+static struct hk_parcel *fill(struct hk_shard *s)
+{
+  struct hk_parcel *p = s->free;
+  const bool chunks = next_chunk(s);
+  if (!p || !(chunks || hk_stage_chained(s->stage) > 0))
+    return NULL;
+  const uint32_t slots = (hk_registry_slots(s->all->registry) + s->all->n - 1) / s->all->n;
+  const uint64_t dropped = s->counters.full;
+  hk_stage_begin(s->stage, p, s->most, slots, chunks);
+  while (hk_stage_room(s->stage) && next_chunk(s)) {
+    struct hk_chunk *chunk = s->cursor.chunk;
+    if (!hk_stage_take(s->stage, &s->cursor))
+      break;
+    if (chunk == s->derivation.made)
+      continue;
+    struct hk_lane *lane = &s->lanes[chunk->loop];
+    (void)hk_ring_put(&lane->emptied, chunk); /* it holds all there are */
+    hk_wake_up(lane->loop, HK_WAKE_ROOM);
+  }
+  if (s->counters.full != dropped)
+    hk_shard_settled(s);
+  hk_count(&s->counters.launched, p->batch->n);
+  if (p->batch->n == 0)
+    return NULL; /* all were dropped, or put aside */
+  s->free = p->next;
+  s->made++;
+  p->position = s->position;
+  return p;
+}
+
+/* 0, or HK_AGAIN. */
+int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
+{
+  struct hk_device *d = s->device;
+  struct hk_batch *b = p->batch;
+  p->stamps.submitted = hk_now();
+  b->arrival = p->stamps.submitted + s->ahead;
+  pthread_mutex_lock(&d->calls);
+  const int status = d->backend->ops->submit(d->backend, b);
+  pthread_mutex_unlock(&d->calls);
+  if (status == HK_AGAIN)
+    return HK_AGAIN;
+  if (status != 0) {
+    failed(s, p, status);
+    return 0;
+  }
+  const uint32_t place = (s->first + s->in_flight) % HK_IN_FLIGHT;
+  s->flying[place] = p;
+  s->in_flight++;
+  return 0;
+}
+
+static void launch_sweep(struct hk_shard *s)
+{
+  struct hk_parcel *p = s->sweep;
+  p->batch->n = p->n_runs = 0;
+  p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
+  p->position = 0; /* it stands behind what was launched before */
+  s->made++;
+  p->batch->idle = s->config->evict;
+  s->sweep = NULL;
+  s->sweep_due = false;
+  if (hk_shard_submit(s, p) == HK_AGAIN) {
+    s->sweep = p;
+    s->sweep_due = true;
+    s->made--;
+  }
+}
+
+/* Whether so many points wait, in chunks and chains. */
+static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
+{
+  uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+  for (uint32_t i = 0; n < enough && i < s->all->n_loops; i++) {
+    const struct hk_ring *sealed = &s->lanes[i].sealed;
+    const uint32_t chunks = hk_ring_count(sealed);
+    for (uint32_t k = 0; n < enough && k < chunks; k++)
+      n += ((const struct hk_chunk *)hk_ring_look(sealed, k))->n;
+  }
+  return n >= enough;
+}
+
+/* A device takes one batch after the other, and a small one hardly less long than one of thousands of points. So few points wait
+ * here until the batch before has come back, where others may still join them, and not in a queue of small batches. */
+static bool is_time(const struct hk_shard *s)
+{
+  const uint32_t exports = s->exporting, flying = s->in_flight - exports; /* exports take no time */
+  return flying == 0 || so_many_wait(s, (uint64_t)flying * (s->most < AHEAD ? s->most : AHEAD));
+}
+
+/* Batches of points that may be in flight. */
+static unsigned places(const struct hk_shard *s)
+{
+  return s->saver && hk_saver_due(s->saver) ? HK_IN_FLIGHT - 1 : HK_IN_FLIGHT;
+}
+
+static bool launch(struct hk_shard *s)
+{
+  bool any = false;
+  if (s->holding)
+    return false;
+  if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT && !hk_shard_forgets(s))
+    launch_sweep(s);
+  if (s->saver && hk_saver_stuck(s->saver))
+    return false;
+  while (s->device && s->in_flight < places(s) && (s->filled || is_time(s))) {
+    struct hk_parcel *p = s->filled ? s->filled : fill(s);
+    s->filled = NULL;
+    if (!p)
+      break;
+    p->failed = p->device_lost = 0;
+    if (hk_shard_submit(s, p) == HK_AGAIN) {
+      s->filled = p;
+      break;
+    }
+    any = true;
+  }
+  return any;
+}
+
+/* --- the turn -------------------------------------------------------------------------------------------------------- */
+
+bool hk_shard_turn(struct hk_shard *s)
+{
+  hk_derive_turn(&s->derivation);
+  bool any = hk_shard_take_back(s);
+  any |= reap(s);
+  any |= launch(s) || s->derivation.rests;
+  any |= hk_shard_show_held(s);
+  any |= hk_shard_take_notes(s);
+  if (s->saver)
+    hk_saver_turn(s->saver);
+  if (s->retired)
+    hk_shard_retire_step(s);
+  any |= hk_shard_revise(s);
+  const struct hk_device *failing = atomic_load_explicit(&s->failed, memory_order_acquire);
+  if (failing && failing == s->device) {
+    hk_shard_lose(s, "%s", s->failure);
+    any = true;
+  }
+  return any;
+}
+
+void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
+{
+  pthread_mutex_lock(&s->lock);
+  s->device = device;
+  pthread_mutex_unlock(&s->lock);
+  s->most = device->kind->batch / 16;
+  for (unsigned i = 0; i < device->batches; i++) {
+    device->parcels[i]->next = s->free;
+    s->free = device->parcels[i];
+  }
+  s->sweep = device->parcels[device->batches];
+  for (unsigned i = 0; i < HK_EXPORTS && device->exports[i]; i++) {
+    device->exports[i]->next = s->exports;
+    s->exports = device->exports[i];
+  }
+}

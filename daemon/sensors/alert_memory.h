@@ -1,0 +1,92 @@
+/* Alerts: what subscribers have been told of each sensor's alerts: those that stand, who has acknowledged them, and how many
+ * there were; how many results and events of the sensor there were, which are their sequence numbers; and the flap limit.
+ *
+ * The alerts themselves are decided in the backend. When its device is lost, or a sensor is evicted, the alerts that stood there
+ * would stay open with subscribers for ever, and the numbers of later ones begin anew: this remembers what is needed to clear
+ * the first and to go on with the second. Nothing here is touched by points that cause no event.
+ *
+ * The flap limit: with more than `flap_limit` alerts raised within `flap_within`, by the points' times, a sensor flaps. The alert
+ * that is one too many is told as HK_EVENT_FLAPPING, and it and all that follow are held back: none of their events is told, and
+ * they have no sequence. An alert that comes more than `flap_within` behind the one before it is told again, with how many were
+ * held back. So what is held back depends on the sensor's own events alone, and is the same when they happen again in a replay.
+ *
+ * And of sensors with alerts of the channel `change`, what their last segments were like (cpu/rules/segments.h).
+ *
+ * Thread: the shard's, but for hk_alerts_show. */
+#ifndef HK_ALERTS_H
+#define HK_ALERTS_H
+
+#include "daemon/base/limits.h"
+#include "cpu/backend.h"
+#include "cpu/rules/segments.h"
+#include "proto/wire/message.h"
+
+#include <stdbool.h>
+
+
+struct hk_alerts;
+
+/* An alert that stands. */
+struct hk_standing {
+  struct hk_event event;   /* the latest */
+  int64_t acknowledged;    /* ns, wall clock: when; 0: nobody has */
+  char by[HK_WHO_MAX + 1]; /* who */
+};
+
+/* Slots are below max_sensors. 0 and *out, or -ENOMEM. */
+int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
+void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
+
+/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert
+ * and of earlier segments. False: nothing, it is held back, or of an alert whose end was told without the backend. */
+bool hk_alerts_pass(struct hk_alerts *alerts, struct hk_event *event, uint32_t limit, int64_t within);
+/* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
+int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
+/* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that; it
+ * is to be noted like any other. */
+bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *cleared);
+/* The slot is about to be another sensor's. */
+void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
+
+/* Somebody has taken note of an alert that stands (number 0: of whichever does). 0 and *told, the event that says so; -ENOENT: it
+ * does not stand; -EALREADY: somebody has before. by: 1 to HK_WHO_MAX bytes. */
+int hk_alerts_acknowledge(struct hk_alerts *alerts, uint32_t slot, uint32_t number, struct hk_string by, int64_t when,
+                          struct hk_event *told);
+
+/* Alerts that stand: `n` of them, in no order. Valid until the next call. */
+const struct hk_standing *hk_alerts_standing(const struct hk_alerts *alerts, uint32_t *n);
+
+/* How they are, for the status. */
+#define HK_CHANNELS (HANKEL_NOVELTY + 1)
+struct hk_alerts_sum {
+  uint32_t standing, acknowledged;
+  uint32_t of_channel[HK_CHANNELS]; /* of those that stand, by enum hankel_channel */
+};
+/* Copies up to `most` alerts that stand, those that nobody has acknowledged first; returns how many. Thread: any. */
+uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
+/* Number of the sensor's last alert; 0: there was none. */
+uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
+/* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */
+uint64_t hk_alerts_sequence(const struct hk_alerts *alerts, uint32_t slot);
+/* The sequence of the sensor's last event, and the number of its last alert, are at least these. */
+void hk_alerts_reach(struct hk_alerts *alerts, uint32_t slot, uint64_t sequence, uint32_t number);
+/* Counts n points, in order, that have results; sequence: receives the number of each among its sensor's, from 1 on. */
+void hk_alerts_count(struct hk_alerts *alerts, uint32_t n, const uint32_t *slot, uint64_t *sequence);
+
+/* All that is remembered of a sensor, for a snapshot. */
+struct hk_alerts_memory {
+  uint64_t points, events; /* sequences of the last ones */
+  uint32_t number;
+  bool stands;
+  struct hk_standing standing; /* if one does; its slot is within the shard */
+  /* of the flap limit */
+  uint32_t raised; /* times that are kept */
+  uint32_t held;   /* alerts held back since the last that was told; 0: the sensor does not flap */
+  int64_t time[HK_FLAP_MAX];
+  struct hk_segments segments;
+};
+void hk_alerts_get(const struct hk_alerts *alerts, uint32_t slot, struct hk_alerts_memory *out);
+/* Of a slot where no alert stands. 0, or -ENOMEM: the alert that stands is not remembered. */
+int hk_alerts_set(struct hk_alerts *alerts, uint32_t slot, const struct hk_alerts_memory *memory);
+
+#endif

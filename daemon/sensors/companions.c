@@ -1,0 +1,123 @@
+/* A sensor and its companions: the sensors in which further algorithms look at the same points. Each knows the next one of a ring
+ * of them. A companion belongs to the sensor whose name its own begins with. */
+#include "daemon/sensors/registry_internal.h"
+
+#include <string.h>
+
+bool hk_registry_companion(const struct hk_registry *r, const struct hk_registry_key *of, uint32_t number, char text[HK_NAME_MAX],
+                           struct hk_registry_key *out)
+{
+  const char *suffix = strchr(hk_registry_detector_of(r, number)->name, HK_DERIVED_MARK); /* it has one */
+  const size_t length = of->entry.length + strlen(suffix);
+  if (length > HK_NAME_MAX)
+    return false;
+  memcpy(text, of->name, of->entry.length);
+  memcpy(text + of->entry.length, suffix, length - of->entry.length);
+  *out = (struct hk_registry_key){ { HK_REGISTRY_KEY, (uint16_t)length, (uint16_t)number }, text };
+  return true;
+}
+
+size_t hk_registry_of(const struct hk_registry_sensor *s)
+{
+  return (size_t)(strrchr(s->text, HK_DERIVED_MARK) - s->text);
+}
+
+/* The slot after this one in its ring, which is itself where it is alone. */
+static uint32_t next_of(const struct hk_registry *r, uint32_t slot)
+{
+  const uint32_t next = atomic_load_explicit(&r->kin[slot], memory_order_acquire);
+  return next == 0 ? slot : next - 1;
+}
+
+static const struct hk_registry_sensor *find(struct hk_registry *r, const struct hk_registry_key *key)
+{
+  return hk_registry_look(r, key, CK_HS_HASH(&r->table, hk_registry_hash, key));
+}
+
+/* companion: alone. */
+static void link_to(struct hk_registry *r, uint32_t slot, uint32_t companion)
+{
+  atomic_store_explicit(&r->kin[companion], 1 + next_of(r, slot), memory_order_release);
+  atomic_store_explicit(&r->kin[slot], 1 + companion, memory_order_release);
+}
+
+void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  const uint32_t slot = s->entry.slot;
+  if (hk_registry_is_series(r, s))
+    return;
+  if (hk_registry_is_derived(r, s)) {
+    const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)hk_registry_of(s), 0 }, s->text };
+    const struct hk_registry_sensor *of = find(r, &key);
+    if (of && !hk_registry_is_derived(r, of))
+      link_to(r, of->entry.slot, slot);
+    return;
+  }
+  /* When sensors are restored its companions may be there before it. */
+  const struct hk_section *section = r->restoring && r->n_derived > 0 ? hk_sections_of(r->sections, s->entry.detector) : NULL;
+  for (uint32_t i = 0; section && i < section->n_companions; i++) {
+    char text[HK_NAME_MAX];
+    struct hk_registry_key key;
+    const struct hk_registry_key of = { s->entry, s->text };
+    const struct hk_registry_sensor *found =
+        hk_registry_companion(r, &of, section->companion[i], text, &key) ? find(r, &key) : NULL;
+    if (found && hk_registry_is_derived(r, found) && next_of(r, found->entry.slot) == found->entry.slot)
+      link_to(r, slot, found->entry.slot);
+  }
+}
+
+void hk_registry_leave(struct hk_registry *r, uint32_t slot)
+{
+  const uint32_t next = next_of(r, slot);
+  uint32_t before = slot;
+  while (next_of(r, before) != slot)
+    before = next_of(r, before);
+  atomic_store_explicit(&r->kin[before], next == before ? 0 : 1 + next, memory_order_release);
+  atomic_store_explicit(&r->kin[slot], 0, memory_order_release);
+}
+
+uint32_t hk_registry_kin(const struct hk_registry *r, uint32_t slot)
+{
+  return next_of(r, slot);
+}
+
+bool hk_registry_derived(const struct hk_registry *r, uint32_t slot)
+{
+  return hk_registry_is_derived(r, hk_registry_at(r, slot));
+}
+
+uint32_t hk_registry_count_derived(const struct hk_registry *r)
+{
+  return atomic_load_explicit(&r->n_derived, memory_order_acquire);
+}
+
+uint32_t hk_registry_lacking(const struct hk_registry *r)
+{
+  return r->lacking;
+}
+
+uint32_t hk_registry_primary(const struct hk_registry *r, uint32_t slot)
+{
+  uint32_t of = next_of(r, slot);
+  while (of != slot && hk_registry_derived(r, of))
+    of = next_of(r, of);
+  return of;
+}
+
+bool hk_registry_accompanies(const struct hk_registry *r, const struct hk_sections *sections, uint32_t slot)
+{
+  const uint32_t of = hk_registry_primary(r, slot);
+  const struct hk_section *section = of == slot ? NULL : hk_sections_of(sections, hk_registry_detector(r, of));
+  for (uint32_t i = 0; section && i < section->n_companions; i++)
+    if (section->companion[i] == hk_registry_detector(r, slot))
+      return of % r->n_shards == slot % r->n_shards;
+  return false;
+}
+
+void hk_registry_part_companions(struct hk_registry *r)
+{
+  for (uint32_t slot = 0; slot < r->slots; slot++)
+    if (hk_registry_holds(r, slot) && hk_registry_derived(r, slot) && !hk_registry_is_series(r, hk_registry_at(r, slot)) &&
+        !hk_registry_accompanies(r, r->sections, slot))
+      hk_registry_retire(r, slot);
+}

@@ -1,0 +1,206 @@
+/* Globs in a row, with a count of references. */
+#include "daemon/sensors/detector_rules.h"
+
+#include "daemon/base/glob.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A group's glob, in two at its capture. */
+struct cut {
+  struct hk_glob *front, *back;
+  char name[HK_CONFIG_NAME_MAX];
+  uint32_t number; /* of its detector */
+  struct hk_group_rule rule;
+};
+
+struct hk_sections {
+  atomic_uint references;
+  uint32_t n_groups;
+  struct cut *groups;
+  uint32_t n;
+  struct hk_section section[];
+};
+
+/* A glob for part of a pattern; an empty one matches every name, and is none here. */
+static int part_of(struct hk_glob **out, const char *pattern, size_t length)
+{
+  *out = NULL;
+  return length > 0 ? hk_glob_new(out, pattern, length) : 0;
+}
+
+static int cut_groups(struct hk_sections *s, const struct hk_config *config)
+{
+  int status = 0;
+  s->groups = calloc(config->n_groups + 1, sizeof *s->groups);
+  if (!s->groups)
+    return -ENOMEM;
+  for (; s->n_groups < config->n_groups && status == 0; s->n_groups++) {
+    const struct hk_config_group *g = &config->groups[s->n_groups];
+    struct cut *cut = &s->groups[s->n_groups];
+    const char *back = g->match + g->capture + 3;
+    snprintf(cut->name, sizeof cut->name, "%s", g->name);
+    cut->number = config->detectors[config->n_detectors - config->n_groups + s->n_groups].number; /* they stand behind all others */
+    cut->rule = g->rule;
+    status = part_of(&cut->front, g->match, g->capture);
+    if (status == 0)
+      status = part_of(&cut->back, back, strlen(back));
+  }
+  return status;
+}
+
+int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
+{
+  struct hk_sections *s = calloc(1, sizeof *s + config->n_detectors * sizeof *s->section);
+  if (!s)
+    return -ENOMEM;
+  atomic_init(&s->references, 1);
+  const int cut = cut_groups(s, config);
+  if (cut != 0) {
+    hk_sections_release(s);
+    return cut;
+  }
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    const struct hk_config_detector *d = &config->detectors[i];
+    if (d->group)
+      continue;
+    if (d->derived) { /* of the one before it */
+      struct hk_section *of = &s->section[s->n - 1];
+      of->companion[of->n_companions++] = d->number;
+      continue;
+    }
+    const int status = hk_glob_new(&s->section[s->n].glob, d->match, strlen(d->match));
+    if (status != 0) {
+      hk_sections_release(s);
+      return status;
+    }
+    s->section[s->n++].number = d->number;
+  }
+  *out = s;
+  return 0;
+}
+
+struct hk_sections *hk_sections_hold(struct hk_sections *s)
+{
+  atomic_fetch_add_explicit(&s->references, 1, memory_order_relaxed);
+  return s;
+}
+
+void hk_sections_release(struct hk_sections *s)
+{
+  if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) > 1)
+    return;
+  for (uint32_t i = 0; i < s->n; i++)
+    hk_glob_free(s->section[i].glob);
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    hk_glob_free(s->groups[i].front);
+    hk_glob_free(s->groups[i].back);
+  }
+  free(s->groups);
+  free(s);
+}
+
+static bool is_match(const struct hk_glob *glob, const char *text, size_t length)
+{
+  return glob ? hk_glob_match(glob, text, length) : length == 0;
+}
+
+/* The first end of a capture that begins at `from`; 0: there is none. */
+static size_t end_of(const struct cut *g, const char *name, size_t length, size_t from)
+{
+  for (size_t to = from + 1; to <= length; to++)
+    if (is_match(g->back, name + to, length - to))
+      return to;
+  return 0;
+}
+
+bool hk_sections_group(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const struct cut *g = &s->groups[i];
+    size_t from = 0;
+    while (from < length && !is_match(g->front, name, from))
+      from++;
+    const size_t to = from < length ? end_of(g, name, length, from) : 0; /* a later begin has no more ends */
+    if (to == 0)
+      continue;
+    *out = (struct hk_machine_name){ g->name, name + from, to - from, g->number, &g->rule };
+    return true;
+  }
+  return false;
+}
+
+size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX])
+{
+  const size_t length = strlen(m->group), all = length + 1 + m->length;
+  if (all > HK_NAME_MAX)
+    return 0;
+  memcpy(out, m->group, length);
+  out[length] = HK_DERIVED_MARK;
+  memcpy(out + length + 1, m->capture, m->length);
+  return all;
+}
+
+bool hk_sections_grouped(const struct hk_sections *s)
+{
+  return s->n_groups > 0;
+}
+
+bool hk_sections_group_by(const struct hk_sections *s, uint32_t number, struct hk_machine_name *out)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const struct cut *g = &s->groups[i];
+    *out = (struct hk_machine_name){ g->name, NULL, 0, g->number, &g->rule };
+    if (g->number == number)
+      return true;
+  }
+  return false;
+}
+
+const struct hk_section *hk_sections_find(const struct hk_sections *s, const char *name, size_t length)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (hk_glob_match(s->section[i].glob, name, length))
+      return &s->section[i];
+  return NULL;
+}
+
+const struct hk_section *hk_sections_of(const struct hk_sections *s, uint32_t number)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->section[i].number == number)
+      return &s->section[i];
+  return NULL;
+}
+
+bool hk_sections_accompanied(const struct hk_sections *s)
+{
+  for (uint32_t i = 0; i < s->n; i++)
+    if (s->section[i].n_companions > 0)
+      return true;
+  return false;
+}
+
+/* A glob without `?` that matches another one's text matches whatever that matches: only its own stars can stand for the other's
+ * wildcards. */
+bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size)
+{
+  const struct hk_config_detector *d = &config->detectors[i];
+  for (const struct hk_config_detector *before = config->detectors; before < d; before++) {
+    struct hk_glob *glob;
+    if (d->derived || before->derived || strchr(before->match, '?') ||
+        hk_glob_new(&glob, before->match, strlen(before->match)) != 0)
+      continue;
+    const bool all = hk_glob_match(glob, d->match, strlen(d->match));
+    hk_glob_free(glob);
+    if (!all)
+      continue;
+    snprintf(line, size, "no sensor comes to [detector %s] (match = %.64s): [detector %s] (match = %.64s) stands before it",
+             d->name, d->match, before->name, before->match);
+    return true;
+  }
+  return false;
+}

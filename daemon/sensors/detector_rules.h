@@ -1,0 +1,57 @@
+/* Sections: the detectors of a configuration in the order in which they are asked whether a sensor is theirs, each with the
+ * number that it has with backends and registry.
+ *
+ * They never change once made: another configuration has other ones, and these go with the last reference. Thread: any. */
+#ifndef HK_SECTIONS_H
+#define HK_SECTIONS_H
+
+#include "daemon/config/config.h"
+#include "proto/wire/name.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hk_glob;
+struct hk_sections;
+
+/* Of the configuration's detectors, which are copied. 0 and *out with one reference, or -ENOMEM. */
+int hk_sections_new(struct hk_sections **out, const struct hk_config *config);
+struct hk_sections *hk_sections_hold(struct hk_sections *sections); /* one reference more */
+void hk_sections_release(struct hk_sections *sections);             /* NULL is fine */
+
+/* A detector, and the numbers of its companions: of the section's further algorithms. */
+struct hk_section {
+  struct hk_glob *glob;
+  uint32_t number;
+  uint32_t n_companions;
+  uint32_t companion[HK_COMPANIONS];
+};
+
+/* The first whose glob matches a name; NULL: there is none. It lives as long as its sections. */
+const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
+/* The one whose number that is; NULL: there is none. */
+const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
+/* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty. */
+struct hk_machine_name {
+  const char *group;
+  const char *capture;
+  size_t length;
+  uint32_t number;                  /* of the detector of the group's series */
+  const struct hk_group_rule *rule; /* lives as long as the sections */
+};
+bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
+/* The name of a machine's series, NAME#CAPTURE, without a 0. Its length, or 0: it is too long. */
+size_t hk_sections_series(const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
+/* Whether there are groups. hk_sections_group_by: whether the series of one have this detector; then *out is that group, with no
+ * capture. */
+bool hk_sections_grouped(const struct hk_sections *sections);
+bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, struct hk_machine_name *out);
+
+/* Whether any has companions. */
+bool hk_sections_accompanied(const struct hk_sections *sections);
+
+/* Whether detector i of a configuration gets no sensor, for one before it is known to take all that it matches: then with a line
+ * that says so. */
+bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *line, size_t size);
+
+#endif

@@ -1,0 +1,38 @@
+/* What is remembered of a machine (groups.h), for a snapshot: what its members have said, which are rows of points
+ * (cpu/group/group.h), and what of that was told: the alert that stands, and changes that are yet to be told. */
+#ifndef HK_MACHINE_H
+#define HK_MACHINE_H
+
+#include "cpu/backend.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A change that is yet to be told: with the first point of its series that is not before it. */
+struct hk_machine_change {
+  int64_t time, from, instant;
+  double before, after, statistic;
+  double unit; /* what the statistic was held against, over 0; 0: what stands ends, and all but `time` says nothing */
+  float spread_before, spread_after;
+};
+_Static_assert(sizeof(struct hk_machine_change) == 64, "no padding: it is written as it is");
+
+struct hk_machine_member {
+  uint32_t handle; /* of the sensor */
+  uint32_t number; /* in the rows */
+};
+
+struct hk_machine_memory {
+  uint32_t slot;   /* of its series: the registry's */
+  uint32_t number; /* of its last alert */
+  bool told;       /* a score was made */
+  bool stands;     /* an alert does: */
+  struct hk_event standing;
+  uint32_t n_changes, n_members;
+  const struct hk_machine_change *changes; /* in order */
+  const struct hk_machine_member *members;
+  const void *rows; /* as hk_group_write has written them */
+  uint32_t rows_size;
+};
+
+#endif

@@ -1,0 +1,17 @@
+/* Names become sensors, or are found. Thread: any. */
+#ifndef HK_REGISTER_H
+#define HK_REGISTER_H
+
+#include "daemon/sensors/registry.h"
+
+/* The slot of a name, which becomes a sensor when it is none yet. 0 and *slot, or an enum hankel_refusal: not a valid name, no
+ * room, no detector matches. */
+int hk_registry_take(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
+/* As above for a name that is known to be valid. */
+int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
+
+/* As hk_registry_take for n names, a few hundred of them under one lock: slots[i] is valid where refusals[i] is 0. */
+void hk_registry_take_all(struct hk_registry *registry, uint32_t n, const struct hk_string *names, uint32_t *slots,
+                          uint32_t *refusals);
+
+#endif

@@ -1,0 +1,264 @@
+/* The table is ck's hash set of sensors. The arrays by slot have room for max_sensors from the start, so that others can read
+ * them at any time: their pages come as slots are used. */
+#include "daemon/sensors/registry_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static void *table_malloc(size_t size)
+{
+  return malloc(size);
+}
+
+static void table_free(void *memory, size_t size, bool defer)
+{
+  (void)size;
+  (void)defer; /* changed under the lock for writing: nobody else reads the old table */
+  free(memory);
+}
+
+static const char *name_of(const struct hk_registry_entry *e)
+{
+  return e->slot == HK_REGISTRY_KEY ? ((const struct hk_registry_key *)(const void *)e)->name
+                                    : ((const struct hk_registry_sensor *)(const void *)e)->text;
+}
+
+/* ck hands the seed through as a number: it is the address of the secret. */
+unsigned long hk_registry_hash(const void *entry, unsigned long seed)
+{
+  const struct hk_registry_entry *e = entry;
+  return XXH3_64bits_withSecret(name_of(e), e->length, (const void *)seed, XXH3_SECRET_SIZE_MIN + 56);
+}
+
+static bool same(const void *a, const void *b)
+{
+  const struct hk_registry_entry *x = a, *y = b;
+  return x->length == y->length && memcmp(name_of(x), name_of(y), x->length) == 0;
+}
+
+/* Readers come all the time: whoever wants to write must not wait until there happens to be none. */
+static void lock_init(pthread_rwlock_t *lock)
+{
+  pthread_rwlockattr_t fair;
+  pthread_rwlockattr_init(&fair);
+  pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(lock, &fair);
+  pthread_rwlockattr_destroy(&fair);
+}
+
+int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards)
+{
+  int status = -ENOMEM;
+  struct hk_registry *r = calloc(1, sizeof *r);
+  if (!r)
+    return -ENOMEM;
+  lock_init(&r->lock);
+  r->config = config;
+  r->n_shards = n_shards;
+  r->max_sensors = config->max_sensors;
+  r->device = calloc(n_shards, sizeof(struct hk_slot_binding *));
+  r->sensor = calloc(config->max_sensors, sizeof(struct hk_registry_sensor *));
+  r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
+  r->handle = calloc(config->max_sensors, sizeof *r->handle);
+  r->generation = calloc(config->max_sensors, sizeof *r->generation);
+  r->kin = calloc(config->max_sensors, sizeof *r->kin);
+  r->part = calloc(n_shards, sizeof *r->part);
+  r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
+  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->kin || !r->part || !r->free_slot)
+    goto failed;
+  for (uint32_t i = 0, at = 0; i < n_shards; at += r->part[i++].capacity)
+    r->part[i] = (struct hk_registry_part){ .free_slot = r->free_slot + at,
+                                            .capacity = config->max_sensors / n_shards + (i < config->max_sensors % n_shards) };
+  atomic_init(&r->lookup[0], HK_NO_HANDLE);
+  for (uint32_t i = 0; i < config->n_detectors; i++) {
+    status = hk_registry_define(r, config->detectors[i].number, &config->detectors[i]);
+    if (status != 0)
+      goto failed;
+  }
+  status = hk_sections_new(&r->sections, config);
+  if (status != 0)
+    goto failed;
+  if (getrandom(r->secret, sizeof r->secret, 0) != (ssize_t)sizeof r->secret) {
+    status = -EIO;
+    goto failed;
+  }
+  r->memory = (struct ck_malloc){ .malloc = table_malloc, .free = table_free };
+  if (!ck_hs_init(&r->table, CK_HS_MODE_SPMC | CK_HS_MODE_OBJECT, hk_registry_hash, same, &r->memory, 1024,
+                  (unsigned long)r->secret)) {
+    status = -ENOMEM;
+    goto failed;
+  }
+  *out = r;
+  return 0;
+failed:
+  hk_registry_free(r);
+  return status;
+}
+
+void hk_registry_free(struct hk_registry *r)
+{
+  if (!r)
+    return;
+  hk_sections_release(r->sections);
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
+    free(r->by_number[i]);
+  for (uint32_t i = 0; i < r->slots; i++)
+    free(r->sensor[i]);
+  if (r->table.map)
+    ck_hs_destroy(&r->table);
+  free(r->device);
+  free(r->sensor);
+  free(r->lookup);
+  free(r->handle);
+  free(r->generation);
+  free(r->kin);
+  free(r->part);
+  free(r->free_slot);
+  pthread_rwlock_destroy(&r->lock);
+  free(r);
+}
+
+struct hk_handles hk_registry_lookup(const struct hk_registry *r)
+{
+  return (struct hk_handles){ r->lookup, r->max_sensors };
+}
+
+int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
+{
+  const struct hk_handles handles = hk_registry_lookup(r);
+  *slot = hk_handle_slot(handle, r->max_sensors);
+  return hk_handle_good(&handles, handle) ? 0 : HK_UNKNOWN;
+}
+
+uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
+{
+  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
+  return handle == HK_REGISTRY_DERIVED ? r->handle[slot] : handle;
+}
+
+struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
+{
+  const struct hk_registry_sensor *s = hk_registry_at(r, slot);
+  return (struct hk_string){ s->text, s->entry.length };
+}
+
+uint32_t hk_registry_detector(const struct hk_registry *r, uint32_t slot)
+{
+  return hk_registry_at(r, slot)->entry.detector;
+}
+
+const struct hk_config_detector *hk_registry_detector_of(const struct hk_registry *r, uint32_t number)
+{
+  return atomic_load_explicit(&r->by_number[number], memory_order_acquire);
+}
+
+uint32_t hk_registry_detectors(struct hk_registry *r, struct hk_detector *out)
+{
+  uint32_t n = 0;
+  pthread_rwlock_rdlock(&r->lock);
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++) {
+    const struct hk_config_detector *d = hk_registry_detector_of(r, i);
+    out[i] = d ? d->detector : (struct hk_detector){ 0 };
+    n = d ? i + 1 : n;
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return n;
+}
+
+int hk_registry_define(struct hk_registry *r, uint32_t number, const struct hk_config_detector *detector)
+{
+  struct hk_config_detector *copy = detector ? malloc(sizeof *copy) : NULL;
+  if (detector && !copy)
+    return -ENOMEM;
+  if (copy)
+    *copy = *detector;
+  pthread_rwlock_wrlock(&r->lock);
+  struct hk_config_detector *before = atomic_exchange_explicit(&r->by_number[number], copy, memory_order_acq_rel);
+  pthread_rwlock_unlock(&r->lock);
+  free(before);
+  return 0;
+}
+
+void hk_registry_adopt(struct hk_registry *r, const struct hk_config *config, struct hk_sections *sections)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  struct hk_sections *before = r->sections;
+  r->config = config;
+  r->sections = hk_sections_hold(sections);
+  pthread_rwlock_unlock(&r->lock);
+  hk_sections_release(before);
+}
+
+bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
+{
+  if (slot >= r->slots)
+    return false;
+  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_acquire);
+  return handle == HK_REGISTRY_DERIVED ||
+         (handle != HK_NO_HANDLE && (handle & 0xffffff) == slot); /* 0 while its first sensor is being added */
+}
+
+const uint32_t *hk_registry_handles(const struct hk_registry *r)
+{
+  return r->handle;
+}
+
+uint64_t hk_registry_added(const struct hk_registry *r)
+{
+  return r->added;
+}
+
+int hk_registry_find(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+{
+  const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, name };
+  const struct hk_registry_sensor *found =
+      length <= HK_NAME_MAX ? hk_registry_look(r, &key, CK_HS_HASH(&r->table, hk_registry_hash, &key)) : NULL;
+  if (!found)
+    return HK_UNKNOWN;
+  *slot = found->entry.slot;
+  return 0;
+}
+
+void hk_registry_read(struct hk_registry *r)
+{
+  pthread_rwlock_rdlock(&r->lock);
+}
+
+void hk_registry_read_end(struct hk_registry *r)
+{
+  pthread_rwlock_unlock(&r->lock);
+}
+
+const char *hk_registry_full(struct hk_registry *r, char out[HK_REGISTRY_FULL_MAX])
+{
+  pthread_rwlock_rdlock(&r->lock);
+  memcpy(out, r->full, sizeof r->full);
+  pthread_rwlock_unlock(&r->lock);
+  return out;
+}
+
+void hk_registry_on_failure(struct hk_registry *r,
+                            void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why),
+                            void *arg)
+{
+  r->failed = failed;
+  r->failed_arg = arg;
+}
+
+uint32_t hk_registry_count(const struct hk_registry *r)
+{
+  return r->count;
+}
+
+uint32_t hk_registry_count_of(const struct hk_registry *r, uint32_t detector)
+{
+  return r->of_detector[detector];
+}
+
+uint32_t hk_registry_slots(const struct hk_registry *r)
+{
+  return r->slots;
+}

@@ -1,0 +1,128 @@
+/* The registry's insides, for its own files: registry.c finds, slots.c changes. */
+#ifndef HK_REGISTRY_PARTS_H
+#define HK_REGISTRY_PARTS_H
+
+#include "daemon/sensors/registry.h"
+
+#include <ck_hs.h>
+#include <ck_malloc.h>
+#include <pthread.h>
+#include <xxhash.h>
+
+#define HK_REGISTRY_KEY UINT32_MAX /* the slot of a key */
+/* What the lookup has of a sensor whose points the daemon makes: it is there, and no handle that a peer may send names it. */
+#define HK_REGISTRY_DERIVED 0xfeffffffu
+
+/* What the table holds are sensors; what is looked for is a key. Both begin with this. */
+struct hk_registry_entry {
+  uint32_t slot;
+  uint16_t length;
+  uint16_t detector;
+};
+
+struct hk_registry_sensor {
+  struct hk_registry_entry entry;
+  char text[]; /* the name, with a 0 */
+};
+
+struct hk_registry_key {
+  struct hk_registry_entry entry;
+  const char *name;
+};
+
+/* The slots of one shard, counted within it. */
+struct hk_registry_part {
+  uint32_t *free_slot; /* a stack */
+  uint32_t n_free;
+  uint32_t fresh;    /* those from here on were never used */
+  uint32_t capacity; /* slots that there are */
+};
+
+struct hk_registry {
+  pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
+  const struct hk_config *config;
+  struct hk_slot_binding **device; /* of each shard; NULL: there is none (any more) */
+  uint32_t n_shards, max_sensors;
+  struct hk_sections *sections;                                   /* of new names */
+  struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* what numbers mean; NULL: nothing */
+  atomic_uint of_detector[HK_DETECTORS_MAX];                      /* sensors of each */
+  ck_hs_t table;
+  struct ck_malloc memory;
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
+  atomic_uint count;
+  atomic_uint_fast64_t added;                 /* sensors, ever */
+  atomic_uint slots;                          /* ever used */
+  uint32_t taken;                             /* slots in use, with those of retired sensors */
+  struct hk_registry_sensor *_Atomic *sensor; /* by slot; NULL when free */
+  atomic_uint *lookup;                        /* by slot, max_sensors + 1 of them: see struct hk_handles */
+  uint32_t *handle;                           /* by slot; holds until the sensor is released */
+  uint8_t *generation;                        /* by slot */
+  atomic_uint *kin;                           /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
+  atomic_uint n_derived;                       /* sensors that get no points of peers */
+  atomic_uint lacking;                        /* companions that could not be for their names, so far */
+  struct hk_registry_part *part;              /* the slots of each shard */
+  uint32_t *free_slot;                        /* their stacks */
+  uint32_t removed;                /* since the table was last rebuilt */
+  char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
+  bool crowded;                    /* `full` says that max_sensors are there */
+  void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why); /* may be NULL */
+  void *failed_arg;
+  hk_registry_hook *hook; /* may be NULL */
+  void *hook_arg;
+  bool restoring; /* free slots are found when that is over */
+};
+
+/* What became of a device while a sensor was added. */
+struct hk_registry_failure {
+  bool any;
+  uint32_t shard;
+  const struct hk_slot_binding *device; /* that failed; NULL: there is none at the time */
+  char why[256];
+};
+
+/* The hash of an entry; seed: the address of the registry's secret. */
+unsigned long hk_registry_hash(const void *entry, unsigned long seed);
+
+static inline const struct hk_registry_sensor *hk_registry_look(struct hk_registry *r, const struct hk_registry_key *key,
+                                                                unsigned long hashed)
+{
+  return ck_hs_get(&r->table, hashed, key);
+}
+static inline const struct hk_registry_sensor *hk_registry_at(const struct hk_registry *r, uint32_t slot)
+{
+  return atomic_load_explicit(&r->sensor[slot], memory_order_acquire);
+}
+
+/* A name that is looked for, and the companions that its sensor is to have. */
+struct hk_registry_wanted {
+  struct hk_registry_key key;
+  unsigned long hashed;
+  const struct hk_section *section;
+};
+
+static inline bool hk_registry_is_derived(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->derived;
+}
+
+/* Whether it is a machine's series: derived, and nobody's companion. */
+static inline bool hk_registry_is_series(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->group;
+}
+
+/* Makes a name a sensor, and its companions ones, in slots of one shard that were released or never used: all or none. Under the
+ * lock. The table does not have the name. 0, or an enum hankel_refusal. */
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out, struct hk_registry_failure *failure);
+
+/* companions.c, under the lock.
+ * The names of companions: name, mark, algorithm. hk_registry_companion: puts the one of detector `number` together; false: it is
+ * too long. hk_registry_of: the length of the name that a companion's name begins with. */
+bool hk_registry_companion(const struct hk_registry *r, const struct hk_registry_key *of, uint32_t number, char text[HK_NAME_MAX],
+                           struct hk_registry_key *out);
+size_t hk_registry_of(const struct hk_registry_sensor *s);
+/* A sensor has come, and is in the table: it joins its ring. It goes: it leaves it. */
+void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s);
+void hk_registry_leave(struct hk_registry *r, uint32_t slot);
+
+#endif

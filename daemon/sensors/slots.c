@@ -1,0 +1,454 @@
+/* Sensors come, go, move to another device, and come back at a start. */
+#include "daemon/sensors/registry_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Says why a device refused a sensor, and what helps. */
+static void say_full(struct hk_registry *r, const struct hk_slot_binding *d, uint32_t detector, int status)
+{
+  const char *words = d->words(d);
+  const char *name = hk_registry_detector_of(r, detector)->name;
+  r->crowded = false;
+  if (words[0])
+    snprintf(r->full, sizeof r->full, "%.255s; a smaller window, a higher memory = where that is the limit, or evict = make room",
+             words);
+  else if (status != HK_FULL)
+    snprintf(r->full, sizeof r->full, "the %s backend: %s", d->backend->ops->name, strerror(-status));
+  else
+    snprintf(r->full, sizeof r->full,
+             "memory = %.1f MiB is taken, and a sensor of [detector %s] needs %" PRIu64 " bytes; raise memory, or set evict",
+             (double)r->config->memory / (1 << 20), name,
+             d->backend->ops->need(d->backend, detector, r->max_sensors) / r->max_sensors);
+}
+
+/* No room on the host, or for more sensors at all. */
+static int refuse(struct hk_registry *r, bool many)
+{
+  r->crowded = many;
+  if (many)
+    snprintf(r->full, sizeof r->full, "max_sensors = %u are there; raise it, or set evict", r->max_sensors);
+  else
+    snprintf(r->full, sizeof r->full, "the machine has no memory for another name");
+  return HANKEL_FULL;
+}
+
+/* Binds a slot on its shard's device. 0, an enum hk_refusal, or the negative errno of the backend; *full says why. */
+static int bind_slot(struct hk_registry *r, struct hk_slot_binding *d, uint32_t slot, uint32_t detector, uint64_t seed)
+{
+  pthread_mutex_lock(d->calls);
+  const int status = d->backend->ops->add(d->backend, slot / r->n_shards, detector, seed);
+  if (status != 0)
+    say_full(r, d, detector, status);
+  pthread_mutex_unlock(d->calls);
+  return status;
+}
+
+static void unbind_slot(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_slot_binding *d = r->device[slot % r->n_shards];
+  if (!d)
+    return;
+  pthread_mutex_lock(d->calls);
+  d->backend->ops->remove(d->backend, slot / r->n_shards);
+  pthread_mutex_unlock(d->calls);
+}
+
+/* A companion computes what its algorithm alone would of the same sensor. */
+static uint64_t seed_of(const struct hk_registry *r, const struct hk_registry_sensor *s)
+{
+  return hk_seed(s->text, hk_registry_is_derived(r, s) ? hk_registry_of(s) : s->entry.length);
+}
+
+static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
+{
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  if (r->hook && change == HK_REGISTRY_ADDED)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], (struct hk_string){ s->text, s->entry.length },
+            hk_registry_detector_of(r, s->entry.detector)->name);
+  else if (r->hook)
+    r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
+}
+
+/* Puts a name into the table, and binds its slot, which is free; nobody knows of it yet. The table does not have it. 0, or an
+ * enum hankel_refusal. */
+static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                   struct hk_registry_sensor **out, struct hk_registry_failure *failure)
+{
+  const uint32_t length = key->entry.length, detector = key->entry.detector;
+  struct hk_slot_binding *d = r->device[slot % r->n_shards];
+  *failure = (struct hk_registry_failure){ .any = !d, .shard = slot % r->n_shards, .device = d };
+  if (!d) {
+    r->crowded = false;
+    snprintf(r->full, sizeof r->full, "the device is lost, and the daemon ends");
+    return HANKEL_FULL;
+  }
+  struct hk_registry_sensor *s = malloc(sizeof *s + length + 1);
+  if (!s)
+    return refuse(r, false);
+  s->entry = (struct hk_registry_entry){ slot, key->entry.length, key->entry.detector };
+  memcpy(s->text, key->name, length);
+  s->text[length] = 0;
+  const int status = bind_slot(r, d, slot, detector, seed_of(r, s));
+  if (status != 0) {
+    free(s);
+    failure->any = status < 0 && status != -ENOMEM && d->may_fail;
+    const char *words = d->words(d);
+    snprintf(failure->why, sizeof failure->why, "%s", words[0] ? words : strerror(-status));
+    return HANKEL_FULL;
+  }
+  if (!ck_hs_put_unique(&r->table, hashed, s)) {
+    unbind_slot(r, slot);
+    free(s);
+    return refuse(r, false);
+  }
+  *out = s;
+  return 0;
+}
+
+static void undo(struct hk_registry *r, struct hk_registry_sensor *s)
+{
+  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
+  unbind_slot(r, s->entry.slot);
+  free(s);
+}
+
+/* From here on it is a sensor. */
+static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
+{
+  const uint32_t slot = s->entry.slot;
+  const bool derived = hk_registry_is_derived(r, s);
+  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  for (uint32_t between = r->slots; between < slot; between++) /* of other shards, or when sensors are restored */
+    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
+  if (r->slots <= slot)
+    r->slots = slot + 1;
+  if (part->fresh <= slot / r->n_shards)
+    part->fresh = slot / r->n_shards + 1;
+  r->taken++;
+  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  r->of_detector[s->entry.detector]++;
+  r->n_derived += derived;
+  r->count++;
+  r->added++;
+  hk_registry_join(r, s);
+  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  tell(r, HK_REGISTRY_ADDED, slot);
+  atomic_store_explicit(&r->lookup[slot], derived ? HK_REGISTRY_DERIVED : r->handle[slot], memory_order_release);
+}
+
+/* A sensor in a slot that is known. */
+static int add_at(struct hk_registry *r, uint32_t slot, const struct hk_registry_key *key, unsigned long hashed,
+                  struct hk_registry_failure *failure)
+{
+  struct hk_registry_sensor *s;
+  const int refusal = prepare(r, slot, key, hashed, &s, failure);
+  if (refusal == 0)
+    enter(r, s);
+  return refusal;
+}
+
+static uint32_t room(const struct hk_registry_part *p)
+{
+  return p->capacity - p->fresh + p->n_free;
+}
+
+/* The shard with the fewest sensors of those that have room for n more. -1: none has. */
+static int32_t roomiest(const struct hk_registry *r, uint32_t n)
+{
+  int32_t best = -1;
+  uint32_t fewest = UINT32_MAX;
+  for (uint32_t i = 0; i < r->n_shards; i++) {
+    const struct hk_registry_part *p = &r->part[i];
+    const uint32_t used = p->fresh - p->n_free;
+    if (room(p) >= n && used < fewest) {
+      best = (int32_t)i;
+      fewest = used;
+    }
+  }
+  return best;
+}
+
+/* The i-th slot of a shard that is free. */
+static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t i)
+{
+  const struct hk_registry_part *p = &r->part[shard];
+  const uint32_t within = i < p->n_free ? p->free_slot[p->n_free - 1 - i] : p->fresh + i - p->n_free;
+  return within * r->n_shards + shard;
+}
+
+/* Makes sensors of n names in slots of one shard: all, or none. */
+static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_registry_key *keys, uint32_t n,
+                        struct hk_registry_failure *failure)
+{
+  struct hk_registry_sensor *made[HK_ALGORITHMS];
+  struct hk_registry_part *p = &r->part[shard];
+  uint32_t i = 0;
+  int refusal = 0;
+  for (; i < n && refusal == 0; i++)
+    refusal = prepare(r, free_slot(r, shard, i), &keys[i], CK_HS_HASH(&r->table, hk_registry_hash, &keys[i]), &made[i], failure);
+  if (refusal != 0) {
+    for (i--; i-- > 0;)
+      undo(r, made[i]);
+    return refusal;
+  }
+  p->n_free -= n < p->n_free ? n : p->n_free;
+  while (i-- > 0) /* who has points comes last */
+    enter(r, made[i]);
+  return 0;
+}
+
+/* The shard on which n more are to come: that of the machine, where the sensor is of one: where its series is, or is to be. */
+static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
+{
+  struct hk_machine_name machine;
+  char text[HK_NAME_MAX];
+  if (r->n_shards == 1 || !hk_sections_group(r->sections, key->name, key->entry.length, &machine))
+    return roomiest(r, n);
+  const size_t length = hk_sections_series(&machine, text);
+  const struct hk_registry_key series = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, text };
+  const struct hk_registry_sensor *there =
+      length > 0 ? hk_registry_look(r, &series, CK_HS_HASH(&r->table, hk_registry_hash, &series)) : NULL;
+  const uint32_t shard = there ? there->entry.slot % r->n_shards : (uint32_t)(hk_seed(text, length) % r->n_shards);
+  return room(&r->part[shard]) >= n ? (int32_t)shard : -1;
+}
+
+/* The companions that a sensor lacks. Those whose name is another's, or too long, it does not get. Returns how many there are. */
+static uint32_t find_lacking(struct hk_registry *r, const struct hk_registry_key *of, const struct hk_section *section,
+                             char text[HK_COMPANIONS][HK_NAME_MAX], struct hk_registry_key *keys)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < section->n_companions; i++) {
+    struct hk_registry_key *key = &keys[n];
+    const bool fits = hk_registry_companion(r, of, section->companion[i], text[n], key);
+    const struct hk_registry_sensor *found = fits ? hk_registry_look(r, key, CK_HS_HASH(&r->table, hk_registry_hash, key)) : NULL;
+    if (fits && !found)
+      n++;
+    else
+      r->lacking += !fits || !hk_registry_is_derived(r, found);
+  }
+  return n;
+}
+
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out,
+                    struct hk_registry_failure *failure)
+{
+  char text[HK_COMPANIONS][HK_NAME_MAX];
+  struct hk_registry_key keys[HK_ALGORITHMS] = { wanted->key };
+  const uint32_t n = 1 + find_lacking(r, &wanted->key, wanted->section, text, keys + 1);
+  const int32_t shard = home(r, &wanted->key, n);
+  failure->any = false;
+  if (shard < 0)
+    return refuse(r, true);
+  *out = free_slot(r, (uint32_t)shard, 0);
+  return add_together(r, (uint32_t)shard, keys, n, failure);
+}
+
+int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
+{
+  char text[HK_COMPANIONS][HK_NAME_MAX];
+  struct hk_registry_key keys[HK_COMPANIONS];
+  struct hk_registry_failure failure;
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  int refusal = 0;
+  *added = 0;
+  pthread_rwlock_wrlock(&r->lock);
+  const struct hk_section *section = hk_sections_of(r->sections, s->entry.detector);
+  if (section && section->n_companions > 0) {
+    const struct hk_registry_key of = { s->entry, s->text };
+    const uint32_t n = find_lacking(r, &of, section, text, keys), shard = slot % r->n_shards;
+    if (room(&r->part[shard]) < n)
+      refusal = refuse(r, true);
+    else if (n > 0)
+      refusal = add_together(r, shard, keys, n, &failure);
+    *added = refusal == 0 ? n : 0;
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, size_t length, uint32_t detector, uint32_t *slot)
+{
+  const struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)length, (uint16_t)detector }, name };
+  struct hk_registry_failure failure;
+  int refusal = 0;
+  pthread_rwlock_wrlock(&r->lock);
+  const struct hk_registry_sensor *found = hk_registry_look(r, &key, CK_HS_HASH(&r->table, hk_registry_hash, &key));
+  if (found) {
+    *slot = found->entry.slot;
+    refusal = found->entry.detector == detector && *slot % r->n_shards == shard ? 0 : HANKEL_RESERVED;
+  } else if (room(&r->part[shard]) == 0) {
+    refusal = refuse(r, true);
+  } else {
+    *slot = free_slot(r, shard, 0);
+    refusal = add_together(r, shard, &key, 1, &failure);
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+static bool rebind(struct hk_registry *r, struct hk_slot_binding *device, uint32_t slot)
+{
+  const struct hk_registry_sensor *s = r->sensor[slot];
+  return bind_slot(r, device, slot, s->entry.detector, seed_of(r, s)) == 0;
+}
+
+/* Whether it is a companion of a sensor that is there. */
+static bool has_primary(const struct hk_registry *r, uint32_t slot)
+{
+  return hk_registry_derived(r, slot) && hk_registry_primary(r, slot) != slot;
+}
+
+void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_binding *device,
+                      void (*refused)(void *arg, uint32_t slot), void *arg)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  r->device[shard] = device;
+  for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
+    if (!r->sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
+      continue;
+    const bool there = rebind(r, device, slot);
+    for (uint32_t kin = slot; (kin = hk_registry_kin(r, kin)) != slot;)
+      if (!there || !rebind(r, device, kin))
+        refused(arg, kin);
+    if (!there)
+      refused(arg, slot);
+  }
+  pthread_rwlock_unlock(&r->lock);
+}
+
+/* Under the lock. */
+static void retire(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_registry_sensor *s = r->sensor[slot];
+  tell(r, HK_REGISTRY_RETIRED, slot);
+  (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
+  atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
+  hk_registry_leave(r, slot);
+  r->of_detector[s->entry.detector]--;
+  r->n_derived -= hk_registry_is_derived(r, s);
+  r->count--;
+  /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
+  if (++r->removed > r->count + 1024) {
+    (void)ck_hs_rebuild(&r->table);
+    r->removed = 0;
+  }
+}
+
+static void release(struct hk_registry *r, uint32_t slot)
+{
+  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  unbind_slot(r, slot);
+  tell(r, HK_REGISTRY_RELEASED, slot);
+  free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
+  r->generation[slot]++;
+  if (!r->restoring)
+    part->free_slot[part->n_free++] = slot / r->n_shards;
+  r->taken--;
+}
+
+void hk_registry_retire(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  retire(r, slot);
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_release(struct hk_registry *r, uint32_t slot)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  release(r, slot);
+  pthread_rwlock_unlock(&r->lock);
+}
+
+void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
+{
+  r->hook = hook;
+  r->hook_arg = arg;
+}
+
+/* Frees a slot, whatever there is in it. */
+static void clear_slot(struct hk_registry *r, uint32_t slot)
+{
+  if (!r->sensor[slot])
+    return;
+  if (r->lookup[slot] != HK_NO_HANDLE)
+    retire(r, slot);
+  release(r, slot);
+}
+
+/* The number of a detector of the configuration, by its name; else by that of the sensor. A companion's is one by that name, or
+ * none. */
+static bool find_detector(const struct hk_registry *r, struct hk_string name, struct hk_string detector, uint32_t *number)
+{
+  for (uint32_t i = 0; i < r->config->n_detectors; i++) {
+    const struct hk_config_detector *d = &r->config->detectors[i];
+    if (strlen(d->name) == detector.length && memcmp(d->name, detector.data, detector.length) == 0) {
+      *number = d->number;
+      return true;
+    }
+  }
+  if (memchr(detector.data, HK_DERIVED_MARK, detector.length))
+    return false;
+  const struct hk_section *section = hk_sections_find(r->sections, name.data, name.length);
+  if (section)
+    *number = section->number;
+  return section != NULL;
+}
+
+int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation, struct hk_string name,
+                        struct hk_string detector)
+{
+  struct hk_registry_key key = { { HK_REGISTRY_KEY, (uint16_t)name.length, 0 }, name.data };
+  struct hk_registry_failure failure;
+  uint32_t number;
+  if (!hk_name_valid(name.data, name.length))
+    return HANKEL_BAD_NAME;
+  if (slot >= r->max_sensors)
+    return refuse(r, true);
+  if (!find_detector(r, name, detector, &number))
+    return HANKEL_NO_DETECTOR;
+  key.entry.detector = (uint16_t)number;
+  pthread_rwlock_wrlock(&r->lock);
+  const unsigned long hashed = CK_HS_HASH(&r->table, hk_registry_hash, &key);
+  const struct hk_registry_sensor *same = hk_registry_look(r, &key, hashed);
+  int refusal = 0;
+  r->restoring = true;
+  if (!same || same->entry.slot != slot || r->generation[slot] != generation) {
+    if (same)
+      clear_slot(r, same->entry.slot);
+    clear_slot(r, slot);
+    r->generation[slot] = generation;
+    refusal = add_at(r, slot, &key, hashed, &failure);
+  }
+  pthread_rwlock_unlock(&r->lock);
+  return refusal;
+}
+
+void hk_registry_restored(struct hk_registry *r)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  for (uint32_t slot = 0; slot < r->slots; slot++)
+    if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
+      release(r, slot);
+  r->restoring = false;
+  for (uint32_t i = 0; i < r->n_shards; i++) {
+    struct hk_registry_part *p = &r->part[i];
+    p->n_free = 0;
+    for (uint32_t within = p->fresh; within-- > 0;)
+      if (!r->sensor[within * r->n_shards + i])
+        p->free_slot[p->n_free++] = within;
+  }
+  pthread_rwlock_unlock(&r->lock);
+}
+
+bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
+{
+  if (slot >= r->max_sensors || !hk_registry_at(r, slot))
+    return false;
+  *generation = r->generation[slot];
+  return true;
+}

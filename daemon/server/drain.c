@@ -1,0 +1,96 @@
+/* The end of the daemon, in steps that loop 0 leads, looking every few milliseconds how far the loops have got:
+ *
+ *   drain:    listeners close; loops read what has come over UDP and no more. Points that were taken are scored and published.
+ *   flush:    nothing is pending, or nothing can be computed: the last snapshot is taken; connections are told, get what is
+ * queued for them, and are closed. give up:  the deadline has passed: they are closed as they are. */
+#include "daemon/server/drain.h"
+#include "daemon/base/systemd.h"
+#include "daemon/scoring/snapshot_slices.h"
+
+#define LOOK 2              /* ms */
+#define PATIENCE 1000000000 /* ns that loops get to close connections; one that does not hangs */
+
+static void order(struct hk_server *s, enum hk_order what)
+{
+  for (uint32_t i = 0; i < s->net.n_loops; i++)
+    hk_loop_order(&s->net.loops[i], what);
+}
+
+/* Whether nothing more will be computed. */
+static bool quiet(struct hk_server *s)
+{
+  struct hk_counters sum;
+  bool lost = true;
+  for (uint32_t i = 0; i < s->net.n_loops; i++)
+    if (!s->net.loops[i].drained)
+      return false;
+  hk_server_sum(s, &sum);
+  if (hk_counters_pending(&sum) == 0)
+    return !s->shards.events || hk_eventlog_shown(s->shards.events) >= hk_eventlog_last(s->shards.events);
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    lost &= hk_shard_lost(&s->shard[i]);
+  return lost;
+}
+
+static uint32_t connections(const struct hk_server *s)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->net.n_loops; i++)
+    n += s->net.loops[i].n_connections;
+  return n;
+}
+
+/* Everything is in the windows now: what is saved of them lets the next start go on at once. */
+static void save(struct hk_server *s)
+{
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    s->last[i] = s->shard[i].saver && !hk_shard_lost(&s->shard[i]) ? hk_saver_ask(s->shard[i].saver, true) : 0;
+}
+
+static bool saved(struct hk_server *s)
+{
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    if (s->last[i] > 0 && !hk_saver_finished(s->shard[i].saver, s->last[i]) && !hk_shard_lost(&s->shard[i]))
+      return false;
+  return true;
+}
+
+static void step(struct hk_server *s)
+{
+  const bool late = hk_now() >= s->deadline;
+  if (late && !s->given_up) {
+    s->given_up = s->flushing = true;
+    order(s, HK_ORDER_GIVE_UP);
+  } else if (!s->flushing && quiet(s)) {
+    s->flushing = true;
+    order(s, HK_ORDER_FLUSH);
+    save(s);
+  }
+  const bool hangs = s->given_up && hk_now() > s->deadline + PATIENCE;
+  if (s->flushing && ((connections(s) == 0 && (saved(s) || s->given_up)) || hangs))
+    uv_stop(&s->net.loops[0].uv);
+}
+
+static void on_draining(uv_timer_t *timer)
+{
+  step(timer->data);
+}
+
+void hk_server_end(struct hk_server *s)
+{
+  if (s->deadline != 0)
+    return;
+  hk_notify("STOPPING=1");
+  s->deadline = hk_now() + s->config->drain;
+  for (uint32_t i = 0; i < s->net.n_listeners; i++)
+    hk_listener_close(&s->net.listeners[i]);
+  hk_web_tell(s->web, HK_WEB_ENDING);
+  order(s, HK_ORDER_DRAIN);
+  uv_timer_start(&s->draining, on_draining, LOOK, LOOK);
+}
+
+void hk_server_end_now(struct hk_server *s)
+{
+  s->deadline = hk_now();
+  step(s);
+}

@@ -1,0 +1,12 @@
+/* The end of the daemon; server.h says what it is. Thread: main. */
+#ifndef HK_DRAIN_H
+#define HK_DRAIN_H
+
+#include "daemon/server/server.h"
+
+/* Begins the end. */
+void hk_server_end(struct hk_server *server);
+/* Ends at once. */
+void hk_server_end_now(struct hk_server *server);
+
+#endif

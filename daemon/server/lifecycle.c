@@ -1,0 +1,500 @@
+/* Wiring and life of the daemon. */
+#include "daemon/server/lifecycle.h"
+
+#include "daemon/base/systemd.h"
+#include "daemon/durable/disk_health.h"
+#include "daemon/net/admission.h"
+#include "daemon/net/loop_thread.h"
+#include "daemon/scoring/shard_thread.h"
+#include "daemon/scoring/stall.h"
+#include "daemon/sensors/maintenance.h"
+#include "daemon/server/drain.h"
+#include "daemon/server/operate.h"
+#include "daemon/server/resource_limits.h"
+#include "daemon/server/restore.h"
+#include "daemon/server/status.h"
+#include "daemon/server/web_answers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPARE_DESCRIPTORS 32 /* for all but connections and loops */
+#define LOOP_DESCRIPTORS 8   /* for one loop */
+#define STALL 10000000000 /* ns without progress after which a shard counts as stalled, where the watchdog is not less patient */
+#define LOOPS_AUTO 16     /* most that are taken without being asked for */
+#define EXPIRE 5          /* s between two looks for feeds that can be forgotten */
+
+static uint32_t spare_descriptors(const struct hk_server *s)
+{
+  return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config);
+}
+
+static bool read_datagrams(struct hk_loop *loop, int64_t until)
+{
+  struct hk_server *s = loop->net->server;
+  bool all = true;
+  for (uint32_t i = 0; i < s->net.n_loops; i++) {
+    struct hk_loop *each = &s->net.loops[i];
+    bool here = true;
+    for (uint32_t k = 0; k < each->n_datagrams; k++) {
+      struct hk_listener *l = &each->datagrams[k];
+      if (l->config->protocol != HK_PROTOCOL_BINARY || l->read_to >= until)
+        continue;
+      here &= each == loop && (!l->open || hk_udp_read(l) || l->read_to >= until);
+    }
+    if (!here && each != loop)
+      hk_loop_order(each, HK_ORDER_READ);
+    all &= here;
+  }
+  return all;
+}
+
+/* --- signals and clocks ---------------------------------------------------------------------------------------------- */
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+  (void)number;
+  (void)hk_reload_ask(handle->data);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+  struct hk_server *s = handle->data;
+  struct hk_counters sum;
+  if (s->deadline != 0) {
+    hk_log(&s->log, HK_LOG_WARNING, "second signal %d: ending at once", number);
+    hk_server_end_now(s);
+    return;
+  }
+  hk_server_sum(s, &sum);
+  hk_log(&s->log, HK_LOG_INFO, "signal %d: scoring what waits (%" PRIu64 " points), then ending", number,
+         hk_counters_pending(&sum));
+  hk_server_end(s);
+}
+
+static void on_over(uv_async_t *async)
+{
+  struct hk_server *s = async->data;
+  s->failed = true;
+  hk_server_end(s);
+}
+
+/* Thread: a shard's. */
+static void ended(void *arg)
+{
+  struct hk_server *s = arg;
+  (void)uv_async_send(&s->over);
+}
+
+static void on_device_failure(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why)
+{
+  struct hk_server *s = arg;
+  hk_shard_failed(&s->shard[shard], device, why);
+}
+
+static bool any_lost(struct hk_server *s)
+{
+  bool any = false;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    pthread_mutex_lock(&s->shard[i].lock);
+    any |= s->shard[i].loss.time != 0;
+    pthread_mutex_unlock(&s->shard[i].lock);
+  }
+  return any;
+}
+
+/* Forgets feeds that nobody needs. */
+static void expire_feeds(struct hk_server *s)
+{
+  const uint32_t expired = hk_feeds_expire(s->durable.feeds, hk_wall());
+  if (expired > 0)
+    hk_log(&s->log, HK_LOG_NOTICE, "feeds: %u that no client has used for %g s (feed_expiry) were forgotten; %u are left",
+           expired, (double)s->config->feed_expiry * 1e-9, hk_feeds_survey(s->durable.feeds).n);
+}
+
+static void on_second(uv_timer_t *timer)
+{
+  struct hk_server *s = timer->data;
+  for (uint32_t i = 0; i < s->net.n_listeners; i++)
+    hk_listener_retry(&s->net.listeners[i]);
+  hk_durable_watch(&s->durable);
+  hk_gates_watch(&s->net.gates, hk_now(), &s->log);
+  if (s->ticks % EXPIRE == 0)
+    expire_feeds(s);
+  if (s->ticks++ % 10 == 0 && s->deadline == 0) {
+    char state[256];
+    struct hk_counters sum;
+    hk_server_sum(s, &sum);
+    snprintf(state, sizeof state,
+             "STATUS=%s%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
+             any_lost(s) ? "DEVICE LOST; " : "",
+             hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED ? "DURABILITY LOST; " : "",
+             hk_registry_count(s->shards.registry), hk_shard_backend(&s->shard[0]), hk_seats_taken(&s->net.seats), sum.in,
+             sum.scored, hk_counters_dropped(&sum));
+    hk_notify(state);
+  }
+}
+
+/* Whether a thread has not been seen running for longer than the watchdog waits; says so. */
+static bool hangs(struct hk_server *s, const char *what, uint32_t number, int64_t beat)
+{
+  const int64_t since = hk_now() - beat;
+  if ((uint64_t)since / 1000 < s->watchdog_us)
+    return false;
+  hk_log(&s->log, HK_LOG_ERROR, "the thread of %s %u has not run for %.1f s", what, number, (double)since * 1e-9);
+  return true;
+}
+
+/* All is well while this runs, the other threads run, what is in flight comes back, and no shard has stalled. A device that hangs
+ * is dealt with by its shard, normally long before; a thread that hangs, CPU threads that do, or parts of the daemon that wait
+ * for each other are what the watchdog is for. */
+static void on_watchdog(uv_timer_t *timer)
+{
+  struct hk_server *s = timer->data;
+  bool well = true;
+  for (uint32_t i = 1; i < s->net.n_loops; i++)
+    well &= !hangs(s, "loop", i, s->net.loops[i].beat);
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    struct hk_shard *shard = &s->shard[i];
+    const int64_t stalled = hk_shard_stalled(shard);
+    char why[HK_STALL_WHY];
+    well &= hk_stall_lasts(shard, why) == 0; /* which it has logged */
+    well &= !hangs(s, "shard", i, shard->beat);
+    if ((uint64_t)stalled / 1000 < s->watchdog_us)
+      continue;
+    hk_log(&s->log, HK_LOG_ERROR, "the %s backend has not finished a batch for %.1f s", hk_shard_backend(shard),
+           (double)stalled * 1e-9);
+    well = false;
+  }
+  if (well)
+    hk_notify("WATCHDOG=1");
+}
+
+/* --- open, run, close ------------------------------------------------------------------------------------------------ */
+
+static uint32_t choose_loops(const struct hk_config *config)
+{
+  const unsigned half = uv_available_parallelism() / 2;
+  if (config->loops > 0)
+    return config->loops;
+  return half < 1 ? 1 : half < LOOPS_AUTO ? half : LOOPS_AUTO;
+}
+
+/* One for each GPU that the configuration allows; one where there is none. A GPU too many is told when it is opened. */
+static uint32_t choose_shards(const struct hk_config *config, const struct hk_backend_kind *kinds)
+{
+  const struct hk_backend_kind *cuda = &kinds[HK_BACKEND_CUDA];
+  if (config->backend == HK_BACKEND_CPU || config->backend == HK_BACKEND_REFERENCE)
+    return 1;
+  const uint32_t there = cuda->devices ? cuda->devices() : 1, most = there < HK_SHARDS_MAX ? there : HK_SHARDS_MAX;
+  if (config->backend == HK_BACKEND_CUDA && config->devices > 0)
+    return config->devices;
+  return most == 0 ? 1 : config->devices > 0 && config->devices < most ? config->devices : most;
+}
+
+/* What lies between loops and shards. */
+static int make_lanes(struct hk_server *s)
+{
+  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_outlet_chunks(s->net.loop_points, s->shards.n);
+  int status = 0;
+  s->net.lanes = aligned_alloc(_Alignof(struct hk_lane), n * sizeof *s->net.lanes);
+  if (!s->net.lanes)
+    return -ENOMEM;
+  memset(s->net.lanes, 0, n * sizeof *s->net.lanes);
+  for (uint32_t i = 0; i < n && status == 0; i++) {
+    struct hk_lane *lane = &s->net.lanes[i];
+    struct hk_loop *loop = &s->net.loops[i % s->net.n_loops];
+    lane->loop = &loop->wake;
+    lane->subscriptions = &loop->subscriptions;
+    lane->shard = &s->shard[i / s->net.n_loops].wake;
+    status = hk_lane_open(lane, chunks);
+  }
+  return status;
+}
+
+static int open_handles(struct hk_server *s)
+{
+  uv_loop_t *loop = &s->net.loops[0].uv;
+  uv_timer_init(loop, &s->second);
+  uv_timer_init(loop, &s->watchdog);
+  uv_timer_init(loop, &s->draining);
+  s->second.data = s->watchdog.data = s->draining.data = s->over.data = s->terminate.data = s->interrupt.data = s->hangup.data =
+      s;
+  int status = hk_reload_open(s);
+  if (status == 0)
+    status = uv_async_init(loop, &s->over, on_over);
+  if (status == 0)
+    status = uv_signal_init(loop, &s->terminate);
+  if (status == 0)
+    status = uv_signal_init(loop, &s->interrupt);
+  if (status == 0)
+    status = uv_signal_init(loop, &s->hangup);
+  return status;
+}
+
+static int open_shards(struct hk_server *s, char *error, size_t size)
+{
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const int status = hk_shard_open(&s->shard[i], &s->shards, i, &s->net.lanes[i * s->net.n_loops], error, size);
+    if (status != 0)
+      return status;
+    hk_registry_move(s->shards.registry, i, &s->shard[i].device->binding, NULL, NULL);
+    s->durable.wake[i] = &s->shard[i].wake;
+    s->shard[i].replaying = true;
+  }
+  if (s->shard[0].excuse[0])
+    hk_log(&s->log, HK_LOG_INFO, "backend = auto: scoring on the CPU, not on the GPU: %s", s->shard[0].excuse);
+  return 0;
+}
+
+/* Opens a listener on a socket of its own, or, of UDP, one for each loop. */
+static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
+                     struct sockaddr_storage *address, char *error, size_t size)
+{
+  int status = 0;
+  if (config->transport == HK_TRANSPORT_TCP) {
+    status = hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, address, -1, error, size);
+    s->net.n_listeners += status == 0;
+    return status;
+  }
+  for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
+    status = hk_loop_listen(&s->net.loops[i], config, gate, address, -1, error, size);
+  return status;
+}
+
+/* Opens a listener on the sockets that were passed for it; of UDP, each is another loop's. *any: there are some. */
+static int listen_on_passed(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate, bool *any,
+                            char *error, size_t size)
+{
+  uint32_t loop = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
+    struct hk_passed *p = &s->net.passed[i];
+    if (!hk_passed_fits(s->net.passed, s->net.n_passed, config, i))
+      continue;
+    if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
+      snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",
+               config->name, p->text);
+      return -EINVAL;
+    }
+    *any = true;
+    const int fd = p->fd;
+    p->fd = -1;
+    if (config->transport == HK_TRANSPORT_TCP) {
+      status =
+          hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, &p->address, fd, error, size);
+      s->net.n_listeners += status == 0;
+    } else {
+      status = hk_loop_listen(&s->net.loops[loop++ % s->net.n_loops], config, gate, &p->address, fd, error, size);
+    }
+  }
+  return status;
+}
+
+static int open_listeners(struct hk_server *s, char *error, size_t size)
+{
+  int status = hk_server_open_web(s, error, size);
+  for (uint32_t i = 0; i < s->config->n_listeners && status == 0; i++) {
+    const struct hk_config_listener *l = &s->config->listeners[i];
+    bool passed = false;
+    s->net.addresses[i] = l->address;
+    status = listen_on_passed(s, l, &s->net.gates.gate[i], &passed, error, size);
+    if (status == 0 && !passed)
+      status = listen_on(s, l, &s->net.gates.gate[i], &s->net.addresses[i], error, size);
+  }
+  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
+    if (s->net.passed[i].fd < 0)
+      continue;
+    hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
+           s->net.passed[i].name, s->net.passed[i].text);
+    close(s->net.passed[i].fd);
+    s->net.passed[i].fd = -1;
+  }
+  return status;
+}
+
+/* All that is known of it before anything is opened. */
+static void prepare_net(struct hk_server *s)
+{
+  _Static_assert(HK_FRAME_MAX_LEAST / 8 >= HK_LINE_FIELDS, "a line's points have room where a frame's have");
+  struct hk_net *net = &s->net;
+  net->log = &s->log;
+  net->shards = &s->shards;
+  net->durable = &s->durable;
+  net->server = s;
+  net->requests = (struct hk_requests){ .reload = hk_reload_ask,
+                                        .reload_result = hk_reload_result,
+                                        .operate = hk_operate_begin,
+                                        .operate_result = hk_operate_result,
+                                        .operate_abandon = hk_operate_abandon,
+                                        .status = hk_status_json,
+                                        .read_datagrams = read_datagrams };
+  net->config = s->config;
+  net->n_loops = choose_loops(s->config);
+  net->reserve = hk_listener_reserve();
+  net->max_connections = hk_rlimit_connections(s->config, spare_descriptors(s), &s->log);
+  net->descriptors = net->max_connections + spare_descriptors(s);
+  net->frame_points = (uint32_t)(s->config->max_frame / 8 + 1);
+  const uint32_t share = s->config->backlog / net->n_loops, least = 2 * net->frame_points;
+  net->loop_points = share > least ? share : least;
+}
+
+int hk_server_open(struct hk_server *s, const struct hk_config *config, const struct hk_backend_kind *kinds, char *error,
+                   size_t size)
+{
+  s->config = config;
+  s->started = hk_now();
+  hk_log_init(&s->log, (enum hk_level)config->log_level);
+  prepare_net(s);
+  s->shards = (struct hk_shards){ .config = config,
+                                  .kinds = kinds,
+                                  .log = &s->log,
+                                  .durable = &s->durable,
+                                  .n = choose_shards(config, kinds),
+                                  .n_loops = s->net.n_loops,
+                                  .ended = ended,
+                                  .arg = s };
+  s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
+  s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
+  pthread_mutex_init(&s->shards.replay, NULL);
+  int status = hk_passed_take(&s->net.passed, &s->net.n_passed);
+  s->net.listeners = calloc(config->n_listeners + s->net.n_passed, sizeof *s->net.listeners);
+  s->net.addresses = calloc(config->n_listeners, sizeof *s->net.addresses);
+  if (status == 0)
+    status = s->net.loops && s->shard && s->net.listeners && s->net.addresses ? make_lanes(s) : -ENOMEM;
+  if (status == 0)
+    status = hk_seats_open(&s->net.seats, s->net.max_connections);
+  if (status == 0)
+    status = hk_limits_new(&s->net.limits, s->net.max_connections);
+  if (status == 0)
+    status = hk_registry_new(&s->shards.registry, config, s->shards.n);
+  if (status == 0)
+    status = hk_maintenance_new(&s->shards.maintenance, config);
+  if (status != 0) {
+    snprintf(error, size, "start: %s", strerror(-status));
+    return status;
+  }
+  hk_audit_init(&s->net.audit);
+  status = hk_durable_open(&s->durable, config, s->shards.n, &s->log, error, size);
+  if (status == 0 && s->durable.folder >= 0)
+    hk_maintenance_open(s->shards.maintenance, &s->durable.disk, s->durable.folder, &s->log);
+  s->durable.there.maintenance = s->durable.folder >= 0 ? s->shards.maintenance : NULL;
+  s->shards.events = s->durable.events;
+  s->durable.loops = s->net.n_loops;
+  for (uint32_t i = 0; i < s->net.n_loops; i++)
+    s->durable.loop_wake[i] = &s->net.loops[i].wake;
+  if (status == 0)
+    status = hk_gates_open(&s->net.gates, config, &s->log, error, size);
+  if (status != 0)
+    return status;
+  hk_registry_on_failure(s->shards.registry, on_device_failure, s);
+  for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
+    status = hk_loop_open(&s->net.loops[i], &s->net, i, error, size);
+  if (status == 0)
+    status = open_shards(s, error, size);
+  if (status != 0)
+    return status;
+  status = open_handles(s);
+  if (status != 0) {
+    snprintf(error, size, "event loop: %s", uv_strerror(status));
+    return status;
+  }
+  hk_rlimit_memory(config, s->net.n_loops, !s->shard[0].device->kind->device, &s->log);
+  return open_listeners(s, error, size);
+}
+
+/* Starts all threads. 0, or a negative errno with a message. */
+static int start(struct hk_server *s, char *error, size_t size)
+{
+  const uint64_t beat = s->watchdog_us > 0 && s->watchdog_us < 4000000 ? s->watchdog_us / 4000 + 1 : 1000;
+  const int64_t half = (int64_t)s->watchdog_us * 500;
+  s->shards.stall = half > 0 && half < STALL ? half : STALL;
+  snprintf(error, size, "a thread cannot be started");
+  int status = hk_server_restore_snapshots(s, error, size);
+  for (uint32_t i = 0; i < s->shards.n && status == 0; i++)
+    status = hk_shard_start(&s->shard[i], beat);
+  if (status == 0)
+    status = hk_server_restore(s, error, size);
+  for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
+    status = hk_loop_start(&s->net.loops[i], beat);
+  return status;
+}
+
+int hk_server_run(struct hk_server *s)
+{
+  struct hk_counters sum;
+  uv_timer_start(&s->second, on_second, 1000, 1000);
+  uv_signal_start(&s->terminate, on_signal, SIGTERM);
+  uv_signal_start(&s->interrupt, on_signal, SIGINT);
+  uv_signal_start(&s->hangup, on_hangup, SIGHUP);
+  s->watchdog_us = hk_notify_watchdog();
+  if (s->watchdog_us > 0)
+    uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
+  if (s->watchdog_us > 0 && s->shard[0].device->kind->device && (uint64_t)s->config->device_timeout / 1000 >= s->watchdog_us)
+    hk_log(&s->log, HK_LOG_WARNING,
+           "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
+           (double)s->config->device_timeout * 1e-9, (double)s->watchdog_us * 1e-6);
+  hk_log(&s->log, HK_LOG_INFO,
+         "hankeld " HANKELD_VERSION ", %s backend, %u device%s, %u event loop%s, %u detector%s, up to %u sensors",
+         hk_shard_backend(&s->shard[0]), s->shards.n, s->shards.n == 1 ? "" : "s", s->net.n_loops, s->net.n_loops == 1 ? "" : "s",
+         s->config->n_detectors, s->config->n_detectors == 1 ? "" : "s", s->config->max_sensors);
+  char error[512];
+  for (uint32_t i = 0; i < s->config->n_detectors; i++)
+    if (hk_sections_unreached(s->config, i, error, sizeof error))
+      hk_log(&s->log, HK_LOG_WARNING, "%s", error);
+  const int status = start(s, error, sizeof error);
+  if (status != 0) {
+    hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);
+    return status;
+  }
+  hk_web_tell(s->web, HK_WEB_SERVING);
+  hk_log_bare("ready");
+  hk_notify("READY=1");
+  uv_run(&s->net.loops[0].uv, UV_RUN_DEFAULT);
+  hk_server_sum(s, &sum);
+  const uint64_t pending = hk_counters_pending(&sum);
+  hk_log(&s->log, pending == 0 ? HK_LOG_INFO : HK_LOG_WARNING,
+         "ended: %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " given up", sum.in, sum.scored, pending);
+  return s->failed ? -EIO : 0;
+}
+
+bool hk_server_close(struct hk_server *s)
+{
+  bool stopped = hk_web_stop(s->web), buried = true;
+  for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
+    stopped &= hk_loop_stop(&s->net.loops[i]);
+  for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
+    stopped &= hk_shard_stop(&s->shard[i]);
+  stopped = stopped && hk_durable_stop(&s->durable);
+  if (!stopped)
+    return false; /* with all that the thread may still look at */
+  hk_web_close(s->web);
+  for (uint32_t i = 0; i < s->net.n_listeners; i++)
+    hk_listener_close(&s->net.listeners[i]);
+  for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
+    hk_loop_close(&s->net.loops[i]);
+  for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
+    buried &= hk_shard_close(&s->shard[i]);
+  for (uint32_t i = 0; s->net.lanes && i < s->net.n_loops * s->shards.n; i++)
+    hk_lane_close(&s->net.lanes[i]);
+  hk_reload_close(s);
+  hk_durable_close(&s->durable);
+  hk_maintenance_free(s->shards.maintenance);
+  hk_registry_free(s->shards.registry);
+  hk_seats_close(&s->net.seats);
+  hk_gates_close(&s->net.gates);
+  hk_limits_free(s->net.limits);
+  if (s->net.reserve >= 0)
+    close(s->net.reserve);
+  free(s->restoration);
+  free(s->net.lanes);
+  free(s->net.listeners);
+  hk_passed_free(s->net.passed, s->net.n_passed);
+  free(s->net.addresses);
+  free(s->net.loops);
+  free(s->shard);
+  return buried;
+}

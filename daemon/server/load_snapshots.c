@@ -1,0 +1,493 @@
+/* Finding the snapshots that belong together, checking them, and taking them over. */
+#include "daemon/server/load_snapshots.h"
+
+#include "daemon/durable/snapshot.h"
+#include "daemon/scoring/failover.h"
+#include "daemon/scoring/group_restore.h"
+#include "daemon/scoring/groups.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WHY 256
+
+/* A snapshot that is there. */
+struct found {
+  struct hk_snapshot_about about;
+  uint32_t folder; /* number of the shard's folder that it is in */
+  char name[HK_DISK_NAME_MAX];
+  bool bad;
+};
+
+struct work {
+  struct hk_restoration *out;
+  int folders[HK_SHARDS_MAX]; /* -1: there is none */
+  struct found *found;        /* by epoch, shard and number, the newest last */
+  uint32_t n;
+  struct found *chosen[HK_SHARDS_MAX];
+  char **detectors; /* of the file that is being taken over, by its numbers */
+  uint32_t n_detectors;
+  struct hk_snapshot_sensor *standing; /* sensors whose alert stands; no more than slot and alerts of them */
+  uint32_t n_standing, room_standing;
+  int64_t arrival; /* the latest */
+};
+
+/* --- finding --------------------------------------------------------------------------------------------------------- */
+
+static int by_age(const void *a, const void *b)
+{
+  const struct hk_snapshot_about *x = &((const struct found *)a)->about, *y = &((const struct found *)b)->about;
+  if (x->epoch != y->epoch)
+    return x->epoch < y->epoch ? -1 : 1;
+  if (x->shard != y->shard)
+    return x->shard < y->shard ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Reads the head of a file. A damaged one is told and left out. */
+static int look(struct work *w, uint32_t folder, uint64_t number, char *error, size_t size)
+{
+  struct hk_snapshot_reader *reader;
+  struct found f = { .folder = folder };
+  char why[WHY];
+  hk_disk_name(f.name, HK_SNAPSHOT_STEM, number, HK_SNAPSHOT_SUFFIX);
+  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[folder], f.name, why, sizeof why);
+  if (status == -EBADMSG) {
+    hk_log(w->out->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged and not used: %s", folder, f.name, why);
+    return 0;
+  }
+  if (status != 0) {
+    snprintf(error, size, "shard-%u/%s: %s%s", folder, f.name, why,
+             status == -EPROTONOSUPPORT ? "; run a hankeld that reads it, or move the file away to start without it" : "");
+    return status;
+  }
+  f.about = *hk_snapshot_of(reader);
+  hk_snapshot_read_close(reader);
+  struct found *more = realloc(w->found, (w->n + 1) * sizeof *more);
+  if (!more) {
+    snprintf(error, size, "no memory");
+    return -ENOMEM;
+  }
+  w->found = more;
+  w->found[w->n++] = f;
+  return 0;
+}
+
+static int look_around(struct work *w, char *error, size_t size)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
+    char path[32];
+    uint64_t *numbers;
+    size_t n;
+    snprintf(path, sizeof path, "shard-%u", i);
+    status = hk_disk_folder_there(&w->out->durable->disk, w->out->durable->folder, path, &w->folders[i]);
+    if (status == -ENOENT) {
+      status = 0;
+      continue;
+    }
+    if (status == 0)
+      status = hk_disk_list(&w->out->durable->disk, w->folders[i], HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
+    if (status != 0) {
+      snprintf(error, size, "%s: %s", path, strerror(-status));
+      return status;
+    }
+    for (size_t k = 0; k < n && status == 0; k++)
+      status = look(w, i, numbers[k], error, size);
+    free(numbers);
+  }
+  if (w->n > 1)
+    qsort(w->found, w->n, sizeof *w->found, by_age);
+  return status;
+}
+
+/* --- choosing -------------------------------------------------------------------------------------------------------- */
+
+/* Reads a whole file. 0: it is good; -EBADMSG, told; or another negative errno. */
+static int check(struct work *w, const struct found *f, char *error, size_t size)
+{
+  struct hk_snapshot_reader *reader;
+  struct hk_snapshot_part part;
+  char why[WHY];
+  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[f->folder], f->name, why, sizeof why);
+  if (status == 0) {
+    while ((status = hk_snapshot_next(reader, &part)) == 1)
+      continue;
+    hk_snapshot_read_close(reader);
+  }
+  if (status == -EBADMSG || status == -EIO)
+    hk_log(w->out->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged: %s. The snapshot before it is taken", f->folder, f->name,
+           why);
+  else if (status != 0)
+    snprintf(error, size, "shard-%u/%s: %s", f->folder, f->name, why);
+  return status == -EIO ? -EBADMSG : status;
+}
+
+/* Chooses the newest good one of each shard of an epoch. 1: every shard has one; 0: not so. */
+static int choose_of(struct work *w, uint64_t epoch, char *error, size_t size)
+{
+  uint32_t shards = 0, there = 0;
+  memset(w->chosen, 0, sizeof w->chosen);
+  for (uint32_t i = w->n; i-- > 0;) {
+    struct found *f = &w->found[i];
+    if (f->about.epoch != epoch || f->bad || w->chosen[f->about.shard])
+      continue;
+    const int status = check(w, f, error, size);
+    f->bad = status == -EBADMSG;
+    if (status != 0 && !f->bad)
+      return status;
+    if (f->bad)
+      continue;
+    w->chosen[f->about.shard] = f;
+    shards = f->about.shards;
+    there++;
+  }
+  return there > 0 && there == shards;
+}
+
+/* Whether those that were chosen, of some shards, count without the others. One that does, good or not, is of a time when every
+ * shard had one: what was there before may be gone. */
+static bool counts(const struct work *w, uint64_t epoch)
+{
+  bool any = false, alone = false;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    any |= w->chosen[i] != NULL;
+  for (uint32_t i = 0; i < w->n; i++)
+    alone |= w->found[i].about.epoch == epoch && !w->found[i].about.together;
+  return any && alone;
+}
+
+/* The newest epoch that is whole; where none is, the newest of which there is anything that counts. */
+static int choose(struct work *w, char *error, size_t size)
+{
+  uint64_t newest = 0;
+  for (uint32_t i = w->n; i-- > 0;) {
+    const uint64_t epoch = w->found[i].about.epoch;
+    if (i + 1 < w->n && w->found[i + 1].about.epoch == epoch)
+      continue;
+    const int whole = choose_of(w, epoch, error, size);
+    if (whole != 0)
+      return whole < 0 ? whole : 0;
+    if (newest == 0 && counts(w, epoch))
+      newest = epoch;
+  }
+  const int status = choose_of(w, newest, error, size); /* of none where it is 0: epochs count from 1 */
+  return status < 0 ? status : 0;
+}
+
+/* Epochs that are newer than the one that was chosen. */
+static void tell_passed_over(const struct work *w)
+{
+  uint64_t chosen = 0, good = 0;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    chosen = w->chosen[i] ? w->chosen[i]->about.epoch : chosen;
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct hk_snapshot_about *about = &w->found[i].about;
+    good |= (uint64_t)!w->found[i].bad << about->shard;
+    if (i + 1 < w->n && w->found[i + 1].about.epoch == about->epoch)
+      continue;
+    if (about->epoch > chosen && good != 0)
+      hk_log(w->out->durable->log, HK_LOG_NOTICE,
+             "snapshots of %d of %u shards, of epoch %" PRIu64
+             ", are passed over: the others have none that is good, and what was "
+             "there before them is taken",
+             __builtin_popcountll(good), about->shards, about->epoch);
+    good = 0;
+  }
+}
+
+/* --- taking over ----------------------------------------------------------------------------------------------------- */
+
+static int keep_detector(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_string name;
+  uint16_t number;
+  if (hk_snapshot_detector_read(part, &number, &name) != 0 || number != w->n_detectors)
+    return -EBADMSG;
+  char **more = realloc(w->detectors, (w->n_detectors + 1) * sizeof(char *));
+  if (!more)
+    return -ENOMEM;
+  w->detectors = more;
+  w->detectors[w->n_detectors] = strndup(name.data, name.length);
+  if (!w->detectors[w->n_detectors])
+    return -ENOMEM;
+  w->n_detectors++;
+  return 0;
+}
+
+static int keep_feed(struct work *w, const struct hk_snapshot_part *part, uint32_t shard)
+{
+  struct hk_record_feed feed;
+  uint64_t upto;
+  int status = hk_snapshot_feed_read(part, &feed, &upto);
+  if (status == 0)
+    status = hk_feeds_restore(w->out->durable->feeds, &feed);
+  if (status == 0)
+    hk_feeds_restore_part(w->out->durable->feeds, feed.number, shard, upto);
+  return status;
+}
+
+/* Gives a sensor its state. False: it starts anew. */
+static bool import(struct hk_device *device, uint32_t within, const struct hk_snapshot_sensor *s)
+{
+  if (s->state_size == 0)
+    return false;
+  pthread_mutex_lock(&device->calls);
+  const int status = device->backend->ops->import_(device->backend, within, s->state, s->state_size);
+  pthread_mutex_unlock(&device->calls);
+  return status == 0;
+}
+
+static int remember(struct work *w, struct hk_shard *shard, const struct hk_snapshot_sensor *s, bool anew)
+{
+  const uint32_t within = hk_slot_within(shard->all, s->slot);
+  struct hk_alerts_memory memory = s->alerts;
+  if (anew && memory.number > 0) {
+    const struct hk_config_detector *d =
+        hk_registry_detector_of(w->out->registry, hk_registry_detector(w->out->registry, s->slot));
+    pthread_mutex_lock(&shard->device->calls);
+    const int status = hk_device_carry_number(shard->device->backend, &d->detector, within, memory.number);
+    pthread_mutex_unlock(&shard->device->calls);
+    if (status != 0)
+      return status;
+  }
+  if (memory.stands && !anew) { /* later: those that stand now are cleared */
+    if (w->n_standing == w->room_standing) {
+      const uint32_t room = w->room_standing ? 2 * w->room_standing : 256;
+      struct hk_snapshot_sensor *more = realloc(w->standing, room * sizeof *more);
+      if (!more)
+        return -ENOMEM;
+      w->standing = more;
+      w->room_standing = room;
+    }
+    w->standing[w->n_standing++] = *s;
+    memory.stands = false;
+  }
+  return hk_alerts_set(shard->alerts, within, &memory);
+}
+
+static int take_sensor(struct work *w, const struct hk_snapshot_sensor *s, uint64_t position)
+{
+  struct hk_restoration *o = w->out;
+  if (s->detector >= w->n_detectors)
+    return -EBADMSG;
+  const char *detector = w->detectors[s->detector];
+  const int refusal = hk_registry_restore(o->registry, s->slot, s->generation, s->name, hk_string(detector));
+  if (refusal != 0) {
+    o->gone += refusal == HANKEL_NO_DETECTOR;
+    o->full += refusal != HANKEL_NO_DETECTOR;
+    return 0;
+  }
+  struct hk_shard *shard = &o->shard[s->slot % o->durable->shards];
+  const uint32_t number = hk_registry_detector(o->registry, s->slot);
+  const bool same = strcmp(hk_registry_detector_of(o->registry, number)->name, detector) == 0;
+  const bool anew = !same || !import(shard->device, hk_slot_within(shard->all, s->slot), s);
+  o->sensors++;
+  o->anew += anew;
+  o->restored.skip[s->slot] = position;
+  return remember(w, shard, s, anew);
+}
+
+static int take_sensors(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_sensor sensor;
+  size_t at = 0;
+  int more, status = 0;
+  if (part->arrival > w->arrival)
+    w->arrival = part->arrival;
+  while (status == 0 && (more = hk_snapshot_sensor_next(part, &at, &sensor)) != 0)
+    status = more < 0 ? more : take_sensor(w, &sensor, part->position);
+  return status;
+}
+
+/* A machine whose series was restored with the section before; where that was not, there is none. */
+static int take_machine(struct work *w, const struct hk_machine_memory *m, uint8_t generation, uint64_t position)
+{
+  struct hk_restoration *o = w->out;
+  uint8_t there;
+  if (m->slot >= o->max_sensors || !hk_registry_generation(o->registry, m->slot, &there) || there != generation ||
+      o->restored.skip[m->slot] != position)
+    return 0;
+  const int status = hk_groups_restore(o->shard[m->slot % o->durable->shards].groups, m, position);
+  o->machines++;
+  o->machines_anew += status == -EINVAL;
+  return status == -EINVAL ? 0 : status;
+}
+
+static int take_machines(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_machine_memory machine;
+  uint8_t generation;
+  size_t at = 0;
+  int more, status = 0;
+  while (status == 0 && (more = hk_snapshot_machine_next(part, &at, &machine, &generation)) != 0)
+    status = more < 0 ? more : take_machine(w, &machine, generation, part->position);
+  return status;
+}
+
+static void forget_detectors(struct work *w)
+{
+  for (uint32_t i = 0; i < w->n_detectors; i++)
+    free(w->detectors[i]);
+  free(w->detectors);
+  w->detectors = NULL;
+  w->n_detectors = 0;
+}
+
+static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_t shard, char *why, size_t size)
+{
+  struct hk_snapshot_part part = { 0 };
+  int status;
+  while ((status = hk_snapshot_next(reader, &part)) == 1) {
+    status = part.type == HK_PART_DETECTOR   ? keep_detector(w, &part)
+             : part.type == HK_PART_FEED     ? keep_feed(w, &part, shard)
+             : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
+             : part.type == HK_PART_MACHINES ? take_machines(w, &part)
+                                             : 0;
+    if (part.position > w->out->position[shard])
+      w->out->position[shard] = part.position;
+    if (status == 0)
+      continue;
+    snprintf(why, size, "section at byte %" PRIu64 ": %s", part.at,
+             status == -EBADMSG ? "its layout is wrong" : strerror(-status));
+    return status;
+  }
+  return status;
+}
+
+static int take_over(struct work *w, const struct found *f, char *error, size_t size)
+{
+  struct hk_snapshot_reader *reader;
+  char why[WHY];
+  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[f->folder], f->name, why, sizeof why);
+  if (status == 0) {
+    status = take_parts(w, reader, f->about.shard, why, sizeof why);
+    hk_snapshot_read_close(reader);
+  }
+  forget_detectors(w);
+  if (status != 0)
+    snprintf(error, size, "shard-%u/%s: %s", f->folder, f->name, why);
+  return status;
+}
+
+static int end_those_anew(struct work *w)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < w->out->durable->shards; i++)
+    (void)hk_shard_clear_alerts(&w->out->shard[i]);
+  for (uint32_t i = 0; i < w->n_standing && status == 0; i++) {
+    struct hk_shard *shard = &w->out->shard[w->standing[i].slot % w->out->durable->shards];
+    status = hk_alerts_set(shard->alerts, hk_slot_within(shard->all, w->standing[i].slot), &w->standing[i].alerts);
+  }
+  return status;
+}
+
+/* Where things go on. */
+static void settle(struct work *w)
+{
+  struct hk_restoration *o = w->out;
+  uint64_t newest = 0, epoch = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    newest = w->found[i].about.epoch > newest ? w->found[i].about.epoch : newest;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++) {
+    if (!w->chosen[i])
+      continue;
+    const struct hk_snapshot_about *about = &w->chosen[i]->about;
+    epoch = about->epoch;
+    o->restored.shards = about->shards;
+    o->restored.from[i] = about->begin;
+    o->restored.order[i] = about->order;
+  }
+  const bool same = epoch > 0 && epoch == newest && o->restored.shards == o->durable->shards;
+  o->epoch = same ? epoch : newest + 1;
+  o->renews = epoch > 0 && !same;
+  for (uint32_t i = 0; i < o->durable->shards && same; i++)
+    o->same[i] = w->chosen[i] != NULL;
+  for (uint32_t i = 0; i < o->durable->shards && w->arrival > 0; i++)
+    o->shard[i].ahead = w->arrival - hk_now();
+}
+
+static void tell(const struct work *w, int64_t began)
+{
+  const struct hk_restoration *o = w->out;
+  hk_log(o->durable->log, HK_LOG_NOTICE, "restored %" PRIu64 " sensors from snapshots in %.2f s", o->sensors,
+         (double)(hk_now() - began) * 1e-9);
+  if (o->anew > 0)
+    hk_log(o->durable->log, HK_LOG_WARNING,
+           "%" PRIu64 " of them start anew: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
+                      "level or stride",
+           o->anew);
+  if (o->machines_anew > 0)
+    hk_log(o->durable->log, HK_LOG_WARNING,
+           "%" PRIu64 " of %" PRIu64
+           " machines warm up again: interval, resident or wait of their group is another one, or it has fewer members",
+           o->machines_anew, o->machines);
+  if (o->gone > 0)
+    hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored: no detector matches them any more", o->gone);
+  if (o->full > 0) {
+    char full[HK_REGISTRY_FULL_MAX];
+    hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored for want of room: %s", o->full,
+           hk_registry_full(o->registry, full));
+  }
+}
+
+static int restore(struct work *w, char *error, size_t size)
+{
+  struct hk_restoration *o = w->out;
+  const int64_t began = hk_now();
+  bool any = false, bad = false;
+  int status = look_around(w, error, size);
+  if (status == 0)
+    status = choose(w, error, size);
+  if (status == 0)
+    tell_passed_over(w);
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    any |= w->chosen[i] != NULL;
+  for (uint32_t i = 0; i < w->n; i++)
+    bad |= w->found[i].bad;
+  if (status != 0 || !any) {
+    if (status == 0 && bad)
+      hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts anew");
+    settle(w);
+    return status;
+  }
+  o->restored.skip = calloc(o->max_sensors, sizeof *o->restored.skip);
+  if (!o->restored.skip) {
+    snprintf(error, size, "no memory for the positions of %u sensors", o->max_sensors);
+    return -ENOMEM;
+  }
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
+    status = w->chosen[i] ? take_over(w, w->chosen[i], error, size) : 0;
+  if (status == 0) {
+    status = end_those_anew(w);
+    if (status != 0)
+      snprintf(error, size, "no memory for the alerts that stand");
+  }
+  if (status != 0)
+    return status;
+  settle(w);
+  for (uint32_t i = 0; i < o->restored.shards; i++) {
+    if (!w->chosen[i])
+      hk_log(o->durable->log, HK_LOG_ERROR,
+             "there is no good snapshot of shard %u (of %u): its sensors that no journal has start anew", i, o->restored.shards);
+  }
+  tell(w, began);
+  return 0;
+}
+
+int hk_snapshot_restore(struct hk_restoration *o, char *error, size_t size)
+{
+  struct work w = { .out = o };
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    w.folders[i] = -1;
+  const int status = restore(&w, error, size);
+  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
+    if (w.folders[i] >= 0)
+      close(w.folders[i]);
+  free(w.found);
+  free(w.standing);
+  return status;
+}

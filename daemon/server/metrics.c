@@ -1,0 +1,137 @@
+/* See metrics.h. Names: hankel_..., base units, counters end in _total. */
+#include "daemon/server/metrics.h"
+
+#include "daemon/base/counter_table.h"
+#include "daemon/durable/disk_health.h"
+#include "daemon/scoring/stall.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ns: upper ends of the buckets of histograms, from 10 us to 10 s */
+static const uint64_t bounds[] = { 10000,     30000,     100000,     300000,     1000000,    3000000,    10000000,
+                                   30000000,  100000000, 300000000,  1000000000, 3000000000, 10000000000 };
+
+struct text {
+  struct hk_buffer *out;
+  bool open; /* OpenMetrics: a counter's family has a name without _total */
+};
+
+static void family(const struct text *t, const char *name, const char *type, const char *help)
+{
+  const char *total = strcmp(type, "counter") == 0 && !t->open ? "_total" : "";
+  hk_buffer_print(t->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
+}
+
+static void gauge(const struct text *t, const char *name, const char *help, uint64_t value)
+{
+  family(t, name, "gauge", help);
+  hk_buffer_print(t->out, "%s %" PRIu64 "\n", name, value);
+}
+
+static void counters(const struct text *t, const struct hk_counters *sum)
+{
+  char name[96];
+  for (const struct hk_counter_row *row = hk_counter_table; row->section; row++) {
+    snprintf(name, sizeof name, "hankel_%s_%s", row->section, row->name);
+    family(t, name, "counter", row->help);
+    hk_buffer_print(t->out, "%s_total %" PRIu64 "\n", name, hk_counter_of(sum, row));
+  }
+}
+
+/* label: `leg="wait"` or such, or "". */
+static void histogram(const struct text *t, const char *name, const char *label, const struct hk_histogram *h)
+{
+  const char *comma = *label ? "," : "", *left = *label ? "{" : "", *right = *label ? "}" : "";
+  for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+    hk_buffer_print(t->out, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, label, comma, (double)bounds[i] * 1e-9,
+                    hk_histogram_within(h, bounds[i]));
+  const uint64_t all = hk_histogram_count(h);
+  hk_buffer_print(t->out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, label, comma, all);
+  hk_buffer_print(t->out, "%s_sum%s%s%s %.9g\n", name, left, label, right, hk_histogram_total(h) * 1e-9);
+  hk_buffer_print(t->out, "%s_count%s%s%s %" PRIu64 "\n", name, left, label, right, all);
+}
+
+static void latencies(const struct text *t, const struct hk_server *s)
+{
+  char label[32];
+  family(t, "hankel_latency_seconds", "histogram", "Where the time of the oldest point of a batch goes, from socket to socket, by leg.");
+  for (int leg = 0; leg < HK_LEGS; leg++) {
+    struct hk_histogram sum = { 0 };
+    for (uint32_t i = 0; i < s->net.n_loops; i++)
+      hk_histogram_sum(&sum, &s->net.loops[i].latency.leg[leg]);
+    snprintf(label, sizeof label, "leg=\"%s\"", hk_leg_name((enum hk_leg)leg));
+    histogram(t, "hankel_latency_seconds", label, &sum);
+  }
+  struct hk_histogram took = { 0 };
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    hk_histogram_sum(&took, &s->shard[i].took);
+  family(t, "hankel_batch_duration_seconds", "histogram", "How long a batch was with the device.");
+  histogram(t, "hankel_batch_duration_seconds", "", &took);
+  family(t, "hankel_commit_duration_seconds", "histogram", "How long a commit of the journal took.");
+  histogram(t, "hankel_commit_duration_seconds", "", &s->durable.took);
+}
+
+static void alerts(const struct text *t, struct hk_server *s)
+{
+  uint64_t of[HK_CHANNELS] = { 0 }, acknowledged = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    struct hk_alerts_sum sum;
+    hk_alerts_show(s->shard[i].alerts, NULL, 0, &sum);
+    acknowledged += sum.acknowledged;
+    for (int c = 0; c < HK_CHANNELS; c++)
+      of[c] += sum.of_channel[c];
+  }
+  family(t, "hankel_alerts_standing", "gauge", "Alerts that stand, by channel.");
+  for (int c = HANKEL_SCORE; c < HK_CHANNELS; c++)
+    hk_buffer_print(t->out, "hankel_alerts_standing{channel=\"%s\"} %" PRIu64 "\n", hankel_channel_name(c), of[c]);
+  gauge(t, "hankel_alerts_acknowledged", "Alerts that stand and that somebody has taken note of.", acknowledged);
+}
+
+static void conditions(const struct text *t, struct hk_server *s)
+{
+  int64_t stalled = 0;
+  uint64_t lost = 0, subscribers = 0, subscriptions = 0, queued = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    char why[HK_STALL_WHY];
+    const int64_t lasts = hk_stall_lasts(&s->shard[i], why);
+    stalled = lasts > stalled ? lasts : stalled;
+    pthread_mutex_lock(&s->shard[i].lock);
+    lost += s->shard[i].loss.time != 0;
+    pthread_mutex_unlock(&s->shard[i].lock);
+  }
+  for (uint32_t i = 0; i < s->net.n_loops; i++) {
+    subscribers += s->net.loops[i].subscribers;
+    subscriptions += s->net.loops[i].subscriptions;
+    queued += s->net.loops[i].queued;
+  }
+  gauge(t, "hankel_stalled_seconds", "How long the shard that has stalled for the longest time has got no further.",
+        (uint64_t)stalled / 1000000000);
+  gauge(t, "hankel_devices_lost", "Devices that were lost.", lost);
+  gauge(t, "hankel_durability_degraded", "1: what is acknowledged does not outlive the daemon, for the disk fails.",
+        hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED);
+  gauge(t, "hankel_subscribers", "Connections that subscribe.", subscribers);
+  gauge(t, "hankel_subscriptions", "Different subscriptions.", subscriptions);
+  gauge(t, "hankel_subscribers_queued_bytes", "Bytes that wait for subscribers.", queued);
+}
+
+void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
+{
+  const struct text text = { out, open }, *t = &text;
+  struct hk_counters sum;
+  hk_server_sum(s, &sum);
+  family(t, "hankel_build_info", "gauge", "Version and backend of the daemon.");
+  hk_buffer_print(out, "hankel_build_info{version=\"%s\",backend=\"%s\"} 1\n", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
+  gauge(t, "hankel_uptime_seconds", "How long the daemon has been running.", (uint64_t)(hk_now() - s->started) / 1000000000);
+  gauge(t, "hankel_sensors", "Sensors that there are.", hk_registry_count(s->shards.registry));
+  gauge(t, "hankel_sensors_derived", "Sensors that the daemon feeds itself.", hk_registry_count_derived(s->shards.registry));
+  gauge(t, "hankel_points_pending", "Points that were accepted and have no result yet.", hk_counters_pending(&sum));
+  gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.", hk_seats_taken(&s->net.seats));
+  gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
+  counters(t, &sum);
+  alerts(t, s);
+  conditions(t, s);
+  latencies(t, s);
+  if (open)
+    hk_buffer_print(out, "# EOF\n");
+}

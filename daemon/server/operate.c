@@ -1,0 +1,172 @@
+/* An acknowledgement is the shard's (acknowledge.h); the windows that clients asked for are written down on a thread of libuv's,
+ * since a disk may be slow. */
+#include "daemon/server/operate.h"
+
+#include "daemon/scoring/acknowledge.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/sensors/maintenance.h"
+#include "daemon/server/server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hk_operation {
+  uint8_t what; /* enum hankel_operation */
+  struct hk_note *note;
+  char subject[HK_NAME_MAX + 1];
+  int status;     /* of what was done at once */
+  uint32_t ended; /* windows */
+  uint32_t number;
+  int64_t to;
+  /* saving */
+  uv_work_t work;
+  struct hk_server *server;
+  bool saving, abandoned;
+  int saved;
+};
+
+/* Who it is: what was shown says more than what is claimed. */
+static void name_peer(const struct hk_connection *c, struct hk_string claimed, char by[HK_WHO_MAX + 1])
+{
+  if (c->shown.name[0])
+    snprintf(by, HK_WHO_MAX + 1, "%s", c->shown.name);
+  else if (claimed.length > 0)
+    snprintf(by, HK_WHO_MAX + 1, "%.*s", (int)claimed.length, claimed.data);
+  else
+    snprintf(by, HK_WHO_MAX + 1, "%s", c->peer);
+}
+
+static void acknowledge(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
+{
+  struct hk_registry *registry = c->net->server->shards.registry;
+  uint32_t slot, handle = 0;
+  hk_registry_read(registry);
+  o->status = hk_registry_find(registry, m->subject.data, m->subject.length, &slot) == 0 ? 0 : -ENXIO;
+  if (o->status == 0)
+    handle = hk_registry_handle(registry, slot);
+  hk_registry_read_end(registry);
+  if (o->status != 0)
+    return;
+  o->note = hk_note_new(handle, m->number, hk_string(by), hk_wall());
+  if (o->note)
+    hk_note_post(&c->net->server->shard[slot % c->net->server->shards.n], o->note);
+  else
+    o->status = -ENOMEM;
+}
+
+static void on_save(uv_work_t *work)
+{
+  struct hk_operation *o = work->data;
+  o->saved = hk_maintenance_save(o->server->shards.maintenance);
+}
+
+static void on_saved(uv_work_t *work, int status)
+{
+  struct hk_operation *o = work->data;
+  (void)status; /* it is never cancelled */
+  o->saving = false;
+  if (o->saved != 0)
+    hk_log(&o->server->log, HK_LOG_WARNING, "maintenance: windows that clients asked for are not written down: %s",
+           strerror(-o->saved));
+  if (o->abandoned)
+    free(o);
+  else
+    hk_shard_settled(&o->server->shard[0]); /* whoever waits looks again */
+}
+
+static void maintain(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
+{
+  struct hk_maintenance *maintenance = c->net->server->shards.maintenance;
+  const int64_t now = hk_wall();
+  if (m->what == HANKEL_END_MAINTENANCE) {
+    o->ended = hk_maintenance_end(maintenance, m->subject, now);
+    o->status = o->ended > 0 ? 0 : -ENOENT;
+  } else if (m->subject.length == 0) { /* it would match every sensor; who means that says * */
+    o->status = -EINVAL;
+  } else {
+    o->to = m->duration < (uint64_t)(INT64_MAX - now) ? now + (int64_t)m->duration : INT64_MAX;
+    o->status = hk_maintenance_begin(maintenance, m->subject, now, o->to, hk_string(by));
+  }
+  if (o->status != 0)
+    return;
+  hk_log(&c->net->server->log, HK_LOG_NOTICE, "maintenance: %s (%s) %s it for %s", by, c->peer,
+         m->what == HANKEL_END_MAINTENANCE ? "ends" : "begins", o->subject);
+  o->server = c->net->server;
+  o->work.data = o;
+  o->saving = uv_queue_work(&c->loop->uv, &o->work, on_save, on_saved) == 0;
+}
+
+struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_operate *m)
+{
+  struct hk_operation *o = calloc(1, sizeof *o);
+  char by[HK_WHO_MAX + 1];
+  if (!o)
+    return NULL;
+  o->what = m->what;
+  snprintf(o->subject, sizeof o->subject, "%.*s", (int)m->subject.length, m->subject.data);
+  name_peer(c, m->by, by);
+  if (m->what == HANKEL_ACKNOWLEDGE)
+    acknowledge(c, o, m, by);
+  else
+    maintain(c, o, m, by);
+  return o;
+}
+
+static void say(const struct hk_operation *o, struct hk_buffer *text)
+{
+  const char *subject = o->subject;
+  char until[HK_TIME_TEXT_MAX] = "";
+  if (o->to < INT64_MAX)
+    hk_time_text(o->to / 1000000000, until);
+  if (o->status == -ENXIO)
+    hk_buffer_print(text, "there is no sensor %s\n", subject);
+  else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT)
+    hk_buffer_print(text, "no such alert of %s stands\n", subject);
+  else if (o->status == -EALREADY)
+    hk_buffer_print(text, "the alert of %s was acknowledged before\n", subject);
+  else if (o->status == -ENOENT)
+    hk_buffer_print(text, "no window that was asked for with %s is open\n", subject);
+  else if (o->status == -ENOSPC)
+    hk_buffer_print(text, "there are %u windows already; end some\n", HK_MAINTENANCE_ASKED);
+  else if (o->what == HANKEL_BEGIN_MAINTENANCE && !*subject)
+    hk_buffer_print(text, "the glob is empty; * is every sensor\n");
+  else if (o->status != 0)
+    hk_buffer_print(text, "it could not be done: %s\n", strerror(-o->status));
+  else if (o->what == HANKEL_ACKNOWLEDGE)
+    hk_buffer_print(text, "%s:%u is acknowledged\n", subject, o->number);
+  else if (o->what == HANKEL_END_MAINTENANCE)
+    hk_buffer_print(text, "maintenance of %s is over (%u windows)%s\n", subject, o->ended,
+                    o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
+  else
+    hk_buffer_print(text, "alerts of %s are marked from now on%s%s%s\n", subject, *until ? ", until " : "", until,
+                    o->saved != 0 ? "; a restart would not know it, the disk fails" : "");
+}
+
+bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *text)
+{
+  if (o->saving)
+    return false;
+  if (o->note) {
+    const int outcome = atomic_load_explicit(&o->note->outcome, memory_order_acquire);
+    if (outcome == HK_NOTE_WAITS)
+      return false;
+    o->status = outcome;
+    o->number = o->note->number;
+  }
+  say(o, text);
+  *taken = o->status == 0;
+  hk_operate_abandon(o);
+  return true;
+}
+
+void hk_operate_abandon(struct hk_operation *o)
+{
+  if (!o)
+    return;
+  hk_note_release(o->note);
+  o->note = NULL;
+  o->abandoned = true;
+  if (!o->saving)
+    free(o);
+}

@@ -1,0 +1,162 @@
+/* Options, configuration, and the server's life. */
+#include "daemon/server/program.h"
+
+#include "daemon/base/uv_reserve.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/sensors/detector_rules.h"
+#include "daemon/server/lifecycle.h"
+#include "daemon/server/server.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
+
+static const char help[] =
+    "usage: hankeld -c FILE [--check]\n\n"
+    "Watches sensors and publishes change-point scores and alerts.\n\n"
+    "  -c, --config FILE  the configuration; hankeld.conf(5) describes it\n"
+    "      --check        says what is wrong with the configuration, or what a sensor needs; then ends\n"
+    "      --help         shows this\n"
+    "      --version      shows the version\n\n"
+    "It prints `listening PROTOCOL TRANSPORT ADDRESS:PORT` for each listener and `ready` on standard error when it\n"
+    "serves. SIGTERM and SIGINT end it after all points that were taken have been scored.\n";
+
+static void print_fault(void *arg, const char *message)
+{
+  (void)arg;
+  fprintf(stderr, "%s\n", message);
+}
+
+/* Says what a sensor needs with its companions, the last of which is detector `last`. bytes: of all of them. */
+static void print_together(const struct hk_config *config, uint32_t last, uint64_t bytes)
+{
+  uint32_t first = last;
+  while (config->detectors[first].derived)
+    first--;
+  const uint32_t n = last - first + 1;
+  uint64_t most = config->max_sensors / n;
+  if (config->memory > 0 && config->memory / bytes < most)
+    most = config->memory / bytes;
+  printf("detector %s with its further algorithms: %llu bytes and %u of max_sensors a sensor; there is room for about %llu\n",
+         config->detectors[first].name, (unsigned long long)bytes, n, (unsigned long long)most);
+}
+
+/* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
+static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
+{
+  struct hk_device *device;
+  char error[512], excuse[256];
+  struct hk_config small = *config;
+  small.max_sensors = 1; /* to be asked only */
+  small.threads = 1;
+  if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ .of = 1 }, excuse, sizeof excuse, error,
+                       sizeof error) != 0) {
+    fprintf(stderr, "%s: %s\n", path, error);
+    return FAILED;
+  }
+  struct hk_backend *backend = device->backend;
+  struct hk_gates gates = { 0 };
+  const bool readable = hk_gates_open(&gates, config, NULL, error, sizeof error) == 0;
+  hk_gates_close(&gates);
+  if (!readable) {
+    fprintf(stderr, "%s: %s\n", path, error);
+    hk_device_close(device);
+    return FAILED;
+  }
+  uint64_t with = 0; /* bytes of a sensor and its companions so far */
+  printf("%s: ok\n", path);
+  if (excuse[0])
+    printf("backend = auto: scoring on the CPU, not on the GPU: %s\n", excuse);
+  for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {
+    const uint64_t all = backend->ops->need(backend, i, config->max_sensors), one = all / config->max_sensors;
+    with = config->detectors[i].derived ? with + one : one;
+    printf("detector %s: %llu bytes a sensor on the %s backend, %.1f MiB for max_sensors = %u", config->detectors[i].name,
+           (unsigned long long)one, backend->ops->name, (double)all / (1 << 20), config->max_sensors);
+    if (config->memory > 0 && all > config->memory)
+      printf("; memory = %.1f MiB is enough for about %llu of them", (double)config->memory / (1 << 20),
+             (unsigned long long)(config->memory / one));
+    putchar('\n');
+    const bool last = i + 1 == config->n_detectors || !config->detectors[i + 1].derived || config->detectors[i + 1].group;
+    if (last && config->detectors[i].derived)
+      print_together(config, i, with);
+    if (hk_sections_unreached(config, i, error, sizeof error))
+      puts(error);
+  }
+  hk_device_close(device);
+  return DONE;
+}
+
+static int serve(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
+{
+  char error[512];
+  struct hk_server *server = calloc(1, sizeof *server);
+  if (!server) {
+    fprintf(stderr, "hankeld: no memory to start\n");
+    return FAILED;
+  }
+  int result = FAILED;
+  server->reload.path = path;
+  if (hk_server_open(server, config, kinds, error, sizeof error) == 0) {
+    result = hk_server_run(server) == 0 ? DONE : FAILED;
+  } else {
+    hk_log(&server->log, HK_LOG_ERROR, "%s", error);
+  }
+  if (!hk_server_close(server))
+    _exit(result);
+  free(server);
+  return result;
+}
+
+int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
+{
+  enum { OPTION_CHECK = 256, OPTION_HELP, OPTION_VERSION };
+  static const struct option options[] = { { "config", required_argument, NULL, 'c' },
+                                           { "check", no_argument, NULL, OPTION_CHECK },
+                                           { "help", no_argument, NULL, OPTION_HELP },
+                                           { "version", no_argument, NULL, OPTION_VERSION },
+                                           { NULL, 0, NULL, 0 } };
+  const char *path = NULL;
+  bool only_check = false;
+  int option;
+  while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
+    switch (option) {
+    case 'c':
+      path = optarg;
+      break;
+    case OPTION_CHECK:
+      only_check = true;
+      break;
+    case OPTION_HELP:
+      fputs(help, stdout);
+      return DONE;
+    case OPTION_VERSION:
+      puts("hankeld " HANKELD_VERSION);
+      return DONE;
+    default:
+      fprintf(stderr, "hankeld --help says how it is used\n");
+      return USAGE;
+    }
+  }
+  if (optind < argc) {
+    fprintf(stderr, "hankeld: `%s` is not understood; hankeld --help says how it is used\n", argv[optind]);
+    return USAGE;
+  }
+  if (!path) {
+    fprintf(stderr, "hankeld: a configuration is needed: hankeld -c FILE\n");
+    return USAGE;
+  }
+  struct hk_config config;
+  if (hk_reserve_memory() != 0)
+    return FAILED;
+  if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
+    return FAILED;
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* at RLIMIT_FSIZE a write gives EFBIG: one more way in which a disk is full */
+  const int result = only_check ? check(&config, kinds, path) : serve(&config, kinds, path);
+  hk_config_free(&config);
+  return result;
+}

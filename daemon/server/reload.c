@@ -1,0 +1,440 @@
+/* The steps of a reload, and what is told of it. */
+#include "daemon/server/reload.h"
+
+#include "daemon/base/systemd.h"
+#include "daemon/config/config_diff.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/shard_reload.h"
+#include "daemon/scoring/snapshot_slices.h"
+#include "daemon/sensors/maintenance.h"
+#include "daemon/server/server.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK 2          /* ms */
+#define LINES_LOGGED 64 /* of one reload */
+
+static void on_look(uv_timer_t *timer);
+
+/* A fault in the file. */
+static void note(void *arg, const char *message)
+{
+  hk_buffer_print(arg, "%s\n", message);
+}
+
+/* Logs the lines of what was told. */
+static void log_lines(struct hk_server *s, enum hk_level level)
+{
+  const struct hk_buffer *told = &s->reload.told;
+  uint32_t lines = 0, more = 0;
+  for (size_t at = 0; at < told->size; lines++) {
+    const char *end = memchr(told->data + at, '\n', told->size - at);
+    const size_t length = end ? (size_t)(end - told->data) - at : told->size - at;
+    if (lines < LINES_LOGGED)
+      hk_log(&s->log, level, "reload: %.*s", (int)length, told->data + at);
+    else
+      more++;
+    at += length + 1;
+  }
+  if (more > 0)
+    hk_log(&s->log, level, "reload: and %u lines more", more);
+}
+
+/* It is over: says so. taken: the configuration is in force. */
+static void finish(struct hk_server *s, bool taken)
+{
+  struct hk_reload *r = &s->reload;
+  hk_notify("READY=1");
+  log_lines(s, taken ? HK_LOG_NOTICE : HK_LOG_ERROR);
+  pthread_mutex_lock(&r->lock);
+  hk_buffer_free(&r->report);
+  r->report = r->told;
+  r->taken = taken;
+  r->n_taken += taken;
+  r->n_refused += !taken;
+  pthread_mutex_unlock(&r->lock);
+  r->told = (struct hk_buffer){ 0 };
+  hk_sections_release(r->sections);
+  free(r->learn);
+  free(r->forget);
+  r->sections = NULL;
+  r->learn = r->forget = NULL;
+  r->next = NULL;
+  r->phase = HK_RELOAD_NONE;
+  uv_timer_stop(&r->look);
+  atomic_store_explicit(&r->done, r->begun, memory_order_release);
+  hk_shard_settled(&s->shard[0]); /* those who asked look again */
+  if (atomic_load_explicit(&r->asked, memory_order_acquire) > r->begun && !uv_is_closing((uv_handle_t *)&r->call))
+    (void)uv_async_send(&r->call);
+}
+
+/* One that is in force no more, or never was. */
+static void discard(struct hk_reload *r, struct hk_config *config)
+{
+  if (config == r->at_start)
+    return;
+  config->listeners = NULL; /* they are those of all */
+  hk_config_free(config);
+  free(config);
+}
+
+static void refuse(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  for (uint32_t i = 0; i < r->revision.n_learn; i++)
+    (void)hk_registry_define(s->shards.registry, r->learn[i].number, NULL);
+  if (r->next)
+    discard(r, r->next);
+  hk_gates_discard(&s->net.gates, r->credentials);
+  r->credentials = NULL;
+  hk_buffer_print(&r->told, "the configuration stays as it was\n");
+  finish(s, false);
+}
+
+static void ask(struct hk_server *s, enum hk_reload_phase phase, enum hk_revise what)
+{
+  s->reload.phase = phase;
+  s->reload.revision.what = what;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    hk_shard_ask(&s->shard[i], &s->reload.revision);
+}
+
+/* What numbers mean is settled: the new ones for the registry, and lists for the backends. 0 or -ENOMEM. */
+static int define(struct hk_server *s, const bool taken[HK_DETECTORS_MAX])
+{
+  struct hk_reload *r = &s->reload;
+  struct hk_revision *revision = &r->revision;
+  bool stays[HK_DETECTORS_MAX] = { false };
+  *revision = (struct hk_revision){ .config = r->next, .groups = hk_change_of_groups(s->config, r->next) };
+  r->learn = calloc(r->next->n_detectors, sizeof *r->learn);
+  r->forget = calloc(HK_DETECTORS_MAX, sizeof *r->forget);
+  int status = r->learn && r->forget ? hk_sections_new(&r->sections, r->next) : -ENOMEM;
+  for (uint32_t i = 0; i < r->next->n_detectors && status == 0; i++) {
+    const struct hk_config_detector *d = &r->next->detectors[i];
+    stays[d->number] = true;
+    if (taken[d->number])
+      continue;
+    status = hk_registry_define(s->shards.registry, d->number, d);
+    if (status == 0)
+      r->learn[revision->n_learn++] = (struct hk_definition){ d->number, &d->detector };
+  }
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX && status == 0; i++)
+    if (taken[i] && !stays[i])
+      r->forget[revision->n_forget++] = (struct hk_definition){ i, NULL };
+  revision->sections = r->sections;
+  revision->learn = r->learn;
+  revision->forget = r->forget;
+  return status;
+}
+
+/* Reads the configuration, and certificates, keys and tokens, which are in force only with all else. Thread: one of libuv's, for a file
+ * system that hangs must not hold up the loop; until `reload_read_back` nobody else looks at what it writes. */
+static void reload_read(uv_work_t *work)
+{
+  struct hk_server *s = work->data;
+  struct hk_reload *r = &s->reload;
+  char error[512];
+  r->readable = false;
+  if (hk_config_load(r->next, r->path, HK_CONFIG_FILE, note, &r->told) != 0) {
+    free(r->next);
+    r->next = NULL;
+    return;
+  }
+  if (s->net.gates.any_files && hk_gates_read(&s->net.gates, &r->credentials, error, sizeof error) != 0) {
+    hk_buffer_print(&r->told, "%s\n", error);
+    hk_config_free(r->next); /* its listeners are its own still */
+    free(r->next);
+    r->next = NULL;
+    return;
+  }
+  r->readable = true;
+}
+
+/* What is in force now is to be taken by all loops, one order of each kind at a time. */
+static void order(struct hk_server *s, enum hk_order what)
+{
+  s->reload.ordered += s->net.n_loops;
+  for (uint32_t i = 0; i < s->net.n_loops; i++)
+    hk_loop_order(&s->net.loops[i], what);
+}
+
+static bool obeyed(struct hk_server *s)
+{
+  return atomic_load_explicit(&s->net.obeyed, memory_order_acquire) == s->reload.ordered;
+}
+
+static void adopt_credentials(struct hk_server *s)
+{
+  char line[768];
+  if (!s->reload.credentials)
+    return;
+  hk_gates_adopt(&s->net.gates, s->reload.credentials, &s->log);
+  s->reload.credentials = NULL;
+  order(s, HK_ORDER_ADMIT);
+  hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
+  for (uint32_t i = 0; i < s->net.gates.n; i++) {
+    if (hk_gate_expires(&s->net.gates.gate[i], line, sizeof line))
+      hk_buffer_print(&s->reload.told, "%s\n", line);
+    if (hk_gate_crl_expired(&s->net.gates.gate[i], line, sizeof line))
+      hk_buffer_print(&s->reload.told, "%s\n", line);
+  }
+}
+
+/* What was read is compared with what is in force. */
+static void compare(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  bool taken[HK_DETECTORS_MAX];
+  for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
+    taken[i] = hk_registry_detector_of(s->shards.registry, i) != NULL;
+  if (!hk_change_make(s->config, r->next, taken, &r->told)) {
+    adopt_credentials(s);
+    hk_buffer_print(&r->told, "the configuration is as it was\n");
+    discard(r, r->next);
+    r->next = NULL;
+    r->phase = HK_RELOAD_ADMIT;
+    uv_timer_start(&r->look, on_look, 0, LOOK);
+    return;
+  }
+  char line[512];
+  for (uint32_t i = 0; i < r->next->n_detectors; i++)
+    if (hk_sections_unreached(r->next, i, line, sizeof line))
+      hk_buffer_print(&r->told, "%s\n", line);
+  if (define(s, taken) != 0) {
+    hk_buffer_print(&r->told, "no memory\n");
+    refuse(s);
+    return;
+  }
+  ask(s, HK_RELOAD_LEARN, HK_REVISE_LEARN);
+  uv_timer_start(&r->look, on_look, LOOK, LOOK);
+}
+
+/* The files were read, or (status: UV_ECANCELED) never will be. */
+static void reload_read_back(uv_work_t *work, int status)
+{
+  struct hk_server *s = work->data;
+  struct hk_reload *r = &s->reload;
+  if (status != 0 || s->deadline != 0) {
+    if (status == 0 && r->readable)
+      hk_config_free(r->next); /* its listeners are its own still; where status is not 0 nothing was written to it */
+    free(r->next);
+    r->next = NULL;
+    hk_buffer_print(&r->told, "the daemon ends\n");
+    refuse(s);
+  } else if (!r->readable) {
+    refuse(s);
+  } else {
+    compare(s);
+  }
+}
+
+static void begin(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  char state[96];
+  r->begun = atomic_load_explicit(&r->asked, memory_order_acquire);
+  r->time = hk_now();
+  r->revision.n_learn = 0;
+  snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, r->time / 1000);
+  hk_notify(state);
+  if (s->deadline != 0 || !r->path || !(r->next = calloc(1, sizeof *r->next))) {
+    hk_buffer_print(&r->told, "%s\n", s->deadline != 0 ? "the daemon ends" : r->path ? "no memory" : "there is no file to read");
+    refuse(s);
+    return;
+  }
+  r->phase = HK_RELOAD_READ;
+  r->read.data = s;
+  const int status = uv_queue_work(&s->net.loops[0].uv, &r->read, reload_read, reload_read_back);
+  if (status != 0)
+    reload_read_back(&r->read, status);
+}
+
+static bool answered(struct hk_server *s)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    all &= hk_shard_has_answered(&s->shard[i]);
+  return all;
+}
+
+/* Whether all shards could do what was asked last; says where not. */
+static bool could(struct hk_server *s)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const struct hk_review *review = &s->shard[i].review;
+    if (review->status == 0)
+      continue;
+    all = false;
+    hk_buffer_print(&s->reload.told, "the %s backend: %s\n", hk_shard_backend(&s->shard[i]),
+                    review->why[0] ? review->why : strerror(-review->status));
+  }
+  return all;
+}
+
+static void adopt(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  adopt_credentials(s);
+  atomic_store_explicit(&s->log.level, r->next->log_level, memory_order_relaxed);
+  hk_durable_adopt(&s->durable, r->next);
+  if (hk_maintenance_adopt(s->shards.maintenance, r->next) != 0)
+    hk_buffer_print(&r->told, "no memory for maintenance windows: those of before stay\n");
+  hk_registry_adopt(s->shards.registry, r->next, r->sections);
+  s->net.config = r->next;
+  order(s, HK_ORDER_ADOPT);
+  ask(s, HK_RELOAD_ADOPT, HK_REVISE_REVIEW);
+}
+
+/* All threads have the new one. */
+static void retire_old(struct hk_server *s)
+{
+  struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
+  uint64_t let_go = 0, machines = 0, joined = 0, alone = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    let_go += s->shard[i].review.let_go - s->shard[i].review.machines;
+    machines += s->shard[i].review.machines;
+    joined += s->shard[i].review.joined;
+    alone += s->shard[i].review.alone;
+  }
+  s->config = s->reload.next;
+  discard(&s->reload, old);
+  if (let_go > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
+  if (machines > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or begin anew\n", machines);
+  if (joined > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " series of further algorithms were added to sensors that are there\n", joined);
+  if (alone > 0) {
+    char why[HK_REGISTRY_FULL_MAX];
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors have no room for their further algorithms: %s\n", alone,
+                    hk_registry_full(s->shards.registry, why));
+  }
+}
+
+/* A start goes by the configuration as it is then: what was journaled under other detectors or groups had better be behind a
+ * snapshot. */
+static void save(struct hk_server *s)
+{
+  if (s->reload.revision.n_learn + s->reload.revision.n_forget == 0 && !s->reload.revision.groups)
+    return;
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    if (s->shard[i].saver)
+      (void)hk_saver_ask(s->shard[i].saver, true);
+}
+
+static void step(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  if (!answered(s))
+    return;
+  switch (r->phase) {
+  case HK_RELOAD_NONE:
+  case HK_RELOAD_READ:
+    return;
+  case HK_RELOAD_LEARN:
+    if (could(s))
+      adopt(s);
+    else
+      refuse(s);
+    return;
+  case HK_RELOAD_ADOPT:
+    if (!obeyed(s))
+      return;
+    (void)could(s); /* sensors that could not be let go stay what they were: that is told */
+    retire_old(s);
+    ask(s, HK_RELOAD_FORGET, HK_REVISE_FORGET);
+    return;
+  case HK_RELOAD_FORGET:
+    if (could(s))
+      for (uint32_t i = 0; i < r->revision.n_forget; i++)
+        (void)hk_registry_define(s->shards.registry, r->forget[i].number, NULL);
+    save(s);
+    hk_buffer_print(&r->told, "the configuration is in force, after %.0f ms\n", (double)(hk_now() - r->time) * 1e-6);
+    finish(s, true);
+    return;
+  case HK_RELOAD_ADMIT:
+    if (obeyed(s))
+      finish(s, true);
+    return;
+  }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+  step(timer->data);
+}
+
+static void on_call(uv_async_t *call)
+{
+  struct hk_server *s = call->data;
+  if (s->reload.phase == HK_RELOAD_NONE && s->reload.asked > s->reload.done)
+    begin(s);
+}
+
+uint64_t hk_reload_ask(struct hk_server *s)
+{
+  const uint64_t ticket = atomic_fetch_add_explicit(&s->reload.asked, 1, memory_order_acq_rel) + 1;
+  (void)uv_async_send(&s->reload.call);
+  return ticket;
+}
+
+bool hk_reload_result(struct hk_server *s, uint64_t ticket, struct hk_buffer *report, bool *taken)
+{
+  struct hk_reload *r = &s->reload;
+  if (atomic_load_explicit(&r->done, memory_order_acquire) < ticket)
+    return false;
+  pthread_mutex_lock(&r->lock);
+  hk_buffer_put(report, r->report.data, r->report.size);
+  *taken = r->taken;
+  pthread_mutex_unlock(&r->lock);
+  return true;
+}
+
+void hk_reload_status(struct hk_server *s, struct hk_buffer *out)
+{
+  struct hk_reload *r = &s->reload;
+  pthread_mutex_lock(&r->lock);
+  const bool refused = r->n_refused > 0 && !r->taken;
+  hk_buffer_print(out, "{\"state\":\"%s\",\"reloads\":%" PRIu64 ",\"refused\":%" PRIu64, refused ? "refused" : "in force",
+                  r->n_taken, r->n_refused);
+  if (refused && r->report.size > 0) { /* its first line */
+    const char *end = memchr(r->report.data, '\n', r->report.size);
+    hk_buffer_print(out, ",\"why\":");
+    hk_json_string(out, r->report.data, end ? (size_t)(end - r->report.data) : r->report.size);
+  }
+  hk_buffer_print(out, "}");
+  pthread_mutex_unlock(&r->lock);
+}
+
+int hk_reload_open(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  r->at_start = s->config;
+  pthread_mutex_init(&r->lock, NULL);
+  uv_timer_init(&s->net.loops[0].uv, &r->look);
+  r->look.data = r->call.data = s;
+  return uv_async_init(&s->net.loops[0].uv, &r->call, on_call);
+}
+
+void hk_reload_close(struct hk_server *s)
+{
+  struct hk_reload *r = &s->reload;
+  if (r->next && r->next != s->config)
+    discard(r, r->next);
+  if (r->at_start) { /* it was opened */
+    discard(r, (struct hk_config *)s->config);
+    s->config = r->at_start;
+    pthread_mutex_destroy(&r->lock);
+  }
+  hk_gates_discard(&s->net.gates, r->credentials);
+  r->credentials = NULL;
+  hk_sections_release(r->sections);
+  free(r->learn);
+  free(r->forget);
+  hk_buffer_free(&r->told);
+  hk_buffer_free(&r->report);
+}

@@ -1,0 +1,560 @@
+#include "daemon/server/replay_journals.h"
+
+#include "daemon/base/systemd.h"
+#include "daemon/durable/journal_read.h"
+#include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/group_restore.h"
+#include "daemon/scoring/groups.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAUSE 50000     /* ns between two looks whether there is room */
+#define TELL 1000000000 /* ns between two signs of life to the service manager */
+
+/* The journal of one shard of those that there were. Where it is damaged, and what is lost may be needed, it ends: behind that a
+ * slot may be another sensor's, and nobody would know. */
+struct source {
+  struct hk_log *log;
+  struct hk_journal_reader *reader;
+  int folder;
+  uint32_t shard;
+  bool own; /* the folder is ours to close */
+  bool begun;
+  uint64_t from;    /* what is before is in the snapshot */
+  uint64_t reached; /* position behind what was read */
+  bool damaged;     /* at a place from which on nothing is to be used, as far as is known: */
+  bool missing;     /* something that was committed is not there at all, so what follows is no repetition of it */
+  uint64_t number, at;
+  bool over;                   /* so it is: what follows is read only to say how much it is, */
+  uint64_t behind;             /* up to this position */
+  struct hk_journal_mark mark; /* how far it was, by its mark; all zero: nobody knows */
+  bool marked;                 /* somebody does */
+  bool waits;                  /* its next record is a change of a sensor: */
+  uint32_t type;
+  struct hk_record_sensor change;
+};
+
+struct replay {
+  struct hk_recovery *out;
+  struct hk_log *log;
+  struct source sources[HK_SHARDS_MAX];
+  uint32_t n_sources, of; /* of: shards that there were */
+  struct hk_source *points;
+  int64_t told;
+  uint32_t slot[HK_CHUNK_POINTS];
+  int64_t time[HK_CHUNK_POINTS];
+  double value[HK_CHUNK_POINTS];
+};
+
+static void on_damage(void *arg, const struct hk_journal_damaged *d)
+{
+  struct source *s = arg;
+  if (d->tail && !(s->marked && (s->mark.segment > d->number || (s->mark.segment == d->number && s->mark.bytes > d->at)))) {
+    hk_log(s->log, HK_LOG_NOTICE,
+           "shard-%u/%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; %s",
+           s->shard, d->file, d->bytes, d->at, d->why,
+           s->marked ? "nobody was told of them" : "it is not known whether anybody was told of them");
+    return;
+  }
+  if (d->missing)
+    hk_log(s->log, HK_LOG_ERROR,
+           "shard-%u/%s is whole, but %s; if it was moved or there is a copy, end the daemon and put it back", s->shard, d->file,
+           d->why);
+  else
+    hk_log(s->log, HK_LOG_ERROR,
+           "shard-%u/%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
+           "(hankel state verify tells more)",
+           s->shard, d->file, d->why, d->at, d->bytes);
+  s->missing |= d->missing;
+  if (!s->damaged) {
+    s->damaged = true;
+    s->number = d->number;
+    s->at = d->at;
+  }
+}
+
+/* What to do with a record behind damage. Nothing is missing where the snapshot has all of it, or where it was written again,
+ * into a later segment, because the disk had failed. */
+static void judge(struct source *s, const struct hk_record *record)
+{
+  const bool again = !s->missing && hk_journal_number(s->reader) > s->number && record->position <= s->reached;
+  if (record->position < s->from || again)
+    s->damaged = s->missing = false;
+  else
+    s->over = true;
+}
+
+/* --- points ---------------------------------------------------------------------------------------------------------- */
+
+/* While others work. -EIO: nothing is computed any more. */
+static int wait(struct replay *r)
+{
+  const struct timespec moment = { 0, PAUSE };
+  (void)nanosleep(&moment, NULL);
+  if (hk_now() - r->told < TELL)
+    return 0;
+  r->told = hk_now();
+  hk_notify("EXTEND_TIMEOUT_USEC=30000000\nSTATUS=restoring");
+  bool lost = true;
+  for (uint32_t i = 0; i < r->out->durable->shards; i++)
+    lost &= hk_shard_lost(&r->out->shard[i]);
+  return lost ? -EIO : 0;
+}
+
+/* Until all that was given is scored. */
+static int drain(struct replay *r)
+{
+  int status = 0;
+  while (status == 0 && (!hk_outlet_seal(r->out->outlet) || hk_source_pending(r->points) > 0))
+    status = wait(r);
+  return status;
+}
+
+/* Gives the first n points of the columns to the shards; so many of them were made of others. */
+static int give(struct replay *r, uint32_t n, uint32_t derived)
+{
+  const struct hk_columns columns = { r->slot, r->time, r->value };
+  int status = 0;
+  while (status == 0 && hk_outlet_room(r->out->outlet) < n)
+    status = wait(r);
+  if (status != 0)
+    return status;
+  hk_count(&r->out->counters->in, n);
+  hk_count(&r->out->counters->derived, derived);
+  hk_fill_slots(&r->out->outlet->filling, r->points, n, &columns);
+  r->out->points += n - derived;
+  return 0;
+}
+
+/* Puts a point of a record into the columns, unless it is in the snapshot already. Returns how many there are then. */
+static uint32_t put(struct replay *r, uint32_t slot, const struct hk_record_points *p, uint32_t i, uint64_t position, uint32_t n)
+{
+  const uint64_t *skip = r->out->restored->skip;
+  if (skip && position + i < skip[slot])
+    return n;
+  r->slot[n] = slot;
+  r->time[n] = p->time[i];
+  r->value[n] = p->value[i];
+  return n + 1;
+}
+
+/* Puts the points that a point of a record makes of its machine into the columns, as above. */
+static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *point, uint32_t n)
+{
+  struct hk_groups *groups = r->out->shard[point->slot % r->out->durable->shards].groups;
+  const struct hk_columns to = { r->slot, r->time, r->value };
+  const uint64_t *skip = r->out->restored->skip;
+  const uint32_t end = hk_groups_replay(groups, point, &to, n);
+  return end > n && skip && point->position < skip[r->slot[n]] ? n : end;
+}
+
+/* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
+ * snapshot. */
+static int give_some(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
+{
+  const uint32_t shards = hk_journal_shards(s->reader);
+  uint32_t n = 0, derived = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < p->n && status == 0; i++) {
+    const uint64_t slot = (uint64_t)p->slot[i] * shards + s->shard;
+    uint8_t generation;
+    if (slot >= r->out->max_sensors || !hk_registry_generation(r->out->registry, (uint32_t)slot, &generation)) {
+      r->out->unknown++;
+      continue;
+    }
+    const uint32_t first = n, own = n = put(r, (uint32_t)slot, p, i, position, n);
+    for (uint32_t kin = (uint32_t)slot; (kin = hk_registry_kin(r->out->registry, kin)) != slot;)
+      n = put(r, kin, p, i, position, n);
+    r->out->skipped += own == first;
+    const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
+    n = put_series(r, &point, n);
+    derived += n - own;
+    if (n > HK_CHUNK_POINTS - HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
+      status = give(r, n, derived);
+      n = derived = 0;
+    }
+  }
+  return n > 0 && status == 0 ? give(r, n, derived) : status;
+}
+
+static int points(struct replay *r, struct source *s, const struct hk_record *record)
+{
+  struct hk_record_points p;
+  const uint64_t end = record->position + record->count;
+  if (hk_record_points_read(record, &p) != 0) {
+    hk_log(r->log, HK_LOG_ERROR, "a record of shard %u's journal, at position %" PRIu64 ", is not understood and left out",
+           s->shard, record->position);
+    return 0;
+  }
+  if (s->begun && record->position > s->reached) {
+    r->out->lost += record->position - s->reached;
+    hk_log(r->log, HK_LOG_ERROR,
+           "shard %u: %" PRIu64 " points, from position %" PRIu64 " on, are not in the journal and are lost; "
+           "sensors that had some see a gap",
+           s->shard, record->position - s->reached, s->reached);
+  }
+  if (s->begun && p.n > 0 && end <= s->reached) { /* a repetition, or in the snapshot */
+    r->out->skipped += end <= s->from ? p.n : 0;
+    return 0;
+  }
+  s->begun = true;
+  if (s->reached < end)
+    s->reached = end;
+  for (uint32_t i = 0; i < p.n_marks; i++) {
+    hk_feeds_restore_part(r->out->durable->feeds, p.marks[i].feed, s->shard, p.marks[i].upto);
+    hk_feeds_restore_used(r->out->durable->feeds, p.marks[i].feed, hk_wall());
+  }
+  return give_some(r, s, &p, record->position);
+}
+
+/* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
+
+/* Whether the snapshot has a change already: it came before the snapshot was begun, or before the slice that has a later sensor
+ * of the slot. */
+static bool is_past(const struct replay *r, const struct source *s, uint8_t generation, bool used)
+{
+  const struct hk_restored *restored = r->out->restored;
+  if (s->shard < restored->shards && s->change.order <= restored->order[s->shard])
+    return true;
+  return used && (int8_t)(s->change.generation - generation) < 0;
+}
+
+static int change(struct replay *r, struct source *s)
+{
+  struct hk_registry *registry = r->out->registry;
+  const struct hk_record_sensor *c = &s->change;
+  uint8_t generation;
+  s->waits = false;
+  if (r->out->durable->order < c->order)
+    r->out->durable->order = c->order;
+  if (c->slot >= r->out->max_sensors) {
+    hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: its slot is beyond max_sensors = %u", (int)c->name.length, c->name.data,
+           r->out->max_sensors);
+    return 0;
+  }
+  struct hk_shard *shard = &r->out->shard[c->slot % r->out->durable->shards];
+  const bool used = hk_registry_generation(registry, c->slot, &generation), there = used && generation == c->generation;
+  int status = 0;
+  if (is_past(r, s, used ? generation : 0, used))
+    return 0;
+  if (s->type == HK_RECORD_REGISTER) {
+    char why[HK_REGISTRY_FULL_MAX];
+    const int refusal = hk_registry_restore(registry, c->slot, c->generation, c->name, c->detector);
+    if (refusal != 0)
+      hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: %s", (int)c->name.length, c->name.data,
+             refusal == HANKEL_NO_DETECTOR ? "no detector matches it any more" : hk_registry_full(registry, why));
+    else if (hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
+      for (uint32_t i = 0; i < r->out->durable->shards; i++)
+        hk_groups_registered(r->out->shard[i].groups);
+    return 0;
+  }
+  if (!there)
+    return 0;
+  status = drain(r);
+  if (status != 0)
+    return status;
+  if (hk_registry_holds(registry, c->slot))
+    hk_groups_retired(shard->groups, hk_slot_within(shard->all, c->slot));
+  if (s->type == HK_RECORD_RETIRE && hk_registry_holds(registry, c->slot)) {
+    hk_registry_retire(registry, c->slot);
+  } else if (s->type == HK_RECORD_RELEASE) {
+    if (hk_registry_holds(registry, c->slot))
+      hk_registry_retire(registry, c->slot);
+    hk_shard_forget_replayed(shard, c->slot);
+    hk_registry_release(registry, c->slot);
+  }
+  return 0;
+}
+
+static void feed(struct replay *r, const struct hk_record *record)
+{
+  struct hk_record_feed f;
+  int status = hk_record_feed_read(record, &f);
+  if (status == 0)
+    status = hk_feeds_restore(r->out->durable->feeds, &f);
+  if (status != 0)
+    hk_log(r->log, HK_LOG_WARNING, "a feed is not restored, and begins anew: %s", strerror(-status));
+}
+
+static void feed_gone(struct replay *r, const struct hk_record *record)
+{
+  uint32_t number;
+  if (hk_record_feed_gone_read(record, &number) == 0)
+    hk_feeds_restore_gone(r->out->durable->feeds, number);
+}
+
+/* Sensors that were about to be forgotten when the journals end. */
+static void forget_retired(struct hk_recovery *out)
+{
+  uint8_t generation;
+  for (uint32_t slot = 0; slot < hk_registry_slots(out->registry); slot++)
+    if (hk_registry_generation(out->registry, slot, &generation) && !hk_registry_holds(out->registry, slot))
+      hk_shard_forget_replayed(&out->shard[slot % out->durable->shards], slot);
+}
+
+/* --- journals -------------------------------------------------------------------------------------------------------- */
+
+/* A record that is not used: how far it goes, and the order that is not to be used again. */
+static void pass_over(struct replay *r, struct source *s, const struct hk_record *record)
+{
+  struct hk_record_sensor c;
+  const uint64_t end = record->position + record->count;
+  const bool sensor = record->type == HK_RECORD_REGISTER || record->type == HK_RECORD_RETIRE || record->type == HK_RECORD_RELEASE;
+  s->behind = end > s->behind ? end : s->behind;
+  if (sensor && hk_record_sensor_read(record, &c) == 0 && r->out->durable->order < c.order)
+    r->out->durable->order = c.order;
+}
+
+/* Whether the snapshot has a record because it is of a time when there were more or fewer shards: then its marks mean something
+ * else, too. Positions go on beyond all that there were when their number changes. */
+static bool is_before(const struct replay *r, const struct source *s, const struct hk_record *record)
+{
+  const uint32_t shards = r->out->restored->shards;
+  return shards > 0 && hk_journal_shards(s->reader) != shards && record->position + record->count <= s->from;
+}
+
+/* Where the journal of a shard is needed from: of one that the snapshot knows nothing of, from behind all that it knows. */
+static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
+{
+  uint64_t from = 0;
+  for (uint32_t i = 0; i < restored->shards; i++)
+    from = restored->from[i] > from ? restored->from[i] : from;
+  return shard < restored->shards ? restored->from[shard] : from;
+}
+
+/* Goes on until a change of a sensor comes, or the end. */
+static int advance(struct replay *r, struct source *s)
+{
+  struct hk_record record;
+  int status = 0;
+  while (status == 0 && !s->waits) {
+    const int got = hk_journal_next(s->reader, &record);
+    if (got <= 0)
+      return got;
+    if (s->damaged && !s->over)
+      judge(s, &record);
+    if (s->over) {
+      pass_over(r, s, &record);
+      continue;
+    }
+    const bool before = is_before(r, s, &record);
+    if (!before)
+      r->of = hk_journal_shards(s->reader);
+    switch (record.type) {
+    case HK_RECORD_POINTS:
+      status = before ? 0 : points(r, s, &record);
+      break;
+    case HK_RECORD_REGISTER:
+    case HK_RECORD_RETIRE:
+    case HK_RECORD_RELEASE:
+      s->waits = hk_record_sensor_read(&record, &s->change) == 0;
+      s->type = record.type;
+      break;
+    case HK_RECORD_FEED:
+      feed(r, &record);
+      break;
+    case HK_RECORD_FEED_GONE:
+      feed_gone(r, &record);
+      break;
+    default:
+      hk_log(r->log, HK_LOG_ERROR, "shard %u's journal has a record of type %u, which this version does not know and leaves out",
+             s->shard, record.type);
+    }
+  }
+  return status;
+}
+
+static int replay(struct replay *r)
+{
+  int status = 0;
+  while (status == 0) {
+    struct source *next = NULL;
+    for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
+      struct source *s = &r->sources[i];
+      status = advance(r, s);
+      if (s->waits && (!next || s->change.order < next->change.order))
+        next = s;
+    }
+    if (!next || status != 0)
+      break;
+    status = change(r, next);
+  }
+  return status == 0 ? drain(r) : status;
+}
+
+static struct hk_journal_place place_of(const struct replay *r, const struct source *s)
+{
+  return (struct hk_journal_place){ .disk = &r->out->durable->disk,
+                                    .folder = s->folder,
+                                    .stem = "journal",
+                                    .suffix = "hkj",
+                                    .kind = HK_JOURNAL_POINTS,
+                                    .shard = s->shard };
+}
+
+static int open_source(struct replay *r, uint32_t shard, char *error, size_t size)
+{
+  struct hk_durable *d = r->out->durable;
+  struct source *s = &r->sources[r->n_sources];
+  *s = (struct source){ .log = d->log, .shard = shard, .folder = shard < d->shards ? d->shard_folder[shard] : -1 };
+  if (s->folder < 0) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%u", shard);
+    s->folder = openat(d->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder < 0)
+      return 0;
+    s->own = true;
+  }
+  const struct hk_journal_place place = place_of(r, s);
+  const uint64_t from = needed_from(r->out->restored, shard);
+  char why[256];
+  const int status = hk_journal_read(&s->reader, &place, from, on_damage, s, why, sizeof why);
+  if (status != 0)
+    snprintf(error, size, "state = %s: shard-%u: %s", d->path, shard, why);
+  s->marked = hk_marks_get(d->marks, shard, &s->mark);
+  s->from = s->reached = from;
+  s->begun = r->out->restored->shards > 0;
+  r->n_sources++;
+  return status;
+}
+
+static void close_sources(struct replay *r)
+{
+  for (uint32_t i = 0; i < r->n_sources; i++) {
+    hk_journal_read_close(r->sources[i].reader);
+    if (r->sources[i].own)
+      close(r->sources[i].folder);
+  }
+}
+
+/* Where the shards go on: where they were, or, if there are not as many as there were, behind them all. */
+static void find_positions(struct replay *r)
+{
+  const struct hk_durable *d = r->out->durable;
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < r->n_sources; i++)
+    most = r->sources[i].reached > most ? r->sources[i].reached : most;
+  for (uint32_t i = 0; i < d->shards; i++)
+    r->out->position[i] = r->of == d->shards && i < r->n_sources ? r->sources[i].reached : most;
+}
+
+static uint64_t left(const struct replay *r)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < r->n_sources; i++)
+    bytes += hk_journal_left(r->sources[i].reader);
+  return bytes;
+}
+
+/* Keeps what is not used where nobody touches it. */
+static int set_aside(struct replay *r, const struct source *s, char *error, size_t size)
+{
+  const struct hk_journal_place place = place_of(r, s);
+  const uint64_t behind = s->behind > s->mark.position ? s->behind : s->mark.position;
+  const uint64_t lost = behind > s->reached ? behind - s->reached : 0;
+  const int status = hk_journal_set_aside(&place, s->number, s->at);
+  if (status != 0) {
+    snprintf(error, size, "state = %s: shard-%u: the damaged journal cannot be set aside: %s; make room, or move its files away",
+             r->out->durable->path, s->shard, strerror(-status));
+    return status;
+  }
+  r->out->lost += lost;
+  hk_log(r->log, HK_LOG_ERROR,
+         "shard %u: the journal ends at position %" PRIu64 ", where it is %s: at least %" PRIu64
+         " points behind that, which may have been acknowledged, are left out. "
+         "What was damaged or is behind it is kept in shard-%u/journal-*." HK_JOURNAL_ASIDE,
+         s->shard, s->reached, s->missing ? "incomplete" : "damaged", lost, s->shard);
+  return 0;
+}
+
+/* Whether a journal had more, by its mark, than is there. */
+static bool is_short(const struct source *s)
+{
+  const struct hk_journal_mark *m = &s->mark;
+  return m->segment > 0 && (m->position > s->reached || !hk_journal_holds(s->reader, m->segment, m->bytes, m->salt));
+}
+
+static void tell_short(struct replay *r, const struct source *s)
+{
+  const uint64_t lost = s->mark.position > s->reached ? s->mark.position - s->reached : 0;
+  r->out->lost += lost;
+  hk_log(r->log, HK_LOG_ERROR,
+         "shard %u: the end of the journal is gone: it went to position %" PRIu64 ", at byte %" PRIu64 " of file %" PRIu64
+         ", and ends at position %" PRIu64 ": %" PRIu64
+         " points that may have been acknowledged are lost, and sensors that came or went since",
+         s->shard, s->mark.position, s->mark.bytes, s->mark.segment, s->reached, lost);
+}
+
+static int mend(struct replay *r, char *error, size_t size)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
+    const struct source *s = &r->sources[i];
+    const bool less = !s->damaged && is_short(s);
+    if (less)
+      tell_short(r, s);
+    status = s->damaged ? set_aside(r, s, error, size) : hk_journal_mend(s->reader);
+    if (status == 0 && (s->damaged || less)) /* it is told, once */
+      status = hk_marks_put(r->out->durable->marks, s->shard, &(struct hk_journal_mark){ .position = s->reached });
+  }
+  return status;
+}
+
+int hk_recover(struct hk_recovery *out, char *error, size_t size)
+{
+  struct hk_durable *d = out->durable;
+  struct replay *r = calloc(1, sizeof *r);
+  const int64_t begin = hk_now();
+  int status = 0;
+  error[0] = 0;
+  if (r)
+    *r = (struct replay){ .out = out, .log = d->log, .points = hk_source_new(), .told = begin };
+  if (!r || !r->points) {
+    snprintf(error, size, "state = %s: no memory to read it", d->path);
+    free(r);
+    return -ENOMEM;
+  }
+  r->of = out->restored->shards > 0 ? out->restored->shards : d->shards;
+  for (uint32_t i = 0; i < out->restored->shards; i++)
+    d->order = out->restored->order[i] > d->order ? out->restored->order[i] : d->order;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
+    status = open_source(r, i, error, size);
+  const uint64_t bytes = status == 0 ? left(r) : 0;
+  if (bytes > 0)
+    hk_log(d->log, HK_LOG_INFO, "replaying %.1f MiB of the journal in %s", (double)bytes / (1 << 20), d->path);
+  if (status == 0)
+    status = replay(r);
+  if (status == 0)
+    status = mend(r, error, size);
+  if (status == 0) {
+    find_positions(r);
+    hk_registry_part_companions(out->registry);
+    for (uint32_t i = 0; i < d->shards; i++)
+      hk_groups_go_on(out->shard[i].groups);
+    forget_retired(out);
+    hk_registry_restored(out->registry);
+    hk_feeds_restored(d->feeds, r->of);
+    out->other_shards = r->of != d->shards;
+    /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */
+    if (r->of != d->shards || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
+      d->wants_snapshot = UINT64_MAX;
+    if (bytes > 0)
+      hk_log(d->log, out->unknown + out->lost > 0 ? HK_LOG_WARNING : HK_LOG_INFO,
+             "replayed %" PRIu64 " points in %.2f s: %u sensors, %u feeds; %" PRIu64 " points were in the snapshot, %" PRIu64
+             " of sensors that are not restored, %" PRIu64 " lost",
+             out->points, (double)(hk_now() - begin) * 1e-9, hk_registry_count(out->registry), hk_feeds_survey(d->feeds).n,
+             out->skipped, out->unknown, out->lost);
+  } else if (!error[0]) {
+    snprintf(error, size, "state = %s: replaying the journal: %s", d->path, strerror(-status));
+  }
+  close_sources(r);
+  hk_source_close(r->points);
+  free(r);
+  return status;
+}

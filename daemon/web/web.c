@@ -1,0 +1,215 @@
+/* The thread, and the life of connections. See web.h. */
+#include "daemon/web/web.h"
+
+#include "daemon/base/thread.h"
+#include "daemon/net/loop.h"
+#include "daemon/web/web_reply.h"
+#include "daemon/web/web_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SPARE 8       /* descriptors beside those of connections */
+#define PATIENCE 10   /* s for the thread to end */
+#define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off */
+
+static void leave(struct hk_web_peer *p)
+{
+  struct hk_web *web = p->web;
+  hk_limits_leave(web->net->limits, p->place, p->newcomer);
+  hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
+  hk_buffer_free(&p->body);
+  free(p);
+  atomic_fetch_sub_explicit(&web->connections, 1, memory_order_relaxed);
+}
+
+/* Takes those that were handed over. */
+static void arrive(struct hk_web *web)
+{
+  pthread_mutex_lock(&web->lock);
+  struct hk_web_peer *p = web->arrivals;
+  web->arrivals = NULL;
+  pthread_mutex_unlock(&web->lock);
+  while (p) {
+    struct hk_web_peer *next = p->next;
+    struct lws *wsi = lws_adopt_socket_vhost(web->vhost, p->fd); /* closes fd when it fails */
+    if (wsi) {
+      lws_set_opaque_user_data(wsi, p);
+      hk_count(&web->counters.accepted, 1);
+    } else {
+      leave(p);
+    }
+    p = next;
+  }
+}
+
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
+{
+  struct hk_web_peer *p = wsi ? lws_get_opaque_user_data(wsi) : NULL;
+  (void)user;
+  (void)size;
+  switch (reason) {
+  case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
+    arrive(lws_context_user(lws_get_context(wsi)));
+    return 0;
+  case LWS_CALLBACK_HTTP:
+    return p ? hk_web_request(wsi, p, in) : -1;
+  case LWS_CALLBACK_HTTP_WRITEABLE:
+    return p ? hk_web_go_on(wsi, p) : -1;
+  case LWS_CALLBACK_WSI_DESTROY:
+    if (p)
+      leave(p);
+    lws_set_opaque_user_data(wsi, NULL);
+    return 0;
+  case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* to HTTP 2 without TLS, or to a WebSocket: neither is spoken here */
+  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
+    return -1;
+  default:
+    return 0;
+  }
+}
+
+static const struct lws_protocols protocols[] = { { .name = "http", .callback = on_event }, { 0 } };
+
+uint32_t hk_web_descriptors(const struct hk_config *config)
+{
+  for (uint32_t i = 0; i < config->n_listeners; i++)
+    if (config->listeners[i].protocol == HK_PROTOCOL_HTTP)
+      return (config->max_connections < HK_WEB_CONNECTIONS ? config->max_connections : HK_WEB_CONNECTIONS) + SPARE;
+  return 0;
+}
+
+int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_answers *answers, char *error, size_t size)
+{
+  struct hk_web *web = calloc(1, sizeof *web);
+  const struct hk_config *config = net->config;
+  if (!web) {
+    snprintf(error, size, "HTTP: no memory");
+    return -ENOMEM;
+  }
+  web->net = net;
+  web->answers = *answers;
+  web->most = hk_web_descriptors(config) - SPARE;
+  web->stuck = config->stuck > 0 ? (int)((config->stuck + 999999999) / 1000000000) : STUCK_LONG;
+  pthread_mutex_init(&web->lock, NULL);
+  const struct lws_context_creation_info info = {
+    .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+    .protocols = protocols,
+    .user = web,
+    .gid = -1,
+    .uid = -1,
+    .server_string = "hankeld",
+    .fd_limit_per_thread = web->most + SPARE,
+    .max_http_header_data = HK_WEB_HEADERS,
+    .max_http_header_pool = (unsigned short)web->most, /* made as they are needed, so that nobody keeps others from theirs */
+    .timeout_secs = (unsigned)((config->handshake + 999999999) / 1000000000),
+    .timeout_secs_ah_idle = (unsigned)((config->handshake + 999999999) / 1000000000),
+    .keepalive_timeout = HK_WEB_IDLE,
+    .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS,
+  };
+  lws_set_log_level(0, NULL);
+  web->lws = lws_create_context(&info);
+  web->vhost = web->lws ? lws_create_vhost(web->lws, &info) : NULL;
+  if (!web->vhost) {
+    snprintf(error, size, "HTTP: libwebsockets cannot be started (no memory, or no descriptors)");
+    hk_web_close(web);
+    return -ENOMEM;
+  }
+  *out = web;
+  return 0;
+}
+
+static void *run(void *arg)
+{
+  struct hk_web *web = arg;
+  hk_thread_name("web", 0);
+  while (!atomic_load_explicit(&web->stopping, memory_order_acquire) && lws_service(web->lws, 0) >= 0)
+    ;
+  return NULL;
+}
+
+int hk_web_start(struct hk_web *web)
+{
+  const int status = web ? pthread_create(&web->thread, NULL, run, web) : 0;
+  if (web)
+    web->running = status == 0;
+  return -status;
+}
+
+bool hk_web_stop(struct hk_web *web)
+{
+  if (!web || !web->running)
+    return true;
+  atomic_store_explicit(&web->stopping, true, memory_order_release);
+  lws_cancel_service(web->lws);
+  web->running = !hk_thread_join(web->thread, PATIENCE);
+  return !web->running;
+}
+
+void hk_web_close(struct hk_web *web)
+{
+  if (!web)
+    return;
+  if (web->lws)
+    lws_context_destroy(web->lws);
+  while (web->arrivals) {
+    struct hk_web_peer *p = web->arrivals;
+    web->arrivals = p->next;
+    close(p->fd);
+    leave(p);
+  }
+  pthread_mutex_destroy(&web->lock);
+  free(web);
+}
+
+void hk_web_tell(struct hk_web *web, enum hk_web_phase phase)
+{
+  if (web)
+    atomic_store_explicit(&web->phase, phase, memory_order_release);
+}
+
+bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
+{
+  struct sockaddr_storage address = { 0 };
+  socklen_t length = sizeof address;
+  const struct hk_config *config = listener->loop->config;
+  if (atomic_load_explicit(&web->connections, memory_order_relaxed) >= web->most) {
+    *why = "there are too many over HTTP";
+    return false;
+  }
+  struct hk_web_peer *p = calloc(1, sizeof *p);
+  if (!p) {
+    *why = "no memory";
+    return false;
+  }
+  p->web = web;
+  p->gate = listener->gate;
+  p->place = place;
+  p->most = (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
+  p->near = hk_loopback(listener->bind_to);
+  p->newcomer = hk_gate_shut(listener->gate);
+  p->fd = fd;
+  if (getpeername(fd, (struct sockaddr *)&address, &length) == 0)
+    hk_address_format((const struct sockaddr *)&address, p->peer);
+  atomic_fetch_add_explicit(&web->connections, 1, memory_order_relaxed);
+  pthread_mutex_lock(&web->lock);
+  p->next = web->arrivals;
+  web->arrivals = p;
+  pthread_mutex_unlock(&web->lock);
+  lws_cancel_service(web->lws);
+  return true;
+}
+
+const struct hk_counters *hk_web_counters(const struct hk_web *web)
+{
+  static const struct hk_counters nothing;
+  return web ? &web->counters : &nothing;
+}
+
+uint32_t hk_web_connections(const struct hk_web *web)
+{
+  return web ? atomic_load_explicit(&web->connections, memory_order_relaxed) : 0;
+}

@@ -1,0 +1,44 @@
+/* Web: HTTP, served by libwebsockets on a thread of its own, so that no road passes it and no page holds one up.
+ *
+ * Connections are accepted where all others are (net/tcp_listener.h), by the same limits, and handed over. What is served stands
+ * in a table in web_request.c, with the scope that each needs; hankeld(8) documents it. Nothing here changes the daemon.
+ *
+ * Bounds: HK_WEB_CONNECTIONS connections, HK_WEB_HEADERS bytes of a request's headers, `handshake` for these to be whole,
+ * HK_WEB_IDLE between two requests, `stuck` for an answer to be taken. Thread: main, but for what says otherwise. */
+#ifndef HK_WEB_H
+#define HK_WEB_H
+
+#include "daemon/base/buffer.h"
+#include "daemon/base/counters.h"
+#include "daemon/net/tcp_listener.h"
+#include "daemon/web/web_source.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HK_WEB_CONNECTIONS 1024u /* at most, all listeners together; fewer where max_connections is less */
+#define HK_WEB_HEADERS 8192u     /* bytes */
+#define HK_WEB_IDLE 60           /* s */
+
+struct hk_limits_place;
+struct hk_web;
+
+/* net: has its gates and limits. 0 and *out, or a negative errno with a message. */
+int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_answers *answers, char *error, size_t size);
+/* All of these take NULL for a daemon without HTTP. */
+int hk_web_start(struct hk_web *web);  /* 0, or a negative errno */
+bool hk_web_stop(struct hk_web *web);  /* closes all connections and ends the thread; false: it hangs. May be called twice */
+void hk_web_close(struct hk_web *web); /* once it has stopped */
+void hk_web_tell(struct hk_web *web, enum hk_web_phase phase);
+/* A connection that a listener has accepted. True: fd and place are its own from now on. False: there are too many, or there is no
+ * memory, as *why says. */
+bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
+
+/* What it has counted; all 0 for NULL. Thread: any. */
+const struct hk_counters *hk_web_counters(const struct hk_web *web);
+/* Connections that are open. Thread: any. */
+uint32_t hk_web_connections(const struct hk_web *web);
+/* Descriptors that it takes beside those of connections of other protocols. Thread: any. */
+uint32_t hk_web_descriptors(const struct hk_config *config);
+
+#endif

@@ -1,0 +1,47 @@
+/* What the files of this room share. Thread: the web's, but for what says otherwise. */
+#ifndef HK_WEB_INTERNAL_H
+#define HK_WEB_INTERNAL_H
+
+#include "daemon/base/address.h"
+#include "daemon/net/net.h"
+#include "daemon/web/web_source.h"
+
+#include <libwebsockets.h>
+
+/* A connection. */
+struct hk_web_peer {
+  struct hk_web_peer *next; /* of those that are on their way to the thread */
+  struct hk_web *web;
+  struct hk_gate *gate;          /* of its listener */
+  struct hk_limits_place *place; /* of its address, */
+  struct hk_limits_most most;    /* and what that is allowed */
+  struct hk_log_quota audit;
+  char peer[HK_ADDRESS_MAX];
+  int fd;
+  bool near;     /* its listener is on loopback */
+  bool newcomer; /* it has not shown who it is */
+  /* the answer that is being sent */
+  struct hk_buffer body;
+  size_t sent; /* bytes of it */
+  bool head;   /* only the headers of it are wanted */
+  bool last;   /* the connection is closed behind it */
+};
+
+struct hk_web {
+  struct hk_net *net;
+  struct hk_web_answers answers;
+  struct lws_context *lws;
+  struct lws_vhost *vhost;
+  pthread_t thread;
+  bool running; /* main's */
+  atomic_bool stopping;
+  atomic_uint phase; /* enum hk_web_phase */
+  struct hk_counters counters;
+  uint32_t most;            /* connections, at a time; */
+  atomic_uint connections;  /* how many there are, those on their way too */
+  int stuck;                /* s for an answer to be taken */
+  pthread_mutex_t lock;
+  struct hk_web_peer *arrivals; /* under lock */
+};
+
+#endif

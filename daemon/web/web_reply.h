@@ -1,0 +1,17 @@
+/* Answers of a connection. Thread: the web's. */
+#ifndef HK_WEB_REPLY_H
+#define HK_WEB_REPLY_H
+
+#include "daemon/web/web_internal.h"
+
+/* Begins to send p->body; extra: NULL, or one more header and its value. Not 0: the connection is to be closed. */
+struct hk_web_header {
+  const char *name, *value;
+};
+int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *type, const struct hk_web_header *extra);
+/* The same with a fault as RFC 9457 has it; detail: a sentence. */
+int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra);
+/* Sends more of it. Not 0: the connection is to be closed. */
+int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p);
+
+#endif

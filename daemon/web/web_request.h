@@ -1,0 +1,10 @@
+/* Requests of a connection. Thread: the web's. */
+#ifndef HK_WEB_REQUEST_H
+#define HK_WEB_REQUEST_H
+
+#include "daemon/web/web_internal.h"
+
+/* A request is there: answers it. Not 0: the connection is to be closed. uri: the path, without what stands behind ?. */
+int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri);
+
+#endif

@@ -1,0 +1,201 @@
+/* The kernel of neighbour graphs: a warp to a few sensors of one detector. Their waiting points are taken one of each after the
+ * other.
+ *
+ * A point goes through the window rules, passes over the nodes (graph.cuh), and the alert rule. Rules are long chains of steps of
+ * one thread: lanes go through them side by side, each for a sensor; passes are the whole warp's. */
+#include "gpu/backend/kernel.h"
+#include "gpu/backend/tick.cuh"
+#include "gpu/backend/work_sharing.cuh"
+#include "gpu/graph/graph.cuh"
+#include "gpu/graph/graph_event.cuh"
+
+#define HK_TOGETHER 8u /* most sensors that a warp takes together */
+#define HK_WARPS 4u    /* of a block */
+#define HK_THREADS (HK_WARPS * HK_WARP)
+#define HK_BLOCKS 6 /* of a multiprocessor, as far as registers go */
+
+/* What a warp has in shared memory; counts stand behind it. */
+struct room {
+  struct hk_share tasks;
+  struct hk_graph_sensor sensor[HK_TOGETHER];
+  struct hk_event event; /* of one of them */
+};
+#define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
+
+/* Bytes of counts: size is the samples of a ring. */
+static __host__ __device__ uint32_t counts_bytes(uint32_t size)
+{
+  return (size + 8 + 3) / 4 * 16;
+}
+
+/* The window rules, by the sensor's own lane. */
+static __device__ __forceinline__ struct hk_graph_brought take(const struct hk_graph_sensor *sensor,
+                                                               struct hk_cuda_record *record,
+                                                               const struct hk_cuda_columns *columns,
+                                                               const struct hk_point *point)
+{
+  const struct hk_graph_view *v = &sensor->view;
+  return hk_graph_accept(v, &record->window, hk_cuda_ring(record, v->detector), point->time, point->value, columns->arrival,
+                         record->alert.raised);
+}
+
+/* The results of a point and the alert rule, by the sensor's own lane. Where that says nothing, event->kind is 0. */
+static __device__ __forceinline__ void decide(const struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                              const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
+                                              int32_t moved, struct hk_graph_sides *sides, struct hk_event *event)
+{
+  const struct hk_graph_view *v = &sensor->view;
+  columns->score[index] = step.score ? (float)hk_graph_score(sensor->split.z, v->window) : NAN;
+  columns->state[index] = step.state;
+  if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED ||
+      !hk_graph_decide(&record->alert, v, &record->window, hk_cuda_ring(record, v->detector), step, &sensor->split, moved, sides,
+                       event))
+    event->kind = 0;
+}
+
+/* What a point does to a graph before it brings nodes; seldom anything. */
+static __device__ __noinline__ void prepare(struct hk_graph_sensor *sensor, struct hk_cuda_record *record,
+                                            struct hk_graph_brought b, uint32_t *counts)
+{
+  const struct hk_graph_view *v = &sensor->view;
+  if (b.fresh)
+    hk_warp_reset(sensor, b.again);
+  if (v->mean)
+    for (uint32_t lag = hk_lane(); lag < v->graph->live; lag += HK_WARP)
+      v->mean[hk_graph_place(v, lag)] -= b.shift;
+  if (b.search)
+    hk_warp_find_window(sensor, hk_cuda_ring(record, v->detector), counts);
+  __syncwarp();
+}
+
+/* What the alert rule says of sensor number `who`, with what goes with it; seldom anything. */
+static __device__ __noinline__ void tell(struct room *room, uint32_t who, struct hk_graph_sides sides,
+                                         const struct hk_cuda_columns *columns, uint32_t index)
+{
+  struct hk_cuda_record *const record = room->tasks.tasks[who].record;
+  struct hk_graph_sensor *const sensor = &room->sensor[who];
+  if (hk_graph_has_sketches(&room->event))
+    hk_warp_sketch(&room->event, &sensor->view, &record->window, hk_cuda_ring(record, sensor->view.detector), sides);
+  if (hk_lane() == 0)
+    hk_tick_event(columns, record, index, &room->event);
+  if (room->event.kind == HK_EVENT_RAISED)
+    hk_warp_cut(sensor);
+  __syncwarp();
+}
+
+/* A point of each sensor for which `here` is true, in its own lane. */
+static __device__ __forceinline__ void tick(struct room *room, struct hk_cuda_record *record,
+                                            const struct hk_cuda_columns *columns, const struct hk_point *point, bool here,
+                                            uint32_t *counts)
+{
+  struct hk_graph_sensor *const sensors = room->sensor, *const own = &sensors[hk_lane()]; /* of lanes that have one */
+  struct hk_graph_brought b = {};
+  if (here)
+    b = take(own, record, columns, point);
+  __syncwarp();
+  for (uint32_t rest = __ballot_sync(HK_ALL, b.fresh || b.search || b.shift != 0); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    struct hk_graph_brought its;
+    its.fresh = __shfl_sync(HK_ALL, b.fresh, who);
+    its.again = __shfl_sync(HK_ALL, b.again, who);
+    its.search = __shfl_sync(HK_ALL, b.search, who);
+    its.shift = __shfl_sync(HK_ALL, b.shift, who);
+    prepare(&sensors[who], room->tasks.tasks[who].record, its, counts);
+  }
+  for (uint32_t later = __reduce_max_sync(HK_ALL, b.nodes); later-- > 0;) {
+    bool adds = false;
+    if (later < b.nodes)
+      adds = hk_graph_samples(&own->view, &record->window, hk_cuda_ring(record, own->view.detector), later, &own->samples);
+    __syncwarp();
+    hk_warp_add(sensors, __ballot_sync(HK_ALL, adds));
+  }
+  struct hk_step step = b.step;
+  bool scored = false, again = false;
+  if (here && step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED) {
+    step = hk_graph_step(&own->view, &record->window, step);
+    scored = step.score;
+    again = hk_graph_looks_again(&record->alert, &own->view, &record->window, step);
+  }
+  for (uint32_t rest = __ballot_sync(HK_ALL, scored); rest != 0; rest &= rest - 1)
+    hk_warp_profile(&sensors[__ffs(rest) - 1], counts);
+  int32_t moved = 0;
+  for (uint32_t rest = __ballot_sync(HK_ALL, again); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    struct hk_cuda_record *const its = room->tasks.tasks[who].record;
+    const struct hk_graph_view *v = &sensors[who].view;
+    const int32_t by = hk_warp_look_again(&its->alert, v, &its->window, hk_cuda_ring(its, v->detector), (int32_t *)counts);
+    moved = hk_lane() == who ? by : moved;
+  }
+  struct hk_graph_sides sides = { 0, 0 };
+  struct hk_event event;
+  event.kind = 0;
+  if (here)
+    decide(own, record, columns, point->index, step, moved, &sides, &event);
+  for (uint32_t rest = __ballot_sync(HK_ALL, event.kind != 0); rest != 0; rest &= rest - 1) {
+    const uint32_t who = __ffs(rest) - 1;
+    if (hk_lane() == who)
+      room->event = event;
+    const struct hk_graph_sides its = { __shfl_sync(HK_ALL, sides.older, who), __shfl_sync(HK_ALL, sides.newer, who) };
+    __syncwarp();
+    tell(room, who, its, columns, __shfl_sync(HK_ALL, point->index, who));
+  }
+}
+
+static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
+    hk_graph_score_kernel(const __grid_constant__ struct hk_cuda_launch launch)
+{
+  extern __shared__ __align__(16) unsigned char shared[];
+  const uint32_t warp = threadIdx.x / HK_WARP, lane = hk_lane();
+  struct room *const room = (struct room *)(shared + warp * (HK_ROOM_BYTES + counts_bytes(launch.size)));
+  uint32_t *const counts = (uint32_t *)((unsigned char *)room + HK_ROOM_BYTES);
+  hk_share_begin<1>(&room->tasks, &launch, blockIdx.x * HK_WARPS + warp);
+  while (hk_share_next<1, HK_TOGETHER>(&room->tasks, &launch)) {
+    struct hk_cuda_task task = {};
+    if (lane < room->tasks.n) {
+      task = room->tasks.tasks[lane];
+      task.record = hk_global(task.record);
+      room->sensor[lane].view = hk_cuda_graph(task.record, &room->tasks.detector);
+    }
+    __syncwarp();
+    const uint32_t most = __reduce_max_sync(HK_ALL, task.count);
+    for (uint32_t p = 0; p < most; p++) {
+      struct hk_point point = {};
+      if (p < task.count)
+        point = hk_share_point(launch, task, p);
+      tick(room, task.record, &launch.columns, &point, p < task.count, counts);
+    }
+    __syncwarp();
+  }
+  hk_share_end(launch);
+}
+
+static uint32_t shared_bytes(uint32_t size)
+{
+  return HK_WARPS * (HK_ROOM_BYTES + counts_bytes(size));
+}
+
+/* Blocks work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
+static uint64_t scratch_bytes(uint32_t size)
+{
+  (void)size;
+  return 16;
+}
+
+static int fit(uint32_t most, uint32_t shared, uint32_t *blocks)
+{
+  int each = 0;
+  cudaError_t error = cudaFuncSetAttribute(hk_graph_score_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+  if (!error)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, hk_graph_score_kernel, HK_THREADS, shared);
+  *blocks = (uint32_t)each;
+  return (int)error;
+}
+
+static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, const struct hk_cuda_launch *l)
+{
+  hk_graph_score_kernel<<<blocks, HK_THREADS, shared, stream>>>(*l);
+  return (int)cudaGetLastError();
+}
+
+extern "C" const struct hk_cuda_kernel hk_cuda_graph_kernel;
+const struct hk_cuda_kernel hk_cuda_graph_kernel = { HK_WINDOW_MAX + 1, 1, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };

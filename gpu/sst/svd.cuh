@@ -1,0 +1,345 @@
+/* Leading eigenpairs of a Hankel matrix H by a warp, to working accuracy: Lanczos with full re-orthogonalisation, run until
+ * residuals are at rounding level. "SVD-SST" in gpu/MATHEMATICS.md says why this way.
+ *
+ * A run goes on until the wanted pairs, and the one after them, have converged, or until its Krylov space is complete. A complete
+ * space holds one eigenvector of each eigenvalue that the start has a part of; H may have more to it, so another run starts from
+ * a random vector outside the basis. It ends with a run that adds no pair to the leading ones, or with a full basis: after w
+ * steps at most, whatever the numbers are. */
+#ifndef HK_SVD_CUH
+#define HK_SVD_CUH
+
+#include "gpu/sst/leading.cuh"
+
+#define HK_COMPLETE 0x1p-20f /* a beta below this share of the largest |alpha| + beta before: the Krylov space is complete */
+#define HK_ROUGH 0x1p-6f     /* a beta above this share of it: two steps may pass between re-orthogonalisations */
+#define HK_BITS_LOOK 22.0f   /* digits of eigenvalues that a look at convergence takes, beside the largest row of T */
+#define HK_BITS_MORE 18.0f   /* and those that the result takes beyond */
+
+/* What a warp works in. */
+template <int R> struct hk_svd_room {
+  hk_group<R, HK_WARP> g;
+  double2 *t;    /* shared: T of a run, w + HK_ROWS_AT_ONCE rows */
+  float *along;  /* shared: basis vectors of the run times the given vector; w */
+  float2 *basis; /* device: this lane's numbers of w vectors; e and e + 1 of vector s, e even, at [(s R + e) / 2 * HK_WARP] */
+};
+
+/* What is looked for. */
+struct hk_svd_search {
+  uint32_t rank;   /* leading pairs wanted */
+  bool full;       /* go on until the basis is: nothing of H is left out then */
+  bool vector;     /* whether the first one's vector is, too */
+  uint32_t look;   /* steps before convergence is first looked at */
+  float pace;      /* steps until the next look for each bit of a residual that is too much */
+  float tolerance; /* residuals of the wanted pairs, beside the largest |theta| */
+  float next;      /* and that of the pair after them */
+};
+
+/* A leading pair of H, as far as a score needs it. */
+struct hk_leading {
+  double size;  /* |theta| */
+  double along; /* the unit eigenvector times the given vector */
+};
+
+template <int R> static __device__ __forceinline__ void hk_basis_load(const hk_svd_room<R> &room, uint32_t s, float (&q)[R])
+{
+  const float2 *const from = room.basis + (size_t)s * (R / 2 * HK_WARP);
+#pragma unroll
+  for (int e = 0; e < R / 2; e++) {
+    const float2 two = from[e * HK_WARP];
+    q[2 * e] = two.x;
+    q[2 * e + 1] = two.y;
+  }
+}
+
+template <int R>
+static __device__ __forceinline__ void hk_basis_store(const hk_svd_room<R> &room, uint32_t s, const float (&q)[R])
+{
+  float2 *const to = room.basis + (size_t)s * (R / 2 * HK_WARP);
+#pragma unroll
+  for (int e = 0; e < R / 2; e++)
+    to[e * HK_WARP] = make_float2(q[2 * e], q[2 * e + 1]);
+}
+
+/* Four sums over the warp at once, in c[0 .. 3]: the lanes first share out the sums among them. */
+static __device__ __forceinline__ void hk_warp_sums(float *c)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  const bool upper = lane & 16, odd = lane & 8;
+  const float a = (upper ? c[2] : c[0]) + __shfl_xor_sync(HK_ALL, upper ? c[0] : c[2], 16);
+  const float b = (upper ? c[3] : c[1]) + __shfl_xor_sync(HK_ALL, upper ? c[1] : c[3], 16);
+  float sum = (odd ? b : a) + __shfl_xor_sync(HK_ALL, odd ? a : b, 8);
+#pragma unroll
+  for (int other = 4; other > 0; other /= 2)
+    sum += __shfl_xor_sync(HK_ALL, sum, other);
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    c[i] = __shfl_sync(HK_ALL, sum, 8 * i);
+}
+
+/* Vectors s .. s + N - 1, those from number n on zero. */
+template <int R, int N>
+static __device__ __forceinline__ void hk_basis_some(const hk_svd_room<R> &room, uint32_t s, uint32_t n, float (&q)[N][R])
+{
+#pragma unroll
+  for (uint32_t i = 0; i < N; i++) {
+    if (s + i < n) {
+      hk_basis_load(room, s + i, q[i]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < R; e++)
+        q[i][e] = 0;
+    }
+  }
+}
+
+/* Makes a and b orthogonal to the first n basis vectors, a few at a time. Both at once, as the basis lies in memory and is read
+ * once for the two; where registers allow, the next few are on their way meanwhile. */
+template <int R>
+static __device__ __forceinline__ void hk_orthogonalise(const hk_svd_room<R> &room, uint32_t n, float (&a)[R], float (&b)[R])
+{
+  constexpr bool ahead = R <= 16;
+  constexpr int N = ahead ? 2 : 4;
+  float q[N][R];
+  hk_basis_some(room, 0, n, q);
+#pragma unroll 1
+  for (uint32_t s = 0; s < n; s += N) {
+    float next[N][R], c[2 * N];
+    if (ahead)
+      hk_basis_some(room, s + N, n, next);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      c[i] = hk_lane_dot(q[i], a);
+      c[N + i] = hk_lane_dot(q[i], b);
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * N; i += 4)
+      hk_warp_sums(c + i);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      hk_lane_add(a, -c[i], q[i]);
+      hk_lane_add(b, -c[N + i], q[i]);
+    }
+    if (!ahead)
+      hk_basis_some(room, s + N, n, next);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+#pragma unroll
+      for (int e = 0; e < R; e++)
+        q[i][e] = next[i][e];
+  }
+}
+
+/* a /= |a|; returns |a|. */
+template <int R> static __device__ __forceinline__ float hk_normalise(const hk_svd_room<R> &room, float (&a)[R])
+{
+  const float norm = sqrtf(hk_group_sum(room.g, hk_lane_dot(a, a))), by = 1 / norm;
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    a[e] *= by;
+  return norm;
+}
+
+/* Unit vector `number` of those that the seed gives; number 0 is the sensor's a0. */
+template <int R>
+static __device__ __forceinline__ void hk_svd_random(const hk_svd_room<R> &room, uint64_t seed, uint32_t number, float (&a)[R])
+{
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    a[e] = (float)hk_random_element(seed, number * room.g.window + room.g.lane * R + e);
+  hk_lane_trim(room.g, a);
+  (void)hk_normalise(room, a);
+}
+
+/* Puts a run's pairs among those held, lane i holding number i by size. Equal ones stay behind those held. */
+static __device__ __forceinline__ hk_leading hk_merge(hk_leading held, hk_leading run, uint32_t keep)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP;
+  uint32_t held_at = lane, run_at = lane;
+  for (uint32_t i = 0; i < keep; i++) {
+    held_at += __shfl_sync(HK_ALL, run.size, i) > held.size;
+    run_at += __shfl_sync(HK_ALL, held.size, i) >= run.size;
+  }
+  hk_leading merged = { 0, 0 };
+  for (uint32_t i = 0; i < keep; i++) {
+    const uint32_t from_held = __ballot_sync(HK_ALL, lane < keep && held_at == i);
+    const uint32_t from_run = __ballot_sync(HK_ALL, lane < keep && run_at == i);
+    const uint32_t from = __ffs(from_held ? from_held : from_run) - 1;
+    const double size = __shfl_sync(HK_ALL, from_held ? held.size : run.size, from);
+    const double along = __shfl_sync(HK_ALL, from_held ? held.along : run.along, from);
+    if (lane == i) {
+      merged.size = size;
+      merged.along = along;
+    }
+  }
+  return merged;
+}
+
+/* The eigenvector of H that belongs to lane 0's pair of T, so turned that its product with the given vector is not negative.
+ * first: of the run's basis vectors. Row by row from both ends to the peak, as in hk_vector. */
+template <int R>
+static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, const hk_tridiagonal &m, hk_pair pair,
+                                                  uint32_t first, float (&sum)[R])
+{
+  pair.theta = __shfl_sync(HK_ALL, pair.theta, 0);
+  pair.along = __shfl_sync(HK_ALL, pair.along, 0);
+  pair.first = __shfl_sync(HK_ALL, pair.first, 0);
+  pair.last = __shfl_sync(HK_ALL, pair.last, 0);
+  pair.peak = __shfl_sync(HK_ALL, pair.peak, 0);
+  double y = pair.last, after = 0;
+#pragma unroll
+  for (int e = 0; e < R; e++)
+    sum[e] = 0;
+#pragma unroll 1
+  for (uint32_t i = m.order; i-- > 0;) {
+    const bool forward = i < pair.peak;
+    if (i + 1 == pair.peak) {
+      y = pair.first;
+      after = 0;
+    }
+    const uint32_t at = forward ? pair.peak - 1 - i : i;
+    float q[R];
+    hk_basis_load(room, first + at, q);
+    hk_lane_add(sum, (float)y, q);
+    const double above = at > 0 ? m.t[at - 1].y : 0, beside = m.t[at].y;
+    const double next =
+        -fma(m.t[at].x - pair.theta, y, (forward ? above : beside) * after) * hk_inverse(forward ? beside : above);
+    after = y;
+    y = next;
+  }
+  (void)hk_normalise(room, sum);
+  if (pair.along < 0)
+#pragma unroll
+    for (int e = 0; e < R; e++)
+      sum[e] = -sum[e];
+}
+
+/* Whether samples, or their second differences, come again so often, or nearly, that H may have repeated eigenvalues, of which one
+ * Krylov space shows one vector each: see "Repeated eigenvalues" in cpu/MATHEMATICS.md. value: the i-th of n samples. seen: room
+ * for n bytes in shared memory, in words. The whole warp. */
+template <typename F> static __device__ __forceinline__ bool hk_svd_few(uint32_t n, uint32_t *seen, F value)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP, words = (n + 3) / 4;
+  float low = INFINITY, high = -INFINITY;
+  for (uint32_t i = lane; i < n; i += HK_WARP) {
+    low = fminf(low, value(i));
+    high = fmaxf(high, value(i));
+  }
+  for (uint32_t turn = HK_WARP / 2; turn > 0; turn /= 2) {
+    low = fminf(low, __shfl_xor_sync(HK_ALL, low, turn));
+    high = fmaxf(high, __shfl_xor_sync(HK_ALL, high, turn));
+  }
+  const float by = high > low ? (float)(8 * n - 1) / (high - low) : 0;
+  for (uint32_t i = lane; i < words; i += HK_WARP)
+    seen[i] = 0;
+  __syncwarp();
+  for (uint32_t i = lane; i < n; i += HK_WARP) {
+    const uint32_t at = min((uint32_t)((value(i) - low) * by), 8 * n - 1);
+    atomicOr(seen + at / 32, 1u << at % 32);
+  }
+  __syncwarp();
+  uint32_t count = 0;
+  for (uint32_t i = lane; i < words; i += HK_WARP)
+    count += (uint32_t)__popc(seen[i]);
+  for (uint32_t turn = HK_WARP / 2; turn > 0; turn /= 2)
+    count += __shfl_xor_sync(HK_ALL, count, turn);
+  __syncwarp();
+  return 2 * count < n;
+}
+
+/* The leading pairs of H, whose sequences are laid out in room.g: number i in lane i, i <= search.rank, of size 0 where there is
+ * none. vector: the start, not zero; replaced by the first eigenvector if search.vector. */
+template <int R>
+static __device__ __noinline__ hk_leading hk_svd_leading(const hk_svd_room<R> room, const hk_svd_search search, uint64_t seed,
+                                                         const float (&given)[R], float (&vector)[R])
+{
+  __builtin_assume(__isShared(room.g.room));
+  __builtin_assume(__isShared(room.t));
+  __builtin_assume(__isShared(room.along));
+  __builtin_assume(__isGlobal(room.basis));
+  const hk_group<R, HK_WARP> g = room.g;
+  hk_leading held = { 0, 0 };
+  float along[R], v[R], u[R], before = 0, top = 0; /* v: the newest basis vector; u: what comes after it */
+#pragma unroll
+  for (int e = 0; e < R; e++) {
+    v[e] = vector[e];
+    along[e] = given[e];
+  }
+  (void)hk_normalise(room, v);
+  bool rough = false; /* v is orthogonal to the two before it alone; then it and u are made so to all in the next step */
+  uint32_t runs = 0, order = 0, look = search.full ? UINT32_MAX : search.look;
+  for (uint32_t s = 0;; s++) {
+    hk_basis_store(room, s, v);
+#pragma unroll
+    for (int e = 0; e < R; e++)
+      u[e] = v[e];
+    hk_group_product(g, u);
+    const float alpha = hk_group_sum(g, hk_lane_dot(v, u));
+    top = fmaxf(top, fabsf(alpha) + before);
+    hk_lane_add(u, -alpha, v);
+    if (order > 0) {
+      float q[R];
+      hk_basis_load(room, s - 1, q);
+      hk_lane_add(u, -before, q);
+    }
+    rough = !rough && hk_group_sum(g, hk_lane_dot(u, u)) > top * top * (HK_ROUGH * HK_ROUGH);
+    if (!rough) {
+      hk_orthogonalise(room, s, v, u);
+      hk_basis_store(room, s, v);
+      hk_lane_add(u, -hk_group_sum(g, hk_lane_dot(v, u)), v);
+    }
+    const float part = hk_group_sum(g, hk_lane_dot(v, along)), norm = hk_normalise(room, u);
+    if (g.lane == 0) {
+      room.t[order] = make_double2(alpha, norm);
+      room.along[order] = part;
+    }
+    order++;
+    before = norm;
+#pragma unroll
+    for (int e = 0; e < R; e++)
+      v[e] = u[e];
+    const bool full = s + 1 == g.window, complete = !(norm > HK_COMPLETE * top); /* NaN ends it, too */
+    if (!full && !complete && order < look)
+      continue;
+
+    if (g.lane == 0)
+      room.t[order - 1].y = 0;
+    if (g.lane < HK_ROWS_AT_ONCE)
+      room.t[order + g.lane] = make_double2(0, 0);
+    __syncwarp();
+    const hk_tridiagonal t = { room.t, order };
+    const uint32_t wanted = min(order, search.rank + 1);
+    hk_bracket bracket = hk_bracket_narrow(t, wanted, HK_BITS_LOOK, hk_bracket_begin(t));
+    hk_pair pair = hk_vectors(t, wanted, HK_BITS_LOOK, bracket, room.along);
+    const float largest = (float)fabs(__shfl_sync(HK_ALL, pair.theta, 0));
+    const float limit = largest * (g.lane < search.rank ? search.tolerance : search.next);
+    const float over = hk_group_max(g, fabsf((float)pair.last) * norm / limit);
+    if (!full && !complete && (search.full || order <= search.rank || over > 1)) {
+      __syncwarp(); /* T has been read by all */
+      if (g.lane == 0)
+        room.t[order - 1].y = norm;
+      look = search.full ? UINT32_MAX : order + max(2u, (uint32_t)fminf(search.pace * log2f(over), (float)g.window));
+      continue;
+    }
+
+    bracket = hk_bracket_narrow(t, wanted, HK_BITS_MORE, bracket);
+    pair = hk_vectors(t, wanted, HK_BITS_LOOK + HK_BITS_MORE, bracket, room.along);
+    const hk_leading run = { fabs(pair.theta), pair.along };
+    const double first = __shfl_sync(HK_ALL, run.size, 0);
+    if (search.vector && first > __shfl_sync(HK_ALL, held.size, 0))
+      hk_combine(room, t, pair, s + 1 - order, vector);
+    const bool more = first > __shfl_sync(HK_ALL, held.size, search.rank - 1) && first > (double)(HK_COMPLETE * top);
+    held = hk_merge(held, run, search.rank + 1);
+    if (full || !complete || !more)
+      return held;
+    hk_svd_random(room, seed, ++runs, v);
+    hk_orthogonalise(room, s + 1, v, u); /* u is no longer needed */
+    hk_orthogonalise(room, s + 1, v, u);
+    (void)hk_normalise(room, v);
+    rough = false;
+    order = 0;
+    before = 0;
+    look = search.full ? UINT32_MAX : search.look;
+  }
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* libhankel: the public calls, and what time brings about. See hankel.h. */
+#include "proto/client/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* When READY has to be looked at though nothing comes: INT64_MAX for never. What cannot be sent now, because the daemon does not
+ * read or has not answered a REGISTER, waits for the socket and not for the clock. */
+static int64_t next_tick(const struct hankel *h)
+{
+  if (h->pings > h->pongs)
+    return (h->last_sent > h->last_read ? h->last_sent : h->last_read) + HK_CLIENT_DEAD_MS;
+  if (h->ping_wanted)
+    return INT64_MAX;
+  return h->written > h->pinged ? h->last_ping + HK_CLIENT_DOUBT_MS : h->last_sent + HK_CLIENT_PING_MS;
+}
+
+static void tick_ready(struct hankel *h)
+{
+  if (h->pings > h->pongs)
+    hk_client_disconnect(h, -ETIMEDOUT, "the daemon no longer answers");
+  else
+    h->ping_wanted = h->fresh = true;
+}
+
+/* What time alone brings about. */
+static void tick(struct hankel *h)
+{
+  const int64_t now = hk_client_now();
+  if (h->phase == HK_CLIENT_CLOSED && now >= h->retry_at)
+    hk_client_begin(h);
+  const bool beginning = h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_SHAKING || h->phase == HK_CLIENT_GREETING;
+  if (beginning && now >= h->deadline)
+    hk_client_disconnect(h, -ETIMEDOUT, "the daemon does not answer");
+  if (h->phase == HK_CLIENT_READY && now >= next_tick(h))
+    tick_ready(h);
+}
+
+int hankel_timeout(const hankel *h)
+{
+  const int64_t now = hk_client_now();
+  int64_t until;
+  switch (h->phase) {
+  case HK_CLIENT_CLOSED:
+    until = h->retry_at;
+    break;
+  case HK_CLIENT_CONNECTING:
+  case HK_CLIENT_SHAKING:
+  case HK_CLIENT_GREETING:
+    until = h->deadline;
+    break;
+  case HK_CLIENT_READY:
+    until = h->fresh || (h->tls && hk_client_tls_pending(h->tls)) ? now : h->datagram_size > 0 ? now + 1 : next_tick(h);
+    break;
+  default:
+    until = INT64_MAX;
+  }
+  return until == INT64_MAX ? -1 : until > now ? (int)(until - now) : 0;
+}
+
+int hankel_fd(const hankel *h)
+{
+  return h->fd;
+}
+
+short hankel_events(const hankel *h)
+{
+  if (h->fd < 0)
+    return 0;
+  const bool room = h->out.size > h->out_start || (h->tls && hk_client_tls_wants_room(h->tls));
+  return h->phase == HK_CLIENT_CONNECTING ? POLLOUT : (short)(POLLIN | (room ? POLLOUT : 0));
+}
+
+int hankel_step(hankel *h, int timeout)
+{
+  tick(h);
+  hk_client_pump(h);
+  const int own = hankel_timeout(h);
+  if (own >= 0 && (timeout < 0 || own < timeout))
+    timeout = own;
+  struct pollfd p = { .fd = h->fd, .events = hankel_events(h) };
+  const int ready = h->phase != HK_CLIENT_OVER ? poll(&p, 1, timeout) : 0;
+  if (ready > 0 && h->phase == HK_CLIENT_CONNECTING)
+    hk_client_connected(h);
+  else if (ready > 0 && h->phase == HK_CLIENT_SHAKING)
+    hk_client_shake(h);
+  else if ((ready > 0 && p.revents & (POLLIN | POLLHUP | POLLERR)) || (h->tls && hk_client_tls_pending(h->tls)))
+    hk_client_read(h);
+  hk_client_pump(h);
+  return h->phase == HK_CLIENT_OVER ? h->fault : 0;
+}
+
+/* Steps until done(h), or the time is over. */
+static int step_until(hankel *h, bool (*done)(const hankel *), int timeout)
+{
+  const int64_t deadline = hk_client_now() + timeout;
+  for (;;) {
+    hk_client_pump(h); /* may be all that is needed */
+    if (done(h))
+      return 0;
+    if (h->phase == HK_CLIENT_OVER)
+      return h->fault ? h->fault : -ENOTCONN;
+    const int64_t left = deadline - hk_client_now();
+    if (timeout >= 0 && left <= 0) {
+      if (h->phase == HK_CLIENT_READY)
+        snprintf(h->error, sizeof h->error, "%s: no answer within %d ms", h->options.address, timeout);
+      return -ETIMEDOUT;
+    }
+    (void)hankel_step(h, timeout < 0 ? -1 : (int)left); /* a fault shows in the phase */
+  }
+}
+
+static bool is_ready(const hankel *h)
+{
+  return h->phase == HK_CLIENT_READY;
+}
+static bool is_flushed(const hankel *h)
+{
+  return h->first == h->n_points && h->out.size == h->out_start && h->datagram_size == 0 && h->phase == HK_CLIENT_READY;
+}
+static bool is_confirmed(const hankel *h)
+{
+  return is_flushed(h) && h->kept == h->n_points && !h->ping_wanted && !h->subscribe_wanted && h->pings == h->pongs &&
+         h->confirmed == h->written;
+}
+static bool has_report(const hankel *h)
+{
+  return h->report != NULL;
+}
+static bool is_farewell(const hankel *h)
+{
+  return h->farewell;
+}
+
+int hankel_wait(hankel *h, int timeout)
+{
+  return step_until(h, is_ready, timeout);
+}
+int hankel_flush(hankel *h, int timeout)
+{
+  return step_until(h, is_flushed, timeout);
+}
+
+int hankel_sync(hankel *h, int timeout)
+{
+  const uint64_t in_doubt = h->counters.in_doubt;
+  h->ping_wanted = h->fresh = true;
+  const int status = step_until(h, is_confirmed, timeout);
+  return status == 0 && h->counters.in_doubt != in_doubt ? -ECONNRESET : status;
+}
+
+int hankel_status(hankel *h, char **text, int timeout)
+{
+  free(h->report);
+  h->report = NULL;
+  h->status_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return 0;
+}
+
+int hankel_reload(hankel *h, char **text, int timeout)
+{
+  free(h->report);
+  h->report = NULL;
+  h->reload_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return h->taken ? 0 : 1;
+}
+
+static int operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
+{
+  if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX) {
+    snprintf(h->error, sizeof h->error, "a name or a glob has at most %d bytes, and who asks %u", HK_GLOB_MAX, HK_WHO_MAX);
+    return -EINVAL;
+  }
+  if (!hk_name_piece_valid(m->subject.data, m->subject.length, NULL) || !hk_name_piece_valid(m->by.data, m->by.length, NULL)) {
+    snprintf(h->error, sizeof h->error, "a name, a glob and who asks are UTF-8 with no control characters in it, such as a tab");
+    return -EINVAL;
+  }
+  free(h->report);
+  h->report = NULL;
+  h->operate = *m;
+  h->operate_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  h->operate_wanted = false; /* the strings go */
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return h->taken ? 0 : 1;
+}
+
+int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout)
+{
+  const struct hk_operate m = { HANKEL_ACKNOWLEDGE, number, 0, hk_string(sensor), hk_string(by) };
+  return operate(h, &m, text, timeout);
+}
+
+int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout)
+{
+  const struct hk_operate m = { duration > 0 ? HANKEL_BEGIN_MAINTENANCE : HANKEL_END_MAINTENANCE, 0, duration, hk_string(glob),
+                                hk_string(by) };
+  return operate(h, &m, text, timeout);
+}
+
+int hankel_finish(hankel *h, int timeout)
+{
+  h->bye_wanted = h->fresh = true;
+  return step_until(h, is_farewell, timeout);
+}
+
+static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
+{
+  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES;
+  if ((what & ~all) || (what != 0 && !(what & shown)) || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
+    snprintf(h->error, sizeof h->error,
+             "subscribe: the glob has over %d bytes, the score is not in [0, 1], or nothing is asked for", HK_GLOB_MAX);
+    return -EINVAL;
+  }
+  char *copy = strdup(glob);
+  if (!copy)
+    return -ENOMEM;
+  free(h->glob);
+  h->glob = copy;
+  h->min_score = min_score;
+  h->what = what;
+  h->since = since;
+  h->subscribe_wanted = h->fresh = true;
+  return 0;
+}
+
+int hankel_subscribe(hankel *h, const char *glob, float min_score, uint32_t what)
+{
+  return subscribe(h, glob, min_score, what, HANKEL_NOW);
+}
+
+int hankel_subscribe_since(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
+{
+  return subscribe(h, glob, min_score, what | HANKEL_POSITIONS, since);
+}
+
+/* False: no memory. */
+static bool copy_security(struct hankel_security *to, const struct hankel_security *from)
+{
+  const char *const *const strings[] = { &from->ca, &from->certificate, &from->key, &from->token, &from->token_file };
+  const char **const copies[] = { &to->ca, &to->certificate, &to->key, &to->token, &to->token_file };
+  bool all = true;
+  for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+    *copies[i] = *strings[i] ? strdup(*strings[i]) : NULL;
+    all &= !*strings[i] || *copies[i];
+  }
+  return all;
+}
+
+hankel *hankel_open(const struct hankel_options *options)
+{
+  hankel *h = calloc(1, sizeof *h);
+  if (!h)
+    return NULL;
+  const uint32_t least = 1024, most = 1u << 20, points = options->buffer;
+  h->options = *options;
+  h->options.buffer = points < least ? least : points > most ? most : points;
+  h->options.address = strdup(options->address);
+  h->options.udp = options->udp ? strdup(options->udp) : NULL;
+  h->options.feed = options->feed ? strdup(options->feed) : NULL;
+  h->since = HANKEL_NOW;
+  h->options.client = strndup(options->client ? options->client : "libhankel", HK_CLIENT_MAX);
+  const bool secure = copy_security(&h->options.security, &options->security);
+  h->fd = h->udp = -1;
+  h->pause = HK_CLIENT_PAUSE_MS;
+  h->max_frame = HK_FRAME_MAX_LEAST;
+  h->in.max_length = HK_FRAME_MAX;
+  h->out = (struct hk_writer)HK_WRITER(malloc(HK_CLIENT_OUT), HK_CLIENT_OUT);
+  h->point_sensor = malloc(h->options.buffer * sizeof *h->point_sensor);
+  h->point_time = malloc(h->options.buffer * sizeof *h->point_time);
+  h->point_value = malloc(h->options.buffer * sizeof *h->point_value);
+  h->frame_handle = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_handle);
+  h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
+  h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
+  h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
+  if (!secure || (options->feed && !h->options.feed) || !h->options.address || (options->udp && !h->options.udp) ||
+      !h->options.client || !h->out.data || !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle ||
+      !h->frame_time || !h->frame_value || !h->frame_value32) {
+    hankel_close(h);
+    return NULL;
+  }
+  hk_client_begin(h);
+  return h;
+}
+
+void hankel_close(hankel *h)
+{
+  if (!h)
+    return;
+  hk_client_release(h);
+  hk_client_forget_names(h);
+  for (uint32_t i = 0; i < h->n_sensors; i++)
+    free(h->sensors[i].name);
+  void *const owned[] = { (void *)h->options.address,
+                          (void *)h->options.udp,
+                          (void *)h->options.client,
+                          (void *)h->options.security.ca,
+                          (void *)h->options.security.certificate,
+                          (void *)h->options.security.key,
+                          (void *)h->options.security.token,
+                          (void *)h->options.security.token_file,
+                          (void *)h->options.feed,
+                          h->out.data,
+                          h->point_sensor,
+                          h->point_time,
+                          h->point_value,
+                          h->frame_handle,
+                          h->frame_time,
+                          h->frame_value,
+                          h->frame_value32,
+                          h->sensors,
+                          h->index,
+                          h->glob,
+                          h->columns,
+                          h->report };
+  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+    free(owned[i]);
+  free(h);
+}
+
+const char *hankel_error(const hankel *h)
+{
+  return h->error;
+}
+int hankel_connected(const hankel *h)
+{
+  return h->phase == HK_CLIENT_READY;
+}
+
+uint64_t hankel_feed_position(const hankel *h)
+{
+  return h->position;
+}
+int hankel_durability(const hankel *h)
+{
+  return h->durability;
+}
+
+void hankel_count(const hankel *h, struct hankel_counters *out)
+{
+  *out = h->counters;
+}

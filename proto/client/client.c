@@ -1,0 +1,10 @@
+#include "proto/client/client.h"
+
+#include <time.h>
+
+int64_t hk_client_now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}

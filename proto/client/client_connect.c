@@ -1,0 +1,214 @@
+/* libhankel: making the connection, and its end: addresses, connect, TLS, HELLO. See client.h. */
+#include "proto/client/client.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Splits HOST:PORT, [V6]:PORT or PORT and looks it up. 0, -EINVAL (no address, and will never be one) or -EHOSTUNREACH; *why. */
+static int look_up(const char *text, int socktype, char host[256], struct addrinfo **out, const char **why)
+{
+  snprintf(host, 256, "127.0.0.1");
+  const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+  if (colon) {
+    const bool bracket = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
+    const char *begin = text + bracket;
+    const size_t length = (size_t)(colon - begin) - bracket;
+    if (length == 0 || length >= 256 || (text[0] == '[' && !bracket)) {
+      *why = "no address of the form HOST:PORT";
+      return -EINVAL;
+    }
+    memcpy(host, begin, length);
+    host[length] = 0;
+  }
+  if (port[0] == 0 || strspn(port, "0123456789") != strlen(port) || strtoul(port, NULL, 10) > 65535) {
+    *why = "no address of the form HOST:PORT, with a number up to 65535 for the port";
+    return -EINVAL;
+  }
+  const struct addrinfo hints = { .ai_socktype = socktype, .ai_flags = AI_NUMERICSERV };
+  const int status = getaddrinfo(host, port, &hints, out);
+  if (status != 0) {
+    *why = gai_strerror(status);
+    return -EHOSTUNREACH;
+  }
+  return 0;
+}
+
+void hk_client_release(struct hankel *h)
+{
+  if (h->tls)
+    hk_client_tls_end(h->tls);
+  hk_client_tls_free(h->tls);
+  h->tls = NULL;
+  hk_mac_free(h->mac);
+  h->mac = NULL;
+  if (h->fd >= 0)
+    close(h->fd);
+  if (h->udp >= 0)
+    close(h->udp);
+  if (h->addresses)
+    freeaddrinfo(h->addresses);
+  h->fd = h->udp = -1;
+  h->addresses = h->address = NULL;
+  hk_inbox_free(&h->in);
+}
+
+void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
+{
+  const bool was_ready = h->phase == HK_CLIENT_READY;
+  const uint64_t in_doubt = h->options.feed ? 0 : h->written - h->confirmed;
+  char why[1200];
+  snprintf(why, sizeof why, "%.1199s", reason);
+  snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
+  hk_client_release(h);
+  h->out.size = h->out_start = h->datagram_size = 0;
+  h->counters.in_doubt += in_doubt;
+  h->confirmed = h->pinged = h->written;
+  h->feed = h->sequence = h->before = 0;
+  h->pings = h->pongs = 0;
+  h->asked = 0;
+  for (uint32_t i = 0; i < h->n_sensors; i++)
+    h->sensors[i].phase = HK_SENSOR_NEW;
+  h->subscribe_wanted = h->what != 0;
+  h->subscribing = 0;
+  h->first = h->kept; /* of a feed: once more from there */
+  hk_client_forget_names(h);
+  const bool refused = fault == -EPERM || (fault == -EACCES && !h->greeted_once);
+  if (h->options.once || h->farewell || fault == -EINVAL || refused) {
+    h->phase = HK_CLIENT_OVER;
+    h->fault = fault;
+  } else {
+    /* Half of the pause is random, so that the clients of a daemon that starts again do not come all at once. */
+    const int64_t half = h->pause / 2;
+    h->phase = HK_CLIENT_CLOSED;
+    h->retry_at = hk_client_now() + half + random() % (half + 1);
+    h->pause = 2 * h->pause < HK_CLIENT_PAUSE_MOST_MS ? 2 * h->pause : HK_CLIENT_PAUSE_MOST_MS;
+  }
+  if (was_ready && h->options.callbacks.disconnected)
+    h->options.callbacks.disconnected(h->options.arg, in_doubt, why);
+}
+
+ssize_t hk_client_recv(struct hankel *h, void *data, size_t size)
+{
+  return h->tls ? hk_client_tls_read(h->tls, data, size) : recv(h->fd, data, size, 0);
+}
+
+ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
+{
+  return h->tls ? hk_client_tls_write(h->tls, data, size) : send(h->fd, data, size, MSG_NOSIGNAL);
+}
+
+/* Says HELLO. */
+static void greet(struct hankel *h)
+{
+  char token[HK_CLIENT_TOKEN], error[300];
+  int status = hk_client_token(&h->options.security, token, error, sizeof error);
+  if (status == 0 && token[0] && !h->tls)
+    status = hk_client_token_may_go(&h->options.security, h->address->ai_addr, error, sizeof error);
+  if (status < 0) {
+    hk_client_disconnect(h, status, error);
+    return;
+  }
+  h->phase = HK_CLIENT_GREETING;
+  h->last_read = h->last_sent = h->last_ping = hk_client_now();
+  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), h->options.security.mac ? HK_WANTS_KEY : 0 };
+  (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
+  h->fresh = true;
+}
+
+void hk_client_shake(struct hankel *h)
+{
+  const int status = hk_client_tls_shake(h->tls);
+  if (status > 0)
+    greet(h);
+  else if (status < 0)
+    hk_client_disconnect(h, status, *hk_client_tls_fault(h->tls) ? hk_client_tls_fault(h->tls) : strerror(-status));
+}
+
+/* Connected: shakes hands, if that is to be, and says HELLO. */
+static void begin_talk(struct hankel *h)
+{
+  const int on = 1;
+  char error[300];
+  (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  if (!h->options.security.tls) {
+    greet(h);
+    return;
+  }
+  const int status = hk_client_tls_new(&h->tls, &h->options.security, h->host, h->fd, error, sizeof error);
+  if (status < 0) {
+    hk_client_disconnect(h, status, error);
+    return;
+  }
+  h->phase = HK_CLIENT_SHAKING;
+  hk_client_shake(h);
+}
+
+/* Tries the addresses from h->address on, until one says yes or later. */
+static void try_addresses(struct hankel *h, int fault)
+{
+  for (; h->address; h->address = h->address->ai_next) {
+    h->fd = socket(h->address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->fd < 0) {
+      fault = -errno;
+      continue;
+    }
+    if (connect(h->fd, h->address->ai_addr, h->address->ai_addrlen) == 0) {
+      begin_talk(h);
+      return;
+    }
+    if (errno == EINPROGRESS) {
+      h->phase = HK_CLIENT_CONNECTING;
+      return;
+    }
+    fault = -errno;
+    close(h->fd);
+    h->fd = -1;
+  }
+  hk_client_disconnect(h, fault, strerror(-fault));
+}
+
+void hk_client_begin(struct hankel *h)
+{
+  h->deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
+  const char *why = "";
+  char udp_host[256];
+  int status = look_up(h->options.address, SOCK_STREAM, h->host, &h->addresses, &why);
+  struct addrinfo *udp = NULL;
+  if (status == 0 && h->options.udp)
+    status = look_up(h->options.udp, SOCK_DGRAM, udp_host, &udp, &why);
+  if (udp) {
+    h->udp = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->udp < 0 || connect(h->udp, udp->ai_addr, udp->ai_addrlen) < 0) {
+      status = -errno;
+      why = strerror(errno);
+    }
+    freeaddrinfo(udp);
+  }
+  if (status < 0) {
+    hk_client_disconnect(h, status, why);
+    return;
+  }
+  h->address = h->addresses;
+  try_addresses(h, -EADDRNOTAVAIL);
+}
+
+void hk_client_connected(struct hankel *h)
+{
+  int fault = 0;
+  socklen_t size = sizeof fault;
+  if (getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &fault, &size) < 0)
+    fault = errno;
+  if (fault == 0) {
+    begin_talk(h);
+    return;
+  }
+  close(h->fd);
+  h->fd = -1;
+  h->address = h->address->ai_next;
+  try_addresses(h, -fault);
+}

@@ -1,0 +1,62 @@
+/* Counting the datagrams of a feed. See udp_feed.h. */
+#include "proto/wire/udp_feed.h"
+
+#include <string.h>
+
+static uint64_t *word(struct hk_udp_feed *f, uint64_t sequence)
+{
+  return &f->came[sequence % HK_FEED_REACH / 64];
+}
+static uint64_t bit(uint64_t sequence)
+{
+  return 1ull << sequence % 64;
+}
+
+/* Forgets the numbers highest+1..sequence of a turn ago, whose bits the new ones will use. */
+static void advance(struct hk_udp_feed *f, uint64_t sequence)
+{
+  if (sequence - f->highest >= HK_FEED_REACH)
+    memset(f->came, 0, sizeof f->came);
+  else
+    for (uint64_t i = f->highest + 1; i <= sequence; i++)
+      *word(f, i) &= ~bit(i);
+  f->highest = sequence;
+}
+
+enum hk_udp_feed_verdict hk_udp_feed_take(struct hk_udp_feed *f, uint64_t sequence, uint64_t before, uint32_t n)
+{
+  uint64_t points;
+  const uint64_t ahead = sequence - f->highest; /* meaningful when sequence is the greater */
+  if (sequence == 0 || __builtin_add_overflow(before, n, &points) || (sequence > f->highest && ahead > HK_FEED_JUMP)) {
+    f->malformed++;
+    return HK_FEED_MALFORMED;
+  }
+  if (sequence > f->highest) {
+    if (points < f->sent_points + n) { /* a sender counts up */
+      f->malformed++;
+      return HK_FEED_MALFORMED;
+    }
+    advance(f, sequence);
+    f->sent_points = points;
+  } else if (f->highest - sequence >= HK_FEED_REACH) {
+    f->too_late++;
+    return HK_FEED_TOO_LATE;
+  } else if (*word(f, sequence) & bit(sequence)) {
+    f->repeated++;
+    return HK_FEED_REPEATED;
+  } else {
+    f->reordered++;
+  }
+  *word(f, sequence) |= bit(sequence);
+  f->taken++;
+  f->taken_points += n;
+  return HK_FEED_TAKE;
+}
+
+void hk_udp_feed_end(struct hk_udp_feed *f, uint64_t datagrams, uint64_t points)
+{
+  if (datagrams < f->highest || points < f->sent_points || datagrams - f->highest > HK_FEED_JUMP)
+    return;
+  advance(f, datagrams);
+  f->sent_points = points;
+}

@@ -1,0 +1,431 @@
+/* What a score costs on one core, as ratios of figures taken in turn in one run:
+ *  - the share of the core's float32 multiply-add peak that the Hankel products of a whole score make up: nominal, counted as
+ *    2 * products * w^2 operations, and real, by the multiply-adds and additions that they are made of (see kernels.h). The
+ *    first can pass 100 %;
+ *  - the same score by plain C and OpenBLAS on an explicit matrix (sgemv, sstev);
+ *  - the same with products by a plain loop over the series, without a matrix; and these products alone, with nothing of what
+ *    makes a score of them;
+ *  - what a tick of one sensor alone costs beside one of a full group;
+ *  - SVD-SST against ssyrk + ssyevr.
+ *
+ * Time is the thread's processor time, so that other programs disturb little; each figure is the median of ROUNDS rounds. */
+#include "cpu/sst/kernels.h"
+#include "cpu/sst/score.h"
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS 9
+#define SECONDS 0.02 /* of one measurement */
+#define SERIES 4096
+
+static double now(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(double *x)
+{
+  qsort(x, ROUNDS, sizeof *x, by_size);
+  return x[ROUNDS / 2];
+}
+
+/* Calls of what(arg) a second. */
+static double rate(void (*what)(void *), void *arg)
+{
+  what(arg);
+  for (size_t calls = 1;; calls *= 2) {
+    const double start = now();
+    for (size_t i = 0; i < calls; i++)
+      what(arg);
+    const double took = now() - start;
+    if (took > SECONDS)
+      return (double)calls / took;
+  }
+}
+
+/* ---- the peak ---- */
+
+#define CHAIN 1000
+#define SUMS 12
+
+/* Independent multiply-adds in registers; `numbers` in one. */
+#define PEAK(name, numbers, isa)                                                                                                 \
+  typedef float name##_vec __attribute__((vector_size(4 * numbers)));                                                            \
+  isa static void name(void *arg)                                                                                                \
+  {                                                                                                                              \
+    float *out = arg;                                                                                                            \
+    name##_vec sum[SUMS] = { { 0 } }, x = { 0 }, y = { 0 };                                                                      \
+    x += out[0];                                                                                                                 \
+    y += out[1];                                                                                                                 \
+    for (int s = 0; s < SUMS; s++) /* chains that differ, or the compiler makes one of them */                                   \
+      sum[s] += (float)s;                                                                                                        \
+    for (int i = 0; i < CHAIN; i++) {                                                                                            \
+      _Pragma("GCC unroll 12") for (int s = 0; s < SUMS; s++) sum[s] += x * y;                                                   \
+      __asm__ volatile("" : "+x"(x));                                                                                            \
+    }                                                                                                                            \
+    for (int s = 0; s < SUMS; s++)                                                                                               \
+      out[2] += sum[s][0];                                                                                                       \
+  }
+#ifdef __x86_64__
+PEAK(peak_avx2, 8, __attribute__((target("avx2,fma"))))
+PEAK(peak_avx512, 16, __attribute__((target("avx512f"))))
+#endif
+PEAK(peak_portable, 4, )
+
+/* Float32 operations a second. */
+static double peak(void)
+{
+  float x[3] = { 1e-3f, 1e-3f, 0 };
+  double best = 4 * rate(peak_portable, x);
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    best = fmax(best, 8 * rate(peak_avx2, x));
+  if (__builtin_cpu_supports("avx512f"))
+    best = fmax(best, 16 * rate(peak_avx512, x));
+#endif
+  return 2.0 * CHAIN * SUMS * best;
+}
+
+/* ---- our scores ---- */
+
+struct ours {
+  struct hk_detector d;
+  struct hk_scorer *scorer;
+  struct hk_window window[HK_GROUP];
+  struct hk_task task[HK_GROUP];
+  float series[HK_GROUP][SERIES];
+};
+
+static float noisy(uint32_t sensor, uint32_t t)
+{
+  return (float)(sin(0.02 * (5 + sensor) * t) + 0.3 * hk_random_element(sensor, t) + 0.3 * hk_random_element(sensor + 50, t));
+}
+
+static void die(const char *what)
+{
+  fprintf(stderr, "bench_score: %s\n", what);
+  exit(1);
+}
+
+static struct ours *ours_new(const char *text)
+{
+  struct ours *o = calloc(1, sizeof *o);
+  char error[200];
+  if (!o)
+    die("no memory");
+  if (hk_detector_parse(text, &o->d, error, sizeof error) != 0)
+    die(error);
+  if (hk_scorer_new(&o->scorer, &o->d, 1) != 0)
+    die("no memory");
+  const uint32_t span = hk_detector_span(&o->d);
+  for (uint32_t l = 0; l < HK_GROUP; l++) {
+    o->window[l] = (struct hk_window){ .seed = l, .count = span, .started = 1, .head = l };
+    float *feedback = calloc(o->d.window, sizeof *feedback);
+    if (!feedback)
+      die("no memory");
+    hk_feedback_reset(feedback, l, o->d.window);
+    for (uint32_t t = 0; t < span; t++)
+      o->series[l][t] = noisy(l, t);
+    o->task[l] = (struct hk_task){ .window = o->window + l, .ring = o->series[l], .feedback = feedback };
+  }
+  return o;
+}
+
+static void ours_free(struct ours *o)
+{
+  for (uint32_t l = 0; l < HK_GROUP; l++)
+    free(o->task[l].feedback);
+  hk_scorer_free(o->scorer);
+  free(o);
+}
+
+static void ours_score(void *arg)
+{
+  struct ours *o = arg;
+  hk_score(o->scorer, &o->d, o->task, HK_GROUP);
+}
+
+/* One tick of one sensor alone. */
+static void ours_alone(void *arg)
+{
+  struct ours *o = arg;
+  hk_score(o->scorer, &o->d, o->task, 1);
+}
+
+/* ---- plain C and OpenBLAS, one window at a time ---- */
+
+#define WIDE 16u /* numbers in a register of the plain loop */
+
+struct plain {
+  uint32_t w, r, k, products;
+  float x[SERIES];
+  float *h, *q, *u, *mu, *a, *c, *vectors;
+  const float *series; /* of the product by a loop; NULL: by sgemv on h */
+};
+
+static struct plain *plain_new(const struct ours *o)
+{
+  struct plain *p = calloc(1, sizeof *p);
+  const size_t w = o->d.window;
+  if (!p)
+    die("no memory");
+  *p = (struct plain){ .w = o->d.window, .r = o->d.rank, .k = o->d.krylov, .products = o->d.products };
+  memcpy(p->x, o->series[0], sizeof p->x);
+  p->h = malloc(w * w * sizeof(float));
+  p->c = malloc(w * w * sizeof(float));
+  p->vectors = malloc(w * w * sizeof(float));
+  p->q = malloc(w * (HK_PRODUCTS_MAX + 1) * sizeof(float));
+  p->u = malloc((w + WIDE) * sizeof(float));
+  p->mu = malloc(w * sizeof(float));
+  p->a = malloc(w * sizeof(float));
+  if (!p->h || !p->c || !p->vectors || !p->q || !p->u || !p->mu || !p->a)
+    die("no memory");
+  memcpy(p->a, o->task[0].feedback, w * sizeof(float));
+  return p;
+}
+
+static void plain_free(struct plain *p)
+{
+  free(p->h);
+  free(p->c);
+  free(p->vectors);
+  free(p->q);
+  free(p->u);
+  free(p->mu);
+  free(p->a);
+  free(p);
+}
+
+/* y := H v by a plain loop over the series, tiles of rows in registers. Writes and reads up to WIDE - 1 numbers beyond the rows.
+ */
+#define TILE 6u
+typedef float wide __attribute__((vector_size(4 * WIDE), aligned(4)));
+
+static inline __attribute__((always_inline)) void loop_tile(const uint32_t n, float *y, const float *x, const float *v,
+                                                            uint32_t w)
+{
+  wide sum[TILE] = { { 0 } };
+  for (uint32_t j = 0; j < w; j++) {
+    _Pragma("GCC unroll 6") for (uint32_t r = 0; r < n; r++) sum[r] += *(const wide *)(x + j + r * WIDE) * v[j];
+  }
+  _Pragma("GCC unroll 6") for (uint32_t r = 0; r < n; r++) * (wide *)(y + r * WIDE) = sum[r];
+}
+
+#ifdef __x86_64__
+__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
+static void
+loop_product(float *y, const float *x, const float *v, uint32_t w)
+{
+  for (uint32_t i = 0; i < w; i += TILE * WIDE) {
+    switch ((w - i + WIDE - 1) / WIDE) {
+    case 1:
+      loop_tile(1, y + i, x + i, v, w);
+      break;
+    case 2:
+      loop_tile(2, y + i, x + i, v, w);
+      break;
+    case 3:
+      loop_tile(3, y + i, x + i, v, w);
+      break;
+    case 4:
+      loop_tile(4, y + i, x + i, v, w);
+      break;
+    case 5:
+      loop_tile(5, y + i, x + i, v, w);
+      break;
+    default:
+      loop_tile(6, y + i, x + i, v, w);
+    }
+  }
+}
+
+static void fill(struct plain *p, const float *x)
+{
+  if (p->series) {
+    p->series = x;
+    return;
+  }
+  for (uint32_t i = 0; i < p->w; i++)
+    memcpy(p->h + (size_t)i * p->w, x + i, p->w * sizeof(float));
+}
+
+/* Lanczos with full re-orthogonalisation from p->q; eigenvectors into vectors, k * k. */
+static void plain_lanczos(struct plain *p, int k, float *theta, float *vectors)
+{
+  const int w = (int)p->w;
+  float beside[HK_PRODUCTS_MAX], dots[HK_PRODUCTS_MAX];
+  for (int s = 0; s < k; s++) {
+    float *q = p->q + (size_t)s * p->w;
+    if (p->series)
+      loop_product(p->u, p->series, q, p->w);
+    else
+      cblas_sgemv(CblasRowMajor, CblasNoTrans, w, w, 1, p->h, w, q, 1, 0, p->u, 1);
+    theta[s] = cblas_sdot(w, q, 1, p->u, 1);
+    cblas_saxpy(w, -theta[s], q, 1, p->u, 1);
+    if (s > 0)
+      cblas_saxpy(w, -beside[s - 1], q - w, 1, p->u, 1);
+    cblas_sgemv(CblasRowMajor, CblasNoTrans, s + 1, w, 1, p->q, w, p->u, 1, 0, dots, 1);
+    cblas_sgemv(CblasRowMajor, CblasTrans, s + 1, w, -1, p->q, w, dots, 1, 1, p->u, 1);
+    beside[s] = cblas_snrm2(w, p->u, 1);
+    for (int i = 0; i < w; i++)
+      q[w + i] = p->u[i] / beside[s];
+  }
+  LAPACKE_sstev(LAPACK_COL_MAJOR, 'V', k, theta, beside, vectors, k);
+}
+
+static void plain_ika(void *arg)
+{
+  struct plain *p = arg;
+  const int w = (int)p->w, m = (int)p->products, k = (int)p->k;
+  float theta[HK_PRODUCTS_MAX], vectors[HK_PRODUCTS_MAX * HK_PRODUCTS_MAX];
+  fill(p, p->x + 2 * w);
+  memcpy(p->q, p->a, p->w * sizeof(float));
+  plain_lanczos(p, m, theta, vectors);
+  const int top = fabsf(theta[0]) > fabsf(theta[m - 1]) ? 0 : m - 1;
+  cblas_sgemv(CblasRowMajor, CblasTrans, m, w, 1, p->q, w, vectors + top * m, 1, 0, p->mu, 1);
+  fill(p, p->x);
+  memcpy(p->q, p->mu, p->w * sizeof(float));
+  plain_lanczos(p, k, theta, vectors);
+  float z = 1;
+  for (uint32_t i = 0; i < p->r; i++) {
+    int best = 0;
+    for (int j = 1; j < k; j++)
+      best = fabsf(theta[j]) > fabsf(theta[best]) ? j : best;
+    z -= vectors[best * k] * vectors[best * k];
+    theta[best] = 0;
+  }
+  p->x[SERIES - 1] = z; /* so that it is computed */
+}
+
+static void loop_ika(void *arg)
+{
+  struct plain *p = arg;
+  p->series = p->x;
+  plain_ika(p);
+  p->series = NULL;
+}
+
+/* The products of a score, and nothing else. */
+static void loop_products(void *arg)
+{
+  struct plain *p = arg;
+  for (uint32_t i = 0; i < p->products + p->k; i++)
+    loop_product(p->u, i < p->products ? p->x + 2 * p->w : p->x, p->q, p->w);
+}
+
+/* The two must give one score, or one of them does something else. */
+static void check_plain(struct plain *p)
+{
+  plain_ika(p);
+  const float matrix = p->x[SERIES - 1];
+  loop_ika(p);
+  if (fabsf(matrix - p->x[SERIES - 1]) > 1e-3f)
+    die("the plain scores differ");
+}
+
+/* The r leading eigenvectors of H H^T. */
+static void vendor_leading(struct plain *p, const float *x, int r)
+{
+  const int w = (int)p->w;
+  float values[HK_WINDOW_MAX];
+  lapack_int found, support[2 * HK_WINDOW_MAX];
+  fill(p, x);
+  cblas_ssyrk(CblasColMajor, CblasUpper, CblasNoTrans, w, w, 1, p->h, w, 0, p->c, w);
+  LAPACKE_ssyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', w, p->c, w, 0, 0, w - r + 1, w, 0, &found, values, p->vectors, w, support);
+}
+
+static void plain_svd(void *arg)
+{
+  struct plain *p = arg;
+  vendor_leading(p, p->x + 2 * p->w, 1);
+  memcpy(p->mu, p->vectors, p->w * sizeof(float));
+  vendor_leading(p, p->x, (int)p->r);
+  float z = 1;
+  for (uint32_t i = 0; i < p->r; i++) {
+    const float part = cblas_sdot((int)p->w, p->mu, 1, p->vectors + (size_t)i * p->w, 1);
+    z -= part * part;
+  }
+  p->x[SERIES - 1] = z;
+}
+
+/* ---- tables ---- */
+
+static void ika_table(void)
+{
+  static const uint32_t widths[] = { 48, 50, 77, 96, 100, 192, 200, 320, 512 };
+  double last = 0;
+  printf("IKA-SST, default detector (16 products), %s, one core\n", hk_kernels_name());
+  printf("%6s %14s %14s %14s %14s %14s %14s %14s\n", "w", "nominal", "real", "to last width", "x OpenBLAS", "x plain loop",
+         "x its products", "alone / group");
+  for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+    char text[40];
+    snprintf(text, sizeof text, "window=%u", widths[i]);
+    struct ours *o = ours_new(text);
+    struct plain *p = plain_new(o);
+    const uint32_t products = o->d.products + o->d.krylov;
+    const struct hk_shape shape = hk_shape(widths[i]);
+    const double operations = 2.0 * products * widths[i] * widths[i];
+    const double made =
+        products * (2.0 * (double)hk_shape_multiply_adds(&shape) + (double)hk_shape_additions(shape.padded, shape.levels, 0)) +
+        2.0 * (double)hk_tree_size(shape.padded, shape.levels); /* two matrices are cut */
+    double part[ROUNDS], times[ROUNDS], loop[ROUNDS], bare[ROUNDS], alone[ROUNDS];
+    check_plain(p);
+    for (int round = 0; round < ROUNDS; round++) {
+      const double scores = HK_GROUP * rate(ours_score, o);
+      part[round] = scores * operations / peak();
+      times[round] = scores / rate(plain_ika, p);
+      loop[round] = scores / rate(loop_ika, p);
+      bare[round] = scores / rate(loop_products, p);
+      alone[round] = rate(ours_alone, o) / scores;
+    }
+    const double share = median(part);
+    printf("%6u %13.0f%% %13.0f%% %14.2f %14.1f %14.1f %14.1f %14.2f\n", widths[i], 100 * share, 100 * share * made / operations,
+           last > 0 ? share / last : 1, median(times), median(loop), median(bare), median(alone));
+    last = share;
+    plain_free(p);
+    ours_free(o);
+  }
+}
+
+static void svd_table(void)
+{
+  static const struct {
+    uint32_t w, r;
+  } cases[] = { { 50, 3 }, { 100, 3 }, { 200, 3 }, { 320, 3 }, { 320, 12 } };
+  printf("SVD-SST against ssyrk + ssyevr for the wanted vectors\n%6s %6s %14s\n", "w", "r", "x OpenBLAS");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[60];
+    snprintf(text, sizeof text, "algorithm=svd,window=%u,rank=%u", cases[i].w, cases[i].r);
+    struct ours *o = ours_new(text);
+    struct plain *p = plain_new(o);
+    double times[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++)
+      times[round] = HK_GROUP * rate(ours_score, o) / rate(plain_svd, p);
+    printf("%6u %6u %14.1f\n", cases[i].w, cases[i].r, median(times));
+    plain_free(p);
+    ours_free(o);
+  }
+}
+
+int main(void)
+{
+  openblas_set_num_threads(1);
+  ika_table();
+  svd_table();
+  return 0;
+}

@@ -1,0 +1,64 @@
+/* hankeld in which things come in an order that is forced, as soon as the file $HANKELD_ORDERED is there; it says which:
+ *
+ *   review, then evict   the chunk of which points of machines are made rests until the review of a reload waits for its end and,
+ *                        then, an eviction has begun; for three sweeps at most
+ *   wait                 no chunk is begun while it says so, as if a reload waited for ever: a shard that stalls
+ *
+ * Nothing else is changed: a chunk may rest at any time, and a sweep come back at any time. The calls are caught by the linker
+ * (--wrap). */
+#include "daemon/server/program.h"
+#include "daemon/scoring/shard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SWEEPS 3500000000 /* ns: three, one a second */
+
+void __real_hk_derive_go_on(struct hk_shard *shard);
+void __wrap_hk_derive_go_on(struct hk_shard *shard);
+bool __real_hk_shard_revise(struct hk_shard *shard);
+bool __wrap_hk_shard_revise(struct hk_shard *shard);
+
+/* Whether that order is given now. */
+static bool ordered(const char *order)
+{
+  char line[32] = "";
+  FILE *file = fopen(getenv("HANKELD_ORDERED"), "re");
+  const bool any = file && fgets(line, sizeof line, file);
+  if (file)
+    fclose(file);
+  return any && strcmp(line, order) == 0;
+}
+
+void __wrap_hk_derive_go_on(struct hk_shard *s)
+{
+  static int64_t waits; /* ns: since when the review does; one shard is enough */
+  static bool over;
+  if (!over && s->review.waits && waits == 0)
+    waits = hk_now();
+  over |= waits != 0 && (s->retired || hk_now() - waits > SWEEPS);
+  if (!over && ordered("review, then evict"))
+    s->derivation.rests = true;
+  else
+    __real_hk_derive_go_on(s);
+}
+
+bool __wrap_hk_shard_revise(struct hk_shard *s)
+{
+  static bool held;
+  const bool any = __real_hk_shard_revise(s), before = held;
+  held = ordered("wait");
+  if (held || before)
+    s->review.waits = held;
+  return any;
+}
+
+int main(int argc, char **argv)
+{
+  if (!getenv("HANKELD_ORDERED")) {
+    fprintf(stderr, "HANKELD_ORDERED is not set\n");
+    return 1;
+  }
+  return hk_program(argc, argv, hk_backend_kinds);
+}

@@ -1,0 +1,92 @@
+"""The tests of a file in the Test Anything Protocol, a line for each: so a test that is skipped, also a sub-test within one that is not,
+counts as skipped, and one that failed and passed when it was run again (stalls.py) can be told from one that passed at once.
+
+Standard output is the protocol's alone; what tests and their programs print goes to standard error, as tracebacks do.
+"""
+import os
+import sys
+import time
+import unittest
+
+
+class Result(unittest.TestResult):
+    """Prints each test once it is over. `# flaky: NAME: WHY` goes before the line of one that was run again and passed."""
+
+    def __init__(self, stream):
+        super().__init__()
+        self.stream, self.number, self.bad, self.skip = stream, 0, False, None
+
+    def say(self, ok, test, directive=''):
+        self.number += 1
+        name = str(test).replace('#', '').replace('\n', ' ')
+        print(f'{"ok" if ok else "not ok"} {self.number} - {name}{directive}', file=self.stream, flush=True)
+
+    def say_skipped(self, test, reason):
+        self.say(True, test, ' # SKIP ' + reason.replace('\n', ' '))
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.bad, self.skip, self.began = False, None, time.monotonic()
+        self.running = test
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if self.skip is None:
+            self.say(not self.bad, test)
+        else:
+            self.say_skipped(test, self.skip)
+        self.running = None
+        print(f'{test}: {time.monotonic() - self.began:.1f} s', file=sys.stderr)
+
+    running = None
+
+    def fault(self, test, err):
+        self.bad = True
+        print(f'\n{test}\n{self._exc_info_to_string(err, test)}', file=sys.stderr)
+        if self.running is None:  # of a class or a module
+            self.say(False, test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.fault(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.fault(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.fault(subtest, err)
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.bad = True
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        if self.running is None or test is not self.running:  # of a class, or a sub-test: the test itself went on
+            self.say_skipped(test, reason)
+        else:
+            self.skip = reason
+
+    def add_flaky(self, test, why):
+        print(f'# flaky: {test}: {why}', file=self.stream, flush=True)
+
+
+class Runner:
+    def __init__(self, stream):
+        self.stream = stream
+
+    def run(self, tests):
+        result = Result(self.stream)
+        tests(result)
+        print(f'1..{result.number}', file=self.stream, flush=True)
+        return result
+
+
+def main():
+    """Runs what the command line names, or all tests of the file that was started, and ends the process: 1 when any failed."""
+    stream = os.fdopen(os.dup(1), 'w')
+    os.dup2(2, 1)
+    unittest.main('__main__', testRunner=Runner(stream))

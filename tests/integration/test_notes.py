@@ -1,0 +1,184 @@
+"""What an alert of algorithm = novelty says is new: the same by every way out, over restarts, and as `hankel replay` has it of the same points; and the
+sentences that people read."""
+import csv
+import json
+import math
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+
+import harness
+from harness import SECOND, START, WAIT, until
+
+sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
+import hankel  # noqa: E402
+
+KEYS = 'algorithm=novelty,resident=2000,interval=1s,alert=0.4'
+NOTE = hankel.Novelty._fields
+DATE = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
+NUMBER = r'-?[\d.e+-]+'
+EXTENT = r'\d?,?\d{3} points \(\d+ (minutes|seconds)\)'
+SENTENCE = {
+    'value': rf'value {NUMBER} (is highest in|is lowest in|was not seen in) {EXTENT}: nearest {NUMBER} at {DATE}, usual gap under {NUMBER}, range {NUMBER} to {NUMBER}',
+    'context': rf'no such state in {EXTENT}: mean of the last (16|64|256) is {NUMBER}, expected {NUMBER} \+- {NUMBER} \(nearest state at {DATE}\)',
+    'shape': rf'shape not seen in {EXTENT}: differs from the nearest \({DATE}\) by {NUMBER} rms, usually under {NUMBER}',
+}
+
+
+def recording():
+    """A wave, with a value, a shape and a level that were not there before."""
+    rng = random.Random(5)
+
+    def at(t):
+        if t == 1500:
+            return 9.0
+        if 2000 <= t < 2200:
+            return abs(math.sin(t / 4))
+        return math.sin(t / 4) if t < 2700 else (t % 25) / 12.5 - 1
+
+    return [at(t) + rng.gauss(0, 0.1) for t in range(3000)]
+
+
+def fields(event):
+    """Of an event as JSON has it."""
+    note = event.get('novelty')
+    return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['before'], event['after'],
+            tuple(note[name] for name in NOTE) if note else None)
+
+
+def told(event):
+    """The same, of the Python client's."""
+    note = event.novelty and tuple(event.novelty._replace(tolerance=harness.single(event.novelty.tolerance)))
+    return event.number, event.kind, event.time, event.before, event.after, note
+
+
+def short(events):
+    """Tolerances are float32, and written in as many digits as those have."""
+    return [e[:-1] + (e[-1] and tuple(harness.single(x) if name == 'tolerance' else x for name, x in zip(NOTE, e[-1])),) for e in events]
+
+
+class Notes(harness.Case):
+    mode = 'none'
+
+    @classmethod
+    def setUpClass(cls):
+        cls.values = recording()
+        cls.file = tempfile.NamedTemporaryFile('w', suffix='.csv')  # pylint: disable=consider-using-with
+        cls.addClassCleanup(cls.file.close)
+        cls.file.write('time,press\n' + ''.join(f'{START // SECOND + i},{v!r}\n' for i, v in enumerate(cls.values)))
+        cls.file.flush()
+        cls.events = short(fields(json.loads(line)) for line in cls.replay('jsonl') if line.startswith('{"event"'))
+
+    @classmethod
+    def replay(cls, form):
+        return subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', form, cls.file.name],
+                              capture_output=True, text=True, timeout=WAIT, check=True).stdout.splitlines()
+
+    def setUp(self):
+        self.state = tempfile.TemporaryDirectory(prefix='hankeld-notes-')
+        self.addCleanup(self.state.cleanup)
+
+    def start(self, ends=0):
+        kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
+        daemon = self.daemon(harness.section('all', '*', KEYS), ends=ends, keys='threads = 2\nmax_ahead = off\n' + kept)
+        client = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
+        self.addCleanup(client.close)
+        return daemon, client
+
+    def feed(self, client, first, behind):
+        for i in range(first, behind):
+            client.send('press', START + i * SECOND, self.values[i])
+        client.sync()
+        until(lambda: client.status()['points']['pending'] == 0, 'scores')
+
+    def read(self, client):
+        got = []
+        while len(got) < len(self.events) and (e := client.read(WAIT)):
+            got.append(told(e))
+        return got
+
+
+class Told(Notes):
+    def test_what_is_told_makes_sense(self):
+        kinds = {}
+        for number, kind, time, before, after, note in self.events:
+            self.assertIsNotNone(note, (number, kind))
+            n = hankel.Novelty(*note)
+            self.assertEqual(n.expected, before)
+            self.assertTrue(START <= n.oldest <= n.nearest < time and n.low < n.high and n.tolerance > 0 and n.compared >= 100, (number, n))
+            if kind == 'raised':
+                kinds.setdefault(n.kind, []).append((round((time - START) / SECOND), after, n))
+        self.assertEqual(set(kinds), {'value', 'context', 'shape'})
+        at, after, n = next(k for k in kinds['value'] if k[0] == 1500)
+        self.assertTrue(after > n.high and n.compared == 1491 and n.oldest == START and n.reach == 1 and n.high == n.expected, (at, after, n))
+        at, after, n = kinds['context'][0]
+        self.assertTrue(2000 <= at < 2600 and n.reach in (16, 64, 256) and after > n.expected + n.tolerance, (at, after, n))
+        self.assertTrue(all(cleared[-1] == last[-1] for last, cleared in zip(self.events, self.events[1:]) if cleared[1] == 'cleared'))
+
+    def test_rows(self):
+        """In CSV a line of its own, behind the event's, with a sentence."""
+        rows = list(csv.reader(line for line in self.replay('csv') if line.startswith('#')))
+        self.assertEqual([row[0] for row in rows], ['#event', '#novelty'] * len(self.events))
+        for event, row, new in zip(self.events, rows[::2], rows[1::2]):
+            self.assertEqual((row[1], len(row), len(new)), (new[1], 9, 12))
+            note = (new[2], float(new[3]), harness.single(float(new[4])), int(new[5]), int(new[6]), float(new[7]), float(new[8]), int(new[9]), int(new[10]))
+            self.assertEqual(note, event[-1])
+            self.assertRegex(new[11], f'^{SENTENCE[new[2]]}$')
+        self.assertTrue(any('is highest in 1,491 points (25 minutes)' in new[11] for new in rows[1::2]))
+
+    def test_every_way_out(self):
+        daemon, client = self.start()
+        client.subscribe('*', scores=False, notices=False, details=True)
+        text = socket.create_connection(('127.0.0.1', daemon.port['text tcp']), WAIT)
+        self.addCleanup(text.close)
+        text.sendall(b'events *\n')
+        tails = [subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{daemon.port["binary tcp"]}', '--events', '--format', form],
+                                  stdout=subprocess.PIPE, text=True) for form in ('jsonl', 'text')]
+        for tail in tails:
+            self.addCleanup(tail.stdout.close)
+            self.addCleanup(tail.wait)
+            self.addCleanup(tail.kill)
+        until(lambda: client.status()['subscribers']['count'] >= 4, 'all who listen')
+        feeder = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
+        self.addCleanup(feeder.close)
+        self.feed(feeder, 0, len(self.values))
+        self.assertEqual(self.read(client), self.events)
+        lines = text.makefile()
+        self.assertEqual(short(fields(json.loads(lines.readline())) for _ in self.events), self.events)
+        self.assertEqual(short(fields(json.loads(tails[0].stdout.readline())) for _ in self.events), self.events)
+        for event in self.events:
+            self.assertRegex(tails[1].stdout.readline(), rf'  press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}$')
+
+
+class Kept(Notes):
+    """A restart while an alert stands, and one while none does: then all is read from the log."""
+    mode = 'journal'
+
+    def test_restart(self):
+        stands = 1503  # the value's alert
+        cuts = [0, stands, 2400, len(self.values), len(self.values)]
+        for first, behind in zip(cuts, cuts[1:]):
+            last, killed = first == behind, self.mode == 'journal'
+            daemon, client = self.start(ends=-9 if killed and not last else 0)
+            self.feed(client, first, behind)
+            if last:
+                client.subscribe('*', scores=False, notices=False, details=True, since=0)
+                self.assertEqual(self.read(client), self.events)
+            elif killed:
+                daemon.process.kill()
+                daemon.process.wait(WAIT)
+            else:
+                daemon.stop()
+
+
+class KeptBySnapshots(Kept):
+    mode = 'snapshot'
+
+
+del Notes
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)

@@ -1,0 +1,131 @@
+/* Globs against a plain recursive matcher on random patterns, and the cases people think of. */
+#include "daemon/base/glob.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool match(const char *pattern, const char *name)
+{
+  struct hk_glob *glob;
+  assert_int_equal(hk_glob_new(&glob, pattern, strlen(pattern)), 0);
+  const bool result = hk_glob_match(glob, name, strlen(name));
+  hk_glob_free(glob);
+  return result;
+}
+
+static void test_cases(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *pattern, *name;
+    bool result;
+  } cases[] = {
+    { "", "anything", true },
+    { "*", "", true },
+    { "*", "anything", true },
+    { "a", "a", true },
+    { "a", "b", false },
+    { "a", "aa", false },
+    { "a*", "a", true },
+    { "a*", "abc", true },
+    { "*c", "abc", true },
+    { "*c", "abcd", false },
+    { "a*c", "abc", true },
+    { "a*c", "ac", true },
+    { "a**c", "abbc", true },
+    { "?", "a", true },
+    { "?", "", false },
+    { "?", "ab", false },
+    { "a?c", "abc", true },
+    { "?", "\xc3\xa9", true },
+    { "??", "\xc3\xa9", false },
+    { "?x", "\xe2\x82\xacx", true },
+    { "?*", "\xe2\x82\xac", true },
+    { "\xe2\x82\xac?", "\xe2\x82\xac\xe2\x82\xac", true },
+    { "[a]", "a", false },
+    { "[a]", "[a]", true },
+    { "a\\*", "a*", false },
+    { "*a*b*", "xaxbx", true },
+    { "*a*b*", "xbxax", false },
+    { "pump,site=? temp*", "pump,site=a temperature", true },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (match(cases[i].pattern, cases[i].name) != cases[i].result)
+      fail_msg("`%s` on `%s` is not %d", cases[i].pattern, cases[i].name, cases[i].result);
+}
+
+/* The meaning, of ASCII names, in as few words as possible. */
+static bool plain(const char *pattern, const char *name)
+{
+  if (*pattern == 0)
+    return *name == 0;
+  if (*pattern == '*')
+    return plain(pattern + 1, name) || (*name && plain(pattern, name + 1));
+  return *name && (*pattern == '?' || *pattern == *name) && plain(pattern + 1, name + 1);
+}
+
+static void random_text(char *out, const char *letters, size_t most)
+{
+  const size_t n = (size_t)rand() % (most + 1);
+  for (size_t i = 0; i < n; i++)
+    out[i] = letters[(size_t)rand() % strlen(letters)];
+  out[n] = 0;
+}
+
+static void test_random(void **state)
+{
+  (void)state;
+  srand(1);
+  unsigned matched = 0;
+  for (unsigned i = 0; i < 100000; i++) {
+    char pattern[10], name[14];
+    random_text(pattern, "ab?*", sizeof pattern - 1);
+    random_text(name, "ab", sizeof name - 1);
+    if (pattern[0] == 0)
+      continue;
+    const bool expected = plain(pattern, name);
+    matched += expected;
+    if (match(pattern, name) != expected)
+      fail_msg("`%s` on `%s` is not %d", pattern, name, expected);
+  }
+  assert_in_range(matched, 5000, 95000);
+}
+
+static void test_long(void **state)
+{
+  (void)state;
+  char pattern[HK_GLOB_MAX + 2], name[513];
+  struct hk_glob *glob;
+  /* states beyond one word, and carries between words */
+  memset(name, 'a', sizeof name);
+  memset(pattern, 'a', sizeof pattern);
+  for (size_t n = 60; n <= HK_GLOB_MAX; n++) {
+    assert_int_equal(hk_glob_new(&glob, pattern, n), 0);
+    assert_true(hk_glob_match(glob, name, n));
+    assert_false(hk_glob_match(glob, name, n - 1));
+    assert_false(hk_glob_match(glob, name, n + 1 > 512 ? n - 1 : n + 1));
+    hk_glob_free(glob);
+  }
+  assert_int_equal(hk_glob_new(&glob, pattern, HK_GLOB_MAX + 1), -EINVAL);
+  /* what takes a backtracking matcher years */
+  for (size_t i = 0; i < HK_GLOB_MAX - 1; i += 2)
+    memcpy(pattern + i, "*a", 2);
+  memcpy(pattern + HK_GLOB_MAX - 2, "*b", 2);
+  assert_int_equal(hk_glob_new(&glob, pattern, HK_GLOB_MAX), 0);
+  assert_false(hk_glob_match(glob, name, 512));
+  name[511] = 'b';
+  assert_true(hk_glob_match(glob, name, 512));
+  hk_glob_free(glob);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases), cmocka_unit_test(test_random), cmocka_unit_test(test_long) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

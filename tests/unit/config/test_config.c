@@ -1,0 +1,549 @@
+/* The configuration: values, defaults, and every fault told by file and line. */
+#include "daemon/base/address.h"
+#include "daemon/config/config_diff.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/sensors/detector_rules.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct faults {
+  char text[4096];
+  unsigned n;
+};
+
+static void note(void *arg, const char *message)
+{
+  struct faults *f = arg;
+  f->n++;
+  strncat(f->text, message, sizeof f->text - strlen(f->text) - 2);
+  strcat(f->text, "\n");
+}
+
+static int read_text(struct hk_config *config, const char *text, struct faults *faults)
+{
+  *faults = (struct faults){ 0 };
+  FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+  assert_non_null(file);
+  const int status = hk_config_read(config, file, "x.conf", note, faults);
+  fclose(file);
+  return status;
+}
+
+static void expect_fault(const char *text, const char *expected)
+{
+  struct hk_config config;
+  struct faults faults;
+  assert_int_not_equal(read_text(&config, text, &faults), 0);
+  if (!strstr(faults.text, expected))
+    fail_msg("`%s` is not told of\n%s\nbut:\n%s", expected, text, faults.text);
+}
+
+#define DETECTOR "[detector all]\nmatch = *\n"
+
+static void test_values(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char address[HK_ADDRESS_MAX];
+  const char *text = "\xef\xbb\xbf# a comment\n[daemon]\n  threads=3\nmemory = 3 GiB\nevict = 90\n max_ahead = off ; why\n"
+                     "[listen a]\nprotocol = line\ntransport = udp\naddress = [::1]:0\nprecision = ms\n"
+                     "[listen b]\r\nprotocol = text\r\naddress = localhost:7412\r\n"
+                     "[detector pumps]\nwindow = 48\nmatch = pump*\n\n[detector all]\nmatch = *";
+  if (read_text(&c, text, &faults) != 0)
+    fail_msg("%s", faults.text);
+  assert_int_equal(c.threads, 3);
+  assert_true(c.memory == 3ull << 30);
+  assert_true(c.evict == 90000000000);
+  assert_true(c.max_ahead == 0);
+  assert_int_equal(c.max_sensors, 1000000);
+  assert_int_equal(c.n_listeners, 2);
+  assert_int_equal(c.listeners[0].protocol, HK_PROTOCOL_LINE);
+  assert_int_equal(c.listeners[0].transport, HK_TRANSPORT_UDP);
+  assert_int_equal(c.listeners[0].precision, 1000000);
+  hk_address_format((const struct sockaddr *)&c.listeners[0].address, address);
+  assert_string_equal(address, "[::1]:0");
+  hk_address_format((const struct sockaddr *)&c.listeners[1].address, address);
+  assert_string_equal(address, "127.0.0.1:7412");
+  assert_int_equal(c.n_detectors, 2);
+  assert_string_equal(c.detectors[0].match, "pump*");
+  assert_int_equal(c.detectors[0].detector.window, 48);
+  assert_int_equal(c.detectors[1].detector.window, 96);
+  hk_config_free(&c);
+  hk_config_free(&c);
+}
+
+/* Whoever insists on the GPU is told by the end of the daemon that it is gone; others go on. */
+static void test_several_algorithms(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  if (read_text(&c, "[detector a]\nmatch=a*\nalgorithm = shift, graph\nwindow = 30\ngraph.window = auto\n[detector b]\nmatch = *\n", &faults) != 0)
+    fail_msg("%s", faults.text);
+  static const char *const names[] = { "a", "a#graph", "b" };
+  assert_int_equal(c.n_detectors, 3);
+  for (uint32_t i = 0; i < 3; i++) {
+    assert_string_equal(c.detectors[i].name, names[i]);
+    assert_int_equal(c.detectors[i].number, i);
+    assert_int_equal(c.detectors[i].derived, i == 1);
+  }
+  assert_int_equal(c.detectors[0].detector.algorithm, HK_ALGORITHM_SHIFT);
+  assert_int_equal(c.detectors[0].detector.window, 30);
+  assert_int_equal(c.detectors[1].detector.algorithm, HK_ALGORITHM_GRAPH);
+  assert_int_equal(c.detectors[1].detector.search, 1);
+  assert_string_equal(c.detectors[1].match, "a*");
+  hk_config_free(&c);
+  expect_fault("[detector a#graph]\nmatch = *\n", "x.conf:1: [detector a#graph]: # stands in the names of further algorithms");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.krylov = 3\n", "x.conf:1: [detector all]: graph: krylov");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = 3\n", "graph: window = 3");
+  expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = x\n", "x.conf:4: graph: window = x");
+  expect_fault(DETECTOR "algorithm = ika, pony\n", "x.conf:3: algorithm = pony: not one of");
+  expect_fault("[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",
+               "too long for one with #graph");
+  static char many[64 * HK_CONFIG_DETECTORS_MAX]; /* each section is two */
+  size_t at = 0;
+  for (uint32_t i = 0; i <= HK_CONFIG_DETECTORS_MAX / 2; i++)
+    at += (size_t)snprintf(many + at, sizeof many - at, "[detector d%u]\nmatch = *\nalgorithm = ika, svd\n", i);
+  expect_fault(many, "over 1024 detectors");
+}
+
+/* Whether a reload keeps the numbers of what is as it was, and says what is new and gone. */
+static void test_change_of_algorithms(void **state)
+{
+  (void)state;
+  struct hk_config before, after;
+  struct faults faults;
+  bool in_use[HK_DETECTORS_MAX] = { true, true, true };
+  struct hk_buffer told = { 0 };
+  assert_int_equal(read_text(&before, DETECTOR "algorithm = ika, graph, shift\nwindow = 20\n", &faults), 0);
+  assert_int_equal(read_text(&after, DETECTOR "algorithm = ika, svd, shift\nwindow = 20\nshift.stride = 2\n", &faults), 0);
+  assert_true(hk_change_make(&before, &after, in_use, &told));
+  assert_int_equal(after.detectors[0].number, 0); /* the sensors' own windows stay */
+  assert_int_equal(after.detectors[1].number, 3);
+  assert_int_equal(after.detectors[2].number, 4);
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors begin anew\n"
+                                 "[detector all#graph] is gone\n");
+  hk_buffer_free(&told);
+  after.listeners = NULL; /* the other's */
+  hk_config_free(&before);
+  hk_config_free(&after);
+}
+
+static void test_device_failure(void **state)
+{
+  static const struct {
+    const char *text;
+    uint32_t expected;
+  } cases[] = {
+    { "", HK_DEVICE_FAILURE_CPU },
+    { "backend = auto\n", HK_DEVICE_FAILURE_CPU },
+    { "backend = cuda\n", HK_DEVICE_FAILURE_STOP },
+    { "on_device_failure = auto\nbackend = cuda\n", HK_DEVICE_FAILURE_STOP },
+    { "backend = cuda\non_device_failure = cpu\n", HK_DEVICE_FAILURE_CPU },
+    { "on_device_failure = stop\n", HK_DEVICE_FAILURE_STOP },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hk_config c;
+    struct faults faults;
+    char text[256];
+    snprintf(text, sizeof text, "[daemon]\n%s" DETECTOR, cases[i].text);
+    assert_int_equal(read_text(&c, text, &faults), 0);
+    assert_int_equal(c.on_device_failure, cases[i].expected);
+    assert_true(c.device_timeout == 10000000000);
+    hk_config_free(&c);
+  }
+  expect_fault("[daemon]\ndurability = maybe\n" DETECTOR, "x.conf:2: durability = maybe: not one of none, snapshot, journal");
+  expect_fault("[daemon]\ndurability = journal\n" DETECTOR, "x.conf: durability = journal needs state = FOLDER");
+  expect_fault("[daemon]\nstate =\n" DETECTOR, "x.conf:2: state: a path of 1 to 511 bytes is needed");
+  expect_fault("[daemon]\non_device_failure = panic\n" DETECTOR, "on_device_failure = panic: not one of auto, cpu, stop");
+  expect_fault("[daemon]\ndevice_timeout = 10ms\n" DETECTOR, "x.conf:2: device_timeout = 10ms: at least 1 s, or off");
+}
+
+static void test_default_listeners(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char address[HK_ADDRESS_MAX];
+  assert_int_equal(read_text(&c, DETECTOR, &faults), 0);
+  assert_int_equal(c.n_listeners, 5);
+  hk_address_format((const struct sockaddr *)&c.listeners[0].address, address);
+  assert_string_equal(address, "127.0.0.1:7410");
+  hk_config_free(&c);
+}
+
+static void test_faults(void **state)
+{
+  (void)state;
+  expect_fault("[daemon]\nthreds = 3\n" DETECTOR, "x.conf:2: [daemon] has no key `threds`");
+  expect_fault("[daemon]\nthreads = many\n" DETECTOR, "x.conf:2: threads = many: not a whole number");
+  expect_fault("[daemon]\nthreads = -1\n" DETECTOR, "x.conf:2: threads = -1");
+  expect_fault("[daemon]\nmax_sensors = 16777216\n" DETECTOR, "x.conf:2: max_sensors");
+  expect_fault("[daemon]\nmemory = 99999999999 TiB\n" DETECTOR, "x.conf:2: memory");
+  expect_fault("[daemon]\nmemory = 1 GB\n" DETECTOR, "x.conf:2: memory");
+  expect_fault("[daemon]\nevict = soon\n" DETECTOR, "x.conf:2: evict = soon: not a duration");
+  expect_fault("[daemon]\nhandshake = off\n" DETECTOR, "x.conf:2: handshake");
+  expect_fault("[daemon]\nbackend = gpu\n" DETECTOR, "x.conf:2: backend = gpu: not one of auto, cpu, cuda, reference");
+  expect_fault("[daemon]\nthreads = 1\nthreads = 2\n" DETECTOR, "x.conf:3: `threads` stands in this section already");
+  expect_fault("[daemon]\n[daemon]\n" DETECTOR, "x.conf:2: there is a [daemon] section already");
+  expect_fault("threads = 1\n" DETECTOR, "x.conf:1: `threads` stands before the first section");
+  expect_fault("[demon]\n" DETECTOR, "x.conf:1: no such section");
+  expect_fault("[daemon\nthreads = 1\n" DETECTOR, "x.conf:1: a section ends with ]");
+  expect_fault("[daemon]\nthreads\n" DETECTOR, "x.conf:2: not understood");
+  expect_fault(DETECTOR "window", "x.conf:3: not understood");
+  expect_fault("[listen]\n" DETECTOR, "x.conf:1: [listen NAME]: a name");
+  expect_fault("[listen a]\nprotocol = line\n" DETECTOR, "x.conf:1: [listen a] needs an address");
+  expect_fault("[listen a]\naddress = 127.0.0.1:1\n" DETECTOR, "x.conf:1: [listen a] needs a protocol");
+  expect_fault("[listen a]\nprotocol = text\ntransport = udp\naddress = 127.0.0.1:1\n" DETECTOR,
+               "x.conf:1: [listen a]: the text protocol");
+  expect_fault("[listen a]\nprotocol = binary\nprecision = s\naddress = 127.0.0.1:1\n" DETECTOR,
+               "precision is for protocol = line");
+  expect_fault(
+      "[listen a]\nprotocol = line\naddress = 0.0.0.0:7411\n" DETECTOR,
+      "x.conf:1: [listen a]: beyond loopback a listener needs TLS");
+  expect_fault("[listen a]\nprotocol = line\naddress = [::]:7411\n" DETECTOR, "beyond loopback");
+  expect_fault("[listen a]\nprotocol = line\naddress = example.org:1\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:65536\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:\n" DETECTOR, "x.conf:3: address");
+  expect_fault("[listen a]\nprotocol = line\ntransport = udp\naddress = localhost:9711\n"
+               "[listen b]\nprotocol = binary\naddress = 127.0.0.1:9711\n" /* over TCP: another one */
+               "[listen c]\nprotocol = binary\ntransport = udp\naddress = 127.0.0.1:9711\n" DETECTOR,
+               "x.conf:8: [listen c]: 127.0.0.1:9711 over udp is the address of [listen a] already\n");
+  expect_fault("[detector a]\nwindow = 8\n", "x.conf:1: [detector a] needs match");
+  expect_fault("[detector a]\nmatch = *\nwindow = 3\n", "x.conf:3: ");
+  expect_fault("[detector a]\nmatch = *\nrank = 5\nkrylov = 5\n", "x.conf:1: [detector a]: krylov");
+  expect_fault("[detector a]\nmatch = *\n[detector a]\nmatch = *\n", "x.conf:3: there is a [detector a] already");
+  expect_fault("[daemon]\n", "x.conf: no [detector NAME] section");
+  expect_fault("[daemon]\nbacklog = 1024\n" DETECTOR, "x.conf: backlog = 1024: too small");
+  expect_fault("[daemon]\nthreads = 2 # two\n" DETECTOR, "x.conf:2: threads = 2 # two: a comment behind a value begins with ;");
+  expect_fault("[detector a]\nmatch = pump*\t# pumps\n", "x.conf:2: match = pump*\t# pumps: a comment");
+}
+
+static void test_all_faults_are_told(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  assert_int_not_equal(read_text(&c, "[daemon]\na = 1\nb = 2\nnonsense\n[x]\nc = 3\n[detector y]\nwindow = 0\n", &faults), 0);
+  assert_int_equal(faults.n, 6); /* a, b, nonsense, [x], window, no match */
+}
+
+static void test_long_lines(void **state)
+{
+  (void)state;
+  char text[5000];
+  memset(text, 'x', sizeof text);
+  memcpy(text, "[daemon]\nthreads = ", 19);
+  strcpy(text + 4000, "\nfoo = 1\n" DETECTOR);
+  expect_fault(text, "x.conf:2: longer than");
+  expect_fault(text, "x.conf:3: [daemon] has no key `foo`");
+
+  struct hk_config c;
+  struct faults faults;
+  snprintf(text, sizeof text, "#%0198d\n" DETECTOR "#%0198d", 0, 0); /* 199 bytes each */
+  assert_int_equal(read_text(&c, text, &faults), 0);
+  hk_config_free(&c);
+  snprintf(text, sizeof text, "#%0199d\n" DETECTOR, 0);
+  expect_fault(text, "x.conf:1: longer than 199 bytes");
+}
+
+static void test_nul_bytes(void **state)
+{
+  (void)state;
+  /* what a disk that lost a block leaves: the line that closes a listener is all NUL, its LF too */
+  static const char rules[] = "[listen one]\nprotocol = line\naddress = 127.0.0.1:0\n";
+  static const struct {
+    size_t at, length;
+    const char *fault;
+  } cases[] = {
+    { sizeof rules - 1, 18, "x.conf:4: a NUL byte" }, { sizeof rules - 1, 17, "x.conf:4: a NUL byte" },
+    { sizeof rules - 1 + 16, 1, "x.conf:4: a NUL byte" }, { 0, 4, "x.conf:1: a NUL byte" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[256];
+    struct hk_config config;
+    struct faults faults = { 0 };
+    const size_t size = (size_t)snprintf(text, sizeof text, "%stokens = /etc/some\n" DETECTOR, rules);
+    memset(text + cases[i].at, 0, cases[i].length);
+    FILE *file = fmemopen(text, size, "r");
+    assert_non_null(file);
+    assert_int_equal(hk_config_read(&config, file, "x.conf", note, &faults), -EINVAL);
+    fclose(file);
+    if (!strstr(faults.text, cases[i].fault))
+      fail_msg("%s", faults.text);
+  }
+}
+
+/* The example says that each key stands there with its default: it must, commented out or not. */
+static void test_example(void **state)
+{
+  (void)state;
+  struct hk_config as_it_is, all;
+  struct faults faults = { 0 };
+  char text[16384], line[512];
+  const char *path = getenv("HANKELD_EXAMPLE");
+  if (!path)
+    skip();
+  if (hk_config_load(&as_it_is, path, HK_CONFIG_FILE, note, &faults) != 0)
+    fail_msg("%s", faults.text);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[0] = 0;
+  while (fgets(line, sizeof line, file))
+    strcat(text, line[0] == '#' && line[1] != ' ' ? line + 1 : line);
+  fclose(file);
+  if (read_text(&all, text, &faults) != 0)
+    fail_msg("%s", faults.text);
+  assert_int_equal(all.n_listeners, as_it_is.n_listeners);
+  for (uint32_t i = 0; i < all.n_listeners; i++)
+    assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
+  struct hk_detector untuned[HK_ALGORITHMS], light;
+  char error[256];
+  const uint32_t n = as_it_is.n_detectors, before = all.n_detectors - all.n_groups - n;
+  assert_int_equal(hk_detectors_parse(HK_DETECTORS_UNTUNED, untuned, error, sizeof error), 3);
+  assert_int_equal(n, 3);
+  for (uint32_t i = 0; i < n; i++) {
+    struct hk_config_detector *d = &all.detectors[before + i];
+    assert_int_equal(d->number, before + i);
+    d->number = i; /* it is not alone there */
+    assert_memory_equal(d, &as_it_is.detectors[i], sizeof *d);
+    assert_memory_equal(&d->detector, &untuned[i], sizeof untuned[i]);
+  }
+  assert_int_equal(hk_detector_parse("", &light, error, sizeof error), 0);
+  assert_string_equal(all.detectors[before - 1].name, "light");
+  assert_memory_equal(&all.detectors[before - 1].detector, &light, sizeof light);
+  const struct hk_group_rule rule = hk_group_default();
+  assert_int_equal(all.n_groups, 1);
+  assert_memory_equal(&all.groups[0].rule, &rule, sizeof rule);
+  assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
+  hk_config_free(&as_it_is);
+  hk_config_free(&all);
+}
+
+/* Which sensors are of a machine, and what it is called. */
+static void test_groups(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *name, *series;
+  } sensors[] = { { "plant/a/x", "press#a" },   { "plant/a/b/x", "press#a" }, { "plant/a/", "press#a" }, { "plant/a", NULL },
+                  { "plant//x", NULL },         { "plant//x/y", "press#/x" }, { "a.pump1", "pumps#a" },  { ".pump1", NULL },
+                  { "a.b.pump1", "pumps#a.b" }, { "a.pump12", NULL },         { "", NULL },              { "plant/\xc3\xa4/x", "press#\xc3\xa4" },
+                  { "7: disk", "racks#7: disk" }, { "77: disk", "racks#77: disk" } };
+  struct hk_config c;
+  struct faults faults;
+  struct hk_sections *sections;
+  assert_int_equal(read_text(&c,
+                             "[detector all]\nmatch = *\n[group press]\nmatch = plant/(*)/*\nwait = 9\n"
+                             "[detector more]\nmatch = *\nalgorithm = ika, graph\n[group pumps]\nmatch = (*).pump?\n"
+                             "[group racks]\nmatch = (*): disk\n[group last]\nmatch = 7(*)\n",
+                             &faults),
+                   0);
+  assert_int_equal(c.n_groups, 4);
+  assert_int_equal(c.groups[0].rule.wait, 9);
+  assert_int_equal(c.n_detectors, 3 + 4);
+  for (uint32_t i = 0; i < 4; i++) {
+    const struct hk_config_detector *d = &c.detectors[3 + i];
+    assert_true(d->group && d->derived && d->number == 3 + i && d->name[0] == '#' && strcmp(d->name + 1, c.groups[i].name) == 0);
+  }
+  assert_int_equal(hk_sections_new(&sections, &c), 0);
+  for (size_t i = 0; i < sizeof sensors / sizeof *sensors; i++) {
+    struct hk_machine_name machine;
+    char series[HK_NAME_MAX];
+    const bool any = hk_sections_group(sections, sensors[i].name, strlen(sensors[i].name), &machine);
+    const bool racks = sensors[i].series && strncmp(sensors[i].series, "racks", 5) == 0;
+    assert_int_equal(any, sensors[i].series != NULL);
+    if (!any)
+      continue;
+    const size_t n = hk_sections_series(&machine, series), wanted = strcspn(sensors[i].series, racks ? ":" : "");
+    assert_int_equal(n, wanted);
+    assert_memory_equal(series, sensors[i].series, n);
+  }
+  char long_name[HK_NAME_MAX], series[HK_NAME_MAX];
+  struct hk_machine_name machine;
+  memset(long_name, 'x', sizeof long_name);
+  memcpy(long_name + sizeof long_name - 6, ".pump1", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
+  memcpy(long_name + sizeof long_name - 6, ": disk", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
+  memcpy(long_name, "7", 1);
+  memcpy(long_name + sizeof long_name - 6, "yyyyyy", 6);
+  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
+  assert_int_equal(hk_sections_series(&machine, series), 0);
+  hk_sections_release(sections);
+  hk_config_free(&c);
+}
+
+static void test_unreached(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults;
+  char line[512];
+  assert_int_equal(read_text(&c,
+                             "[detector a]\nmatch = pump?*\n[detector b]\nmatch = pump*\n[detector c]\nmatch = *1\n"
+                             "[detector d]\nmatch = pump*x?\n[detector e]\nmatch = *p\n[detector f]\nmatch = a#1\n",
+                             &faults),
+                   0);
+  for (uint32_t i = 0; i < c.n_detectors; i++)
+    assert_int_equal(hk_sections_unreached(&c, i, line, sizeof line), i == 3 || i == 5);
+  assert_string_equal(line, "no sensor comes to [detector f] (match = a#1): [detector c] (match = *1) stands before it");
+  hk_config_free(&c);
+}
+
+/* What a file means for a daemon that runs with another one. */
+static void test_change(void **state)
+{
+  (void)state;
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true }; /* 3 is another one's, that goes */
+  assert_int_equal(read_text(&running, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1 MiB\n"
+                                       "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                                       "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+                             &faults),
+                   0);
+  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 11\nstuck = 90s\nqueue = 1536 KiB\n"
+                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:2\n"
+                                    "[detector d]\nmatch = d*\n[detector b]\nmatch = x*\n[detector a]\nmatch = a*\nwindow = 9\n",
+                             &faults),
+                   0);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "max_sensors: 10 -> 11 needs a restart; it stays 10\n"
+                                 "queue: 1MiB -> 1536KiB\n"
+                                 "stuck: off -> 90s\n"
+                                 "[listen in] is changed: needs a restart; it stays as it was\n"
+                                 "[detector d] is new\n"
+                                 "[detector b]: match = b* -> x*\n"
+                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors begin anew\n"
+                                 "[detector c] is gone\n"
+                                 "detectors or groups stand in another order\n");
+  assert_int_equal(read.detectors[0].number, 4);
+  assert_int_equal(read.detectors[1].number, 1);
+  assert_int_equal(read.detectors[2].number, 5);
+  assert_int_equal(read.max_sensors, 10);
+  assert_ptr_equal(read.listeners, running.listeners);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  told.size = 0;
+  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1024 KiB\n"
+                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                                    "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+                             &faults),
+                   0);
+  assert_false(hk_change_make(&running, &read, taken, &told));
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
+/* What follows from keys that need a restart stays with them, unless it is said. */
+static void test_change_of_defaults(void **state)
+{
+  (void)state;
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { true };
+  assert_int_equal(read_text(&running, "[daemon]\nmax_connections = 10\nbackend = cpu\n" DETECTOR, &faults), 0);
+  assert_int_equal(read_text(&read, "[daemon]\nmax_connections = 20\nbackend = cuda\n" DETECTOR, &faults), 0);
+  assert_int_equal(read.max_connections_per_address, 10);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  assert_int_equal(read.max_connections_per_address, 5);
+  assert_int_equal(read.on_device_failure, HK_DEVICE_FAILURE_CPU);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  assert_int_equal(
+      read_text(&read, "[daemon]\nmax_connections = 10\nmax_connections_per_address = 7\nbackend = cpu\n" DETECTOR, &faults), 0);
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "backend: cpu -> cuda needs a restart; it stays cpu\n"
+                                 "max_connections: 10 -> 20 needs a restart; it stays 10\n"
+                                 "max_connections_per_address: 5 -> 7\n");
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
+/* The series of a group go on where its keys are what they were, whatever it matches and wherever it stands. */
+static void test_change_of_groups(void **state)
+{
+  (void)state;
+  static const char before[] = "[detector a]\nmatch = *\n[group g]\nmatch = (*).x\n[group h]\nmatch = (*).y\nhop = 2\n[group i]\nmatch = (*).z\n";
+  struct hk_config running, read;
+  struct faults faults = { 0 };
+  struct hk_buffer told = { 0 };
+  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true };
+  struct hk_sections *sections;
+  struct hk_machine_name found;
+  assert_int_equal(read_text(&running, before, &faults), 0);
+  assert_int_equal(read_text(&read, "[detector a]\nmatch = *\n[group j]\nmatch = (*).j\n[group h]\nmatch = (*).y\nhop = 3\n"
+                                    "[group g]\nmatch = (*).xx\n",
+                             &faults),
+                   0);
+  assert_true(hk_change_of_groups(&running, &read));
+  assert_true(hk_change_make(&running, &read, taken, &told));
+  hk_buffer_put(&told, "", 1);
+  assert_string_equal(told.data, "[group j] is new\n[group h] is changed: its machines begin anew\n[group g]: match = (*).x -> (*).xx\n"
+                                 "[group i] is gone\ndetectors or groups stand in another order\n");
+  assert_int_equal(read.n_detectors, 4);
+  assert_int_equal(read.detectors[0].number, 0);
+  assert_int_equal(read.detectors[1].number, 4); /* j */
+  assert_int_equal(read.detectors[2].number, 5); /* h */
+  assert_int_equal(read.detectors[3].number, 1); /* g */
+  assert_int_equal(hk_sections_new(&sections, &read), 0);
+  assert_true(hk_sections_grouped(sections));
+  assert_true(hk_sections_group(sections, "m.y", 3, &found));
+  assert_int_equal(found.number, 5);
+  assert_int_equal(found.rule->hop, 3);
+  assert_true(hk_sections_group_by(sections, 1, &found));
+  assert_string_equal(found.group, "g");
+  assert_false(hk_sections_group_by(sections, 2, &found));
+  hk_sections_release(sections);
+  read.listeners = NULL;
+  hk_config_free(&read);
+  told.size = 0;
+  assert_int_equal(read_text(&read, before, &faults), 0);
+  assert_false(hk_change_of_groups(&running, &read));
+  assert_false(hk_change_make(&running, &read, taken, &told));
+  read.listeners = NULL;
+  hk_config_free(&read);
+  hk_config_free(&running);
+  hk_buffer_free(&told);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_change),
+                                      cmocka_unit_test(test_change_of_defaults),
+                                      cmocka_unit_test(test_values),
+                                      cmocka_unit_test(test_default_listeners),
+                                      cmocka_unit_test(test_faults),
+                                      cmocka_unit_test(test_all_faults_are_told),
+                                      cmocka_unit_test(test_long_lines),
+    cmocka_unit_test(test_nul_bytes),
+                                      cmocka_unit_test(test_example),
+                                      cmocka_unit_test(test_device_failure),
+                                      cmocka_unit_test(test_several_algorithms),
+                                      cmocka_unit_test(test_change_of_algorithms),
+                                      cmocka_unit_test(test_unreached),
+                                      cmocka_unit_test(test_groups),
+                                      cmocka_unit_test(test_change_of_groups) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+/* Novelty: the passes of every instruction set give the bits of the plain one, however points are cut into runs; tails; the alert
+ * rule. */
+#include "cpu/novelty/state.h"
+#include "cpu/sst/kernels.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static uint64_t random_number(uint64_t *state)
+{
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+static double random_real(uint64_t *state)
+{
+  return (double)random_number(state) / (double)(1u << 31) - 0.5;
+}
+
+/* One sensor outside a backend. */
+struct sensor {
+  struct hk_window window;
+  float *ring;
+  struct hk_novelty_view view;
+  struct hk_novelty_point point[HK_BATCH_PER_SENSOR];
+  uint32_t n; /* points that were taken and not passed over */
+};
+
+static struct hk_detector detector(uint32_t resident)
+{
+  struct hk_detector d;
+  char text[64], error[256];
+  snprintf(text, sizeof text, "algorithm=novelty,resident=%u,interval=1s", resident);
+  if (hk_detector_parse(text, &d, error, sizeof error) != 0)
+    fail_msg("%s", error);
+  return d;
+}
+
+static struct sensor sensor_new(const struct hk_detector *d)
+{
+  struct sensor s = { .ring = calloc(hk_detector_span(d), sizeof(float)) };
+  void *memory = malloc(hk_novelty_bytes(d, sizeof(float)));
+  assert_true(s.ring && memory);
+  memset(memory, 0x55, hk_novelty_bytes(d, sizeof(float))); /* nothing that was not written may show */
+  s.view = hk_novelty_view(memory, d);
+  return s;
+}
+
+static void sensor_free(struct sensor *s)
+{
+  free(s->ring);
+  free(s->view.novelty);
+}
+
+static void sensor_take(struct sensor *s, int64_t second, double value)
+{
+  const struct hk_step step = hk_novelty_take(&s->view, &s->window, s->ring, second * 1000000000, value, 0, &s->point[s->n]);
+  assert_true(step.state == HK_STATE_WARMING || step.state == HK_STATE_OK || step.state == HK_STATE_GAP);
+  s->n++;
+}
+
+/* A series with everything in it: noise, exact repeats, a level far away, values without spread, huge and tiny ones, a long hole.
+ */
+static double series_value(uint32_t i, uint64_t *random)
+{
+  const double noise = random_real(random);
+  switch (i / 700 % 6) {
+  case 0:
+    return noise;
+  case 1:
+    return i % 24;
+  case 2:
+    return 1e6 + noise;
+  case 3:
+    return 3;
+  case 4:
+    return noise * (i % 97 == 0 ? 1e25 : 1e-3);
+  default:
+    return noise * 1e-42;
+  }
+}
+
+static void check_pass(const struct hk_kernels *kernels, uint32_t resident, uint32_t most)
+{
+  const struct hk_detector d = detector(resident);
+  struct sensor plain = sensor_new(&d), fast = sensor_new(&d);
+  uint64_t random = resident + most, values = 1;
+  int64_t second = 0;
+  const uint32_t lags = hk_novelty_lags(&d);
+  for (uint32_t i = 0; i < resident + resident / 2 + 500;) {
+    plain.n = fast.n = 0;
+    const uint32_t run = 1 + (uint32_t)random_number(&random) % most;
+    const bool hole = i > 600 && random_number(&random) % 60 == 0;
+    for (uint32_t k = 0; k < run; k++, i++) {
+      second += k == 0 && hole ? 300 : 1;
+      const double value = series_value(i, &values);
+      sensor_take(&plain, second, value);
+      sensor_take(&fast, second, value);
+    }
+    hk_novelty_pass_plain(&plain.view, plain.ring, plain.point, plain.n);
+    kernels->novelty_pass(&fast.view, fast.ring, fast.point, fast.n);
+    for (uint32_t k = 0; k < run; k++) {
+      const struct hk_novelty_point *a = &plain.point[k], *b = &fast.point[k];
+      for (int c = 0; c < HK_NOVELTY_CHANNELS; c++) {
+        if (a->has[c] != b->has[c] || (a->has[c] && memcmp(&a->nearest[c], &b->nearest[c], sizeof a->nearest[c]) != 0))
+          fail_msg("%s, resident %u, point %u of a run of %u, before it %u: channel %d is %d %.9g, and %d %.9g", kernels->name,
+                   resident, k, run, a->before, c, a->has[c], (double)a->nearest[c], b->has[c], (double)b->nearest[c]);
+      }
+      if (a->has[HK_NOVELTY_SHAPE])
+        assert_int_equal(a->lag, b->lag);
+    }
+    assert_memory_equal(plain.view.square, fast.view.square, lags * sizeof(float));
+    assert_memory_equal(plain.view.mean, fast.view.mean, lags * sizeof(float));
+  }
+  sensor_free(&plain);
+  sensor_free(&fast);
+}
+
+static void passes_give_the_plain_bits(void **state)
+{
+  (void)state;
+  for (const struct hk_kernels *const *k = hk_kernels_all(); *k; k++) {
+    check_pass(*k, 1000, 1);
+    check_pass(*k, 1000, HK_BATCH_PER_SENSOR);
+    check_pass(*k, 1003, 7);
+    check_pass(*k, 2222, 33);
+  }
+}
+
+static void runs_may_be_cut_anywhere(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector(1000);
+  struct sensor one = sensor_new(&d), many = sensor_new(&d);
+  uint64_t values = 3, again = 3;
+  for (uint32_t i = 0; i < 40 * HK_BATCH_PER_SENSOR;) {
+    const uint32_t from = i;
+    many.n = 0;
+    for (uint32_t k = 0; k < HK_BATCH_PER_SENSOR; k++, i++)
+      sensor_take(&many, i, series_value(i, &values));
+    hk_kernels()->novelty_pass(&many.view, many.ring, many.point, many.n);
+    for (uint32_t k = 0; k < HK_BATCH_PER_SENSOR; k++) {
+      one.n = 0;
+      sensor_take(&one, from + k, series_value(from + k, &again));
+      hk_kernels()->novelty_pass(&one.view, one.ring, one.point, 1);
+      const struct hk_novelty_result a = hk_novelty_rate(one.view.novelty, one.point);
+      const struct hk_novelty_result b = hk_novelty_rate(many.view.novelty, &many.point[k]);
+      assert_memory_equal(&a.s, &b.s, sizeof a.s);
+      assert_int_equal(a.channel, b.channel);
+    }
+  }
+  assert_memory_equal(one.view.novelty, many.view.novelty, sizeof *one.view.novelty);
+  sensor_free(&one);
+  sensor_free(&many);
+}
+
+/* The numbers of a small case worked out by hand: 10 blocks with the maxima 1.1 .. 2.0, so k = 5 and u = 1.6. */
+static void tails_by_hand(void **state)
+{
+  (void)state;
+  struct hk_novelty_tail t = { .n = 0 };
+  for (uint32_t block = 0; block < 10; block++)
+    for (uint32_t i = 0; i < HK_NOVELTY_BLOCK; i++)
+      hk_novelty_tail_take(&t, i == 17 ? 1.1f + 0.1f * (float)((block * 7) % 10) : 0.5f);
+  assert_int_equal(t.blocks, 10);
+  assert_int_equal(t.n, 10);
+  assert_true(fabs((double)t.top[0] - 2.0) < 1e-6 && fabs((double)t.top[9] - 1.1) < 1e-6);
+  assert_true(fabs(hk_novelty_tail_usual(&t) - 1.6) < 1e-6);
+  const double s0 = -log10(5 / 11.0);
+  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 0.8) - s0 / 2) < 1e-6);
+  const double hill = log(2.0 / 1.6) + log(1.9 / 1.6) + log(1.8 / 1.6) + log(1.7 / 1.6);
+  const double s = s0 + 24 * log10(1 + log(4 / 1.6) / (hill + 4));
+  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4) - s) < 1e-5);
+}
+
+static void tails_say_nothing_before_four_blocks(void **state)
+{
+  (void)state;
+  struct hk_novelty_tail t = { .n = 0 };
+  for (uint32_t i = 0; i < 4 * HK_NOVELTY_BLOCK; i++) {
+    assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4) == 0);
+    hk_novelty_tail_take(&t, 1);
+  }
+  assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4) > 3);
+}
+
+/* Sensors of every age: memory that was not written yet is in no state, and where it holds what is no number, the state is still
+ * taken back. */
+static void states_hold_only_what_was_written(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector(1000);
+  const size_t size = hk_novelty_bytes(&d, sizeof(float)), room = 1 << 16;
+  struct sensor some[2] = { sensor_new(&d), sensor_new(&d) }, back = sensor_new(&d);
+  uint8_t *bytes[2] = { malloc(room), malloc(room) };
+  struct hk_alert alert;
+  uint64_t random = 7;
+  assert_true(bytes[0] && bytes[1]);
+  memset(&alert, 0, sizeof alert);
+  memset(some[0].view.novelty, 0xff, size); /* NaN */
+  for (uint32_t points = 1; points <= 1200; points++) {
+    const double value = random_real(&random);
+    int64_t n[2];
+    for (int k = 0; k < 2; k++) {
+      some[k].n = 0;
+      sensor_take(&some[k], points, value);
+      hk_novelty_pass_plain(&some[k].view, some[k].ring, some[k].point, 1);
+      (void)hk_novelty_rate(some[k].view.novelty, some[k].point);
+      n[k] = hk_novelty_export(&some[k].window, &alert, &some[k].view, some[k].ring, bytes[k], room);
+    }
+    assert_true(n[0] > 0 && n[0] <= (int64_t)room);
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(bytes[0], bytes[1], (size_t)n[0]);
+    struct hk_alert taken;
+    if (hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes[0], (size_t)n[0]) != 0)
+      fail_msg("the state after %u points is refused", points);
+  }
+  for (int k = 0; k < 2; k++) {
+    sensor_free(&some[k]);
+    free(bytes[k]);
+  }
+  sensor_free(&back);
+}
+
+/* The kinds of events as S goes through these values, a point each, none missing but before the last. */
+static void alerts_are_raised_escalated_and_cleared(void **state)
+{
+  (void)state;
+  const struct hk_detector d = detector(1000);
+  const struct hk_step ok = { HK_STATE_OK, 1, 0 }, gap = { HK_STATE_GAP, 1, 0 };
+  struct hk_novelty_point p = { .missing = 0 };
+  struct hk_alert a = { .number = 0 };
+  bool tells;
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.9, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, &tells), 0); /* behind a long hole nothing is raised */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, &tells), HK_EVENT_RAISED);
+  assert_int_equal(a.number, 1);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, &tells), 0); /* not far enough over the peak, but the peak now */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 6.5, &tells), HK_EVENT_CORRECTED);
+  assert_true(tells);
+  assert_int_equal(a.number, 1);
+  for (uint32_t i = 0; i < HK_NOVELTY_QUIET - 1; i++)
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.71, &tells), 0); /* prolongs */
+  for (uint32_t i = 0; i < HK_NOVELTY_QUIET - 1; i++)
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, &tells), HK_EVENT_CLEARED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_RAISED);
+  assert_int_equal(a.number, 2);
+  for (uint32_t i = 0; i < HK_NOVELTY_LONGEST - 1; i++)
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_CLEARED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_RAISED);
+  p.missing = HK_NOVELTY_QUIET;
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 9, &tells), HK_EVENT_CLEARED);
+}
+
+static void keys_are_checked(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text, *complaint;
+  } bad[] = {
+    { "algorithm=novelty,window=20", "window: says nothing of algorithm = novelty" },
+    { "algorithm=novelty,max_fill=2", "max_fill: says nothing of algorithm = novelty" },
+    { "algorithm=novelty,resident=900", "resident = 900: must be from 1000 to 10000 for algorithm = novelty" },
+    { "algorithm=graph,resident=9000", "resident = 9000: must be at most 6000 for algorithm = graph" },
+    { "algorithm=novelty,false_alarms=100", "must be from 250 to 10000" },
+    { "algorithm=novelty,false_alarms=1000,alert=0.6", "give one of the two" },
+    { "algorithm=novelty,alert=1", "must be below 1" },
+  };
+  struct hk_detector d;
+  char error[256];
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_not_equal(hk_detector_parse(bad[i].text, &d, error, sizeof error), 0);
+    if (!strstr(error, bad[i].complaint))
+      fail_msg("%s: %s", bad[i].text, error);
+  }
+  assert_int_equal(hk_detector_parse("algorithm=novelty", &d, error, sizeof error), 0);
+  assert_true(fabs(hk_novelty_s((double)d.threshold) - 2) < 1e-6);
+  assert_int_equal(hk_detector_parse("algorithm=novelty,false_alarms=750", &d, error, sizeof error), 0);
+  assert_true(fabs(hk_novelty_s((double)d.threshold) - 2) < 1e-5);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(passes_give_the_plain_bits),
+    cmocka_unit_test(runs_may_be_cut_anywhere),
+    cmocka_unit_test(tails_by_hand),
+    cmocka_unit_test(tails_say_nothing_before_four_blocks),
+    cmocka_unit_test(states_hold_only_what_was_written),
+    cmocka_unit_test(alerts_are_raised_escalated_and_cleared),
+    cmocka_unit_test(keys_are_checked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* A recording of some members, and what a group says of it: for tests of groups. */
+#ifndef HK_TESTS_GROUP_H
+#define HK_TESTS_GROUP_H
+
+#include "cpu/group/group.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND ((int64_t)1000000000)
+#define MEMBERS 8
+#define ROWS 3000
+
+static uint64_t seed;
+
+static inline double uniform(void)
+{
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static inline double noise(void)
+{
+  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* A recording: value[row][member], NaN where there is none. */
+static double value[ROWS][MEMBERS];
+
+static inline void white(uint32_t rows, uint32_t members)
+{
+  for (uint32_t i = 0; i < rows; i++)
+    for (uint32_t j = 0; j < members; j++)
+      value[i][j] = noise();
+}
+
+/* What came out. */
+struct heard {
+  struct hk_group_tick tick[ROWS];
+  uint32_t n, changes;
+  int64_t instant[64];
+};
+
+static inline void listen(struct heard *h, struct hk_group *g)
+{
+  while (h->n < ROWS && hk_group_next(g, &h->tick[h->n])) {
+    if (h->tick[h->n].change == HK_GROUP_CHANGED && h->changes < 64)
+      h->instant[h->changes++] = h->tick[h->n].instant;
+    h->n++;
+  }
+}
+
+static inline struct hk_group *group_of(const char *keys, uint32_t members, uint32_t *number)
+{
+  struct hk_group_rule rule;
+  struct hk_group *g;
+  char error[256];
+  assert_int_equal(hk_group_parse(keys, &rule, error, sizeof error), 0);
+  assert_int_equal(hk_group_new(&g, &rule), 0);
+  for (uint32_t j = 0; j < members; j++)
+    assert_int_equal(hk_group_join(g, &number[j]), 0);
+  return g;
+}
+
+/* Row by row, the members in turn. */
+static inline struct heard *run(const char *keys, uint32_t rows, uint32_t members)
+{
+  uint32_t number[MEMBERS];
+  struct hk_group *g = group_of(keys, members, number);
+  struct heard *h = calloc(1, sizeof *h);
+  assert_non_null(h);
+  for (uint32_t i = 0; i < rows; i++) {
+    for (uint32_t j = 0; j < members; j++) {
+      if (isnan(value[i][j]))
+        continue;
+      hk_group_put(g, number[j], (int64_t)i * SECOND, value[i][j]);
+      listen(h, g);
+    }
+  }
+  hk_group_free(g);
+  return h;
+}
+
+#endif
