@@ -14,7 +14,8 @@
  *
  * No alert is raised in the states warming and gap. No other suppression is needed: what has happened is resident, so its
  * repetition is quiet by itself. Of struct hk_alert, `top` is the peak's S, `since` the points since the alert was told, `quiet`
- * those since the last one that was not. */
+ * those since the last one that was not, `mean` the highest severity
+ * of its points. */
 #ifndef HK_NOVELTY_ALERT_H
 #define HK_NOVELTY_ALERT_H
 
@@ -144,7 +145,7 @@ HK_INLINE bool hk_novelty_quiet(struct hk_alert *a, int64_t n)
 
 /* Rules 1 to 3: the kind of event that happens at this point, 0 for none. *tells: it has something new to say. */
 HK_INLINE int hk_novelty_judge(struct hk_alert *a, const struct hk_detector *d, const struct hk_novelty_point *p,
-                               struct hk_step step, double s, bool *tells)
+                               struct hk_step step, double s, double severity, bool *tells)
 {
   const double threshold = hk_novelty_s((double)d->threshold);
   const bool stood = a->raised;
@@ -156,12 +157,14 @@ HK_INLINE int hk_novelty_judge(struct hk_alert *a, const struct hk_detector *d, 
     a->raised = 1;
     a->number += !stood;
     a->since = a->quiet = 0;
+    a->mean = stood ? fmax(a->mean, severity) : severity;
     hk_novelty_stands_at(a, d, s);
     return stood ? HK_EVENT_CORRECTED : HK_EVENT_RAISED;
   }
   if (!stood)
     return 0;
   const bool end = hk_novelty_quiet(a, 1);
+  a->mean = fmax(a->mean, severity);
   if (s > a->top)
     hk_novelty_stands_at(a, d, s);
   if (s >= threshold - HK_NOVELTY_SLACK) {
@@ -176,7 +179,7 @@ HK_INLINE int hk_novelty_rule(struct hk_alert *a, const struct hk_novelty_view *
                               struct hk_step step, const struct hk_novelty_result *r, bool *tells)
 {
   *tells = false;
-  return v->detector->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_novelty_judge(a, v->detector, p, step, r->s, tells);
+  return v->detector->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_novelty_judge(a, v->detector, p, step, r->s, (double)r->severity, tells);
 }
 
 /* The event of a kind, all fields but index and slot. past: NULL where there is nothing new to tell. */
@@ -190,6 +193,7 @@ HK_INLINE struct hk_event hk_novelty_speak(struct hk_alert *a, const struct hk_n
     hk_novelty_note(a, &note, v, w, ring, p, r, past);
   struct hk_event e = hk_alert_event(a, w, kind, HK_CHANNEL_NOVELTY);
   e.time = p->time; /* of a run's points this one need not be the last */
+  e.severity = (float)a->mean;
   e.novelty = note;
   return e;
 }

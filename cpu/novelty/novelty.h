@@ -59,6 +59,8 @@ struct hk_novelty {
   double feature[HK_NOVELTY_FEATURES]; /* exponential means of value - reference; the first is the value itself */
   double mean[HK_NOVELTY_FEATURES];    /* running mean and variance of each */
   double variance[HK_NOVELTY_FEATURES];
+  double last;    /* value - reference of the last point */
+  double quantum; /* the least step between two points that was not 0; 0: none yet */
   uint32_t points;    /* accepted, saturating */
   uint32_t age;       /* accepted since the last long hole, saturating */
   uint32_t phase;     /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
@@ -86,6 +88,7 @@ struct hk_novelty_point {
   hk_real weight[HK_NOVELTY_MEANS]; /* and one over their spreads */
   double spread[HK_NOVELTY_FEATURES];
   double unit;                          /* one over the value's spread */
+  double quantum;                       /* least step of the sensor so far, this point's with it; 0: none yet */
   int64_t time;                         /* ns */
   int64_t missing;                      /* samples that are missing before it */
   uint32_t at;                          /* its place in the ring */
@@ -193,6 +196,11 @@ HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_w
     s->age = 0;
   const uint32_t span = hk_detector_span(d);
   p->off = fmax(fmin(value - w->reference, HK_NOVELTY_FAR), -HK_NOVELTY_FAR);
+  const double step = fabs(p->off - s->last);
+  if (step > 0 && (s->quantum <= 0 || step < s->quantum))
+    s->quantum = step;
+  s->last = p->off;
+  p->quantum = s->quantum;
   p->value = hk_sample_tag((hk_real)p->off, false);
   p->time = time;
   p->at = w->head;

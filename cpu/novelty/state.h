@@ -7,7 +7,8 @@
  *   points, age, phase u32; seen of each channel u32
  *   tails, value, context, shape, two each: n, blocks, length u32, most f32, then n f32, the largest first
  *   rows u32; rows, the oldest first: each mean after the other, f32; then the rows that are not admitted, HK_NOVELTY_PENDING
- *   lags u32: those that were brought along yet, from the shortest on; D of each f32, then M of each */
+ *   lags u32: those that were brought along yet, from the shortest on; D of each f32, then M of each
+ *   last value - reference f64, quantum f64: not in states of before there was a severity, whose quantum begins anew */
 #ifndef HK_NOVELTY_STATE_H
 #define HK_NOVELTY_STATE_H
 
@@ -16,6 +17,7 @@
 
 #include <errno.h>
 
+#define HK_NOVELTY_STATE_STEPS 16 /* bytes of what stands behind the lags */
 #define HK_NOVELTY_STATE_FIXED (24 * HK_NOVELTY_FEATURES + 12 + 4 * HK_NOVELTY_CHANNELS + 8)
 
 /* Lags that have seen a point. */
@@ -28,7 +30,7 @@ HK_INLINE uint32_t hk_novelty_lags_begun(const struct hk_detector *d, uint32_t c
 HK_INLINE size_t hk_novelty_state_size(uint32_t tops, uint32_t rows, uint32_t lags)
 {
   return HK_NOVELTY_STATE_FIXED + 2 * HK_NOVELTY_CHANNELS * 16 + 4 * (size_t)tops +
-         4 * HK_NOVELTY_MEANS * ((size_t)rows + HK_NOVELTY_PENDING) + 8 * (size_t)lags;
+         4 * HK_NOVELTY_MEANS * ((size_t)rows + HK_NOVELTY_PENDING) + 8 * (size_t)lags + HK_NOVELTY_STATE_STEPS;
 }
 
 HK_INLINE size_t hk_novelty_state_most(const struct hk_detector *d)
@@ -98,6 +100,7 @@ HK_INLINE int64_t hk_novelty_export(const struct hk_window *window, const struct
     at = hk_novelty_put(at, v->square[all - 1 - i]);
   for (uint32_t i = 0; i < lags; i++)
     at = hk_novelty_put(at, v->mean[all - 1 - i]);
+  at = hk_state_put(hk_state_put(at, &s->last, 8), &s->quantum, 8);
   hk_state_seal(state, at);
   return (int64_t)bytes;
 }
@@ -142,6 +145,19 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   return hk_state_take(at, &s->rows, 4);
 }
 
+/* Reads what stands behind the lags; where there is nothing, as states had it before, steps are learned from the next point on. */
+HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
+{
+  s->last = s->feature[0];
+  s->quantum = 0;
+  if (at == end)
+    return true;
+  if (end - at != HK_NOVELTY_STATE_STEPS)
+    return false;
+  (void)hk_state_take(hk_state_take(at, &s->last, 8), &s->quantum, 8);
+  return isfinite(s->last) && s->quantum >= 0 && isfinite(s->quantum);
+}
+
 /* As import_. ring: room for hk_detector_span(d) float32, receives the samples from the oldest on. After an error the sensor is
  * as it was; what `ring` holds is then of no meaning. */
 HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert, const struct hk_novelty_view *v, float *ring,
@@ -167,9 +183,10 @@ HK_INLINE int hk_novelty_import(struct hk_window *window, struct hk_alert *alert
   at += 4 * HK_NOVELTY_MEANS * ((size_t)s.rows + HK_NOVELTY_PENDING);
   uint32_t lags;
   const uint8_t *const numbers = hk_state_take(at, &lags, 4);
-  if (lags != hk_novelty_lags_begun(d, w.count) || end - numbers != 8 * (ptrdiff_t)lags)
+  if (lags != hk_novelty_lags_begun(d, w.count) || end - numbers < 8 * (ptrdiff_t)lags ||
+      !hk_novelty_get_steps(numbers + 8 * (size_t)lags, end, &s))
     return -EINVAL;
-  for (at = rows; at < end; at += 4) {
+  for (at = rows; at < numbers + 8 * (size_t)lags; at += 4) {
     float number;
     (void)hk_state_take(at, &number, sizeof number);
     if (!isfinite(number) && at + 4 != numbers)

@@ -11,6 +11,16 @@
  * prior of weight 20 and mean xi0 (the mean of Hill's estimator, B. M. Hill, Annals of Statistics 3, 1975, with 20 observations
  * more). So of past blocks a share of 10^-S had so large a distance.
  *
+ * S raises alerts. How grave one is says its *severity*, from the same lists: a prior of weight 5 in place of 20, mean .25 for value
+ * and .35 for context and shape, and the sensor's *quantum* g added to Q and to the maxima alike, min(w_0 g, 1000) in spreads, g the
+ * least step between two points that was not 0. So a short history claims less, and a step of a counter is hardly news:
+ *
+ *   h        = sum over the k largest of ln((top_i + q) / (u + q)),     q = min(w_0 g, 1000)
+ *   severity = s0 + (k - 1 + 5) log10(1 + ln((Q + q) / (u + q)) / (h + 5 xi0))   where Q > u,     max(0, s0 (Q + q) / (u + q)) elsewhere
+ *
+ * the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks of data
+ * without changes peak so high: tests/bench/results/severity.txt.
+ *
  * Cannot fail. */
 #ifndef HK_NOVELTY_TAIL_H
 #define HK_NOVELTY_TAIL_H
@@ -22,11 +32,18 @@
 #define HK_NOVELTY_SHARE_LEAST 5
 #define HK_NOVELTY_BLOCKS_LEAST 4 /* closed blocks without which nothing is rare */
 #define HK_NOVELTY_WEIGHT 20.0    /* of the prior, in observations */
+#define HK_NOVELTY_SEVERITY_WEIGHT 5.0
+#define HK_NOVELTY_QUANTUM_MOST 1000.0 /* spreads that the quantum counts for at most */
 
 /* Mean of the prior of the tail index; and how many of the first distances are not learned. */
 HK_INLINE double hk_novelty_prior(uint32_t channel)
 {
   return channel == HK_NOVELTY_VALUE ? 0.2 : 0.3;
+}
+
+HK_INLINE double hk_novelty_severity_prior(uint32_t channel)
+{
+  return channel == HK_NOVELTY_VALUE ? 0.25 : 0.35;
 }
 
 HK_INLINE uint32_t hk_novelty_skip(uint32_t channel)
@@ -48,19 +65,35 @@ HK_INLINE double hk_novelty_tail_usual(const struct hk_novelty_tail *t)
   return k > 0 ? (double)t->top[k - 1] : 0;
 }
 
-/* S of a distance with the floor. */
-HK_INLINE double hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q)
+/* How rare a distance is by one list. */
+struct hk_novelty_rating {
+  double s;
+  float severity;
+};
+
+/* Rates a distance with the floor. quantum: the least step of the sensor, in spreads. */
+HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q, double quantum)
 {
+  struct hk_novelty_rating r = { 0, 0 };
   if (t->blocks < HK_NOVELTY_BLOCKS_LEAST || t->n < 3)
-    return 0;
+    return r;
   const uint32_t k = hk_novelty_tail_fitted(t);
   const double u = (double)t->top[k - 1], common = -log10(k / ((double)t->blocks + 1));
-  if (q <= u)
-    return fmax(0.0, common * q / u);
-  double hill = 0;
-  for (uint32_t i = 0; i < k; i++)
+  if (q <= u) {
+    r.s = fmax(0.0, common * q / u);
+    r.severity = (float)fmax(0.0, common * (q + quantum) / (u + quantum));
+    return r;
+  }
+  double hill = 0, coarse = 0;
+  for (uint32_t i = 0; i < k; i++) {
     hill += log((double)t->top[i] / u);
-  return common + (k - 1 + HK_NOVELTY_WEIGHT) * log10(1 + log(q / u) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+    coarse += log(((double)t->top[i] + quantum) / (u + quantum));
+  }
+  r.s = common + (k - 1 + HK_NOVELTY_WEIGHT) * log10(1 + log(q / u) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
+  r.severity = (float)(common + (k - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
+                                    log10(1 + log((q + quantum) / (u + quantum)) /
+                                                (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel))));
+  return r;
 }
 
 /* Takes a distance into the block under way. */
@@ -83,7 +116,8 @@ HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q)
 struct hk_novelty_result {
   double s;         /* the largest of the channels' */
   uint32_t channel; /* whose that is */
-  double distance;  /* its distance, with the floor, */
+  float severity;   /* the largest of the channels', which need not be that one's; 0..HK_SEVERITY_MAX */
+  double distance;  /* the channel's distance, with the floor, */
   double usual;     /* and u of its first list, this point taken in */
 };
 
@@ -93,23 +127,32 @@ HK_INLINE float hk_novelty_floored(const struct hk_novelty_point *p, uint32_t ch
   return (float)(hk_novelty_distance(p, channel) + HK_NOVELTY_FLOOR);
 }
 
-/* S of a distance by one list of its channel, 0 or 1, which then takes it in. seen: distances of the channel, this one with them.
- */
-HK_INLINE double hk_novelty_tail_rate(struct hk_novelty_tail *t, uint32_t channel, uint32_t list, uint32_t seen, float q)
+/* The sensor's least step at a point, in spreads. */
+HK_INLINE double hk_novelty_quantum(const struct hk_novelty_point *p)
 {
-  if (seen <= hk_novelty_skip(channel))
-    return 0;
-  const double s = hk_novelty_tail_score(t, channel, (double)q);
-  if (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2)
-    hk_novelty_tail_take(t, q);
-  return s;
+  return fmin(p->unit * p->quantum, HK_NOVELTY_QUANTUM_MOST);
 }
 
-/* Makes a channel's rating the point's, where it is the largest yet. first, second: S by its two lists. */
-HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t channel, double first, double second, float q,
-                                      double usual)
+/* Rates a distance by one list of its channel, 0 or 1, which then takes it in. seen: distances of the channel, this one with them.
+ */
+HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *t, uint32_t channel, uint32_t list, uint32_t seen,
+                                                        float q, double quantum)
 {
-  const double s = 0.5 * first + 0.5 * second;
+  const struct hk_novelty_rating none = { 0, 0 };
+  if (seen <= hk_novelty_skip(channel))
+    return none;
+  const struct hk_novelty_rating r = hk_novelty_tail_score(t, channel, (double)q, quantum);
+  if (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2)
+    hk_novelty_tail_take(t, q);
+  return r;
+}
+
+/* Makes a channel's rating the point's, where it is the largest yet. first, second: by its two lists. */
+HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t channel, struct hk_novelty_rating first,
+                                      struct hk_novelty_rating second, float q, double usual)
+{
+  const double s = 0.5 * first.s + 0.5 * second.s, severity = 0.5 * (double)first.severity + 0.5 * (double)second.severity;
+  best->severity = (float)fmax((double)best->severity, fmin(severity, HK_SEVERITY_MAX));
   if (s > best->s) {
     best->s = s;
     best->channel = channel;
@@ -121,20 +164,21 @@ HK_INLINE void hk_novelty_result_take(struct hk_novelty_result *best, uint32_t c
 /* A point without any distance. */
 #define HK_NOVELTY_RESULT_NULL                                                                                                   \
   {                                                                                                                              \
-    -1, 0, 0, 0                                                                                                                  \
+    -1, 0, 0, 0, 0                                                                                                               \
   }
 
 /* Scores a point's distances and learns from them. */
 HK_INLINE struct hk_novelty_result hk_novelty_rate(struct hk_novelty *s, const struct hk_novelty_point *p)
 {
   struct hk_novelty_result best = HK_NOVELTY_RESULT_NULL;
+  const double quantum = hk_novelty_quantum(p);
   for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++) {
     if (!p->has[c])
       continue;
     const float q = hk_novelty_floored(p, c);
     s->seen[c] = hk_novelty_next(s->seen[c]);
-    const double first = hk_novelty_tail_rate(&s->tail[c][0], c, 0, s->seen[c], q);
-    const double second = hk_novelty_tail_rate(&s->tail[c][1], c, 1, s->seen[c], q);
+    const struct hk_novelty_rating first = hk_novelty_tail_rate(&s->tail[c][0], c, 0, s->seen[c], q, quantum);
+    const struct hk_novelty_rating second = hk_novelty_tail_rate(&s->tail[c][1], c, 1, s->seen[c], q, quantum);
     hk_novelty_result_take(&best, c, first, second, q, hk_novelty_tail_usual(&s->tail[c][0]));
   }
   best.s = fmax(best.s, 0.0);

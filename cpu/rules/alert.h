@@ -43,6 +43,7 @@
 #define HK_ALERT_H
 
 #include "cpu/rules/instant.h"
+#include "cpu/rules/severity.h"
 #include "cpu/rules/sketch.h"
 #include "cpu/rules/window.h"
 
@@ -108,7 +109,7 @@ struct hk_event {
   float likeness;       /* 0..1, grows with the similarity; 0: no earlier segment is alike */
   /* Raised and corrected, of the channel `change`: sketches of the segment that has ended and of the new one. */
   struct hk_sketch sketch_before, sketch_after;
-  uint32_t unused_too;
+  float severity; /* 0..HK_SEVERITY_MAX: how rare so grave an alert is, see severity.h; the highest since it was raised. 0: not known */
   struct hk_novelty_note novelty;
 };
 

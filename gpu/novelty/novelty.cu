@@ -117,10 +117,10 @@ static __device__ __noinline__ void rate(struct seat *seat)
     uint32_t seen = s->seen[c];
     for (uint32_t k = 0; k < seat->n; k++) {
       const struct hk_novelty_point *p = &seat->point[k];
-      double rating = 0;
+      struct hk_novelty_rating rating = { 0, 0 };
       if (p->has[c]) {
         seen = hk_novelty_next(seen);
-        rating = hk_novelty_tail_rate(&s->tail[c][lane % 2], c, lane % 2, seen, seat->floored[k][c]);
+        rating = hk_novelty_tail_rate(&s->tail[c][lane % 2], c, lane % 2, seen, seat->floored[k][c], hk_novelty_quantum(p));
       }
       seat->rating[k][lane] = rating;
       if (lane % 2 == 0)

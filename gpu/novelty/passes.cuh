@@ -32,7 +32,7 @@ struct seat {
   uint32_t index[HK_RUN + 1]; /* in the batch */
   /* Least distance so far, its bits above, below them what it belongs to. */
   unsigned long long least[HK_NOVELTY_CHANNELS][HK_RUN];
-  double rating[HK_RUN][HK_LISTS];
+  struct hk_novelty_rating rating[HK_RUN][HK_LISTS];
   double usual[HK_RUN][HK_NOVELTY_CHANNELS];
   float floored[HK_RUN][HK_NOVELTY_CHANNELS];
   struct hk_novelty_result result[HK_RUN];

@@ -171,21 +171,72 @@ static void tails_by_hand(void **state)
   assert_true(fabs((double)t.top[0] - 2.0) < 1e-6 && fabs((double)t.top[9] - 1.1) < 1e-6);
   assert_true(fabs(hk_novelty_tail_usual(&t) - 1.6) < 1e-6);
   const double s0 = -log10(5 / 11.0);
-  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 0.8) - s0 / 2) < 1e-6);
+  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 0.8, 0).s - s0 / 2) < 1e-6);
   const double hill = log(2.0 / 1.6) + log(1.9 / 1.6) + log(1.8 / 1.6) + log(1.7 / 1.6);
   const double s = s0 + 24 * log10(1 + log(4 / 1.6) / (hill + 4));
-  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4) - s) < 1e-5);
+  assert_true(fabs(hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4, 0).s - s) < 1e-5);
+  const double severity = s0 + 9 * log10(1 + log(4 / 1.6) / (hill + 1.25));
+  assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_VALUE, 4, 0).severity - severity) < 1e-5);
+  /* A quantum of 2 spreads on both sides: of the maxima and of what is held against them. */
+  const double coarse = log(4.0 / 3.6) + log(3.9 / 3.6) + log(3.8 / 3.6) + log(3.7 / 3.6);
+  const double counted = s0 + 9 * log10(1 + log(6 / 3.6) / (coarse + 1.75));
+  assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 4, 2).severity - counted) < 1e-5);
+  assert_true(fabs((double)hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 0.8, 2).severity - s0 * 2.8 / 3.6) < 1e-5);
 }
+
+/* The mean of a channel's lists, the largest of the channels, whichever S raises with; and no more than there is. */
+static void severity_is_the_gravest_channels(void **state)
+{
+  (void)state;
+  struct hk_novelty_result best = HK_NOVELTY_RESULT_NULL;
+  hk_novelty_result_take(&best, HK_NOVELTY_VALUE, (struct hk_novelty_rating){ 4, 1 }, (struct hk_novelty_rating){ 2, 2 }, 1, 1);
+  hk_novelty_result_take(&best, HK_NOVELTY_SHAPE, (struct hk_novelty_rating){ 2, 3 }, (struct hk_novelty_rating){ 1, 2 }, 1, 1);
+  assert_int_equal(best.channel, HK_NOVELTY_VALUE);
+  assert_true(best.s == 3 && best.severity == 2.5f);
+  hk_novelty_result_take(&best, HK_NOVELTY_CONTEXT, (struct hk_novelty_rating){ 1, 90 }, (struct hk_novelty_rating){ 1, 90 }, 1, 1);
+  assert_true((double)best.severity == HK_SEVERITY_MAX);
+}
+
+/* The least step that was not 0, through a state and one of before there were steps. */
+static void steps_are_learned_and_kept(void **state)
+{
+  (void)state;
+  static const double values[] = { 5, 5, 9, 9, 7, 7.5, 7.5, 3 };
+  static const double quanta[] = { 0, 0, 4, 4, 2, 0.5, 0.5, 0.5 };
+  const struct hk_detector d = detector(1000);
+  struct sensor one = sensor_new(&d), back = sensor_new(&d);
+  uint8_t bytes[1 << 14];
+  struct hk_alert alert = { .mean = 3.25 }, taken;
+  for (uint32_t i = 0; i < 8; i++) {
+    one.n = 0;
+    sensor_take(&one, i + 1, values[i]);
+    assert_true(one.point[0].quantum == quanta[i]);
+  }
+  assert_true(hk_novelty_quantum(&one.point[0]) == 0.5 * one.point[0].unit);
+  const int64_t n = hk_novelty_export(&one.window, &alert, &one.view, one.ring, bytes, sizeof bytes);
+  assert_true(n > 0 && n <= (int64_t)sizeof bytes);
+  assert_int_equal(hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes, (size_t)n), 0);
+  assert_true(back.view.novelty->quantum == 0.5 && back.view.novelty->last == -2 && taken.mean == 3.25);
+  const size_t before = (size_t)n - HK_NOVELTY_STATE_STEPS;
+  hk_state_seal(bytes, bytes + before - HK_STATE_CHECKSUM);
+  assert_int_equal(hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes, before), 0);
+  assert_true(back.view.novelty->quantum == 0 && back.view.novelty->last == -2);
+  hk_state_seal(bytes, bytes + before - 4 - HK_STATE_CHECKSUM);
+  assert_int_equal(hk_novelty_import(&back.window, &taken, &back.view, back.ring, bytes, before - 4), -EINVAL);
+  sensor_free(&one);
+  sensor_free(&back);
+}
+
 
 static void tails_say_nothing_before_four_blocks(void **state)
 {
   (void)state;
   struct hk_novelty_tail t = { .n = 0 };
   for (uint32_t i = 0; i < 4 * HK_NOVELTY_BLOCK; i++) {
-    assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4) == 0);
+    assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4, 0).s == 0);
     hk_novelty_tail_take(&t, 1);
   }
-  assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4) > 3);
+  assert_true(hk_novelty_tail_score(&t, HK_NOVELTY_SHAPE, 1e4, 0).s > 3);
 }
 
 /* Sensors of every age: memory that was not written yet is in no state, and where it holds what is no number, the state is still
@@ -235,29 +286,32 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   struct hk_novelty_point p = { .missing = 0 };
   struct hk_alert a = { .number = 0 };
   bool tells;
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.9, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, &tells), 0); /* behind a long hole nothing is raised */
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, &tells), HK_EVENT_RAISED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.9, 1.9 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* behind a long hole nothing is raised */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, 2.01 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 1);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, &tells), 0); /* not far enough over the peak, but the peak now */
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 6.5, &tells), HK_EVENT_CORRECTED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 3.5 * 0.5, &tells), 0); /* not far enough over the peak, but the peak now */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 4.99 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 6.5, 6.5 * 0.5, &tells), HK_EVENT_CORRECTED);
   assert_true(tells);
   assert_int_equal(a.number, 1);
+  assert_true(a.mean == 3.25);
   for (uint32_t i = 0; i < HK_NOVELTY_QUIET - 1; i++)
-    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.71, &tells), 0); /* prolongs */
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1, 1 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.71, 1.71 * 0.5, &tells), 0); /* prolongs */
   for (uint32_t i = 0; i < HK_NOVELTY_QUIET - 1; i++)
-    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, &tells), HK_EVENT_CLEARED);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_RAISED);
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, 1.69 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 1.69, 1.69 * 0.5, &tells), HK_EVENT_CLEARED);
+  assert_true(a.mean == 3.25); /* the highest since it was raised */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, 2.5 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 2);
+  assert_true(a.mean == 1.25);
   for (uint32_t i = 0; i < HK_NOVELTY_LONGEST - 1; i++)
-    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), 0);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_CLEARED);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, &tells), HK_EVENT_RAISED);
+    assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, 2.5 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, 2.5 * 0.5, &tells), HK_EVENT_CLEARED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.5, 2.5 * 0.5, &tells), HK_EVENT_RAISED);
   p.missing = HK_NOVELTY_QUIET;
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 9, &tells), HK_EVENT_CLEARED);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 9, 9 * 0.5, &tells), HK_EVENT_CLEARED);
 }
 
 static void keys_are_checked(void **state)
@@ -293,6 +347,8 @@ int main(void)
     cmocka_unit_test(passes_give_the_plain_bits),
     cmocka_unit_test(runs_may_be_cut_anywhere),
     cmocka_unit_test(tails_by_hand),
+    cmocka_unit_test(severity_is_the_gravest_channels),
+    cmocka_unit_test(steps_are_learned_and_kept),
     cmocka_unit_test(tails_say_nothing_before_four_blocks),
     cmocka_unit_test(states_hold_only_what_was_written),
     cmocka_unit_test(alerts_are_raised_escalated_and_cleared),
