@@ -151,6 +151,10 @@ struct hankel_novelty {
   double low, high;  /* range of the values that are resident */
 };
 
+/* What a severity should do: a notice informs those who look, a warning is worth a look today, what is severe should call somebody. */
+#define HANKEL_WARNING 2.5f
+#define HANKEL_SEVERE 3.5f
+
 struct hankel_event {
   const char *name;
   uint32_t number; /* with the name the event's id, `name:number`; 0 for a notice */
@@ -163,7 +167,10 @@ struct hankel_event {
   double after;
   uint64_t position; /* in the daemon's event log; 0: it is not in one, or was not asked for (HANKEL_POSITIONS) */
   uint64_t sequence; /* of the event among its sensor's, from 1 on; 0 as above */
-  float confidence; /* 0..1: strength of the alert among those of its channel, not a probability: it is not calibrated. This and what follows: 0 or "" unless subscribed with HANKEL_DETAILS */
+  /* 0..40: how rare so grave an alert is, on one scale for all channels; the highest since it was raised. Where nothing has changed at
+   * most 2 x 10^-severity of the blocks of 40 points have such a one. 0: not known. This and what follows: 0 or "" unless
+   * subscribed with HANKEL_DETAILS */
+  float severity;
   float margin; /* what the statistic was of its threshold, over which the alert was raised */
   float spread_before; /* standard deviation about the levels */
   float spread_after;
@@ -326,6 +333,8 @@ const char *hankel_state_name(int state);
 const char *hankel_event_name(int kind);
 const char *hankel_channel_name(int channel);
 const char *hankel_novelty_name(int kind);
+/* "notice", from HANKEL_WARNING on "warning", from HANKEL_SEVERE on "severe"; "unknown" of 0. */
+const char *hankel_severity_name(float severity);
 const char *hankel_error_name(int code);
 const char *hankel_refusal_name(int refusal);
 

@@ -272,6 +272,26 @@ HK_INLINE int hk_alert_judge(struct hk_alert *a, const struct hk_window *w, cons
   return 8 * moved > d->window ? HK_EVENT_CORRECTED : 0;
 }
 
+/* Severity of an alert of a channel with a margin, at least about 1; 0 of the channels that margins say nothing of. */
+HK_INLINE float hk_alert_severity(int channel, float margin)
+{
+  double at = 0, slope = 0;
+  if (channel == HK_CHANNEL_SCORE) {
+    at = HK_SEVERITY_SCORE_AT;
+    slope = HK_SEVERITY_SCORE_SLOPE;
+  } else if (channel == HK_CHANNEL_CHANGE) {
+    at = HK_SEVERITY_CHANGE_AT;
+    slope = HK_SEVERITY_CHANGE_SLOPE;
+  } else if (channel == HK_CHANNEL_SHIFT) {
+    at = HK_SEVERITY_SHIFT_AT;
+    slope = HK_SEVERITY_SHIFT_SLOPE;
+  } else if (channel == HK_CHANNEL_GROUP) {
+    at = HK_SEVERITY_GROUP_AT;
+    slope = HK_SEVERITY_GROUP_SLOPE;
+  }
+  return (float)fmin(at + slope * log10(fmax((double)margin, 1.0)), HK_SEVERITY_MEASURED);
+}
+
 /* The event of a kind, as the alert and the last point have it: all fields but index and slot. */
 HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct hk_window *w, int kind, int channel)
 {
@@ -285,6 +305,7 @@ HK_INLINE struct hk_event hk_alert_event(const struct hk_alert *a, const struct 
   e.instant = a->instant;
   e.score = a->peak;
   e.margin = a->margin;
+  e.severity = hk_alert_severity(channel, a->margin);
   e.before = a->before;
   e.after = a->after;
   e.spread_before = a->spread_before;

@@ -176,7 +176,7 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
   }
 }
 
-/* `#event,id,sensor,kind,time,instant,score,before,after`; a notice is `#notice,sensor,kind,time`. */
+/* `#event,id,sensor,kind,time,instant,score,before,after,position,sequence,severity`; a notice is `#notice,sensor,kind,time`. */
 /* n, with a comma before each three digits but the first. */
 static void put_count(FILE *out, uint32_t n)
 {
@@ -261,7 +261,9 @@ static void print_event_csv(FILE *out, const struct hankel_event *event)
           (double)event->score, before, after);
   if (event->position > 0)
     fprintf(out, ",%" PRIu64 ",%" PRIu64, event->position, event->sequence);
-  fputc('\n', out);
+  else
+    fputs(",,", out);
+  fprintf(out, ",%.3f\n", (double)event->severity);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
     print_novelty_csv(out, id, event);
 }
@@ -297,8 +299,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   print_json_score(out, "score", event->score);
   print_json_real(out, "before", event->before);
   print_json_real(out, "after", event->after);
-  fprintf(out, ",\"channel\":\"%s\",\"confidence\":%.3g,\"margin\":%.6g", hankel_channel_name(event->channel),
-          (double)event->confidence, (double)event->margin);
+  fprintf(out, ",\"channel\":\"%s\",\"severity\":%.3f,\"level\":\"%s\",\"margin\":%.6g", hankel_channel_name(event->channel),
+          (double)event->severity, hankel_severity_name(event->severity), (double)event->margin);
   fprintf(out, ",\"spread_before\":%.9g,\"spread_after\":%.9g", (double)event->spread_before, (double)event->spread_after);
   if (event->marks & HANKEL_MAINTENANCE)
     fputs(",\"maintenance\":true", out);
@@ -343,6 +345,8 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
             event->after, (double)event->spread_after);
   fprintf(out, ", %s by %.3g", hankel_channel_name(event->channel), (double)event->margin);
+  if (event->severity > 0)
+    fprintf(out, ", severity %.1f (%s)", (double)event->severity, hankel_severity_name(event->severity));
   if (event->marks & HANKEL_MAINTENANCE)
     fputs(", in maintenance", out);
   if (event->held > 0)

@@ -5,13 +5,14 @@
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
-#include "cpu/rules/confidence.h"
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "proto/wire/message.h"
+#include "proto/wire/message.h"
 #include "proto/wire/name.h"
 
 #include <errno.h>
@@ -128,7 +129,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .score = event->score,
                                           .before = event->before,
                                           .after = event->after,
-                                          .confidence = hk_confidence(event->channel, event->margin),
+                                          .severity = hk_severity_told(event->severity),
                                           .margin = event->margin,
                                           .spread_before = event->spread_before,
                                           .spread_after = event->spread_after,

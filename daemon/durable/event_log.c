@@ -32,7 +32,8 @@ struct payload {
   uint8_t zero;
   float likeness;
   int64_t similar_from;
-  uint32_t similar, reserved;
+  uint32_t similar;
+  float severity; /* 0 in logs of before there was one */
 };
 _Static_assert(sizeof(struct payload) == 104, "no padding");
 _Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
@@ -114,7 +115,8 @@ static void read_payload(const uint8_t *data, uint64_t position, struct hk_logge
                                         .held = p.held,
                                         .similar = p.similar,
                                         .similar_from = p.similar_from,
-                                        .likeness = p.likeness } };
+                                        .likeness = p.likeness,
+                                        .severity = p.severity } };
   if (p.note == sizeof out->event.novelty)
     memcpy(&out->event.novelty, data + sizeof p + p.name + p.by, p.note);
 }
@@ -294,7 +296,8 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
                              .note = e->novelty.channel != 0 ? sizeof e->novelty : 0,
                              .similar = e->similar,
                              .similar_from = e->similar_from,
-                             .likeness = e->likeness };
+                             .likeness = e->likeness,
+                             .severity = e->severity };
   uint64_t position = 0;
   pthread_mutex_lock(&l->lock);
   if (sequence > hk_eventlog_past(l, handle, name).sequence) {

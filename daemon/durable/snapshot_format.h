@@ -62,7 +62,8 @@ struct hk_file_alert {
   uint32_t similar;
   int64_t similar_from;
   float likeness;
-  uint32_t note; /* bytes of what is new that follow, of a sensor's alert: all or none */
+  uint16_t note;     /* bytes of what is new that follow, of a sensor's alert: all or none */
+  uint16_t severity; /* in thousandths; 0 in snapshots of before there was one */
   int64_t acknowledged; /* when */
   char by[64];
 };

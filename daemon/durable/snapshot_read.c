@@ -247,7 +247,8 @@ static struct hk_event event_of(const struct hk_file_alert *a, uint32_t slot)
                             .held = a->held,
                             .similar = a->similar,
                             .similar_from = a->similar_from,
-                            .likeness = a->likeness };
+                            .likeness = a->likeness,
+                            .severity = (float)a->severity / 1000 };
 }
 
 static void take_segments(const uint8_t *at, uint32_t n, struct hk_segments *out)

@@ -199,7 +199,8 @@ static struct hk_file_alert alert_of(const struct hk_event *e)
                                  .marks = e->marks,
                                  .similar = e->similar,
                                  .similar_from = e->similar_from,
-                                 .likeness = e->likeness };
+                                 .likeness = e->likeness,
+                                 .severity = (uint16_t)lroundf(1000 * hk_severity_told(e->severity)) };
 }
 
 static int put_segments(struct hk_snapshot_writer *w, const struct hk_segments *s)

@@ -1,7 +1,6 @@
 /* Frames are cut so that none is longer than a server may send. */
 #include "daemon/publish/encode_results.h"
 
-#include "cpu/rules/confidence.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -97,8 +96,9 @@ void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const str
 /* What only some events have to say. */
 static void put_details(struct hk_buffer *out, const struct hk_event *e)
 {
-  hk_buffer_print(out, ",\"channel\":\"%s\",\"confidence\":", hankel_channel_name(e->channel));
-  hk_json_number(out, (double)hk_confidence(e->channel, e->margin), 3);
+  const float severity = hk_severity_told(e->severity);
+  hk_buffer_print(out, ",\"channel\":\"%s\",\"severity\":%.3f,\"level\":\"%s\"", hankel_channel_name(e->channel),
+                  (double)severity, hankel_severity_name(severity));
   hk_buffer_put(out, ",\"margin\":", 10);
   hk_json_number(out, (double)e->margin, 6);
   hk_buffer_put(out, ",\"spread_before\":", 17);
@@ -176,7 +176,7 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
                                     .instant = e->instant,
                                     .before = e->before,
                                     .after = e->after,
-                                    .confidence = hk_confidence(e->channel, e->margin),
+                                    .severity = e->severity,
                                     .margin = e->margin,
                                     .spread_before = e->spread_before,
                                     .spread_after = e->spread_after,

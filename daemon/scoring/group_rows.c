@@ -101,6 +101,7 @@ static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct 
                           .instant = c->instant,
                           .score = (float)(c->statistic / (c->statistic + c->unit)),
                           .margin = hk_alert_margin(c->statistic, c->unit),
+                          .severity = hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(c->statistic, c->unit)),
                           .before = c->before,
                           .after = c->after,
                           .spread_before = c->spread_before,
@@ -147,6 +148,7 @@ static void take_highest(struct hk_event *standing, double score)
     return;
   standing->score = (float)score;
   standing->margin = hk_alert_margin(score, 1 - score); /* statistic and unit, but for a factor */
+  standing->severity = hk_alert_severity(HK_CHANNEL_GROUP, standing->margin);
 }
 
 static void mark(struct hk_groups *g, struct hk_batch *b)

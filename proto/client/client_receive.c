@@ -248,7 +248,7 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
                                     .after = m.after,
                                     .position = m.position,
                                     .sequence = m.sequence,
-                                    .confidence = m.confidence,
+                                    .severity = m.severity,
                                     .margin = m.margin,
                                     .spread_before = m.spread_before,
                                     .spread_after = m.spread_after,

@@ -61,13 +61,14 @@ _POINT_HEAD = struct.Struct("<QQQIBBH")
 Result = collections.namedtuple("Result", "sensor time value score state sequence", defaults=(None,))
 # An alert (raised, corrected, cleared) or a notice (stale, back; only sensor, kind and time mean something).
 # position, sequence: in the daemon's event log, and among the sensor's; 0: not there, or not subscribed with `since`.
-# The rest is 0 unless subscribed with details: confidence (strength among alerts of its channel; not a probability, it is not calibrated), margin, channel (score, change, shift, group: which question
+# The rest is 0 unless subscribed with details: severity (0..40: how rare so grave an alert is, on one scale for all channels: where nothing has changed
+# at most 2 x 10^-severity of the blocks of 40 points have such a one; 0: not known. level() names it), margin, channel (score, change, shift, group: which question
 # the alert answers), spreads (standard deviations about the levels), maintenance (raised in a maintenance window), held (raised: alerts of
 # the sensor that were held back since the last that was told), by (acknowledged: who did), and of the channel change the earlier segment
 # that the new one is most like: likeness (0: it is like none), similar (number of the alert with which that one began; 0: it is the first
 # that is known), similar_from (its beginning). novelty: of the channel novelty what is new, a Novelty, else None.
 Event = collections.namedtuple(
-    "Event", "sensor number kind time start instant score before after position sequence confidence margin channel spread_before spread_after "
+    "Event", "sensor number kind time start instant score before after position sequence severity margin channel spread_before spread_after "
     "maintenance held by likeness similar similar_from novelty", defaults=(0, 0, 0, 0, "", 0, 0, False, 0, "", 0, 0, 0, None))
 # kind: value, context (a mean of the last `reach` points) or shape. expected: the nearest that was there, where `after` is what is now; of a
 # shape 0, and `after` the rms difference to the nearest. tolerance: how far these usually lie apart at most. nearest: when it was there.
@@ -76,6 +77,14 @@ Novelty = collections.namedtuple("Novelty", "kind expected tolerance nearest old
 # So many results and events were left out: this subscriber read too slowly, or the log of events has them no more. 2^63 - 1 events or
 # more: nobody knows, for `since` lies beyond the end of the log, which is another one.
 Gap = collections.namedtuple("Gap", "results events")
+
+
+WARNING, SEVERE = 2.5, 3.5
+
+
+def level(severity):
+    """notice, warning or severe; unknown of 0."""
+    return "severe" if severity >= SEVERE else "warning" if severity >= WARNING else "notice" if severity > 0 else "unknown"
 
 
 class Error(ConnectionError):
@@ -456,7 +465,7 @@ class Client:
 
     def _take_events(self, payload):
         n, with_ = struct.unpack_from("<II", payload)
-        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<ffffBBxxIIfqH"), 8
+        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<xxxxfffBBHIIfqH"), 8
         notes = struct.Struct("<qqddIHBx")
         for _ in range(n):
             *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
@@ -466,10 +475,10 @@ class Client:
                 *note, compared, reach, kind_of_novelty = notes.unpack_from(payload, at)
                 at += notes.size
             if with_ & 2:
-                (confidence, margin, spread_before, spread_after, channel, marks, held, similar, likeness, similar_from,
+                (margin, spread_before, spread_after, channel, marks, severity, held, similar, likeness, similar_from,
                  length) = details.unpack_from(payload, at)
                 at += details.size + length
-                more = (confidence, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
+                more = (severity / 1000, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
                         payload[at - length : at].decode(), likeness, similar, similar_from)
                 if with_ & 4 and kind_of_novelty:
                     more += Novelty(NOVELTIES[kind_of_novelty], before, spread_before, *note, compared, reach),

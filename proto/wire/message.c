@@ -1,6 +1,7 @@
 /* Payloads of the binary protocol, but for POINTS (columns.c) and SCORES (scores.c). See message.h. */
 #include "proto/wire/message.h"
 
+#include <math.h>
 #include <errno.h>
 
 static int verdict(const struct hk_reader *r)
@@ -365,15 +366,26 @@ void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *nam
   *name = get_string(&list->reader);
 }
 
+static uint16_t thousandths(float severity)
+{
+  return severity > 0 ? (uint16_t)lroundf(1000 * (severity < HK_SEVERITY_TOLD ? severity : HK_SEVERITY_TOLD)) : 0;
+}
+
+float hk_severity_told(float severity)
+{
+  return (float)thousandths(severity) / 1000;
+}
+
 static void put_details(struct hk_writer *w, const struct hk_event_message *e)
 {
-  hk_put_f32(w, e->confidence);
+  const float told = hk_severity_told(e->severity);
+  hk_put_f32(w, told / (told + 2)); /* a strength of 0..1, as clients of before take it */
   hk_put_f32(w, e->margin);
   hk_put_f32(w, e->spread_before);
   hk_put_f32(w, e->spread_after);
   hk_put_u8(w, e->channel);
   hk_put_u8(w, e->marks);
-  hk_put_u16(w, 0);
+  hk_put_u16(w, thousandths(e->severity));
   hk_put_u32(w, e->held);
   hk_put_u32(w, e->similar);
   hk_put_f32(w, e->likeness);
@@ -383,13 +395,13 @@ static void put_details(struct hk_writer *w, const struct hk_event_message *e)
 
 static void get_details(struct hk_reader *r, struct hk_event_message *e)
 {
-  e->confidence = hk_get_f32(r);
+  (void)hk_get_f32(r);
   e->margin = hk_get_f32(r);
   e->spread_before = hk_get_f32(r);
   e->spread_after = hk_get_f32(r);
   e->channel = hk_get_u8(r);
   e->marks = hk_get_u8(r);
-  (void)hk_get_u16(r);
+  e->severity = (float)hk_get_u16(r) / 1000;
   e->held = hk_get_u32(r);
   e->similar = hk_get_u32(r);
   e->likeness = hk_get_f32(r);

@@ -162,6 +162,10 @@ size_t hk_scores_most(uint32_t n, unsigned wide);
 #define HK_EVENT_DETAIL_BYTES 42u /* and with details, whose `by` is empty */
 #define HK_EVENT_NOTE_BYTES 40u   /* and with what is new */
 #define HK_WHO_MAX 64u            /* bytes of `by` */
+/* The greatest severity that there is. hk_severity_told: one as a message tells it; not a number is 0. */
+#define HK_SEVERITY_TOLD 40.0f
+float hk_severity_told(float severity);
+
 enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2, HK_EVENTS_NOTED = 4 };
 struct hk_event_message {
   uint32_t handle, number;
@@ -170,7 +174,8 @@ struct hk_event_message {
   int64_t time, from, instant;
   double before, after;
   uint64_t position, sequence; /* 0 where they are not sent along */
-  float confidence, margin;    /* this and what follows: 0 and "" where details are not sent along */
+  float severity; /* 0..HK_SEVERITY_TOLD, told in thousandths. This and what follows: 0 and "" where details are not sent along */
+  float margin;
   float spread_before, spread_after;
   uint8_t channel; /* enum hankel_channel */
   uint8_t marks;   /* enum hankel_mark, added up */

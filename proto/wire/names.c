@@ -27,6 +27,13 @@ const char *hankel_novelty_name(int kind)
   return NAME(names, kind);
 }
 
+const char *hankel_severity_name(float severity)
+{
+  if (!(severity > 0))
+    return "unknown";
+  return severity >= HANKEL_SEVERE ? "severe" : severity >= HANKEL_WARNING ? "warning" : "notice";
+}
+
 const char *hankel_refusal_name(int refusal)
 {
   static const char *const names[] = { NULL, "not a valid name", "the daemon is full", "no detector matches the name",

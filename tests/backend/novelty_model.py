@@ -4,7 +4,7 @@
     novelty_model.py >../data/expected_novelty.txt
 
 Written from the definition in cpu/MATHEMATICS.md, not from the C code: rings are whole histories here, minima are numpy's. The file has
-for every recording S at every 25th point and at each event; test_novelty_recordings.py holds `hankel replay` against it.
+for every recording S at every 25th point and at each event, there with the highest severity since the alert was raised; test_novelty_recordings.py holds `hankel replay` against it.
 """
 import math
 import os
@@ -23,6 +23,7 @@ RECORDINGS = [  # file, threshold S, resident
 ]
 MEANS = (1, 16, 64, 256)
 PRIOR, SKIP = (.2, .3, .3), (100, 0, 50)
+COARSE = (.25, .35, .35)  # prior of the severity
 
 
 class Tail:
@@ -42,6 +43,17 @@ class Tail:
         hill = sum(math.log(x / u) for x in self.top[:k])
         return s0 + (k - 1 + 20) * math.log10(1 + math.log(q / u) / (hill + 20 * prior))
 
+    def severity(self, q, quantum, prior):
+        if self.blocks < 4:
+            return 0.
+        k = min(len(self.top), int(min(60, max(5, .3 * self.blocks))))
+        u, q = self.top[k - 1] + quantum, q + quantum
+        s0 = -math.log10(k / (self.blocks + 1))
+        if q <= u:
+            return max(0., s0 * q / u)
+        hill = sum(math.log((x + quantum) / u) for x in self.top[:k])
+        return s0 + (k + 4) * math.log10(1 + math.log(q / u) / (hill + 5 * prior))
+
     def take(self, q):
         if self.late > 0:
             self.late -= 1
@@ -54,7 +66,7 @@ class Tail:
 
 
 def novelty(times, values, resident):
-    """(S, missing before, may alert) of each point that is accepted"""
+    """(S, severity, missing before, may alert) of each point that is accepted"""
     longest = min(5000, resident // 2)
     lags = np.arange(100, longest + 1)
     square, mean = np.zeros(len(lags)), np.zeros(len(lags))
@@ -62,6 +74,7 @@ def novelty(times, values, resident):
     seen, history, rows = [0, 0, 0], [], []
     f, mu, var = np.zeros(4), np.zeros(4), np.zeros(4)
     ref, last, age, interval = values[0], None, 0, Interval()
+    steps = math.inf
     for time, value in zip(times, values):
         if last is not None and time <= last:
             yield None
@@ -75,6 +88,8 @@ def novelty(times, values, resident):
             square[:], mean[:] = 0, 0
         last = time
         v, m = value - ref, len(history)
+        if history and v != history[-1]:
+            steps = min(steps, abs(v - history[-1]))
         for k, reach in enumerate(MEANS):
             f[k] += (v - f[k]) / min(age + 1, reach)
             c = min(m + 1, 10000)
@@ -99,7 +114,8 @@ def novelty(times, values, resident):
         n = max(0, min(m - 100, longest) - 99) if age >= 100 else 0
         if n:
             distance[2] = math.sqrt(max(0., np.min(square[:n] - mean[:n] ** 2))) * w[0]
-        best = 0.
+        quantum = min(w[0] * steps, 1000.) if steps < math.inf else 0.
+        best = grave = 0.
         for c in range(3):
             if distance[c] is None:
                 continue
@@ -108,11 +124,12 @@ def novelty(times, values, resident):
             if seen[c] <= SKIP[c]:
                 continue
             best = max(best, sum(.5 * t.score(q, PRIOR[c]) for t in tails[c]))
+            grave = max(grave, sum(.5 * t.severity(q, quantum, COARSE[c]) for t in tails[c]))
             for t in tails[c]:
                 t.take(q)
         history.append(v)
         age += 1
-        yield best, max(0, missing), m + 1 > 150, age > 150
+        yield best, min(grave, 40.), max(0, missing), m + 1 > 150, age > 150
 
 
 class Interval:
@@ -151,9 +168,11 @@ class Alert:
 
     def take(self, s, missing, may):
         stood = self.up
+        self.counted = False  # whether this point is the alert's
         if stood and missing > 0 and self.count(missing):
             self.up = False
             return 'cleared'
+        self.counted = True
         if may and s >= self.threshold and (not stood or s >= self.peak + 1.5):
             self.up, self.since, self.quiet, self.peak = True, 0, 0, s
             return 'corrected' if stood else 'raised'
@@ -180,17 +199,20 @@ def read(name):
 
 
 def main():
-    print('# written by tests/backend/novelty_model.py: recording RECORDING S RESIDENT, then point INDEX S, event INDEX KIND S')
+    print('# written by tests/backend/novelty_model.py: recording RECORDING S RESIDENT, then point INDEX S, event INDEX KIND S SEVERITY')
     for name, threshold, resident in RECORDINGS:
         print(f'recording {name} {threshold} {resident}')
-        alert = Alert(threshold)
+        alert, gravest = Alert(threshold), 0.
         for i, point in enumerate(novelty(*read(name), resident)):
             if point is None:
                 continue
-            s, missing, scored, may = point
+            s, severity, missing, scored, may = point
+            stood = alert.up
             kind = alert.take(s, missing, scored and may)
+            if not (kind == 'cleared' and missing and not alert.counted):
+                gravest = max(gravest, severity) if stood else severity
             if kind:
-                print(f'event {i} {kind} {s:.6f}')
+                print(f'event {i} {kind} {s:.6f} {gravest:.6f}')
             elif scored and i % 25 == 0:
                 print(f'point {i} {s:.6f}')
         print(f'{name} done', file=sys.stderr)

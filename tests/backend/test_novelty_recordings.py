@@ -3,7 +3,7 @@
 
     test_novelty_recordings.py HANKEL BACKEND
 
-S within 1e-3, the same events at the same points. TAP on standard output.
+S and the severity of events within 1e-3, the same events at the same points. TAP on standard output.
 """
 import os
 import subprocess
@@ -11,6 +11,7 @@ import sys
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data')
 TOLERANCE = 1e-3
+ROUNDED = 5e-4  # severities are told in thousandths
 
 
 def s_of(score):
@@ -23,34 +24,40 @@ def replay(hankel, backend, name, threshold, resident):
                          capture_output=True, text=True, timeout=120)
     if run.returncode != 0:
         raise ValueError(f'exit code {run.returncode}: {run.stderr.strip()}')
-    scores, events = [], []
+    scores, events, severities = [], [], []
     for line in run.stdout.splitlines()[1:]:
         cells = line.split(',')
         if cells[0] == '#novelty':
             continue
         if cells[0] == '#event':
             events.append((len(scores) - 1, cells[3]))
+            severities.append(float(cells[-1]))
         else:
             scores.append(s_of(float(cells[-2])) if cells[-2] else None)
-    return scores, events
+    return scores, events, severities
 
 
 def check(hankel, backend, name, threshold, resident, expected):
     """None, or what is wrong."""
     try:
-        scores, events = replay(hankel, backend, name, threshold, resident)
+        scores, events, severities = replay(hankel, backend, name, threshold, resident)
     except ValueError as e:
         return str(e)
     worst = 0.
-    for what, index, *kind, s in expected:
-        got = scores[int(index)]
+    for what, index, *rest in expected:
+        s, got = rest[what == 'event'], scores[int(index)]
         if got is None or abs(got - float(s)) > TOLERANCE:
             return f'point {index}: S {got}, expected {s}'
         worst = max(worst, abs(got - float(s)))
     wanted = [(int(e[1]), e[2]) for e in expected if e[0] == 'event']
     if events != wanted:
         return f'events {events}, expected {wanted}'
-    print(f'# {name}: {len(expected)} scores within {worst:.2g}, {len(events)} events')
+    graver = 0.
+    for (index, kind), got, want in zip(events, severities, [float(e[4]) for e in expected if e[0] == 'event']):
+        graver = max(graver, abs(got - want))
+        if abs(got - want) > TOLERANCE + ROUNDED:
+            return f'{kind} at point {index}: severity {got}, expected {want}'
+    print(f'# {name}: {len(expected)} scores within {worst:.2g}, {len(events)} events, their severities within {graver:.2g}')
     return None
 
 

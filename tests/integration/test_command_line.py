@@ -204,7 +204,7 @@ class Replay(unittest.TestCase):
             at, instant = (event[key] // harness.SECOND for key in ('time', 'instant'))
             self.assertLess(abs(instant - 900), 120, event)
             self.assertEqual(event['channel'], channel)
-            self.assertTrue(1 <= event['margin'] and 0 < event['confidence'] < 1, event)
+            self.assertTrue(1 <= event['margin'] and 0 < event['severity'] <= 40, event)
             resident = values[max(0, at + 1 - span):at + 1]
             before, after = resident[:instant - at - 1], resident[instant - at - 1:]
             for part, name in ((before, 'before'), (after, 'after')):
@@ -221,7 +221,7 @@ class Replay(unittest.TestCase):
                                       'state': 'rejected'})
         self.assertTrue(events)
         self.assertEqual(set(events[0]), {'event', 'id', 'sensor', 'time', 'from', 'instant', 'score', 'before', 'after',
-                                          'channel', 'confidence', 'margin', 'spread_before', 'spread_after'})
+                                          'channel', 'severity', 'level', 'margin', 'spread_before', 'spread_after'})
         self.assertEqual(events[0]['id'], 'odd "name", \\:1')
         at = items.index(events[0])
         self.assertEqual(items[at - 1]['time'], events[0]['time'])  # right behind the point that caused it
@@ -231,7 +231,7 @@ class Replay(unittest.TestCase):
         rows = self.replay('time,a\n' + ''.join(f'{i},{i % 3 if i < 25 else 40 + i % 4}\n' for i in range(60)),
                            detector=SMALL + ',alert=0.5,signal=0')
         events = [line.split(',') for line in rows if line.startswith('#')]
-        self.assertTrue(all(e[0] == '#event' and len(e) == 9 and e[2] == 'a' for e in events))
+        self.assertTrue(all(e[0] == '#event' and len(e) == 12 and e[2] == 'a' for e in events))
         self.assertEqual(events[0][1], 'a:1')
         self.assertEqual(events[0][3], 'raised')
         self.assertLessEqual({e[3] for e in events}, {'raised', 'corrected', 'cleared'})

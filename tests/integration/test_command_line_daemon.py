@@ -115,7 +115,7 @@ class Talking(harness.Case):
         self.assertEqual(self.interrupt(plain), 0)
         for line in plain.lines:
             self.assertRegex(line, r', score by \d')  # the margin
-            self.assertNotIn('%', line)  # confidence is not calibrated: no probability is shown
+            self.assertNotIn('%', line)  # no probability is shown
         status = json.loads(self.hankel('status', d, '--json').stdout)
         self.assertEqual(self.balanced(status)['in'], 22695)
         table = self.hankel('status', d)

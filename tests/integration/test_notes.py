@@ -46,14 +46,15 @@ def recording():
 def fields(event):
     """Of an event as JSON has it."""
     note = event.get('novelty')
-    return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['before'], event['after'],
+    assert event['level'] == hankel.level(event['severity']), event
+    return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['severity'], event['before'], event['after'],
             tuple(note[name] for name in NOTE) if note else None)
 
 
 def told(event):
     """The same, of the Python client's."""
     note = event.novelty and tuple(event.novelty._replace(tolerance=harness.single(event.novelty.tolerance)))
-    return event.number, event.kind, event.time, event.before, event.after, note
+    return event.number, event.kind, event.time, event.severity, event.before, event.after, note
 
 
 def short(events):
@@ -105,7 +106,9 @@ class Notes(harness.Case):
 class Told(Notes):
     def test_what_is_told_makes_sense(self):
         kinds = {}
-        for number, kind, time, before, after, note in self.events:
+        severities = {}
+        for number, kind, time, severity, before, after, note in self.events:
+            severities.setdefault(number, []).append(severity)
             self.assertIsNotNone(note, (number, kind))
             n = hankel.Novelty(*note)
             self.assertEqual(n.expected, before)
@@ -117,6 +120,9 @@ class Told(Notes):
         self.assertTrue(after > n.high and n.compared == 1491 and n.oldest == START and n.reach == 1 and n.high == n.expected, (at, after, n))
         at, after, n = kinds['context'][0]
         self.assertTrue(2000 <= at < 2600 and n.reach in (16, 64, 256) and after > n.expected + n.tolerance, (at, after, n))
+        for of in severities.values():  # the highest since the alert was raised
+            self.assertEqual(of, sorted(of))
+        self.assertTrue(any(of[-1] > of[0] > 0 for of in severities.values()) and len(set(map(tuple, severities.values()))) > 2, severities)
         self.assertTrue(all(cleared[-1] == last[-1] for last, cleared in zip(self.events, self.events[1:]) if cleared[1] == 'cleared'))
 
     def test_rows(self):
@@ -124,7 +130,8 @@ class Told(Notes):
         rows = list(csv.reader(line for line in self.replay('csv') if line.startswith('#')))
         self.assertEqual([row[0] for row in rows], ['#event', '#novelty'] * len(self.events))
         for event, row, new in zip(self.events, rows[::2], rows[1::2]):
-            self.assertEqual((row[1], len(row), len(new)), (new[1], 9, 12))
+            self.assertEqual((row[1], len(row), len(new)), (new[1], 12, 12))
+            self.assertEqual((row[9], row[10], float(row[11])), ('', '', event[3]))
             note = (new[2], float(new[3]), harness.single(float(new[4])), int(new[5]), int(new[6]), float(new[7]), float(new[8]), int(new[9]), int(new[10]))
             self.assertEqual(note, event[-1])
             self.assertRegex(new[11], f'^{SENTENCE[new[2]]}$')
@@ -151,7 +158,7 @@ class Told(Notes):
         self.assertEqual(short(fields(json.loads(lines.readline())) for _ in self.events), self.events)
         self.assertEqual(short(fields(json.loads(tails[0].stdout.readline())) for _ in self.events), self.events)
         for event in self.events:
-            self.assertRegex(tails[1].stdout.readline(), rf'  press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}$')
+            self.assertRegex(tails[1].stdout.readline(), rf'  press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
 
 
 class Kept(Notes):

@@ -114,7 +114,7 @@ class Operate(harness.Case):
         time.sleep(0.2)
         raised = self.raise_one('press')
         self.assertEqual(raised.channel, 'score')
-        self.assertTrue(0 < raised.confidence < 1 <= raised.margin and raised.spread_before > 0, raised)
+        self.assertTrue(0 < raised.severity and 1 <= raised.margin and raised.spread_before > 0, raised)
         self.assertEqual(self.standing('press')[0].get('by'), None)
         for sensor, number, said in (('nobody', 0, 'no sensor'), ('press', 9, 'no such alert')):
             done, line = self.client.acknowledge(sensor, number)

@@ -183,7 +183,7 @@ class Vectors(unittest.TestCase):
                         'maintenance': w['marks'] == 1}
                 if not fields(name)['with'] & 2:
                     told['channel'] = g.channel
-                for key in ('number', 'score', 'before', 'after', 'confidence', 'margin', 'spread_before', 'spread_after', 'held', 'similar', 'likeness', 'by'):
+                for key in ('number', 'score', 'before', 'after', 'severity', 'margin', 'spread_before', 'spread_after', 'held', 'similar', 'likeness', 'by'):
                     told[key] = w[key]
                 for key in ('time', 'instant', 'position', 'sequence', 'similar_from'):
                     told[key] = number(w[key])

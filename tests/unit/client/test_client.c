@@ -86,7 +86,7 @@ static void results_are_called_back(void **state)
   const double value[2] = { 1.5, 2.5 };
   const float score[2] = { 0.5f, NAN };
   const uint8_t states[2] = { HANKEL_OK, HANKEL_LATE };
-  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5, .confidence = 0.5f };
+  const struct hk_event_message event = { 73, 3, HANKEL_RAISED, 0.75f, 30, 10, 20, 1.5, 2.5, .severity = 0.5f };
   assert_int_equal(hk_names_write(&s->w, 2, handles, first), 0);
   assert_int_equal(hk_names_write(&s->w, 1, handles, renamed), 0);
   assert_int_equal(hk_scores_write(&s->w, 2, time, value, NULL, handles, score, states), 0);

@@ -376,7 +376,7 @@ static void details_of_events(void **state)
       assert_true(e.handle == events[i].handle && e.kind == events[i].kind && e.time == events[i].time);
       assert_true(e.position == (with & HK_EVENTS_PLACED ? events[i].position : 0));
       const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
-      assert_true(e.confidence == told->confidence && e.margin == told->margin && e.spread_before == told->spread_before &&
+      assert_true(e.severity == hk_severity_told(told->severity) && e.margin == told->margin && e.spread_before == told->spread_before &&
                   e.spread_after == told->spread_after && e.channel == told->channel && e.marks == told->marks &&
                   e.held == told->held && e.similar == told->similar && e.likeness == told->likeness &&
                   e.similar_from == told->similar_from && e.by.length == (told->by.data ? told->by.length : 0) &&

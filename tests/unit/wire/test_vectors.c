@@ -114,7 +114,7 @@ static int write_events(struct hk_writer *w, const cJSON *f)
                                              .after = of(e, "after")->valuedouble,
                                              .position = u(e, "position"),
                                              .sequence = u(e, "sequence"),
-                                             .confidence = f32(e, "confidence"),
+                                             .severity = f32(e, "severity"),
                                              .margin = f32(e, "margin"),
                                              .spread_before = f32(e, "spread_before"),
                                              .spread_after = f32(e, "spread_after"),
