@@ -121,6 +121,8 @@ uint64_t hk_admission_owner(const struct hk_connection *c)
   uint64_t owner;
   if (c->shown.name[0]) {
     owner = XXH3_64bits_withSeed(c->shown.name, strlen(c->shown.name), OWNER_NAMED);
+  } else if (!c->place) { /* inner */
+    owner = XXH3_64bits_withSeed(c->peer, (size_t)(strrchr(c->peer, ':') ? strrchr(c->peer, ':') - c->peer : 0), OWNER_ADDRESS);
   } else {
     hk_limits_address(c->place, address);
     owner = XXH3_64bits_withSeed(address, sizeof address, OWNER_ADDRESS);
@@ -163,6 +165,17 @@ static uint32_t scope_of(const struct hk_connection *c)
   return c->kind == &hk_line_kind ? HK_SCOPE_FEED : c->kind == &hk_text_kind ? HK_SCOPE_SUBSCRIBE : HK_SCOPE_ALL;
 }
 
+bool hk_admission_allows(const struct hk_connection *c, uint32_t scopes)
+{
+  return scopes & scope_of(c);
+}
+
+static void set_longest_line(struct hk_connection *c)
+{
+  if (c->kind != &hk_binary_kind)
+    c->splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+}
+
 /* Whether its certificate is revoked by now, though it was not when it was shown. */
 static bool revoked(const struct hk_connection *c, char *why, size_t size)
 {
@@ -188,7 +201,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
     c->shown = *token;
   else
     snprintf(c->shown.name, sizeof c->shown.name, "%s", name);
-  if (!(c->scopes & scope_of(c))) {
+  if (!hk_admission_allows(c, c->scopes)) {
     refuse(c, HANKEL_FORBIDDEN, "what it has shown does not allow what this listener is for");
     return false;
   }
@@ -200,8 +213,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
            c->shown.name[0] ? c->shown.name : "anybody", scopes, c->tls ? ", " : "", c->tls ? hk_tls_version(c->tls) : "");
   }
   c->newcomer = false;
-  if (c->kind != &hk_binary_kind)
-    c->splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+  set_longest_line(c);
   if (c->kind->greet)
     c->kind->greet(c);
   return true;
@@ -241,6 +253,10 @@ static int seal(void *tls, const void *data, size_t size, struct hk_buffer *reco
 
 void hk_admission_begin(struct hk_connection *c)
 {
+  if (c->inner) { /* admitted by whoever made it */
+    set_longest_line(c);
+    return;
+  }
   if (c->gate->rules.certificate[0]) {
     struct hk_credentials *credentials = hk_gate_credentials(c->gate);
     c->tls = hk_tls_new(credentials->tls);
@@ -257,7 +273,7 @@ void hk_admission_begin(struct hk_connection *c)
 
 bool hk_admission_hello(struct hk_connection *c, const char *token, size_t length)
 {
-  return admit_without(c) ? c->state == HK_OPEN : admit_token(c, token, length);
+  return c->inner || admit_without(c) ? c->state == HK_OPEN : admit_token(c, token, length);
 }
 
 enum hk_turn hk_admission_step(struct hk_connection *c)

@@ -28,6 +28,9 @@ void hk_admission_dropped(struct hk_connection *c);
 /* It is gone, or was never started. */
 void hk_admission_leave(struct hk_connection *c);
 
+/* Whether scopes allow what the connection's protocol is for, at the least. */
+bool hk_admission_allows(const struct hk_connection *c, uint32_t scopes);
+
 /* The connection begins. Admits whoever has nothing to show. */
 void hk_admission_begin(struct hk_connection *c);
 /* A step of a newcomer whose kind reads lines. */

@@ -265,8 +265,8 @@ static void on_wrote(struct hk_subscriber *s, int status)
     go_on(c);
 }
 
-struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, struct hk_gate *gate,
-                                        int fd)
+struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
+                                        struct hk_gate *gate, int fd)
 {
   struct hk_connection *c = calloc(1, sizeof *c);
   if (!c || !(c->source = hk_source_new())) {
@@ -278,9 +278,16 @@ struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_conf
   c->listener = listener;
   c->gate = gate;
   c->newcomer = true;
-  c->kind = kinds[listener->protocol];
+  c->kind = kinds[protocol];
+  c->unit = listener->precision;
   c->splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
   return c;
+}
+
+void hk_connection_forget(struct hk_connection *c)
+{
+  hk_source_close(c->source);
+  free(c);
 }
 
 void hk_connection_abandon(struct hk_connection *c)
@@ -342,13 +349,15 @@ void hk_connection_start(struct hk_connection *c)
     return;
   }
   c->fd = -1;
-  name_peer(c);
-  (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
-  watch_peer(c);
+  if (!c->inner) {
+    name_peer(c);
+    (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
+    watch_peer(c);
+  }
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
   c->opened = c->heard = hk_now();
-  if (!c->seat) {
+  if (!c->seat && !c->inner) {
     hk_count(&c->loop->counters.refused, 1);
     hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
                 "%s was refused: there are %u connections already (max_connections)", c->peer, net->max_connections);
@@ -358,7 +367,8 @@ void hk_connection_start(struct hk_connection *c)
       hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
     return;
   }
-  hk_count(&c->loop->counters.accepted, 1);
+  if (!c->inner)
+    hk_count(&c->loop->counters.accepted, 1);
   hk_admission_begin(c);
   go_on(c);
 }

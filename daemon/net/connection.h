@@ -73,12 +73,13 @@ struct hk_connection {
   bool ended;    /* the peer's stream has */
   bool draining; /* no more is read */
   bool http;     /* its first line was HTTP's */
+  bool inner;    /* net/inner.h */
   bool sated;    /* enough has come from it in this turn of the loop */
   uint64_t turn; /* of the loop, in which bytes last came, */
   size_t came;   /* and how many did */
   enum hk_connection_state state;
   int fd;                   /* until it is started on its loop; then -1 */
-  struct hk_seat *seat;     /* NULL: there was none; it is to be refused */
+  struct hk_seat *seat;     /* NULL: there was none; it is to be refused, but for an inner one, which has none */
   struct hk_source *source; /* of its points */
   char peer[HK_ADDRESS_MAX];
   int64_t opened;   /* ns */
@@ -118,15 +119,19 @@ struct hk_connection {
   uint64_t bye_event; /* 1 + position of the last event that is to be told before the FAREWELL; 0: not known yet */
 
   /* line and text */
+  int64_t unit; /* line: ns of its times */
   struct hk_splitter splitter;
   char *data; /* what was read last: in the loop's buffer, or what is left of it, in its own */
   char *own;
   size_t start, size; /* of what was read and is not taken yet; bytes read */
 };
 
-/* A connection that a listener has accepted, to be started on a loop. It owns fd. NULL: no memory; fd is still the caller's. */
-struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, struct hk_gate *gate,
-                                        int fd);
+/* A connection that a listener has accepted, to be started on a loop. It owns fd. protocol: the listener's, but for an inner one.
+ * NULL: no memory; fd is still the caller's. */
+struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
+                                        struct hk_gate *gate, int fd);
+/* Frees one that was not handed to a loop; fd is the caller's again. */
+void hk_connection_forget(struct hk_connection *c);
 /* Begins to serve, on c->loop, whose thread calls it. */
 void hk_connection_start(struct hk_connection *c);
 /* Frees one that is not to be started any more. */

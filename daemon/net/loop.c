@@ -70,6 +70,15 @@ void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
   hk_wake_up(&l->wake, HK_WAKE_WORK);
 }
 
+struct hk_loop *hk_loop_least_busy(struct hk_net *net)
+{
+  struct hk_loop *least = &net->loops[0];
+  for (uint32_t i = 1; i < net->n_loops; i++)
+    if (net->loops[i].n_connections < least->n_connections)
+      least = &net->loops[i];
+  return least;
+}
+
 void hk_loop_order(struct hk_loop *l, enum hk_order order)
 {
   atomic_fetch_or_explicit(&l->orders, order, memory_order_release);

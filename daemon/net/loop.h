@@ -85,6 +85,7 @@ struct hk_loop {
   uint8_t *records;                 /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
   uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
   bool draining;                    /* no more is read */
+  bool flushed;                     /* connections were told to go; so are those that come yet */
 
   /* for other threads */
   struct hk_wake wake;
@@ -102,6 +103,7 @@ struct hk_loop {
 /* For other threads. */
 void hk_loop_order(struct hk_loop *loop, enum hk_order order);
 void hk_loop_hand(struct hk_loop *loop, struct hk_connection *c);
+struct hk_loop *hk_loop_least_busy(struct hk_net *net); /* the one with the fewest connections */
 
 /* For the loop's connections. */
 void hk_loop_add(struct hk_loop *loop, struct hk_connection *c);

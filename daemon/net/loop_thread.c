@@ -93,6 +93,8 @@ static void start_arrivals(struct hk_loop *l)
     hk_connection_start(c);
     if (l->draining)
       hk_connection_drain(c);
+    if (l->flushed) /* an inner one: listeners have closed by then */
+      hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
   }
 }
 
@@ -124,6 +126,7 @@ static void drain(struct hk_loop *l)
 
 static void flush(struct hk_loop *l, bool give_up)
 {
+  l->flushed = true;
   while (!give_up && hk_publish_events(l->publisher))
     continue;
   for (struct hk_connection *c = l->connections, *next; c; c = next) {

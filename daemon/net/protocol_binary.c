@@ -60,16 +60,16 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   if (!hk_admission_hello(c, m.token.data, m.token.length))
     return HK_TURN_OVER;
   c->greeted = true;
-  const uint64_t feed = hk_seat_open(c->seat, c->source);
+  const uint64_t feed = c->seat ? hk_seat_open(c->seat, c->source) : 0;
   if (!(c->scopes & HK_SCOPE_FEED))
     hk_seat_shut(c->seat); /* its datagrams are a stranger's */
-  if (feed == 0)
+  if (feed == 0 && c->seat)
     hk_log(c->net->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
   c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   uint8_t key[HK_MAC_KEY];
-  const bool keyed = (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
+  const bool keyed = c->seat && (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
   const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION),
                                       { (const char *)key, keyed ? sizeof key : 0 } };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
@@ -384,10 +384,11 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
-  const bool feeds = hk_seat_fed(c->seat) || c->bye_datagrams > 0;
+  const bool feeds = c->seat && (hk_seat_fed(c->seat) || c->bye_datagrams > 0);
   if (feeds && !c->net->requests.read_datagrams(c->loop, c->bye_time))
     return HK_TURN_WAIT;
-  hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
+  if (c->seat)
+    hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
   if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, c))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);

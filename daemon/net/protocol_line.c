@@ -7,7 +7,7 @@
 
 static struct hk_lines_from from(struct hk_connection *c)
 {
-  return (struct hk_lines_from){ c->peer, NULL, &c->quota, c->listener->precision, c->source };
+  return (struct hk_lines_from){ c->peer, NULL, &c->quota, c->unit, c->source };
 }
 
 static enum hk_turn step(struct hk_connection *c)

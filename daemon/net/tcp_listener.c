@@ -20,15 +20,6 @@
 #define BACKLOG 512
 #define TOGETHER 64 /* connections that are accepted before others have their turn */
 
-static struct hk_loop *least_busy(struct hk_net *net)
-{
-  struct hk_loop *least = &net->loops[0];
-  for (uint32_t i = 1; i < net->n_loops; i++)
-    if (net->loops[i].n_connections < least->n_connections)
-      least = &net->loops[i];
-  return least;
-}
-
 static void say_refused(struct hk_listener *l, const char *why)
 {
   hk_count(&l->loop->counters.refused, 1);
@@ -39,11 +30,11 @@ static void say_refused(struct hk_listener *l, const char *why)
 static bool hand_over(struct hk_listener *l, int fd, struct hk_limits_place *place)
 {
   struct hk_net *net = l->net;
-  struct hk_connection *c = hk_connection_new(net, l->config, l->gate, fd);
+  struct hk_connection *c = hk_connection_new(net, l->config, l->config->protocol, l->gate, fd);
   if (!c)
     return false;
   c->place = place;
-  c->loop = least_busy(net);
+  c->loop = hk_loop_least_busy(net);
   c->seat = hk_seats_take(&net->seats);
   hk_loop_hand(c->loop, c);
   return true;

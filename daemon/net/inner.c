@@ -1,0 +1,48 @@
+/* See inner.h. */
+#include "daemon/net/inner.h"
+
+#include "daemon/net/admission.h"
+#include "daemon/net/connection.h"
+#include "daemon/net/loop.h"
+#include "daemon/net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
+{
+  if (inner->protocol != HK_PROTOCOL_BINARY && inner->protocol != HK_PROTOCOL_LINE && inner->protocol != HK_PROTOCOL_TEXT)
+    return -EINVAL;
+  struct hk_connection *c = hk_connection_new(net, inner->listener, inner->protocol, inner->gate, fd);
+  if (!c)
+    return -ENOMEM;
+  c->inner = true;
+  c->newcomer = false;
+  c->scopes = inner->scopes;
+  c->unit = inner->unit;
+  if (inner->shown)
+    c->shown = *inner->shown;
+  snprintf(c->peer, sizeof c->peer, "%s", inner->peer);
+  if (!hk_admission_allows(c, c->scopes)) {
+    hk_connection_forget(c);
+    return -EACCES;
+  }
+  c->loop = hk_loop_least_busy(net);
+  hk_loop_hand(c->loop, c);
+  return 0;
+}
+
+int hk_inner_open(struct hk_net *net, const struct hk_inner *inner)
+{
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    return -errno;
+  const int status = hk_inner_adopt(net, inner, ends[1]);
+  if (status == 0)
+    return ends[0];
+  close(ends[0]);
+  close(ends[1]);
+  return status;
+}
