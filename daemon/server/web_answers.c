@@ -4,6 +4,7 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/server/metrics.h"
+#include "daemon/server/web_lists.h"
 
 #include <string.h>
 
@@ -42,7 +43,12 @@ static void obstacles(void *arg, struct hk_buffer *out)
 
 int hk_server_open_web(struct hk_server *s, char *error, size_t size)
 {
-  const struct hk_web_answers answers = { .arg = s, .metrics = metrics, .obstacles = obstacles };
+  const struct hk_web_answers answers = { .arg = s,
+                                          .metrics = metrics,
+                                          .obstacles = obstacles,
+                                          .alerts = hk_list_alerts,
+                                          .events = hk_list_events,
+                                          .sensors = hk_list_sensors };
   if (hk_web_descriptors(s->config) == 0)
     return 0;
   s->net.requests.http = take;

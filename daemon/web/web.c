@@ -3,8 +3,10 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/net/loop.h"
+#include "daemon/web/web_inner.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_request.h"
+#include "daemon/web/web_stream.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #define SPARE 8       /* descriptors beside those of connections */
+#define EACH 3        /* descriptors of a connection: its own, and both ends of an inner one */
 #define PATIENCE 10   /* s for the thread to end */
 #define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off */
 
@@ -21,7 +24,9 @@ static void leave(struct hk_web_peer *p)
   struct hk_web *web = p->web;
   hk_limits_leave(web->net->limits, p->place, p->newcomer);
   hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
+  hk_web_inner_close(p->inner);
   hk_buffer_free(&p->body);
+  hk_buffer_free(&p->asked);
   free(p);
   atomic_fetch_sub_explicit(&web->connections, 1, memory_order_relaxed);
 }
@@ -49,8 +54,8 @@ static void arrive(struct hk_web *web)
 static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
 {
   struct hk_web_peer *p = wsi ? lws_get_opaque_user_data(wsi) : NULL;
-  (void)user;
-  (void)size;
+  if (p && p->what == HK_WEB_INNER)
+    return hk_web_inner_event(wsi, reason, user, in, size);
   switch (reason) {
   case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
     arrive(lws_context_user(lws_get_context(wsi)));
@@ -59,6 +64,12 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     return p ? hk_web_request(wsi, p, in) : -1;
   case LWS_CALLBACK_HTTP_WRITEABLE:
     return p ? hk_web_go_on(wsi, p) : -1;
+  case LWS_CALLBACK_HTTP_BODY:
+    return p ? hk_web_request_body(wsi, p, in, size) : -1;
+  case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+    return p ? hk_web_request_whole(wsi, p) : -1;
+  case LWS_CALLBACK_TIMER:
+    return p ? hk_web_stream_beat(wsi, p) : -1;
   case LWS_CALLBACK_WSI_DESTROY:
     if (p)
       leave(p);
@@ -72,13 +83,20 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   }
 }
 
-static const struct lws_protocols protocols[] = { { .name = "http", .callback = on_event }, { 0 } };
+static const struct lws_protocols protocols[] = { { .name = "http", .callback = on_event },
+                                                  { .name = "inner", .callback = hk_web_inner_event },
+                                                  { 0 } };
+
+static uint32_t most(const struct hk_config *config)
+{
+  return config->max_connections < HK_WEB_CONNECTIONS ? config->max_connections : HK_WEB_CONNECTIONS;
+}
 
 uint32_t hk_web_descriptors(const struct hk_config *config)
 {
   for (uint32_t i = 0; i < config->n_listeners; i++)
     if (config->listeners[i].protocol == HK_PROTOCOL_HTTP)
-      return (config->max_connections < HK_WEB_CONNECTIONS ? config->max_connections : HK_WEB_CONNECTIONS) + SPARE;
+      return EACH * most(config) + SPARE;
   return 0;
 }
 
@@ -92,7 +110,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
   }
   web->net = net;
   web->answers = *answers;
-  web->most = hk_web_descriptors(config) - SPARE;
+  web->most = most(config);
   web->stuck = config->stuck > 0 ? (int)((config->stuck + 999999999) / 1000000000) : STUCK_LONG;
   pthread_mutex_init(&web->lock, NULL);
   const struct lws_context_creation_info info = {
@@ -102,7 +120,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
     .gid = -1,
     .uid = -1,
     .server_string = "hankeld",
-    .fd_limit_per_thread = web->most + SPARE,
+    .fd_limit_per_thread = 2 * web->most + SPARE, /* each with an inner one */
     .max_http_header_data = HK_WEB_HEADERS,
     .max_http_header_pool = (unsigned short)web->most, /* made as they are needed, so that nobody keeps others from theirs */
     .timeout_secs = (unsigned)((config->handshake + 999999999) / 1000000000),
@@ -187,6 +205,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   }
   p->web = web;
   p->gate = listener->gate;
+  p->listener = listener->config;
   p->place = place;
   p->most = (struct hk_limits_most){ config->max_connections_per_address, config->max_newcomers, config->max_failures };
   p->near = hk_loopback(listener->bind_to);

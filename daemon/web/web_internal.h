@@ -8,10 +8,18 @@
 
 #include <libwebsockets.h>
 
+/* What the user data of a socket of libwebsockets is: some of its events go to the first protocol, whatever the socket's own is. */
+enum hk_web_what { HK_WEB_PEER, HK_WEB_INNER };
+
+struct hk_web_inner;
+struct hk_web_route;
+
 /* A connection. */
 struct hk_web_peer {
+  enum hk_web_what what;    /* HK_WEB_PEER; first */
   struct hk_web_peer *next; /* of those that are on their way to the thread */
   struct hk_web *web;
+  const struct hk_config_listener *listener;
   struct hk_gate *gate;          /* of its listener */
   struct hk_limits_place *place; /* of its address, */
   struct hk_limits_most most;    /* and what that is allowed */
@@ -20,7 +28,18 @@ struct hk_web_peer {
   int fd;
   bool near;     /* its listener is on loopback */
   bool newcomer; /* it has not shown who it is */
+  /* the request that is being answered */
+  struct lws *wsi;
+  const struct hk_web_route *route;
+  uint32_t scopes;            /* of whoever asks; */
+  struct hk_token shown;      /* by what: of no scopes when by nothing */
+  struct hk_buffer asked;     /* its body */
+  struct hk_web_inner *inner; /* what it asks of the daemon; NULL: nothing */
   /* the answer that is being sent */
+  unsigned ready;    /* it came from elsewhere, and is to be begun: status; 0: none */
+  bool streams;      /* it has no end of its own */
+  bool begun;        /* its headers were sent */
+  unsigned looks;    /* of a stream: how often it was looked whether the peer is there */
   struct hk_buffer body;
   size_t sent; /* bytes of it */
   bool head;   /* only the headers of it are wanted */

@@ -1,15 +1,25 @@
 /* Answers: headers at once, the body as fast as the peer takes it. */
 #include "daemon/web/web_reply.h"
 
+#include "daemon/web/web_inner.h"
+#include "daemon/web/web_stream.h"
+
+#include <errno.h>
 #include <string.h>
 
 #define PART 16384u  /* bytes that are handed over at a time */
-#define HEADERS 1024 /* bytes of an answer's headers */
+#define HEADERS 2048 /* bytes of an answer's headers */
+/* For the page alone; on other answers it sees to it that none of them is taken for one. */
+#define POLICY                                                                                                                   \
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "         \
+  "form-action 'none'; frame-ancestors 'none'"
 
 static int over(struct lws *wsi, struct hk_web_peer *p)
 {
+  hk_web_inner_close(p->inner);
   hk_buffer_free(&p->body);
-  p->body = (struct hk_buffer){ 0 };
+  hk_buffer_free(&p->asked);
+  p->body = p->asked = (struct hk_buffer){ 0 };
   return p->last || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
@@ -24,11 +34,15 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
   if (p->body.failed) /* no memory */
     return -1;
   p->sent = 0;
-  if (lws_add_http_common_headers(wsi, code, type, p->body.size, &at, end) != 0 ||
+  p->begun = true;
+  if (lws_add_http_common_headers(wsi, code, type, p->streams ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->body.size, &at, end) != 0 ||
       add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
+      add(wsi, "content-security-policy:", POLICY, &at, end) != 0 ||
+      add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
+      add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
       add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
       (extra && add(wsi, extra->name, extra->value, &at, end) != 0) ||
-      (p->last && add(wsi, "connection:", "close", &at, end) != 0) ||
+      (p->last && !p->streams && add(wsi, "connection:", "close", &at, end) != 0) ||
       lws_finalize_write_http_header(wsi, room + LWS_PRE, &at, end) != 0)
     return -1;
   if (p->head || p->body.size == 0)
@@ -37,26 +51,78 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
+void hk_web_problem(struct hk_buffer *out, unsigned code, const char *detail)
+{
+  hk_buffer_print(out, "{\"type\":\"about:blank\",\"status\":%u,\"detail\":", code);
+  hk_json_string(out, detail, strlen(detail));
+  hk_buffer_put(out, "}\n", 2);
+}
+
+int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size)
+{
+  char part[1024];
+  const size_t length = strlen(name);
+  out[0] = 0;
+  for (int i = 0, n; (n = lws_hdr_copy_fragment(wsi, part, sizeof part, WSI_TOKEN_HTTP_URI_ARGS, i)) != -1; i++) {
+    if (n < 0) /* longer than any that there is */
+      return -E2BIG;
+    if ((size_t)n > length && part[length] == '=' && memcmp(part, name, length) == 0)
+      return (size_t)snprintf(out, size, "%s", part + length + 1) < size ? 0 : -E2BIG;
+  }
+  return 0;
+}
+
 int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra)
 {
-  hk_buffer_print(&p->body, "{\"type\":\"about:blank\",\"status\":%u,\"detail\":", code);
-  hk_json_string(&p->body, detail, strlen(detail));
-  hk_buffer_put(&p->body, "}\n", 2);
+  p->body.size = 0;
+  p->streams = false;
+  hk_web_problem(&p->body, code, detail);
   return hk_web_reply(wsi, p, code, "application/problem+json", extra);
+}
+
+/* More of a stream was sent: what was sent goes, and more may come. */
+static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
+{
+  const size_t left = p->body.size - p->sent;
+  if (p->body.failed)
+    return -1;
+  if (left > 0)
+    memmove(p->body.data, p->body.data + p->sent, left);
+  p->body.size = left;
+  p->sent = 0;
+  hk_web_stream_room(p);
+  if (left == 0) {
+    lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+    return 0;
+  }
+  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
+}
+
+/* An answer that came from elsewhere in the daemon. */
+static int begin_ready(struct lws *wsi, struct hk_web_peer *p)
+{
+  const unsigned code = p->ready;
+  p->ready = 0;
+  return hk_web_reply(wsi, p, code, code == 200 ? "application/json" : "application/problem+json", NULL);
 }
 
 int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)
 {
   unsigned char room[LWS_PRE + PART];
   const size_t left = p->body.size - p->sent, n = left < PART ? left : PART;
-  if (n == 0) /* nothing is being sent */
-    return 0;
+  if (p->ready)
+    return begin_ready(wsi, p);
+  if (n == 0) /* nothing is being sent; or a stream has ended that had nothing left */
+    return p->last && p->begun && !p->streams ? -1 : 0;
   memcpy(room + LWS_PRE, p->body.data + p->sent, n);
-  if (lws_write(wsi, room + LWS_PRE, n, n == left ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)n)
+  if (lws_write(wsi, room + LWS_PRE, n, n == left && !p->streams ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)n)
     return -1;
   p->sent += n;
-  if (n == left)
+  if (n == left && !p->streams)
     return over(wsi, p);
+  if (p->streams)
+    return go_on_streaming(wsi, p);
   lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }

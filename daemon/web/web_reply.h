@@ -11,6 +11,10 @@ struct hk_web_header {
 int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *type, const struct hk_web_header *extra);
 /* The same with a fault as RFC 9457 has it; detail: a sentence. */
 int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra);
+/* Appends such a fault. */
+void hk_web_problem(struct hk_buffer *out, unsigned code, const char *detail);
+/* The value of an argument behind ?, decoded; "" without one. 0, or -E2BIG: it, or another argument, is too long. */
+int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size);
 /* Sends more of it. Not 0: the connection is to be closed. */
 int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p);
 

@@ -1,87 +1,22 @@
 /* Requests: who may ask, what there is to ask for, and what is answered. */
 #include "daemon/web/web_request.h"
 
+#include "daemon/web/web_access.h"
+#include "daemon/web/web_api.h"
+#include "daemon/web/web_files.h"
+#include "daemon/web/web_inner.h"
 #include "daemon/web/web_reply.h"
+#include "daemon/web/web_stream.h"
 
-#include <arpa/inet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define HOST_MAX 256 /* bytes, with the 0 */
+#define BODY_MOST 65536 /* bytes of a request's body */
 #define TYPE_OPEN "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define TYPE_PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
 
 static const char *const not_restored = "the state is being restored";
-
-/* --- who may ask ------------------------------------------------------------------------------------------------------ */
-
-/* Whether a Host header names this machine's loopback. A page of another origin whose name was made to resolve to 127.0.0.1 (DNS
- * rebinding) sends that name. */
-static bool is_loopback(const char *host)
-{
-  struct in6_addr six;
-  struct in_addr four;
-  char name[HOST_MAX];
-  const bool brackets = host[0] == '[';
-  const size_t length = strcspn(host + brackets, brackets ? "]" : ":");
-  snprintf(name, sizeof name, "%.*s", (int)length, host + brackets);
-  if (brackets)
-    return inet_pton(AF_INET6, name, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
-  return strcasecmp(name, "localhost") == 0 || (inet_pton(AF_INET, name, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
-}
-
-static bool host_is_ours(struct lws *wsi, const struct hk_web_peer *p)
-{
-  char host[HOST_MAX];
-  if (!p->near || lws_hdr_total_length(wsi, WSI_TOKEN_HOST) == 0) /* every browser sends one */
-    return true;
-  return lws_hdr_copy(wsi, host, sizeof host, WSI_TOKEN_HOST) > 0 && is_loopback(host);
-}
-
-/* It has failed to show what is needed. */
-static int unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
-{
-  static const struct hk_web_header challenge = { "www-authenticate:", "Bearer realm=\"hankeld\"" };
-  struct hk_net *net = p->web->net;
-  hk_count(&p->web->counters.unauthorized, 1);
-  hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", why);
-  if (p->newcomer && hk_limits_fail(net->limits, &p->most, p->place, hk_now())) {
-    hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name,
-                     "its address has failed %u times within a minute and is turned away for the rest of it", p->most.failures);
-    p->last = true;
-  }
-  return hk_web_fault(wsi, p, 401, why, &challenge);
-}
-
-/* What the request may do, by its token or, where none is demanded, by its listener; 0 and *why: nothing. */
-static uint32_t scopes_of(struct lws *wsi, struct hk_web_peer *p, const char **why)
-{
-  static const char word[] = "Bearer ";
-  const size_t before = sizeof word - 1;
-  char shown[sizeof word + HK_TOKEN_MAX + 1] = "";
-  uint32_t scopes = 0;
-  if (!hk_rules_demand(&p->gate->rules))
-    return p->gate->rules.scopes;
-  const int length = lws_hdr_copy(wsi, shown, sizeof shown, WSI_TOKEN_HTTP_AUTHORIZATION);
-  *why = "a token is needed here, and none was shown (Authorization: Bearer TOKEN)";
-  if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_AUTHORIZATION) == 0)
-    return 0;
-  *why = "the token is not known here";
-  if (length <= (int)before || strncasecmp(shown, word, before) != 0)
-    return 0;
-  struct hk_credentials *credentials = hk_gate_credentials(p->gate);
-  const struct hk_token *token =
-      credentials->tokens ? hk_tokens_find(credentials->tokens, shown + before, (size_t)length - before) : NULL;
-  scopes = token ? token->scopes : 0;
-  hk_credentials_release(credentials);
-  if (token && p->newcomer) {
-    hk_limits_admit(p->web->net->limits, p->place);
-    p->newcomer = false;
-  }
-  return scopes;
-}
-
-/* --- what there is ---------------------------------------------------------------------------------------------------- */
 
 static unsigned phase_of(const struct hk_web_peer *p)
 {
@@ -117,27 +52,41 @@ static int readiness(struct lws *wsi, struct hk_web_peer *p)
 static int metrics(struct lws *wsi, struct hk_web_peer *p)
 {
   char accept[512] = "";
-  if (phase_of(p) == HK_WEB_RESTORING)
-    return hk_web_fault(wsi, p, 503, not_restored, NULL);
   (void)lws_hdr_copy(wsi, accept, sizeof accept, WSI_TOKEN_HTTP_ACCEPT); /* one that is too long: it stays empty */
   const bool open = strstr(accept, "application/openmetrics-text") != NULL;
   p->web->answers.metrics(p->web->answers.arg, open, &p->body);
   return hk_web_reply(wsi, p, 200, open ? TYPE_OPEN : TYPE_PROMETHEUS, NULL);
 }
 
+/* --- who gets to it ---------------------------------------------------------------------------------------------------- */
+
 #define SEES (HK_SCOPE_SUBSCRIBE | HK_SCOPE_ADMIN)
 
-static const struct route {
+struct hk_web_route {
   const char *path;
+  bool posts;      /* POST; else GET and HEAD */
+  bool needs_loops; /* not while the state is being restored */
   uint32_t scopes; /* one of these is needed; 0: none */
   int (*answer)(struct lws *wsi, struct hk_web_peer *p);
-} routes[] = {
-  { "/healthz", 0, health },
-  { "/readyz", SEES, readiness },
-  { "/metrics", SEES, metrics },
 };
 
-static const struct route *route_of(const char *path)
+static const struct hk_web_route routes[] = {
+  { "/healthz", false, false, 0, health },
+  { "/readyz", false, false, SEES, readiness },
+  { "/metrics", false, true, SEES, metrics },
+  { "/api/v1/status", false, true, SEES, hk_web_api_status },
+  { "/api/v1/alerts", false, true, SEES, hk_web_api_alerts },
+  { "/api/v1/events", false, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
+  { "/api/v1/sensors", false, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
+  { "/api/v1/stream", false, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
+  { "/api/v1/ack", true, true, HK_SCOPE_ADMIN, hk_web_api_acknowledge },
+  { "/api/v1/maintenance", true, true, HK_SCOPE_ADMIN, hk_web_api_maintain },
+  { "/api/v1/reload", true, true, HK_SCOPE_ADMIN, hk_web_api_reload },
+  { "/api/v1/login", true, false, 0, hk_web_api_login },
+  { "/api/v1/logout", true, false, 0, hk_web_api_logout },
+};
+
+static const struct hk_web_route *route_of(const char *path)
 {
   for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
     if (strcmp(routes[i].path, path) == 0)
@@ -145,29 +94,101 @@ static const struct route *route_of(const char *path)
   return NULL;
 }
 
-int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
+/* The body's length that the headers tell; -1: none. */
+static long long length_of(struct lws *wsi)
 {
-  static const struct hk_web_header allowed = { "allow:", "GET, HEAD" };
-  const char *why = NULL;
-  char *text;
-  int length;
-  const int method = lws_http_get_uri_and_method(wsi, &text, &length);
-  const struct route *route = route_of(uri);
+  char text[24];
+  if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) == 0)
+    return -1;
+  if (lws_hdr_copy(wsi, text, sizeof text, WSI_TOKEN_HTTP_CONTENT_LENGTH) <= 0 || strspn(text, "0123456789") != strlen(text))
+    return BODY_MOST + 1;
+  return atoll(text);
+}
+
+/* Whether a request that brings something can be taken; *status: what came of it when not. */
+static bool may_post(struct lws *wsi, struct hk_web_peer *p, int *status)
+{
+  static const char json[] = "application/json";
+  char type[64] = "";
+  const long long length = length_of(wsi);
+  (void)lws_hdr_copy(wsi, type, sizeof type, WSI_TOKEN_HTTP_CONTENT_TYPE); /* one that is too long: it stays empty */
+  if (!hk_web_origin_is_ours(wsi))
+    *status = hk_web_fault(wsi, p, 403, "nothing is changed for a page of another origin", NULL);
+  else if (length < 0)
+    *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
+  else if (length > BODY_MOST)
+    *status = hk_web_fault(wsi, p, 413, "the body has over 64 KiB", NULL);
+  else if (length > 0 && strncasecmp(type, json, sizeof json - 1) != 0)
+    *status = hk_web_fault(wsi, p, 415, "the body has to be JSON (Content-Type: application/json)", NULL);
+  else
+    return true;
+  return false;
+}
+
+/* Answers a request that has come whole. */
+static int answer(struct lws *wsi, struct hk_web_peer *p)
+{
+  const struct hk_web_route *route = p->route;
+  p->route = NULL;
+  p->last = false;
+  return route->answer(wsi, p);
+}
+
+static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
+{
+  p->wsi = wsi;
   p->head = method == LWSHUMETH_HEAD;
   p->last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
-  if (!host_is_ours(wsi, p))
+  p->route = NULL;
+  p->ready = 0;
+  p->streams = p->begun = false;
+  p->body.size = p->asked.size = p->sent = 0;
+}
+
+int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
+{
+  static const struct hk_web_header read = { "allow:", "GET, HEAD" }, posted = { "allow:", "POST" };
+  char *text;
+  int length, status = 0;
+  const int method = lws_http_get_uri_and_method(wsi, &text, &length);
+  const struct hk_web_route *route = route_of(uri);
+  const struct hk_web_file *file = route ? NULL : hk_web_file_of(uri);
+  begin(wsi, p, method);
+  const bool posts = method == LWSHUMETH_POST, gets = !p->last;
+  if (!hk_web_host_is_ours(wsi, p))
     return hk_web_fault(wsi, p, 421, "this listener is on loopback, and the Host of the request is not", NULL);
-  if (!route)
+  if (!route && !file)
     return hk_web_fault(wsi, p, 404, "there is nothing of this path; hankeld(8) lists what there is", NULL);
-  if (p->last)
-    return hk_web_fault(wsi, p, 405, "this path knows GET and HEAD only", &allowed);
-  const uint32_t scopes = route->scopes ? scopes_of(wsi, p, &why) : 0;
-  if (route->scopes && scopes == 0)
-    return unauthorized(wsi, p, why);
-  if (route->scopes && !(scopes & route->scopes)) {
-    hk_count(&p->web->counters.forbidden, 1);
-    hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs another scope than its token has", route->path);
-    return hk_web_fault(wsi, p, 403, "this needs the scope subscribe or admin", NULL);
-  }
-  return route->answer(wsi, p);
+  if (file ? !gets : !(route->posts ? posts : gets))
+    return hk_web_fault(wsi, p, 405, route && route->posts ? "this path knows POST only" : "this path knows GET and HEAD only",
+                        route && route->posts ? &posted : &read);
+  if (file)
+    return hk_web_file_reply(wsi, p, file);
+  if (route->posts && !may_post(wsi, p, &status))
+    return status;
+  const char *why = route->scopes ? hk_web_know(wsi, p) : NULL;
+  if (why)
+    return hk_web_unauthorized(wsi, p, why);
+  if (route->scopes && !(p->scopes & route->scopes))
+    return hk_web_forbidden(wsi, p, route->path);
+  if (route->needs_loops && phase_of(p) == HK_WEB_RESTORING)
+    return hk_web_fault(wsi, p, 503, not_restored, NULL);
+  p->route = route;
+  return route->posts && length_of(wsi) > 0 ? 0 : answer(wsi, p);
+}
+
+int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size)
+{
+  (void)wsi;
+  if (!p->route)
+    return 0; /* it was answered */
+  if (p->asked.size + size > BODY_MOST)
+    return -1; /* more than it said */
+  hk_buffer_put(&p->asked, data, size);
+  return p->asked.failed ? -1 : 0;
+}
+
+int hk_web_request_whole(struct lws *wsi, struct hk_web_peer *p)
+{
+  return p->route ? answer(wsi, p) : 0;
 }

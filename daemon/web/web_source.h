@@ -5,9 +5,17 @@
 #include "daemon/base/buffer.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How far the daemon is. */
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
+
+/* Part of a list: those behind `after`, at most `limit`, whose sensors' names match. */
+struct hk_web_part {
+  const char *glob; /* "": all */
+  uint64_t after;
+  uint32_t limit; /* at least 1 */
+};
 
 /* What the server answers. Thread: the web's, while the daemon serves. */
 struct hk_web_answers {
@@ -16,6 +24,10 @@ struct hk_web_answers {
   void (*metrics)(void *arg, bool open, struct hk_buffer *out);
   /* Appends what stands in the way of scoring, one JSON string after another with commas between them; nothing: all is well. */
   void (*obstacles)(void *arg, struct hk_buffer *out);
+  /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
+  int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* that stand; `after` is not looked at */
+  int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* after: a position */
+  int (*sensors)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: `next` of the part before, or 0 */
 };
 
 #endif

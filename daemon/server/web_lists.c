@@ -1,0 +1,188 @@
+/* See web_lists.h. */
+#include "daemon/server/web_lists.h"
+
+#include "daemon/base/glob.h"
+#include "daemon/publish/encode_results.h"
+#include "daemon/server/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOGETHER 4096u        /* slots that are looked at under one lock */
+#define LOOKED_MOST (1u << 18) /* slots, or events, that are looked at for one answer */
+#define PART_BYTES (1u << 20) /* of an answer, more or less */
+
+/* --- alerts ----------------------------------------------------------------------------------------------------------- */
+
+static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_standing *s)
+{
+  const struct hk_event *e = &s->event;
+  hk_buffer_print(out, "{\"sensor\":");
+  hk_json_string(out, name.data, name.length);
+  hk_buffer_print(out, ",\"number\":%" PRIu32 ",\"channel\":\"%s\",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64,
+                  e->number, hankel_channel_name(e->channel), e->time, e->from, e->instant);
+  hk_buffer_print(out, ",\"score\":");
+  hk_json_number(out, (double)e->score, 9);
+  hk_buffer_print(out, ",\"margin\":");
+  hk_json_number(out, (double)e->margin, 6);
+  hk_buffer_print(out, ",\"before\":");
+  hk_json_number(out, e->before, 17);
+  hk_buffer_print(out, ",\"after\":");
+  hk_json_number(out, e->after, 17);
+  hk_buffer_print(out, ",\"spread_before\":");
+  hk_json_number(out, (double)e->spread_before, 9);
+  hk_buffer_print(out, ",\"spread_after\":");
+  hk_json_number(out, (double)e->spread_after, 9);
+  hk_buffer_print(out, ",\"maintenance\":%s", e->marks & HANKEL_MAINTENANCE ? "true" : "false");
+  if (s->acknowledged != 0) {
+    hk_buffer_print(out, ",\"acknowledged\":%" PRId64 ",\"by\":", s->acknowledged);
+    hk_json_string(out, s->by, strlen(s->by));
+  }
+  hk_buffer_put(out, "}", 1);
+}
+
+/* Those that nobody has acknowledged first, and of these the ones that went over their threshold by most: of one channel, which alone
+ * can be compared, that is the gravest first. */
+static int graver(const void *left, const void *right)
+{
+  const struct hk_standing *a = left, *b = right;
+  if ((a->acknowledged != 0) != (b->acknowledged != 0))
+    return a->acknowledged != 0 ? 1 : -1;
+  if (a->event.margin != b->event.margin)
+    return a->event.margin < b->event.margin ? 1 : -1;
+  return a->event.time < b->event.time ? 1 : a->event.time > b->event.time ? -1 : 0;
+}
+
+int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  struct hk_server *s = arg;
+  struct hk_registry *registry = s->shards.registry;
+  struct hk_standing *standing = malloc((size_t)s->shards.n * part->limit * sizeof *standing);
+  struct hk_glob *glob = NULL;
+  uint64_t all = 0, acknowledged = 0;
+  uint32_t n = 0, shown = 0;
+  int status = standing ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
+  for (uint32_t i = 0; i < s->shards.n && status == 0; i++) {
+    struct hk_alerts_sum sum;
+    const uint32_t of = hk_alerts_show(s->shard[i].alerts, standing + n, part->limit, &sum);
+    for (uint32_t k = n; k < n + of; k++)
+      standing[k].event.slot = hk_slot_outside(&s->shard[i], standing[k].event.slot);
+    n += of;
+    all += sum.standing;
+    acknowledged += sum.acknowledged;
+  }
+  if (status == 0) {
+    qsort(standing, n, sizeof *standing, graver);
+    hk_buffer_print(out, "{\"standing\":%" PRIu64 ",\"acknowledged\":%" PRIu64 ",\"alerts\":[", all, acknowledged);
+    for (uint32_t i = 0; i < n && shown < part->limit; i++) {
+      hk_registry_read(registry);
+      const uint32_t slot = standing[i].event.slot;
+      const bool there = hk_registry_holds(registry, slot); /* it may have gone meanwhile */
+      const struct hk_string name = there ? hk_registry_name(registry, slot) : (struct hk_string){ NULL, 0 };
+      if (there && hk_glob_match(glob, name.data, name.length)) {
+        hk_buffer_print(out, "%s", shown++ > 0 ? "," : "");
+        alert(out, name, &standing[i]);
+      }
+      hk_registry_read_end(registry);
+    }
+    hk_buffer_print(out, "]}\n");
+  }
+  hk_glob_free(glob);
+  free(standing);
+  return status;
+}
+
+/* --- events ----------------------------------------------------------------------------------------------------------- */
+
+struct events {
+  struct hk_buffer *out;
+  const struct hk_glob *glob;
+  uint32_t n;
+};
+
+static void event(void *arg, const struct hk_logged *l)
+{
+  struct events *e = arg;
+  if (!hk_glob_match(e->glob, l->name.data, l->name.length))
+    return;
+  if (e->n++ > 0)
+    hk_buffer_put(e->out, ",", 1);
+  hk_encode_logged(e->out, HK_PROTOCOL_TEXT, l, 1, HANKEL_EVENTS | HANKEL_POSITIONS | HANKEL_DETAILS | HANKEL_NOTES);
+}
+
+int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  struct hk_server *s = arg;
+  struct hk_eventlog *log = s->shards.events;
+  struct hk_glob *glob;
+  if (!log)
+    return -ENOTSUP;
+  const int status = hk_glob_new(&glob, part->glob, strlen(part->glob));
+  if (status != 0)
+    return status;
+  const uint64_t shown = hk_eventlog_shown(log), first = hk_eventlog_first(log);
+  struct hk_eventlog_cursor cursor = { .next = part->after < shown ? part->after + 1 : shown + 1 };
+  struct events e = { out, glob, 0 };
+  uint32_t looked = 0, read = 1;
+  hk_buffer_print(out, "{\"events\":[");
+  while (read > 0 && e.n < part->limit && looked < LOOKED_MOST && out->size < PART_BYTES) {
+    const uint32_t left = part->limit - e.n;
+    read = hk_eventlog_read(log, &cursor, shown, left < HK_LOGGED_FRAME ? left : HK_LOGGED_FRAME, event, &e);
+    looked += read;
+  }
+  hk_buffer_print(out, "],\"position\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"missed\":%" PRIu64 "}\n",
+                  cursor.next - 1, first, shown, cursor.missed);
+  hk_glob_free(glob);
+  return 0;
+}
+
+/* --- sensors ---------------------------------------------------------------------------------------------------------- */
+
+static void sensor(struct hk_buffer *out, const struct hk_registry *registry, uint32_t slot, struct hk_string name)
+{
+  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, name.data, name.length);
+  if (d) {
+    hk_buffer_print(out, ",\"detector\":");
+    hk_json_string(out, d->name, strlen(d->name));
+    hk_buffer_print(out, ",\"algorithm\":\"%s\"", hk_algorithm_name(d->detector.algorithm));
+  }
+  hk_buffer_print(out, ",\"derived\":%s}", hk_registry_derived(registry, slot) ? "true" : "false");
+}
+
+int hk_list_sensors(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  struct hk_server *s = arg;
+  struct hk_registry *registry = s->shards.registry;
+  const uint32_t end = hk_registry_slots(registry);
+  struct hk_glob *glob;
+  uint32_t slot = part->after < end ? (uint32_t)part->after : end, n = 0;
+  const uint32_t begin = slot;
+  const int status = hk_glob_new(&glob, part->glob, strlen(part->glob));
+  if (status != 0)
+    return status;
+  hk_buffer_print(out, "{\"sensors\":[");
+  while (slot < end && n < part->limit && slot - begin < LOOKED_MOST && out->size < PART_BYTES) {
+    const uint32_t stop = end - slot < TOGETHER ? end : slot + TOGETHER;
+    hk_registry_read(registry);
+    for (; slot < stop && n < part->limit; slot++) {
+      if (!hk_registry_holds(registry, slot))
+        continue;
+      const struct hk_string name = hk_registry_name(registry, slot);
+      if (!hk_glob_match(glob, name.data, name.length))
+        continue;
+      hk_buffer_print(out, "%s", n++ > 0 ? "," : "");
+      sensor(out, registry, slot, name);
+    }
+    hk_registry_read_end(registry);
+  }
+  hk_buffer_print(out, "],\"count\":%" PRIu32, hk_registry_count(registry));
+  if (slot < end)
+    hk_buffer_print(out, ",\"next\":%" PRIu32, slot);
+  hk_buffer_print(out, "}\n");
+  hk_glob_free(glob);
+  return 0;
+}

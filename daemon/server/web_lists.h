@@ -1,0 +1,12 @@
+/* Lists that HTTP answers with (web/web_source.h): alerts that stand, logged events, sensors; a part at a time, so that none takes
+ * long. arg: the server. Thread: the web's. */
+#ifndef HK_WEB_LISTS_H
+#define HK_WEB_LISTS_H
+
+#include "daemon/web/web_source.h"
+
+int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
+int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
+int hk_list_sensors(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
+
+#endif

@@ -1,0 +1,329 @@
+/* See web_api.h. Lists are the server's; what the daemon does for clients is asked for as clients ask, in frames over an inner
+ * connection, so that there is one way of doing it and one of allowing it. */
+#include "daemon/web/web_api.h"
+
+#include "daemon/web/web_access.h"
+#include "daemon/web/web_inner.h"
+#include "daemon/web/web_reply.h"
+#include "proto/wire/message.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT 1000u          /* of a list, where nothing is said */
+#define LIMIT_MOST 10000u
+#define FRAMES_MAX 2048      /* bytes of a question in frames */
+#define SECONDS_MOST 9e9     /* of maintenance: ns of these fit into 64 bits */
+
+/* --- in frames -------------------------------------------------------------------------------------------------------- */
+
+static void ready(struct hk_web_peer *p, unsigned code)
+{
+  p->ready = code;
+  (void)lws_callback_on_writable(p->wsi);
+}
+
+static void fail(struct hk_web_peer *p, unsigned code, const char *why)
+{
+  p->body.size = 0;
+  hk_web_problem(&p->body, code, why);
+  ready(p, code);
+}
+
+static void said_no(struct hk_web_peer *p, const struct hk_frame *f)
+{
+  struct hk_error_message m;
+  char text[1024 + 1];
+  if (hk_error_read(f, &m) != 0) {
+    fail(p, 500, "the daemon has said what is not understood");
+    return;
+  }
+  snprintf(text, sizeof text, "%.*s", (int)m.message.length, m.message.data);
+  fail(p, m.code == HANKEL_FORBIDDEN ? 403 : m.code == HANKEL_UNAUTHORIZED ? 401 : 503, text);
+}
+
+static void answer(struct hk_web_peer *p, const struct hk_frame *f)
+{
+  bool taken;
+  struct hk_string text;
+  if (f->type == HK_REPORT) {
+    hk_buffer_put(&p->body, (const char *)f->payload, f->length);
+    hk_buffer_put(&p->body, "\n", 1);
+    ready(p, 200);
+    return;
+  }
+  if (hk_reloaded_read(f, &taken, &text) != 0) {
+    fail(p, 500, "the daemon has said what is not understood");
+    return;
+  }
+  while (text.length > 0 && text.data[text.length - 1] == '\n')
+    text.length--;
+  hk_buffer_print(&p->body, taken ? "{\"text\":" : "{\"type\":\"about:blank\",\"status\":409,\"detail\":");
+  hk_json_string(&p->body, text.data, text.length);
+  hk_buffer_put(&p->body, "}\n", 2);
+  ready(p, taken ? 200 : 409);
+}
+
+static void came(struct hk_web_inner *inner, const char *data, size_t size)
+{
+  struct hk_frame f;
+  struct hk_web_peer *p = inner->peer;
+  while (size > 0) {
+    size_t room;
+    uint8_t *space = hk_inbox_space(&inner->inbox, &room);
+    const size_t n = room < size ? room : size;
+    if (!space || n == 0) {
+      hk_web_inner_close(inner);
+      fail(p, 503, "no memory");
+      return;
+    }
+    memcpy(space, data, n);
+    hk_inbox_wrote(&inner->inbox, n);
+    data += n;
+    size -= n;
+    int status;
+    while ((status = hk_inbox_next(&inner->inbox, &f)) == HK_FRAME_WHOLE) {
+      if (f.type != inner->awaited && f.type != HK_ERROR)
+        continue;
+      if (f.type == HK_ERROR)
+        said_no(p, &f);
+      else
+        answer(p, &f);
+      hk_web_inner_close(inner);
+      return;
+    }
+    if (status != HK_FRAME_PART) {
+      hk_web_inner_close(inner);
+      fail(p, 500, "the daemon has said what is not understood");
+      return;
+    }
+  }
+}
+
+static void ended(struct hk_web_inner *inner)
+{
+  fail(inner->peer, 503, "the daemon has closed the connection; it may be ending");
+}
+
+static const struct hk_web_inner_kind frames_kind = { HK_PROTOCOL_BINARY, came, ended };
+
+/* Asks; w: the frames, of which one behind HELLO is answered by one of type `awaited`. */
+static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w, uint8_t awaited)
+{
+  int status = w->full ? -E2BIG : hk_web_inner_open(p, &frames_kind);
+  if (status == 0) {
+    p->inner->awaited = awaited;
+    status = hk_web_inner_send(p->inner, w->data, w->size);
+  }
+  if (status == 0) {
+    lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
+    return 0;
+  }
+  hk_web_inner_close(p->inner);
+  return hk_web_fault(wsi, p, status == -E2BIG ? 400 : 503,
+                      status == -E2BIG ? "that is longer than any name" : "there is no memory, or no descriptor, for this now", NULL);
+}
+
+static void greet(struct hk_writer *w)
+{
+  const struct hk_hello hello = { .client = hk_string("HTTP") };
+  w->full |= hk_hello_write(w, 1, &hello) != 0;
+}
+
+static int ask_plainly(struct lws *wsi, struct hk_web_peer *p, uint8_t type, uint8_t awaited)
+{
+  uint8_t bytes[FRAMES_MAX];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  greet(&w);
+  w.full |= hk_empty_write(&w, type, 2) != 0;
+  return ask(wsi, p, &w, awaited);
+}
+
+int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p)
+{
+  return p->head ? hk_web_reply(wsi, p, 200, "application/json", NULL) : ask_plainly(wsi, p, HK_STATUS, HK_REPORT);
+}
+
+int hk_web_api_reload(struct lws *wsi, struct hk_web_peer *p)
+{
+  return ask_plainly(wsi, p, HK_RELOAD, HK_RELOADED);
+}
+
+static int operate(struct lws *wsi, struct hk_web_peer *p, const struct hk_operate *m)
+{
+  uint8_t bytes[FRAMES_MAX];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  greet(&w);
+  w.full |= hk_operate_write(&w, 2, m) != 0;
+  return ask(wsi, p, &w, HK_OPERATED);
+}
+
+/* --- bodies ----------------------------------------------------------------------------------------------------------- */
+
+/* The object that a request has brought; NULL: it was answered, as *status says. To be deleted. */
+static cJSON *object(struct lws *wsi, struct hk_web_peer *p, int *status)
+{
+  const char *end = NULL;
+  cJSON *json = p->asked.size > 0 ? cJSON_ParseWithLengthOpts(p->asked.data, p->asked.size, &end, false) : NULL;
+  if (cJSON_IsObject(json))
+    return json;
+  cJSON_Delete(json);
+  *status = hk_web_fault(wsi, p, 400, "the body is not an object of JSON", NULL);
+  return NULL;
+}
+
+/* A member that is a string; "" where there is none. NULL: it is something else. */
+static const char *string_of(const cJSON *json, const char *name)
+{
+  const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
+  return !member ? "" : cJSON_IsString(member) ? member->valuestring : NULL;
+}
+
+/* A member that is a whole number from 0 to most; 0 where there is none. False: it is something else. */
+static bool number_of(const cJSON *json, const char *name, double most, double *out)
+{
+  const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
+  *out = member ? member->valuedouble : 0;
+  return !member || (cJSON_IsNumber(member) && *out >= 0 && *out <= most && *out == floor(*out));
+}
+
+int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
+{
+  int status = 0;
+  double number;
+  cJSON *json = object(wsi, p, &status);
+  if (!json)
+    return status;
+  const char *sensor = string_of(json, "sensor"), *by = string_of(json, "by");
+  if (!sensor || !*sensor || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "number", UINT32_MAX, &number)) {
+    status = hk_web_fault(wsi, p, 400, "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes", NULL);
+  } else {
+    const struct hk_operate m = {
+      .what = HANKEL_ACKNOWLEDGE, .number = (uint32_t)number, .subject = hk_string(sensor), .by = hk_string(by)
+    };
+    status = operate(wsi, p, &m);
+  }
+  cJSON_Delete(json);
+  return status;
+}
+
+int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p)
+{
+  int status = 0;
+  double seconds;
+  cJSON *json = object(wsi, p, &status);
+  if (!json)
+    return status;
+  const char *glob = string_of(json, "glob"), *by = string_of(json, "by");
+  const bool ends = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "end"));
+  if (!glob || !*glob || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "seconds", SECONDS_MOST, &seconds) || ends == (seconds > 0)) {
+    status = hk_web_fault(wsi, p, 400, "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and if need be `by`, of at most 64 bytes",
+                          NULL);
+  } else {
+    const struct hk_operate m = { .what = ends ? HANKEL_END_MAINTENANCE : HANKEL_BEGIN_MAINTENANCE,
+                                  .duration = (uint64_t)seconds * 1000000000,
+                                  .subject = hk_string(glob),
+                                  .by = hk_string(by) };
+    status = operate(wsi, p, &m);
+  }
+  cJSON_Delete(json);
+  return status;
+}
+
+/* --- login ------------------------------------------------------------------------------------------------------------ */
+
+/* What a cookie's value may be made of; tokens are. */
+static bool fits_cookie(const char *token)
+{
+  const size_t n = strlen(token);
+  return n > 0 && n <= HK_TOKEN_MAX &&
+         strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~+/=") == n;
+}
+
+int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
+{
+  char cookie[HK_TOKEN_MAX + 64];
+  int status = 0;
+  cJSON *json = object(wsi, p, &status);
+  if (!json)
+    return status;
+  const char *token = string_of(json, "token"), *why = NULL;
+  if (!hk_rules_demand(&p->gate->rules)) {
+    hk_buffer_print(&p->body, "{\"text\":\"no token is needed here\"}\n");
+    status = hk_web_reply(wsi, p, 200, "application/json", NULL);
+  } else if (!token || !fits_cookie(token) || (why = hk_web_know_token(p, token, strlen(token)))) {
+    status = hk_web_unauthorized(wsi, p, why ? why : "the token is not known here");
+  } else {
+    const struct hk_web_header header = { "set-cookie:", cookie };
+    snprintf(cookie, sizeof cookie, HK_WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict", token);
+    hk_buffer_print(&p->body, "{\"text\":\"logged in\",\"name\":");
+    hk_json_string(&p->body, p->shown.name, strlen(p->shown.name));
+    hk_buffer_print(&p->body, "}\n");
+    status = hk_web_reply(wsi, p, 200, "application/json", &header);
+  }
+  cJSON_Delete(json);
+  return status;
+}
+
+int hk_web_api_logout(struct lws *wsi, struct hk_web_peer *p)
+{
+  static const struct hk_web_header header = { "set-cookie:", HK_WEB_COOKIE "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0" };
+  hk_buffer_print(&p->body, "{\"text\":\"logged out\"}\n");
+  return hk_web_reply(wsi, p, 200, "application/json", &header);
+}
+
+/* --- lists ------------------------------------------------------------------------------------------------------------ */
+
+/* A whole number in an argument. False: it is none, or over most. */
+static bool read_number(struct lws *wsi, const char *name, uint64_t most, uint64_t *out)
+{
+  char text[24], *end;
+  if (hk_web_argument(wsi, name, text, sizeof text) != 0)
+    return false;
+  if (!text[0])
+    return true;
+  if (strspn(text, "0123456789") != strlen(text))
+    return false;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  return errno == 0 && *out <= most;
+}
+
+static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
+                int (*make)(void *arg, const struct hk_web_part *part, struct hk_buffer *out))
+{
+  char glob[HK_GLOB_MAX + 1];
+  uint64_t limit = LIMIT;
+  struct hk_web_part part = { .glob = glob };
+  if (hk_web_argument(wsi, "glob", glob, sizeof glob) != 0)
+    return hk_web_fault(wsi, p, 400, "`glob` has at most 512 bytes", NULL);
+  if (!read_number(wsi, "limit", LIMIT_MOST, &limit) || limit == 0)
+    return hk_web_fault(wsi, p, 400, "`limit` is a number from 1 to 10000", NULL);
+  if (!read_number(wsi, after, UINT64_MAX, &part.after))
+    return hk_web_fault(wsi, p, 400, "`since` and `after` are numbers that an answer before has given", NULL);
+  part.limit = (uint32_t)limit;
+  const int status = make(p->web->answers.arg, &part, &p->body);
+  if (status == -ENOTSUP)
+    return hk_web_fault(wsi, p, 409, "no log of events is kept (durability = none); the stream has those that come", NULL);
+  if (status != 0)
+    return hk_web_fault(wsi, p, 503, "no memory", NULL);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
+}
+
+int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, "after", p->web->answers.alerts);
+}
+
+int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, "since", p->web->answers.events);
+}
+
+int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, "after", p->web->answers.sensors);
+}

@@ -1,0 +1,18 @@
+/* What is behind /api/v1/: answers of requests that are whole, from whom may ask. Each: not 0, the connection is to be closed.
+ * Thread: the web's. */
+#ifndef HK_WEB_API_H
+#define HK_WEB_API_H
+
+#include "daemon/web/web_internal.h"
+
+int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_reload(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_logout(struct lws *wsi, struct hk_web_peer *p);
+
+#endif

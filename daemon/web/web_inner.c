@@ -1,0 +1,96 @@
+/* See web_inner.h. */
+#include "daemon/web/web_inner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind)
+{
+  struct hk_web_inner *inner = calloc(1, sizeof *inner);
+  if (!inner)
+    return -ENOMEM;
+  const struct hk_inner what = { .protocol = kind->protocol,
+                                 .listener = p->listener,
+                                 .gate = p->gate,
+                                 .peer = p->peer,
+                                 .scopes = p->scopes,
+                                 .shown = p->shown.scopes ? &p->shown : NULL,
+                                 .unit = 1 };
+  const int fd = hk_inner_open(p->web->net, &what);
+  if (fd < 0) {
+    free(inner);
+    return fd;
+  }
+  const lws_sock_file_fd_type socket = { .sockfd = fd };
+  inner->what = HK_WEB_INNER;
+  inner->fd = fd;
+  inner->kind = kind;
+  inner->inbox.max_length = HK_FRAME_MAX;
+  inner->wsi = lws_adopt_descriptor_vhost(p->web->vhost, LWS_ADOPT_SOCKET, socket, "inner", NULL); /* closes fd when it fails */
+  if (!inner->wsi) {
+    free(inner);
+    return -ENOMEM;
+  }
+  lws_set_opaque_user_data(inner->wsi, inner);
+  lws_set_timeout(inner->wsi, NO_PENDING_TIMEOUT, 0);
+  inner->peer = p;
+  p->inner = inner;
+  return 0;
+}
+
+int hk_web_inner_send(struct hk_web_inner *inner, const void *data, size_t size)
+{
+  const ssize_t n = send(inner->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EAGAIN;
+}
+
+void hk_web_inner_hold(struct hk_web_inner *inner, bool hold)
+{
+  if (inner->held == hold)
+    return;
+  inner->held = hold;
+  (void)lws_rx_flow_control(inner->wsi, !hold);
+}
+
+void hk_web_inner_close(struct hk_web_inner *inner)
+{
+  if (!inner)
+    return;
+  inner->peer->inner = NULL;
+  inner->peer = NULL;
+  lws_set_timeout(inner->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
+}
+
+static void gone(struct hk_web_inner *inner)
+{
+  if (inner->peer) {
+    inner->peer->inner = NULL;
+    inner->kind->ended(inner);
+  }
+  hk_buffer_free(&inner->partial);
+  hk_inbox_free(&inner->inbox);
+  free(inner);
+}
+
+int hk_web_inner_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
+{
+  struct hk_web_inner *inner = wsi ? lws_get_opaque_user_data(wsi) : NULL;
+  (void)user;
+  if (!inner)
+    return 0;
+  switch (reason) {
+  case LWS_CALLBACK_RAW_RX:
+    if (!inner->peer)
+      return -1;
+    inner->kind->came(inner, in, size);
+    return 0;
+  case LWS_CALLBACK_WSI_DESTROY:
+    lws_set_opaque_user_data(wsi, NULL);
+    gone(inner);
+    return 0;
+  default:
+    return 0;
+  }
+}

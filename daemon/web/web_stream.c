@@ -1,0 +1,158 @@
+/* A line is an event of the stream: results are unnamed, alerts `alert`, notices `notice`, gaps `gap`, faults of the daemon `fault`;
+ * an alert's position is its id, so that whoever connects again goes on from there (Last-Event-ID).
+ *
+ * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and then
+ * is left out and told by a gap. */
+#include "daemon/web/web_stream.h"
+
+#include "daemon/net/protocol_text.h"
+#include "daemon/web/web_inner.h"
+#include "daemon/web/web_reply.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define LOOK 1000000        /* us between two looks whether the peer is still there: libwebsockets does not read while it answers */
+#define BEAT 15             /* looks between two comments, by which it knows that we are, and we that it is not */
+#define WAITS_MOST 32768u  /* bytes that may wait for the peer here */
+#define LINE_MOST 1048576u /* bytes of a line of the daemon's: none is nearly as long */
+#define ASKED_MAX 160      /* bytes of `what`, with the 0 */
+
+static const struct name {
+  const char *begins, *event;
+} names[] = { { "{\"event\":", "alert" }, { "{\"notice\":", "notice" }, { "{\"gap\":", "gap" }, { "{\"error\":", "fault" } };
+
+static const char *name_of(const char *line)
+{
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(line, names[i].begins, strlen(names[i].begins)) == 0)
+      return names[i].event;
+  return NULL;
+}
+
+/* line: ends with 0. A quotation mark within a string has a backslash in front, so no sensor's name can look like a member. */
+static void pass(const struct hk_web_inner *inner, const char *line, size_t length)
+{
+  static const char position[] = ",\"position\":", channel[] = ",\"channel\":\"";
+  struct hk_buffer *out = &inner->peer->body;
+  const char *event = name_of(line);
+  const bool alert = event && strcmp(event, "alert") == 0;
+  const char *of = alert && inner->channel[0] ? strstr(line, channel) : NULL;
+  if (of) {
+    const size_t name = strlen(inner->channel);
+    if (strncmp(of + sizeof channel - 1, inner->channel, name) != 0 || of[sizeof channel - 1 + name] != '"')
+      return;
+  }
+  const char *at = alert ? strstr(line, position) : NULL;
+  if (at) {
+    at += sizeof position - 1;
+    hk_buffer_print(out, "id: %.*s\n", (int)strspn(at, "0123456789"), at);
+  }
+  if (event)
+    hk_buffer_print(out, "event: %s\n", event);
+  hk_buffer_put(out, "data: ", 6);
+  hk_buffer_put(out, line, length);
+  hk_buffer_put(out, "\n\n", 2);
+}
+
+static void came(struct hk_web_inner *inner, const char *data, size_t size)
+{
+  struct hk_web_peer *p = inner->peer;
+  struct hk_buffer *partial = &inner->partial;
+  hk_buffer_put(partial, data, size);
+  char *begin = partial->data, *end = partial->data + partial->size, *feed;
+  while (partial->size > 0 && (feed = memchr(begin, '\n', (size_t)(end - begin)))) {
+    *feed = 0;
+    pass(inner, begin, (size_t)(feed - begin));
+    begin = feed + 1;
+  }
+  partial->size = partial->size > 0 ? (size_t)(end - begin) : 0;
+  if (partial->size > 0)
+    memmove(partial->data, begin, partial->size);
+  if (partial->failed || partial->size > LINE_MOST)
+    p->last = p->body.failed = true;
+  hk_web_inner_hold(inner, p->body.size - p->sent > WAITS_MOST);
+  (void)lws_callback_on_writable(p->wsi);
+}
+
+static void ended(struct hk_web_inner *inner)
+{
+  struct hk_web_peer *p = inner->peer;
+  p->streams = false; /* it ends with what is there; so the page connects again */
+  p->last = true;
+  (void)lws_callback_on_writable(p->wsi);
+}
+
+static const struct hk_web_inner_kind stream_kind = { HK_PROTOCOL_TEXT, came, ended };
+
+void hk_web_stream_room(struct hk_web_peer *p)
+{
+  if (p->inner && p->body.size - p->sent <= WAITS_MOST / 2)
+    hk_web_inner_hold(p->inner, false);
+}
+
+int hk_web_stream_beat(struct lws *wsi, struct hk_web_peer *p)
+{
+  char first;
+  if (!p->streams)
+    return 0;
+  if (recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+    return -1;
+  lws_set_timer_usecs(wsi, LOOK);
+  if (++p->looks % BEAT != 0 || p->body.size > p->sent)
+    return 0;
+  hk_buffer_put(&p->body, ":\n\n", 3);
+  return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
+}
+
+static bool is_plain(const char *text)
+{
+  for (; *text; text++)
+    if (iscntrl((unsigned char)*text))
+      return false;
+  return true;
+}
+
+/* The line that asks for it. NULL, or what is wrong. */
+static const char *line_of(struct lws *wsi, char *line, size_t size)
+{
+  char what[ASKED_MAX] = "", glob[HK_GLOB_MAX + 1] = "", since[24] = "", channel[16];
+  struct hk_wanted wanted;
+  if (hk_web_argument(wsi, "what", what, sizeof what) != 0 || hk_web_argument(wsi, "glob", glob, sizeof glob) != 0 ||
+      hk_web_argument(wsi, "since", since, sizeof since) != 0 || hk_web_argument(wsi, "channel", channel, sizeof channel) != 0)
+    return "what, glob, since or channel is too long";
+  static const char last[] = "last-event-id:";
+  if (lws_hdr_custom_length(wsi, last, sizeof last - 1) > 0 && lws_hdr_custom_copy(wsi, since, sizeof since, last, sizeof last - 1) < 0)
+    return "Last-Event-ID is no position of an event";
+  if (!is_plain(what) || !is_plain(glob) || !is_plain(since) || strchr(what, ' '))
+    return "there is a blank or a control character in it";
+  snprintf(line, size, "%s%s%s %s\n", what[0] ? what : "events,notices", since[0] ? ",since=" : "", since, glob);
+  return hk_text_parse(line, strlen(line) - 1, &wanted);
+}
+
+int hk_web_stream(struct lws *wsi, struct hk_web_peer *p)
+{
+  char line[ASKED_MAX + HK_GLOB_MAX + 40];
+  const char *wrong = line_of(wsi, line, sizeof line);
+  if (wrong)
+    return hk_web_fault(wsi, p, 400, wrong, NULL);
+  if (p->head)
+    return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
+  int status = hk_web_inner_open(p, &stream_kind);
+  if (status == -EACCES)
+    return hk_web_fault(wsi, p, 403, "a stream needs the scope subscribe", NULL);
+  if (status == 0) {
+    (void)hk_web_argument(wsi, "channel", p->inner->channel, sizeof p->inner->channel);
+    status = hk_web_inner_send(p->inner, line, strlen(line));
+  }
+  if (status != 0) {
+    hk_web_inner_close(p->inner);
+    return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for another stream", NULL);
+  }
+  p->streams = true;
+  hk_buffer_print(&p->body, "retry: 2000\n\n");
+  lws_set_timer_usecs(wsi, LOOK);
+  return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
+}

@@ -1,0 +1,306 @@
+"""HTTP's API: what it answers, as openapi.json describes it; operating; the stream; and that no page of another site changes anything."""
+import contextlib
+import hashlib
+import http.client
+import json
+import socket
+import struct
+import tempfile
+import unittest
+import urllib.parse
+
+import harness
+from harness import START, WAIT, until
+
+WEB = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
+STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
+
+
+def value(n):
+    """A step every 30 points, which is an alert."""
+    return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
+
+
+def matches(schema, value, all_schemas, where='answer'):
+    """Complains where a value is not what a schema says; as much of JSON Schema as openapi.json uses."""
+    if '$ref' in schema:
+        return matches(all_schemas[schema['$ref'].rsplit('/', 1)[1]], value, all_schemas, where)
+    kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
+    names = schema.get('type', [])
+    if names:
+        names = [names] if isinstance(names, str) else names
+        assert any(isinstance(value, kinds[n]) and (n == 'boolean' or not isinstance(value, bool)) for n in names), (where, names, value)
+    assert value in schema.get('enum', [value]), (where, value)
+    for name in schema.get('required', []):
+        assert name in value, (where, name)
+    for name, one in schema.get('properties', {}).items():
+        if name in value:
+            matches(one, value[name], all_schemas, f'{where}.{name}')
+    if schema.get('additionalProperties') is False:
+        assert not set(value) - set(schema['properties']), (where, set(value) - set(schema['properties']))
+    for i, one in enumerate(value if 'items' in schema else ()):
+        matches(schema['items'], one, all_schemas, f'{where}[{i}]')
+
+
+class Stream:
+    """Server-Sent Events, one after another: (event, id, data)."""
+
+    def __init__(self, daemon, query, **headers):
+        self.connection = http.client.HTTPConnection('127.0.0.1', daemon.port['http tcp'], timeout=WAIT)
+        self.connection.request('GET', '/api/v1/stream?' + query, headers={k.replace('_', '-'): v for k, v in headers.items()})
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        assert self.answer.headers['content-type'] == 'text/event-stream'
+        assert self.answer.readline() == b'retry: 2000\n' and self.answer.readline() == b'\n'
+
+    def next(self):
+        got = {'event': None, 'id': None, 'data': None}
+        while True:
+            line = self.answer.readline()
+            if not line:
+                return None
+            if line == b'\n' and got['data'] is not None:
+                return got['event'], got['id'] and int(got['id']), json.loads(got['data'])
+            name, _, value = line.decode().rstrip('\n').partition(': ')
+            if name in got:
+                got[name] = value
+
+    def until(self, kind, **members):
+        while True:
+            got = self.next()
+            assert got, f'the stream ended before {kind} {members}'
+            if got[0] == kind and all(got[2].get(k) == v for k, v in members.items()):
+                return got
+
+
+class Api(harness.Case):
+    def web(self, extra='', durability='', **how):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        keys = 'threads = 1\n' + how.pop('keys', '')
+        if durability:
+            keys += f'durability = {durability}\nstate = {self.folder.name}\n'
+        return self.daemon(STEPS, listeners=harness.LISTENERS + WEB + extra, keys=keys, **how)
+
+    def ask(self, d, path, body=None, method=None, **headers):
+        """Status, headers, and what the JSON of the answer says; it is as openapi.json has it."""
+        c = http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)
+        with contextlib.closing(c):
+            headers = {k.replace('_', '-'): v for k, v in headers.items()}
+            if body is not None:
+                headers.setdefault('Content-Type', 'application/json')
+                body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+            c.request(method or ('GET' if body is None else 'POST'), '/api/v1/' + path, body, headers)
+            r = c.getresponse()
+            text = r.read().decode()
+            answer = json.loads(text)
+        self.described(d, path.partition('?')[0], method or ('GET' if body is None else 'POST'), r, answer)
+        return r.status, r.headers, answer
+
+    def described(self, d, path, method, r, answer):
+        if not hasattr(self, 'openapi'):
+            with contextlib.closing(http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)) as c:
+                c.request('GET', '/api/v1/openapi.json')
+                self.openapi = json.loads(c.getresponse().read())
+        operation = self.openapi['paths'].get('/api/v1/' + path, {}).get(method.lower())
+        if not operation or r.status in (404, 405, 421):
+            return
+        content = operation['responses'][str(r.status)]['content']
+        self.assertIn(r.headers['content-type'], content)
+        matches(content[r.headers['content-type']]['schema'], answer, self.openapi['components']['schemas'])
+
+    def step(self, d, names=('pump',)):
+        """A wave that changes its frequency, up to where an alert stands at each sensor, and no further."""
+        with d.client() as c:
+            handles = c.register(*names)
+            for k in range(400):
+                c.send(harness.points(handles, [START + k * 10**9] * len(names), [value(k)] * len(names)))
+                c.ping()
+                until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+                if c.status()['alerts']['standing'] == len(names):
+                    return k + 1
+        self.fail('no alert')
+
+    def standing(self, d, n=1):
+        return until(lambda: (lambda a: a['alerts'] if len(a['alerts']) == n else None)(self.ask(d, 'alerts')[2]), f'{n} alerts to stand')
+
+
+class Answers(Api):
+    def test_what_there_is_and_as_it_is_described(self):
+        d = self.web(durability='journal')
+        n = self.step(d, ['pump', 'boiler <b>&"'])
+        status = self.ask(d, 'status')[2]
+        self.assertEqual((status['points']['in'], status['sensors']['count']), (2 * n, 2))
+        alerts = self.standing(d, 2)
+        self.assertEqual({a['sensor'] for a in alerts}, {'pump', 'boiler <b>&"'})
+        self.assertEqual(len(self.ask(d, 'alerts?glob=p*')[2]['alerts']), 1)
+        self.assertEqual(len(self.ask(d, 'alerts?limit=1')[2]['alerts']), 1)
+        events = self.ask(d, 'events')[2]
+        self.assertEqual([e['position'] for e in events['events']], list(range(1, events['last'] + 1)))
+        self.assertEqual(self.ask(d, f"events?since={events['last']}")[2]['events'], [])
+        some = self.ask(d, 'events?limit=1&glob=' + urllib.parse.quote('boiler <b>&"'))[2]
+        self.assertEqual([e['sensor'] for e in some['events']], ['boiler <b>&"'])
+
+    def test_sensors_in_parts(self):
+        d = self.web()
+        with d.client() as c:
+            c.register(*(f's{i}' for i in range(500)), *(f't{i}' for i in range(10)))
+        names, after = [], 0
+        while after is not None:
+            part = self.ask(d, f'sensors?glob=s*&limit=200&after={after}')[2]
+            names += [s['name'] for s in part['sensors']]
+            after = part.get('next')
+        self.assertEqual(sorted(names), sorted(f's{i}' for i in range(500)))
+        self.assertEqual(part['count'], 510)
+        self.assertEqual(self.ask(d, 'events')[0], 409)
+
+    def test_what_is_wrong_is_said(self):
+        d = self.web()
+        for path, body, status in [('nothing', None, 404), ('sensors?limit=0', None, 400), ('sensors?limit=10001', None, 400),
+                                   ('sensors?limit=-1', None, 400), ('sensors?after=x', None, 400), ('sensors?glob=' + 'x' * 513, None, 400),
+                                   ('stream?what=nonsense', None, 400), ('stream?glob=a%01b', None, 400), ('ack', None, 405),
+                                   ('status', {}, 405), ('ack', '[]', 400), ('ack', '{"sensor":', 400), ('ack', {}, 400),
+                                   ('ack', {'sensor': 1}, 400), ('ack', {'sensor': 'x', 'number': 0.5}, 400),
+                                   ('ack', {'sensor': 'x', 'by': 'y' * 65}, 400), ('ack', {'sensor': 'nobody'}, 409),
+                                   ('ack', {'sensor': 'x' * 9000}, 400), ('maintenance', {'glob': '*'}, 400),
+                                   ('maintenance', {'glob': '', 'seconds': 1}, 400), ('maintenance', {'glob': '*', 'seconds': 1e300}, 400),
+                                   ('maintenance', {'glob': 'x', 'end': True}, 409), ('ack', b'\0' * 65536, 400), ('ack', 'x' * 65537, 413),
+                                   ('ack', '[' * 60000, 400)]:
+            got, headers, answer = self.ask(d, path, body)
+            self.assertEqual((got, headers['content-type'], answer['status']), (status, 'application/problem+json', status), (path, answer))
+        self.assertEqual(self.ask(d, 'ack', 'x', Content_Type='text/plain')[0], 415)
+
+
+class Operating(Api):
+    def test_ack_maintenance_and_reload(self):
+        d = self.web(durability='journal')
+        self.step(d)
+        alert = self.standing(d)[0]
+        code, _, said = self.ask(d, 'ack', {'sensor': 'pump', 'number': alert['number'], 'by': 'ann'})
+        self.assertEqual((code, said['text']), (200, f"pump:{alert['number']} is acknowledged"))
+        alert = self.ask(d, 'alerts')[2]['alerts'][0]
+        self.assertEqual(alert['by'], 'ann')
+        self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'})[0], 409)
+        self.assertEqual(self.ask(d, 'events')[2]['events'][-1]['event'], 'acknowledged')
+        self.assertEqual(self.ask(d, 'maintenance', {'glob': 'pump*', 'seconds': 600, 'by': 'ann'})[0], 200)
+        self.assertEqual([(m['by'], m['match']) for m in self.ask(d, 'status')[2]['maintenance']], [('ann', 'pump*')])
+        self.assertEqual(self.ask(d, 'maintenance', {'glob': 'pump*', 'end': True})[0], 200)
+        self.assertEqual(self.ask(d, 'reload', '')[2]['text'], 'the configuration is as it was')
+
+    def test_nothing_changes_for_a_page_of_another_site(self):
+        d = self.web(durability='journal')
+        self.step(d)
+        self.standing(d)
+        port = d.port['http tcp']
+        for headers in ({'Origin': 'http://evil.example'}, {'Origin': 'null'}, {'Origin': f'http://127.0.0.1:{port + 1}'},
+                        {'Origin': f'http://localhost:{port}'}, {'Sec_Fetch_Site': 'cross-site'}, {'Sec_Fetch_Site': 'same-site'},
+                        {'Sec_Fetch_Site': 'x' * 900}, {'Origin': f'http://127.0.0.1:{port}.evil.example'}):
+            self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'}, **headers)[0], 403, headers)
+        for host in 'evil.example', f'evil.example:{port}':  # a name that was made to point here
+            self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'}, Host=host, Origin=f'http://{host}')[0], 421)
+            self.assertEqual(self.ask(d, 'alerts', Host=host)[0], 421)
+        self.assertNotIn('by', self.ask(d, 'alerts')[2]['alerts'][0])
+        ours = {'Origin': f'http://127.0.0.1:{port}', 'Sec_Fetch_Site': 'same-origin'}
+        self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump'}, **ours)[0], 200)
+
+    def test_tokens_scopes_and_login(self):
+        names = {'operator': 'admin', 'viewer': 'subscribe', 'feeder': 'feed', 'boss': 'subscribe,admin'}
+        token = {n: f'hkt_{n}_' + 'x' * 20 for n in names}
+        with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
+            f.writelines(f'{n} {s} sha256:{hashlib.sha256(token[n].encode()).hexdigest()}\n' for n, s in names.items())
+            f.flush()
+            d = self.web(f'tokens = {f.name}\n', keys='max_failures = 100\n')
+            self.step(d)
+            bearer = {n: {'Authorization': 'Bearer ' + t} for n, t in token.items()}
+            for path in 'status', 'alerts', 'sensors', 'stream', 'events':
+                self.assertEqual(self.ask(d, path)[0], 401, path)
+                self.assertEqual(self.ask(d, path, **bearer['feeder'])[0], 403, path)
+            self.assertEqual(self.ask(d, 'status', **bearer['operator'])[0], 200)
+            self.assertEqual(self.ask(d, 'sensors', **bearer['operator'])[0], 403)
+            for path, body in ('ack', {'sensor': 'pump'}), ('maintenance', {'glob': '*', 'seconds': 9}), ('reload', ''):
+                self.assertEqual(self.ask(d, path, body)[0], 401, path)
+                self.assertEqual(self.ask(d, path, body, **bearer['viewer'])[0], 403, path)
+            self.standing_by(d, bearer['viewer'])
+            self.assertEqual(self.ask(d, 'ack', {'sensor': 'pump', 'by': 'somebody else'}, **bearer['operator'])[0], 200)
+            self.assertEqual(self.ask(d, 'alerts', **bearer['viewer'])[2]['alerts'][0]['by'], 'operator')
+            self.assertEqual(self.ask(d, 'login', {'token': 'hkt_wrong'})[0], 401)
+            self.assertEqual(self.ask(d, 'login', {'token': token['viewer'] + '; Domain=evil'})[0], 401)
+            self.assertEqual(self.ask(d, 'login', {'token': token['viewer']}, Origin='http://evil.example')[0], 403)
+            code, headers, _ = self.ask(d, 'login', {'token': token['viewer']})
+            cookie = headers['set-cookie']
+            self.assertEqual(code, 200)
+            for part in 'HttpOnly', 'SameSite=Strict', 'Path=/':
+                self.assertIn(part, cookie)
+            cookie = {'Cookie': 'other=1; ' + cookie.partition(';')[0]}
+            self.assertEqual(self.ask(d, 'sensors', **cookie)[0], 200)
+            self.assertEqual(self.ask(d, 'reload', '', **cookie)[0], 403)
+            self.assertIn('Max-Age=0', self.ask(d, 'logout', '', **cookie)[1]['set-cookie'])
+            stream = Stream(d, '', **bearer['viewer'])
+            f.truncate(0)
+            d.process.send_signal(1)
+            self.assertIsNone(stream.next() and None)  # closed: its token is not good any more
+            self.assertEqual(self.ask(d, 'sensors', **bearer['viewer'])[0], 401)
+
+    def standing_by(self, d, who):
+        until(lambda: self.ask(d, 'alerts', **who)[2]['alerts'], 'an alert to stand')
+
+
+class Streaming(Api):
+    def test_results_alerts_and_coming_back(self):
+        d = self.web(durability='journal')
+        stream, only = Stream(d, 'what=results,events&glob=pu*'), Stream(d, 'channel=shift')
+        self.step(d, ['pump', 'other'])
+        event, _, row = stream.next()
+        self.assertEqual((event, row['sensor'], row['state']), (None, 'pump', 'warming'))
+        _, position, alert = stream.until('alert', event='raised')
+        self.assertEqual((position, alert['sensor'], alert['channel']), (alert['position'], 'pump', 'score'))
+        self.assertEqual(Stream(d, 'glob=pump&since=0').until('alert', event='raised')[1:], (position, alert))
+        self.assertGreater(Stream(d, 'glob=*', Last_Event_ID=str(position - 1)).next()[1], position - 1)
+        self.ask(d, 'ack', {'sensor': 'pump'})
+        self.assertGreater(Stream(d, 'glob=pump', Last_Event_ID=str(position)).next()[1], position)
+        only.answer.fp.raw._sock.settimeout(0.3)
+        with self.assertRaises(TimeoutError):  # no alert was of that channel
+            only.next()
+
+    def test_the_end_of_the_daemon_ends_streams(self):
+        d = self.web()
+        streams = [Stream(d, 'what=results') for _ in range(20)]
+        until(lambda: d.status()['subscribers']['count'] == 20, 'all to be subscribed')
+        self.assertEqual(d.stop(), 0)
+        for s in streams:
+            while got := s.next():
+                self.assertEqual(got[0], 'fault')
+
+    def test_one_that_goes_is_let_go(self):
+        d = self.web()
+        for s in [Stream(d, 'what=results') for _ in range(20)]:
+            s.answer.close()
+            s.connection.close()
+        until(lambda: d.status()['loops'][0]['connections'] + d.status()['subscribers']['count'] <= 2, 'none to be left', WAIT)
+
+    def test_a_slow_one_is_bounded_and_hears_of_the_gap(self):
+        d = self.web(keys='queue = 65536\nmax_connections_per_address = 1000\n')
+        slow = socket.create_connection(('127.0.0.1', d.port['http tcp']), WAIT)
+        self.addCleanup(slow.close)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        slow.sendall(b'GET /api/v1/stream?what=results HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        until(lambda: d.status()['subscribers']['count'] == 1, 'it to be subscribed')
+        before = d.rss()
+        with d.client() as c:
+            handles = c.register(*(f's{i}' for i in range(200)))
+            for k in range(300):
+                c.send(harness.points(handles, [START + k * 10**9] * 200, [1.0] * 200))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+            until(lambda: c.status()['subscribers']['gap_results'] > 0, 'results to be left out')
+        self.assert_grew_less(d, before, 48 << 20)
+        slow.settimeout(WAIT)
+        got = b''
+        while b'event: gap\n' not in got:
+            more = slow.recv(1 << 16)
+            self.assertTrue(more)
+            got = got[-100:] + more
+
+
+if __name__ == '__main__':
+    harness.main()
