@@ -7,20 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RAREST -300.0 /* log10: chances are not told apart below */
+
+/* ln k! */
+static double log_factorial(struct hk_incidents *all, uint32_t k)
+{
+  if (k >= all->log_factorials_room) {
+    const uint32_t room = 2 * k + 64;
+    double *grown = realloc(all->log_factorials, room * sizeof *grown);
+    if (!grown)
+      return lgamma((double)k + 1);
+    for (uint32_t i = all->log_factorials_room; i < room; i++)
+      grown[i] = lgamma((double)i + 1);
+    all->log_factorials = grown;
+    all->log_factorials_room = room;
+  }
+  return all->log_factorials[k];
+}
+
 /* log10 P(Poisson(mu) >= k) for k > mu, or something above `least` where it is above that. */
-static double poisson_tail(double mu, uint32_t k, double least)
+static double poisson_tail(struct hk_incidents *all, double mu, double log_mu, uint32_t k, double least)
 {
   if (mu <= 0)
-    return -300;
-  const double leading = (k * log(mu) - mu - lgamma((double)k + 1)) / log(10);
+    return RAREST;
+  const double leading = (k * log_mu - mu - log_factorial(all, k)) / log(10);
   if (leading > least) /* the others only add */
     return leading;
+  if (leading < RAREST - 1 && k >= 2 * mu) /* the others at most double it */
+    return RAREST;
   double r = 1, term = 1;
   for (uint32_t i = k; term > 1e-12 && i < k + 1000;) {
     term *= mu / ++i;
     r += term;
   }
-  return fmax(-300, leading + log10(r));
+  return fmax(RAREST, leading + log10(r));
 }
 
 /* --- the active children of a node -------------------------------------------------------------------------------------- */
@@ -126,14 +146,45 @@ static bool usual(const struct odds *o, double x, double j)
   return j <= mu || (j - mu) * (j - mu) <= 9 * mu;
 }
 
-/* Whether there may be company at a node, were all that is active there of an incident that takes in others: what most often ends
- * it. */
-static bool may_be_company(const struct odds *o, const struct hk_fleet_node *n)
+/* Behind the last of a node's list that would show company, were all before it of incidents that take in others: fewer are usual,
+ * too. 0, most often: there is none. */
+static uint32_t company_within(const struct odds *o, const struct hk_fleet_node *n)
 {
-  for (uint32_t j = 1; j < n->n_active; j++)
-    if (!usual(o, expected(o, &n->active[j]), j))
-      return true;
-  return false;
+  uint32_t end = n->n_active;
+  while (end > 1 && usual(o, expected(o, &n->active[end - 1]), end - 1))
+    end--;
+  return end > 1 ? end : 0;
+}
+
+/* What was expected of the list so far, when the chance was calculated last; of what comes later more is. */
+struct earlier {
+  double mu, log_mu; /* 0: of none */
+};
+
+#define NEARLY 1e-6 /* log10: more than rounding does to a chance */
+
+/* Whether k or more, of which somewhat less than `most` are expected, are so rare, or so usual, that the chance need not be
+ * calculated: it is RAREST, or more than `least`. 0: it must be. */
+static int sure(struct hk_incidents *all, const struct earlier *e, double most, uint32_t k, double least)
+{
+  if (e->mu <= 0)
+    return 0;
+  const double factorial = log_factorial(all, k);
+  if ((k * e->log_mu - e->mu - factorial) / log(10) > least + NEARLY) /* the chance grows with what is expected */
+    return 1;
+  const double highest = k * (e->log_mu + (most - e->mu) / e->mu) - most - factorial; /* a tangent of the logarithm */
+  return k >= 2 * most && highest / log(10) < RAREST - 1 - NEARLY ? -1 : 0;
+}
+
+/* log10 of the chance that k others show as much as is expected of each by x; above `least` it is something above that. */
+static double chance_of(struct hk_incidents *all, const struct odds *o, struct earlier *e, double x, uint32_t k, double least)
+{
+  const int known = sure(all, e, o->others * x, k, least);
+  if (known != 0)
+    return known < 0 ? RAREST : 0;
+  const double mu = o->others * (1 - exp(-x));
+  *e = (struct earlier){ mu, mu > 0 ? log(mu) : 0 };
+  return k > mu ? poisson_tail(all, mu, e->log_mu, k, least) : 0;
 }
 
 /* log10 of the least chance, over j, that j - 1 other children of a node show as much in the window as the first j do; *upto: how
@@ -142,11 +193,11 @@ static double chance(struct hk_incidents *all, const struct hk_fleet_node *n, ui
 {
   const double window = (double)HK_INCIDENT_WINDOW * (double)all->rules.interval / (double)HK_DAY;
   const struct odds o = { hk_tail_rates(&all->tail), n->children - 1.0, (double)n->sensors / n->children * window };
+  const uint32_t end = company_within(&o, n);
+  struct earlier earlier = { 0, 0 };
   double least = HK_INCIDENT_ALPHA;
   *upto = 0;
-  if (!may_be_company(&o, n))
-    return least;
-  for (uint32_t i = 0, graver = 0; i < n->n_active; i++) {
+  for (uint32_t i = 0, graver = 0; i < end; i++) {
     const struct hk_active_child *a = &n->active[i];
     if (!taking(all, a->child))
       continue;
@@ -154,7 +205,7 @@ static double chance(struct hk_incidents *all, const struct hk_fleet_node *n, ui
     const double x = expected(&o, a);
     if (j == 0 || usual(&o, x, j))
       continue;
-    const double mu = o.others * (1 - exp(-x)), p = j > mu ? poisson_tail(mu, j, least) : 0;
+    const double p = chance_of(all, &o, &earlier, x, j, least);
     if (p <= least) {
       least = p;
       *upto = i + 1;
@@ -179,6 +230,7 @@ static struct hk_incident *merge(struct hk_incidents *all, struct hk_incident *a
   a->last = a->last > b->last ? a->last : b->last;
   a->open = a->open < b->open ? a->open : b->open;
   a->touched |= b->touched;
+  a->S = fmax(a->S, b->S);
   if (b->company > a->company) {
     a->company = b->company;
     a->node = b->node;

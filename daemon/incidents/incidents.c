@@ -42,6 +42,7 @@ void hk_incidents_free(struct hk_incidents *all)
     free(i);
   }
   free(all->judged);
+  free(all->log_factorials);
   hk_fleet_names_free(&all->names);
   free(all);
 }
@@ -188,12 +189,8 @@ static void end_tick(struct hk_incidents *all)
   const uint32_t most = all->judged_room;
   n = 0;
   for (struct hk_incident *i = all->newest; i && i->last == all->time && n < most; i = i->older) {
-    if (!i->touched)
-      continue;
-    i->S = 0;
-    for (const struct hk_fleet_sensor *m = i->members; m; m = m->next)
-      i->S = fmax(i->S, m->S);
-    all->judged[n++] = i;
+    if (i->touched)
+      all->judged[n++] = i;
   }
   if (n > 1)
     qsort(all->judged, n, sizeof *all->judged, graver_first);
@@ -285,6 +282,7 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
     s->strongest = (uint8_t)channel;
   }
   s->incident->last = all->time;
+  s->incident->S = fmax(s->incident->S, S);
   hk_incident_unlink(all, s->incident);
   hk_incident_link(all, s->incident);
   s->incident->touched = true;

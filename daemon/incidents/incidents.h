@@ -33,7 +33,8 @@ struct hk_incident {
   int64_t open, last;                     /* ns: first and last event */
   struct hk_fleet_sensor *members, **end; /* linked by `next` */
   uint32_t n;
-  double R, S;                      /* rank, 0..46, which never falls; greatest severity, as they were judged last */
+  double R;                         /* rank, 0..46, as it was judged last; it never falls */
+  double S;                         /* greatest severity of its events */
   double company;                   /* -log10 of the chance that its sensors came together by chance; 0: not known */
   const struct hk_fleet_node *node; /* above those; NULL: none */
   double counted, weight;           /* rank in the fleet's tail and the weight there; counted < 0: it is not there */

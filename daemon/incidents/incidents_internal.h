@@ -30,6 +30,8 @@ struct hk_incidents {
   struct hk_incident *oldest, *newest; /* open ones */
   struct hk_incident **judged;         /* room for those of a tick, the gravest first */
   uint32_t judged_room;
+  double *log_factorials; /* ln 0!, ln 1! and so on: as many as were asked for */
+  uint32_t log_factorials_room;
   struct hk_incidents_counts counts;
 };
 
