@@ -3,6 +3,7 @@
 #include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
 #include "daemon/cli/backend_option.h"
+#include "daemon/cli/calibrate.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/svg_sheet.h"
@@ -36,6 +37,7 @@ static const char help_text[] =
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --tune KEY=V|V...  searches these values, with those of other --tune in all combinations, on half of the\n"
     "                     files of each collection, and tells what the best of them is worth on the other half\n"
+    "  --calibrate        also alerts by their severity: what they are worth, and whether severity keeps its promise\n"
     "  --brief            only the sums of each collection\n"
     "  --plots FOLDER     also writes nab.svg, tssb.svg and skab.svg there: series, labels, scores and alerts\n"
     "  --no-series        plots without the series, where recordings may not be passed on\n"
@@ -61,7 +63,7 @@ struct evaluation {
   struct hk_sheet *sheet; /* that of the set in hand, or NULL, */
   uint32_t strip;         /* and the place of the detector there */
   int format;
-  bool brief, no_series;
+  bool brief, no_series, calibrate;
 };
 
 static int ascending(const void *a, const void *b)
@@ -91,6 +93,8 @@ static void print_row(const struct evaluation *e, const char *keys, const char *
     snprintf(covering, sizeof covering, "%.3f", v->covering / (double)v->covered);
   if (v->points > 0)
     snprintf(each, sizeof each, "%.3f", 1000.0 * (double)v->misplaced / (double)v->points);
+  if (e->format == FORMAT_CSV && e->calibrate) /* one table a file */
+    return;
   if (e->format == FORMAT_CSV) {
     hk_print_csv_string(stdout, keys);
     printf(",%s,", set);
@@ -158,6 +162,17 @@ static void plot(const struct evaluation *e, const struct hk_labelled *set, cons
   }
 }
 
+/* Tells of a set's alerts by their severity. 0 or an exit code. */
+static int calibrate(const struct evaluation *e, const char *keys, const struct hk_labelled *set, const struct hk_outcome *all)
+{
+  struct hk_calibration sum = { 0 };
+  for (const struct hk_outcome *o = all; o < all + set->n; o++)
+    if (hk_calibrate_add(&sum, o, set->recording[o - all].n_labels) < 0)
+      return hk_failed(e->trial.argv, "out of memory");
+  hk_calibration_print(&sum, e->format == FORMAT_CSV, keys, set->name);
+  return 0;
+}
+
 /* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
  * code. */
 static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *sensors, const char *title, bool rows,
@@ -191,6 +206,8 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
     if (set->n > set->n_files && !print_together(e, keys, set, all))
       code = hk_failed(e->trial.argv, "out of memory");
   }
+  if (code == 0 && e->calibrate)
+    code = calibrate(e, keys, set, all);
   if (code == 0 && e->sheet)
     plot(e, set, all);
   free(delay);
@@ -381,7 +398,8 @@ static int evaluate_all(struct evaluation *e)
   if (code == 0)
     code = open_sheets(e, sets, sheets);
   if (code == 0 && e->format == FORMAT_CSV)
-    puts("detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
+    puts(e->calibrate ? HK_CALIBRATION_HEADER
+                      : "detector,set,recording,points,labels,alerts,hits,chance,false,false_per_1000,delay,covering");
   for (uint32_t i = 0; i < e->n_detectors && code == 0; i++) {
     e->grouped = e->group[i];
     e->strip = i;
@@ -408,6 +426,7 @@ int hk_command_evaluate(int argc, char **argv)
     { "plots", required_argument, NULL, 'p' },
     { "no-series", no_argument, NULL, 'n' },
     { "group", required_argument, NULL, 'm' },
+    { "calibrate", no_argument, NULL, 'c' },
     { "help", no_argument, NULL, 'h' },
     { 0 },
   };
@@ -450,6 +469,9 @@ int hk_command_evaluate(int argc, char **argv)
     case 'n':
       e.no_series = true;
       break;
+    case 'c':
+      e.calibrate = true;
+      break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
@@ -471,5 +493,7 @@ int hk_command_evaluate(int argc, char **argv)
     return hk_usage(argv, "--plots: not with --tune or --group");
   if (e.plots && e.n_detectors > HK_SHEET_DETECTORS)
     return hk_usage(argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
+  if (e.calibrate && e.n_tuned > 0)
+    return hk_usage(argv, "--calibrate: not with --tune");
   return hk_finish_output(argv, evaluate_all(&e));
 }

@@ -21,6 +21,7 @@
 /* Indices of points. */
 struct hk_found {
   uint32_t instant, raised;
+  float severity; /* the highest since; not an index */
 };
 
 struct hk_marked {

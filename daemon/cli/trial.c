@@ -53,8 +53,11 @@ static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
     o->value[o->points] = batch->value[i];
     o->score[o->points++] = batch->score[i];
     for (; event < last && event->index <= i; event++) {
-      if (event->kind != HK_EVENT_RAISED)
+      if (event->kind != HK_EVENT_RAISED) {
+        if (o->n_found > 0 && event->severity > o->found[o->n_found - 1].severity)
+          o->found[o->n_found - 1].severity = event->severity;
         continue;
+      }
       if (o->n_found == o->room) {
         const uint32_t room = o->room ? 2 * o->room : 64;
         struct hk_found *found = realloc(o->found, room * sizeof *found);
@@ -63,7 +66,7 @@ static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
         o->found = found;
         o->room = room;
       }
-      o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, event->instant), o->points - 1 };
+      o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, event->instant), o->points - 1, event->severity };
     }
   }
   return true;
@@ -200,12 +203,17 @@ int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, 
   return code;
 }
 
+uint32_t hk_trial_window(const struct hk_outcome *o)
+{
+  return o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
+}
+
 void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o)
 {
   for (uint32_t i = 0; i < r->n_labels; i++)
     o->marked[i] = (struct hk_marked){ hk_outcome_index(o, r->label[i].first), hk_outcome_index(o, r->label[i].last) };
   o->scored = o->scored < o->points ? o->scored : o->points;
-  const uint32_t window = o->detector.search ? HK_GRAPH_FALLBACK : o->detector.window; /* what was found is not told */
+  const uint32_t window = hk_trial_window(o);
   o->verdict = hk_judge(o->points, o->scored, window, o->found, o->n_found, o->marked, r->n_labels, o->delay);
   if (set->instants) {
     o->verdict.covering = hk_judge_covering(o->points, o->found, o->n_found, o->marked, r->n_labels);

@@ -49,6 +49,9 @@ uint32_t hk_outcome_index(const struct hk_outcome *outcome, int64_t time);
 /* Makes room for what may come of so many points and labels. False: no memory. */
 bool hk_outcome_prepare(struct hk_outcome *outcome, uint32_t points, uint32_t labels);
 
+/* The window that its detector is judged with: of one that finds its own, another. */
+uint32_t hk_trial_window(const struct hk_outcome *outcome);
+
 /* Judges what was found in a recording: fills in marked, verdict and delay. */
 void hk_trial_judge(const struct hk_labelled *set, const struct hk_recording *r, struct hk_outcome *o);
 

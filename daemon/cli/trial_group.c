@@ -1,6 +1,7 @@
 /* Groups over labelled recordings: see trial.h. The sensors of a file are a machine, and what comes of it is judged as one
  * recording. */
 #include "cpu/group/group.h"
+#include "cpu/rules/alert.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/trial.h"
 
@@ -28,7 +29,8 @@ static bool collect(struct hk_outcome *o, const struct hk_group_tick *t)
       return false;
     o->found = found;
   }
-  o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1 };
+  o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1,
+                                               hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->score, 1 - t->score)) };
   return true;
 }
 

@@ -34,6 +34,22 @@ class Evaluate(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         return {(row['detector'], row['recording']): row for row in csv.DictReader(run.stdout.splitlines())}
 
+    def calibrated(self, graph):
+        """Alerts by severity: of two right ones both are in the first rows, and blocks are those apart from labels."""
+        run = hankel('evaluate', '--backend', 'cpu', '--format', 'csv', '--calibrate', '--detector', graph, self.folder.name)
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        rows = [row for row in csv.DictReader(run.stdout.splitlines()) if row['set'] == 'tssb']
+        self.assertEqual([float(row['severity']) for row in rows], [0, 1.5, 2, 2.5, 3, 3.5, 4, 5])
+        self.assertEqual([rows[0][key] for key in ('alerts', 'labels', 'hits', 'false', 'blocks', 'with_alert', 'promised', 'word')],
+                         ['2', '2', '2', '0', '0', '0', '', '-'])  # CBF is too short for a block so far from both labels
+        self.assertEqual(rows[1]['alerts'], '2')  # all alerts of the channel change are over 1.5
+        self.assertEqual(rows[-1]['alerts'], '0')
+        self.assertEqual([row['promised'] for row in rows[1:4]], ['0.06325', '0.02000', '0.00632'])
+        table = hankel('evaluate', '--backend', 'cpu', '--brief', '--calibrate', '--detector', graph, self.folder.name)
+        self.assertEqual(table.returncode, 0)
+        self.assertIn('tssb by severity, of 0 blocks of 40 points apart from labels', table.stdout)
+        self.assertEqual(hankel('evaluate', '--calibrate', '--detector', graph, '--tune', 'alert=0.5|0.6', self.folder.name).returncode, 2)
+
     def test_all_layouts(self):
         with open(os.path.join(harness.DATA, 'CBF.txt')) as file:
             numbers = file.read().split()
@@ -58,6 +74,7 @@ class Evaluate(unittest.TestCase):
         self.assertEqual(found[graph + ',alert=off', 'tssb: all']['alerts'], '0')
         given = self.evaluate('--given-windows', '--detector', 'algorithm=graph')
         self.assertEqual({**given['algorithm=graph', 'CBF'], 'detector': graph}, found[graph, 'CBF'])
+        self.calibrated(graph)
         self.assertEqual({name for _, name in self.evaluate('--brief', '--detector', graph)},
                          {'nab: all', 'tssb: all', 'skab: all', 'skab: any sensor of the rig'})
 

@@ -18,7 +18,7 @@ static void hits_and_misses(void **state)
   (void)state;
   static const struct hk_marked marked[] = { { 100, 120 }, { 500, 500 }, { 800, 900 } };
   /* on the first label's widened edge; in it again; on neither side of the second by one; nowhere */
-  static const struct hk_found found[] = { { 90, 130 }, { 130, 160 }, { 489, 520 }, { 511, 540 }, { 0, 700 } };
+  static const struct hk_found found[] = { { 90, 130, 0 }, { 130, 160, 0 }, { 489, 520, 0 }, { 511, 540, 0 }, { 0, 700, 0 } };
   double delay[3];
   const struct hk_verdict v = hk_judge(1000, 0, 10, found, 5, marked, 3, delay);
   assert_int_equal(v.points, 1000);
@@ -36,7 +36,7 @@ static void chance(void **state)
 {
   (void)state;
   static const struct hk_marked marked[] = { { 5, 5 }, { 400, 499 }, { 995, 999 } };
-  static const struct hk_found found[] = { { 700, 700 }, { 710, 710 } };
+  static const struct hk_found found[] = { { 700, 700, 0 }, { 710, 710, 0 } };
   double delay[3];
   /* of 800 points from 200 on, the first label is before all, the second has 120, the third what is left to the end */
   const struct hk_verdict v = hk_judge(1000, 200, 10, found, 2, marked, 3, delay);
@@ -49,7 +49,7 @@ static void covering(void **state)
 {
   (void)state;
   static const struct hk_marked marked[] = { { 400, 400 }, { 700, 700 } };
-  static const struct hk_found same[] = { { 400, 0 }, { 700, 0 } }, one[] = { { 500, 0 } };
+  static const struct hk_found same[] = { { 400, 0, 0 }, { 700, 0, 0 } }, one[] = { { 500, 0, 0 } };
   assert_true(near(hk_judge_covering(1000, same, 2, marked, 2), 1));
   assert_true(near(hk_judge_covering(1000, same, 0, marked, 0), 1));
   assert_true(near(hk_judge_covering(1000, NULL, 0, marked, 2), .4 * .4 + .3 * .3 + .3 * .3));
