@@ -9,9 +9,9 @@
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/format.h"
+#include "daemon/cli/incident_report.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
-#include "proto/wire/message.h"
 #include "proto/wire/message.h"
 #include "proto/wire/name.h"
 
@@ -34,13 +34,17 @@ static const char help_text[] =
     "events those of all.\n\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --detector KEYS    parameters, such as window=96,rank=3 (man hankeld.conf lists them)\n"
-    "  --format NAME      csv (default) or jsonl\n" HK_INPUT_HELP "\n"
+    "  --format NAME      csv (default) or jsonl\n"
+    "  --budget N/day     incidents in place of points and events, at most about so many told a day; as text,\n"
+    "                     or with --format jsonl; without --detector by novelty\n"
+    "  --interval SECONDS of --budget: between points of a sensor; otherwise as the first lines have it\n" HK_INPUT_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
     "examples:\n"
     "  hankel replay machine.csv > scores.csv\n"
     "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"
     "  hankel replay --detector algorithm=graph,window=20 machine.csv | grep '^#event'\n"
     "  hankel replay --detector algorithm=ika,graph,shift,window=20 machine.csv\n"
+    "  hankel replay --budget 10/day fleet.csv\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
 /* What is remembered of a slot. */
@@ -66,6 +70,7 @@ struct replay {
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
                           batch */
   enum hk_format format;
+  struct hk_report *report; /* NULL: points and events are printed; else incidents */
   uint64_t points;
 };
 
@@ -95,10 +100,8 @@ static void compare(struct past *past, struct hk_event *event)
   }
 }
 
-static void print_batch(struct replay *replay, const struct hk_batch *batch)
+static void count(struct replay *replay, const struct hk_batch *batch)
 {
-  struct hk_event *event = batch->event, *last = event + batch->n_events;
-  const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i++) {
     struct past *past = &replay->past[batch->slot[i]];
     past->points++;
@@ -106,6 +109,12 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
     past->rejected += batch->state[i] == HK_STATE_REJECTED;
     past->scored |= !isnan(batch->score[i]);
   }
+}
+
+static void print_batch(struct replay *replay, const struct hk_batch *batch)
+{
+  struct hk_event *event = batch->event, *last = event + batch->n_events;
+  const uint32_t n = replay->algorithms;
   for (uint32_t i = 0; i < batch->n; i += n) {
     const struct hk_shown_result result = {
       sensor_of(replay, batch->slot[i]), batch->time[i], true, batch->value[i], batch->score[i], batch->state[i]
@@ -148,6 +157,20 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
       hk_print_event(stdout, replay->format, &shown);
     }
   }
+}
+
+/* The incidents' part: points are the clock. 0 or -ENOMEM. */
+static int report_batch(struct replay *replay, const struct hk_batch *batch)
+{
+  const struct hk_event *event = batch->event, *last = event + batch->n_events;
+  int status = 0;
+  for (uint32_t i = 0; i < batch->n && status == 0; i++) {
+    if (batch->state[i] != HK_STATE_LATE && batch->state[i] != HK_STATE_REJECTED)
+      hk_report_reach(replay->report, batch->time[i]);
+    for (; event < last && event->index <= i && status == 0; event++)
+      status = hk_report_event(replay->report, sensor_of(replay, event->slot), event);
+  }
+  return status;
 }
 
 static uint64_t taken(const struct past *past)
@@ -236,7 +259,11 @@ static int take_back(struct replay *replay)
   replay->in_flight--;
   if (batch->status < 0)
     return hk_failed(replay->argv, "the %s backend failed: %s", replay->backend->ops->name, strerror(-batch->status));
-  print_batch(replay, batch);
+  count(replay, batch);
+  if (!replay->report)
+    print_batch(replay, batch);
+  else if (report_batch(replay, batch) != 0)
+    return hk_failed(replay->argv, "out of memory");
   replay->free[replay->n_free++] = batch;
   return ferror(stdout) ? hk_failed(replay->argv, "cannot write the output: %s", strerror(errno)) : 0;
 }
@@ -307,7 +334,8 @@ static int run(struct replay *replay)
   char error[512];
   int status = 0, code = 0;
   struct hk_progress progress = hk_progress_start(true);
-  print_header(replay);
+  if (!replay->report)
+    print_header(replay);
   while (code == 0) {
     if (!hk_csv_ready(replay->csv)) {
       code = catch_up(replay);
@@ -315,6 +343,8 @@ static int run(struct replay *replay)
     }
     if (code != 0 || (status = hk_csv_next(replay->csv, &row, error, sizeof error)) <= 0)
       break;
+    if (replay->report)
+      hk_report_row(replay->report, row.time);
     for (uint32_t i = 0; i < row.n && code == 0; i++)
       code = put(replay, row.sensor[i], row.time, row.value[i]);
     hk_progress_show(&progress, hk_csv_progress(replay->csv), replay->points);
@@ -326,6 +356,8 @@ static int run(struct replay *replay)
     code = hk_failed(replay->argv, "%s", error);
   else if (code == 0)
     explain(replay);
+  if (code == 0 && replay->report)
+    hk_report_finish(replay->report);
   return hk_finish_output(replay->argv, code);
 }
 
@@ -375,6 +407,7 @@ static void stop(struct replay *replay)
       hk_batch_free(replay->batches[i]);
     replay->backend->ops->close(replay->backend);
   }
+  hk_report_free(replay->report);
   free(replay->in_batch);
   free(replay->past);
   hk_csv_close(replay->csv);
@@ -383,16 +416,18 @@ static void stop(struct replay *replay)
 int hk_command_replay(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
-    { "format", required_argument, NULL, 'f' },  HK_INPUT_OPTIONS,
-    { "help", no_argument, NULL, 'h' },          { 0 },
+    { "backend", required_argument, NULL, 'b' },  { "detector", required_argument, NULL, 'd' },
+    { "format", required_argument, NULL, 'f' },   { "budget", required_argument, NULL, 'B' },
+    { "interval", required_argument, NULL, 'i' }, HK_INPUT_OPTIONS,
+    { "help", no_argument, NULL, 'h' },           { 0 },
   };
   static const char *const formats[] = { "csv", "jsonl", NULL };
   struct hk_input input = { 0 };
   struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
+  struct hk_report_rules rules = { 0 };
   const char *keys = NULL;
   char error[512];
-  int option, format, choice = 0, code = 0;
+  int option, format = -1, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
     case 'b':
@@ -405,6 +440,12 @@ int hk_command_replay(int argc, char **argv)
       if ((code = hk_option_word(argv, "--format", optarg, formats, &format)) == 0)
         replay.format = format == 0 ? HK_FORMAT_CSV : HK_FORMAT_JSONL;
       break;
+    case 'B':
+      code = hk_report_budget(argv, optarg, &rules);
+      break;
+    case 'i':
+      code = hk_report_interval(argv, optarg, &rules);
+      break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);
       return hk_finish_output(argv, HK_EXIT_DONE);
@@ -414,12 +455,21 @@ int hk_command_replay(int argc, char **argv)
     if (code != 0)
       return code;
   }
-  const int n = hk_detectors_parse(keys ? keys : HK_DETECTORS_UNTUNED, replay.detectors, error, sizeof error);
+  if (!rules.wanted && rules.interval > 0)
+    return hk_usage(argv, "--interval is of --budget");
+  if (rules.wanted && format == 0)
+    return hk_usage(argv, "--budget prints text or jsonl, no csv");
+  const int n = hk_detectors_parse(keys           ? keys
+                                   : rules.wanted ? "algorithm=novelty"
+                                                  : HK_DETECTORS_UNTUNED,
+                                   replay.detectors, error, sizeof error);
   if (n < 0)
     return hk_usage(argv, "--detector: %s", error);
   replay.algorithms = (uint32_t)n;
   replay.shown = keys ? replay.algorithms : 1; /* columns are as they always were, unless others were asked for */
   code = hk_input_open(&input, argc, argv, &replay.csv);
+  if (code == 0 && rules.wanted)
+    code = hk_report_new(&replay.report, argv, &rules, replay.csv, format == 1);
   if (code == 0)
     code = start(&replay, choice);
   if (code == 0)

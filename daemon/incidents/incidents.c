@@ -330,16 +330,26 @@ static int earlier_first(const void *a, const void *b)
   return strcmp(x->leaf->name.data, y->leaf->name.data);
 }
 
-const struct hk_fleet_sensor *hk_incident_first(const struct hk_incidents *all, const struct hk_incident *i,
-                                                const struct hk_fleet_sensor **ties, uint32_t most, uint32_t *n_ties)
+const struct hk_fleet_sensor **hk_incident_in_order(const struct hk_incident *i)
 {
   const struct hk_fleet_sensor **by_time = malloc(i->n * sizeof *by_time);
-  uint32_t n = 0, first = 0, best = 0;
+  uint32_t n = 0;
   if (!by_time)
     return NULL;
   for (const struct hk_fleet_sensor *m = i->members; m; m = m->next)
     by_time[n++] = m;
   qsort(by_time, n, sizeof *by_time, earlier_first);
+  return by_time;
+}
+
+const struct hk_fleet_sensor *hk_incident_first(const struct hk_incidents *all, const struct hk_incident *i,
+                                                const struct hk_fleet_sensor **ties, uint32_t most, uint32_t *n_ties)
+{
+  const struct hk_fleet_sensor **by_time = hk_incident_in_order(i);
+  const uint32_t n = i->n;
+  uint32_t first = 0, best = 0;
+  if (!by_time)
+    return NULL;
   for (uint32_t a = 0, end = 0; a < n; a++) {
     while (end < n && by_time[end]->raised <= by_time[a]->raised + HK_INCIDENT_WINDOW * all->rules.interval)
       end++;

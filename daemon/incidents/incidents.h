@@ -94,6 +94,8 @@ struct hk_incidents_counts hk_incidents_count(const struct hk_incidents *inciden
  * tell (at most one point behind), of which ties[0..most-1] get the first. NULL: no memory. */
 const struct hk_fleet_sensor *hk_incident_first(const struct hk_incidents *incidents, const struct hk_incident *incident,
                                                 const struct hk_fleet_sensor **ties, uint32_t most, uint32_t *n_ties);
+/* Its n members in the order of their first alerts; the caller frees the list. NULL: no memory. */
+const struct hk_fleet_sensor **hk_incident_in_order(const struct hk_incident *incident);
 const struct hk_fleet_sensor *hk_incident_strongest(const struct hk_incident *incident);
 
 #endif
