@@ -81,6 +81,7 @@ static struct hk_logged nth(uint64_t i, char name[64])
                                .similar = (uint32_t)i / 3,
                                .similar_from = (int64_t)i * 7,
                                .likeness = (float)i / 2000,
+                               .severity = (float)i / 700,
                                .time = (int64_t)i * 1000,
                                .from = (int64_t)i - 77,
                                .instant = -(int64_t)i,
@@ -126,7 +127,8 @@ static void check(void *arg, const struct hk_logged *l)
   assert_true(l->event.channel == right.event.channel && l->event.marks == right.event.marks && l->event.held == right.event.held &&
               l->event.margin == right.event.margin && l->event.spread_before == right.event.spread_before &&
               l->event.spread_after == right.event.spread_after && l->event.similar == right.event.similar &&
-              l->event.similar_from == right.event.similar_from && l->event.likeness == right.event.likeness);
+              l->event.similar_from == right.event.similar_from && l->event.likeness == right.event.likeness &&
+              l->event.severity == right.event.severity);
   assert_memory_equal(&l->event.novelty, &right.event.novelty, sizeof right.event.novelty);
   assert_true(l->event.score == right.event.score && l->event.before == right.event.before &&
               l->event.after == right.event.after);

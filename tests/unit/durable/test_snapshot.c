@@ -79,7 +79,8 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
                                            .held = i,
                                            .similar = i / 2,
                                            .similar_from = 3,
-                                           .likeness = 0.75f };
+                                           .likeness = 0.75f,
+                                           .severity = 3.125f };
   if (i % 8 == 7)
     s.alerts.standing.event.novelty = (struct hk_novelty_note){ i, -(int64_t)i - 9, 0.5, i * 3, i + 1, 64, 2, 0 };
   if (i % 8 == 3) {
@@ -324,7 +325,7 @@ static void what_was_written_is_read(void **state)
                       x->before == y->before && x->after == y->after && x->margin == y->margin &&
                       x->spread_before == y->spread_before && x->spread_after == y->spread_after && x->channel == y->channel &&
                       x->marks == y->marks && x->held == y->held && x->similar == y->similar &&
-                      x->similar_from == y->similar_from && x->likeness == y->likeness &&
+                      x->similar_from == y->similar_from && x->likeness == y->likeness && x->severity == y->severity &&
                       memcmp(&x->novelty, &y->novelty, sizeof x->novelty) == 0);
       }
       assert_int_equal(status, 0);
