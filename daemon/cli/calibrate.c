@@ -4,6 +4,7 @@
 #include "cpu/rules/severity.h"
 
 #include "daemon/cli/format.h"
+#include "daemon/cli/nab_score.h"
 
 #include <errno.h>
 #include <math.h>
@@ -107,4 +108,23 @@ void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *
   }
   if (!csv)
     putchar('\n');
+}
+
+int hk_calibrate(bool csv, const char *keys, const struct hk_labelled *set, const struct hk_outcome *all)
+{
+  struct hk_calibration sum = { 0 };
+  struct hk_nab_result nab[HK_NAB_PROFILES];
+  int status = 0;
+  for (uint32_t i = 0; i < set->n && status == 0; i++)
+    status = hk_calibrate_add(&sum, &all[i], set->recording[i].n_labels);
+  if (status == 0)
+    hk_calibration_print(&sum, csv, keys, set->name);
+  if (status < 0 || csv || set->instants)
+    return status;
+  status = hk_nab_score(set, all, nab);
+  if (status == 0)
+    printf("%s by its own scoring: standard %.1f (from score %.3f), few false %.1f (%.3f), few missed %.1f (%.3f)\n\n", set->name,
+           nab[HK_NAB_STANDARD].score, nab[HK_NAB_STANDARD].threshold, nab[HK_NAB_FEW_FALSE].score,
+           nab[HK_NAB_FEW_FALSE].threshold, nab[HK_NAB_FEW_MISSED].score, nab[HK_NAB_FEW_MISSED].threshold);
+  return status;
 }

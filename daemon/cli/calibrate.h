@@ -39,6 +39,9 @@ const char *hk_calibration_word(const struct hk_calibration *c, uint32_t bin);
 /* Prints a table of it, or its lines of CSV: detector, collection, severity from, alerts, labels hit, hit by chance, false
  * alerts, of all 1,000 points, blocks, of these with an alert, promise, observation, word. */
 void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *keys, const char *set);
+/* Adds up the recordings of a set, judged, and prints that; of a set whose labels are windows, as a table, also what the scoring
+ * of the Numenta Anomaly Benchmark (nab_score.h) makes of it. 0 or -ENOMEM. */
+int hk_calibrate(bool csv, const char *keys, const struct hk_labelled *set, const struct hk_outcome *all);
 #define HK_CALIBRATION_HEADER                                                                                                    \
   "detector,set,severity,alerts,labels,hits,chance,false,false_per_1000,blocks,with_alert,promised,observed,word"
 

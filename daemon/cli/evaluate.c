@@ -37,7 +37,8 @@ static const char help_text[] =
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --tune KEY=V|V...  searches these values, with those of other --tune in all combinations, on half of the\n"
     "                     files of each collection, and tells what the best of them is worth on the other half\n"
-    "  --calibrate        also alerts by their severity: what they are worth, and whether severity keeps its promise\n"
+    "  --calibrate        also alerts by their severity: what they are worth, and whether severity keeps its promise;\n"
+    "                     of nab also by that benchmark's scoring\n"
     "  --brief            only the sums of each collection\n"
     "  --plots FOLDER     also writes nab.svg, tssb.svg and skab.svg there: series, labels, scores and alerts\n"
     "  --no-series        plots without the series, where recordings may not be passed on\n"
@@ -162,17 +163,6 @@ static void plot(const struct evaluation *e, const struct hk_labelled *set, cons
   }
 }
 
-/* Tells of a set's alerts by their severity. 0 or an exit code. */
-static int calibrate(const struct evaluation *e, const char *keys, const struct hk_labelled *set, const struct hk_outcome *all)
-{
-  struct hk_calibration sum = { 0 };
-  for (const struct hk_outcome *o = all; o < all + set->n; o++)
-    if (hk_calibrate_add(&sum, o, set->recording[o - all].n_labels) < 0)
-      return hk_failed(e->trial.argv, "out of memory");
-  hk_calibration_print(&sum, e->format == FORMAT_CSV, keys, set->name);
-  return 0;
-}
-
 /* One detector on one set: rows for its recordings, unless only the sum is wanted, and that by the name `title`. 0 or an exit
  * code. */
 static int evaluate(const struct evaluation *e, const char *keys, const struct hk_labelled *sensors, const char *title, bool rows,
@@ -206,8 +196,8 @@ static int evaluate(const struct evaluation *e, const char *keys, const struct h
     if (set->n > set->n_files && !print_together(e, keys, set, all))
       code = hk_failed(e->trial.argv, "out of memory");
   }
-  if (code == 0 && e->calibrate)
-    code = calibrate(e, keys, set, all);
+  if (code == 0 && e->calibrate && hk_calibrate(e->format == FORMAT_CSV, keys, set, all) < 0)
+    code = hk_failed(e->trial.argv, "out of memory");
   if (code == 0 && e->sheet)
     plot(e, set, all);
   free(delay);
