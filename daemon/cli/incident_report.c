@@ -2,6 +2,7 @@
 
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
+#include "daemon/config/incidents_rule.h"
 #include "daemon/incidents/fleet_tail.h"
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/ticks.h"
@@ -32,10 +33,8 @@ struct hk_report {
 
 int hk_report_budget(char **argv, const char *text, struct hk_report_rules *rules)
 {
-  char *end;
   rules->wanted = true;
-  rules->a_day = strtod(text, &end);
-  if (end == text || (*end && strcmp(end, "/day") != 0) || !(rules->a_day >= 0) || rules->a_day > 1e6)
+  if (hk_budget_parse(text, &rules->a_day) != 0)
     return hk_usage(argv, "--budget %s is no number of messages a day from 0 to 1000000, such as 10/day", text);
   return 0;
 }

@@ -6,6 +6,7 @@
 #include "cpu/detectors.h"
 #include "cpu/group/group.h"
 #include "daemon/config/listener_rules.h"
+#include "daemon/config/incidents_rule.h"
 #include "daemon/config/maintenance_rule.h"
 
 #include <netinet/in.h>
@@ -108,6 +109,7 @@ struct hk_config {
   uint32_t n_groups;
   struct hk_maintenance_rule *maintenance;
   uint32_t n_maintenance;
+  struct hk_incidents_rule incidents;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
   int64_t flap_within; /* ns */
   /* Not said, or `auto`: they follow from keys that need a restart. */

@@ -164,6 +164,22 @@ static void compare_maintenance(const struct hk_config *running, const struct hk
       hk_buffer_print(told, "[maintenance %s] is gone\n", running->maintenance[i].name);
 }
 
+/* The budget changes at once; all else is of the start. */
+static void compare_incidents(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+{
+  const struct hk_incidents_rule *before = &running->incidents;
+  struct hk_incidents_rule *after = &read->incidents;
+  if (before->wanted != after->wanted)
+    hk_buffer_print(told, "[incidents] is %s: needs a restart; it stays as it was\n", after->wanted ? "new" : "gone");
+  else if (before->interval != after->interval || before->members != after->members)
+    hk_buffer_print(told, "[incidents]: interval or members is changed: needs a restart; they stay as they were\n");
+  if (before->wanted && after->wanted && before->a_day != after->a_day)
+    hk_buffer_print(told, "[incidents]: budget = %g/day -> %g/day\n", before->a_day, after->a_day);
+  const double a_day = before->wanted && after->wanted ? after->a_day : before->a_day;
+  *after = *before;
+  after->a_day = a_day;
+}
+
 bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
                     struct hk_buffer *told)
 {
@@ -174,5 +190,6 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_groups(running, read, told);
   compare_detectors(running, read, taken, told);
   compare_maintenance(running, read, told);
+  compare_incidents(running, read, told);
   return told->size > before || told->failed;
 }

@@ -51,7 +51,7 @@ static void section_end(struct hk_config_reading *r)
   r->bad = false;
 }
 
-/* text: what stands between the brackets. [daemon] has no name, all others have one. */
+/* text: what stands between the brackets. [daemon] and [incidents] have no name, all others have one. */
 static void section_begin(struct hk_config_reading *r, char *text)
 {
   section_end(r);
@@ -67,7 +67,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
     kind++;
   if (!kind->word)
     hk_config_complain(
-        r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME] and [maintenance NAME]");
+        r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME] and [incidents]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -138,6 +138,8 @@ static void find_state(struct hk_config_reading *r)
   if (c->durability != HK_DURABILITY_NONE && c->state[0] == 0)
     hk_config_complain(r, 0, "durability = %s needs state = FOLDER, where it is kept (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
+  if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
+    hk_config_complain(r, 0, "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
 }
 
 static int default_listeners(struct hk_config *c)

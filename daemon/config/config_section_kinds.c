@@ -336,6 +336,31 @@ static void maintenance_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[maintenance %s]: %s", m->name, error);
 }
 
+/* --- [incidents] --------------------------------------------------------------------------------------------------------- */
+
+static bool incidents_begin(struct hk_config_reading *r, const char *name)
+{
+  if (name[0])
+    hk_config_complain(r, r->line, "[incidents] has no name");
+  if (r->config->incidents.wanted)
+    hk_config_complain(r, r->line, "there is an [incidents] section already");
+  r->config->incidents.wanted = true;
+  return true;
+}
+
+static void incidents_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[256];
+  if (hk_incidents_key(&r->config->incidents, name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void incidents_end(struct hk_config_reading *r)
+{
+  if (r->faults == r->faults_before && r->config->incidents.interval == 0)
+    hk_config_complain(r, r->section_line, "[incidents] needs interval = DURATION, the time between two points of a sensor");
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------------- */
 
 const struct hk_config_kind hk_config_kinds[] = {
@@ -344,5 +369,6 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "detector", detector_begin, detector_key, detector_end },
   { "group", group_begin, group_key, group_end },
   { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
+  { "incidents", incidents_begin, incidents_key, incidents_end },
   { NULL, NULL, NULL, NULL },
 };

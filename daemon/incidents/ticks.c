@@ -117,3 +117,55 @@ uint32_t hk_ticks_finish(struct hk_ticks *t)
   hk_incidents_finish(t->incidents);
   return lost;
 }
+
+uint32_t hk_ticks_waiting(const struct hk_ticks *t)
+{
+  return t->n;
+}
+
+int64_t hk_ticks_newest(const struct hk_ticks *t)
+{
+  int64_t newest = INT64_MIN;
+  for (uint32_t i = 0; i < t->n; i++)
+    newest = t->list[i].time > newest ? t->list[i].time : newest;
+  return newest;
+}
+
+/* --- image: of each event this, then its name; the machine is little-endian ------------------------------------------------ */
+
+struct written {
+  int64_t time, instant;
+  double severity;
+  uint32_t channel, length;
+};
+
+void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
+{
+  for (uint32_t i = 0; i < t->n; i++) {
+    const struct waiting *e = &t->list[i];
+    const struct written w = { e->time, e->instant, e->severity, e->channel, e->length };
+    hk_buffer_put(out, (const char *)&w, sizeof w);
+    hk_buffer_put(out, e->name, e->length);
+  }
+}
+
+int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
+{
+  while (size > 0) {
+    struct written w;
+    if (size < sizeof w)
+      return -EBADMSG;
+    memcpy(&w, image, sizeof w);
+    image += sizeof w;
+    size -= sizeof w;
+    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length))
+      return -EBADMSG;
+    const struct hk_string name = { image, w.length };
+    const int status = hk_ticks_event(t, w.time, name, w.channel, w.severity, w.instant);
+    if (status != 0)
+      return status;
+    image += w.length;
+    size -= w.length;
+  }
+  return 0;
+}

@@ -24,4 +24,13 @@ uint32_t hk_ticks_reach(struct hk_ticks *ticks, int64_t time);
 /* The same of all that wait; then all incidents are closed. For the end of a recording. */
 uint32_t hk_ticks_finish(struct hk_ticks *ticks);
 
+/* How many events wait, and the time of the latest of them; INT64_MIN where none does. */
+uint32_t hk_ticks_waiting(const struct hk_ticks *ticks);
+int64_t hk_ticks_newest(const struct hk_ticks *ticks);
+
+/* The image of what waits, for restarts, appended to out; and from one, behind what waits. 0; -EBADMSG: it is damaged; -ENOMEM.
+ */
+void hk_ticks_write(const struct hk_ticks *ticks, struct hk_buffer *out);
+int hk_ticks_read(struct hk_ticks *ticks, const char *image, size_t size);
+
 #endif

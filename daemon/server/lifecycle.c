@@ -418,6 +418,8 @@ static int start(struct hk_server *s, char *error, size_t size)
     status = hk_shard_start(&s->shard[i], beat);
   if (status == 0)
     status = hk_server_restore(s, error, size);
+  if (status == 0 && s->config->incidents.wanted)
+    status = hk_watch_start(&s->incidents, &s->config->incidents, &s->durable, s->shards.registry, &s->log);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
     status = hk_loop_start(&s->net.loops[i], beat);
   return status;
@@ -468,7 +470,10 @@ bool hk_server_close(struct hk_server *s)
     stopped &= hk_loop_stop(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
     stopped &= hk_shard_stop(&s->shard[i]);
-  stopped = stopped && hk_durable_stop(&s->durable);
+  stopped = stopped && hk_durable_stop(&s->durable); /* what it has committed is read */
+  if (stopped && hk_watch_stop(s->incidents))
+    s->incidents = NULL;
+  stopped = stopped && !s->incidents;
   if (!stopped)
     return false; /* with all that the thread may still look at */
   hk_web_close(s->web);

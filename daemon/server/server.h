@@ -15,6 +15,7 @@
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 #include "daemon/net/socket_activation.h"
+#include "daemon/server/incident_watch.h"
 #include "daemon/server/reload.h"
 #include "daemon/net/udp_feeds.h"
 #include "daemon/net/audit.h"
@@ -35,6 +36,7 @@ struct hk_server {
   struct hk_shard *shard;  /* shards.n of them */
   struct hk_durable durable;
   uint64_t replayed, lost; /* points, at the start; lost: that the journals do not have, for damage */
+  struct hk_incident_watch *incidents; /* NULL: the configuration has none */
   struct hk_restoration *restoration; /* what snapshots have restored; NULL before the start */
 
   uv_timer_t second, watchdog, draining;

@@ -406,6 +406,27 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
   free(standing);
 }
 
+/* All 0 where the configuration has no [incidents]. */
+static void incidents(struct hk_buffer *out, struct hk_server *s)
+{
+  const struct hk_watch_status w = hk_watch_status(s->incidents);
+  begin(out, "incidents");
+  field(out, "budget", (uint64_t)w.budget);
+  field(out, "alerts", w.events);
+  field(out, "open", w.open);
+  field(out, "sensors", w.members);
+  field(out, "told", w.told);
+  field(out, "updates", w.updates);
+  field(out, "merged", w.merged);
+  field(out, "withheld", w.withheld);
+  field(out, "told_today", w.told_today);
+  field(out, "withheld_today", w.withheld_today);
+  hk_buffer_print(out, ",\"gravest_today\":%.2f", w.gravest_today);
+  field(out, "unlisted", w.unlisted);
+  field(out, "position", w.position);
+  end(out);
+}
+
 /* Where a point's time goes, from socket to socket. */
 static void latency(struct hk_buffer *out, const struct hk_server *s)
 {
@@ -456,6 +477,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   input(out, &sum);
   output(out, s, loop->config, &sum);
   alerts(out, s);
+  incidents(out, s);
   latency(out, s);
   loops(out, s);
   end(out);

@@ -3,8 +3,10 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import harness
@@ -110,6 +112,48 @@ class Incidents(unittest.TestCase):
             self.assertEqual((run.returncode, run.stdout), (2, ''), options)
             self.assertIn(named, run.stderr)
         self.assertEqual(replay('--budget', '1', '-', data='time,a\n').returncode, 0)
+
+
+class InDaemon(harness.Case):
+    DETECTOR = '[detector all]\nmatch = *\nalgorithm = novelty\n'
+
+    def start(self, budget='10/day', ends=0):
+        keys = f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\nmax_ahead = off\n'
+        return self.daemon(self.DETECTOR + f'[incidents]\nbudget = {budget}\ninterval = 5m\n', keys=keys, ends=ends)
+
+    def feed(self, daemon):
+        subprocess.run([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', self.path], check=True,
+                       capture_output=True, timeout=harness.WAIT)
+
+    def said(self, daemon):
+        return [line.split('incident: ', 1)[1] for line in daemon.log if 'notice: incident: ' in line]
+
+    def setUp(self):
+        super().setUp()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, 'fleet.csv')
+        with open(self.path, 'w') as file:
+            file.write(fleet())
+
+    def test_as_replay_and_once(self):
+        """What the daemon tells is what replay tells; killed behind that, it tells nothing again, and counts on."""
+        run = replay('--budget', '10/day', '--interval', '300', '--detector', 'algorithm=novelty', self.path)
+        expected = run.stdout.splitlines()
+        self.assertGreater(len(expected), 10)
+        first = self.start(ends=-signal.SIGKILL)
+        self.feed(first)
+        harness.until(lambda: len(self.said(first)) >= len(expected), 'all messages')
+        self.assertEqual(self.said(first), expected)
+        told, position = [first.status()['incidents'][key] for key in ('told_today', 'position')]
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(harness.WAIT)
+        again = self.start()
+        self.feed(again)  # whose points it has: they count once
+        harness.until(lambda: again.status()['incidents']['position'] >= position, 'the place in the log')
+        time.sleep(3)  # longer than a tick waits: what would be told again is told by then
+        self.assertEqual(self.said(again), [])
+        self.assertEqual(again.status()['incidents']['told_today'], told)
 
 
 if __name__ == '__main__':
