@@ -23,7 +23,8 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   hk_json_string(out, name.data, name.length);
   hk_buffer_print(out, ",\"number\":%" PRIu32 ",\"channel\":\"%s\",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64,
                   e->number, hankel_channel_name(e->channel), e->time, e->from, e->instant);
-  hk_buffer_print(out, ",\"score\":");
+  const float severity = hk_severity_told(e->severity);
+  hk_buffer_print(out, ",\"severity\":%.3f,\"level\":\"%s\",\"score\":", (double)severity, hankel_severity_name(severity));
   hk_json_number(out, (double)e->score, 9);
   hk_buffer_print(out, ",\"margin\":");
   hk_json_number(out, (double)e->margin, 6);
@@ -43,15 +44,14 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   hk_buffer_put(out, "}", 1);
 }
 
-/* Those that nobody has acknowledged first, and of these the ones that went over their threshold by most: of one channel, which alone
- * can be compared, that is the gravest first. */
+/* Those that nobody has acknowledged first, and of these the gravest. */
 static int graver(const void *left, const void *right)
 {
   const struct hk_standing *a = left, *b = right;
   if ((a->acknowledged != 0) != (b->acknowledged != 0))
     return a->acknowledged != 0 ? 1 : -1;
-  if (a->event.margin != b->event.margin)
-    return a->event.margin < b->event.margin ? 1 : -1;
+  if (a->event.severity != b->event.severity)
+    return a->event.severity < b->event.severity ? 1 : -1;
   return a->event.time < b->event.time ? 1 : a->event.time > b->event.time ? -1 : 0;
 }
 

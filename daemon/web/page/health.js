@@ -1,0 +1,35 @@
+// How the daemon does.
+import { ask, bytes, count, make } from './tools.js';
+
+const LEGS = { gather: 'gathered', wait: 'waits for the device', score: 'is scored', publish: 'is published', whole: 'all of it' };
+const tile = (what, value, bad) => make('div', { class: bad ? 'tile bad' : 'tile' }, make('b', {}, value), make('span', {}, what));
+const duration = us => us < 1000 ? `${us.toFixed(0)} us` : us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
+
+export async function health(place, { told, alive }) {
+  let before = null, at = 0;
+  async function look() {
+    const s = await ask('status'), now = performance.now(), seconds = (now - at) / 1000;
+    const rate = before ? (s.points.in - before.points.in) / seconds : null;
+    before = s;
+    at = now;
+    const lost = s.udp.lost_points, disk = s.durability, device = s.device;
+    const journal = disk.shards.reduce((n, one) => n + (one.journal_bytes || 0), 0);
+    place.replaceChildren(make('h1', {}, 'Health'), make('div', { class: 'tiles' },
+      tile('points a second', rate === null ? '...' : count(Math.round(rate))), tile('points in', count(s.points.in)), tile('scored', count(s.points.scored)),
+      tile('waiting for results', count(s.points.pending)), tile('dropped', count(s.points.dropped), s.points.dropped > 0), tile('late', count(s.points.late)),
+      tile('lost on the way (UDP)', count(lost), lost > 0), tile('sensors', count(s.sensors.count)),
+      tile(`device (${s.backend})`, device.state === 'lost' ? 'lost' : 'ok', device.state === 'lost'),
+      tile(disk.why || `durability: ${disk.mode}`, disk.state, disk.state !== 'ok' && disk.state !== 'none'),
+      tile('journal', bytes(journal)), tile('commit, 99 %', duration(disk.commit_p99_us)),
+      tile('connections (without HTTP)', count(s.connections.open)), tile('subscribers', count(s.subscribers.count)),
+      tile('wait for subscribers', bytes(s.subscribers.queued_bytes)), tile('results left out', count(s.subscribers.gap_results), s.subscribers.gap_results > 0),
+      tile(s.batches.stalled_because || 'scoring', s.batches.stalled_s ? `stalled, ${s.batches.stalled_s} s` : 'runs', s.batches.stalled_s > 0), tile('configuration', s.configuration.state, s.configuration.state === 'refused')),
+      make('h2', {}, 'Where the time of a point goes'), make('table', {}, make('thead', {}, make('tr', {}, make('th', {}, ''), ...['50 %', '99 %', '99.9 %'].map(t => make('th', { class: 'n' }, t)))),
+        make('tbody', {}, ...Object.entries(LEGS).map(([leg, text]) => make('tr', {}, make('th', {}, text), ...['p50_us', 'p99_us', 'p999_us'].map(q => make('td', { class: 'n' }, duration(s.latency[leg][q]))))))),
+      make('p', { class: 'quiet' }, `hankeld ${s.version}, up for ${count(Math.round(s.uptime_s / 60))} minutes, ${s.threads} threads. Latency counts points that somebody subscribes to.`));
+    told(true);
+  }
+  await look();
+  const timer = setInterval(() => alive() && look().catch(() => told(false)), 2000);
+  return () => clearInterval(timer);
+}

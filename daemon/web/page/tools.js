@@ -1,0 +1,116 @@
+// What all views use. Text goes into the page as text alone: a sensor may be named anything.
+
+/** An element: make('p', {class: 'quiet'}, 'text', child...). */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Asks the API; a fault is an Error with what the daemon says, and its status. */
+export async function ask(path, body) {
+  const how = body === undefined ? {} : { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  const answer = await fetch('/api/v1/' + path, how);
+  const said = await answer.json().catch(() => ({}));
+  if (answer.ok) return said;
+  const fault = new Error(said.detail || `status ${answer.status}`);
+  fault.status = answer.status;
+  throw fault;
+}
+
+// Times of the API are ns: more than a double holds to the last digit, and as exact as anybody reads them.
+const instant = ns => new Date(ns / 1e6);
+const sameDay = (a, b) => a.toDateString() === b.toDateString();
+
+export function clock(ns) {
+  const at = instant(ns);
+  const day = sameDay(at, new Date()) ? {} : { year: 'numeric', month: 'short', day: 'numeric' };
+  return at.toLocaleString(undefined, { ...day, hour: '2-digit', minute: '2-digit' });
+}
+
+export function ago(ns) {
+  const s = Math.round(Date.now() / 1000 - ns / 1e9);
+  const [n, unit] = Math.abs(s) < 90 ? [s, 'second'] : Math.abs(s) < 5400 ? [s / 60, 'minute'] : Math.abs(s) < 129600 ? [s / 3600, 'hour']
+    : Math.abs(s) < 63072000 ? [s / 86400, 'day'] : [s / 31557600, 'year'];
+  return new Intl.RelativeTimeFormat('en', { numeric: 'always' }).format(-Math.round(n), unit);
+}
+
+/** A time in the viewer's zone, with UTC on hover. */
+export function time(ns, text = clock(ns)) {
+  const utc = instant(ns).toISOString();
+  return make('time', { datetime: utc, title: utc.replace('T', ' ').replace('Z', ' UTC') }, text);
+}
+
+export function number(x) {
+  return x === null || x === undefined ? '?' : Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-3) ? x.toExponential(3) : String(+x.toPrecision(4));
+}
+
+export const count = n => Number(n).toLocaleString();
+export const bytes = n => n < 1e4 ? `${n} B` : n < 1e7 ? `${(n / 1e3).toFixed(0)} kB` : n < 1e10 ? `${(n / 1e6).toFixed(0)} MB` : `${(n / 1e9).toFixed(1)} GB`;
+export const colour = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+/** A companion's name ends with its algorithm; what people call it is the sensor's. */
+export const primary = name => name.replace(/#(ika|svd|graph|shift|novelty)$/, '');
+export const link = (name, text = name) => make('a', { href: '#sensor/' + encodeURIComponent(name) }, text);
+
+/** What an alert says, in a sentence of nodes. */
+export function sentence(a) {
+  const about = [link(primary(a.sensor)), ': '];
+  if (a.channel === 'novelty') about.push('what it has not done before: ', number(a.after), ', expected ', number(a.before));
+  else if (a.channel === 'group') about.push('its sensors, taken together, behave otherwise');
+  else if (a.channel === 'score') about.push('looks unlike what was before; level ', number(a.before), ' before, ', number(a.after), ' after');
+  else about.push(a.channel === 'change' ? 'behaves otherwise' : 'level moved', ' from ', number(a.before), ' to ', number(a.after));
+  return [...about, ' at ', time(a.instant), ', ', time(a.instant, ago(a.instant))];
+}
+
+/** A canvas' context, cleared, in CSS pixels. */
+export function paint(canvas) {
+  const { width, height } = canvas.getBoundingClientRect(), ratio = devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return [context, width, height];
+}
+
+/** The levels before and after an alert, and how far values lay about them. */
+export function levels(canvas, a) {
+  const [g, width, height] = paint(canvas);
+  const low = Math.min(a.before - a.spread_before, a.after - a.spread_after), high = Math.max(a.before + a.spread_before, a.after + a.spread_after);
+  const y = v => 6 + (height - 12) * (1 - (v - low) / (high - low || 1)), middle = width / 2;
+  for (const [from, to, level, spread, name] of [[2, middle, a.before, a.spread_before, 'before'], [middle, width - 2, a.after, a.spread_after, 'after']]) {
+    g.fillStyle = g.strokeStyle = colour(name);
+    g.globalAlpha = .2;
+    g.fillRect(from, y(level + spread), to - from, Math.max(1, y(level - spread) - y(level + spread)));
+    g.globalAlpha = 1;
+    g.lineWidth = 2;
+    g.beginPath();
+    g.moveTo(from, y(level));
+    g.lineTo(to, y(level));
+    g.stroke();
+  }
+  g.setLineDash([3, 3]);
+  g.lineWidth = 1;
+  g.strokeStyle = colour('quiet');
+  g.beginPath();
+  g.moveTo(middle, 0);
+  g.lineTo(middle, height);
+  g.stroke();
+  g.setLineDash([]);
+}
+
+/** A stream that connects again by itself; on: what to call by the name of an event, '' for results. Returns what ends it. */
+export function stream(query, on, told) {
+  const source = new EventSource('/api/v1/stream?' + new URLSearchParams(query));
+  source.onopen = () => told(true);
+  source.onerror = () => told(false);
+  source.onmessage = e => on['']?.(JSON.parse(e.data));
+  for (const name of ['alert', 'notice', 'gap', 'fault']) source.addEventListener(name, e => on[name]?.(JSON.parse(e.data)));
+  return () => source.close();
+}
