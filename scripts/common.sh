@@ -31,12 +31,20 @@ install_packages() {
 }
 
 # build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
-build() {
-  local dir=$1
-  shift
+build() { build_suites '' "$@"; }
+
+# build_suites 'SUITE...' DIR [MESON OPTION...]: the same, but only what the tests of these suites need (scripts/targets).
+build_suites() {
+  local suites=$1 dir=$2 targets=()
+  shift 2
   if [ ! -f "$dir/build.ninja" ]; then
     meson setup "$dir" "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; return 1; }
     rm -f "$dir.log"
   fi
-  ninja -C "$dir" --quiet
+  if [ -n "$suites" ]; then
+    # shellcheck disable=SC2086 # names of suites have no blanks
+    mapfile -t targets < <(scripts/targets "$dir" $suites)
+    [ ${#targets[@]} -gt 0 ] || return 1
+  fi
+  ninja -C "$dir" --quiet "${targets[@]}"
 }

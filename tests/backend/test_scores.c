@@ -1,6 +1,6 @@
 /* Conformance, first half: scores and states of a backend against the oracle in double (oracle.h), for every parameter that
- * changes the arithmetic and every kind of signal. Arguments: BACKEND quick|whole|brief|sanitize: some cases, all of them, all
- * with few scores each in large batches, or so few that a sanitizer which slows scores down a thousand times gets through: each
+ * changes the arithmetic and every kind of signal. Arguments: BACKEND quick|whole|cases|edges|brief|sanitize: some cases, all of
+ * them, all but the widths that fill lanes, these alone, all with few scores each in large batches, or so few that a sanitizer which slows scores down a thousand times gets through: each
  * kernel of the CUDA backend and each parameter that changes its way once, with the last point of windows that the CPU backend
  * has filled.
  *
@@ -291,24 +291,24 @@ static void scores_match(void **state)
 int main(int argc, char **argv)
 {
   if (argc != 3 || !(kind = backend_kind(argv[1]))) {
-    fprintf(stderr, "usage: %s cpu|cuda|reference quick|whole|brief|sanitize\n", argv[0]);
+    fprintf(stderr, "usage: %s cpu|cuda|reference quick|whole|cases|edges|brief|sanitize\n", argv[0]);
     return 2;
   }
   if (!backend_present(kind))
     return 0;
   struct CMUnitTest tests[QUICK_CASES + MORE_CASES + EDGE_CASES + 1];
   size_t n = 0;
-  const bool quick = strcmp(argv[2], "quick") == 0;
+  const bool quick = strcmp(argv[2], "quick") == 0, cases = strcmp(argv[2], "edges") != 0, edges = strcmp(argv[2], "cases") != 0;
   sanitize = strcmp(argv[2], "sanitize") == 0;
   brief = sanitize || strcmp(argv[2], "brief") == 0;
   write_edge_cases();
   for (size_t i = 0; i < SANITIZE_CASES && sanitize; i++)
     tests[n++] = (struct CMUnitTest){ sanitize_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)sanitize_cases[i] };
-  for (size_t i = 0; i < QUICK_CASES && !sanitize; i++)
+  for (size_t i = 0; i < QUICK_CASES && cases && !sanitize; i++)
     tests[n++] = (struct CMUnitTest){ quick_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)quick_cases[i] };
-  for (size_t i = 0; i < MORE_CASES && !quick && !sanitize; i++)
+  for (size_t i = 0; i < MORE_CASES && cases && !quick && !sanitize; i++)
     tests[n++] = (struct CMUnitTest){ more_cases[i], scores_match, NULL, NULL, (void *)(uintptr_t)more_cases[i] };
-  for (size_t i = 0; i < EDGE_CASES && !quick && !sanitize; i++)
+  for (size_t i = 0; i < EDGE_CASES && edges && !quick && !sanitize; i++)
     tests[n++] = (struct CMUnitTest){ edge_cases[i], scores_match, NULL, NULL, edge_cases[i] };
   tests[n++] = (struct CMUnitTest)cmocka_unit_test(all_scores_match);
   return _cmocka_run_group_tests("scores", tests, n, NULL, NULL);

@@ -85,8 +85,30 @@ class Runner:
         return result
 
 
+class Part(unittest.TestLoader):
+    """Every n-th test of a file, from the k-th on: so a long file runs as several tests of meson's at a time."""
+
+    def __init__(self, k, n):
+        super().__init__()
+        self.k, self.n = k, n
+
+    def loadTestsFromModule(self, module, *args, **how):
+        def single(tests):
+            for test in tests:
+                if isinstance(test, unittest.TestSuite):
+                    yield from single(test)
+                else:
+                    yield test
+        return self.suiteClass(list(single(super().loadTestsFromModule(module, *args, **how)))[self.k - 1::self.n])
+
+
 def main():
-    """Runs what the command line names, or all tests of the file that was started, and ends the process: 1 when any failed."""
+    """Runs what the command line names, all tests of the file that was started, or with `--part K/N` as its first words a part of
+    them, and ends the process: 1 when any failed."""
     stream = os.fdopen(os.dup(1), 'w')
     os.dup2(2, 1)
-    unittest.main('__main__', testRunner=Runner(stream))
+    loader = unittest.defaultTestLoader
+    if sys.argv[1:2] == ['--part']:
+        loader = Part(*map(int, sys.argv[2].split('/')))
+        del sys.argv[1:3]
+    unittest.main('__main__', testRunner=Runner(stream), testLoader=loader)

@@ -91,6 +91,13 @@ class Counts(unittest.TestCase):
         self.assertRegex(flaky[0], r'failed, held up for 0\.\d+ s, and passed when it was run again')
         self.assertIn('the machine stood still', run.stderr)
 
+    def test_parts_have_each_test_once(self):
+        parts = [[line.partition(' # ')[0].split(' - ')[1] for line in self.run_tests('--part', f'{k}/3').stdout.splitlines() if ' - ' in line]
+                 for k in (1, 2, 3)]
+        whole = [line.partition(' # ')[0].split(' - ')[1] for line in self.run_tests().stdout.splitlines() if ' - ' in line]
+        self.assertEqual(sorted(sum(parts, [])), sorted(whole))
+        self.assertTrue(all(len(part) > 1 for part in parts), parts)
+
     def test_every_file_speaks_the_protocol(self):
         """Else meson, which is told that it does, takes it for a failure."""
         for path in glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'test_*.py')):
