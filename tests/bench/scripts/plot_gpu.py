@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Pictures of what was measured on a GPU: takes the JSON lines out of tests/bench/results/cuda-*.txt (gpu-evidence wrote them) and draws
-cuda-widths.svg, cuda-speedup.svg and cuda-latency.svg beside them. Needs matplotlib.
+cuda-widths.svg, cuda-speedup.svg and cuda-latency.svg beside them, which git leaves out. Needs matplotlib.
 
     tests/bench/scripts/plot_gpu.py [FOLDER]"""
 import glob

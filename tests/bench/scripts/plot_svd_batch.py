@@ -4,7 +4,8 @@
     tests/bench/scripts/plot_svd_batch.py [FILE]
 
 FILE (tests/bench/results/cuda-bidiagonal.txt) holds JSON objects, one a line; other lines are passed over, and of two rows of a kind for
-the same shape the last one counts. Writes cuda-bidiagonal-tables.txt, cuda-bidiagonal.svg and cuda-svd.svg next to it. Needs matplotlib.
+the same shape the last one counts. Writes cuda-bidiagonal-tables.txt, cuda-bidiagonal.svg and cuda-svd.svg (which git leaves out) next to
+it. Needs matplotlib.
 
 The papers (Ueno and Suzumura, 2010 and 2011; one Tesla C1060, times include copies) name two points of their curves in the text: 17.22 times
 one core for the bidiagonalisation of 256 matrices of 320, 4.14 times four cores for the SVD of 256 matrices of 416."""
