@@ -43,7 +43,7 @@ struct hk_record_sensor {
 struct hk_record_feed {
   uint32_t number;
   struct hk_string name;
-  uint64_t owner; /* of feeds.h; 0: nobody's, or of a version that did not know */
+  uint64_t owner; /* of named_feeds.h; 0: nobody's, or of a version that did not know */
   int64_t used;   /* ns, wall clock; 0: not known */
 };
 
