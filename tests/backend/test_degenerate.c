@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#define OPEN_GAP 1e-3 /* see test_scores.c */
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const struct backend_kind *kind;
@@ -175,7 +174,7 @@ static void compare(const struct hk_detector *d, const char *text, uint32_t slot
       continue;
     assert_int_equal(isnan(got->score[i]), isnan(o->z));
     tally->due += !isnan(o->z);
-    if (!isnan(o->z) && o->exact_gap > OPEN_GAP) {
+    if (!isnan(o->z) && o->exact_gap > ORACLE_OPEN_GAP) {
       const double off = fabs((double)got->score[i] - o->z);
       tally->compared++;
       tally->sum += off;

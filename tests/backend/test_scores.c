@@ -26,7 +26,6 @@
 
 #include <cmocka.h>
 
-#define OPEN_GAP 1e-3
 
 static const struct backend_kind *kind;
 
@@ -185,7 +184,7 @@ struct tally {
 
 static bool determined(const struct hk_detector *d, const struct oracle_point *o)
 {
-  const bool exact = o->exact_gap > OPEN_GAP, ritz = o->ritz_gap > OPEN_GAP;
+  const bool exact = o->exact_gap > ORACLE_OPEN_GAP, ritz = o->ritz_gap > ORACLE_OPEN_GAP;
   return d->reorthogonalise ? exact || (ritz && d->algorithm == HK_ALGORITHM_IKA) : exact && ritz;
 }
 
