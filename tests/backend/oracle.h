@@ -12,7 +12,7 @@ struct oracle_point {
   uint8_t state;
   double z; /* NaN where none is due */
   double share;
-  double ritz_gap;  /* smallest relative gap among what the algorithm chose between: see struct hk_reference_score */
+  double ritz_gap; /* smallest relative gap among what the algorithm chose between: see struct hk_reference_score */
   /* smaller of: H2's first and second singular value; H1's r-th and next; each as a part of the first. With ika and
    * re-orthogonalisation ritz_gap where that is over ORACLE_OPEN_GAP. */
   double exact_gap;
