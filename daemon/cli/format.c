@@ -1,5 +1,6 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
+#include "daemon/base/novelty_sentence.h"
 #include "daemon/cli/csv.h"
 #include "daemon/cli/timestamp.h"
 #include "proto/hankel.h"
@@ -176,55 +177,6 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
   }
 }
 
-/* `#event,id,sensor,kind,time,instant,score,before,after,position,sequence,severity`; a notice is `#notice,sensor,kind,time`. */
-/* n, with a comma before each three digits but the first. */
-static void put_count(FILE *out, uint32_t n)
-{
-  if (n >= 1000000)
-    fprintf(out, "%" PRIu32 ",%03" PRIu32 ",%03" PRIu32, n / 1000000, n / 1000 % 1000, n % 1000);
-  else if (n >= 1000)
-    fprintf(out, "%" PRIu32 ",%03" PRIu32, n / 1000, n % 1000);
-  else
-    fprintf(out, "%" PRIu32, n);
-}
-
-/* So many points, and how long they took: in the largest unit of which there are two. */
-static void put_extent(FILE *out, uint32_t points, int64_t ns)
-{
-  static const struct {
-    int64_t ns;
-    const char *name;
-  } units[] = { { 86400000000000, "days" }, { 3600000000000, "hours" }, { 60000000000, "minutes" },
-                { 1000000000, "seconds" },  { 1000000, "ms" },          { 1, "ns" } };
-  size_t i = 0;
-  while (i + 1 < sizeof units / sizeof *units && ns / units[i].ns < 2)
-    i++;
-  put_count(out, points);
-  fprintf(out, " points (%" PRId64 " %s)", ns / units[i].ns, units[i].name);
-}
-
-/* A sentence that says what is new, in numbers. */
-static void print_novelty_text(FILE *out, const struct hankel_event *event)
-{
-  const struct hankel_novelty *n = &event->novelty;
-  const double now = event->after, usual = (double)event->spread_before;
-  char nearest[HK_TIMESTAMP_SIZE];
-  hk_timestamp_format(n->nearest, nearest);
-  if (n->kind == HANKEL_NOVELTY_VALUE)
-    fprintf(out, "value %.6g %s ", now, now > n->high ? "is highest in" : now < n->low ? "is lowest in" : "was not seen in");
-  else
-    fputs(n->kind == HANKEL_NOVELTY_CONTEXT ? "no such state in " : "shape not seen in ", out);
-  put_extent(out, n->compared, event->from - n->oldest);
-  if (n->kind == HANKEL_NOVELTY_VALUE)
-    fprintf(out, ": nearest %.6g at %s, usual gap under %.3g, range %.6g to %.6g", event->before, nearest, usual, n->low,
-            n->high);
-  else if (n->kind == HANKEL_NOVELTY_CONTEXT)
-    fprintf(out, ": mean of the last %u is %.6g, expected %.6g +- %.3g (nearest state at %s)", n->reach, now, event->before,
-            usual, nearest);
-  else
-    fprintf(out, ": differs from the nearest (%s) by %.4g rms, usually under %.3g", nearest, now, usual);
-}
-
 /* What is new, in a line of its own behind the event's: so the columns of that are fixed. The sentence comes last. */
 static void print_novelty_csv(FILE *out, const char *id, const struct hankel_event *event)
 {
@@ -237,10 +189,11 @@ static void print_novelty_csv(FILE *out, const char *id, const struct hankel_eve
   print_cell(out, id);
   fprintf(out, ",%s,%s,%.9g,%" PRId64 ",%" PRId64 ",%s,%s,%" PRIu32 ",%u,\"", hankel_novelty_name(n->kind), expected,
           (double)event->spread_before, n->nearest, n->oldest, low, high, n->compared, n->reach);
-  print_novelty_text(out, event);
+  hk_novelty_sentence(out, event);
   fputs("\"\n", out);
 }
 
+/* `#event,id,sensor,kind,time,instant,score,before,after,position,sequence,severity`; a notice is `#notice,sensor,kind,time`. */
 static void print_event_csv(FILE *out, const struct hankel_event *event)
 {
   char id[1024], before[32], after[32];
@@ -340,7 +293,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   hk_print_name(out, event->name);
   fprintf(out, ":%" PRIu32 "  ", event->number);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
-    print_novelty_text(out, event);
+    hk_novelty_sentence(out, event);
   else
     fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
             event->after, (double)event->spread_after);

@@ -143,21 +143,3 @@ int hk_timestamp_parse_epoch(const char *text, int64_t unit, int64_t *ns)
   *ns = minus ? -whole : whole;
   return 0;
 }
-
-void hk_timestamp_format(int64_t ns, char *out)
-{
-  struct tm tm;
-  int64_t seconds = ns / NS, rest = ns % NS;
-  if (rest < 0) {
-    rest += NS;
-    seconds--;
-  }
-  const time_t time = (time_t)seconds;
-  gmtime_r(&time, &tm);
-  size_t used = strftime(out, HK_TIMESTAMP_SIZE, "%Y-%m-%d %H:%M:%S", &tm);
-  if (rest > 0) {
-    used += (size_t)snprintf(out + used, HK_TIMESTAMP_SIZE - used, ".%09d", (int)rest);
-    for (int i = 0; i < 2 && strcmp(out + used - 3, "000") == 0; i++)
-      out[used -= 3] = 0;
-  }
-}

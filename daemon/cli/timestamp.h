@@ -2,11 +2,11 @@
 #ifndef HK_TIMESTAMP_H
 #define HK_TIMESTAMP_H
 
+#include "daemon/base/novelty_sentence.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define HK_TIMESTAMP_SIZE 40
 
 /* True when text is written as a date (YYYY-MM-...), false when it may be an epoch number. */
 bool hk_timestamp_is_date(const char *text);
@@ -22,8 +22,5 @@ int hk_timestamp_parse_epoch(const char *text, int64_t unit, int64_t *ns);
 
 /* The unit in ns that an epoch number is most likely in: seconds below 1e11, then ms, us and ns, a thousand times more each. */
 int64_t hk_timestamp_guess_unit(const char *text);
-
-/* Writes `YYYY-MM-DD hh:mm:ss`, with 3, 6 or 9 decimals where they are not 0, in UTC. out: HK_TIMESTAMP_SIZE bytes. */
-void hk_timestamp_format(int64_t ns, char *out);
 
 #endif

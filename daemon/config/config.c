@@ -35,6 +35,9 @@ void hk_config_free(struct hk_config *config)
   free(config->detectors);
   free(config->maintenance);
   free(config->groups);
+  free(config->notify);
+  config->notify = NULL;
+  config->n_notify = 0;
   config->groups = NULL;
   config->listeners = NULL;
   config->detectors = NULL;

@@ -8,6 +8,7 @@
 #include "daemon/config/listener_rules.h"
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/maintenance_rule.h"
+#include "daemon/config/notify_rule.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 
 #define HK_CONFIG_MAINTENANCE_MAX 64
+#define HK_CONFIG_NOTIFY_MAX 16
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_CONFIG_GROUPS_MAX 64
@@ -110,6 +112,8 @@ struct hk_config {
   struct hk_maintenance_rule *maintenance;
   uint32_t n_maintenance;
   struct hk_incidents_rule incidents;
+  struct hk_notify_rule *notify;
+  uint32_t n_notify;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
   int64_t flap_within; /* ns */
   /* Not said, or `auto`: they follow from keys that need a restart. */

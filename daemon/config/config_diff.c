@@ -180,6 +180,26 @@ static void compare_incidents(const struct hk_config *running, struct hk_config 
   after->a_day = a_day;
 }
 
+static const struct hk_notify_rule *notify_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_notify; i++)
+    if (strcmp(c->notify[i].name, name) == 0)
+      return &c->notify[i];
+  return NULL;
+}
+
+static void compare_notify(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_notify; i++) {
+    const struct hk_notify_rule *after = &read->notify[i], *before = notify_of(running, after->name);
+    if (!before || memcmp(before, after, sizeof *after) != 0)
+      hk_buffer_print(told, "[notify %s] is %s\n", after->name, before ? "changed" : "new");
+  }
+  for (uint32_t i = 0; i < running->n_notify; i++)
+    if (!notify_of(read, running->notify[i].name))
+      hk_buffer_print(told, "[notify %s] is gone\n", running->notify[i].name);
+}
+
 bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
                     struct hk_buffer *told)
 {
@@ -191,5 +211,6 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_detectors(running, read, taken, told);
   compare_maintenance(running, read, told);
   compare_incidents(running, read, told);
+  compare_notify(running, read, told);
   return told->size > before || told->failed;
 }

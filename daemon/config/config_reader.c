@@ -67,7 +67,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
     kind++;
   if (!kind->word)
     hk_config_complain(
-        r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME] and [incidents]");
+        r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME], [notify NAME] and [incidents]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -140,6 +140,8 @@ static void find_state(struct hk_config_reading *r)
                        hk_durability_name(c->durability));
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
     hk_config_complain(r, 0, "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
+  if (c->durability == HK_DURABILITY_NONE && c->n_notify > 0)
+    hk_config_complain(r, 0, "[notify %s] needs the event log: durability = snapshot or journal, and state = FOLDER", c->notify[0].name);
 }
 
 static int default_listeners(struct hk_config *c)
@@ -177,7 +179,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->detectors = calloc(HK_CONFIG_DETECTORS_MAX, sizeof *out->detectors);
   out->groups = calloc(HK_CONFIG_GROUPS_MAX, sizeof *out->groups);
   out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
-  if (!r || !out->listeners || !out->detectors || !out->groups || !out->maintenance) {
+  out->notify = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *out->notify);
+  if (!r || !out->notify || !out->listeners || !out->detectors || !out->groups || !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);

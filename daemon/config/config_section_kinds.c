@@ -136,8 +136,9 @@ static void look_at_http(struct hk_config_reading *r, const struct hk_config_lis
   if (l->transport == HK_TRANSPORT_UDP)
     listen_fault(r, "protocol = http needs transport = tcp");
   if (rules->certificate[0] || rules->key[0] || rules->client_ca[0] || rules->crl[0])
-    listen_fault(r, "protocol = http has no TLS: tls_certificate, tls_key, tls_client_ca and crl are for the other protocols; let a "
-                    "proxy on this machine have them");
+    listen_fault(r,
+                 "protocol = http has no TLS: tls_certificate, tls_key, tls_client_ca and crl are for the other protocols; let a "
+                 "proxy on this machine have them");
 }
 
 static void listen_end(struct hk_config_reading *r)
@@ -361,6 +362,46 @@ static void incidents_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[incidents] needs interval = DURATION, the time between two points of a sensor");
 }
 
+/* --- [notify NAME] ------------------------------------------------------------------------------------------------------- */
+
+static bool notify_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_notify_rule made = { 0 };
+  const struct sections there = { "notify",          "receivers of alerts", c->notify[0].name,
+                                  sizeof *c->notify, c->n_notify,           HK_CONFIG_NOTIFY_MAX };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")]) {
+    hk_config_complain(r, r->line, "[notify %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
+    return false;
+  }
+#ifndef HK_HAVE_NOTIFY
+  hk_config_complain(r, r->line, "[notify %s] needs a hankeld that is built with libcurl; this one is not (meson option notify)",
+                     name);
+#endif
+  hk_notify_rule_begin(&made);
+  c->notify[c->n_notify++] = made;
+  return true;
+}
+
+static void notify_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[256];
+  if (hk_notify_rule_key(&r->config->notify[r->config->n_notify - 1], name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void notify_end(struct hk_config_reading *r)
+{
+  struct hk_notify_rule *rule = &r->config->notify[r->config->n_notify - 1];
+  char error[256];
+  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+    return;
+  if (hk_notify_rule_finish(rule, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[notify %s]: %s", rule->name, error);
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------------- */
 
 const struct hk_config_kind hk_config_kinds[] = {
@@ -370,5 +411,6 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "group", group_begin, group_key, group_end },
   { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
   { "incidents", incidents_begin, incidents_key, incidents_end },
+  { "notify", notify_begin, notify_key, notify_end },
   { NULL, NULL, NULL, NULL },
 };

@@ -420,6 +420,8 @@ static int start(struct hk_server *s, char *error, size_t size)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
     status = hk_watch_start(&s->incidents, &s->config->incidents, &s->durable, s->shards.registry, &s->log);
+  if (status == 0 && s->durable.events)
+    status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
     status = hk_loop_start(&s->net.loops[i], beat);
   return status;
@@ -466,6 +468,7 @@ int hk_server_run(struct hk_server *s)
 bool hk_server_close(struct hk_server *s)
 {
   bool stopped = hk_web_stop(s->web), buried = true;
+  stopped &= hk_receivers_stop(s->receivers);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
@@ -486,6 +489,7 @@ bool hk_server_close(struct hk_server *s)
   for (uint32_t i = 0; s->net.lanes && i < s->net.n_loops * s->shards.n; i++)
     hk_lane_close(&s->net.lanes[i]);
   hk_reload_close(s);
+  hk_receivers_free(s->receivers);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);

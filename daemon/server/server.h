@@ -21,6 +21,7 @@
 #include "daemon/net/audit.h"
 #include "daemon/net/credentials.h"
 #include "daemon/net/address_limits.h"
+#include "daemon/notify/notify.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/web/web.h"
 
@@ -29,6 +30,7 @@
 struct hk_server {
   const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
   struct hk_net net;
+  struct hk_receivers *receivers; /* NULL: none, or before the start */
   struct hk_web *web; /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */

@@ -1,5 +1,6 @@
 /* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
 #include "daemon/server/status.h"
+#include "daemon/server/receivers_status.h"
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/groups.h"
@@ -478,6 +479,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   alerts(out, s);
   incidents(out, s);
+  hk_receivers_status(out, s->receivers);
   latency(out, s);
   loops(out, s);
   end(out);

@@ -1,0 +1,46 @@
+/* [notify NAME] of the configuration: a receiver of alerts, and which it gets. Thread: any. */
+#ifndef HK_NOTIFY_RULE_H
+#define HK_NOTIFY_RULE_H
+
+#include "daemon/base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HK_NOTIFY_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
+
+enum hk_notify_type { HK_NOTIFY_WEBHOOK, HK_NOTIFY_ALERTMANAGER, HK_NOTIFY_SLACK, HK_NOTIFY_EMAIL };
+/* What one message is about: all that waits; the sensors with the same name up to the first / or .; one sensor. */
+enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR };
+
+/* Zeroed, then hk_notify_rule_begin: so that equal rules are equal bytes. */
+struct hk_notify_rule {
+  char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files */
+  char url[HK_NOTIFY_TEXT];
+  char server[HK_NOTIFY_TEXT], from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT], user[HK_NOTIFY_TEXT]; /* email */
+  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, or the URL of a slack; "": none */
+  char page[HK_NOTIFY_TEXT];   /* URL that messages link to; "": none */
+  char match[513];             /* glob on names of sensors, ends with 0 */
+  uint32_t type, group;        /* enum hk_notify_type, hk_notify_group */
+  uint32_t channels;           /* bit 1 << enum hk_channel */
+  uint32_t rate;               /* messages a minute, at most; 1..6000 */
+  double min_severity;
+  int64_t after;   /* ns that an alert must have stood */
+  int64_t gather;  /* ns that events are gathered for one message */
+  int64_t repeat;  /* ns after which alerts that stand are told again; 0: never */
+  int64_t give_up; /* ns after which a message that cannot be delivered is set aside */
+  int64_t timeout; /* ns that one try may take */
+  bool resolved;   /* ends are told, too */
+};
+
+extern const char *const hk_notify_type_words[]; /* by number; the table ends with NULL */
+
+/* Defaults that do not depend on the type. name: fits. */
+void hk_notify_rule_begin(struct hk_notify_rule *rule);
+/* Sets a key. 0, or -EINVAL with a message. */
+int hk_notify_rule_key(struct hk_notify_rule *rule, const char *name, const char *value, char *error, size_t size);
+/* What can only be said of a whole rule; sets what follows from the type. 0, or -EINVAL with a message. */
+int hk_notify_rule_finish(struct hk_notify_rule *rule, char *error, size_t size);
+
+#endif

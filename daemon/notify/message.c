@@ -1,0 +1,330 @@
+#include "daemon/notify/message.h"
+
+#include "daemon/base/novelty_sentence.h"
+#include "proto/hankel.h"
+#include "proto/wire/name.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LISTED 10 /* sensors that a message to people names */
+
+static bool is_over(const struct hk_notice *n)
+{
+  return n->logged.event.kind == HK_EVENT_CLEARED;
+}
+
+size_t hk_message_prefix(struct hk_string name)
+{
+  size_t i = 0;
+  while (i < name.length && name.data[i] != '/' && name.data[i] != '.')
+    i++;
+  return i;
+}
+
+/* The name as text: what would act on a reader's terminal, or is no UTF-8, is left out of it. */
+static void name_of(const struct hk_notice *n, char out[HK_NAME_MAX + 1])
+{
+  const struct hk_string name = n->logged.name;
+  size_t used = 0;
+  for (size_t i = 0, step; i < name.length; i += step) {
+    uint32_t code;
+    step = hk_text_character(name.data + i, name.length - i, &code);
+    if (code == HK_SHOWN_AS_IT_IS && used + step <= HK_NAME_MAX) {
+      memcpy(out + used, name.data + i, step);
+      used += step;
+    } else if (used < HK_NAME_MAX) {
+      out[used++] = '?';
+    }
+  }
+  out[used] = 0;
+}
+
+/* One alert in one sentence. */
+static void sentence(FILE *out, const struct hk_notice *n)
+{
+  const struct hk_event *e = &n->logged.event;
+  char name[HK_NAME_MAX + 1], when[HK_TIMESTAMP_SIZE];
+  name_of(n, name);
+  hk_timestamp_format(e->instant, when);
+  fprintf(out, "%s: ", name);
+  if (is_over(n))
+    fputs("over: ", out);
+  if (e->novelty.channel != 0 && !is_over(n)) {
+    const struct hankel_event shown = { .from = e->from,
+                                        .before = e->before,
+                                        .after = e->after,
+                                        .spread_before = e->spread_before,
+                                        .novelty = { .kind = e->novelty.channel,
+                                                     .reach = e->novelty.reach,
+                                                     .compared = e->novelty.compared,
+                                                     .nearest = e->novelty.nearest,
+                                                     .oldest = e->novelty.oldest,
+                                                     .low = e->novelty.low,
+                                                     .high = e->novelty.high } };
+    hk_novelty_sentence(out, &shown);
+  } else {
+    fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);
+  }
+  fprintf(out, " (%s, %.3g times its threshold", hankel_channel_name(e->channel), (double)e->margin);
+  if (e->severity > 0)
+    fprintf(out, ", severity %.1f, %s", (double)e->severity, hankel_severity_name(e->severity));
+  if (e->held > 0)
+    fprintf(out, ", %" PRIu32 " held back before", e->held);
+  fputs(n->again ? ", stands still)" : ")", out);
+}
+
+static char *sentence_text(const struct hk_notice *n)
+{
+  char *text = NULL;
+  size_t size;
+  FILE *out = open_memstream(&text, &size);
+  if (!out)
+    return NULL;
+  sentence(out, n);
+  if (fclose(out) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+static void time_text(int64_t ns, char out[HK_TIME_TEXT_MAX])
+{
+  hk_time_text(ns / 1000000000, out);
+}
+
+static cJSON *number(double x)
+{
+  return isfinite(x) ? cJSON_CreateNumber(x) : cJSON_CreateNull();
+}
+
+static void key_text(char *out, size_t size, const struct hk_told_of *w, const struct hk_notice *n)
+{
+  snprintf(out, size, "%016" PRIx64 "-%" PRIu64, w->id, n->logged.position);
+}
+
+/* --- webhook ----------------------------------------------------------------------------------------------------------- */
+
+static bool put_novelty(cJSON *alert, const struct hk_event *e)
+{
+  if (e->novelty.channel == 0)
+    return true;
+  cJSON *o = cJSON_AddObjectToObject(alert, "novelty");
+  return o && cJSON_AddStringToObject(o, "kind", hankel_novelty_name(e->novelty.channel)) &&
+         cJSON_AddItemToObject(o, "low", number(e->novelty.low)) && cJSON_AddItemToObject(o, "high", number(e->novelty.high)) &&
+         cJSON_AddNumberToObject(o, "compared", e->novelty.compared) && cJSON_AddNumberToObject(o, "reach", e->novelty.reach);
+}
+
+static bool put_alert(cJSON *list, const struct hk_told_of *w, const struct hk_notice *n)
+{
+  const struct hk_event *e = &n->logged.event;
+  char key[64], name[HK_NAME_MAX + 1], id[HK_NAME_MAX + 16], when[HK_TIME_TEXT_MAX], since[HK_TIME_TEXT_MAX];
+  cJSON *a = cJSON_CreateObject();
+  if (!a || !cJSON_AddItemToArray(list, a))
+    return false;
+  key_text(key, sizeof key, w, n);
+  name_of(n, name);
+  snprintf(id, sizeof id, "%s:%" PRIu32, name, e->number);
+  time_text(e->time, when);
+  time_text(e->instant, since);
+  char *text = sentence_text(n);
+  const bool good =
+      text && cJSON_AddStringToObject(a, "key", key) &&
+      cJSON_AddStringToObject(a, "status", is_over(n) ? "resolved" : "firing") && cJSON_AddBoolToObject(a, "again", n->again) &&
+      cJSON_AddStringToObject(a, "id", id) && cJSON_AddStringToObject(a, "sensor", name) &&
+      cJSON_AddNumberToObject(a, "position", (double)n->logged.position) && cJSON_AddStringToObject(a, "time", when) &&
+      cJSON_AddStringToObject(a, "since", since) && cJSON_AddStringToObject(a, "channel", hankel_channel_name(e->channel)) &&
+      cJSON_AddItemToObject(a, "severity", number((double)e->severity)) &&
+      cJSON_AddStringToObject(a, "level", hankel_severity_name(e->severity)) &&
+      cJSON_AddItemToObject(a, "before", number(e->before)) && cJSON_AddItemToObject(a, "after", number(e->after)) &&
+      cJSON_AddItemToObject(a, "score", number((double)e->score)) &&
+      cJSON_AddItemToObject(a, "margin", number((double)e->margin)) && put_novelty(a, e) &&
+      cJSON_AddStringToObject(a, "text", text);
+  free(text);
+  return good;
+}
+
+static cJSON *make_webhook(const struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
+{
+  cJSON *o = cJSON_CreateObject();
+  bool good = o && cJSON_AddNumberToObject(o, "version", 1) && cJSON_AddStringToObject(o, "key", m->key) &&
+              cJSON_AddStringToObject(o, "receiver", r->name) && cJSON_AddNumberToObject(o, "events", w->n);
+  if (good && r->page[0])
+    good = cJSON_AddStringToObject(o, "page", r->page) != NULL;
+  cJSON *list = good ? cJSON_AddArrayToObject(o, "alerts") : NULL;
+  good = list != NULL;
+  for (uint32_t i = 0; i < w->n && good; i++)
+    good = put_alert(list, w, w->notice[i]);
+  if (!good)
+    cJSON_Delete(o);
+  return good ? o : NULL;
+}
+
+/* --- alertmanager ------------------------------------------------------------------------------------------------------- */
+
+static bool put_labelled(cJSON *list, const struct hk_notify_rule *r, const struct hk_told_of *w, const struct hk_notice *n)
+{
+  const struct hk_event *e = &n->logged.event;
+  const int64_t lasts = r->repeat > 0 ? 5 * r->repeat : 365 * 86400ll * 1000000000; /* unless it is told again */
+  char name[HK_NAME_MAX + 1], begins[HK_TIME_TEXT_MAX], ends[HK_TIME_TEXT_MAX], count[16];
+  cJSON *a = cJSON_CreateObject();
+  if (!a || !cJSON_AddItemToArray(list, a))
+    return false;
+  name_of(n, name);
+  snprintf(count, sizeof count, "%" PRIu32, e->number);
+  time_text(e->instant < w->now ? e->instant : w->now, begins);
+  time_text(is_over(n) ? w->now : w->now + lasts, ends);
+  char *text = sentence_text(n);
+  cJSON *labels = cJSON_AddObjectToObject(a, "labels"), *notes = cJSON_AddObjectToObject(a, "annotations");
+  const bool good = text && labels && notes && cJSON_AddStringToObject(labels, "alertname", "hankeld") &&
+                    cJSON_AddStringToObject(labels, "sensor", name) && cJSON_AddStringToObject(labels, "number", count) &&
+                    cJSON_AddStringToObject(labels, "channel", hankel_channel_name(e->channel)) &&
+                    cJSON_AddStringToObject(notes, "summary", text) &&
+                    cJSON_AddStringToObject(notes, "level", hankel_severity_name(e->severity)) &&
+                    cJSON_AddStringToObject(a, "startsAt", begins) && cJSON_AddStringToObject(a, "endsAt", ends) &&
+                    (!r->page[0] || cJSON_AddStringToObject(a, "generatorURL", r->page));
+  free(text);
+  return good;
+}
+
+static cJSON *make_alertmanager(const struct hk_notify_rule *r, const struct hk_told_of *w)
+{
+  cJSON *list = cJSON_CreateArray();
+  bool good = list != NULL;
+  for (uint32_t i = 0; i < w->n && good; i++)
+    good = put_labelled(list, r, w, w->notice[i]);
+  if (!good)
+    cJSON_Delete(list);
+  return good ? list : NULL;
+}
+
+/* --- for people --------------------------------------------------------------------------------------------------------- */
+
+static int graver(const void *a, const void *b)
+{
+  const struct hk_notice *const *x = a, *const *y = b;
+  if (is_over(*x) != is_over(*y))
+    return is_over(*x) ? 1 : -1;
+  const float s = (*x)->logged.event.severity, t = (*y)->logged.event.severity;
+  return s > t ? -1 : s < t ? 1 : (*x)->logged.position < (*y)->logged.position ? -1 : 1;
+}
+
+static void headline(FILE *out, const struct hk_told_of *w)
+{
+  uint32_t over = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    over += is_over(w->notice[i]);
+  if (w->prefix[0])
+    fprintf(out, "%s: ", w->prefix);
+  if (over < w->n)
+    fprintf(out, "%u alert%s%s", w->n - over, w->n - over == 1 ? "" : "s", w->again ? " stand still" : "");
+  if (over > 0)
+    fprintf(out, "%s%u over", over < w->n ? ", " : "", over);
+}
+
+/* In plain text: one sentence, or how many and the gravest of them. */
+static char *people_text(const struct hk_notify_rule *r, const struct hk_told_of *w)
+{
+  char *text = NULL;
+  size_t size;
+  const struct hk_notice **sorted = malloc(w->n * sizeof *sorted);
+  FILE *out = sorted ? open_memstream(&text, &size) : NULL;
+  if (!out) {
+    free(sorted);
+    return NULL;
+  }
+  memcpy(sorted, w->notice, w->n * sizeof *sorted);
+  qsort(sorted, w->n, sizeof *sorted, graver);
+  if (w->n > 1) {
+    headline(out, w);
+    fputc('\n', out);
+  }
+  for (uint32_t i = 0; i < w->n && i < LISTED; i++) {
+    sentence(out, sorted[i]);
+    fputc('\n', out);
+  }
+  if (w->n > LISTED)
+    fprintf(out, "and %u more\n", w->n - LISTED);
+  if (r->page[0])
+    fprintf(out, "%s\n", r->page);
+  free(sorted);
+  if (fclose(out) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+static cJSON *make_slack(const char *text)
+{
+  cJSON *o = cJSON_CreateObject();
+  char *escaped = NULL;
+  size_t size;
+  FILE *out = open_memstream(&escaped, &size);
+  for (const char *p = text; out && *p; p++) /* a name must not be a link or a mention */
+    fputs(*p == '&' ? "&amp;" : *p == '<' ? "&lt;" : *p == '>' ? "&gt;" : (const char[]){ *p, 0 }, out);
+  const bool good = out && fclose(out) == 0 && o && cJSON_AddStringToObject(o, "text", escaped);
+  free(escaped);
+  if (!good)
+    cJSON_Delete(o);
+  return good ? o : NULL;
+}
+
+static void make_mail(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const char *text)
+{
+  const time_t seconds = (time_t)(w->now / 1000000000);
+  struct tm tm;
+  char date[64];
+  gmtime_r(&seconds, &tm);
+  strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", &tm);
+  snprintf(m->subject, sizeof m->subject, "[hankeld] %.*s", (int)strcspn(text, "\n"), text);
+  for (char *p = m->subject; *p; p++)
+    if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
+      *p = '?';
+  hk_buffer_print(
+      &m->body,
+      "Date: %s\r\nFrom: %s\r\nTo: %s\r\nSubject: %s\r\nMessage-ID: <%s@hankeld>\r\nAuto-Submitted: auto-generated\r\n"
+      "MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n",
+      date, r->from, r->to, m->subject, m->key);
+  for (const char *p = text; *p; p++)
+    hk_buffer_put(&m->body, *p == '\n' ? "\r\n" : p, *p == '\n' ? 2 : 1);
+}
+
+/* --- all of them -------------------------------------------------------------------------------------------------------- */
+
+int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
+{
+  const struct hk_notice *first = w->notice[0], *last = w->notice[w->n - 1];
+  size_t used;
+  key_text(m->key, sizeof m->key, w, first);
+  used = strlen(m->key);
+  if (w->n > 1)
+    used += (size_t)snprintf(m->key + used, sizeof m->key - used, "-%" PRIu64, last->logged.position);
+  if (w->again > 0)
+    snprintf(m->key + used, sizeof m->key - used, "-again-%" PRIu64, w->again);
+  m->events = w->n;
+  const bool people = r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL;
+  char *text = people ? people_text(r, w) : NULL;
+  cJSON *json = NULL;
+  if (r->type == HK_NOTIFY_WEBHOOK)
+    json = make_webhook(m, r, w);
+  else if (r->type == HK_NOTIFY_ALERTMANAGER)
+    json = make_alertmanager(r, w);
+  else if (text && r->type == HK_NOTIFY_SLACK)
+    json = make_slack(text);
+  else if (text)
+    make_mail(m, r, w, text);
+  char *printed = json ? cJSON_PrintUnformatted(json) : NULL;
+  if (printed)
+    hk_buffer_put(&m->body, printed, strlen(printed));
+  cJSON_free(printed);
+  cJSON_Delete(json);
+  free(text);
+  return m->body.failed || m->body.size == 0 ? -ENOMEM : 0;
+}

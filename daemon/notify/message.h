@@ -1,0 +1,28 @@
+/* Message: events into what a receiver of each type wants to read. Thread: any. */
+#ifndef HK_NOTIFY_MESSAGE_H
+#define HK_NOTIFY_MESSAGE_H
+
+#include "daemon/durable/event_log.h"
+#include "daemon/notify/send.h"
+
+/* What a message tells of; in the order of the log. */
+struct hk_notice {
+  struct hk_logged logged; /* names are the owner's */
+  bool again;              /* it was told before, and stands */
+};
+
+struct hk_told_of {
+  const struct hk_notice **notice;
+  uint32_t n;
+  const char *prefix; /* that all have in common, where messages are made by it; else "" */
+  uint64_t id;        /* hk_place */
+  uint64_t again;     /* how often alerts that stand were told again; 0: this is the first time */
+  int64_t now;        /* ns, wall clock */
+};
+
+/* 0 or -ENOMEM. message: zeroed; its body is freed with hk_buffer_free. */
+int hk_message_make(struct hk_message *message, const struct hk_notify_rule *rule, const struct hk_told_of *what);
+/* The prefix of a name: up to the first / or . */
+size_t hk_message_prefix(struct hk_string name);
+
+#endif

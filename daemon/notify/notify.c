@@ -1,0 +1,142 @@
+#include "daemon/notify/notify.h"
+
+#include "daemon/notify/receiver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST (2 * HK_CONFIG_NOTIFY_MAX) /* with those that are ending */
+
+struct hk_receivers {
+  struct hk_durable *durable;
+  struct hk_log *log;
+  pthread_mutex_t lock; /* of the list */
+  struct hk_receiver *receiver[MOST];
+};
+
+/* The receiver of a name that goes on; NULL: none. */
+static struct hk_receiver *receiver_of(struct hk_receivers *all, const char *name)
+{
+  for (uint32_t i = 0; i < MOST; i++)
+    if (all->receiver[i] && !all->receiver[i]->gone && strcmp(all->receiver[i]->next.name, name) == 0)
+      return all->receiver[i];
+  return NULL;
+}
+
+static void end(struct hk_receiver *r)
+{
+  hk_receiver_close(r);
+  free(r);
+}
+
+/* Frees those that are gone and have ended; `last` waits for them. Under the lock. */
+static bool bury(struct hk_receivers *all, bool last)
+{
+  bool buried = true;
+  for (uint32_t i = 0; i < MOST; i++) {
+    struct hk_receiver *r = all->receiver[i];
+    if (!r || (!r->gone && !last))
+      continue;
+    if (!hk_receiver_stop(r)) {
+      buried = false;
+      continue;
+    }
+    end(r);
+    all->receiver[i] = NULL;
+  }
+  return buried;
+}
+
+static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule)
+{
+  uint32_t i = 0;
+  while (i < MOST && all->receiver[i])
+    i++;
+  struct hk_receiver *r = i < MOST ? calloc(1, sizeof *r) : NULL;
+  if (!r)
+    return -ENOMEM;
+  r->durable = all->durable;
+  r->log = all->log;
+  r->next = *rule;
+  const int status = hk_receiver_start(r);
+  if (status != 0)
+    end(r);
+  else
+    all->receiver[i] = r;
+  return status;
+}
+
+int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
+{
+  int status = 0;
+  if (!all)
+    return config->n_notify > 0 ? -ENOMEM : 0;
+  pthread_mutex_lock(&all->lock);
+  for (uint32_t i = 0; i < MOST; i++) {
+    struct hk_receiver *r = all->receiver[i];
+    bool named = false;
+    for (uint32_t k = 0; r && k < config->n_notify; k++)
+      named |= strcmp(config->notify[k].name, r->next.name) == 0;
+    if (r && !named)
+      r->gone = true;
+  }
+  (void)bury(all, false);
+  for (uint32_t k = 0; k < config->n_notify; k++) {
+    struct hk_receiver *r = receiver_of(all, config->notify[k].name);
+    if (r)
+      hk_receiver_take(r, &config->notify[k]);
+    else if (begin(all, &config->notify[k]) != 0)
+      status = -ENOMEM;
+  }
+  pthread_mutex_unlock(&all->lock);
+  return status;
+}
+
+int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, const struct hk_config *config, struct hk_log *log)
+{
+  struct hk_receivers *all = calloc(1, sizeof *all);
+  if (!all)
+    return -ENOMEM;
+  all->durable = durable;
+  all->log = log;
+  pthread_mutex_init(&all->lock, NULL);
+  *out = all;
+  return hk_receivers_adopt(all, config);
+}
+
+bool hk_receivers_stop(struct hk_receivers *all)
+{
+  if (!all)
+    return true;
+  pthread_mutex_lock(&all->lock);
+  const bool stopped = bury(all, true);
+  pthread_mutex_unlock(&all->lock);
+  return stopped;
+}
+
+void hk_receivers_free(struct hk_receivers *all)
+{
+  if (!all)
+    return;
+  pthread_mutex_destroy(&all->lock);
+  free(all);
+}
+
+uint32_t hk_receivers_look(struct hk_receivers *all, struct hk_receiver_look out[HK_CONFIG_NOTIFY_MAX])
+{
+  uint32_t n = 0;
+  if (!all)
+    return 0;
+  pthread_mutex_lock(&all->lock);
+  for (uint32_t i = 0; i < MOST && n < HK_CONFIG_NOTIFY_MAX; i++) {
+    struct hk_receiver *r = all->receiver[i];
+    if (!r || r->gone)
+      continue;
+    pthread_mutex_lock(&r->lock);
+    out[n++] = r->look;
+    pthread_mutex_unlock(&r->lock);
+  }
+  pthread_mutex_unlock(&all->lock);
+  return n;
+}

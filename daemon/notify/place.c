@@ -1,0 +1,70 @@
+#include "daemon/notify/place.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#define MAGIC "HKPLACE\n"
+#define VERSION 1
+#define POSITION_MAX ((uint64_t)1 << 62)
+
+struct image {
+  char magic[8];
+  uint32_t version, zero;
+  uint64_t position, until, id;
+  uint64_t unused[2];
+  uint64_t checksum; /* XXH3 of the bytes before */
+};
+_Static_assert(sizeof(struct image) == HK_PLACE_BYTES, "no padding");
+
+bool hk_place_decode(const void *bytes, size_t size, struct hk_place *out)
+{
+  struct image i;
+  if (size != sizeof i)
+    return false;
+  memcpy(&i, bytes, sizeof i);
+  if (memcmp(i.magic, MAGIC, sizeof i.magic) != 0 || i.version != VERSION ||
+      i.checksum != XXH3_64bits(&i, offsetof(struct image, checksum)) || i.until < i.position || i.until > POSITION_MAX)
+    return false;
+  *out = (struct hk_place){ i.position, i.until, i.id };
+  return true;
+}
+
+int hk_place_read(const struct hk_disk *disk, int folder, const char *name, struct hk_place *out)
+{
+  char file_name[HK_DISK_NAME_MAX * 2], bytes[HK_PLACE_BYTES];
+  uint64_t size;
+  int file;
+  snprintf(file_name, sizeof file_name, "notify-%s.place", name);
+  int status = hk_disk_open(disk, folder, file_name, &file, &size);
+  if (status != 0)
+    return status;
+  status = size == sizeof bytes ? hk_disk_read(disk, file, 0, bytes, sizeof bytes) : -EBADMSG;
+  close(file);
+  return status != 0 ? status : hk_place_decode(bytes, sizeof bytes, out) ? 0 : -EBADMSG;
+}
+
+int hk_place_write(const struct hk_disk *disk, int folder, const char *name, const struct hk_place *place)
+{
+  struct image i = { .magic = MAGIC, .version = VERSION, .position = place->position, .until = place->until, .id = place->id };
+  char file_name[HK_DISK_NAME_MAX * 2], beside[HK_DISK_NAME_MAX * 2 + 8];
+  int file;
+  i.checksum = XXH3_64bits(&i, offsetof(struct image, checksum));
+  snprintf(file_name, sizeof file_name, "notify-%s.place", name);
+  snprintf(beside, sizeof beside, "%s.new", file_name);
+  int status = hk_disk_remove(disk, folder, beside); /* that a crash has left */
+  if (status == 0 || status == -ENOENT)
+    status = hk_disk_create(disk, folder, beside, &file);
+  if (status != 0)
+    return status;
+  status = hk_disk_write(disk, file, &i, sizeof i);
+  if (status == 0)
+    status = hk_disk_sync(disk, file);
+  close(file);
+  if (status == 0)
+    status = hk_disk_rename(disk, folder, beside, file_name);
+  return status == 0 ? hk_disk_sync_folder(disk, folder) : status;
+}

@@ -1,0 +1,135 @@
+/* Sending, and what is done about what cannot be sent. */
+#include "daemon/notify/receiver_send.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define LONGEST_WAIT (60 * SECOND)
+#define ASIDE_MOST (64ull << 20) /* bytes of what was set aside */
+#define TURN (250 * 1000000ll)   /* ns */
+
+/* Waits, and looks now and then whether it is to end. 0 or -ECANCELED. */
+static int rest(struct hk_receiver *r, int64_t until)
+{
+  for (int64_t left = until - hk_now(); left > 0 && !atomic_load(&r->quit); left = until - hk_now()) {
+    const int64_t step = left < TURN ? left : TURN;
+    const struct timespec t = { .tv_sec = 0, .tv_nsec = (long)step };
+    (void)nanosleep(&t, NULL);
+  }
+  return atomic_load(&r->quit) ? -ECANCELED : 0;
+}
+
+/* As many messages a minute as the rule allows, a sixth of them at once. */
+static int wait_for_rate(struct hk_receiver *r)
+{
+  const double most = fmax(1, r->rule.rate / 6.0), each = r->rule.rate / 60e9;
+  for (;;) {
+    const int64_t now = hk_now();
+    r->tokens = r->refilled == 0 ? most : fmin(most, r->tokens + (double)(now - r->refilled) * each);
+    r->refilled = now;
+    if (r->tokens >= 1) {
+      r->tokens -= 1;
+      return 0;
+    }
+    const int status = rest(r, now + (int64_t)((1 - r->tokens) / each) + 1000000);
+    if (status != 0)
+      return status;
+  }
+}
+
+static int append(int folder, const char *name, const struct hk_buffer *line)
+{
+  const int file = openat(folder, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0)
+    return -errno;
+  size_t done = 0;
+  int status = lseek(file, 0, SEEK_END) + (off_t)line->size > (off_t)ASIDE_MOST ? -EFBIG : 0;
+  while (status == 0 && done < line->size) {
+    const ssize_t n = write(file, line->data + done, line->size - done);
+    if (n < 0 && errno != EINTR)
+      status = -errno;
+    done += n > 0 ? (size_t)n : 0;
+  }
+  if (status == 0 && fdatasync(file) != 0)
+    status = -errno;
+  close(file);
+  return status;
+}
+
+static void set_aside(struct hk_receiver *r, const struct hk_message *m, const char *why)
+{
+  struct hk_buffer line = { 0 };
+  char name[HK_CONFIG_NAME_MAX + 32], when[HK_TIME_TEXT_MAX];
+  hk_time_text(hk_wall() / SECOND, when);
+  snprintf(name, sizeof name, "notify-%s.undelivered", r->rule.name);
+  hk_buffer_print(&line, "{\"time\":\"%s\",\"key\":\"%s\",\"events\":%u,\"why\":", when, m->key, m->events);
+  hk_json_string(&line, why, strlen(why));
+  hk_buffer_print(&line, ",\"message\":");
+  hk_json_string(&line, m->body.data, m->body.size);
+  hk_buffer_put(&line, "}\n", 2);
+  const int status = line.failed ? -ENOMEM : append(r->durable->folder, name, &line);
+  hk_buffer_free(&line);
+  if (status != 0)
+    hk_log(r->log, HK_LOG_ERROR, "[notify %s]: a message about %u events was not delivered (%s) and cannot be set aside: %s",
+           r->rule.name, m->events, why, strerror(-status));
+  else
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: a message about %u events was not delivered and is set aside in %s: %s",
+           r->rule.name, m->events, name, why);
+}
+
+/* What came of a try, for status; said in the log when it changes. */
+static void note(struct hk_receiver *r, const struct hk_message *m, enum hk_sent sent, const struct hk_answer *a)
+{
+  pthread_mutex_lock(&r->lock);
+  const bool before = r->look.failing;
+  r->look.failing = sent != HK_SENT;
+  r->look.answered = hk_wall();
+  memcpy(r->look.answer, a->text, sizeof r->look.answer);
+  r->look.messages += sent == HK_SENT;
+  r->look.events += sent == HK_SENT ? m->events : 0;
+  r->look.tries_failed += sent != HK_SENT;
+  pthread_mutex_unlock(&r->lock);
+  if (sent == HK_SENT_LATER && !before)
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: a message cannot be delivered now, and is tried again: %s", r->rule.name,
+           a->text);
+  else if (sent == HK_SENT && before)
+    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: messages are delivered again", r->rule.name);
+}
+
+static void give_up(struct hk_receiver *r, const struct hk_message *m, const char *why)
+{
+  set_aside(r, m, why);
+  pthread_mutex_lock(&r->lock);
+  r->look.given_up += m->events;
+  pthread_mutex_unlock(&r->lock);
+}
+
+int hk_receiver_deliver(struct hk_receiver *r, struct hk_message *m)
+{
+  const int64_t begun = hk_now();
+  int64_t wait = SECOND;
+  struct hk_answer a;
+  for (;;) {
+    if (wait_for_rate(r) != 0)
+      return -ECANCELED;
+    const enum hk_sent sent = hk_sender_send(r->sender, &r->rule, m, &a);
+    if (sent != HK_SENT && atomic_load(&r->quit))
+      return -ECANCELED;
+    note(r, m, sent, &a);
+    if (sent == HK_SENT)
+      return 0;
+    if (sent == HK_SENT_NEVER || hk_now() - begun >= r->rule.give_up) {
+      give_up(r, m, a.text);
+      return 0;
+    }
+    const int64_t jittered = wait / 2 + (int64_t)(drand48() * (double)wait);
+    if (rest(r, hk_now() + (a.retry_after > 0 ? a.retry_after : jittered)) != 0)
+      return -ECANCELED;
+    wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;
+  }
+}

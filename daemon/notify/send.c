@@ -1,0 +1,208 @@
+#include "daemon/notify/send.h"
+
+#include "proto/wire/secret_file.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECRET_MOST 4096      /* bytes */
+#define RETRY_AFTER_MOST 3600 /* s */
+
+struct hk_sender {
+  CURL *curl;
+  const atomic_bool *quit;
+  const struct hk_buffer *body; /* that is being sent by SMTP */
+  size_t sent;
+  char heard[HK_ANSWER_MOST]; /* the beginning of what was answered */
+  size_t heard_size;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void begin_curl(void)
+{
+  (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+int hk_sender_new(struct hk_sender **out, const atomic_bool *quit)
+{
+  struct hk_sender *s = calloc(1, sizeof *s);
+  (void)pthread_once(&once, begin_curl);
+  if (s && !(s->curl = curl_easy_init())) {
+    free(s);
+    s = NULL;
+  }
+  if (!s)
+    return -ENOMEM;
+  s->quit = quit;
+  *out = s;
+  return 0;
+}
+
+void hk_sender_free(struct hk_sender *s)
+{
+  if (!s)
+    return;
+  curl_easy_cleanup(s->curl);
+  free(s);
+}
+
+static size_t on_answer(char *data, size_t one, size_t n, void *arg)
+{
+  struct hk_sender *s = arg;
+  const size_t room = sizeof s->heard - 1 - s->heard_size, taken = one * n < room ? one * n : room;
+  memcpy(s->heard + s->heard_size, data, taken);
+  s->heard_size += taken;
+  return one * n;
+}
+
+static size_t on_more(char *data, size_t one, size_t n, void *arg)
+{
+  struct hk_sender *s = arg;
+  const size_t left = s->body->size - s->sent, taken = one * n < left ? one * n : left;
+  memcpy(data, s->body->data + s->sent, taken);
+  s->sent += taken;
+  return taken;
+}
+
+static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+  const struct hk_sender *s = arg;
+  (void)a, (void)b, (void)c, (void)d;
+  return s->quit && atomic_load_explicit(s->quit, memory_order_relaxed);
+}
+
+/* One line that a terminal and a log can show. */
+static void make_line(char *text)
+{
+  for (char *p = text; *p; p++)
+    if ((unsigned char)*p < 0x20 || *p == 0x7f)
+      *p = ' ';
+}
+
+/* The first line of the rule's secret; *data is the caller's. False: it cannot be read. */
+static bool read_secret(const struct hk_notify_rule *r, char **data, size_t *size, struct hk_answer *answer)
+{
+  char why[HK_SECRET_WHY];
+  *data = NULL;
+  *size = 0;
+  if (!r->secret[0])
+    return true;
+  if (hk_secret_read(r->secret, SECRET_MOST, HK_SECRET_FILE, data, size, why) != 0) {
+    snprintf(answer->text, sizeof answer->text, "secret_file %.128s: %s", r->secret, why);
+    return false;
+  }
+  (*data)[strcspn(*data, "\r\n")] = 0;
+  return true;
+}
+
+static struct curl_slist *add(struct curl_slist *list, const char *line, bool *good)
+{
+  struct curl_slist *longer = *good ? curl_slist_append(list, line) : NULL;
+  *good &= longer != NULL;
+  return longer ? longer : list;
+}
+
+static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, const struct hk_message *m, const char *secret,
+                                       bool *good)
+{
+  char line[SECRET_MOST + 64];
+  const bool url_is_secret = r->type == HK_NOTIFY_SLACK && secret;
+  struct curl_slist *headers = add(NULL, "Content-Type: application/json", good);
+  snprintf(line, sizeof line, "Idempotency-Key: %s", m->key);
+  headers = add(headers, line, good);
+  headers = add(headers, "Expect:", good);
+  if (secret && !url_is_secret) {
+    snprintf(line, sizeof line, "Authorization: Bearer %s", secret);
+    headers = add(headers, line, good);
+  }
+  curl_easy_setopt(c, CURLOPT_URL, url_is_secret ? secret : r->url);
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(c, CURLOPT_POSTFIELDS, m->body.data);
+  curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->body.size);
+  curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+  return headers;
+}
+
+static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, struct hk_sender *s, const char *secret,
+                                       bool *good)
+{
+  char all[HK_NOTIFY_TEXT], *rest;
+  struct curl_slist *to = NULL;
+  snprintf(all, sizeof all, "%s", r->to);
+  for (char *one = strtok_r(all, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest))
+    to = add(to, one, good);
+  curl_easy_setopt(c, CURLOPT_URL, r->server);
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+  curl_easy_setopt(c, CURLOPT_MAIL_FROM, r->from);
+  curl_easy_setopt(c, CURLOPT_MAIL_RCPT, to);
+  curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt(c, CURLOPT_READFUNCTION, on_more);
+  curl_easy_setopt(c, CURLOPT_READDATA, s);
+  curl_easy_setopt(c, CURLOPT_USE_SSL, (long)(r->user[0] ? CURLUSESSL_ALL : CURLUSESSL_TRY)); /* no password in clear */
+  if (r->user[0]) {
+    curl_easy_setopt(c, CURLOPT_USERNAME, r->user);
+    curl_easy_setopt(c, CURLOPT_PASSWORD, secret);
+  }
+  return to;
+}
+
+/* What an answer means, in the terms of the caller. */
+static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const char *error, struct hk_answer *a)
+{
+  long number = 0;
+  curl_off_t wait = 0;
+  curl_easy_getinfo(s->curl, CURLINFO_RESPONSE_CODE, &number);
+  s->heard[s->heard_size] = 0;
+  if (code != CURLE_OK) {
+    snprintf(a->text, sizeof a->text, "%.200s", error[0] ? error : curl_easy_strerror(code));
+    make_line(a->text);
+    return mail && number >= 550 && number < 560 ? HK_SENT_NEVER : HK_SENT_LATER;
+  }
+  snprintf(a->text, sizeof a->text, "%ld%s%.200s", number, s->heard_size && !mail ? ": " : "", mail ? "" : s->heard);
+  make_line(a->text);
+  if (mail || (number >= 200 && number < 300))
+    return HK_SENT;
+  if (curl_easy_getinfo(s->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK && wait > 0)
+    a->retry_after = (wait < RETRY_AFTER_MOST ? wait : RETRY_AFTER_MOST) * 1000000000ll;
+  if (number == 408 || number == 425 || number == 429 || number >= 500 || number < 300)
+    return HK_SENT_LATER;
+  return HK_SENT_NEVER; /* redirections are not followed: the token is for the URL that was configured */
+}
+
+enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m,
+                            struct hk_answer *answer)
+{
+  char error[CURL_ERROR_SIZE] = "", *secret;
+  size_t size;
+  bool good = true;
+  const bool mail = r->type == HK_NOTIFY_EMAIL;
+  *answer = (struct hk_answer){ 0 };
+  if (!read_secret(r, &secret, &size, answer))
+    return HK_SENT_LATER;
+  CURL *c = s->curl;
+  s->body = &m->body;
+  s->sent = s->heard_size = 0;
+  curl_easy_reset(c);
+  struct curl_slist *list = mail ? mail_options(c, r, s, secret, &good) : http_options(c, r, m, secret, &good);
+  curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
+  curl_easy_setopt(c, CURLOPT_USERAGENT, "hankeld/" HANKELD_VERSION);
+  curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_answer);
+  curl_easy_setopt(c, CURLOPT_WRITEDATA, s);
+  curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(c, CURLOPT_XFERINFODATA, s);
+  const CURLcode code = good ? curl_easy_perform(c) : CURLE_OUT_OF_MEMORY;
+  const enum hk_sent sent = judge(s, mail, code, error, answer);
+  curl_easy_reset(c); /* it knows nothing of the secret and the lists any more */
+  curl_slist_free_all(list);
+  if (secret)
+    hk_secret_free(secret, size);
+  return sent;
+}

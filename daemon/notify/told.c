@@ -1,0 +1,77 @@
+#include "daemon/notify/told.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define PLACES (2 * HK_TOLD_MOST)
+
+static uint64_t key_of(const struct hk_logged *l)
+{
+  const uint64_t key = XXH3_64bits_withSeed(l->name.data, l->name.length, (uint64_t)l->handle << 32 | l->event.number);
+  return key ? key : 1;
+}
+
+static uint32_t find(const struct hk_told *t, uint64_t key)
+{
+  uint32_t i = (uint32_t)key & (PLACES - 1);
+  while (t->place[i].key != 0 && t->place[i].key != key)
+    i = (i + 1) & (PLACES - 1);
+  return i;
+}
+
+int hk_told_open(struct hk_told *t)
+{
+  *t = (struct hk_told){ .place = calloc(PLACES, sizeof *t->place) };
+  return t->place ? 0 : -ENOMEM;
+}
+
+void hk_told_close(struct hk_told *t)
+{
+  free(t->place);
+  t->place = NULL;
+}
+
+void hk_told_clear(struct hk_told *t)
+{
+  memset(t->place, 0, PLACES * sizeof *t->place);
+  t->n = 0;
+  t->overflowed = false;
+}
+
+void hk_told_add(struct hk_told *t, const struct hk_logged *l)
+{
+  const uint64_t key = key_of(l);
+  const uint32_t i = find(t, key);
+  if (t->place[i].key == 0) {
+    if (t->n == HK_TOLD_MOST) {
+      t->overflowed = true;
+      return;
+    }
+    t->n++;
+  }
+  t->place[i] = (struct hk_told_place){ key, l->position };
+}
+
+bool hk_told_has(const struct hk_told *t, const struct hk_logged *l)
+{
+  return t->place[find(t, key_of(l))].key != 0;
+}
+
+/* What stands behind it moves up, so that it is found. */
+void hk_told_remove(struct hk_told *t, const struct hk_logged *l)
+{
+  uint32_t hole = find(t, key_of(l));
+  if (t->place[hole].key == 0)
+    return;
+  t->n--;
+  for (uint32_t i = (hole + 1) & (PLACES - 1); t->place[i].key != 0; i = (i + 1) & (PLACES - 1)) {
+    const uint32_t home = (uint32_t)t->place[i].key & (PLACES - 1);
+    if (((i - home) & (PLACES - 1)) < ((i - hole) & (PLACES - 1)))
+      continue;
+    t->place[hole] = t->place[i];
+    hole = i;
+  }
+  t->place[hole].key = 0;
+}

@@ -1,0 +1,37 @@
+#include "daemon/server/receivers_status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void receiver(struct hk_buffer *out, const struct hk_receiver_look *l)
+{
+  char when[HK_TIME_TEXT_MAX];
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, l->name, strlen(l->name));
+  hk_buffer_print(out, ",\"type\":\"%s\",\"state\":\"%s\"", hk_notify_type_words[l->type], l->failing ? "failing" : "ok");
+  hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64, l->position, l->waiting);
+  hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"events\":%" PRIu64, l->messages, l->events);
+  hk_buffer_print(out, ",\"tries_failed\":%" PRIu64 ",\"given_up\":%" PRIu64, l->tries_failed, l->given_up);
+  hk_buffer_print(out, ",\"lost\":%" PRIu64, l->lost);
+  if (l->answered != 0) {
+    hk_time_text(l->answered / 1000000000, when);
+    hk_buffer_print(out, ",\"answered\":\"%s\",\"answer\":", when);
+    hk_json_string(out, l->answer, strlen(l->answer));
+  }
+  hk_buffer_put(out, "}", 1);
+}
+
+void hk_receivers_status(struct hk_buffer *out, struct hk_receivers *receivers)
+{
+  struct hk_receiver_look *look = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *look);
+  const uint32_t n = look ? hk_receivers_look(receivers, look) : 0;
+  hk_buffer_print(out, ",\"notify\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    if (i > 0)
+      hk_buffer_put(out, ",", 1);
+    receiver(out, &look[i]);
+  }
+  hk_buffer_put(out, "]", 1);
+  free(look);
+}

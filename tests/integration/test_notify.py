@@ -1,0 +1,236 @@
+"""Alerts that arrive: what receivers get, over failures, crashes and reloads."""
+import http.server
+import json
+import os
+import random
+import re
+import smtplib
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+from harness import HANKEL, SECOND, START, WAIT, until
+
+DETECTOR = '[detector all]\nmatch = *\nwindow = 8\nalert = 0.5\n'
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Takes what is posted. `plan`: what the next requests are answered with, (status, headers) or 'hang'; then 200."""
+    daemon_threads = True
+
+    def __init__(self, port=0):
+        super().__init__(('127.0.0.1', port), Handler)
+        self.plan, self.got, self.seen, self.lock = [], [], [], threading.Lock()
+        self.released = threading.Event()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def url(self, path='/'):
+        return f'http://127.0.0.1:{self.server_port}{path}'
+
+    def alerts(self):
+        with self.lock:
+            return [a for _, body in self.got for a in body['alerts']]
+
+    def end(self):
+        self.released.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['content-length']))
+        with self.server.lock:
+            answer = self.server.plan.pop(0) if self.server.plan else (200, {})
+            self.server.seen.append((time.monotonic(), dict(self.headers)))
+            if answer != 'hang' and answer[0] == 200:
+                self.server.got.append((dict(self.headers), json.loads(body)))
+        if answer == 'hang':
+            self.server.released.wait(WAIT)
+            return
+        self.send_response(answer[0])
+        for key, value in answer[1].items():
+            self.send_header(key, value)
+        self.send_header('content-length', '0')
+        self.end_headers()
+
+
+def wave(times, names, level):
+    return [(START + t * SECOND, level + (i + t) % 3 * 0.1) for i, _ in enumerate(names) for t in times]
+
+
+class Notify(harness.Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix='hankeld-notify-')
+        self.addCleanup(folder.cleanup)
+        self.state = folder.name
+        self.now = 0
+
+    def receiver(self, port=0):
+        r = Receiver(port)
+        self.addCleanup(r.end)
+        return r
+
+    def keys(self):
+        return f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}\n'
+
+    def start(self, *sections, ends=0):
+        return self.daemon(DETECTOR + ''.join(sections), keys=self.keys(), ends=ends)
+
+    def webhook(self, receiver, extra='', name='hook'):
+        return f'[notify {name}]\ntype = webhook\nurl = {receiver.url("/a")}\ngather = 100ms\nrate = 6000\n{extra}'
+
+    def feed(self, daemon, points, names=('s0', 's1', 's2')):
+        """A square wave whose every edge is an alert."""
+        with daemon.client() as c:
+            handles = c.register(*names)
+            for t in range(self.now, self.now + points):
+                noise = random.Random(t)
+                c.send(harness.points(handles, [START + t * SECOND] * len(names),
+                                      [(t // 40 % 2) * 50 + noise.gauss(0, 0.1) for _ in names]))
+            self.now += points
+            until(lambda: c.status()['points']['pending'] == 0, 'scores')
+            until(lambda: c.status()['durability']['events_shown'] == c.status()['durability']['events_last'], 'the log')
+
+    def logged(self, daemon, kinds=('raised', 'cleared')):
+        return [(e[0], e[1], e[2]) for e in daemon.events() if e[2] in kinds]
+
+    def told(self, receiver):
+        kinds = {'firing': 'raised', 'resolved': 'cleared'}
+        return [(a['sensor'], int(a['id'].rpartition(':')[2]), kinds[a['status']]) for a in receiver.alerts()]
+
+    def look(self, daemon, name='hook'):
+        return next(r for r in daemon.status()['notify'] if r['name'] == name)
+
+
+class Webhooks(Notify):
+    def test_all_events_in_order_with_what_people_want_to_know(self):
+        r = self.receiver()
+        d = self.start(self.webhook(r, 'page = http://page.example/x\n'))
+        self.feed(d, 400)
+        logged = self.logged(d)
+        self.assertGreater(len(logged), 12)
+        until(lambda: len(self.told(r)) >= len(logged), 'all alerts')
+        self.assertEqual(self.told(r), logged)
+        headers, body = r.got[0]
+        self.assertEqual((headers['Content-Type'], headers['Idempotency-Key']), ('application/json', body['key']))
+        self.assertEqual((body['receiver'], body['page']), ('hook', 'http://page.example/x'))
+        a = body['alerts'][0]
+        self.assertRegex(a['text'], r'^s\d: level went from \S+ to \S+ at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(score, \S+ times its threshold')
+        self.assertEqual(len({a['key'] for a in r.alerts()}), len(logged))
+        until(lambda: self.look(d)['waiting'] == 0, 'nothing to wait')
+        look = self.look(d)
+        self.assertEqual((look['state'], look['events'], look['given_up'], look['lost'], look['answer']), ('ok', len(logged), 0, 0, '200'))
+
+    def test_failures_429_and_hanging(self):
+        r, dead = self.receiver(), 'http://127.0.0.1:9/'
+        r.plan = [(500, {}), (429, {'Retry-After': '3'}), 'hang']
+        d = self.start(self.webhook(r, 'timeout = 500ms\n'), f'[notify dead]\ntype = webhook\nurl = {dead}\n')
+        self.feed(d, 100)
+        logged = self.logged(d)
+        until(lambda: len(self.told(r)) >= len(logged), 'all alerts')
+        self.assertEqual(self.told(r), logged)
+        self.assertGreaterEqual(r.seen[2][0] - r.seen[1][0], 2.9)  # as it was asked to
+        self.assertEqual(len({h['Idempotency-Key'] for _, h in r.seen[:4]}), 1)
+        self.assertGreaterEqual(self.look(d)['tries_failed'], 3)
+        self.assertTrue(any('cannot be delivered now' in line for line in d.log))
+        until(lambda: self.look(d, 'dead')['state'] == 'failing', 'the dead one to be told')
+
+    def test_never_and_give_up_are_set_aside(self):
+        r = self.receiver()
+        r.plan = [(404, {})]
+        d = self.start(self.webhook(r), '[notify dead]\ntype = webhook\nurl = http://127.0.0.1:9/\ngive_up = 1s\ngather = 100ms\n')
+        self.feed(d, 100)
+        for name, why in ('hook', '404'), ('dead', 'onnect'):
+            path = os.path.join(self.state, f'notify-{name}.undelivered')
+            until(lambda path=path: os.path.exists(path) and os.path.getsize(path) > 0, path)
+            with open(path, encoding='utf-8') as f:
+                line = json.loads(f.readline())
+            self.assertIn(why, line['why'])
+            self.assertEqual(len(json.loads(line['message'])['alerts']), line['events'])
+            until(lambda name=name, line=line: self.look(d, name)['given_up'] >= line['events'], 'the count')
+        self.assertTrue(any('is set aside in notify-dead.undelivered' in line for line in d.log))
+
+    def test_what_is_chosen(self):
+        quiet, only, severe, shift = (self.receiver() for _ in range(4))
+        d = self.start(self.webhook(quiet, 'resolved = no\n', 'quiet'), self.webhook(only, 'match = s1\n', 'only'),
+                       self.webhook(severe, 'min_severity = 40\n', 'severe'), self.webhook(shift, 'channel = shift, group\n', 'shift'),
+                       '[maintenance m]\nmatch = s2\nfrom = 2020-01-01T00:00:00Z\nto = 2030-01-01T00:00:00Z\n')
+        self.feed(d, 300)
+        logged = self.logged(d)
+        of = lambda *names: [e for e in logged if e[0] in names]
+        until(lambda: len(self.told(only)) >= len(of('s1')), 's1')
+        until(lambda: all(x['waiting'] == 0 for x in d.status()['notify']), 'all')
+        self.assertEqual(self.told(only), of('s1'))
+        self.assertEqual(self.told(quiet), [e for e in of('s0', 's1') if e[2] == 'raised'])
+        self.assertEqual((severe.got, shift.got), ([], []))
+
+    def test_killed_again_and_again(self):
+        r = self.receiver()
+        section = self.webhook(r)
+        for i in range(int(os.environ.get('NOTIFY_KILLS', 6 if harness.SANITIZED else 20))):
+            r.plan = [random.choice([(200, {}), (503, {}), (200, {})]) for _ in range(3)]
+            d = self.start(section, ends=-9)
+            self.feed(d, 60)
+            time.sleep(random.random() * 0.3)
+            d.process.kill()
+            d.process.wait(WAIT)
+        d = self.start(section)
+        logged = self.logged(d)
+        until(lambda: set(self.told(r)) >= set(logged), 'all alerts')
+        self.assertGreater(len(logged), 20)
+        keys = {}
+        for a in r.alerts():  # the same event has the same key, and no other has it
+            self.assertEqual(keys.setdefault(a['key'], (a['id'], a['status'])), (a['id'], a['status']))
+        first = list(dict.fromkeys(self.told(r)))
+        for name in 's0', 's1', 's2':
+            self.assertEqual([e for e in first if e[0] == name], [e for e in logged if e[0] == name])
+
+    def test_reload(self):
+        r, other = self.receiver(), self.receiver()
+        d = self.start(self.webhook(r))
+        self.feed(d, 100)
+        until(lambda: len(self.told(r)) >= len(self.logged(d)), 'all alerts')
+        d.configure(DETECTOR + self.webhook(other) + self.webhook(r, name='second'), self.keys())
+        with d.client() as c:
+            taken, lines = c.reload()
+        self.assertTrue(taken and '[notify hook] is changed' in lines and '[notify second] is new' in lines, lines)
+        before = len(self.logged(d))
+        until(lambda: len(d.status()['notify']) == 2 and os.path.exists(os.path.join(self.state, 'notify-second.place')), 'both')
+        self.feed(d, 100)
+        until(lambda: len(self.told(other)) >= len(self.logged(d)) - before, 'what came since')
+        self.assertEqual(self.told(other), self.logged(d)[before:])
+
+    def test_bad_keys_are_refused(self):
+        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook'), ('type = webhook\n', 'needs url = http'),
+                          ('type = webhook\nurl = ftp://a/\n', 'needs url'), ('type = webhook\nurl = http://a/\nrate = 0\n', 'from 1 to 6000'),
+                          ('type = email\nserver = smtp://a\nfrom = a@b\n', 'needs from'), ('type = webhook\nurl = http://a/\ncolour = red\n', 'no key'),
+                          ('type = webhook\nurl = http://a/\nafter = soon\n', 'not a duration'), ('type = slack\nurl = http://a/\nto = a@b\n', 'are for type = email')):
+            with self.assertRaises(harness.NotReady) as e:
+                self.start('[notify x]\n' + keys)
+            self.assertRegex('\n'.join(e.exception.log), r'hankeld.conf:\d+: .*' + re.escape(why))
+        with self.assertRaises(harness.NotReady) as e:
+            self.daemon(DETECTOR + '[notify x]\ntype = webhook\nurl = http://a/\n')
+        self.assertIn('needs the event log', '\n'.join(e.exception.log))
+
+
+class Storm(Notify):
+    def test_many_alerts_few_messages(self):
+        r = self.receiver()
+        d = self.start(f'[notify hook]\ntype = slack\nurl = {r.url()}\ngather = 2s\nrate = 60\nresolved = no\n')
+        self.feed(d, 60, tuple(f'line{i % 7}/m{i}' for i in range(1500)))
+        self.assertGreater(len(self.logged(d, ('raised',))), 1000)
+        until(lambda: self.look(d)['waiting'] == 0 and r.got, 'all')
+        texts = [body['text'] for _, body in r.got]
+        self.assertLess(len(texts), 20)
+        self.assertEqual(sum(int(re.match(r'(\d+) alerts?\n', t)[1]) if t.count('\n') > 1 else 1 for t in texts), len(self.logged(d, ('raised',))))
+
+
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)
