@@ -1,6 +1,5 @@
 /* The daemon's report on itself: one JSON object. PROTOCOL.md and hankel-status(1) show it; keys are only ever added. */
 #include "daemon/server/status.h"
-#include "daemon/server/receivers_status.h"
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/groups.h"
@@ -8,6 +7,7 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/server/receivers_status.h"
 
 #include "cpu/sst/score.h"
 
