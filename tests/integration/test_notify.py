@@ -4,15 +4,17 @@ import json
 import os
 import random
 import re
-import smtplib
+import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 import harness
-from harness import HANKEL, SECOND, START, WAIT, until
+from harness import SECOND, START, WAIT, free_port, until
 
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\nalert = 0.5\n'
 
@@ -59,10 +61,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.send_header('content-length', '0')
         self.end_headers()
-
-
-def wave(times, names, level):
-    return [(START + t * SECOND, level + (i + t) % 3 * 0.1) for i, _ in enumerate(names) for t in times]
 
 
 class Notify(harness.Case):
@@ -230,6 +228,74 @@ class Storm(Notify):
         texts = [body['text'] for _, body in r.got]
         self.assertLess(len(texts), 20)
         self.assertEqual(sum(int(re.match(r'(\d+) alerts?\n', t)[1]) if t.count('\n') > 1 else 1 for t in texts), len(self.logged(d, ('raised',))))
+
+
+# A real SMTP server that prints each mail as a line of JSON.
+SMTP = """
+import json, sys, time
+from aiosmtpd.controller import Controller
+class Print:
+    refuse = 1
+    async def handle_DATA(self, server, session, envelope):
+        if Print.refuse > 0:
+            Print.refuse -= 1
+            return '451 not now'
+        print(json.dumps([envelope.mail_from, envelope.rcpt_tos, envelope.content.decode()]), flush=True)
+        return '250 OK'
+Controller(Print(), hostname='127.0.0.1', port=int(sys.argv[1])).start()
+print('[]', flush=True)
+time.sleep(600)
+"""
+
+
+class RealReceivers(Notify):
+    def run_program(self, *command):
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p
+
+    @unittest.skipUnless(shutil.which('prometheus-alertmanager'), 'needs prometheus-alertmanager')
+    def test_alertmanager(self):
+        port, path = free_port(), os.path.join(self.state, 'am.yml')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('route:\n  receiver: none\nreceivers:\n- name: none\n')
+        self.run_program('prometheus-alertmanager', f'--config.file={path}', f'--storage.path={self.state}/am', '--cluster.listen-address=',
+                         f'--web.listen-address=127.0.0.1:{port}')
+        base = f'http://127.0.0.1:{port}/api/v2/alerts'
+
+        def standing():
+            with urllib.request.urlopen(base + '?active=true', timeout=WAIT) as answer:
+                return sorted(a['labels']['sensor'] for a in json.load(answer))
+
+        state = os.path.join(self.state, 'hankeld')
+        os.mkdir(state)
+        self.state = state
+        d = self.start(f'[notify am]\ntype = alertmanager\nurl = {base}\ngather = 100ms\n')
+        self.feed(d, 44)  # the first edge is behind it
+        until(lambda: self.logged(d)[-3:] and {e[2] for e in self.logged(d)} == {'raised'}, 'alerts')
+        until(lambda: self.look(d, 'am')['events'] >= 3, 'the Alertmanager to take them')
+        self.assertEqual(standing(), ['s0', 's1', 's2'])
+        self.feed(d, 30)
+        self.assertEqual(sorted(e[0] for e in self.logged(d, ('cleared',))), ['s0', 's1', 's2'])
+        until(lambda: standing() == [], 'them to be over')
+
+    @unittest.skipUnless(subprocess.run([sys.executable, '-c', 'import aiosmtpd'], capture_output=True, check=False).returncode == 0, 'needs aiosmtpd')
+    def test_email(self):
+        port = free_port()
+        server = self.run_program(sys.executable, '-c', SMTP, str(port))
+        self.assertEqual(server.stdout.readline(), '[]\n')
+        d = self.start(f'[notify mail]\ntype = email\nserver = smtp://127.0.0.1:{port}\nfrom = hankeld@plant.example\n'
+                       'to = a@plant.example, b@plant.example\ngather = 1s\nrate = 600\npage = http://page.example/\n')
+        self.feed(d, 44, tuple(f'line/m{i}' for i in range(15)))
+        sender, to, mail = json.loads(server.stdout.readline())
+        head, _, body = mail.partition('\r\n\r\n')
+        self.assertEqual((sender, to), ('hankeld@plant.example', ['a@plant.example', 'b@plant.example']))
+        self.assertRegex(head, r'Subject: \[hankeld\] \d+ alerts(, \d+ over)?\r\n')
+        self.assertRegex(head, r'Message-ID: <[0-9a-f]{16}-\d+-\d+@hankeld>')
+        self.assertRegex(body, r'(?s)^\d+ alerts(, \d+ over)?\r\n(line/m\d+: level went from .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
+        self.assertGreaterEqual(self.look(d, 'mail')['tries_failed'], 1)  # it was refused once, for a while
 
 
 if __name__ == '__main__':
