@@ -231,6 +231,25 @@ int hk_disk_look(const struct hk_disk *d, int folder, const char *name, struct h
   return 0;
 }
 
+int hk_disk_replace(const struct hk_disk *d, int folder, const char *name, const char *beside, const void *data, size_t size,
+                    struct hk_disk_file *written)
+{
+  int file;
+  (void)hk_disk_remove(d, folder, beside); /* what stays there, no new file can take the place of */
+  int status = hk_disk_create(d, folder, beside, &file);
+  if (status != 0)
+    return status;
+  status = hk_disk_write(d, file, data, size);
+  if (status == 0)
+    status = hk_disk_sync(d, file);
+  if (status == 0 && written)
+    status = hk_disk_look(d, file, NULL, written);
+  close(file); /* it was synced, or is not used */
+  if (status == 0)
+    status = hk_disk_rename(d, folder, beside, name);
+  return status == 0 ? hk_disk_sync_folder(d, folder) : status;
+}
+
 void hk_disk_name(char out[HK_DISK_NAME_MAX], const char *stem, uint64_t number, const char *suffix)
 {
   snprintf(out, HK_DISK_NAME_MAX, "%.20s-%0*" PRIu64 ".%.8s", stem, DIGITS, number, suffix);

@@ -75,6 +75,11 @@ static inline bool hk_disk_same(const struct hk_disk_file *a, const struct hk_di
 {
   return a->device == b->device && a->inode == b->inode;
 }
+/* Puts a file with these bytes in the place of one, or of none, for good: whatever happens, it is the old one or the new one,
+ * whole. beside: the new one's name until then; what a crash has left there goes. *written: what the new file is; NULL: nobody
+ * asks. */
+int hk_disk_replace(const struct hk_disk *disk, int folder, const char *name, const char *beside, const void *data, size_t size,
+                    struct hk_disk_file *written);
 /* Whether there is nothing in a folder. */
 int hk_disk_empty(const struct hk_disk *disk, int folder, bool *empty);
 

@@ -51,20 +51,8 @@ int hk_place_write(const struct hk_disk *disk, int folder, const char *name, con
 {
   struct image i = { .magic = MAGIC, .version = VERSION, .position = place->position, .until = place->until, .id = place->id };
   char file_name[HK_DISK_NAME_MAX * 2], beside[HK_DISK_NAME_MAX * 2 + 8];
-  int file;
   i.checksum = XXH3_64bits(&i, offsetof(struct image, checksum));
   snprintf(file_name, sizeof file_name, "notify-%s.place", name);
   snprintf(beside, sizeof beside, "%s.new", file_name);
-  int status = hk_disk_remove(disk, folder, beside); /* that a crash has left */
-  if (status == 0 || status == -ENOENT)
-    status = hk_disk_create(disk, folder, beside, &file);
-  if (status != 0)
-    return status;
-  status = hk_disk_write(disk, file, &i, sizeof i);
-  if (status == 0)
-    status = hk_disk_sync(disk, file);
-  close(file);
-  if (status == 0)
-    status = hk_disk_rename(disk, folder, beside, file_name);
-  return status == 0 ? hk_disk_sync_folder(disk, folder) : status;
+  return hk_disk_replace(disk, folder, file_name, beside, &i, sizeof i, NULL);
 }

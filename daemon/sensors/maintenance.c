@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define SECOND 1000000000ll
 #define DAY 86400
@@ -214,24 +213,6 @@ void hk_maintenance_show(struct hk_maintenance *m, int64_t now, struct hk_buffer
 
 /* --- the file -------------------------------------------------------------------------------------------------------- */
 
-static int write_file(const struct hk_disk *disk, int folder, const struct hk_buffer *text, struct hk_disk_file *written)
-{
-  int file;
-  (void)hk_disk_remove(disk, folder, HK_MAINTENANCE_FILE ".tmp"); /* what a crash has left */
-  int status = hk_disk_create(disk, folder, HK_MAINTENANCE_FILE ".tmp", &file);
-  if (status != 0)
-    return status;
-  status = hk_disk_write(disk, file, text->data, text->size);
-  if (status == 0)
-    status = hk_disk_sync(disk, file);
-  if (status == 0)
-    status = hk_disk_look(disk, file, NULL, written);
-  close(file); /* it was synced, or is not used */
-  if (status == 0)
-    status = hk_disk_rename(disk, folder, HK_MAINTENANCE_FILE ".tmp", HK_MAINTENANCE_FILE);
-  return status == 0 ? hk_disk_sync_folder(disk, folder) : status;
-}
-
 int hk_maintenance_save(struct hk_maintenance *m)
 {
   struct hk_buffer text = { 0 };
@@ -245,7 +226,9 @@ int hk_maintenance_save(struct hk_maintenance *m)
   }
   pthread_mutex_unlock(&m->lock);
   struct hk_disk_file written;
-  const int status = text.failed ? -ENOMEM : write_file(m->disk, m->folder, &text, &written);
+  const int status = text.failed ? -ENOMEM
+                                 : hk_disk_replace(m->disk, m->folder, HK_MAINTENANCE_FILE, HK_MAINTENANCE_FILE ".tmp", text.data,
+                                                   text.size, &written);
   if (status == 0) {
     m->saved = true;
     m->file = written;

@@ -68,24 +68,6 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
 
-static int write_file(struct hk_incident_watch *w, const struct hk_buffer *bytes)
-{
-  const struct hk_disk *disk = &w->durable->disk;
-  const int folder = w->durable->folder;
-  int file;
-  (void)hk_disk_remove(disk, folder, file_new); /* of a try that could not be ended */
-  int status = hk_disk_create(disk, folder, file_new, &file);
-  if (status != 0)
-    return status;
-  status = hk_disk_write(disk, file, bytes->data, bytes->size);
-  if (status == 0)
-    status = hk_disk_sync(disk, file);
-  close(file);
-  if (status == 0)
-    status = hk_disk_rename(disk, folder, file_new, file_name);
-  return status == 0 ? hk_disk_sync_folder(disk, folder) : status;
-}
-
 static void save(struct hk_incident_watch *w)
 {
   struct hk_buffer bytes = { 0 };
@@ -100,7 +82,7 @@ static void save(struct hk_incident_watch *w)
     header.size = bytes.size - sizeof header;
     header.checksum = XXH3_64bits(bytes.data + sizeof header, header.size);
     memcpy(bytes.data, &header, sizeof header);
-    status = write_file(w, &bytes);
+    status = hk_disk_replace(&w->durable->disk, w->durable->folder, file_name, file_new, bytes.data, bytes.size, NULL);
   }
   hk_buffer_free(&bytes);
   if (status != 0 && !w->failed)
