@@ -74,18 +74,12 @@ static void latencies(const struct text *t, const struct hk_server *s)
 
 static void alerts(const struct text *t, struct hk_server *s)
 {
-  uint64_t of[HK_CHANNELS] = { 0 }, acknowledged = 0;
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    struct hk_alerts_sum sum;
-    hk_alerts_show(s->shard[i].alerts, NULL, 0, &sum);
-    acknowledged += sum.acknowledged;
-    for (int c = 0; c < HK_CHANNELS; c++)
-      of[c] += sum.of_channel[c];
-  }
+  struct hk_alerts_sum sum;
+  (void)hk_server_alerts(s, NULL, 0, &sum);
   family(t, "hankel_alerts_standing", "gauge", "Alerts that stand, by channel.");
   for (int c = HANKEL_SCORE; c < HK_CHANNELS; c++)
-    hk_buffer_print(t->out, "hankel_alerts_standing{channel=\"%s\"} %" PRIu64 "\n", hankel_channel_name(c), of[c]);
-  gauge(t, "hankel_alerts_acknowledged", "Alerts that stand and that somebody has taken note of.", acknowledged);
+    hk_buffer_print(t->out, "hankel_alerts_standing{channel=\"%s\"} %" PRIu32 "\n", hankel_channel_name(c), sum.of_channel[c]);
+  gauge(t, "hankel_alerts_acknowledged", "Alerts that stand and that somebody has taken note of.", sum.acknowledged);
 }
 
 static void conditions(const struct text *t, struct hk_server *s)

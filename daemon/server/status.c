@@ -357,10 +357,10 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
 }
 
 /* One that stands: which, since when, and who has taken note of it. */
-static void alert(struct hk_buffer *out, struct hk_registry *registry, uint32_t slot, const struct hk_standing *s)
+static void alert(struct hk_buffer *out, struct hk_registry *registry, const struct hk_standing *s)
 {
   hk_registry_read(registry);
-  const struct hk_string name = hk_registry_name(registry, slot);
+  const struct hk_string name = hk_registry_name(registry, s->event.slot);
   hk_buffer_print(out, "{\"sensor\":");
   hk_json_string(out, name.data, name.length);
   hk_registry_read_end(registry);
@@ -380,27 +380,20 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
 {
   struct hk_standing *standing = malloc((size_t)s->shards.n * ALERTS * sizeof *standing);
   struct hk_alerts_sum sum;
-  uint64_t all = 0, acknowledged = 0;
-  uint32_t of[HK_SHARDS_MAX], shown = 0;
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    of[i] = hk_alerts_show(s->shard[i].alerts, standing ? standing + (size_t)i * ALERTS : NULL, standing ? ALERTS : 0, &sum);
-    all += sum.standing;
-    acknowledged += sum.acknowledged;
-  }
+  const uint32_t n = hk_server_alerts(s, standing, standing ? ALERTS : 0, &sum);
+  uint32_t shown = 0;
   hk_buffer_print(out, ",\"alerts\":{\"first\":[");
   for (int noted = 0; noted < 2; noted++)
-    for (uint32_t i = 0; i < s->shards.n; i++)
-      for (uint32_t k = 0; k < of[i] && shown < ALERTS; k++) {
-        const struct hk_standing *one = &standing[(size_t)i * ALERTS + k];
-        if ((one->acknowledged != 0) != noted)
-          continue;
-        if (shown++ > 0)
-          hk_buffer_put(out, ",", 1);
-        alert(out, s->shards.registry, hk_slot_outside(&s->shard[i], one->event.slot), one);
-      }
+    for (uint32_t i = 0; i < n && shown < ALERTS; i++) {
+      if ((standing[i].acknowledged != 0) != noted)
+        continue;
+      if (shown++ > 0)
+        hk_buffer_put(out, ",", 1);
+      alert(out, s->shards.registry, &standing[i]);
+    }
   hk_buffer_put(out, "]", 1);
-  field(out, "standing", all);
-  field(out, "acknowledged", acknowledged);
+  field(out, "standing", sum.standing);
+  field(out, "acknowledged", sum.acknowledged);
   end(out);
   hk_buffer_print(out, ",\"maintenance\":");
   hk_maintenance_show(s->shards.maintenance, hk_wall(), out);

@@ -61,21 +61,13 @@ int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *
   struct hk_registry *registry = s->shards.registry;
   struct hk_standing *standing = malloc((size_t)s->shards.n * part->limit * sizeof *standing);
   struct hk_glob *glob = NULL;
-  uint64_t all = 0, acknowledged = 0;
-  uint32_t n = 0, shown = 0;
-  int status = standing ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
-  for (uint32_t i = 0; i < s->shards.n && status == 0; i++) {
-    struct hk_alerts_sum sum;
-    const uint32_t of = hk_alerts_show(s->shard[i].alerts, standing + n, part->limit, &sum);
-    for (uint32_t k = n; k < n + of; k++)
-      standing[k].event.slot = hk_slot_outside(&s->shard[i], standing[k].event.slot);
-    n += of;
-    all += sum.standing;
-    acknowledged += sum.acknowledged;
-  }
+  struct hk_alerts_sum sum;
+  uint32_t shown = 0;
+  const int status = standing ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
   if (status == 0) {
+    const uint32_t n = hk_server_alerts(s, standing, part->limit, &sum);
     qsort(standing, n, sizeof *standing, graver);
-    hk_buffer_print(out, "{\"standing\":%" PRIu64 ",\"acknowledged\":%" PRIu64 ",\"alerts\":[", all, acknowledged);
+    hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", sum.standing, sum.acknowledged);
     for (uint32_t i = 0; i < n && shown < part->limit; i++) {
       hk_registry_read(registry);
       const uint32_t slot = standing[i].event.slot;
