@@ -12,6 +12,7 @@
 #include "daemon/cli/incident_report.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/message.h"
 #include "proto/wire/name.h"
 
@@ -147,13 +148,7 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .similar = event->similar,
                                           .similar_from = event->similar_from,
                                           .by = "",
-                                          .novelty = { .kind = event->novelty.channel,
-                                                       .reach = event->novelty.reach,
-                                                       .compared = event->novelty.compared,
-                                                       .nearest = event->novelty.nearest,
-                                                       .oldest = event->novelty.oldest,
-                                                       .low = event->novelty.low,
-                                                       .high = event->novelty.high } };
+                                          .novelty = hk_novelty_shown(event) };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

@@ -1,6 +1,7 @@
 #include "daemon/notify/message.h"
 
 #include "daemon/base/novelty_sentence.h"
+#include "daemon/sensors/novelty_shown.h"
 #include "proto/hankel.h"
 #include "proto/wire/name.h"
 
@@ -56,17 +57,9 @@ static void sentence(FILE *out, const struct hk_notice *n)
   if (is_over(n))
     fputs("over: ", out);
   if (e->novelty.channel != 0 && !is_over(n)) {
-    const struct hankel_event shown = { .from = e->from,
-                                        .before = e->before,
-                                        .after = e->after,
-                                        .spread_before = e->spread_before,
-                                        .novelty = { .kind = e->novelty.channel,
-                                                     .reach = e->novelty.reach,
-                                                     .compared = e->novelty.compared,
-                                                     .nearest = e->novelty.nearest,
-                                                     .oldest = e->novelty.oldest,
-                                                     .low = e->novelty.low,
-                                                     .high = e->novelty.high } };
+    const struct hankel_event shown = {
+      .from = e->from, .before = e->before, .after = e->after, .spread_before = e->spread_before, .novelty = hk_novelty_shown(e)
+    };
     hk_novelty_sentence(out, &shown);
   } else {
     fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);

@@ -1,6 +1,7 @@
 /* Frames are cut so that none is longer than a server may send. */
 #include "daemon/publish/encode_results.h"
 
+#include "daemon/sensors/novelty_shown.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -187,13 +188,7 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
                                     .likeness = e->likeness,
                                     .similar_from = e->similar_from,
                                     .by = { "", 0 },
-                                    .novelty = { .kind = e->novelty.channel,
-                                                 .reach = e->novelty.reach,
-                                                 .compared = e->novelty.compared,
-                                                 .nearest = e->novelty.nearest,
-                                                 .oldest = e->novelty.oldest,
-                                                 .low = e->novelty.low,
-                                                 .high = e->novelty.high } };
+                                    .novelty = hk_novelty_shown(e) };
 }
 
 static uint32_t with(uint32_t what)

@@ -1,0 +1,19 @@
+/* What is new about an event of the channel novelty, as clients have it. Cannot fail. Thread: any. */
+#ifndef HK_NOVELTY_SHOWN_H
+#define HK_NOVELTY_SHOWN_H
+
+#include "cpu/backend.h"
+#include "proto/hankel.h"
+
+static inline struct hankel_novelty hk_novelty_shown(const struct hk_event *e)
+{
+  return (struct hankel_novelty){ .kind = e->novelty.channel,
+                                  .reach = e->novelty.reach,
+                                  .compared = e->novelty.compared,
+                                  .nearest = e->novelty.nearest,
+                                  .oldest = e->novelty.oldest,
+                                  .low = e->novelty.low,
+                                  .high = e->novelty.high };
+}
+
+#endif
