@@ -13,6 +13,7 @@ import tempfile
 
 import harness
 from harness import SECOND, START, WAIT, until
+from recording import Recording
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
 import hankel  # noqa: E402
@@ -62,7 +63,8 @@ def short(events):
     return [e[:-1] + (e[-1] and tuple(harness.single(x) if name == 'tolerance' else x for name, x in zip(NOTE, e[-1])),) for e in events]
 
 
-class Notes(harness.Case):
+class Notes(Recording):
+    keys = KEYS
     mode = 'none'
 
     @classmethod
@@ -78,23 +80,6 @@ class Notes(harness.Case):
     def replay(cls, form):
         return subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', form, cls.file.name],
                               capture_output=True, text=True, timeout=WAIT, check=True).stdout.splitlines()
-
-    def setUp(self):
-        self.state = tempfile.TemporaryDirectory(prefix='hankeld-notes-')
-        self.addCleanup(self.state.cleanup)
-
-    def start(self, ends=0):
-        kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
-        daemon = self.daemon(harness.section('all', '*', KEYS), ends=ends, keys='threads = 2\nmax_ahead = off\n' + kept)
-        client = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
-        self.addCleanup(client.close)
-        return daemon, client
-
-    def feed(self, client, first, behind):
-        for i in range(first, behind):
-            client.send('press', START + i * SECOND, self.values[i])
-        client.sync()
-        until(lambda: client.status()['points']['pending'] == 0, 'scores')
 
     def read(self, client):
         got = []

@@ -11,6 +11,7 @@ import tempfile
 
 import harness
 from harness import SECOND, START, WAIT, until
+from recording import Recording
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
 import hankel  # noqa: E402
@@ -33,7 +34,8 @@ def fields(line):
             event.get('similar', 0), event.get('similar_from', 0), round(event.get('likeness', 0), 3))
 
 
-class Segments(harness.Case):
+class Segments(Recording):
+    keys = KEYS
     mode = 'none'
 
     @classmethod
@@ -45,23 +47,6 @@ class Segments(harness.Case):
             run = subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', 'jsonl', f.name],
                                  capture_output=True, text=True, timeout=harness.WAIT, check=True)
         cls.events = [fields(line) for line in run.stdout.splitlines() if line.startswith('{"event"')]
-
-    def setUp(self):
-        self.state = tempfile.TemporaryDirectory(prefix='hankeld-segments-')
-        self.addCleanup(self.state.cleanup)
-
-    def start(self, ends=0):
-        kept = f'durability = {self.mode}\nstate = {self.state.name}\n' if self.mode != 'none' else ''
-        daemon = self.daemon(harness.section('all', '*', KEYS), ends=ends, keys='threads = 2\nmax_ahead = off\n' + kept)
-        client = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
-        self.addCleanup(client.close)
-        return daemon, client
-
-    def feed(self, client, first, behind):
-        for i in range(first, behind):
-            client.send('press', START + i * SECOND, self.values[i])
-        client.sync()
-        until(lambda: client.status()['points']['pending'] == 0, 'scores')
 
     def read(self, client, n):
         """Events as the client has them."""
