@@ -71,10 +71,11 @@ static void *run(void *arg)
   }
 #endif
   const int64_t started = hk_clock(), used = hk_peak_thread_time();
-  for (runner->wall = 0; started + runner->wall < runner->until; runner->wall = hk_clock() - started) {
+  do { /* once at least, also where the thread begins late */
     runner->sink += work(0.999f);
     rounds += ROUNDS;
-  }
+    runner->wall = hk_clock() - started;
+  } while (started + runner->wall < runner->until);
   runner->processor = hk_peak_thread_time() - used;
   runner->made = rounds * SUMS * lanes;
   return NULL;
