@@ -18,8 +18,8 @@
 #ifndef HK_BACKEND_H
 #define HK_BACKEND_H
 
-#include "cpu/rules/alert.h"
 #include "cpu/detector.h"
+#include "cpu/rules/alert.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,26 +62,26 @@ struct hk_image {
 /* A batch: columns of n points and, once reaped, their results. Made by hk_batch_new; the caller owns it except between
  * submit and reap, when the backend does. */
 struct hk_batch {
-  uint32_t kind;           /* enum hk_batch_kind */
-  uint32_t n;              /* points */
-  uint32_t capacity;       /* of every column */
-  uint32_t n_events;       /* out */
-  int64_t arrival;         /* ns on the caller's arrival clock (monotonic): when the points came in */
-  int64_t idle;            /* sweep: ns of silence after which a sensor is reported HK_EVENT_IDLE; 0 = never */
-  uint32_t *slot;          /* in */
-  int64_t *time;           /* in: ns since the epoch */
-  double *value;           /* in */
-  float *score;            /* out: z in [0,1], NaN where none was due */
-  uint8_t *state;          /* out: enum hk_state */
-  struct hk_event *event;  /* out: n_events <= capacity, in order of index */
-  void *work;              /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own; export: n struct hk_image, out */
-  void *bulk;              /* export: memory of the backend's `alloc`, the caller's */
-  uint64_t bulk_size;      /* bytes */
+  uint32_t kind;          /* enum hk_batch_kind */
+  uint32_t n;             /* points */
+  uint32_t capacity;      /* of every column */
+  uint32_t n_events;      /* out */
+  int64_t arrival;        /* ns on the caller's arrival clock (monotonic): when the points came in */
+  int64_t idle;           /* sweep: ns of silence after which a sensor is reported HK_EVENT_IDLE; 0 = never */
+  uint32_t *slot;         /* in */
+  int64_t *time;          /* in: ns since the epoch */
+  double *value;          /* in */
+  float *score;           /* out: z in [0,1], NaN where none was due */
+  uint8_t *state;         /* out: enum hk_state */
+  struct hk_event *event; /* out: n_events <= capacity, in order of index */
+  void *work;             /* HK_BATCH_WORK * capacity bytes, 8-byte aligned: the backend's own; export: n struct hk_image, out */
+  void *bulk;             /* export: memory of the backend's `alloc`, the caller's */
+  uint64_t bulk_size;     /* bytes */
   /* out: 0, or a negative errno: nothing was scored, and nothing else here is valid. -EINVAL, -ENOMEM: the batch was refused (it
    * is bad, see submit; there is no room for it), and the backend is well. Any other: the device failed, and goes on failing. */
   int status;
-  void *owner;             /* the caller's; the backend does not look at it */
-  struct hk_batch *next;   /* for whoever owns the batch at the time */
+  void *owner;                /* the caller's; the backend does not look at it */
+  struct hk_batch *next;      /* for whoever owns the batch at the time */
   struct hk_backend *backend; /* whose memory it is */
 };
 
@@ -123,8 +123,8 @@ struct hk_backend_ops {
   /* Frees a slot. No batch in flight may name it. */
   void (*remove)(struct hk_backend *b, uint32_t slot);
   /* Hands a batch over. 0, HK_AGAIN, or -EINVAL (nothing was taken, the batch is still the caller's). A batch in which a slot is
-   * not bound or a sensor has over HK_BATCH_PER_SENSOR points is bad: it is refused here, or, by a backend that looks at points on
-   * its device, taken and given back with the status -EINVAL. Sensors and other batches are none the worse for it. */
+   * not bound or a sensor has over HK_BATCH_PER_SENSOR points is bad: it is refused here, or, by a backend that looks at points
+   * on its device, taken and given back with the status -EINVAL. Sensors and other batches are none the worse for it. */
   int (*submit)(struct hk_backend *b, struct hk_batch *batch);
   /* The next finished batch, or NULL when the oldest in flight is not done. */
   struct hk_batch *(*reap)(struct hk_backend *b);
@@ -135,9 +135,10 @@ struct hk_backend_ops {
    * negative errno; the slot is bound already and the detector must be of the same window and gap. */
   int64_t (*export_)(struct hk_backend *b, uint32_t slot, void *state, size_t size);
   int (*import_)(struct hk_backend *b, uint32_t slot, const void *state, size_t size);
-  /* Of exports by batches. image_most: bytes that a sensor's image takes of `bulk` at most. state_of: the state of cpu/rules/state.h that an
-   * image is, for a sensor of detector d; *size: in, of the image, out, of the state. It stands in the image, which may be changed
-   * for that, or in `room`, hk_state_most(d) bytes. Both know nothing but what they are given: any thread. */
+  /* Of exports by batches. image_most: bytes that a sensor's image takes of `bulk` at most. state_of: the state of
+   * cpu/rules/state.h that an image is, for a sensor of detector d; *size: in, of the image, out, of the state. It stands in the
+   * image, which may be changed for that, or in `room`, hk_state_most(d) bytes. Both know nothing but what they are given: any
+   * thread. */
   uint64_t (*image_most)(const struct hk_detector *d);
   const void *(*state_of)(void *image, const struct hk_detector *d, void *room, size_t *size);
   /* Memory for batch columns (pinned, for a device). NULL when there is none. `free` may wait for what is in flight. */
@@ -157,8 +158,8 @@ struct hk_backend {
 int hk_cpu_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
 int hk_reference_open(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
 
-/* What `define` asks of any backend: 0, or -EINVAL with a message. n_detectors: of a table with room for `room` of them, whose new
- * number is returned in *n_after. */
+/* What `define` asks of any backend: 0, or -EINVAL with a message. n_detectors: of a table with room for `room` of them, whose
+ * new number is returned in *n_after. */
 int hk_definitions_check(const struct hk_definition *definitions, uint32_t n, uint32_t n_detectors, uint32_t room,
                          uint32_t *n_after, char *error, size_t size);
 

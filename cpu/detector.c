@@ -10,11 +10,37 @@
 #include <string.h>
 
 enum key {
-  KEY_ALGORITHM, KEY_PRESENT, KEY_OPERATOR, KEY_SCALE, KEY_FILL, KEY_PRESET, KEY_SOLVER, KEY_REORTHOGONALISE, /* one of a few words */
-  KEY_WINDOW, KEY_GAP, KEY_RANK, KEY_KRYLOV, KEY_PRODUCTS, KEY_STRIDE, KEY_MAX_FILL, KEY_HOLD, KEY_COOLDOWN,
-  KEY_BASELINE, KEY_RESIDENT, KEY_NEIGHBOURS, KEY_SHORTEST, /* whole numbers */
-  KEY_INTERVAL, KEY_SILENT, /* durations */
-  KEY_ALERT, KEY_MIN_SCORE, KEY_CLEAR, KEY_SIGNAL, KEY_LEVEL, KEY_ROUGHNESS, KEY_LOCALITY, KEY_FALSE_ALARMS, /* reals */
+  KEY_ALGORITHM,
+  KEY_PRESENT,
+  KEY_OPERATOR,
+  KEY_SCALE,
+  KEY_FILL,
+  KEY_PRESET,
+  KEY_SOLVER,
+  KEY_REORTHOGONALISE, /* one of a few words */
+  KEY_WINDOW,
+  KEY_GAP,
+  KEY_RANK,
+  KEY_KRYLOV,
+  KEY_PRODUCTS,
+  KEY_STRIDE,
+  KEY_MAX_FILL,
+  KEY_HOLD,
+  KEY_COOLDOWN,
+  KEY_BASELINE,
+  KEY_RESIDENT,
+  KEY_NEIGHBOURS,
+  KEY_SHORTEST, /* whole numbers */
+  KEY_INTERVAL,
+  KEY_SILENT, /* durations */
+  KEY_ALERT,
+  KEY_MIN_SCORE,
+  KEY_CLEAR,
+  KEY_SIGNAL,
+  KEY_LEVEL,
+  KEY_ROUGHNESS,
+  KEY_LOCALITY,
+  KEY_FALSE_ALARMS, /* reals */
   KEYS,
 };
 _Static_assert(KEYS <= 32, "given: a bit for each key");
@@ -104,7 +130,8 @@ static int set_number(double *out, enum key key, const char *value, bool whole, 
     *out = number;
     return 0;
   }
-  snprintf(allowed, sizeof allowed, "%s from %.10g to %.10g", whole ? "a whole number" : "a number", keys[key].min, keys[key].max);
+  snprintf(allowed, sizeof allowed, "%s from %.10g to %.10g", whole ? "a whole number" : "a number", keys[key].min,
+           keys[key].max);
   return fail(error, size, "%s = %s: not %s", keys[key].name, value, allowed);
 }
 
@@ -113,7 +140,8 @@ int hk_duration_parse(const char *text, int64_t *ns)
   static const struct {
     const char *unit;
     double ns;
-  } units[] = { { "", 1e9 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 } };
+  } units[] = { { "", 1e9 },  { "ns", 1 },   { "us", 1e3 },   { "ms", 1e6 },
+                { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 } };
   char *end;
   errno = 0;
   const double number = strtod(text, &end);
@@ -133,7 +161,8 @@ int hk_duration_parse(const char *text, int64_t *ns)
   return -EINVAL;
 }
 
-static int set_duration(int64_t *out, enum key key, const char *value, const char *word, int64_t word_means, char *error, size_t size)
+static int set_duration(int64_t *out, enum key key, const char *value, const char *word, int64_t word_means, char *error,
+                        size_t size)
 {
   if (strcmp(value, "auto") == 0) {
     *out = 0;
@@ -145,7 +174,8 @@ static int set_duration(int64_t *out, enum key key, const char *value, const cha
   }
   if (hk_duration_parse(value, out) == 0)
     return 0;
-  return fail(error, size, "%s = %s: not %s", keys[key].name, value, word ? "auto, off, or a duration such as 250ms or 5m" : "auto or a duration such as 250ms or 5m");
+  return fail(error, size, "%s = %s: not %s", keys[key].name, value,
+              word ? "auto, off, or a duration such as 250ms or 5m" : "auto or a duration such as 250ms or 5m");
 }
 
 static int set_alert(struct hk_detector *d, const char *value, char *error, size_t size)
@@ -168,18 +198,26 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
 {
   struct hk_detector *d = &draft->detector;
   uint8_t *const word_field[] = {
-    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
-    [KEY_SCALE] = &d->scale, [KEY_FILL] = &d->fill, [KEY_PRESET] = &draft->preset, [KEY_SOLVER] = &d->solver, [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present,
+    [KEY_OPERATOR] = &d->operator_,  [KEY_SCALE] = &d->scale,
+    [KEY_FILL] = &d->fill,           [KEY_PRESET] = &draft->preset,
+    [KEY_SOLVER] = &d->solver,       [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   uint32_t *const whole_field[KEYS] = {
-    [KEY_WINDOW] = &d->window, [KEY_GAP] = &d->gap, [KEY_RANK] = &d->rank, [KEY_KRYLOV] = &d->krylov,
-    [KEY_PRODUCTS] = &d->products, [KEY_STRIDE] = &d->stride, [KEY_MAX_FILL] = &d->max_fill, [KEY_HOLD] = &d->hold,
-    [KEY_COOLDOWN] = &d->cooldown, [KEY_BASELINE] = &d->baseline, [KEY_RESIDENT] = &d->resident,
-    [KEY_NEIGHBOURS] = &d->neighbours, [KEY_SHORTEST] = &d->shortest,
+    [KEY_WINDOW] = &d->window,     [KEY_GAP] = &d->gap,           [KEY_RANK] = &d->rank,
+    [KEY_KRYLOV] = &d->krylov,     [KEY_PRODUCTS] = &d->products, [KEY_STRIDE] = &d->stride,
+    [KEY_MAX_FILL] = &d->max_fill, [KEY_HOLD] = &d->hold,         [KEY_COOLDOWN] = &d->cooldown,
+    [KEY_BASELINE] = &d->baseline, [KEY_RESIDENT] = &d->resident, [KEY_NEIGHBOURS] = &d->neighbours,
+    [KEY_SHORTEST] = &d->shortest,
   };
   float *const real_field[KEYS] = {
-    [KEY_MIN_SCORE] = &d->min_score, [KEY_CLEAR] = &d->clear, [KEY_SIGNAL] = &d->signal, [KEY_LEVEL] = &d->level,
-    [KEY_ROUGHNESS] = &d->roughness, [KEY_LOCALITY] = &d->locality, [KEY_FALSE_ALARMS] = &d->false_alarms,
+    [KEY_MIN_SCORE] = &d->min_score,
+    [KEY_CLEAR] = &d->clear,
+    [KEY_SIGNAL] = &d->signal,
+    [KEY_LEVEL] = &d->level,
+    [KEY_ROUGHNESS] = &d->roughness,
+    [KEY_LOCALITY] = &d->locality,
+    [KEY_FALSE_ALARMS] = &d->false_alarms,
   };
   enum key k = 0;
   while (k < KEYS && strcmp(key, keys[k].name) != 0)
@@ -229,22 +267,23 @@ static uint32_t larger(uint32_t a, uint32_t b)
   return a > b ? a : b;
 }
 
-#define DEFAULT(key, field, value)       \
-  do {                                   \
-    if (!(draft->given & 1u << (key)))   \
-      d.field = (value);                 \
+#define DEFAULT(key, field, value)                                                                                               \
+  do {                                                                                                                           \
+    if (!(draft->given & 1u << (key)))                                                                                           \
+      d.field = (value);                                                                                                         \
   } while (0)
 
 /* Keys that say nothing of a graph, and keys that say something of nothing else. */
-static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_SOLVER | 1u << KEY_REORTHOGONALISE |
-                                     1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV | 1u << KEY_PRODUCTS | 1u << KEY_BASELINE |
-                                     1u << KEY_MIN_SCORE | 1u << KEY_CLEAR | 1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
-static const uint32_t of_graph_alone = 1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS |
-                                       1u << KEY_SHORTEST | 1u << KEY_LOCALITY;
+static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_SOLVER |
+                                     1u << KEY_REORTHOGONALISE | 1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV |
+                                     1u << KEY_PRODUCTS | 1u << KEY_BASELINE | 1u << KEY_MIN_SCORE | 1u << KEY_CLEAR |
+                                     1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
+static const uint32_t of_graph_alone =
+    1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS | 1u << KEY_SHORTEST | 1u << KEY_LOCALITY;
 
 static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
-static const uint32_t not_of_novelty = ~(1u << KEY_ALGORITHM | 1u << KEY_PRESET | 1u << KEY_RESIDENT | 1u << KEY_INTERVAL | 1u << KEY_SILENT |
-                                         1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS);
+static const uint32_t not_of_novelty = ~(1u << KEY_ALGORITHM | 1u << KEY_PRESET | 1u << KEY_RESIDENT | 1u << KEY_INTERVAL |
+                                         1u << KEY_SILENT | 1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS);
 
 uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
 {
@@ -278,15 +317,16 @@ static int refuse_others(const struct hk_detector_draft *draft, uint32_t others,
 }
 
 /* The alert of algorithms that learn no threshold: a fixed one. */
-static int finish_alert(const struct hk_detector_draft *draft, struct hk_detector *d, const char *algorithm, char *error, size_t size)
+static int finish_alert(const struct hk_detector_draft *draft, struct hk_detector *d, const char *algorithm, char *error,
+                        size_t size)
 {
   if (!(draft->given & 1u << KEY_ALERT)) {
     d->alert = HK_ALERT_FIXED;
     d->threshold = 0.5f;
   }
   if (d->alert == HK_ALERT_ADAPTIVE)
-    return fail(error, size, "alert = adaptive: not for %s%s, which learns no threshold: give off, or a score such as 0.5%s", algorithm,
-                "", "");
+    return fail(error, size, "alert = adaptive: not for %s%s, which learns no threshold: give off, or a score such as 0.5%s",
+                algorithm, "", "");
   if (d->alert == HK_ALERT_FIXED && d->threshold >= 1)
     return fail(error, size, "alert = 1: must be below 1 for %s%s%s", algorithm, "", "");
   return 0;
@@ -338,10 +378,12 @@ static int novelty_alarms(const struct hk_detector_draft *draft, struct hk_detec
   if (!(draft->given & 1u << KEY_FALSE_ALARMS))
     return 0;
   if (draft->given & 1u << KEY_ALERT && d->alert == HK_ALERT_FIXED)
-    return fail(error, size, "%s: says the same as alert of %s, give one of the two%s", "false_alarms", "algorithm = novelty", "");
+    return fail(error, size, "%s: says the same as alert of %s, give one of the two%s", "false_alarms", "algorithm = novelty",
+                "");
   if (!(d->false_alarms >= HK_NOVELTY_ALARMS_LEAST && d->false_alarms <= HK_NOVELTY_ALARMS_MOST)) {
     snprintf(value, sizeof value, "%.10g", (double)d->false_alarms);
-    snprintf(allowed, sizeof allowed, "from %d to %d a million scores for algorithm = novelty: no lower rate held in measurements",
+    snprintf(allowed, sizeof allowed,
+             "from %d to %d a million scores for algorithm = novelty: no lower rate held in measurements",
              HK_NOVELTY_ALARMS_LEAST, HK_NOVELTY_ALARMS_MOST);
     return fail(error, size, "%s = %s: must be %s", "false_alarms", value, allowed);
   }
@@ -495,18 +537,30 @@ const char *hk_algorithm_name(uint8_t algorithm)
 }
 
 /* Where a key's value is kept; some are kept in two places. */
-#define FIELD(key, field) { key, offsetof(struct hk_detector, field), sizeof ((struct hk_detector *)0)->field }
+#define FIELD(key, field)                                                                                                        \
+  {                                                                                                                              \
+    key, offsetof(struct hk_detector, field), sizeof((struct hk_detector *)0)->field                                             \
+  }
 static const struct {
   enum key key;
   size_t offset, size;
 } fields[] = {
-  FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present), FIELD(KEY_OPERATOR, operator_), FIELD(KEY_SCALE, scale),
-  FIELD(KEY_FILL, fill), FIELD(KEY_REORTHOGONALISE, reorthogonalise), FIELD(KEY_SOLVER, solver), FIELD(KEY_WINDOW, window), FIELD(KEY_WINDOW, search), FIELD(KEY_GAP, gap),
-  FIELD(KEY_RANK, rank), FIELD(KEY_KRYLOV, krylov), FIELD(KEY_PRODUCTS, products), FIELD(KEY_STRIDE, stride),
-  FIELD(KEY_MAX_FILL, max_fill), FIELD(KEY_HOLD, hold), FIELD(KEY_COOLDOWN, cooldown), FIELD(KEY_BASELINE, baseline),
-  FIELD(KEY_RESIDENT, resident), FIELD(KEY_NEIGHBOURS, neighbours), FIELD(KEY_SHORTEST, shortest), FIELD(KEY_INTERVAL, interval), FIELD(KEY_SILENT, silent),
-  FIELD(KEY_ALERT, alert), FIELD(KEY_ALERT, threshold), FIELD(KEY_MIN_SCORE, min_score), FIELD(KEY_CLEAR, clear),
-  FIELD(KEY_SIGNAL, signal), FIELD(KEY_LEVEL, level), FIELD(KEY_ROUGHNESS, roughness), FIELD(KEY_LOCALITY, locality), FIELD(KEY_FALSE_ALARMS, false_alarms),
+  FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present),
+  FIELD(KEY_OPERATOR, operator_),  FIELD(KEY_SCALE, scale),
+  FIELD(KEY_FILL, fill),           FIELD(KEY_REORTHOGONALISE, reorthogonalise),
+  FIELD(KEY_SOLVER, solver),       FIELD(KEY_WINDOW, window),
+  FIELD(KEY_WINDOW, search),       FIELD(KEY_GAP, gap),
+  FIELD(KEY_RANK, rank),           FIELD(KEY_KRYLOV, krylov),
+  FIELD(KEY_PRODUCTS, products),   FIELD(KEY_STRIDE, stride),
+  FIELD(KEY_MAX_FILL, max_fill),   FIELD(KEY_HOLD, hold),
+  FIELD(KEY_COOLDOWN, cooldown),   FIELD(KEY_BASELINE, baseline),
+  FIELD(KEY_RESIDENT, resident),   FIELD(KEY_NEIGHBOURS, neighbours),
+  FIELD(KEY_SHORTEST, shortest),   FIELD(KEY_INTERVAL, interval),
+  FIELD(KEY_SILENT, silent),       FIELD(KEY_ALERT, alert),
+  FIELD(KEY_ALERT, threshold),     FIELD(KEY_MIN_SCORE, min_score),
+  FIELD(KEY_CLEAR, clear),         FIELD(KEY_SIGNAL, signal),
+  FIELD(KEY_LEVEL, level),         FIELD(KEY_ROUGHNESS, roughness),
+  FIELD(KEY_LOCALITY, locality),   FIELD(KEY_FALSE_ALARMS, false_alarms),
 };
 #undef FIELD
 

@@ -40,11 +40,11 @@ extern "C" {
 #define HK_NEIGHBOURS_MAX 7
 #define HK_NOVELTY_RESIDENT_MIN 1000 /* of algorithm = novelty, see novelty/novelty.h */
 #define HK_NOVELTY_RESIDENT_MAX 10000
-#define HK_NOVELTY_ALARMS_LEAST 250 /* false alarms a million scores: what may be asked for at least, see MATHEMATICS.md, */
+#define HK_NOVELTY_ALARMS_LEAST 250  /* false alarms a million scores: what may be asked for at least, see MATHEMATICS.md, */
 #define HK_NOVELTY_ALARMS_MOST 10000 /* and at most */
-#define HK_NOVELTY_UNIT 2 /* S that scores 1/2 */
-#define HK_NOVELTY_BLOCK 40 /* points a block */
-#define HK_NOVELTY_SHAPE_REACH 50 /* points that a shape is made of: an exponential window */
+#define HK_NOVELTY_UNIT 2            /* S that scores 1/2 */
+#define HK_NOVELTY_BLOCK 40          /* points a block */
+#define HK_NOVELTY_SHAPE_REACH 50    /* points that a shape is made of: an exponential window */
 #define HK_NOVELTY_SPARE 80 /* samples kept beside those that are resident: the newest, and as many as may come at once */
 /* Longest span: of novelty; 2w - 1 + g samples, and resident + max_fill of a graph, are below it. */
 #define HK_SPAN_MAX (HK_NOVELTY_RESIDENT_MAX + HK_NOVELTY_SPARE)
@@ -58,7 +58,7 @@ enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
 enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
-struct hk_detector { /* detectors are compared byte by byte: there is no padding */
+struct hk_detector {       /* detectors are compared byte by byte: there is no padding */
   uint8_t algorithm;       /* enum hk_algorithm */
   uint8_t present;         /* enum hk_present: how mu, the present's direction, is found */
   uint8_t operator_;       /* enum hk_operator: Lanczos on H (one product a step) or on H H^T (two) */
@@ -68,33 +68,34 @@ struct hk_detector { /* detectors are compared byte by byte: there is no padding
 enum hk_alert_mode */
   uint8_t reorthogonalise; /* 1: full re-orthogonalisation in every Lanczos step; 0 in preset paper */
   uint8_t search;          /* graph: 1: the window is found from the data, at most `window` */
-  uint32_t window;   /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
-  uint32_t gap;      /* g, samples; 1..HK_GAP_MAX */
-  uint32_t rank;     /* r; 1..HK_RANK_MAX and at most w - 1 */
-  uint32_t krylov;   /* k, Lanczos steps on the past; rank + 1..min(HK_KRYLOV_MAX, w) */
-  uint32_t products; /* Hankel products spent on mu; 1..HK_PRODUCTS_MAX; power and gram need an even number */
-  uint32_t stride;   /* a score every so many samples; 1..HK_STRIDE_MAX; 0: a quarter of the window that was found */
-  uint32_t max_fill; /* longest hole that is filled, samples; 0..HK_FILL_MAX */
-  uint32_t hold;     /* consecutive scores over the threshold before an alert is raised; >= 1 */
-  uint32_t cooldown; /* samples after an alert is cleared in which none is raised; 0..span */
-  uint32_t baseline; /* time constant of the slow baseline, spans; 1..1000 */
-  uint32_t resident;   /* graph, novelty: samples that the present is compared with; of a graph at least HK_GRAPH_WINDOWS * w; else 0 */
+  uint32_t window;         /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
+  uint32_t gap;            /* g, samples; 1..HK_GAP_MAX */
+  uint32_t rank;           /* r; 1..HK_RANK_MAX and at most w - 1 */
+  uint32_t krylov;         /* k, Lanczos steps on the past; rank + 1..min(HK_KRYLOV_MAX, w) */
+  uint32_t products;       /* Hankel products spent on mu; 1..HK_PRODUCTS_MAX; power and gram need an even number */
+  uint32_t stride;         /* a score every so many samples; 1..HK_STRIDE_MAX; 0: a quarter of the window that was found */
+  uint32_t max_fill;       /* longest hole that is filled, samples; 0..HK_FILL_MAX */
+  uint32_t hold;           /* consecutive scores over the threshold before an alert is raised; >= 1 */
+  uint32_t cooldown;       /* samples after an alert is cleared in which none is raised; 0..span */
+  uint32_t baseline;       /* time constant of the slow baseline, spans; 1..1000 */
+  uint32_t resident;   /* graph, novelty: samples that the present is compared with (graph: >= HK_GRAPH_WINDOWS * w); else 0 */
   uint32_t neighbours; /* graph: kept for each node; 1..HK_NEIGHBOURS_MAX, else 0 */
-  int64_t interval;  /* expected spacing of samples, ns; 0 = learned from the data */
-  int64_t silent;    /* a sensor with no point for so long, ns on the arrival clock, is stale; 0 = ten intervals, at
-                        least ten seconds; -1 = never */
-  float threshold;   /* fixed alert: the score that raises; in (0, 1] */
-  float min_score;   /* no alert below this score, whatever was learned; in [0, 1] */
-  float clear;       /* an alert is cleared below threshold * clear; in (0, 1] */
-  float signal;      /* no alert unless the leading direction's share of the present's energy, over what is left, is this
-                        many times what it is in white noise; >= 0, 0 = off */
-  float level;  /* graph: weight of the levels in the similarity; >= 0, else 0 */
-  float roughness; /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
-  float false_alarms; /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000]; novelty: 0 where `alert` was given */
-  uint32_t shortest;  /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
-  float locality;     /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
-  uint8_t solver;     /* svd: enum hk_solver: how eigenvectors are found; else 0 */
-  uint8_t unused[3];  /* 0 */
+  int64_t interval;    /* expected spacing of samples, ns; 0 = learned from the data */
+  int64_t silent;      /* a sensor with no point for so long, ns on the arrival clock, is stale; 0 = ten intervals, at
+                          least ten seconds; -1 = never */
+  float threshold;     /* fixed alert: the score that raises; in (0, 1] */
+  float min_score;     /* no alert below this score, whatever was learned; in [0, 1] */
+  float clear;         /* an alert is cleared below threshold * clear; in (0, 1] */
+  float signal;        /* no alert unless the leading direction's share of the present's energy, over what is left, is this
+                          many times what it is in white noise; >= 0, 0 = off */
+  float level;         /* graph: weight of the levels in the similarity; >= 0, else 0 */
+  float roughness;     /* graph: how much the roughness counts beside the spread; >= 0, else 0 */
+  float false_alarms;  /* adaptive alert: wanted false alarms a million scores; in [0.001, 100000]; novelty: 0 where `alert` was
+                          given */
+  uint32_t shortest;   /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
+  float locality;      /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
+  uint8_t solver;      /* svd: enum hk_solver: how eigenvectors are found; else 0 */
+  uint8_t unused[3];   /* 0 */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
@@ -103,7 +104,10 @@ struct hk_detector_draft {
   uint32_t given; /* bit i: key i of the table in detector.c was given */
   uint8_t preset; /* of the presets there */
 };
-#define HK_DETECTOR_DRAFT_NULL { { 0 }, 0, 0 }
+#define HK_DETECTOR_DRAFT_NULL                                                                                                   \
+  {                                                                                                                              \
+    { 0 }, 0, 0                                                                                                                  \
+  }
 
 /* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
  * be filled in at once; of a shift, two spans, and as many as may come at once; of novelty, those resident and a few. */

@@ -4,7 +4,8 @@
 
 #include "cpu/detectors.h"
 
-/* Those of the keys that were given which say nothing of an algorithm, or have a value that means nothing to it; bits as in `given`. */
+/* Those of the keys that were given which say nothing of an algorithm, or have a value that means nothing to it; bits as in
+ * `given`. */
 uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm);
 
 /* Takes some of the keys that another draft was given, over what there is. */

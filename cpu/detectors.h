@@ -1,8 +1,8 @@
 /* Detectors of several algorithms for the same sensors, written as one: `algorithm = ika, graph`.
  *
- * The first algorithm is the primary one, the others are its companions. A key counts for those of them to which it says something,
- * and must for one at least; `graph.window = 40` counts for one alone and goes before `window`. What no key says of an algorithm
- * is its default, as if it stood alone.
+ * The first algorithm is the primary one, the others are its companions. A key counts for those of them to which it says
+ * something, and must for one at least; `graph.window = 40` counts for one alone and goes before `window`. What no key says of an
+ * algorithm is its default, as if it stood alone.
  *
  * In a text of "key=value,key=value" an item without = goes on with the list before it: "algorithm=ika,graph,window=96". */
 #ifndef HK_DETECTORS_H
@@ -18,8 +18,8 @@ extern "C" {
 #define HK_COMPANIONS (HK_ALGORITHMS - 1)
 
 /* What a sensor is best looked at with of which nothing is known: conf/hankeld.conf has it for every sensor, `hankel replay` and
- * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes forty
- * times its memory. The README says what each is worth. */
+ * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes
+ * forty times its memory. The README says what each is worth. */
 #define HK_DETECTORS_UNTUNED "algorithm=ika,graph,shift," HK_UNTUNED_GRAPH("graph.")
 /* Its keys for the graph, each behind a prefix. */
 #define HK_UNTUNED_GRAPH(prefix) prefix "roughness=0.85," prefix "shortest=2," prefix "locality=0.2"

@@ -55,10 +55,10 @@ enum hankel_event_kind {
 /* Which question an alert answers. */
 enum hankel_channel {
   HANKEL_NO_CHANNEL = 0,
-  HANKEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
-  HANKEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
-  HANKEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
-  HANKEL_GROUP = 4,  /* have the sensors of a machine changed, taken together? */
+  HANKEL_SCORE = 1,   /* ika, svd: does the newest span look unlike the one before it? */
+  HANKEL_CHANGE = 2,  /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
+  HANKEL_SHIFT = 3,   /* shift: has the level moved, or was there a short event? */
+  HANKEL_GROUP = 4,   /* have the sensors of a machine changed, taken together? */
   HANKEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
 };
 
@@ -121,12 +121,12 @@ typedef struct hankel hankel;
 /* A batch of results, as columns of n. All of it is valid during the callback only. */
 struct hankel_scores {
   uint32_t n;
-  const char *const *name; /* of the sensor, ends with 0; NULL with the option `handles` */
-  const int64_t *time;     /* ns */
-  const double *value;     /* NULL unless subscribed with HANKEL_VALUES */
-  const float *score;      /* NaN: none was due */
-  const uint8_t *state;    /* enum hankel_state */
-  const uint32_t *handle;  /* the daemon's number of the sensor: hankel_name has its name */
+  const char *const *name;  /* of the sensor, ends with 0; NULL with the option `handles` */
+  const int64_t *time;      /* ns */
+  const double *value;      /* NULL unless subscribed with HANKEL_VALUES */
+  const float *score;       /* NaN: none was due */
+  const uint8_t *state;     /* enum hankel_state */
+  const uint32_t *handle;   /* the daemon's number of the sensor: hankel_name has its name */
   const uint64_t *sequence; /* of the point among its sensor's, from 1 on, for ever; NULL unless subscribed with HANKEL_SEQUENCES,
                                and where the daemon keeps no state */
 };
@@ -139,9 +139,9 @@ enum hankel_novelty_kind {
   HANKEL_NOVELTY_SHAPE = 3,   /* the shape of the last `reach` points */
 };
 
-/* Of an event of the channel novelty. What was expected and observed stands in the event: `before` is the nearest that was there and
- * `after` what is now (a value, a mean; of a shape 0 and the rms difference to the nearest), `spread_before` how far these usually lie
- * apart at most. */
+/* Of an event of the channel novelty. What was expected and observed stands in the event: `before` is the nearest that was there
+ * and `after` what is now (a value, a mean; of a shape 0 and the rms difference to the nearest), `spread_before` how far these
+ * usually lie apart at most. */
 struct hankel_novelty {
   uint8_t kind;      /* enum hankel_novelty_kind */
   uint16_t reach;    /* points */
@@ -151,7 +151,8 @@ struct hankel_novelty {
   double low, high;  /* range of the values that are resident */
 };
 
-/* What a severity should do: a notice informs those who look, a warning is worth a look today, what is severe should call somebody. */
+/* What a severity should do: a notice informs those who look, a warning is worth a look today, what is severe should call
+ * somebody. */
 #define HANKEL_WARNING 2.5f
 #define HANKEL_SEVERE 3.5f
 
@@ -167,21 +168,21 @@ struct hankel_event {
   double after;
   uint64_t position; /* in the daemon's event log; 0: it is not in one, or was not asked for (HANKEL_POSITIONS) */
   uint64_t sequence; /* of the event among its sensor's, from 1 on; 0 as above */
-  /* 0..40: how rare so grave an alert is, on one scale for all channels; the highest since it was raised. Where nothing has changed at
-   * most 2 x 10^-severity of the blocks of 40 points have such a one. 0: not known. This and what follows: 0 or "" unless
-   * subscribed with HANKEL_DETAILS */
+  /* 0..40: how rare so grave an alert is, on one scale for all channels; the highest since it was raised. Where nothing has
+   * changed at most 2 x 10^-severity of the blocks of 40 points have such a one. 0: not known. This and what follows: 0 or ""
+   * unless subscribed with HANKEL_DETAILS */
   float severity;
-  float margin; /* what the statistic was of its threshold, over which the alert was raised */
+  float margin;        /* what the statistic was of its threshold, over which the alert was raised */
   float spread_before; /* standard deviation about the levels */
   float spread_after;
   uint8_t channel; /* enum hankel_channel */
   uint8_t marks;   /* enum hankel_mark, added up */
   uint32_t held;   /* raised: alerts of the sensor that were held back since the last that was told */
   /* channel change: the earlier segment of the sensor that the new one is most like. likeness 0: it is like none. */
-  float likeness;       /* 0..1 */
-  uint32_t similar;     /* number of the alert with which that one began; 0: it is the first that is known */
-  int64_t similar_from; /* ns: its beginning */
-  const char *by;  /* acknowledged: who did */
+  float likeness;                /* 0..1 */
+  uint32_t similar;              /* number of the alert with which that one began; 0: it is the first that is known */
+  int64_t similar_from;          /* ns: its beginning */
+  const char *by;                /* acknowledged: who did */
   struct hankel_novelty novelty; /* all 0 unless subscribed with HANKEL_NOTES */
 };
 
@@ -212,8 +213,8 @@ struct hankel_security {
   const char *token;       /* NULL: none */
   const char *token_file;  /* the token is its first line; NULL: none */
   int mac;                 /* 1: datagrams carry a keyed checksum, which a listener with `mac = yes` needs; needs tls */
-  int token_in_clear;      /* 1: the token may go beyond loopback without tls, where everybody on the way can read it. Else it is not
-                              sent there, and nothing is tried again (-EPERM) */
+  int token_in_clear; /* 1: the token may go beyond loopback without tls, where everybody on the way can read it. Else it is not
+                         sent there, and nothing is tried again (-EPERM) */
 };
 
 struct hankel_options {
@@ -230,11 +231,7 @@ struct hankel_options {
 };
 #define HANKEL_OPTIONS_DEFAULT                                                                                                   \
   {                                                                                                                              \
-    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL,                                                               \
-    {                                                                                                                            \
-      0                                                                                                                          \
-    },                                                                                                                           \
-        NULL                                                                                                                     \
+    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL, { 0 }, NULL                                                   \
   }
 
 /* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
@@ -276,14 +273,15 @@ int64_t hankel_send_columns(hankel *h, uint32_t n, const uint32_t *sensor, const
 /* Waits until the buffer is empty and the socket has taken all. 0, -ETIMEDOUT, or the connection's fault. */
 int hankel_flush(hankel *h, int timeout);
 
-/* With the option `feed`: how many points of the feed, from its beginning, the daemon has for certain. Once connected the first time
- * that is what it had of it before: the point that is sent first is the one behind those. */
+/* With the option `feed`: how many points of the feed, from its beginning, the daemon has for certain. Once connected the first
+ * time that is what it had of it before: the point that is sent first is the one behind those. */
 uint64_t hankel_feed_position(const hankel *h);
 /* What that means: enum hankel_durability of the daemon. */
 int hankel_durability(const hankel *h);
 
 /* hankel_flush, then waits until the daemon confirms that it has taken over all points (over UDP: those that arrived; of a feed:
- * has acknowledged them), and that a new subscription is in force. -ECONNRESET: the connection broke meanwhile with points in doubt (it is being made anew). */
+ * has acknowledged them), and that a new subscription is in force. -ECONNRESET: the connection broke meanwhile with points in
+ * doubt (it is being made anew). */
 int hankel_sync(hankel *h, int timeout);
 
 /* Subscribes to sensors that match the glob (`*` and `?`; "" = all), replacing an earlier subscription; what = 0 ends it. Kept

@@ -1,6 +1,6 @@
-/* Sensors that a backend on the host scores alone, algorithm = graph, shift or novelty: what it does for all alike when it starts them
- * anew, takes their points, exports and imports them. Written once, in hk_real; a state has a ring of float32 whatever hk_real
- * is. */
+/* Sensors that a backend on the host scores alone, algorithm = graph, shift or novelty: what it does for all alike when it starts
+ * them anew, takes their points, exports and imports them. Written once, in hk_real; a state has a ring of float32 whatever
+ * hk_real is. */
 #ifndef HK_ALONE_H
 #define HK_ALONE_H
 
@@ -13,9 +13,9 @@
 
 /* What a thread of the backend has for them. Zeroed first. */
 struct hk_alone_means {
-  struct hk_graph_kind graph;     /* the backend's own ways */
+  struct hk_graph_kind graph; /* the backend's own ways */
   hk_novelty_pass *novelty;
-  struct hk_graph_counts counts;  /* work space */
+  struct hk_graph_counts counts; /* work space */
   struct hk_novelty_waiting *waiting;
 };
 

@@ -47,8 +47,8 @@ static size_t record_size(const struct hk_sensors *s, uint32_t detector)
 {
   const struct hk_detector *d = &s->detectors[detector];
   const size_t ring = hk_detector_span(d) * s->sample_size;
-  const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH   ? hk_graph_size(d, s->sample_size)
-                        : d->algorithm == HK_ALGORITHM_SHIFT ? hk_shift_bytes(d, s->sample_size)
+  const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH     ? hk_graph_size(d, s->sample_size)
+                        : d->algorithm == HK_ALGORITHM_SHIFT   ? hk_shift_bytes(d, s->sample_size)
                         : d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_bytes(d, s->sample_size)
                                                                : d->window * s->sample_size;
   const size_t bytes = sizeof(struct hk_sensor) + ring + behind;

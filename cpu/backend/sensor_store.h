@@ -1,8 +1,8 @@
 /* The sensors of a backend that computes on the host: which slot is bound to which record, where records live, and how the
  * points of a batch are told apart by sensor.
  *
- * A record is a struct hk_sensor followed by the ring and the feedback vector, or the graph. Records of a detector stand side by side in
- * slabs; a slab is never moved nor given back before close, so a record stays where it is.
+ * A record is a struct hk_sensor followed by the ring and the feedback vector, or the graph. Records of a detector stand side by
+ * side in slabs; a slab is never moved nor given back before close, so a record stays where it is.
  *
  * Thread: one (the shard's) for all functions but hk_sensors_sweep, which a worker may call at the same time. */
 #ifndef HK_SENSORS_H
@@ -46,15 +46,15 @@ struct hk_pool;
 struct hk_sensors {
   struct hk_detector *detectors; /* our copy; window 0: the number means nothing */
   uint32_t n_detectors, room;    /* room: numbers that there may be */
-  uint32_t max;           /* slots */
-  uint32_t n_touched;     /* of `touched`, while a batch is looked through */
-  uint32_t sweep_from;    /* where the next sweep begins: the last one may have run out of room */
-  _Atomic uint32_t high;  /* slots ever bound lie below */
-  size_t sample_size;     /* bytes of one sample */
-  uint64_t memory, limit; /* bytes in slabs; limit 0 = none */
-  struct hk_slot *slots;  /* address space for all, memory for those touched */
-  struct hk_pool *pools;  /* one for each detector */
-  uint32_t *touched;      /* detectors that the batch being looked through has */
+  uint32_t max;                  /* slots */
+  uint32_t n_touched;            /* of `touched`, while a batch is looked through */
+  uint32_t sweep_from;           /* where the next sweep begins: the last one may have run out of room */
+  _Atomic uint32_t high;         /* slots ever bound lie below */
+  size_t sample_size;            /* bytes of one sample */
+  uint64_t memory, limit;        /* bytes in slabs; limit 0 = none */
+  struct hk_slot *slots;         /* address space for all, memory for those touched */
+  struct hk_pool *pools;         /* one for each detector */
+  uint32_t *touched;             /* detectors that the batch being looked through has */
 };
 
 /* 0, or a negative errno with a message. After an error there is nothing to close. */

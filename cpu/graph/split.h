@@ -48,8 +48,8 @@ HK_INLINE double hk_graph_f1(uint32_t left, uint32_t right, uint32_t m)
 }
 
 /* The statistic of a split s, 0 < s < m: do nodes to the right have their neighbours to the right more often than those to the
- * left? Two proportions, in standard deviations; where either side is a short segment, so much less: the best of many splits of few
- * nodes is good by chance. */
+ * left? Two proportions, in standard deviations; where either side is a short segment, so much less: the best of many splits of
+ * few nodes is good by chance. */
 HK_INLINE double hk_graph_statistic(const struct hk_graph_view *v, uint32_t s, uint32_t left, uint32_t right)
 {
   const uint32_t m = v->graph->live, shorter = s < m - s ? s : m - s, whole = HK_GRAPH_SHORTEST * v->window;

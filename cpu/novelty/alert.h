@@ -8,8 +8,8 @@
  * before the point count as quiet points.
  *  1. Raised, and the missing samples alone have made it time to clear (rule 3): *cleared*. This point raises nothing.
  *  2. S at least the threshold: *raised* where no alert stands; where one does and S is HK_NOVELTY_ESCALATE over its peak,
- * *corrected*: the alert is told again, with this point's instant and levels, and its time begins anew. S over the threshold less
- * HK_NOVELTY_SLACK prolongs an alert that stands.
+ *     *corrected*: the alert is told again, with this point's instant and levels, and its time begins anew. S over the threshold
+ *     less HK_NOVELTY_SLACK prolongs an alert that stands.
  *  3. Raised, and HK_NOVELTY_QUIET points have been quiet or it has stood for HK_NOVELTY_LONGEST: *cleared*.
  *
  * No alert is raised in the states warming and gap. No other suppression is needed: what has happened is resident, so its
@@ -179,7 +179,8 @@ HK_INLINE int hk_novelty_rule(struct hk_alert *a, const struct hk_novelty_view *
                               struct hk_step step, const struct hk_novelty_result *r, bool *tells)
 {
   *tells = false;
-  return v->detector->alert == HK_ALERT_OFF ? hk_alert_end(a) : hk_novelty_judge(a, v->detector, p, step, r->s, (double)r->severity, tells);
+  return v->detector->alert == HK_ALERT_OFF ? hk_alert_end(a)
+                                            : hk_novelty_judge(a, v->detector, p, step, r->s, (double)r->severity, tells);
 }
 
 /* The event of a kind, all fields but index and slot. past: NULL where there is nothing new to tell. */

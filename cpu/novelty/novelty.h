@@ -59,8 +59,8 @@ struct hk_novelty {
   double feature[HK_NOVELTY_FEATURES]; /* exponential means of value - reference; the first is the value itself */
   double mean[HK_NOVELTY_FEATURES];    /* running mean and variance of each */
   double variance[HK_NOVELTY_FEATURES];
-  double last;    /* value - reference of the last point */
-  double quantum; /* the least step between two points that was not 0; 0: none yet */
+  double last;        /* value - reference of the last point */
+  double quantum;     /* the least step between two points that was not 0; 0: none yet */
   uint32_t points;    /* accepted, saturating */
   uint32_t age;       /* accepted since the last long hole, saturating */
   uint32_t phase;     /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
@@ -82,7 +82,7 @@ struct hk_novelty_view {
 
 /* A point of a run: in, its numbers; out, its distances. */
 struct hk_novelty_point {
-  double off;                         /* value - reference, not farther than HK_NOVELTY_FAR */
+  double off;                       /* value - reference, not farther than HK_NOVELTY_FAR */
   hk_real value;                    /* sample, as the ring has it */
   hk_real mean[HK_NOVELTY_MEANS];   /* slow means, */
   hk_real weight[HK_NOVELTY_MEANS]; /* and one over their spreads */
@@ -167,13 +167,13 @@ HK_INLINE uint32_t hk_novelty_reach(uint32_t feature)
   return feature == 0 ? 1 : feature == 1 ? 16 : feature == 2 ? 64 : 256;
 }
 
-/* A point goes through three steps: hk_novelty_accept, which says whether it counts; hk_novelty_feature for each feature, in any order or
- * side by side; hk_novelty_append. */
+/* A point goes through three steps: hk_novelty_accept, which says whether it counts; hk_novelty_feature for each feature, in any
+ * order or side by side; hk_novelty_append. */
 
-/* The rules 1 to 3 of window.h, of which a hole makes no samples. Returns its state, HK_STATE_OK where it counts; *p has its numbers of the
- * window then. */
-HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_window *w, int64_t time, double value, int64_t arrival,
-                                    struct hk_novelty_point *p)
+/* The rules 1 to 3 of window.h, of which a hole makes no samples. Returns its state, HK_STATE_OK where it counts; *p has its
+ * numbers of the window then. */
+HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_window *w, int64_t time, double value,
+                                    int64_t arrival, struct hk_novelty_point *p)
 {
   struct hk_novelty *s = v->novelty;
   const struct hk_detector *d = v->detector;
@@ -212,12 +212,14 @@ HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_w
   return HK_STATE_OK;
 }
 
-/* Brings feature k along. Of a mean a row is kept every HK_NOVELTY_ROW_EVERY points, and admitted when it is HK_NOVELTY_ROW_AGE points
- * old. */
-HK_INLINE void hk_novelty_feature(const struct hk_novelty_view *v, const struct hk_window *w, struct hk_novelty_point *p, uint32_t k)
+/* Brings feature k along. Of a mean a row is kept every HK_NOVELTY_ROW_EVERY points, and admitted when it is HK_NOVELTY_ROW_AGE
+ * points old. */
+HK_INLINE void hk_novelty_feature(const struct hk_novelty_view *v, const struct hk_window *w, struct hk_novelty_point *p,
+                                  uint32_t k)
 {
   struct hk_novelty *s = v->novelty;
-  const double reach = fmin((double)s->age + 1, (double)hk_novelty_reach(k)), slow = fmin((double)s->points + 1, HK_NOVELTY_SPREAD);
+  const double reach = fmin((double)s->age + 1, (double)hk_novelty_reach(k)),
+               slow = fmin((double)s->points + 1, HK_NOVELTY_SPREAD);
   const double feature = s->feature[k] + (p->off - s->feature[k]) / reach, off = feature - s->mean[k];
   const double mean = s->mean[k] + off / slow, variance = s->variance[k] + (off * (feature - mean) - s->variance[k]) / slow;
   s->feature[k] = feature;
@@ -239,7 +241,8 @@ HK_INLINE void hk_novelty_feature(const struct hk_novelty_view *v, const struct 
 }
 
 /* Puts the sample into the ring and counts the point. */
-HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring, struct hk_novelty_point *p)
+HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring,
+                                           struct hk_novelty_point *p)
 {
   struct hk_novelty *s = v->novelty;
   const uint32_t span = hk_detector_span(v->detector);
@@ -269,8 +272,8 @@ HK_INLINE struct hk_step hk_novelty_append(const struct hk_novelty_view *v, stru
 }
 
 /* All three steps. Only where the step's state is warming, ok or gap has *p its numbers. */
-HK_INLINE struct hk_step hk_novelty_take(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring, int64_t time, double value,
-                                         int64_t arrival, struct hk_novelty_point *p)
+HK_INLINE struct hk_step hk_novelty_take(const struct hk_novelty_view *v, struct hk_window *w, hk_real *ring, int64_t time,
+                                         double value, int64_t arrival, struct hk_novelty_point *p)
 {
   struct hk_step step = { hk_novelty_accept(v, w, time, value, arrival, p), 0, 0 };
   if (step.state != HK_STATE_OK)

@@ -145,7 +145,8 @@ HK_INLINE const uint8_t *hk_novelty_get_numbers(const uint8_t *at, const uint8_t
   return hk_state_take(at, &s->rows, 4);
 }
 
-/* Reads what stands behind the lags; where there is nothing, as states had it before, steps are learned from the next point on. */
+/* Reads what stands behind the lags; where there is nothing, as states had it before, steps are learned from the next point on.
+ */
 HK_INLINE bool hk_novelty_get_steps(const uint8_t *at, const uint8_t *end, struct hk_novelty *s)
 {
   s->last = s->feature[0];

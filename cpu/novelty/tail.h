@@ -11,15 +11,17 @@
  * prior of weight 20 and mean xi0 (the mean of Hill's estimator, B. M. Hill, Annals of Statistics 3, 1975, with 20 observations
  * more). So of past blocks a share of 10^-S had so large a distance.
  *
- * S raises alerts. How grave one is says its *severity*, from the same lists: a prior of weight 5 in place of 20, mean .25 for value
- * and .35 for context and shape, and the sensor's *quantum* g added to Q and to the maxima alike, min(w_0 g, 1000) in spreads, g the
- * least step between two points that was not 0. So a short history claims less, and a step of a counter is hardly news:
+ * S raises alerts. How grave one is says its *severity*, from the same lists: a prior of weight 5 in place of 20, mean .25 for
+ * value and .35 for context and shape, and the sensor's *quantum* g added to Q and to the maxima alike, min(w_0 g, 1000) in
+ * spreads, g the least step between two points that was not 0. So a short history claims less, and a step of a counter is hardly
+ * news:
  *
  *   h        = sum over the k largest of ln((top_i + q) / (u + q)),     q = min(w_0 g, 1000)
- *   severity = s0 + (k - 1 + 5) log10(1 + ln((Q + q) / (u + q)) / (h + 5 xi0))   where Q > u,     max(0, s0 (Q + q) / (u + q)) elsewhere
+ *   severity = s0 + (k - 1 + 5) log10(1 + ln((Q + q) / (u + q)) / (h + 5 xi0))   where Q > u,     max(0, s0 (Q + q) / (u + q))
+ * elsewhere
  *
- * the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks of data
- * without changes peak so high: tests/bench/results/severity.txt.
+ * the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks of
+ * data without changes peak so high: tests/bench/results/severity.txt.
  *
  * Cannot fail. */
 #ifndef HK_NOVELTY_TAIL_H
@@ -72,7 +74,8 @@ struct hk_novelty_rating {
 };
 
 /* Rates a distance with the floor. quantum: the least step of the sensor, in spreads. */
-HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q, double quantum)
+HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty_tail *t, uint32_t channel, double q,
+                                                         double quantum)
 {
   struct hk_novelty_rating r = { 0, 0 };
   if (t->blocks < HK_NOVELTY_BLOCKS_LEAST || t->n < 3)
@@ -92,7 +95,7 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty
   r.s = common + (k - 1 + HK_NOVELTY_WEIGHT) * log10(1 + log(q / u) / (hill + HK_NOVELTY_WEIGHT * hk_novelty_prior(channel)));
   r.severity = (float)(common + (k - 1 + HK_NOVELTY_SEVERITY_WEIGHT) *
                                     log10(1 + log((q + quantum) / (u + quantum)) /
-                                                (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel))));
+                                                  (coarse + HK_NOVELTY_SEVERITY_WEIGHT * hk_novelty_severity_prior(channel))));
   return r;
 }
 
@@ -133,7 +136,8 @@ HK_INLINE double hk_novelty_quantum(const struct hk_novelty_point *p)
   return fmin(p->unit * p->quantum, HK_NOVELTY_QUANTUM_MOST);
 }
 
-/* Rates a distance by one list of its channel, 0 or 1, which then takes it in. seen: distances of the channel, this one with them.
+/* Rates a distance by one list of its channel, 0 or 1, which then takes it in. seen: distances of the channel, this one with
+ * them.
  */
 HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *t, uint32_t channel, uint32_t list, uint32_t seen,
                                                         float q, double quantum)

@@ -63,21 +63,21 @@ enum hk_event_kind {
 
 /* Which question an alert answers. */
 enum hk_channel {
-  HK_CHANNEL_NONE = 0,   /* a notice */
-  HK_CHANNEL_SCORE = 1,  /* ika, svd: does the newest span look unlike the one before it? */
-  HK_CHANNEL_CHANGE = 2, /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
-  HK_CHANNEL_SHIFT = 3,  /* shift: has the level moved, or was there a short event? */
-  HK_CHANNEL_GROUP = 4,  /* of the daemon: have the sensors of a machine changed, taken together? */
+  HK_CHANNEL_NONE = 0,    /* a notice */
+  HK_CHANNEL_SCORE = 1,   /* ika, svd: does the newest span look unlike the one before it? */
+  HK_CHANNEL_CHANGE = 2,  /* graph: does the sensor behave otherwise than in all that is resident since its last change? */
+  HK_CHANNEL_SHIFT = 3,   /* shift: has the level moved, or was there a short event? */
+  HK_CHANNEL_GROUP = 4,   /* of the daemon: have the sensors of a machine changed, taken together? */
   HK_CHANNEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
 };
 
-/* What is new, of an event of the channel `novelty` that was raised or corrected. The event's levels are what was expected and what was
- * observed, and spread_before how far these usually lie apart: of a value; of a mean of `reach` points; of a shape 0 and the rms
- * difference to the nearest. All zero: nothing is said. */
+/* What is new, of an event of the channel `novelty` that was raised or corrected. The event's levels are what was expected and
+ * what was observed, and spread_before how far these usually lie apart: of a value; of a mean of `reach` points; of a shape 0 and
+ * the rms difference to the nearest. All zero: nothing is said. */
 struct hk_novelty_note {
-  int64_t nearest;  /* ns: when something as near as possible was seen last */
-  int64_t oldest;   /* ns: beginning of what it was compared with */
-  double low, high; /* range of the resident values, in the sensor's units */
+  int64_t nearest;   /* ns: when something as near as possible was seen last */
+  int64_t oldest;    /* ns: beginning of what it was compared with */
+  double low, high;  /* range of the resident values, in the sensor's units */
   uint32_t compared; /* points: the values, else those back to the oldest */
   uint16_t reach;    /* points */
   uint8_t channel;   /* 1 value, 2 context, 3 shape */
@@ -109,7 +109,8 @@ struct hk_event {
   float likeness;       /* 0..1, grows with the similarity; 0: no earlier segment is alike */
   /* Raised and corrected, of the channel `change`: sketches of the segment that has ended and of the new one. */
   struct hk_sketch sketch_before, sketch_after;
-  float severity; /* 0..HK_SEVERITY_MAX: how rare so grave an alert is, see severity.h; the highest since it was raised. 0: not known */
+  float severity; /* 0..HK_SEVERITY_MAX: how rare so grave an alert is, see severity.h; the highest since it was raised. 0: not
+                     known */
   struct hk_novelty_note novelty;
 };
 

@@ -47,24 +47,24 @@ enum hk_state { HK_STATE_WARMING = 0, HK_STATE_OK = 1, HK_STATE_GAP = 2, HK_STAT
 
 /* State of one sensor's window, next to its ring. All zero, but for `seed`, is a sensor that has seen nothing. */
 struct hk_window {
-  double reference;   /* subtracted from every value before it becomes a sample; 0 before the first */
-  double mean;        /* slow baseline: exponential mean of the samples (value - reference) */
-  double variance;    /* exponential variance about it */
-  int64_t last_time;  /* ns, of the last accepted point */
-  int64_t interval;   /* ns, learned spacing; 0 = nothing learned */
-  int64_t seen;       /* ns on the arrival clock: when the last point was accepted; before the first: when a sweep first
-                         found the sensor, 0 = not yet */
-  uint64_t seed;      /* FNV-1a-64 of the sensor's name */
-  uint32_t count;     /* samples in the ring, 0..span */
-  uint32_t head;      /* where the next sample goes, 0..span-1 */
-  uint32_t filled;    /* samples in the ring that were filled in */
-  uint32_t spacings;  /* spacings the learned interval has seen, saturating */
-  uint32_t age;       /* samples the baseline has seen, saturating */
-  uint32_t due;       /* samples since the last score */
-  uint32_t rebase;    /* samples since the reference was last looked at */
-  uint32_t held;      /* samples for which the baseline has been held in the present alert */
-  uint8_t started;    /* 1 once a point was accepted */
-  uint8_t stale;      /* 1 while the sensor is reported silent (hk_window_sweep) */
+  double reference;  /* subtracted from every value before it becomes a sample; 0 before the first */
+  double mean;       /* slow baseline: exponential mean of the samples (value - reference) */
+  double variance;   /* exponential variance about it */
+  int64_t last_time; /* ns, of the last accepted point */
+  int64_t interval;  /* ns, learned spacing; 0 = nothing learned */
+  int64_t seen;      /* ns on the arrival clock: when the last point was accepted; before the first: when a sweep first
+                        found the sensor, 0 = not yet */
+  uint64_t seed;     /* FNV-1a-64 of the sensor's name */
+  uint32_t count;    /* samples in the ring, 0..span */
+  uint32_t head;     /* where the next sample goes, 0..span-1 */
+  uint32_t filled;   /* samples in the ring that were filled in */
+  uint32_t spacings; /* spacings the learned interval has seen, saturating */
+  uint32_t age;      /* samples the baseline has seen, saturating */
+  uint32_t due;      /* samples since the last score */
+  uint32_t rebase;   /* samples since the reference was last looked at */
+  uint32_t held;     /* samples for which the baseline has been held in the present alert */
+  uint8_t started;   /* 1 once a point was accepted */
+  uint8_t stale;     /* 1 while the sensor is reported silent (hk_window_sweep) */
   uint8_t unused[6];
 };
 
@@ -115,8 +115,8 @@ HK_INLINE int64_t hk_window_interval(const struct hk_window *w, const struct hk_
   return d->interval > 0 ? d->interval : w->spacings >= HK_INTERVAL_LEARN ? w->interval : 0;
 }
 
-/* Samples that lie between the last accepted point and one at `time`, as rule 3 counts them; at most 0 where there are none, and before
- * the interval is known. */
+/* Samples that lie between the last accepted point and one at `time`, as rule 3 counts them; at most 0 where there are none, and
+ * before the interval is known. */
 HK_INLINE int64_t hk_window_missing(const struct hk_window *w, const struct hk_detector *d, int64_t time)
 {
   const int64_t spacing = time - w->last_time, interval = hk_window_interval(w, d);
@@ -127,7 +127,8 @@ HK_INLINE int64_t hk_window_missing(const struct hk_window *w, const struct hk_d
 }
 
 /* Appends one sample (value - reference) and lets the baseline follow. */
-HK_INLINE void hk_window_push(struct hk_window *w, hk_real *ring, const struct hk_detector *d, double sample, bool filled, bool alerted)
+HK_INLINE void hk_window_push(struct hk_window *w, hk_real *ring, const struct hk_detector *d, double sample, bool filled,
+                              bool alerted)
 {
   const uint32_t span = hk_detector_span(d);
   if (fabs(sample) < FLT_MIN)
@@ -176,8 +177,8 @@ HK_INLINE void hk_window_rebase(struct hk_window *w, hk_real *ring, const struct
 }
 
 /* Takes a point: rules 1 to 5 above. ring: hk_detector_span(d) samples. alerted: an alert of this sensor is raised. */
-HK_INLINE struct hk_step hk_window_take(struct hk_window *w, hk_real *ring, const struct hk_detector *d, int64_t time, double value,
-                                        int64_t arrival, bool alerted)
+HK_INLINE struct hk_step hk_window_take(struct hk_window *w, hk_real *ring, const struct hk_detector *d, int64_t time,
+                                        double value, int64_t arrival, bool alerted)
 {
   struct hk_step step = { HK_STATE_REJECTED, 0, 0 };
   if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0)

@@ -5,10 +5,10 @@
  *  1. The window restarted before this point: over = 0; a raised alert is cleared. Nothing else.
  *  2. quiet, if over 0, is counted down by 1; the point still counts as quiet.
  *  3. Raised before this point: the highest score since goes with the alert. since is counted up, and the alert is *cleared* when
- * it reaches two windows. Then quiet = cooldown and over = 0. Nothing else.
+ *     it reaches two windows. Then quiet = cooldown and over = 0. Nothing else.
  *  4. A score: in state ok it is over if it is over the detector's fixed alert. `over` counts consecutive scores that are.
  *  5. The score before was over, with over >= hold, and this one is lower: that was a peak. In state ok, not quiet: *raised*,
- * with the peak as the score.
+ *     with the peak as the score.
  *
  * The change instant is the first sample of the newer span where the two differed most, of those that the smoothed value is made
  * of; it is not estimated again. The levels are the means of the samples kept before and after it. */

@@ -148,8 +148,8 @@ HK_INLINE double hk_shift_difference(const struct hk_shift_view *v, const struct
   return w->variance > least * least ? fmin(sqrt(sum / HK_SHIFT_QUANTILES / w->variance), 1e6) : 0;
 }
 
-/* How many spreads x stands above the median of the values that are kept. The spread is that of the upper half, from its far end: of
- * a normal distribution the standard deviation. What a body of such values looks like says little of how far they reach. */
+/* How many spreads x stands above the median of the values that are kept. The spread is that of the upper half, from its far end:
+ * of a normal distribution the standard deviation. What a body of such values looks like says little of how far they reach. */
 HK_INLINE double hk_shift_above(const struct hk_shift_view *v, double x)
 {
   const uint32_t n = v->shift->values;

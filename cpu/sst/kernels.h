@@ -16,8 +16,8 @@
 #define HK_KERNELS_H
 
 #include "cpu/graph/split.h"
-#include "cpu/sst/score.h"
 #include "cpu/novelty/distances.h"
+#include "cpu/sst/score.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -205,8 +205,8 @@ vec svd_score(struct hk_work *work, const struct hk_detector *d, uint32_t n);
 /* The given lanes in which numbers of x, or their second differences, come again so often, or nearly, that its matrix may have
  * repeated eigenvalues. Uses work->u and work->sum. */
 mask svd_repeats(struct hk_work *work, const float *x, mask lanes);
-/* The given lanes in which k, after so many steps, may have missed an eigenvector whose |eigenvalue| is `least` or more. q is zero
- * behind a lane's own steps. */
+/* The given lanes in which k, after so many steps, may have missed an eigenvector whose |eigenvalue| is `least` or more. q is
+ * zero behind a lane's own steps. */
 mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least);
 
 /* kernels_graph.c */

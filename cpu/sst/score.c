@@ -28,7 +28,8 @@ static struct need need_of(const struct hk_detector *detectors, size_t n_detecto
   struct need need = { 0 };
   for (size_t i = 0; i < n_detectors; i++) {
     const struct hk_detector *d = detectors + i;
-    if ((d->algorithm != HK_ALGORITHM_IKA && d->algorithm != HK_ALGORITHM_SVD) || d->window == 0) /* needs no such work space; is none */
+    if ((d->algorithm != HK_ALGORITHM_IKA && d->algorithm != HK_ALGORITHM_SVD) ||
+        d->window == 0) /* needs no such work space; is none */
       continue;
     const struct hk_shape shape = hk_shape(d->window);
     const int svd = d->algorithm == HK_ALGORITHM_SVD;

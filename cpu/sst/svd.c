@@ -21,12 +21,12 @@ struct run {
   uint32_t check; /* steps at which convergence is next looked at */
   uint32_t limit; /* most steps */
   vec energy;
-  vec least;   /* smallest |theta| that was counted, as the lane's result was taken */
+  vec least;     /* smallest |theta| that was counted, as the lane's result was taken */
   mask beyond;   /* lanes that went on long after their pairs had converged: rounding has brought others in, in part */
   mask complete; /* lanes whose space was, as their result was taken */
-  mask hides;  /* lanes whose matrix has room for another of that size outside the Krylov space */
-  mask done;   /* lanes whose result has been taken */
-  mask missing; /* lanes that are complete, with energy missing */
+  mask hides;    /* lanes whose matrix has room for another of that size outside the Krylov space */
+  mask done;     /* lanes whose result has been taken */
+  mask missing;  /* lanes that are complete, with energy missing */
 };
 
 static void run_begin(struct run *run, struct hk_work *work, const float *x, uint32_t pairs)
@@ -56,8 +56,8 @@ static void copy_t(const struct run *run)
   memcpy(work->beside, work->beta, run->steps * sizeof(vec));
 }
 
-/* Which lanes pass now for the first time. last: the last components of the eigenvectors, or NULL. What is left to hide in is noted.
- * theta is read and kept. held: the sum over the wanted pairs that count of row^2. */
+/* Which lanes pass now for the first time. last: the last components of the eigenvectors, or NULL. What is left to hide in is
+ * noted. theta is read and kept. held: the sum over the wanted pairs that count of row^2. */
 static mask run_check(struct run *run, const vec *last, const vec *row, vec *held)
 {
   struct hk_work *const work = run->krylov.work;

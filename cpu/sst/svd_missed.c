@@ -57,8 +57,7 @@ static vec outside(struct hk_work *work, uint32_t steps, uint32_t own)
   const uint32_t w = work->shape.window, n = work->shape.padded;
   const mask all = ~(mask){ 0 };
   (void)krylov_take_out(work->u, work->q, n, work->dots, w, steps, all);
-  return krylov_take_out(work->u, own > 0 ? work->again : work->q, n, work->dots, w, own > 0 ? own : steps,
-                         all);
+  return krylov_take_out(work->u, own > 0 ? work->again : work->q, n, work->dots, w, own > 0 ? own : steps, all);
 }
 
 mask svd_missed(struct krylov *k, uint32_t steps, mask lanes, vec least)

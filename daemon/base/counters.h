@@ -16,9 +16,9 @@ typedef _Atomic uint64_t hk_counter;
 /* Nothing but counters. */
 struct hk_counters {
   /* points */
-  hk_counter in;       /* that came with a readable frame, datagram or line, or were made; the first member: see hk_counters_sum */
-  hk_counter derived;  /* of these, that the daemon made of others for sensors of its own */
-  hk_counter scored;   /* a score was given */
+  hk_counter in;      /* that came with a readable frame, datagram or line, or were made; the first member: see hk_counters_sum */
+  hk_counter derived; /* of these, that the daemon made of others for sensors of its own */
+  hk_counter scored;  /* a score was given */
   hk_counter unscored; /* warming up, or between strides */
   hk_counter late;
   hk_counter rejected;
@@ -35,8 +35,8 @@ struct hk_counters {
 
   hk_counter raised, corrected, cleared, stale, back;
   hk_counter flapping, held_back; /* alerts by which a sensor began to flap; that came behind those. Of those raised */
-  hk_counter evicted;       /* sensors */
-  hk_counter names_refused; /* times that a name was refused a sensor, whatever the reason */
+  hk_counter evicted;             /* sensors */
+  hk_counter names_refused;       /* times that a name was refused a sensor, whatever the reason */
 
   hk_counter frames, bad_frames;
   hk_counter lines, bad_lines;

@@ -1,7 +1,7 @@
 /* Where a point's time goes in the daemon, leg by leg, from when it was read off a socket until its result was handed to one.
  *
- * Times are taken a batch, of its oldest point, and count for all its points: none took longer. Counted is what a loop publishes, so
- * points that nobody subscribes to are not among them. Thread: each struct has one writer, its loop's; anyone may read. */
+ * Times are taken a batch, of its oldest point, and count for all its points: none took longer. Counted is what a loop publishes,
+ * so points that nobody subscribes to are not among them. Thread: each struct has one writer, its loop's; anyone may read. */
 #ifndef HK_LATENCY_H
 #define HK_LATENCY_H
 

@@ -31,7 +31,7 @@ struct hk_log_quota {
 };
 
 struct hk_log {
-  atomic_uint level;       /* enum hk_level: lines beyond it are not written */
+  atomic_uint level; /* enum hk_level: lines beyond it are not written */
   bool journal;
   pthread_mutex_t lock;      /* of all quotas */
   struct hk_log_quota peers; /* of all peers together */

@@ -25,9 +25,9 @@
 
 struct hk_csv;
 
-/* Whether a name is written to CSV with an apostrophe before it, which this reader takes off a header's cell again: one that begins
- * with `=`, `+`, `-` or `@`, which a spreadsheet would run as a formula, or with `#`, as lines of events do; with apostrophes before
- * that, too, so that none is taken off that was not put there. Any thread. */
+/* Whether a name is written to CSV with an apostrophe before it, which this reader takes off a header's cell again: one that
+ * begins with `=`, `+`, `-` or `@`, which a spreadsheet would run as a formula, or with `#`, as lines of events do; with
+ * apostrophes before that, too, so that none is taken off that was not put there. Any thread. */
 bool hk_csv_marks(const char *name);
 
 struct hk_csv_config {

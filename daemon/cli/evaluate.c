@@ -407,18 +407,12 @@ static int evaluate_all(struct evaluation *e)
 int hk_command_evaluate(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' },
-    { "detector", required_argument, NULL, 'd' },
-    { "given-windows", no_argument, NULL, 'g' },
-    { "tune", required_argument, NULL, 't' },
-    { "brief", no_argument, NULL, 'r' },
-    { "format", required_argument, NULL, 'f' },
-    { "plots", required_argument, NULL, 'p' },
-    { "no-series", no_argument, NULL, 'n' },
-    { "group", required_argument, NULL, 'm' },
-    { "calibrate", no_argument, NULL, 'c' },
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
+    { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
+    { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
+    { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
+    { "group", required_argument, NULL, 'm' },   { "calibrate", no_argument, NULL, 'c' },
+    { "help", no_argument, NULL, 'h' },          { 0 },
   };
   static const char *const formats[] = { "table", "csv", NULL };
   struct evaluation e = { .trial.argv = argv };

@@ -57,10 +57,11 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(stderr,
-            "hankel: %s: no such command (feed, tail, replay, status, state, reload, ack, maintenance, token, bench, evaluate; see "
-            "hankel --help)\n",
-            name);
+    fprintf(
+        stderr,
+        "hankel: %s: no such command (feed, tail, replay, status, state, reload, ack, maintenance, token, bench, evaluate; see "
+        "hankel --help)\n",
+        name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

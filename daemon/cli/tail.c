@@ -3,8 +3,8 @@
  * When the connection breaks the library connects again and subscribes again, behind the last event that was shown; after
  * HK_LINK_PATIENCE without a daemon the command gives up with exit code 1, or never. SIGINT ends it with 0, once what was begun
  * is printed whole; a second one kills. */
-#include "daemon/cli/format.h"
 #include "daemon/cli/daemon_link.h"
+#include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
 #include "daemon/cli/tls_options.h"
@@ -49,7 +49,7 @@ struct tail {
   enum hk_format format;
   bool positions, forever;
   uint64_t position; /* where there are such: of the last event that is known */
-  int64_t lost; /* ns, hk_clock: since when there is no connection; 0 = there is one */
+  int64_t lost;      /* ns, hk_clock: since when there is no connection; 0 = there is one */
 };
 
 static void on_scores(void *arg, const struct hankel_scores *scores)

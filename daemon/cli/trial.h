@@ -30,17 +30,18 @@ struct hk_outcome {
   double *delay; /* one for each hit */
 };
 
-/* Whether keys, as after --detector or --group, are sound: 0, or an exit code when the fault was told, in the name of an option. */
+/* Whether keys, as after --detector or --group, are sound: 0, or an exit code when the fault was told, in the name of an option.
+ */
 int hk_trial_check(const struct hk_trial *trial, const char *option, const char *keys);
 int hk_trial_check_group(const struct hk_trial *trial, const char *option, const char *keys);
 
-/* Scores all recordings of a set with a detector (sound keys as after --detector) into all[set->n], which are all zero. 0 or an exit
- * code. */
+/* Scores all recordings of a set with a detector (sound keys as after --detector) into all[set->n], which are all zero. 0 or an
+ * exit code. */
 int hk_trial_score(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
 
-/* The same with groups (cpu/group/group.h; sound keys as in a [group NAME] section): the sensors of each file are a machine. An alert hits a
- * label within five shortest parts. hk_trial_machines: the machines as recordings, without points; labels are the set's, free
- * out->recording alone. 0 or -ENOMEM. hk_trial_group: what came of each of these. */
+/* The same with groups (cpu/group/group.h; sound keys as in a [group NAME] section): the sensors of each file are a machine. An
+ * alert hits a label within five shortest parts. hk_trial_machines: the machines as recordings, without points; labels are the
+ * set's, free out->recording alone. 0 or -ENOMEM. hk_trial_group: what came of each of these. */
 int hk_trial_machines(const struct hk_labelled *set, struct hk_labelled *out);
 int hk_trial_group(const struct hk_trial *trial, const struct hk_labelled *set, const char *keys, struct hk_outcome *all);
 

@@ -30,7 +30,7 @@ static bool collect(struct hk_outcome *o, const struct hk_group_tick *t)
     o->found = found;
   }
   o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1,
-                                               hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->score, 1 - t->score)) };
+                                              hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->score, 1 - t->score)) };
   return true;
 }
 

@@ -1,12 +1,12 @@
-/* Configuration: one file with the sections [daemon], [listen NAME], [detector NAME] and [group NAME]; hankeld.conf(5) documents every key.
- * config_reader.h reads it. */
+/* Configuration: one file with the sections [daemon], [listen NAME], [detector NAME] and [group NAME]; hankeld.conf(5) documents
+ * every key. config_reader.h reads it. */
 #ifndef HK_CONFIG_H
 #define HK_CONFIG_H
 
 #include "cpu/detectors.h"
 #include "cpu/group/group.h"
-#include "daemon/config/listener_rules.h"
 #include "daemon/config/incidents_rule.h"
+#include "daemon/config/listener_rules.h"
 #include "daemon/config/maintenance_rule.h"
 #include "daemon/config/notify_rule.h"
 
@@ -20,7 +20,8 @@
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_CONFIG_GROUPS_MAX 64
-#define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX) /* numbers: those of a configuration, and of one that it takes the place of */
+/* Numbers: those of a configuration, and of one that it takes the place of. */
+#define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX)
 #define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
 
 enum hk_protocol { HK_PROTOCOL_BINARY, HK_PROTOCOL_LINE, HK_PROTOCOL_TEXT, HK_PROTOCOL_HTTP };
@@ -53,13 +54,13 @@ struct hk_config_detector {
   char name[HK_CONFIG_NAME_MAX];
   char match[513]; /* glob on names of sensors, ends with 0 */
   struct hk_detector detector;
-  uint32_t number; /* with backends and registry: its place in the file that the daemon was started with, else what a reload gave */
+  uint32_t number; /* with backends and registry: its place in the file that the daemon began with, else what a reload gave */
   bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
   bool group;      /* or the series of a group */
 };
 
-/* Sensors of many machines: those whose names differ in nothing but what the capture does not stand for are of one. Each machine has
- * a series, NAME#CAPTURE. Its detector, #NAME, computes nothing; such detectors stand behind all others. */
+/* Sensors of many machines: those whose names differ in nothing but what the capture does not stand for are of one. Each machine
+ * has a series, NAME#CAPTURE. Its detector, #NAME, computes nothing; such detectors stand behind all others. */
 struct hk_config_group {
   char name[HK_CONFIG_NAME_MAX];
   char match[513];  /* glob with one capture, (*), ends with 0 */
@@ -77,32 +78,32 @@ struct hk_config {
   uint32_t max_sensors;       /* 1..16,777,215 */
   uint32_t max_connections;   /* over TCP, all listeners together */
   uint32_t max_connections_per_address;
-  uint32_t max_newcomers;     /* of one address, that have not shown who they are; 0 = any */
-  uint32_t max_failures;      /* of one address to show who it is, in a minute; 0 = any */
-  uint32_t max_subscriptions; /* different ones at one time */
+  uint32_t max_newcomers;      /* of one address, that have not shown who they are; 0 = any */
+  uint32_t max_failures;       /* of one address to show who it is, in a minute; 0 = any */
+  uint32_t max_subscriptions;  /* different ones at one time */
   uint32_t max_feeds_per_peer; /* named feeds of one owner (durable/named_feeds.h); 0 = any */
-  int64_t feed_expiry;        /* ns after which a feed that no connection has, and that is all committed, is forgotten; 0 = never */
-  uint32_t max_pending;       /* points of one connection that are not scored yet, before no more is read from it */
-  uint32_t backlog;           /* points of all connections that are not scored yet; room for as many is kept */
-  uint64_t memory;            /* bytes that sensors may take on a device; 0 = no limit */
-  uint64_t max_frame;         /* bytes */
-  uint64_t max_line;          /* bytes */
-  uint64_t queue;             /* bytes waiting for one subscriber */
-  int64_t busy_poll;          /* ns that the threads of the road look for work before they sleep */
-  int64_t device_timeout;     /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
-  int64_t max_ahead;          /* ns that a point's time may lie in the future; 0 = any */
-  int64_t evict;              /* ns of silence after which a sensor is forgotten; 0 = never */
-  int64_t handshake;          /* ns for a HELLO */
-  int64_t idle;               /* ns without a byte after which a connection that feeds is closed; 0 = never */
-  int64_t stuck;              /* ns without progress after which a subscriber that does not read is closed; 0 = never */
-  int64_t keepalive;          /* ns of silence after which a peer is asked whether it still is there; 0 = never */
-  int64_t drain;              /* ns that the end may take */
-  uint32_t durability;        /* enum hk_durability */
+  int64_t feed_expiry;    /* ns after which a feed that no connection has, and that is all committed, is forgotten; 0 = never */
+  uint32_t max_pending;   /* points of one connection that are not scored yet, before no more is read from it */
+  uint32_t backlog;       /* points of all connections that are not scored yet; room for as many is kept */
+  uint64_t memory;        /* bytes that sensors may take on a device; 0 = no limit */
+  uint64_t max_frame;     /* bytes */
+  uint64_t max_line;      /* bytes */
+  uint64_t queue;         /* bytes waiting for one subscriber */
+  int64_t busy_poll;      /* ns that the threads of the road look for work before they sleep */
+  int64_t device_timeout; /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
+  int64_t max_ahead;      /* ns that a point's time may lie in the future; 0 = any */
+  int64_t evict;          /* ns of silence after which a sensor is forgotten; 0 = never */
+  int64_t handshake;      /* ns for a HELLO */
+  int64_t idle;           /* ns without a byte after which a connection that feeds is closed; 0 = never */
+  int64_t stuck;          /* ns without progress after which a subscriber that does not read is closed; 0 = never */
+  int64_t keepalive;      /* ns of silence after which a peer is asked whether it still is there; 0 = never */
+  int64_t drain;          /* ns that the end may take */
+  uint32_t durability;    /* enum hk_durability */
   char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": there is none, which only durability = none allows */
-  int64_t snapshot;           /* ns from the end of one snapshot to the begin of the next */
-  int64_t journal_wait;       /* ns that results wait for a disk that fails or is slow, before durability is given up */
-  uint64_t journal_segment;   /* bytes after which a new file of the journal is begun */
-  uint64_t event_log;         /* bytes that the log of events may take */
+  int64_t snapshot;               /* ns from the end of one snapshot to the begin of the next */
+  int64_t journal_wait;           /* ns that results wait for a disk that fails or is slow, before durability is given up */
+  uint64_t journal_segment;       /* bytes after which a new file of the journal is begun */
+  uint64_t event_log;             /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */

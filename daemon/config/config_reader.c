@@ -66,8 +66,9 @@ static void section_begin(struct hk_config_reading *r, char *text)
   while (kind->word && (strcmp(kind->word, text) != 0 || (kind == hk_config_kinds && *name)))
     kind++;
   if (!kind->word)
-    hk_config_complain(
-        r, r->line, "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME], [notify NAME] and [incidents]");
+    hk_config_complain(r, r->line,
+                       "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME], "
+                       "[notify NAME] and [incidents]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -139,9 +140,11 @@ static void find_state(struct hk_config_reading *r)
     hk_config_complain(r, 0, "durability = %s needs state = FOLDER, where it is kept (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
-    hk_config_complain(r, 0, "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
+    hk_config_complain(r, 0,
+                       "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
   if (c->durability == HK_DURABILITY_NONE && c->n_notify > 0)
-    hk_config_complain(r, 0, "[notify %s] needs the event log: durability = snapshot or journal, and state = FOLDER", c->notify[0].name);
+    hk_config_complain(r, 0, "[notify %s] needs the event log: durability = snapshot or journal, and state = FOLDER",
+                       c->notify[0].name);
 }
 
 static int default_listeners(struct hk_config *c)

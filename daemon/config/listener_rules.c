@@ -100,8 +100,9 @@ void hk_rules_finish(struct hk_rules *r, const struct sockaddr_storage *address,
   const bool tls = r->certificate[0] || r->key[0] || r->client_ca[0] || r->crl[0], near = hk_loopback(address);
 #ifndef HK_HAVE_TLS
   if (tls || r->tokens[0] || r->mac)
-    fault(arg, "tls_certificate, tls_key, tls_client_ca, crl, tokens and mac need a hankeld that is built with OpenSSL; this one is "
-               "not (meson option tls)");
+    fault(arg,
+          "tls_certificate, tls_key, tls_client_ca, crl, tokens and mac need a hankeld that is built with OpenSSL; this one is "
+          "not (meson option tls)");
 #endif
   if (udp && (tls || r->tokens[0]))
     fault(arg, "tls_certificate, tls_key, tls_client_ca, crl and tokens are for transport = tcp");

@@ -11,9 +11,9 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#define TYPE 1u   /* of record: an event */
-#define PARTS 8   /* files that all bytes are about */
-#define BLOCKS 64 /* pieces of memory that all bytes are about */
+#define TYPE 1u                 /* of record: an event */
+#define PARTS 8                 /* files that all bytes are about */
+#define BLOCKS 64               /* pieces of memory that all bytes are about */
 #define FAR (UINT64_C(1) << 30) /* positions that are passed over where nobody knows how many were told */
 
 /* The payload on the disk; the name, `by` and the note follow. */
@@ -57,7 +57,7 @@ struct reached {
   uint64_t key, sequence;
   uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
   uint32_t number; /* of the last alert */
-  uint32_t noted; /* number of the last alert that somebody has acknowledged; 0: there was none */
+  uint32_t noted;  /* number of the last alert that somebody has acknowledged; 0: there was none */
   int64_t when;
   char by[HK_WHO_MAX + 1];
 };
@@ -67,7 +67,7 @@ struct hk_eventlog {
   uint64_t lost; /* events that were told, and are gone */
   struct hk_journal *journal;
   atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
-  pthread_mutex_t lock; /* of all below */
+  pthread_mutex_t lock;      /* of all below */
   struct block *oldest, *newest;
   uint64_t bytes; /* capacity of all blocks */
   bool held;      /* none is let go */
@@ -504,7 +504,8 @@ static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place,
   l->lost = o->gone;
   if (status == 0 && l->lost > 0)
     hk_log(o->log, HK_LOG_WARNING,
-           "event log: at least %llu events that were told are gone; the last that is there has position %llu, and the next one gets "
+           "event log: at least %llu events that were told are gone; the last that is there has position %llu, and the next one "
+           "gets "
            "%llu. Subscribers that ask for what is gone are told of a gap",
            (unsigned long long)l->lost, (unsigned long long)position, (unsigned long long)hk_journal_position(l->journal) + 1);
   if (status != 0)

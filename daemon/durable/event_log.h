@@ -22,8 +22,8 @@
 #define HK_EVENTS_H
 
 #include "cpu/rules/alert.h"
-#include "daemon/durable/journal.h"
 #include "daemon/base/log.h"
+#include "daemon/durable/journal.h"
 #include "proto/wire/message.h"
 
 struct hk_eventlog;
@@ -40,8 +40,8 @@ struct hk_logged {
 
 /* Opens the log in a state folder and takes into memory what is there. most: bytes in memory, and on the disk; at least
  * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: how far it
- * was: where its end is gone, positions go on behind all that were told; NULL: nobody knows. log: is told what was damaged. -EPROTONOSUPPORT: a file is of another
- * version. A message is given with every error. */
+ * was: where its end is gone, positions go on behind all that were told; NULL: nobody knows. log: is told what was damaged.
+ * -EPROTONOSUPPORT: a file is of another version. A message is given with every error. */
 #define HK_EVENTLOG_LEAST (1u << 20)
 int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_marks *marks,
                      struct hk_log *log, char *error, size_t size);
@@ -91,8 +91,8 @@ struct hk_eventlog_past {
   uint32_t number;   /* of its last alert */
 };
 struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
-/* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's number
- * and time. False: nobody. Valid until hk_eventlog_replayed. */
+/* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's
+ * number and time. False: nobody. Valid until hk_eventlog_replayed. */
 bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
 /* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most an end for each alert that is open. */
 void hk_eventlog_hold(struct hk_eventlog *log);

@@ -1,8 +1,8 @@
 /* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; its machines; and how far its feeds
  * were.
  *
- *   hk_snapshot_create -> (detector, feed, sensors, machines)... -> hk_snapshot_finish     a file under another name, synced and renamed
- * last hk_snapshot_open -> hk_snapshot_next... until 0                              the whole file is good only then
+ *   hk_snapshot_create -> (detector, feed, sensors, machines)... -> hk_snapshot_finish     a file under another name, synced and
+ * renamed last hk_snapshot_open -> hk_snapshot_next... until 0                              the whole file is good only then
  *
  * Sensors come in sections, each copied at one moment between two points; the position says which. The position at which the
  * snapshot was begun is at most that of any of them: a journal that is read from there on has all that is missing, and points

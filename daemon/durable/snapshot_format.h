@@ -42,12 +42,12 @@ _Static_assert(sizeof(struct hk_part_head) == 40, "no padding");
 struct hk_file_sensor {
   uint32_t slot;
   uint8_t generation, stands;
-  uint16_t detector; /* the file's */
+  uint16_t detector;            /* the file's */
   uint16_t name_size, segments; /* segments: that are remembered */
-  uint32_t state_size;     /* 0: it has none */
-  uint64_t points, events; /* sequences */
-  uint32_t number;         /* of its last alert */
-  uint32_t raised;         /* times that are kept for the flap limit: behind the alert, with the number of those held back before */
+  uint32_t state_size;          /* 0: it has none */
+  uint64_t points, events;      /* sequences */
+  uint32_t number;              /* of its last alert */
+  uint32_t raised; /* times that are kept for the flap limit: behind the alert, with the number of those held back before */
 };
 _Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
 
@@ -62,8 +62,8 @@ struct hk_file_alert {
   uint32_t similar;
   int64_t similar_from;
   float likeness;
-  uint16_t note;     /* bytes of what is new that follow, of a sensor's alert: all or none */
-  uint16_t severity; /* in thousandths; 0 in snapshots of before there was one */
+  uint16_t note;        /* bytes of what is new that follow, of a sensor's alert: all or none */
+  uint16_t severity;    /* in thousandths; 0 in snapshots of before there was one */
   int64_t acknowledged; /* when */
   char by[64];
 };

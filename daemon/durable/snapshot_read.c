@@ -290,15 +290,20 @@ int hk_snapshot_sensor_next(const struct hk_snapshot_part *p, size_t *at, struct
   const uint8_t *behind = p->payload + *at + sizeof s;
   memcpy(&held, behind + alert, flaps > 0 ? sizeof held : 0);
   const char *text = (const char *)behind + alert + flaps + segments;
-  if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) ||
-      a.by_size > sizeof a.by || (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
+  if (!hk_name_valid(text, s.name_size) || (s.stands && !is_standing(&a)) || a.by_size > sizeof a.by ||
+      (a.by_size > 0 && !hk_name_valid(a.by, a.by_size)) || held > UINT32_MAX)
     return -EBADMSG;
   *out = (struct hk_snapshot_sensor){
     .slot = s.slot,
     .generation = s.generation,
     .detector = s.detector,
     .name = { text, s.name_size },
-    .alerts = { .points = s.points, .events = s.events, .number = s.number, .stands = s.stands, .raised = s.raised, .held = (uint32_t)held },
+    .alerts = { .points = s.points,
+                .events = s.events,
+                .number = s.number,
+                .stands = s.stands,
+                .raised = s.raised,
+                .held = (uint32_t)held },
     .state = behind + alert + flaps + segments + name,
     .state_size = s.state_size,
   };

@@ -43,11 +43,12 @@ struct hk_state_folder {
       *shard_folder; /* descriptors, which hk_folder_resume may open on others and which others may hold the numbers of */
   struct hk_journal **journal; /* of shards; each may be NULL */
   struct hk_journal *events;
-  struct hk_marks *marks;      /* likewise made again */
+  struct hk_marks *marks;             /* likewise made again */
   struct hk_maintenance *maintenance; /* its file is made again where it is gone; NULL: none */
 
   atomic_uint_fast64_t newest[HK_SHARDS_MAX]; /* number of the newest snapshot of each shard; 0: there is none */
-  atomic_uint_fast64_t newest_inode[HK_SHARDS_MAX][2]; /* its file when it was finished, by whether the number is odd; 0: it was gone */
+  atomic_uint_fast64_t newest_inode[HK_SHARDS_MAX]
+                                   [2]; /* its file when it was finished, by whether the number is odd; 0: it was gone */
   struct hk_folder_seen home, home_of[HK_SHARDS_MAX];
   struct hk_folder_snapshot known[HK_SHARDS_MAX]; /* as they were seen first */
 };

@@ -19,16 +19,15 @@
 #define HK_TAIL_WEAKEST 1.5            /* severity of the weakest event that counts */
 #define HK_DAY INT64_C(86400000000000) /* ns */
 
-struct hk_fleet_tail {        /* plain data: a copy is a snapshot */
-  double count[HK_TAIL_BINS]; /* weighed, as everything below that is said to be */
-  double
-      at_least[HK_TAIL_BINS]; /* not weighed: incidents of this bin and those above, as hk_tail_rates found them in this tick */
-  double exposure;            /* sensor-days, decayed */
-  double raises;              /* weighed: incidents that began, whatever became of them */
-  double weight;              /* of what is added now */
-  double blocks;              /* of a sensor a day */
-  int64_t time, begin;        /* ns: now, and when the weight was 1 */
-  bool begun, summed;         /* there was a time; at_least holds */
+struct hk_fleet_tail {           /* plain data: a copy is a snapshot */
+  double count[HK_TAIL_BINS];    /* weighed, as everything below that is said to be */
+  double at_least[HK_TAIL_BINS]; /* not weighed: incidents of this bin and those above, by hk_tail_rates, in this tick */
+  double exposure;               /* sensor-days, decayed */
+  double raises;                 /* weighed: incidents that began, whatever became of them */
+  double weight;                 /* of what is added now */
+  double blocks;                 /* of a sensor a day */
+  int64_t time, begin;           /* ns: now, and when the weight was 1 */
+  bool begun, summed;            /* there was a time; at_least holds */
 };
 
 /* interval: ns between points of a sensor, > 0. */

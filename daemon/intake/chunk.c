@@ -1,5 +1,5 @@
-/* A chunk is one piece of memory: head, columns, runs, marks. There may be as many runs as points: datagrams of one point each, of feeds
- * that take turns. Pages that no point reaches are never touched. */
+/* A chunk is one piece of memory: head, columns, runs, marks. There may be as many runs as points: datagrams of one point each,
+ * of feeds that take turns. Pages that no point reaches are never touched. */
 #include "daemon/intake/chunk.h"
 
 #include "daemon/base/log.h"

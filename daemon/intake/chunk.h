@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-
 /* One connection or UDP listener. A cache line of its own: its loop counts up while a shard counts down. */
 struct hk_source {
   _Alignas(64) atomic_uint_fast64_t held; /* points that are not done, + 1 while it is open */
@@ -60,8 +59,8 @@ struct hk_chunk {
   uint32_t n;       /* points; at most HK_CHUNK_POINTS */
   uint32_t n_runs;  /* their n adds up to the chunk's */
   uint32_t n_marks; /* at most HK_CHUNK_MARKS, one a feed; a chunk may have marks and no points */
-  uint32_t *slot;  /* within the shard */
-  int64_t *time;   /* ns */
+  uint32_t *slot;   /* within the shard */
+  int64_t *time;    /* ns */
   double *value;
   struct hk_run *runs;
   struct hk_feed_mark *marks;

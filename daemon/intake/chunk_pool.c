@@ -117,7 +117,8 @@ bool hk_outlet_seal(struct hk_outlet *o)
   for (uint32_t i = 0; i < o->filling.shards; i++) {
     struct hk_lane *lane = o->lanes[i];
     struct hk_chunk *next = NULL;
-    if (!hk_chunk_empty(o->filling.chunk[i]) && (o->tokens_due[i] > 0 || hk_ring_count(&lane->sealed) < SEALED) && (next = take_empty(o)) != NULL)
+    if (!hk_chunk_empty(o->filling.chunk[i]) && (o->tokens_due[i] > 0 || hk_ring_count(&lane->sealed) < SEALED) &&
+        (next = take_empty(o)) != NULL)
       seal(o, i, next);
     for (; hk_chunk_empty(o->filling.chunk[i]) && o->tokens_due[i] > 0; o->tokens_due[i]--)
       hand(o, i, &lane->token);

@@ -4,9 +4,9 @@
 #ifndef HK_LANE_H
 #define HK_LANE_H
 
-#include "daemon/intake/chunk.h"
 #include "daemon/base/ring.h"
 #include "daemon/base/wake.h"
+#include "daemon/intake/chunk.h"
 
 struct hk_parcel;
 
@@ -21,7 +21,7 @@ struct hk_lane {
 };
 
 #define HK_LANE_PARCELS 128 /* most at a time */
-#define HK_LANE_TOKENS 8   /* most at a time */
+#define HK_LANE_TOKENS 8    /* most at a time */
 
 /* Rings for so many chunks. lane: zeroed. 0 or -ENOMEM. */
 static inline int hk_lane_open(struct hk_lane *lane, uint32_t chunks)

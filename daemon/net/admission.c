@@ -396,8 +396,8 @@ void hk_admission_again(struct hk_connection *c)
     return;
   struct hk_credentials *credentials = hk_gate_credentials(c->gate);
   const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
-  const bool good =
-      !gone && token && (token->scopes & scope_of(c)) && (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
+  const bool good = !gone && token && (token->scopes & scope_of(c)) &&
+                    (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
   const bool asked = c->reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
   if (good || asked) {
     c->scopes = good ? token->scopes : 0;

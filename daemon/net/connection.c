@@ -452,8 +452,8 @@ static int64_t heard(const struct hk_connection *c)
   return datagram > c->heard ? datagram : c->heard;
 }
 
-/* Whether the peer of a connection that is not read is gone: libuv does not watch it meanwhile. The end of its stream alone is none:
- * what it sent before is still to be taken. */
+/* Whether the peer of a connection that is not read is gone: libuv does not watch it meanwhile. The end of its stream alone is
+ * none: what it sent before is still to be taken. */
 static bool gone_unseen(const struct hk_connection *c)
 {
   struct pollfd look = { .events = 0 };

@@ -17,15 +17,15 @@
 #define HK_CONNECTION_H
 
 #include "daemon/base/address.h"
+#include "daemon/base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/named_feeds.h"
-#include "daemon/base/log.h"
-#include "daemon/publish/publisher.h"
-#include "daemon/net/udp_feeds.h"
-#include "daemon/net/credentials.h"
 #include "daemon/net/address_limits.h"
-#include "proto/wire/frame.h"
+#include "daemon/net/credentials.h"
+#include "daemon/net/udp_feeds.h"
+#include "daemon/publish/publisher.h"
 #include "proto/line/line.h"
+#include "proto/wire/frame.h"
 
 #include <uv.h>
 
@@ -51,8 +51,9 @@ struct hk_connection_kind {
   void (*end)(struct hk_connection *c); /* the peer's stream has ended and all steps are done */
   /* Sends an error that concerns no request, perhaps as last words: enum hankel_error_code. */
   void (*tell)(struct hk_connection *c, uint16_t code, const char *message);
-  void (*greet)(struct hk_connection *c);       /* the peer may begin; NULL: nothing is to be said */
-  void (*acknowledge)(struct hk_connection *c); /* tells a connection that has a feed what of it is committed, if that is news; NULL: no feeds */
+  void (*greet)(struct hk_connection *c); /* the peer may begin; NULL: nothing is to be said */
+  void (*acknowledge)(
+      struct hk_connection *c); /* tells a connection that has a feed what of it is committed, if that is news; NULL: no feeds */
 };
 extern const struct hk_connection_kind hk_binary_kind, hk_line_kind, hk_text_kind;
 
@@ -89,15 +90,15 @@ struct hk_connection {
   struct hk_subscriber subscriber;
 
   /* who it is: net/admission.h */
-  struct hk_gate *gate;           /* of its listener */
-  struct hk_tls *tls;             /* NULL: plain */
-  struct hk_limits_place *place;  /* of its address */
+  struct hk_gate *gate;          /* of its listener */
+  struct hk_tls *tls;            /* NULL: plain */
+  struct hk_limits_place *place; /* of its address */
   struct hk_log_quota audit;
-  bool newcomer;                  /* it has not shown who it is */
-  bool failed;                    /* that was counted against its address */
-  size_t unproven;                /* bytes that came of a newcomer */
-  uint32_t scopes;                /* enum hk_scope: what it may do */
-  struct hk_token shown;          /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
+  bool newcomer;         /* it has not shown who it is */
+  bool failed;           /* that was counted against its address */
+  size_t unproven;       /* bytes that came of a newcomer */
+  uint32_t scopes;       /* enum hk_scope: what it may do */
+  struct hk_token shown; /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
 
   /* binary */
   struct hk_feeding feeding;

@@ -77,8 +77,10 @@ bool hk_gate_crl_expired(struct hk_gate *g, char *line, size_t size)
   int64_t left;
   if (!hk_gate_crl_left(g, &left) || left > 0)
     return false;
-  snprintf(line, size, "[listen %s]: a list of revoked certificates in %s has expired: what was revoked since is let in; put a newer one there",
-           g->name, g->rules.crl);
+  snprintf(
+      line, size,
+      "[listen %s]: a list of revoked certificates in %s has expired: what was revoked since is let in; put a newer one there",
+      g->name, g->rules.crl);
   return true;
 }
 

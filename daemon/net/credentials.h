@@ -8,8 +8,8 @@
 
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"
-#include "daemon/net/tls.h"
 #include "daemon/config/tokens.h"
+#include "daemon/net/tls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

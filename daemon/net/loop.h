@@ -8,8 +8,8 @@
  *                                 <- emptied --  chunks, to be filled again
  *
  *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, an outlet for
- * points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to the
- * loop that has the fewest, and has the signals, the watchdog and the end (server/lifecycle.c).
+ *    points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to
+ *    the loop that has the fewest, and has the signals, the watchdog and the end (server/lifecycle.c).
  *  - Shards (shard.h): one thread each, which makes batches of the chunks of all loops and gives the results to those loops that
  *    have subscribers.
  *  - Threads of the backend (cpu/, gpu/), of which only the shard is told when a batch has finished.

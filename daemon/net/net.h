@@ -39,7 +39,8 @@ struct hk_requests {
    * hk_now): with others flooding the socket it may never be empty. False: parked connections are woken when there is more to
    * say. */
   bool (*read_datagrams)(struct hk_loop *loop, int64_t until);
-  /* A listener of HTTP has accepted a connection. True: fd and place are taken. False: they are not, as *why says. Thread: main. */
+  /* A listener of HTTP has accepted a connection. True: fd and place are taken. False: they are not, as *why says. Thread: main.
+   */
   bool (*http)(const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
 };
 

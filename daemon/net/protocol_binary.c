@@ -70,8 +70,9 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   uint8_t key[HK_MAC_KEY];
   const bool keyed = c->seat && (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
-  const struct hk_welcome welcome = { feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION),
-                                      { (const char *)key, keyed ? sizeof key : 0 } };
+  const struct hk_welcome welcome = {
+    feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
+  };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
     reply(c, &w);
   return HK_TURN_MORE;
@@ -138,8 +139,8 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
   if (!hk_admission_feed(c, name))
     return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
-  const int status = hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed,
-                                   &c->feeding.turn);
+  const int status =
+      hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
   if (status == -ENOSPC)
     return fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
   if (status == -EDQUOT) {

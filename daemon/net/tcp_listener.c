@@ -179,9 +179,7 @@ static void tcp_close(struct hk_listener *l)
 int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *bind_to, int fd, char *error, size_t size)
 {
-  *l = (struct hk_listener){
-    .net = loop->net, .loop = loop, .config = config, .gate = gate, .bind_to = bind_to, .fd = fd
-  };
+  *l = (struct hk_listener){ .net = loop->net, .loop = loop, .config = config, .gate = gate, .bind_to = bind_to, .fd = fd };
   hk_address_format((const struct sockaddr *)bind_to, l->address);
   const int status = config->transport == HK_TRANSPORT_UDP ? hk_udp_open(l, error, size) : tcp_open(l, error, size);
   if (status != 0) {

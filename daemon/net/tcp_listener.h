@@ -5,8 +5,8 @@
 #define HK_LISTENER_H
 
 #include "daemon/base/address.h"
-#include "daemon/config/config.h"
 #include "daemon/base/log.h"
+#include "daemon/config/config.h"
 
 #include <uv.h>
 
@@ -41,8 +41,8 @@ struct hk_listener {
   struct hk_udp_buffers *buffers;
 };
 
-/* Binds (fd = -1), or takes a socket that is bound already, which is its own from then on; listens on a loop, and prints the bare line `listening ...` (for one socket of several). 0, or a negative errno with a
- * message. */
+/* Binds (fd = -1), or takes a socket that is bound already, which is its own from then on; listens on a loop, and prints the bare
+ * line `listening ...` (for one socket of several). 0, or a negative errno with a message. */
 int hk_listener_open(struct hk_listener *l, struct hk_loop *loop, const struct hk_config_listener *config, struct hk_gate *gate,
                      struct sockaddr_storage *bind_to, int fd, char *error, size_t size);
 void hk_listener_close(struct hk_listener *l); /* may be called twice; the loop must run once more */

@@ -101,8 +101,8 @@ static const char *reason(void)
   return words ? words : "no memory, or not what it should be";
 }
 
-/* Says of a certificate that is not good whose it is. A list of revoked certificates that has expired still tells which those are:
- * whoever shows another one is let in, and the operator is told (hk_tls_context_crl_left). */
+/* Says of a certificate that is not good whose it is. A list of revoked certificates that has expired still tells which those
+ * are: whoever shows another one is let in, and the operator is told (hk_tls_context_crl_left). */
 static int on_verify(int good, X509_STORE_CTX *store)
 {
   const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());

@@ -2,8 +2,8 @@
  * subscribers of the view share. When there is no memory for one, it is left out like for a slow subscriber. */
 #include "daemon/publish/publisher.h"
 
-#include "daemon/publish/encode_results.h"
 #include "daemon/base/log.h"
+#include "daemon/publish/encode_results.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -146,7 +146,7 @@ struct piece {
   const struct hk_choice *chosen; /* results */
   uint32_t first, n_results;      /* of the chosen */
   struct hk_choice events;
-  struct hk_string by; /* of the events */
+  struct hk_string by;                                 /* of the events */
   struct hk_message *results_message, *events_message; /* NULL: none, or no memory */
 };
 
@@ -293,8 +293,7 @@ static void encode(struct hk_publisher *p, const struct hk_view *v, struct piece
                       piece->n_results, v->wanted.what & HANKEL_VALUES,
                       v->wanted.what & HANKEL_SEQUENCES ? piece->sequence : NULL);
   if (piece->events.n > 0 && (piece->events_message = hk_message_new(&p->outgoing)))
-    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events,
-                     v->wanted.what, piece->by);
+    hk_encode_events(&piece->events_message->bytes, format, p->registry, piece->batch, &piece->events, v->wanted.what, piece->by);
   if (format == HK_PROTOCOL_TEXT)
     hk_registry_read_end(p->registry);
 }
@@ -325,7 +324,9 @@ static void on_chosen(void *arg, struct hk_view *v, const struct hk_choice *resu
   uint32_t at = 0;
   do {
     const uint32_t left = results->n - at, n = left < HK_RESULTS_FRAME ? left : HK_RESULTS_FRAME;
-    struct piece piece = { .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n, .by = x->by };
+    struct piece piece = {
+      .batch = x->batch, .sequence = x->sequence, .chosen = results, .first = at, .n_results = n, .by = x->by
+    };
     if (n == left)
       piece.events = *events;
     if (anyone_has_room(p, v, &piece))

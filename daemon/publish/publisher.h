@@ -12,13 +12,13 @@
 #define HK_PUBLISH_H
 
 #include "cpu/backend.h"
-#include "daemon/config/config.h"
 #include "daemon/base/counters.h"
+#include "daemon/config/config.h"
 #include "daemon/publish/event_follower.h"
 #include "daemon/publish/names_sent.h"
 #include "daemon/publish/send_queue.h"
-#include "daemon/sensors/registry.h"
 #include "daemon/publish/view.h"
+#include "daemon/sensors/registry.h"
 
 #include <uv.h>
 

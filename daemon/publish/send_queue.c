@@ -142,9 +142,8 @@ static int encrypt(struct hk_outgoing *home, const struct hk_subscriber *s, stru
   *out = hk_message_new(home);
   for (unsigned i = 0; *out && i < n && status == 0; i++)
     if (messages[i])
-      status = messages[i]->bytes.failed
-                   ? -ENOMEM
-                   : s->seal(s->seal_arg, messages[i]->bytes.data, messages[i]->bytes.size, &(*out)->bytes);
+      status = messages[i]->bytes.failed ? -ENOMEM
+                                         : s->seal(s->seal_arg, messages[i]->bytes.data, messages[i]->bytes.size, &(*out)->bytes);
   return *out ? status : -ENOMEM;
 }
 

@@ -18,8 +18,8 @@
 
 #include "cpu/backend.h"
 #include "daemon/config/config.h"
-#include "daemon/sensors/registry.h"
 #include "daemon/publish/slot_bits.h"
+#include "daemon/sensors/registry.h"
 
 struct hk_views;
 struct hk_subscriber;
@@ -38,7 +38,7 @@ static inline bool hk_wants_event(const struct hk_wanted *w, uint8_t kind)
   const bool new = kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
   if (kind == HK_EVENT_STALE || kind == HK_EVENT_BACK)
     return w->what & HANKEL_NOTICES;
-  return w->what & HANKEL_EVENTS && (!new || w->what & HANKEL_DETAILS || w->format == HK_PROTOCOL_TEXT);
+  return w->what & HANKEL_EVENTS && (!new || w->what &HANKEL_DETAILS || w->format == HK_PROTOCOL_TEXT);
 }
 
 /* Indices of what was chosen, in order. */
@@ -80,7 +80,7 @@ struct hk_view {
 /* registry must outlive the views. most: how many there may be. 0, or a negative errno. */
 int hk_views_new(struct hk_views **out, struct hk_registry *registry, uint32_t most);
 void hk_views_limit(struct hk_views *views, uint32_t most); /* those that are there stay */
-void hk_views_free(struct hk_views *views); /* NULL is fine; no view may be left */
+void hk_views_free(struct hk_views *views);                 /* NULL is fine; no view may be left */
 uint32_t hk_views_count(const struct hk_views *views);
 
 /* The view of what is wanted. 0 and *out, or -ENOSPC: too many views, -EINVAL: glob, -ENOMEM. */

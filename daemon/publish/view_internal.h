@@ -22,17 +22,17 @@ struct hk_views {
   struct hk_view **buckets; /* by the glob */
   uint32_t mask;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash, so that nobody can prepare globs that collide */
-  struct hk_view *through;        /* whole and wide: each goes through every batch */
-  struct hk_view *narrow_globs;   /* narrow with wildcards: each looks at every new name */
-  struct hk_sieve watched;        /* slots that a narrow view wants */
-  uint32_t *first, n_first;       /* of the watches by slot */
-  struct hk_watch *watches;       /* in use, or in the list of free ones */
-  uint32_t n_watches, free_watch; /* size of the array; HK_NO_WATCH: none */
-  struct hk_view *hits;           /* narrow views that want something of the present batch */
-  uint32_t *results, *events;     /* indices chosen of the present batch */
-  uint32_t capacity;              /* of each */
-  bool crowded;                   /* a narrow view has come to watch many */
-  bool reading;                   /* the registry's names */
+  struct hk_view *through;                   /* whole and wide: each goes through every batch */
+  struct hk_view *narrow_globs;              /* narrow with wildcards: each looks at every new name */
+  struct hk_sieve watched;                   /* slots that a narrow view wants */
+  uint32_t *first, n_first;                  /* of the watches by slot */
+  struct hk_watch *watches;                  /* in use, or in the list of free ones */
+  uint32_t n_watches, free_watch;            /* size of the array; HK_NO_WATCH: none */
+  struct hk_view *hits;                      /* narrow views that want something of the present batch */
+  uint32_t *results, *events;                /* indices chosen of the present batch */
+  uint32_t capacity;                         /* of each */
+  bool crowded;                              /* a narrow view has come to watch many */
+  bool reading;                              /* the registry's names */
 };
 
 /* Ends the reading of names that looking at sensors has begun. */

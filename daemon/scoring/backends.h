@@ -15,7 +15,7 @@ struct hk_backend_kind {
   const char *(*failure)(struct hk_backend *b);
   uint32_t (*devices)(void); /* how many there are of it, each with a backend of its own; NULL: one */
   uint32_t batch;            /* points that a batch holds */
-  bool device;    /* a device of its own, that may be lost or hang while the rest of the machine goes on */
+  bool device;               /* a device of its own, that may be lost or hang while the rest of the machine goes on */
 };
 
 /* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */

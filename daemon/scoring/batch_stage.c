@@ -254,7 +254,9 @@ static void drop(struct hk_stage *s, struct hk_source *source)
 static void put_aside(struct hk_stage *s, struct hk_cursor *c)
 {
   const uint32_t i = c->at;
-  const struct cell point = { c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->opened, c->chunk->slot[i], 0 };
+  const struct cell point = {
+    c->chunk->time[i], c->chunk->value[i], advance(c, 1, NULL), c->chunk->opened, c->chunk->slot[i], 0
+  };
   if (is_barred(s, point.slot))
     drop(s, point.source);
   else

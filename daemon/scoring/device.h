@@ -13,25 +13,25 @@
 #ifndef HK_DEVICE_H
 #define HK_DEVICE_H
 
+#include "daemon/base/wake.h"
 #include "daemon/scoring/backends.h"
 #include "daemon/scoring/result.h"
 #include "daemon/sensors/slot_binding.h"
-#include "daemon/base/wake.h"
 
 #include <pthread.h>
 
 #define HK_BATCHES (2 * HK_IN_FLIGHT) /* of points: in flight, and being published; */
 #define HK_BATCHES_HELD 24            /* and more where they are small and wait for a journal: a commit may take a while */
 #define HK_BATCHES_MOST (HK_BATCHES + HK_BATCHES_HELD)
-#define HK_EXPORTS 2           /* batches that export: one in flight, one being saved */
+#define HK_EXPORTS 2 /* batches that export: one in flight, one being saved */
 #define HK_EXPORT_SENSORS 1024u
 #define HK_EXPORT_BYTES (1u << 20) /* of images */
 
 struct hk_device {
   const struct hk_backend_kind *kind;
   struct hk_backend *backend;
-  pthread_mutex_t calls;                     /* held while the backend is called */
-  struct hk_slot_binding binding;            /* for the registry, of these */
+  pthread_mutex_t calls;                 /* held while the backend is called */
+  struct hk_slot_binding binding;        /* for the registry, of these */
   struct hk_parcel *exports[HK_EXPORTS]; /* each with a batch that has room for images; NULL where nothing is durable */
   uint32_t batches;
   struct hk_parcel *parcels[HK_BATCHES_MOST + 1]; /* each with a batch, whose owner it is; number `batches` is for sweeps */

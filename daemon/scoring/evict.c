@@ -7,8 +7,8 @@
  *   forgotten:  all loops have: the backend and the registry free the slots.
  *
  * No count of a sensor's points is needed for that, and nobody waits for it. */
-#include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/evict.h"
+#include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/shard.h"
@@ -194,14 +194,14 @@ void hk_shard_retire_why(const struct hk_shard *s, char *why, size_t size)
   uint32_t tokens = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++)
     tokens += s->lanes[i].tokens < r->number;
-  const char *what = r->phase == SEALING && tokens > 0  ? "tokens of loops behind the chunks that they have sent"
-                     : r->phase == SEALING              ? "the loops to seal what they have"
-                     : r->phase == PASSING              ? "their points in chains"
-                     : r->phase == PUBLISHED            ? "batches that hold their points"
-                     : !r->parcel.back                         ? "the loops to forget them"
-                     : !s->sweep && s->device           ? "a sweep to come back"
-                     : s->exporting ? "an export to come back"
-                                                        : "the next turn";
+  const char *what = r->phase == SEALING && tokens > 0 ? "tokens of loops behind the chunks that they have sent"
+                     : r->phase == SEALING             ? "the loops to seal what they have"
+                     : r->phase == PASSING             ? "their points in chains"
+                     : r->phase == PUBLISHED           ? "batches that hold their points"
+                     : !r->parcel.back                 ? "the loops to forget them"
+                     : !s->sweep && s->device          ? "a sweep to come back"
+                     : s->exporting                    ? "an export to come back"
+                                                       : "the next turn";
   snprintf(why, size, "; %u sensors that are being forgotten wait for %s", r->n, what);
 }
 

@@ -7,9 +7,9 @@
 #define HK_PARCEL_H
 
 #include "cpu/backend.h"
-#include "daemon/intake/chunk.h"
 #include "daemon/base/counters.h"
 #include "daemon/base/latency.h"
+#include "daemon/intake/chunk.h"
 
 struct hk_shard;
 struct hk_device;
@@ -30,10 +30,10 @@ struct hk_parcel {
   struct hk_batch *batch;   /* RESULTS, DROPPED */
   struct hk_run *runs;      /* of the batch's points, in no order: as many as it has capacity */
   uint32_t n_runs;
-  uint64_t *sequence; /* RESULTS: of each point among its sensor's; NULL where nothing outlives the daemon */
-  uint64_t events;    /* RESULTS: position in the event log of the last event that came of it; 0: none did */
-  struct hk_stamps stamps;                   /* of its oldest point */
-  uint64_t position;                         /* of the shard: all its points were taken before */
+  uint64_t *sequence;      /* RESULTS: of each point among its sensor's; NULL where nothing outlives the daemon */
+  uint64_t events;         /* RESULTS: position in the event log of the last event that came of it; 0: none did */
+  struct hk_stamps stamps; /* of its oldest point */
+  uint64_t position;       /* of the shard: all its points were taken before */
   uint64_t late, rejected, scored, unscored; /* points: what became of them */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */

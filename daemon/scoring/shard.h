@@ -2,37 +2,38 @@
  *
  * The thread takes chunks from the lanes of all loops in turn and makes batches of them (the stage). A batch is launched as soon
  * as anything waits and the device has nothing to do, or little enough (turn.c), so batches grow by themselves under load and a
- * point waits for no timer. They
- * grow as far as one takes a quarter of a second or so: where scores are dear (wide windows, exact SVD, the CPU) results keep
- * flowing, and silence means that something is wrong. Results go to the loops in the order in which the batches were launched.
- * The thread sleeps when there is nothing to do, at once or, with `busy_poll`, after it has looked again for so long.
+ * point waits for no timer. They grow as far as one takes a quarter of a second or so: where scores are dear (wide windows,
+ * exact SVD, the CPU) results keep flowing, and silence means that something is wrong. Results go to the loops in the order in
+ * which the batches were launched. The thread sleeps when there is nothing to do, at once or, with `busy_poll`, after it has
+ * looked again for so long.
  *
  * What can go wrong with a batch:
  *  - it is refused, by submit or when it comes back (-EINVAL, -ENOMEM): its points are dropped and counted, the device goes on;
  *  - it comes back with any other status, HK_SHARD_REFUSALS in a row found no memory, or nothing has come back from a device for
  *    the configuration's `device_timeout`, or it failed at something else: the device is lost (failover.c). All that was in
- * flight is dropped and counted, the device is abandoned, and the CPU goes on in its place, or nothing does. A backend that is no
- *    device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
+ *    flight is dropped and counted, the device is abandoned, and the CPU goes on in its place, or nothing does. A backend that is
+ *    no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
  *
  * Thread: its own, but for what says otherwise. */
 #ifndef HK_SHARD_H
 #define HK_SHARD_H
 
-#include "daemon/sensors/alert_memory.h"
 #include "daemon/base/counters.h"
-#include "daemon/scoring/derivation.h"
-#include "daemon/scoring/device.h"
+#include "daemon/base/log.h"
 #include "daemon/durable/event_log.h"
 #include "daemon/intake/lane.h"
-#include "daemon/base/log.h"
-#include "daemon/sensors/registry.h"
 #include "daemon/scoring/batch_stage.h"
+#include "daemon/scoring/derivation.h"
+#include "daemon/scoring/device.h"
 #include "daemon/scoring/progress.h"
+#include "daemon/sensors/alert_memory.h"
+#include "daemon/sensors/registry.h"
 
 #include <uv.h>
 
 #define HK_SHARD_REFUSALS 16
-#define HK_HELD (2 * (HK_BATCHES_MOST + 1)) /* batches that wait to be shown: those of a device that was lost, and of the next */
+/* Batches that wait to be shown: those of a device that was lost, and of the next. */
+#define HK_HELD (2 * (HK_BATCHES_MOST + 1))
 
 /* How a device was lost. */
 struct hk_loss {
@@ -75,10 +76,10 @@ struct hk_review {
   uint32_t slot;     /* the registry's: the next to look at */
   uint32_t *leaving; /* sensors that are to go, n of them */
   uint32_t n;
-  uint32_t let_go; /* so far, with */
+  uint32_t let_go;   /* so far, with */
   uint32_t machines; /* so many series of machines */
-  uint32_t joined; /* companions that were added */
-  uint32_t alone;  /* sensors for whose companions there is no room */
+  uint32_t joined;   /* companions that were added */
+  uint32_t alone;    /* sensors for whose companions there is no room */
 };
 
 /* What shards have in common; set before they start. */
@@ -92,8 +93,8 @@ struct hk_shards {
   struct hk_maintenance *maintenance;
   struct hk_shard *shard; /* all n of them */
   uint32_t n, n_loops;
-  pthread_mutex_t replay; /* of the groups of all shards while journals are replayed */
-  int64_t stall;  /* ns without progress after which a shard counts as stalled */
+  pthread_mutex_t replay;       /* of the groups of all shards while journals are replayed */
+  int64_t stall;                /* ns without progress after which a shard counts as stalled */
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
   void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
   void *arg;
@@ -124,30 +125,30 @@ struct hk_shard {
 
   struct hk_device *abandoned;
   struct hk_stage *stage;
-  struct hk_alerts *alerts;                   /* by slot within the shard */
-  struct hk_cursor cursor;                    /* the chunk that is being taken, or a piece of points that were made of it */
-  struct hk_derivation derivation;            /* the latter */
-  struct hk_groups *groups;                   /* of its sensors */
-  uint32_t turn;                              /* the lane whose turn it is */
-  struct hk_note *_Atomic notes;              /* list of alerts that were acknowledged; any thread puts them there */
-  struct hk_note *noted;                      /* list: of those, not on the disk yet */
-  struct hk_parcel *_Atomic returned;         /* list of parcels that came back; any thread puts them there */
-  struct hk_parcel *free;                     /* batches of points that are not in use */
-  struct hk_parcel *filled;                   /* was refused for want of a place; goes first */
-  struct hk_saver *saver;                     /* takes snapshots; NULL: none are */
-  struct hk_parcel *exports;                  /* list: for it */
-  bool exporting;                             /* an export is on its way, that names slots, or waits for a place */
-  uv_timer_t saves;                           /* the saver's: a thread that sleeps is woken for its slices */
-  int64_t ahead;                              /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
-  struct hk_parcel *sweep;                    /* NULL while in flight or being published */
-  struct hk_parcel *flying[HK_IN_FLIGHT];     /* ring of the batches in flight, oldest first */
-  uint32_t first;                             /* of the rings */
-  atomic_uint in_flight, most;                /* most: points of the next batch */
-  uint64_t made, gone;                        /* batches that were filled or swept; that were handed to the loops */
-  struct hk_journal *_Atomic journal;         /* NULL: there is none, or it is being replayed */
-  atomic_uint_fast64_t position;              /* points taken from chunks, since ever */
-  atomic_bool replaying;                      /* at the start: nobody is silent yet */
-  struct hk_parcel *held[HK_HELD];            /* ring of batches that have come back and are not shown yet */
+  struct hk_alerts *alerts;               /* by slot within the shard */
+  struct hk_cursor cursor;                /* the chunk that is being taken, or a piece of points that were made of it */
+  struct hk_derivation derivation;        /* the latter */
+  struct hk_groups *groups;               /* of its sensors */
+  uint32_t turn;                          /* the lane whose turn it is */
+  struct hk_note *_Atomic notes;          /* list of alerts that were acknowledged; any thread puts them there */
+  struct hk_note *noted;                  /* list: of those, not on the disk yet */
+  struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
+  struct hk_parcel *free;                 /* batches of points that are not in use */
+  struct hk_parcel *filled;               /* was refused for want of a place; goes first */
+  struct hk_saver *saver;                 /* takes snapshots; NULL: none are */
+  struct hk_parcel *exports;              /* list: for it */
+  bool exporting;                         /* an export is on its way, that names slots, or waits for a place */
+  uv_timer_t saves;                       /* the saver's: a thread that sleeps is woken for its slices */
+  int64_t ahead;                          /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
+  struct hk_parcel *sweep;                /* NULL while in flight or being published */
+  struct hk_parcel *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
+  uint32_t first;                         /* of the rings */
+  atomic_uint in_flight, most;            /* most: points of the next batch */
+  uint64_t made, gone;                    /* batches that were filled or swept; that were handed to the loops */
+  struct hk_journal *_Atomic journal;     /* NULL: there is none, or it is being replayed */
+  atomic_uint_fast64_t position;          /* points taken from chunks, since ever */
+  atomic_bool replaying;                  /* at the start: nobody is silent yet */
+  struct hk_parcel *held[HK_HELD];        /* ring of batches that have come back and are not shown yet */
   uint32_t first_held, n_held;
   struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
   uint64_t retirements;                       /* so far */
@@ -165,7 +166,7 @@ struct hk_shard {
   uint32_t refusals;        /* for want of memory, in a row */
   _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
   struct hk_stall stall;
-  _Atomic int64_t beat;     /* ns: when the thread was last seen running */
+  _Atomic int64_t beat; /* ns: when the thread was last seen running */
   struct hk_log_quota failures, forgetful;
   struct hk_histogram took; /* batches, from launch to results */
 };
@@ -196,8 +197,8 @@ uint64_t hk_shard_need(struct hk_shard *shard, uint32_t detector, uint64_t senso
 
 /* --- between the files of the shard ---------------------------------------------------------------------------------- */
 
-/* Of the points that were taken, so many are in a batch or a chain; the rest is in the chunk that is being taken. Not while points are
- * made of it (hk_derive_within). */
+/* Of the points that were taken, so many are in a batch or a chain; the rest is in the chunk that is being taken. Not while
+ * points are made of it (hk_derive_within). */
 static inline uint64_t hk_shard_staged(const struct hk_shard *s)
 {
   return s->position - (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);

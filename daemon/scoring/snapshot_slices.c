@@ -1,11 +1,11 @@
 /* The shard's side: which slice is next, and when. */
+#include "daemon/scoring/snapshot_slices.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/snapshot_slice.h"
-#include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/turn.h"
 
@@ -265,7 +265,8 @@ static bool slice(struct hk_saver *v)
 }
 
 /* What was told of a machine up to the slice's position. */
-static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local, uint8_t generation)
+static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_saved_machine *m, uint32_t local,
+                         uint8_t generation)
 {
   m->generation = generation;
   m->whole = hk_groups_save_told(v->place.shard->groups, local, &slice->machines, &m->places, &m->memory);

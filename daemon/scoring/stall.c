@@ -120,7 +120,8 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
   if (memcmp(&now, &stall->progress, sizeof now) != 0 || !hk_stall_why(s, why)) {
     stall->progress = now;
     if (stall->told)
-      hk_log(s->all->log, HK_LOG_NOTICE, "shard %u goes on, after %.1f s without progress", s->number, (double)stall->lasts * 1e-9);
+      hk_log(s->all->log, HK_LOG_NOTICE, "shard %u goes on, after %.1f s without progress", s->number,
+             (double)stall->lasts * 1e-9);
     if (stall->told)
       put(s, "");
     stall->told = false;
@@ -133,7 +134,8 @@ void hk_stall_look(struct hk_shard *s, int64_t since)
     return;
   put(s, why);
   if (!stall->told)
-    hk_log(s->all->log, HK_LOG_ERROR, "shard %u has made no progress for %.1f s: %s", s->number, (double)stall->lasts * 1e-9, why);
+    hk_log(s->all->log, HK_LOG_ERROR, "shard %u has made no progress for %.1f s: %s", s->number, (double)stall->lasts * 1e-9,
+           why);
   stall->told = true;
 }
 

@@ -1,9 +1,9 @@
 /* Stall: a shard that has something to do, and gets no further with it.
  *
- * Its thread runs, so its beat says that all is well; but chunks wait, or sensors are to be forgotten, or a reload, and each waits
- * for something that does not come. That is a fault of the daemon; a restart mends it. What is in flight is the device's matter
- * (device_timeout, hk_shard_stalled), and what waits for the disk that of the journal (journal_wait): such time does not count,
- * nor does time in which the thread did not run.
+ * Its thread runs, so its beat says that all is well; but chunks wait, or sensors are to be forgotten, or a reload, and each
+ * waits for something that does not come. That is a fault of the daemon; a restart mends it. What is in flight is the device's
+ * matter (device_timeout, hk_shard_stalled), and what waits for the disk that of the journal (journal_wait): such time does not
+ * count, nor does time in which the thread did not run.
  *
  * Thread: the shard's, but for what says otherwise. */
 #ifndef HK_STALL_H

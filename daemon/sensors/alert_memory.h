@@ -16,13 +16,12 @@
 #ifndef HK_ALERTS_H
 #define HK_ALERTS_H
 
-#include "daemon/base/limits.h"
 #include "cpu/backend.h"
 #include "cpu/rules/segments.h"
+#include "daemon/base/limits.h"
 #include "proto/wire/message.h"
 
 #include <stdbool.h>
-
 
 struct hk_alerts;
 

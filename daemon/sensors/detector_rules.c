@@ -43,7 +43,8 @@ static int cut_groups(struct hk_sections *s, const struct hk_config *config)
     struct cut *cut = &s->groups[s->n_groups];
     const char *back = g->match + g->capture + 3;
     snprintf(cut->name, sizeof cut->name, "%s", g->name);
-    cut->number = config->detectors[config->n_detectors - config->n_groups + s->n_groups].number; /* they stand behind all others */
+    cut->number =
+        config->detectors[config->n_detectors - config->n_groups + s->n_groups].number; /* they stand behind all others */
     cut->rule = g->rule;
     status = part_of(&cut->front, g->match, g->capture);
     if (status == 0)

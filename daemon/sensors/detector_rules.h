@@ -31,7 +31,8 @@ struct hk_section {
 const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
 /* The one whose number that is; NULL: there is none. */
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
-/* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty. */
+/* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty.
+ */
 struct hk_machine_name {
   const char *group;
   const char *capture;

@@ -9,9 +9,9 @@
  *
  * Slots are spread over the shards: slot s is number s / n of shard s % n.
  *
- * Derived sensors get their points from the daemon, and none from peers, to whom their names are refused and their handles nothing.
- * Such are companions: where a section has several algorithms, a sensor SENSOR of the first has one called SENSOR#graph for each of the
- * others, which comes and goes with it and lies on the same shard.
+ * Derived sensors get their points from the daemon, and none from peers, to whom their names are refused and their handles
+ * nothing. Such are companions: where a section has several algorithms, a sensor SENSOR of the first has one called SENSOR#graph
+ * for each of the others, which comes and goes with it and lies on the same shard.
  *
  * The hash is keyed with random bytes, so that nobody can prepare names that collide.
  *
@@ -65,20 +65,22 @@ enum hk_registry_change {
   HK_REGISTRY_RETIRED,  /* see hk_registry_retire */
   HK_REGISTRY_RELEASED, /* after nobody can */
 };
-/* Whom to call with each change, under the registry's lock; name and detector's name of ADDED only. Set while nothing else runs. */
+/* Whom to call with each change, under the registry's lock; name and detector's name of ADDED only. Set while nothing else runs.
+ */
 typedef void hk_registry_hook(void *arg, enum hk_registry_change change, uint32_t slot, uint8_t generation, struct hk_string name,
                               const char *detector);
 void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook, void *arg);
 
 /* At a start, before anybody else uses the registry, sensors that there were before get their slots and handles again.
- * hk_registry_restore: detector is the name of the one that it had; when there is none of that name any more it gets the one that its
- * name would get today. A slot that an older sensor has is taken from it. 0, also when it has been restored before; or an enum
- * hankel_refusal: the slot is beyond max_sensors, there is no room, no detector. hk_registry_restored: that is all; sensors that were
- * retired and not released are. */
-int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name, struct hk_string detector);
+ * hk_registry_restore: detector is the name of the one that it had; when there is none of that name any more it gets the one that
+ * its name would get today. A slot that an older sensor has is taken from it. 0, also when it has been restored before; or an
+ * enum hankel_refusal: the slot is beyond max_sensors, there is no room, no detector. hk_registry_restored: that is all; sensors
+ * that were retired and not released are. */
+int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name,
+                        struct hk_string detector);
 void hk_registry_restored(struct hk_registry *registry);
-/* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section has
- * no such algorithm. */
+/* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section
+ * has no such algorithm. */
 void hk_registry_part_companions(struct hk_registry *registry);
 /* The generation of a slot's sensor, retired or not. False: it has none. */
 bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, uint8_t *generation);
@@ -89,20 +91,22 @@ bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, u
 void hk_registry_move(struct hk_registry *registry, uint32_t shard, struct hk_slot_binding *device,
                       void (*refused)(void *arg, uint32_t slot), void *arg);
 
-/* Companions. hk_registry_kin: of a ring that a sensor makes with its companions, the slot after this one; itself when it is alone.
- * hk_registry_primary: the sensor that a companion looks at the points of; the slot itself where it is none, or alone.
- * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its sensor
- * would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that were, or
- * HANKEL_FULL. hk_registry_count_derived: derived sensors in all. hk_registry_lacking: companions that were not made because a peer's
- * sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the last two: any. */
+/* Companions. hk_registry_kin: of a ring that a sensor makes with its companions, the slot after this one; itself when it is
+ * alone. hk_registry_primary: the sensor that a companion looks at the points of; the slot itself where it is none, or alone.
+ * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its
+ * sensor would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that
+ * were, or HANKEL_FULL. hk_registry_count_derived: derived sensors in all. hk_registry_lacking: companions that were not made
+ * because a peer's sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the last
+ * two: any. */
 uint32_t hk_registry_kin(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);
 int hk_registry_complete(struct hk_registry *registry, uint32_t slot, uint32_t *added);
-/* hk_registry_series: the slot, on shard `shard`, of a machine's series (config.h), which is made if it is not there. detector: that of
- * its group. 0, or an enum hankel_refusal: there is no room, or the name is another's (HANKEL_RESERVED). */
-int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector, uint32_t *slot);
+/* hk_registry_series: the slot, on shard `shard`, of a machine's series (config.h), which is made if it is not there. detector:
+ * that of its group. 0, or an enum hankel_refusal: there is no room, or the name is another's (HANKEL_RESERVED). */
+int hk_registry_series(struct hk_registry *registry, uint32_t shard, const char *name, size_t length, uint32_t detector,
+                       uint32_t *slot);
 uint32_t hk_registry_count_derived(const struct hk_registry *registry);
 uint32_t hk_registry_lacking(const struct hk_registry *registry);
 

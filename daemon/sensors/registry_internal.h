@@ -58,13 +58,13 @@ struct hk_registry {
   uint32_t *handle;                           /* by slot; holds until the sensor is released */
   uint8_t *generation;                        /* by slot */
   atomic_uint *kin;                           /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
-  atomic_uint n_derived;                       /* sensors that get no points of peers */
+  atomic_uint n_derived;                      /* sensors that get no points of peers */
   atomic_uint lacking;                        /* companions that could not be for their names, so far */
   struct hk_registry_part *part;              /* the slots of each shard */
   uint32_t *free_slot;                        /* their stacks */
-  uint32_t removed;                /* since the table was last rebuilt */
-  char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
-  bool crowded;                    /* `full` says that max_sensors are there */
+  uint32_t removed;                           /* since the table was last rebuilt */
+  char full[HK_REGISTRY_FULL_MAX];            /* see hk_registry_full */
+  bool crowded;                               /* `full` says that max_sensors are there */
   void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why); /* may be NULL */
   void *failed_arg;
   hk_registry_hook *hook; /* may be NULL */
@@ -113,7 +113,8 @@ static inline bool hk_registry_is_series(const struct hk_registry *r, const stru
 
 /* Makes a name a sensor, and its companions ones, in slots of one shard that were released or never used: all or none. Under the
  * lock. The table does not have the name. 0, or an enum hankel_refusal. */
-int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out, struct hk_registry_failure *failure);
+int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *wanted, uint32_t *out,
+                    struct hk_registry_failure *failure);
 
 /* companions.c, under the lock.
  * The names of companions: name, mark, algorithm. hk_registry_companion: puts the one of detector `number` together; false: it is

@@ -23,9 +23,10 @@
 
 #define SPARE_DESCRIPTORS 32 /* for all but connections and loops */
 #define LOOP_DESCRIPTORS 8   /* for one loop */
-#define STALL 10000000000 /* ns without progress after which a shard counts as stalled, where the watchdog is not less patient */
-#define LOOPS_AUTO 16     /* most that are taken without being asked for */
-#define EXPIRE 5          /* s between two looks for feeds that can be forgotten */
+/* Ns without progress after which a shard counts as stalled, where the watchdog is not less patient. */
+#define STALL 10000000000
+#define LOOPS_AUTO 16 /* most that are taken without being asked for */
+#define EXPIRE 5      /* s between two looks for feeds that can be forgotten */
 
 static uint32_t spare_descriptors(const struct hk_server *s)
 {

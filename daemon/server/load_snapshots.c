@@ -418,7 +418,7 @@ static void tell(const struct work *w, int64_t began)
   if (o->anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
            "%" PRIu64 " of them start anew: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
-                      "level or stride",
+           "level or stride",
            o->anew);
   if (o->machines_anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* ns: upper ends of the buckets of histograms, from 10 us to 10 s */
-static const uint64_t bounds[] = { 10000,     30000,     100000,     300000,     1000000,    3000000,    10000000,
-                                   30000000,  100000000, 300000000,  1000000000, 3000000000, 10000000000 };
+static const uint64_t bounds[] = { 10000,    30000,     100000,    300000,     1000000,    3000000,    10000000,
+                                   30000000, 100000000, 300000000, 1000000000, 3000000000, 10000000000 };
 
 struct text {
   struct hk_buffer *out;
@@ -55,7 +55,8 @@ static void histogram(const struct text *t, const char *name, const char *label,
 static void latencies(const struct text *t, const struct hk_server *s)
 {
   char label[32];
-  family(t, "hankel_latency_seconds", "histogram", "Where the time of the oldest point of a batch goes, from socket to socket, by leg.");
+  family(t, "hankel_latency_seconds", "histogram",
+         "Where the time of the oldest point of a batch goes, from socket to socket, by leg.");
   for (int leg = 0; leg < HK_LEGS; leg++) {
     struct hk_histogram sum = { 0 };
     for (uint32_t i = 0; i < s->net.n_loops; i++)

@@ -1,16 +1,14 @@
 /* Reload: another configuration for a daemon that runs, on SIGHUP or a RELOAD frame.
  *
- *   read      the file is read and checked whole, and certificates, keys and tokens, by a thread of its own, so that a file system that
- *             hangs holds up nothing else; a fault in one, and all stays as it is
- *   learn     backends learn the new detectors; one that cannot (no memory, not on a GPU), and all stays as it is
- *   adopt     all of it is in force: certificates, keys and tokens, then the configuration for new names, and loop by loop,
- *             shard by shard. Sensors whose detector is not theirs any more (changed, gone, or another's glob is first) are let
- *             go, as if they had been silent for long, and come again as new ones; alerts that stand there are cleared. All
- *             others notice nothing
- *   forget    backends give back the memory of detectors that have no sensors any more
- *   admit     in the place of all steps but the first where nothing has changed but certificates, keys and tokens: every loop closes
- *             connections that are not allowed any more (that belongs to `adopt` else). Where this is over, none can do what it may
- *             not
+ *   read      the file is read and checked whole, and certificates, keys and tokens, by a thread of its own, so that a file
+ * system that hangs holds up nothing else; a fault in one, and all stays as it is learn     backends learn the new detectors; one
+ * that cannot (no memory, not on a GPU), and all stays as it is adopt     all of it is in force: certificates, keys and tokens,
+ * then the configuration for new names, and loop by loop, shard by shard. Sensors whose detector is not theirs any more (changed,
+ * gone, or another's glob is first) are let go, as if they had been silent for long, and come again as new ones; alerts that
+ * stand there are cleared. All others notice nothing forget    backends give back the memory of detectors that have no sensors
+ * any more admit     in the place of all steps but the first where nothing has changed but certificates, keys and tokens: every
+ * loop closes connections that are not allowed any more (that belongs to `adopt` else). Where this is over, none can do what it
+ * may not
  *
  * Main leads, and looks every few milliseconds how far the others have got. Every thread has a pointer of its own to the
  * configuration, so no point ever waits for one, and the old one is freed once all have taken the new.

@@ -1,28 +1,28 @@
 /* Server: everything that runs. Its threads are described in loop.h.
  *
- * lifecycle.h opens, runs and closes it. The end: listeners close, nothing more is read, all points that were taken are scored and published, subscribers get what is
- * queued for them; the configuration's `drain` bounds it all. A second signal ends it at once. Thread: main, which is that of
- * loop 0, but for what says otherwise. */
+ * lifecycle.h opens, runs and closes it. The end: listeners close, nothing more is read, all points that were taken are scored
+ * and published, subscribers get what is queued for them; the configuration's `drain` bounds it all. A second signal ends it at
+ * once. Thread: main, which is that of loop 0, but for what says otherwise. */
 #ifndef HK_SERVER_H
 #define HK_SERVER_H
 
 #include "daemon/base/buffer.h"
+#include "daemon/base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/durable.h"
+#include "daemon/net/address_limits.h"
+#include "daemon/net/audit.h"
 #include "daemon/net/connection.h"
-#include "daemon/net/tcp_listener.h"
-#include "daemon/base/log.h"
+#include "daemon/net/credentials.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 #include "daemon/net/socket_activation.h"
-#include "daemon/server/incident_watch.h"
-#include "daemon/server/reload.h"
+#include "daemon/net/tcp_listener.h"
 #include "daemon/net/udp_feeds.h"
-#include "daemon/net/audit.h"
-#include "daemon/net/credentials.h"
-#include "daemon/net/address_limits.h"
 #include "daemon/notify/notify.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/server/incident_watch.h"
+#include "daemon/server/reload.h"
 #include "daemon/web/web.h"
 
 #include <uv.h>
@@ -31,33 +31,33 @@ struct hk_server {
   const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
   struct hk_net net;
   struct hk_receivers *receivers; /* NULL: none, or before the start */
-  struct hk_web *web; /* NULL: no listener speaks HTTP */
+  struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */
   struct hk_shards shards; /* what they have in common */
   struct hk_shard *shard;  /* shards.n of them */
   struct hk_durable durable;
-  uint64_t replayed, lost; /* points, at the start; lost: that the journals do not have, for damage */
+  uint64_t replayed, lost;             /* points, at the start; lost: that the journals do not have, for damage */
   struct hk_incident_watch *incidents; /* NULL: the configuration has none */
-  struct hk_restoration *restoration; /* what snapshots have restored; NULL before the start */
+  struct hk_restoration *restoration;  /* what snapshots have restored; NULL before the start */
 
   uv_timer_t second, watchdog, draining;
   uv_signal_t terminate, interrupt, hangup;
-  uv_async_t over;  /* a shard was lost, and nothing goes on in its place */
-  int64_t started;  /* ns, monotonic */
-  int64_t deadline; /* ns: when draining is given up; 0 = not draining */
-  bool flushing;    /* draining: all is scored and published */
+  uv_async_t over;              /* a shard was lost, and nothing goes on in its place */
+  int64_t started;              /* ns, monotonic */
+  int64_t deadline;             /* ns: when draining is given up; 0 = not draining */
+  bool flushing;                /* draining: all is scored and published */
   uint64_t last[HK_SHARDS_MAX]; /* draining: the snapshots that were asked for; 0: none */
-  bool given_up;    /* draining: the deadline has passed */
-  bool failed;      /* it ends because nothing can be computed any more */
+  bool given_up;                /* draining: the deadline has passed */
+  bool failed;                  /* it ends because nothing can be computed any more */
   uint64_t ticks;
   uint64_t watchdog_us;
 };
 
 /* What all threads have counted. Thread: any. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);
-/* Copies up to `most` of the alerts that stand on each shard, of these those that nobody has acknowledged first, with slots of the
- * registry; returns how many. sum: of all shards, however many were copied. Thread: any. */
+/* Copies up to `most` of the alerts that stand on each shard, of these those that nobody has acknowledged first, with slots of
+ * the registry; returns how many. sum: of all shards, however many were copied. Thread: any. */
 uint32_t hk_server_alerts(struct hk_server *server, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4096u        /* slots that are looked at under one lock */
+#define TOGETHER 4096u         /* slots that are looked at under one lock */
 #define LOOKED_MOST (1u << 18) /* slots, or events, that are looked at for one answer */
-#define PART_BYTES (1u << 20) /* of an answer, more or less */
+#define PART_BYTES (1u << 20)  /* of an answer, more or less */
 
 /* --- alerts ----------------------------------------------------------------------------------------------------------- */
 
@@ -21,7 +21,8 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   const struct hk_event *e = &s->event;
   hk_buffer_print(out, "{\"sensor\":");
   hk_json_string(out, name.data, name.length);
-  hk_buffer_print(out, ",\"number\":%" PRIu32 ",\"channel\":\"%s\",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64,
+  hk_buffer_print(out,
+                  ",\"number\":%" PRIu32 ",\"channel\":\"%s\",\"time\":%" PRId64 ",\"from\":%" PRId64 ",\"instant\":%" PRId64,
                   e->number, hankel_channel_name(e->channel), e->time, e->from, e->instant);
   const float severity = hk_severity_told(e->severity);
   hk_buffer_print(out, ",\"severity\":%.3f,\"level\":\"%s\",\"score\":", (double)severity, hankel_severity_name(severity));

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SPARE 8       /* descriptors beside those of connections */
-#define EACH 3        /* descriptors of a connection: its own, and both ends of an inner one */
-#define PATIENCE 10   /* s for the thread to end */
+#define SPARE 8        /* descriptors beside those of connections */
+#define EACH 3         /* descriptors of a connection: its own, and both ends of an inner one */
+#define PATIENCE 10    /* s for the thread to end */
 #define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off */
 
 static void leave(struct hk_web_peer *p)

@@ -41,7 +41,8 @@ bool hk_web_origin_is_ours(struct lws *wsi)
     return false;
   if (lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) == 0)
     return true;
-  if (lws_hdr_copy(wsi, origin, sizeof origin, WSI_TOKEN_ORIGIN) <= 0 || lws_hdr_copy(wsi, host, sizeof host, WSI_TOKEN_HOST) <= 0)
+  if (lws_hdr_copy(wsi, origin, sizeof origin, WSI_TOKEN_ORIGIN) <= 0 ||
+      lws_hdr_copy(wsi, host, sizeof host, WSI_TOKEN_HOST) <= 0)
     return false;
   const char *name = strstr(origin, "://"); /* `null` has none */
   return name && strcasecmp(name + 3, host) == 0;
@@ -50,8 +51,7 @@ bool hk_web_origin_is_ours(struct lws *wsi)
 const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t length)
 {
   struct hk_credentials *credentials = hk_gate_credentials(p->gate);
-  const struct hk_token *token =
-      length > 0 && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
+  const struct hk_token *token = length > 0 && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
   p->scopes = token ? token->scopes : 0;
   if (token)
     p->shown = *token;

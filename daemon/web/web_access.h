@@ -4,14 +4,14 @@
 
 #include "daemon/web/web_internal.h"
 
-/* Whether the Host of a request is one of this listener's: on loopback no other than loopback's, for a page of another origin whose
- * name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
+/* Whether the Host of a request is one of this listener's: on loopback no other than loopback's, for a page of another origin
+ * whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
 bool hk_web_host_is_ours(struct lws *wsi, const struct hk_web_peer *p);
 /* Whether a request that may change something comes from a page of our own, or from no page: by Origin and Sec-Fetch-Site, which
  * browsers send and pages cannot forge. */
 bool hk_web_origin_is_ours(struct lws *wsi);
-/* Finds out p->scopes and p->shown: by a token in Authorization or in the cookie or, where none is demanded, by the listener. NULL, or
- * why there are none. */
+/* Finds out p->scopes and p->shown: by a token in Authorization or in the cookie or, where none is demanded, by the listener.
+ * NULL, or why there are none. */
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p);
 /* The same by a token of `length` bytes. */
 const char *hk_web_know_token(struct hk_web_peer *p, const char *token, size_t length);

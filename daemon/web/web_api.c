@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT 1000u          /* of a list, where nothing is said */
+#define LIMIT 1000u /* of a list, where nothing is said */
 #define LIMIT_MOST 10000u
-#define FRAMES_MAX 2048      /* bytes of a question in frames */
-#define SECONDS_MOST 9e9     /* of maintenance: ns of these fit into 64 bits */
+#define FRAMES_MAX 2048  /* bytes of a question in frames */
+#define SECONDS_MOST 9e9 /* of maintenance: ns of these fit into 64 bits */
 
 /* --- in frames -------------------------------------------------------------------------------------------------------- */
 
@@ -124,7 +124,8 @@ static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w
   }
   hk_web_inner_close(p->inner);
   return hk_web_fault(wsi, p, status == -E2BIG ? 400 : 503,
-                      status == -E2BIG ? "that is longer than any name" : "there is no memory, or no descriptor, for this now", NULL);
+                      status == -E2BIG ? "that is longer than any name" : "there is no memory, or no descriptor, for this now",
+                      NULL);
 }
 
 static void greet(struct hk_writer *w)
@@ -199,7 +200,8 @@ int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
     return status;
   const char *sensor = string_of(json, "sensor"), *by = string_of(json, "by");
   if (!sensor || !*sensor || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "number", UINT32_MAX, &number)) {
-    status = hk_web_fault(wsi, p, 400, "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes", NULL);
+    status = hk_web_fault(
+        wsi, p, 400, "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes", NULL);
   } else {
     const struct hk_operate m = {
       .what = HANKEL_ACKNOWLEDGE, .number = (uint32_t)number, .subject = hk_string(sensor), .by = hk_string(by)
@@ -219,8 +221,11 @@ int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p)
     return status;
   const char *glob = string_of(json, "glob"), *by = string_of(json, "by");
   const bool ends = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "end"));
-  if (!glob || !*glob || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "seconds", SECONDS_MOST, &seconds) || ends == (seconds > 0)) {
-    status = hk_web_fault(wsi, p, 400, "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and if need be `by`, of at most 64 bytes",
+  if (!glob || !*glob || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "seconds", SECONDS_MOST, &seconds) ||
+      ends == (seconds > 0)) {
+    status = hk_web_fault(wsi, p, 400,
+                          "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and if need be "
+                          "`by`, of at most 64 bytes",
                           NULL);
   } else {
     const struct hk_operate m = { .what = ends ? HANKEL_END_MAINTENANCE : HANKEL_BEGIN_MAINTENANCE,

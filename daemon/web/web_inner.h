@@ -3,8 +3,8 @@
 #ifndef HK_WEB_INNER_H
 #define HK_WEB_INNER_H
 
-#include "daemon/web/web_internal.h"
 #include "daemon/net/inner.h"
+#include "daemon/web/web_internal.h"
 
 struct hk_web_inner {
   enum hk_web_what what;    /* HK_WEB_INNER; first */
@@ -22,7 +22,7 @@ struct hk_web_inner {
 struct hk_web_inner_kind {
   enum hk_protocol protocol;
   void (*came)(struct hk_web_inner *inner, const char *data, size_t size); /* inner->peer is there */
-  void (*ended)(struct hk_web_inner *inner);                              /* the daemon closed it; peer is there, and has it no more */
+  void (*ended)(struct hk_web_inner *inner); /* the daemon closed it; peer is there, and has it no more */
 };
 
 /* Opens p->inner, with the scopes p->scopes. 0 or a negative errno. */

@@ -8,7 +8,8 @@
 
 #include <libwebsockets.h>
 
-/* What the user data of a socket of libwebsockets is: some of its events go to the first protocol, whatever the socket's own is. */
+/* What the user data of a socket of libwebsockets is: some of its events go to the first protocol, whatever the socket's own is.
+ */
 enum hk_web_what { HK_WEB_PEER, HK_WEB_INNER };
 
 struct hk_web_inner;
@@ -36,10 +37,10 @@ struct hk_web_peer {
   struct hk_buffer asked;     /* its body */
   struct hk_web_inner *inner; /* what it asks of the daemon; NULL: nothing */
   /* the answer that is being sent */
-  unsigned ready;    /* it came from elsewhere, and is to be begun: status; 0: none */
-  bool streams;      /* it has no end of its own */
-  bool begun;        /* its headers were sent */
-  unsigned looks;    /* of a stream: how often it was looked whether the peer is there */
+  unsigned ready; /* it came from elsewhere, and is to be begun: status; 0: none */
+  bool streams;   /* it has no end of its own */
+  bool begun;     /* its headers were sent */
+  unsigned looks; /* of a stream: how often it was looked whether the peer is there */
   struct hk_buffer body;
   size_t sent; /* bytes of it */
   bool head;   /* only the headers of it are wanted */
@@ -56,9 +57,9 @@ struct hk_web {
   atomic_bool stopping;
   atomic_uint phase; /* enum hk_web_phase */
   struct hk_counters counters;
-  uint32_t most;            /* connections, at a time; */
-  atomic_uint connections;  /* how many there are, those on their way too */
-  int stuck;                /* s for an answer to be taken */
+  uint32_t most;           /* connections, at a time; */
+  atomic_uint connections; /* how many there are, those on their way too */
+  int stuck;               /* s for an answer to be taken */
   pthread_mutex_t lock;
   struct hk_web_peer *arrivals; /* under lock */
 };

@@ -36,8 +36,7 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
   p->sent = 0;
   p->begun = true;
   if (lws_add_http_common_headers(wsi, code, type, p->streams ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->body.size, &at, end) != 0 ||
-      add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
-      add(wsi, "content-security-policy:", POLICY, &at, end) != 0 ||
+      add(wsi, "cache-control:", "no-store", &at, end) != 0 || add(wsi, "content-security-policy:", POLICY, &at, end) != 0 ||
       add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
       add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
       add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||

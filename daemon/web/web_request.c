@@ -64,9 +64,9 @@ static int metrics(struct lws *wsi, struct hk_web_peer *p)
 
 struct hk_web_route {
   const char *path;
-  bool posts;      /* POST; else GET and HEAD */
+  bool posts;       /* POST; else GET and HEAD */
   bool needs_loops; /* not while the state is being restored */
-  uint32_t scopes; /* one of these is needed; 0: none */
+  uint32_t scopes;  /* one of these is needed; 0: none */
   int (*answer)(struct lws *wsi, struct hk_web_peer *p);
 };
 

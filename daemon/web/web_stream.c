@@ -1,8 +1,8 @@
-/* A line is an event of the stream: results are unnamed, alerts `alert`, notices `notice`, gaps `gap`, faults of the daemon `fault`;
- * an alert's position is its id, so that whoever connects again goes on from there (Last-Event-ID).
+/* A line is an event of the stream: results are unnamed, alerts `alert`, notices `notice`, gaps `gap`, faults of the daemon
+ * `fault`; an alert's position is its id, so that whoever connects again goes on from there (Last-Event-ID).
  *
- * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and then
- * is left out and told by a gap. */
+ * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and
+ * then is left out and told by a gap. */
 #include "daemon/web/web_stream.h"
 
 #include "daemon/net/protocol_text.h"
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define LOOK 1000000        /* us between two looks whether the peer is still there: libwebsockets does not read while it answers */
-#define BEAT 15             /* looks between two comments, by which it knows that we are, and we that it is not */
-#define WAITS_MOST 32768u  /* bytes that may wait for the peer here */
+#define LOOK 1000000      /* us between two looks whether the peer is still there: libwebsockets does not read while it answers */
+#define BEAT 15           /* looks between two comments, by which it knows that we are, and we that it is not */
+#define WAITS_MOST 32768u /* bytes that may wait for the peer here */
 #define LINE_MOST 1048576u /* bytes of a line of the daemon's: none is nearly as long */
 #define ASKED_MAX 160      /* bytes of `what`, with the 0 */
 
@@ -124,7 +124,8 @@ static const char *line_of(struct lws *wsi, char *line, size_t size)
       hk_web_argument(wsi, "since", since, sizeof since) != 0 || hk_web_argument(wsi, "channel", channel, sizeof channel) != 0)
     return "what, glob, since or channel is too long";
   static const char last[] = "last-event-id:";
-  if (lws_hdr_custom_length(wsi, last, sizeof last - 1) > 0 && lws_hdr_custom_copy(wsi, since, sizeof since, last, sizeof last - 1) < 0)
+  if (lws_hdr_custom_length(wsi, last, sizeof last - 1) > 0 &&
+      lws_hdr_custom_copy(wsi, since, sizeof since, last, sizeof last - 1) < 0)
     return "Last-Event-ID is no position of an event";
   if (!is_plain(what) || !is_plain(glob) || !is_plain(since) || strchr(what, ' '))
     return "there is a blank or a control character in it";

@@ -1,5 +1,5 @@
-/* The road of batches over the device, host side: memory and streams (batch.c), and what is put on them for a batch (launch.c; batch_kernels.cu
- * has the kernels).
+/* The road of batches over the device, host side: memory and streams (batch.c), and what is put on them for a batch (launch.c;
+ * batch_kernels.cu has the kernels).
  *
  * Three streams: `up` copies columns to the device, `down` copies scores and states back, `main` has everything between. So
  * copies of one batch run while another is scored, and all work on sensors is in the order of `main`, where batches follow each
@@ -67,12 +67,12 @@ struct hk_road {
   struct CUstream_st *main, *up, *down, *side[HK_ROAD_SIDES];
   struct CUevent_st *fork, *joined[HK_ROAD_SIDES];
   struct hk_cuda_work work;
-  uint32_t room;              /* points of a batch that there is memory for */
-  unsigned char *images;      /* of the export under way */
-  uint64_t images_size;       /* bytes */
+  uint32_t room;                  /* points of a batch that there is memory for */
+  unsigned char *images;          /* of the export under way */
+  uint64_t images_size;           /* bytes */
   struct CUevent_st *images_free; /* they have been copied down */
-  uint64_t tasks;             /* that there is memory for */
-  struct hk_road_part *parts; /* of a batch: one for each family */
+  uint64_t tasks;                 /* that there is memory for */
+  struct hk_road_part *parts;     /* of a batch: one for each family */
   struct hk_road_place *places;
   uint64_t *answers; /* of the places, side by side */
   uint32_t n_places;

@@ -227,9 +227,8 @@ static uint32_t hk_blocks(uint64_t threads)
 
 int hk_cuda_road_load(void)
 {
-  const void *const kernels[] = { (const void *)hk_apply_kernel,  (const void *)hk_link_kernel,
-                                  (const void *)hk_list_kernel,   (const void *)hk_group_kernel,
-                                  (const void *)hk_finish_kernel, (const void *)hk_sweep_kernel,
+  const void *const kernels[] = { (const void *)hk_apply_kernel, (const void *)hk_link_kernel,   (const void *)hk_list_kernel,
+                                  (const void *)hk_group_kernel, (const void *)hk_finish_kernel, (const void *)hk_sweep_kernel,
                                   (const void *)hk_fetch_kernel };
   struct cudaFuncAttributes attributes;
   cudaError_t error = cudaSuccess;

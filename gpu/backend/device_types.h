@@ -53,8 +53,8 @@ HK_INLINE uint64_t hk_cuda_own_at(const struct hk_detector *d)
 /* Bytes of a graph, shift or novelty, a multiple of 16. */
 HK_INLINE uint64_t hk_cuda_own_bytes(const struct hk_detector *d)
 {
-  const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH   ? hk_graph_bytes(d, sizeof(float))
-                         : d->algorithm == HK_ALGORITHM_SHIFT ? hk_shift_bytes(d, sizeof(float))
+  const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH     ? hk_graph_bytes(d, sizeof(float))
+                         : d->algorithm == HK_ALGORITHM_SHIFT   ? hk_shift_bytes(d, sizeof(float))
                          : d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_bytes(d, sizeof(float))
                                                                 : 0;
   return (bytes + 15) & ~(uint64_t)15;
@@ -246,8 +246,8 @@ int hk_cuda_finish(struct CUstream_st *stream, const struct hk_cuda_work *work, 
 int hk_cuda_sweep(struct CUstream_st *stream, const struct hk_detector *d, const struct hk_cuda_directory *directory,
                   void *records, uint32_t n, int64_t idle, const struct hk_cuda_columns *columns);
 
-/* Copies records as they are to where their images stand, from `to` on; those of size 0 are left out. images: pinned memory of the
- * host; to: on the device, or pinned too. */
+/* Copies records as they are to where their images stand, from `to` on; those of size 0 are left out. images: pinned memory of
+ * the host; to: on the device, or pinned too. */
 int hk_cuda_fetch(struct CUstream_st *stream, const struct hk_image *images, uint32_t n, void *to);
 
 #ifdef __cplusplus

@@ -4,10 +4,10 @@
  * words. */
 #include "gpu/backend/records.h"
 #include "cpu/backend/state_size.h"
-#include "cpu/sst/score.h"
 #include "cpu/graph/state.h"
 #include "cpu/novelty/state.h"
 #include "cpu/shift/state.h"
+#include "cpu/sst/score.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -403,8 +403,8 @@ static struct hk_novelty_view novelty_of(struct hk_cuda_record *record, const st
   return v;
 }
 
-/* Writes a record's state where there is room for it. Returns its bytes. The device makes the feedback vector with the first score:
- * what stands there before is nothing. */
+/* Writes a record's state where there is room for it. Returns its bytes. The device makes the feedback vector with the first
+ * score: what stands there before is nothing. */
 static size_t state_write(struct hk_cuda_record *record, const struct hk_detector *d, void *state, size_t size)
 {
   const float *const ring = hk_cuda_ring(record, d);

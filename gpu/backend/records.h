@@ -57,8 +57,8 @@ struct hk_records {
   struct hk_cuda_fetched fetched;
 };
 
-/* r: all zero but detectors, n_detectors, max_detectors, max, limit and stream. 0, or a negative errno with a message; close is due either
- * way. */
+/* r: all zero but detectors, n_detectors, max_detectors, max, limit and stream. 0, or a negative errno with a message; close is
+ * due either way. */
 int hk_records_open(struct hk_records *r, char *error, size_t size);
 void hk_records_close(struct hk_records *r);
 

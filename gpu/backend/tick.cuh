@@ -1,4 +1,5 @@
-/* What a lane does for a sensor around its score: takes the next point before, decides after. A lane to a sensor, in device memory.
+/* What a lane does for a sensor around its score: takes the next point before, decides after. A lane to a sensor, in device
+ * memory.
  *
  * Neither is inlined: they are long, and their registers must not count against those of the score. */
 #ifndef HK_TICK_CUH
@@ -28,8 +29,8 @@ static __device__ __noinline__ struct hk_step hk_tick_take(const struct hk_detec
                                                            int64_t time, double value, int64_t arrival)
 {
   const bool started = record->window.started;
-  const struct hk_step step = hk_window_take(&record->window, hk_cuda_ring(record, d), d, time, value, arrival,
-                                             record->alert.raised);
+  const struct hk_step step =
+      hk_window_take(&record->window, hk_cuda_ring(record, d), d, time, value, arrival, record->alert.raised);
   if (step.restarted || started != (bool)record->window.started)
     record->anew = 1;
   return step;
@@ -49,8 +50,8 @@ static __device__ void hk_tick_event(const struct hk_cuda_columns *columns, cons
 
 /* Writes the point's results and applies the alert rule. z is NaN when no score was due. */
 static __device__ __noinline__ void hk_tick_decide(const struct hk_detector *d, struct hk_cuda_record *record,
-                                                   const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step, float z,
-                                                   float share)
+                                                   const struct hk_cuda_columns *columns, uint32_t index, struct hk_step step,
+                                                   float z, float share)
 {
   columns->score[index] = z;
   columns->state[index] = step.state;

@@ -1,9 +1,9 @@
 /* How the warps of a launch share out its tasks, and how a batch ends.
  *
- * A family's tasks stand in one row, detector after detector, each detector's rounded up to what a warp scores side by side. The row
- * is cut into portions: first as many of the longest as all warps can take the same number of, then what is left in equal parts. A
- * warp's first portion has its own number, the others are taken as warps come. What it takes is scored in bundles of one detector.
- * None of this changes a score: those of a bundle share nothing.
+ * A family's tasks stand in one row, detector after detector, each detector's rounded up to what a warp scores side by side. The
+ * row is cut into portions: first as many of the longest as all warps can take the same number of, then what is left in equal
+ * parts. A warp's first portion has its own number, the others are taken as warps come. What it takes is scored in bundles of one
+ * detector. None of this changes a score: those of a bundle share nothing.
  *
  * The host tells few points apart itself; then a warp takes a task at a time. */
 #ifndef HK_WORK_SHARING_CUH
@@ -17,10 +17,10 @@ struct hk_share {
   uint32_t number;             /* of it; HK_CUDA_NONE at the beginning */
   uint32_t n;                  /* tasks of the bundle */
   const struct hk_cuda_task *tasks;
-  uint32_t places;  /* in the row */
-  uint32_t workers; /* that take portions, in the launch */
-  uint32_t portion; /* the next, where that is known: at the beginning; few points: the next task */
-  uint32_t at, end; /* of the portion, what is left */
+  uint32_t places;        /* in the row */
+  uint32_t workers;       /* that take portions, in the launch */
+  uint32_t portion;       /* the next, where that is known: at the beginning; few points: the next task */
+  uint32_t at, end;       /* of the portion, what is left */
   uint32_t member, begin; /* a member whose tasks begin no farther than `at`, a multiple of 32, and where they do */
 };
 static_assert(sizeof(struct hk_detector) % 4 == 0 && sizeof(struct hk_detector) <= 32 * 4, "each lane copies a word of it");
@@ -111,7 +111,8 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
       member += 32;
     }
     const uint32_t who = __ffs(found) - 1;
-    const uint32_t first = begin + __shfl_sync(0xffffffffu, upto - places, who), rest = first + __shfl_sync(0xffffffffu, places, who);
+    const uint32_t first = begin + __shfl_sync(0xffffffffu, upto - places, who),
+                   rest = first + __shfl_sync(0xffffffffu, places, who);
     number = l.members[member + who];
     n = __shfl_sync(0xffffffffu, mine, who) - (at - first); /* of the detector's; the portion may end before */
     n = min(n, end - at);

@@ -1,4 +1,5 @@
-/* What an event of a neighbour graph asks for beside the alert rule, by a warp: passes over the samples that are kept, seldom made.
+/* What an event of a neighbour graph asks for beside the alert rule, by a warp: passes over the samples that are kept, seldom
+ * made.
  *
  * Every function here is called by all lanes of a warp, and ends with what it wrote seen by all of them. */
 #ifndef HK_GRAPH_EVENT_CUH

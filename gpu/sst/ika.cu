@@ -1,5 +1,5 @@
-/* The kernel of IKA-SST. Compiled once for each number of vector elements a lane (HK_ROWS) and of lanes to a sensor (HK_LANES); ika_choose.c
- * chooses by the detector.
+/* The kernel of IKA-SST. Compiled once for each number of vector elements a lane (HK_ROWS) and of lanes to a sensor (HK_LANES);
+ * ika_choose.c chooses by the detector.
  *
  * A warp takes a bundle of sensors, up to 32. For each of their points in turn:
  *   a lane to a sensor    the window rules
@@ -7,12 +7,12 @@
  *   a lane to a sensor    the eigenproblems of the past, results, the alert rule
  * Nothing of a sensor is shared with another, and where in a bundle it stands changes no number of it.
  *
- * Compiled with denormals taken as zero (-ftz=true): spans are scaled to about 1, where nothing that small counts, and window.h keeps
- * denormals out of the ring; the tag in a sample's lowest bit is never read as a number. */
+ * Compiled with denormals taken as zero (-ftz=true): spans are scaled to about 1, where nothing that small counts, and window.h
+ * keeps denormals out of the ring; the tag in a sample's lowest bit is never read as a number. */
 #include "gpu/backend/kernel.h"
-#include "gpu/sst/ika.cuh"
-#include "gpu/backend/work_sharing.cuh"
 #include "gpu/backend/tick.cuh"
+#include "gpu/backend/work_sharing.cuh"
+#include "gpu/sst/ika.cuh"
 
 #define HK_FOURIER (HK_ROWS * HK_LANES >= 96) /* how products are made: from there on the transforms are faster */
 
@@ -193,7 +193,8 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
       struct hk_cuda_record *const record = due >> lane & 1 ? task.record : nullptr;
       for (uint32_t turn = 0; turn < turns; turn++) {
         const uint32_t column = turn * groups + mine;
-        struct hk_cuda_record *const now = of_lane(record, column), *const then = of_lane(record, min(column + groups, HK_WARP - 1));
+        struct hk_cuda_record *const now = of_lane(record, column), *const then =
+                                                                        of_lane(record, min(column + groups, HK_WARP - 1));
         if (then && turn + 1 < turns)
           hk_tick_later(then, (uint32_t)hk_cuda_own_at(&d), g.lane, HK_LANES);
         if (__any_sync(HK_ALL, now != nullptr))
@@ -238,4 +239,6 @@ static uint64_t scratch_bytes(uint32_t order)
 }
 
 extern "C" const struct hk_cuda_kernel HK_NAME;
-const struct hk_cuda_kernel HK_NAME = { HK_ROWS * HK_LANES, HK_WARP / HK_LANES, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel HK_NAME = {
+  HK_ROWS * HK_LANES, HK_WARP / HK_LANES, HK_WARPS, shared_bytes, scratch_bytes, fit, launch
+};

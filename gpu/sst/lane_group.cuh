@@ -35,15 +35,16 @@ template <int R, int L, bool F = false> struct hk_group;
 template <int R, int L> struct hk_group<R, L, false> {
   /* Where sequences lie in the group's room, in floats: X0 - X1 at 0, X2 - X1, X1, and v. */
   static constexpr uint32_t stride = 4 * ((R + 3) / 4 | 1), half = L / 2 * stride;
-  static constexpr uint32_t second = 2 * half + (L == 2 ? 4 : 8), shared = second + 2 * half, v = shared + 2 * half, end = v + 2 * half;
+  static constexpr uint32_t second = 2 * half + (L == 2 ? 4 : 8), shared = second + 2 * half, v = shared + 2 * half,
+                            end = v + 2 * half;
   static constexpr uint32_t size = L <= 4 ? end + (((L == 2 ? 8 : 16) - end) & 31) : end;
 
   uint32_t lane;   /* in the group, 0 .. L - 1 */
   uint32_t window; /* w */
   float *room;     /* `size` floats of shared memory */
 
-  /* Floats of shared memory for a block and for all groups of a warp; what the whole block does first, and before the first product;
-   * this lane's group there. */
+  /* Floats of shared memory for a block and for all groups of a warp; what the whole block does first, and before the first
+   * product; this lane's group there. */
   static constexpr uint32_t block_floats = 0, warp_floats = HK_WARP / L * size;
   static __device__ __forceinline__ void prepare(float *) {}
   static __device__ __forceinline__ void prepared() {}

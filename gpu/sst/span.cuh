@@ -1,5 +1,5 @@
-/* From a sensor's ring to the sequences of its Hankel matrices in shared memory: what hk_span_prepare (cpu/rules/window.h) does, by a group
- * of lanes. */
+/* From a sensor's ring to the sequences of its Hankel matrices in shared memory: what hk_span_prepare (cpu/rules/window.h) does,
+ * by a group of lanes. */
 #ifndef HK_SPAN_CUH
 #define HK_SPAN_CUH
 

@@ -1,13 +1,13 @@
-/* The kernel of SVD-SST, a warp to a sensor. Compiled once for each number of vector elements a lane (HK_ROWS); svd_choose.c chooses by
- * the window.
+/* The kernel of SVD-SST, a warp to a sensor. Compiled once for each number of vector elements a lane (HK_ROWS); svd_choose.c
+ * chooses by the window.
  *
  * A warp takes its sensor's points in order: a lane applies the window rules, all lanes find mu and the leading directions of the
  * past, a lane decides. The score of a point depends on nothing but the sensor's record and the detector. */
 #include "gpu/backend/kernel.h"
+#include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/sst/span.cuh"
 #include "gpu/sst/svd.cuh"
-#include "gpu/backend/tick.cuh"
 
 #define HK_JOIN_(a, b) a##_##b
 #define HK_JOIN(a, b) HK_JOIN_(a, b)
@@ -88,7 +88,8 @@ static __device__ __forceinline__ struct scored score(const hk_svd_room<HK_ROWS>
 
 static uint32_t shared_bytes(uint32_t window)
 {
-  return (window + HK_ROWS_AT_ONCE) * sizeof(double2) + (HK_SHARE_FLOATS + hk_group<HK_ROWS, HK_WARP>::size + window) * sizeof(float);
+  return (window + HK_ROWS_AT_ONCE) * sizeof(double2) +
+         (HK_SHARE_FLOATS + hk_group<HK_ROWS, HK_WARP>::size + window) * sizeof(float);
 }
 
 HK_INLINE uint64_t scratch_bytes(uint32_t window)

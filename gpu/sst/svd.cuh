@@ -213,9 +213,9 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
       sum[e] = -sum[e];
 }
 
-/* Whether samples, or their second differences, come again so often, or nearly, that H may have repeated eigenvalues, of which one
- * Krylov space shows one vector each: see "Repeated eigenvalues" in cpu/MATHEMATICS.md. value: the i-th of n samples. seen: room
- * for n bytes in shared memory, in words. The whole warp. */
+/* Whether samples, or their second differences, come again so often, or nearly, that H may have repeated eigenvalues, of which
+ * one Krylov space shows one vector each: see "Repeated eigenvalues" in cpu/MATHEMATICS.md. value: the i-th of n samples. seen:
+ * room for n bytes in shared memory, in words. The whole warp. */
 template <typename F> static __device__ __forceinline__ bool hk_svd_few(uint32_t n, uint32_t *seen, F value)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, words = (n + 3) / 4;

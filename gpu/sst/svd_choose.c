@@ -5,7 +5,7 @@ extern const struct hk_cuda_kernel hk_svd_2, hk_svd_4, hk_svd_6, hk_svd_8, hk_sv
 
 /* By the width they hold; the last holds any. */
 static const struct hk_cuda_kernel *const kernels[] = { &hk_svd_2,  &hk_svd_4,  &hk_svd_6, &hk_svd_8,
-                                                         &hk_svd_10, &hk_svd_16, &hk_svd_32 };
+                                                        &hk_svd_10, &hk_svd_16, &hk_svd_32 };
 
 const struct hk_cuda_kernel *hk_svd_choose(const struct hk_detector *d, uint32_t *size)
 {

@@ -67,9 +67,9 @@ struct hankel {
 
   int udp; /* descriptor, -1: points go over TCP */
   uint64_t feed, sequence, before;
-  struct hk_mac *mac; /* of datagrams; NULL: they have none */
+  struct hk_mac *mac;                   /* of datagrams; NULL: they have none */
   uint8_t datagram[HK_CLIENT_DATAGRAM]; /* with the keyed checksum, if there is one */
-  size_t datagram_size; /* over 0: waits for the socket */
+  size_t datagram_size;                 /* over 0: waits for the socket */
   uint32_t datagram_points;
 
   struct hk_client_sensor *sensors;
@@ -83,10 +83,10 @@ struct hankel {
   int64_t *point_time;
   double *point_value;
   uint32_t first, n_points;
-  uint32_t kept;     /* of a feed: kept..first-1 are sent and not acknowledged. Else as first */
-  uint64_t position; /* of a feed: points before `kept`, from its beginning on */
-  bool fed;          /* where the feed begins is known */
-  int durability;    /* enum hankel_durability */
+  uint32_t kept;          /* of a feed: kept..first-1 are sent and not acknowledged. Else as first */
+  uint64_t position;      /* of a feed: points before `kept`, from its beginning on */
+  bool fed;               /* where the feed begins is known */
+  int durability;         /* enum hankel_durability */
   uint32_t *frame_handle; /* HK_CLIENT_FRAME_POINTS: one frame being put together */
   int64_t *frame_time;
   double *frame_value;

@@ -69,7 +69,8 @@ static const char *set_up(struct hk_client_tls *t, const struct hankel_security 
     return "TLS";
   SSL_CTX_set_verify(t->context, SSL_VERIFY_PEER, NULL);
   SSL_CTX_set_mode(t->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (s->ca ? hk_pem_authorities(t->context, s->ca, HK_SECRET_PIPE, NULL, why) != 0 : SSL_CTX_set_default_verify_paths(t->context) != 1)
+  if (s->ca ? hk_pem_authorities(t->context, s->ca, HK_SECRET_PIPE, NULL, why) != 0
+            : SSL_CTX_set_default_verify_paths(t->context) != 1)
     return s->ca ? s->ca : "the authorities of this system";
   if (s->certificate && hk_pem_chain(t->context, s->certificate, HK_SECRET_PIPE, why) != 0)
     return s->certificate;

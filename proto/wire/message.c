@@ -1,8 +1,8 @@
 /* Payloads of the binary protocol, but for POINTS (columns.c) and SCORES (scores.c). See message.h. */
 #include "proto/wire/message.h"
 
-#include <math.h>
 #include <errno.h>
+#include <math.h>
 
 static int verdict(const struct hk_reader *r)
 {
@@ -77,7 +77,9 @@ int hk_welcome_read(const struct hk_frame *f, struct hk_welcome *m)
   m->server = get_string(&r);
   const bool keyed = r.size > 0;
   m->key = keyed ? get_string(&r) : hk_string("");
-  return text_valid(m->server, HK_CLIENT_MAX) && (m->key.length > 0) == keyed && m->key.length <= HK_TOKEN_BYTES ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  return text_valid(m->server, HK_CLIENT_MAX) && (m->key.length > 0) == keyed && m->key.length <= HK_TOKEN_BYTES
+             ? verdict(&r)
+             : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_register_write(struct hk_writer *w, uint32_t tag, uint32_t n, const struct hk_string *names)
@@ -160,8 +162,8 @@ int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
   m->since = m->what & HANKEL_POSITIONS ? hk_get_u64(&r) : HANKEL_NOW;
   if (!hk_reader_done(&r))
     return HANKEL_BAD_PAYLOAD;
-  const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES)) && (m->what & shown) &&
-                    m->min_score >= 0 && m->min_score <= 1 && text_valid(m->glob, HK_GLOB_MAX);
+  const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES)) &&
+                    (m->what & shown) && m->min_score >= 0 && m->min_score <= 1 && text_valid(m->glob, HK_GLOB_MAX);
   return good ? 0 : HANKEL_BAD_SUBSCRIPTION;
 }
 
@@ -310,8 +312,9 @@ int hk_operate_read(const struct hk_frame *f, struct hk_operate *m)
   m->duration = hk_get_u64(&r);
   m->subject = get_string(&r);
   m->by = get_string(&r);
-  const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE && text_valid(m->subject, HK_GLOB_MAX) &&
-                    text_valid(m->by, HK_WHO_MAX) && (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
+  const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE &&
+                    text_valid(m->subject, HK_GLOB_MAX) && text_valid(m->by, HK_WHO_MAX) &&
+                    (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
   return good ? verdict(&r) : HANKEL_BAD_PAYLOAD;
 }
 

@@ -139,16 +139,16 @@ int hk_scores_write(struct hk_writer *w, uint32_t n, const int64_t *time, const 
                     const uint32_t *handle, const float *score, const uint8_t *state);
 struct hk_scores { /* columns, not aligned: memcpy from them */
   uint32_t n;
-  uint8_t time_kind;   /* enum hk_time_kind, but for ARRIVAL */
-  int64_t base;        /* ns: ONE, EVEN, STEPS */
-  int64_t step;        /* ns: EVEN the interval, STEPS the unit */
-  const void *times;   /* int64_t, EACH; else NULL */
-  const void *values;  /* double; NULL: not sent along */
+  uint8_t time_kind;     /* enum hk_time_kind, but for ARRIVAL */
+  int64_t base;          /* ns: ONE, EVEN, STEPS */
+  int64_t step;          /* ns: EVEN the interval, STEPS the unit */
+  const void *times;     /* int64_t, EACH; else NULL */
+  const void *values;    /* double; NULL: not sent along */
   const void *sequences; /* uint64_t; NULL: not sent along */
-  const void *handles; /* uint32_t */
-  const void *scores;  /* float */
-  const void *steps;   /* uint32_t, STEPS; else NULL */
-  const void *states;  /* uint8_t; NULL: all are HANKEL_OK */
+  const void *handles;   /* uint32_t */
+  const void *scores;    /* float */
+  const void *steps;     /* uint32_t, STEPS; else NULL */
+  const void *states;    /* uint8_t; NULL: all are HANKEL_OK */
 };
 int hk_scores_read(const struct hk_frame *f, struct hk_scores *s);
 /* The times as a plain column of s->n. */

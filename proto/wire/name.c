@@ -35,7 +35,7 @@ size_t hk_text_character(const char *text, size_t length, uint32_t *code)
     *code = p[0] < 0x80 ? p[0] : c1 ? p[1] : 0xfffd;
     return c1 ? 2 : 1;
   }
-  const uint32_t c = n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+  const uint32_t c = n == 2   ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
                      : n == 3 ? (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu)
                               : 0;
   if (c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))

@@ -11,7 +11,9 @@ const char *hankel_state_name(int state)
 
 const char *hankel_event_name(int kind)
 {
-  static const char *const names[] = { NULL, "raised", "corrected", "cleared", "stale", "back", NULL, "flapping", "acknowledged" };
+  static const char *const names[] = {
+    NULL, "raised", "corrected", "cleared", "stale", "back", NULL, "flapping", "acknowledged"
+  };
   return NAME(names, kind);
 }
 
@@ -43,9 +45,9 @@ const char *hankel_refusal_name(int refusal)
 
 const char *hankel_error_name(int code)
 {
-  static const char *const names[] = { NULL,       "bad magic",   "bad version",  "too long",       "bad checksum",
-                                       "bad type", "bad payload", "out of order", "unknown handle", "bad subscription",
-                                       "limit",    "timeout",     "too slow",     "shutting down",  "internal",
+  static const char *const names[] = { NULL,           "bad magic",   "bad version",  "too long",       "bad checksum",
+                                       "bad type",     "bad payload", "out of order", "unknown handle", "bad subscription",
+                                       "limit",        "timeout",     "too slow",     "shutting down",  "internal",
                                        "unauthorized", "forbidden" };
   return NAME(names, code);
 }

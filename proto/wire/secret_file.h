@@ -1,5 +1,6 @@
 /* Files that hold a secret, or say whom to trust: tokens, certificates, keys, lists; and the daemon's
- * configuration. They are read whole, within bounds, and nothing that their path leads to can make the reader wait for ever: a device, a directory, or a FIFO that nobody writes to.
+ * configuration. They are read whole, within bounds, and nothing that their path leads to can make the reader wait for ever: a
+ * device, a directory, or a FIFO that nobody writes to.
  *
  * Thread: any. */
 #ifndef HK_SECRET_FILE_H
@@ -10,7 +11,7 @@
 #define HK_SECRET_WHY 96 /* bytes of a reason, with the 0 */
 
 enum {
-  HK_SECRET_FILE = 0,  /* a file, and nothing else */
+  HK_SECRET_FILE = 0,   /* a file, and nothing else */
   HK_SECRET_PIPE = 2000 /* or a FIFO, as of a shell's <(command): ms that it may take, for a program that a person waits for */
 };
 

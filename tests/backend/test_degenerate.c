@@ -29,8 +29,10 @@ static struct series series_of(uint32_t n)
 
 /* ---- constants ---- */
 
-static const double constants[] = { 0,      1,   -1,   3,    0.1,   0.7,   -2.5,  10,     20.3,   99.9,    100,   333.3, 999.9,
-                                    1013.2, 1e4, 12345.678, 65535, 1e6, 1e6 + 0.1, -7.7e8, 1e15, 1e29, 1e-3, 1e-10, 1e-25, 1e-40 };
+static const double constants[] = {
+  0,      1,   -1,        3,     0.1, 0.7,       -2.5,   10,   20.3, 99.9, 100,   333.3, 999.9,
+  1013.2, 1e4, 12345.678, 65535, 1e6, 1e6 + 0.1, -7.7e8, 1e15, 1e29, 1e-3, 1e-10, 1e-25, 1e-40
+};
 
 static const char *const ways[] = {
   "scale=none",
@@ -99,7 +101,8 @@ static void constants_score_nothing_anywhere(void **state)
   double worst = 0;
   for (uint32_t w = 0; w < n; w++)
     for (uint32_t way = 0; way < COUNT(ways); way++) {
-      /* the reference is held to w = 512 with svd, whose every score takes it a second at 1,024; and narrow windows to what fits */
+      /* the reference is held to w = 512 with svd, whose every score takes it a second at 1,024; and narrow windows to what fits
+       */
       const bool dear = strcmp(kind->name, "reference") == 0 && strstr(ways[way], "svd") && widths[w] > 100;
       const bool wide = widths[w] < 20 && (strstr(ways[way], "krylov=20") || strstr(ways[way], "rank=4"));
       if (!dear && !wide)
@@ -112,14 +115,14 @@ static void constants_score_nothing_anywhere(void **state)
 
 /* What repeats singular values, or nearly. */
 enum shape {
-  RARE,   /* 0 and 1, one in 30 */
-  OFTEN,  /* one in 8 */
-  EVEN,   /* one in 2 */
-  LEVELS, /* three levels, one in 10 */
-  SPIKE,  /* a lone one, now and then */
-  PAIRS,  /* two a short way apart, now and then */
-  COMB,   /* every so many samples */
-  PERIOD, /* whole periods of something, over and over */
+  RARE,    /* 0 and 1, one in 30 */
+  OFTEN,   /* one in 8 */
+  EVEN,    /* one in 2 */
+  LEVELS,  /* three levels, one in 10 */
+  SPIKE,   /* a lone one, now and then */
+  PAIRS,   /* two a short way apart, now and then */
+  COMB,    /* every so many samples */
+  PERIOD,  /* whole periods of something, over and over */
   BLURRED, /* RARE, and noise of 1e-6 */
   RISING,  /* RARE on a ramp */
   SHIFTED, /* RARE, 1e6 farther up */

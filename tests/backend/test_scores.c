@@ -1,8 +1,8 @@
 /* Conformance, first half: scores and states of a backend against the oracle in double (oracle.h), for every parameter that
  * changes the arithmetic and every kind of signal. Arguments: BACKEND quick|whole|cases|edges|brief|sanitize: some cases, all of
- * them, all but the widths that fill lanes, these alone, all with few scores each in large batches, or so few that a sanitizer which slows scores down a thousand times gets through: each
- * kernel of the CUDA backend and each parameter that changes its way once, with the last point of windows that the CPU backend
- * has filled.
+ * them, all but the widths that fill lanes, these alone, all with few scores each in large batches, or so few that a sanitizer
+ * which slows scores down a thousand times gets through: each kernel of the CUDA backend and each parameter that changes its way
+ * once, with the last point of windows that the CPU backend has filled.
  *
  * States agree always. Scores agree (error at most 1e-6 on average, 2e-4 at most) where the data determine them:
  *
@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
 
 static const struct backend_kind *kind;
 

@@ -3,8 +3,8 @@
  * (the second byte) in place of the client's n-th flight in a handshake that was good until then, or behind it. Whatever comes,
  * it ends in a fault in words, or needs more; memory is bounded, and what is written is valid records. */
 #include "daemon/config/listener_rules.h"
-#include "daemon/net/tls.h"
 #include "daemon/config/tokens.h"
+#include "daemon/net/tls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +104,8 @@ static void make_context(void)
   EVP_PKEY_free(key);
 }
 
-/* What the server has said must be whole records. Only a refusal (an alert) may carry another version than TLS's: OpenSSL repeats in
- * it what the peer claimed. */
+/* What the server has said must be whole records. Only a refusal (an alert) may carry another version than TLS's: OpenSSL repeats
+ * in it what the peer claimed. */
 static void check_records(struct hk_buffer *out)
 {
   size_t at = 0;

@@ -12,9 +12,10 @@
  *   slow N      every batch comes back when it was asked for N times, whatever its values
  *
  * Or, with no batch having to come: `absent`: there is no device; `define`: it takes no other detectors than it began with;
- * `room N`: it has room for N sensors; `add N`: it fails at the sensor after N; `block-add`: adding a sensor does not return. The memory limit of the
- * configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of which only that with the
- * number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its place. */
+ * `room N`: it has room for N sensors; `add N`: it fails at the sensor after N; `block-add`: adding a sensor does not return. The
+ * memory limit of the configuration does not hold on the device. There are $HANKELD_DEVICES of it (1 when it is not set), of
+ * which only that with the number $HANKELD_FAULTY (0) fails. With $HANKELD_NO_CPU set the CPU backend cannot be opened in its
+ * place. */
 #include "cpu/backend/engine.h"
 #include "daemon/server/program.h"
 
@@ -65,7 +66,7 @@ struct faulty {
   double idle; /* when it has done all it was given */
   void (*ready)(void *arg);
   void *arg;
-  pthread_t ticker; /* RATE: says ready every millisecond, */
+  pthread_t ticker;  /* RATE: says ready every millisecond, */
   atomic_bool ended; /* until then */
 };
 
@@ -263,7 +264,7 @@ static const char *faulty_failure(struct hk_backend *b)
 static enum fault read_order(unsigned *number)
 {
   static const char *const words[] = { "",     "eio",  "submit", "hang", "enomem", "enomem-always", "einval", "block",
-                                       "rate", "slow", "absent", "room", "add",    "block-add", "define" };
+                                       "rate", "slow", "absent", "room", "add",    "block-add",     "define" };
   const char *order = getenv("HANKELD_FAULT");
   char word[16] = "";
   *number = 0;

@@ -6,8 +6,8 @@
  *
  * Nothing else is changed: a chunk may rest at any time, and a sweep come back at any time. The calls are caught by the linker
  * (--wrap). */
-#include "daemon/server/program.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/server/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

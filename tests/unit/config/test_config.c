@@ -86,7 +86,9 @@ static void test_several_algorithms(void **state)
   (void)state;
   struct hk_config c;
   struct faults faults;
-  if (read_text(&c, "[detector a]\nmatch=a*\nalgorithm = shift, graph\nwindow = 30\ngraph.window = auto\n[detector b]\nmatch = *\n", &faults) != 0)
+  if (read_text(&c,
+                "[detector a]\nmatch=a*\nalgorithm = shift, graph\nwindow = 30\ngraph.window = auto\n[detector b]\nmatch = *\n",
+                &faults) != 0)
     fail_msg("%s", faults.text);
   static const char *const names[] = { "a", "a#graph", "b" };
   assert_int_equal(c.n_detectors, 3);
@@ -106,8 +108,9 @@ static void test_several_algorithms(void **state)
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = 3\n", "graph: window = 3");
   expect_fault(DETECTOR "algorithm = ika, graph\ngraph.window = x\n", "x.conf:4: graph: window = x");
   expect_fault(DETECTOR "algorithm = ika, pony\n", "x.conf:3: algorithm = pony: not one of");
-  expect_fault("[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",
-               "too long for one with #graph");
+  expect_fault(
+      "[detector aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\nmatch = *\nalgorithm = ika, graph, shift\n",
+      "too long for one with #graph");
   static char many[64 * HK_CONFIG_DETECTORS_MAX]; /* each section is two */
   size_t at = 0;
   for (uint32_t i = 0; i <= HK_CONFIG_DETECTORS_MAX / 2; i++)
@@ -208,9 +211,8 @@ static void test_faults(void **state)
                "x.conf:1: [listen a]: the text protocol");
   expect_fault("[listen a]\nprotocol = binary\nprecision = s\naddress = 127.0.0.1:1\n" DETECTOR,
                "precision is for protocol = line");
-  expect_fault(
-      "[listen a]\nprotocol = line\naddress = 0.0.0.0:7411\n" DETECTOR,
-      "x.conf:1: [listen a]: beyond loopback a listener needs TLS");
+  expect_fault("[listen a]\nprotocol = line\naddress = 0.0.0.0:7411\n" DETECTOR,
+               "x.conf:1: [listen a]: beyond loopback a listener needs TLS");
   expect_fault("[listen a]\nprotocol = line\naddress = [::]:7411\n" DETECTOR, "beyond loopback");
   expect_fault("[listen a]\nprotocol = line\naddress = example.org:1\n" DETECTOR, "x.conf:3: address");
   expect_fault("[listen a]\nprotocol = line\naddress = 127.0.0.1:65536\n" DETECTOR, "x.conf:3: address");
@@ -266,8 +268,10 @@ static void test_nul_bytes(void **state)
     size_t at, length;
     const char *fault;
   } cases[] = {
-    { sizeof rules - 1, 18, "x.conf:4: a NUL byte" }, { sizeof rules - 1, 17, "x.conf:4: a NUL byte" },
-    { sizeof rules - 1 + 16, 1, "x.conf:4: a NUL byte" }, { 0, 4, "x.conf:1: a NUL byte" },
+    { sizeof rules - 1, 18, "x.conf:4: a NUL byte" },
+    { sizeof rules - 1, 17, "x.conf:4: a NUL byte" },
+    { sizeof rules - 1 + 16, 1, "x.conf:4: a NUL byte" },
+    { 0, 4, "x.conf:1: a NUL byte" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[256];
@@ -336,10 +340,20 @@ static void test_groups(void **state)
   (void)state;
   static const struct {
     const char *name, *series;
-  } sensors[] = { { "plant/a/x", "press#a" },   { "plant/a/b/x", "press#a" }, { "plant/a/", "press#a" }, { "plant/a", NULL },
-                  { "plant//x", NULL },         { "plant//x/y", "press#/x" }, { "a.pump1", "pumps#a" },  { ".pump1", NULL },
-                  { "a.b.pump1", "pumps#a.b" }, { "a.pump12", NULL },         { "", NULL },              { "plant/\xc3\xa4/x", "press#\xc3\xa4" },
-                  { "7: disk", "racks#7: disk" }, { "77: disk", "racks#77: disk" } };
+  } sensors[] = { { "plant/a/x", "press#a" },
+                  { "plant/a/b/x", "press#a" },
+                  { "plant/a/", "press#a" },
+                  { "plant/a", NULL },
+                  { "plant//x", NULL },
+                  { "plant//x/y", "press#/x" },
+                  { "a.pump1", "pumps#a" },
+                  { ".pump1", NULL },
+                  { "a.b.pump1", "pumps#a.b" },
+                  { "a.pump12", NULL },
+                  { "", NULL },
+                  { "plant/\xc3\xa4/x", "press#\xc3\xa4" },
+                  { "7: disk", "racks#7: disk" },
+                  { "77: disk", "racks#77: disk" } };
   struct hk_config c;
   struct faults faults;
   struct hk_sections *sections;
@@ -411,14 +425,16 @@ static void test_change(void **state)
   struct faults faults = { 0 };
   struct hk_buffer told = { 0 };
   bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true }; /* 3 is another one's, that goes */
-  assert_int_equal(read_text(&running, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1 MiB\n"
-                                       "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
-                                       "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+  assert_int_equal(read_text(&running,
+                             "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1 MiB\n"
+                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                             "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
                              &faults),
                    0);
-  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 11\nstuck = 90s\nqueue = 1536 KiB\n"
-                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:2\n"
-                                    "[detector d]\nmatch = d*\n[detector b]\nmatch = x*\n[detector a]\nmatch = a*\nwindow = 9\n",
+  assert_int_equal(read_text(&read,
+                             "[daemon]\nmax_sensors = 11\nstuck = 90s\nqueue = 1536 KiB\n"
+                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:2\n"
+                             "[detector d]\nmatch = d*\n[detector b]\nmatch = x*\n[detector a]\nmatch = a*\nwindow = 9\n",
                              &faults),
                    0);
   assert_true(hk_change_make(&running, &read, taken, &told));
@@ -440,9 +456,10 @@ static void test_change(void **state)
   read.listeners = NULL;
   hk_config_free(&read);
   told.size = 0;
-  assert_int_equal(read_text(&read, "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1024 KiB\n"
-                                    "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
-                                    "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
+  assert_int_equal(read_text(&read,
+                             "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1024 KiB\n"
+                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
+                             "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
                              &faults),
                    0);
   assert_false(hk_change_make(&running, &read, taken, &told));
@@ -485,7 +502,8 @@ static void test_change_of_defaults(void **state)
 static void test_change_of_groups(void **state)
 {
   (void)state;
-  static const char before[] = "[detector a]\nmatch = *\n[group g]\nmatch = (*).x\n[group h]\nmatch = (*).y\nhop = 2\n[group i]\nmatch = (*).z\n";
+  static const char before[] =
+      "[detector a]\nmatch = *\n[group g]\nmatch = (*).x\n[group h]\nmatch = (*).y\nhop = 2\n[group i]\nmatch = (*).z\n";
   struct hk_config running, read;
   struct faults faults = { 0 };
   struct hk_buffer told = { 0 };
@@ -493,15 +511,17 @@ static void test_change_of_groups(void **state)
   struct hk_sections *sections;
   struct hk_machine_name found;
   assert_int_equal(read_text(&running, before, &faults), 0);
-  assert_int_equal(read_text(&read, "[detector a]\nmatch = *\n[group j]\nmatch = (*).j\n[group h]\nmatch = (*).y\nhop = 3\n"
-                                    "[group g]\nmatch = (*).xx\n",
+  assert_int_equal(read_text(&read,
+                             "[detector a]\nmatch = *\n[group j]\nmatch = (*).j\n[group h]\nmatch = (*).y\nhop = 3\n"
+                             "[group g]\nmatch = (*).xx\n",
                              &faults),
                    0);
   assert_true(hk_change_of_groups(&running, &read));
   assert_true(hk_change_make(&running, &read, taken, &told));
   hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "[group j] is new\n[group h] is changed: its machines begin anew\n[group g]: match = (*).x -> (*).xx\n"
-                                 "[group i] is gone\ndetectors or groups stand in another order\n");
+  assert_string_equal(told.data,
+                      "[group j] is new\n[group h] is changed: its machines begin anew\n[group g]: match = (*).x -> (*).xx\n"
+                      "[group i] is gone\ndetectors or groups stand in another order\n");
   assert_int_equal(read.n_detectors, 4);
   assert_int_equal(read.detectors[0].number, 0);
   assert_int_equal(read.detectors[1].number, 4); /* j */
@@ -537,7 +557,7 @@ int main(void)
                                       cmocka_unit_test(test_faults),
                                       cmocka_unit_test(test_all_faults_are_told),
                                       cmocka_unit_test(test_long_lines),
-    cmocka_unit_test(test_nul_bytes),
+                                      cmocka_unit_test(test_nul_bytes),
                                       cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
                                       cmocka_unit_test(test_several_algorithms),

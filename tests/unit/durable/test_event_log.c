@@ -88,8 +88,8 @@ static struct hk_logged nth(uint64_t i, char name[64])
                                .score = (float)i / 1000,
                                .before = 1.0 / (double)i,
                                .after = (double)i };
-  l.event.novelty = (struct hk_novelty_note){ (int64_t)i * 11, -(int64_t)i * 13, 1.0 / (double)i, (double)i * 2, (uint32_t)i * 5,
-                                              (uint16_t)(i % 300), (uint8_t)(1 + i % 9 / 3), 0 };
+  l.event.novelty = (struct hk_novelty_note){ (int64_t)i * 11, -(int64_t)i * 13,    1.0 / (double)i,          (double)i * 2,
+                                              (uint32_t)i * 5, (uint16_t)(i % 300), (uint8_t)(1 + i % 9 / 3), 0 };
   l.by = hk_string("somebody who sat at desk");
   return l;
 }
@@ -124,11 +124,11 @@ static void check(void *arg, const struct hk_logged *l)
   assert_int_equal(l->event.instant, right.event.instant);
   assert_int_equal(l->by.length, right.by.length);
   assert_memory_equal(l->by.data, right.by.data, right.by.length);
-  assert_true(l->event.channel == right.event.channel && l->event.marks == right.event.marks && l->event.held == right.event.held &&
-              l->event.margin == right.event.margin && l->event.spread_before == right.event.spread_before &&
-              l->event.spread_after == right.event.spread_after && l->event.similar == right.event.similar &&
-              l->event.similar_from == right.event.similar_from && l->event.likeness == right.event.likeness &&
-              l->event.severity == right.event.severity);
+  assert_true(l->event.channel == right.event.channel && l->event.marks == right.event.marks &&
+              l->event.held == right.event.held && l->event.margin == right.event.margin &&
+              l->event.spread_before == right.event.spread_before && l->event.spread_after == right.event.spread_after &&
+              l->event.similar == right.event.similar && l->event.similar_from == right.event.similar_from &&
+              l->event.likeness == right.event.likeness && l->event.severity == right.event.severity);
   assert_memory_equal(&l->event.novelty, &right.event.novelty, sizeof right.event.novelty);
   assert_true(l->event.score == right.event.score && l->event.before == right.event.before &&
               l->event.after == right.event.after);
@@ -224,8 +224,8 @@ static void letters(char name[8], uint32_t number)
     name[i] = (char)('a' + (number >> 4 * i & 15));
 }
 
-/* CPU seconds that it takes to open a log with an event of each of n sensors; collide: their names are chosen so that a hash without
- * a key puts all into one place. */
+/* CPU seconds that it takes to open a log with an event of each of n sensors; collide: their names are chosen so that a hash
+ * without a key puts all into one place. */
 static double open_seconds(uint32_t n, uint64_t mask, bool collide)
 {
   struct place p;
@@ -454,7 +454,8 @@ static void test_version(void **state)
   data[8] = 5; /* and the checksum of such a head */
   memcpy(data + HK_JOURNAL_HEADER - 8, (uint64_t[]){ XXH3_64bits(data, HK_JOURNAL_HEADER - 8) }, 8);
   write_file(&p, data, size);
-  assert_int_equal(hk_eventlog_open(&e, &p.disk, p.folder, HK_EVENTLOG_LEAST, NULL, &p.log, error, sizeof error), -EPROTONOSUPPORT);
+  assert_int_equal(hk_eventlog_open(&e, &p.disk, p.folder, HK_EVENTLOG_LEAST, NULL, &p.log, error, sizeof error),
+                   -EPROTONOSUPPORT);
   assert_non_null(strstr(error, "events-000000000001.hke"));
   free(data);
   tear_down(&p);
@@ -510,10 +511,10 @@ static void test_faults(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_shown), cmocka_unit_test(test_replay),
-    cmocka_unit_test(test_collisions),   cmocka_unit_test(test_bounded),
-    cmocka_unit_test(test_kept),  cmocka_unit_test(test_restarts), cmocka_unit_test(test_cuts),
-    cmocka_unit_test(test_flips), cmocka_unit_test(test_version),  cmocka_unit_test(test_faults),
+    cmocka_unit_test(test_shown),   cmocka_unit_test(test_replay), cmocka_unit_test(test_collisions),
+    cmocka_unit_test(test_bounded), cmocka_unit_test(test_kept),   cmocka_unit_test(test_restarts),
+    cmocka_unit_test(test_cuts),    cmocka_unit_test(test_flips),  cmocka_unit_test(test_version),
+    cmocka_unit_test(test_faults),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

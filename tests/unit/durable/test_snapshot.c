@@ -62,25 +62,25 @@ static struct hk_snapshot_sensor sensor_of(uint32_t i, char *name, uint8_t *stat
   s.alerts = (struct hk_alerts_memory){ .points = 1000 + i, .events = 2 * i, .number = i, .stands = i % 4 == 3 };
   if (s.alerts.stands)
     s.alerts.standing.event = (struct hk_event){ .index = UINT32_MAX,
-                                           .slot = s.slot,
-                                           .number = i,
-                                           .kind = i % 8 == 3 ? HK_EVENT_RAISED : HK_EVENT_CORRECTED,
-                                           .time = 10 + i,
-                                           .from = 5,
-                                           .instant = 7,
-                                           .score = 0.5f,
-                                           .before = 1.25,
-                                           .after = -3,
-                                           .margin = 1.5f,
-                                           .spread_before = 2,
-                                           .spread_after = 0.25f,
-                                           .channel = HK_CHANNEL_SHIFT,
-                                           .marks = 1,
-                                           .held = i,
-                                           .similar = i / 2,
-                                           .similar_from = 3,
-                                           .likeness = 0.75f,
-                                           .severity = 3.125f };
+                                                 .slot = s.slot,
+                                                 .number = i,
+                                                 .kind = i % 8 == 3 ? HK_EVENT_RAISED : HK_EVENT_CORRECTED,
+                                                 .time = 10 + i,
+                                                 .from = 5,
+                                                 .instant = 7,
+                                                 .score = 0.5f,
+                                                 .before = 1.25,
+                                                 .after = -3,
+                                                 .margin = 1.5f,
+                                                 .spread_before = 2,
+                                                 .spread_after = 0.25f,
+                                                 .channel = HK_CHANNEL_SHIFT,
+                                                 .marks = 1,
+                                                 .held = i,
+                                                 .similar = i / 2,
+                                                 .similar_from = 3,
+                                                 .likeness = 0.75f,
+                                                 .severity = 3.125f };
   if (i % 8 == 7)
     s.alerts.standing.event.novelty = (struct hk_novelty_note){ i, -(int64_t)i - 9, 0.5, i * 3, i + 1, 64, 2, 0 };
   if (i % 8 == 3) {
@@ -113,23 +113,31 @@ static struct hk_machine_memory machine_of(uint32_t i, struct hk_machine_change 
                                            uint64_t *rows)
 {
   for (uint32_t k = 0; k < 4; k++) {
-    changes[k] = (struct hk_machine_change){
-      .time = k, .from = i, .instant = 9, .before = 0.5, .after = k, .statistic = 7, .unit = k % 2, .spread_before = 3, .spread_after = 4
-    };
+    changes[k] = (struct hk_machine_change){ .time = k,
+                                             .from = i,
+                                             .instant = 9,
+                                             .before = 0.5,
+                                             .after = k,
+                                             .statistic = 7,
+                                             .unit = k % 2,
+                                             .spread_before = 3,
+                                             .spread_after = 4 };
     members[k] = (struct hk_machine_member){ 100 * i + k, k };
     rows[k] = k + i;
   }
-  return (struct hk_machine_memory){ .slot = 1 + 3 * i,
-                                     .number = 5 + i,
-                                     .told = i > 0,
-                                     .stands = i == 1,
-                                     .standing = { .kind = HK_EVENT_RAISED, .channel = HK_CHANNEL_GROUP, .number = 5, .score = 0.75f, .instant = 3 },
-                                     .n_changes = i,
-                                     .n_members = 2 * i,
-                                     .changes = changes,
-                                     .members = members,
-                                     .rows = rows,
-                                     .rows_size = 8 * (i + 1) };
+  return (struct hk_machine_memory){
+    .slot = 1 + 3 * i,
+    .number = 5 + i,
+    .told = i > 0,
+    .stands = i == 1,
+    .standing = { .kind = HK_EVENT_RAISED, .channel = HK_CHANNEL_GROUP, .number = 5, .score = 0.75f, .instant = 3 },
+    .n_changes = i,
+    .n_members = 2 * i,
+    .changes = changes,
+    .members = members,
+    .rows = rows,
+    .rows_size = 8 * (i + 1)
+  };
 }
 
 static int write_machines(struct hk_snapshot_writer *writer)
@@ -310,7 +318,8 @@ static void what_was_written_is_read(void **state)
         assert_true(s.alerts.raised == want.alerts.raised && s.alerts.held == want.alerts.held);
         assert_memory_equal(s.alerts.time, want.alerts.time, s.alerts.raised * sizeof *s.alerts.time);
         assert_int_equal(s.alerts.segments.n, want.alerts.segments.n);
-        assert_true(s.alerts.segments.number == want.alerts.segments.number && s.alerts.segments.from == want.alerts.segments.from);
+        assert_true(s.alerts.segments.number == want.alerts.segments.number &&
+                    s.alerts.segments.from == want.alerts.segments.from);
         for (uint32_t k = 0; k < s.alerts.segments.n; k++) {
           const struct hk_segment *x = &s.alerts.segments.kept[k], *y = &want.alerts.segments.kept[k];
           assert_true(x->from == y->from && x->level == y->level && x->spread == y->spread && x->number == y->number);

@@ -148,7 +148,8 @@ static uint32_t come_round(struct hk_series *s, uint32_t first, uint32_t behind)
   return found;
 }
 
-/* Always the same marks: how many of some hundred names meet in a bucket is a matter of luck, and which round the table grows in, too. */
+/* Always the same marks: how many of some hundred names meet in a bucket is a matter of luck, and which round the table grows in,
+ * too. */
 static void it_grows_with_its_names_and_forgets_few(void **state)
 {
   (void)state;
@@ -165,8 +166,8 @@ static void it_grows_with_its_names_and_forgets_few(void **state)
   }
 }
 
-/* Names of lines, with keys that are other ones every time, are spread as evenly. So many that luck has no part in it: they have room for
- * 163,840 in the third round, where 5 % find no place, and in twice that 0.3 % do not. */
+/* Names of lines, with keys that are other ones every time, are spread as evenly. So many that luck has no part in it: they have
+ * room for 163,840 in the third round, where 5 % find no place, and in twice that 0.3 % do not. */
 static void names_of_lines_spread_as_evenly(void **state)
 {
   enum { N = 100000 };

@@ -1,8 +1,8 @@
 /* Rules, tokens, limits by address, TLS without a socket, the keyed checksum of datagrams. */
 #include "daemon/config/listener_rules.h"
+#include "daemon/config/tokens.h"
 #include "daemon/net/address_limits.h"
 #include "daemon/net/tls.h"
-#include "daemon/config/tokens.h"
 #include "proto/client/client_tls.h"
 #include "proto/wire/mac.h"
 

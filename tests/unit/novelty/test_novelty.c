@@ -193,7 +193,8 @@ static void severity_is_the_gravest_channels(void **state)
   hk_novelty_result_take(&best, HK_NOVELTY_SHAPE, (struct hk_novelty_rating){ 2, 3 }, (struct hk_novelty_rating){ 1, 2 }, 1, 1);
   assert_int_equal(best.channel, HK_NOVELTY_VALUE);
   assert_true(best.s == 3 && best.severity == 2.5f);
-  hk_novelty_result_take(&best, HK_NOVELTY_CONTEXT, (struct hk_novelty_rating){ 1, 90 }, (struct hk_novelty_rating){ 1, 90 }, 1, 1);
+  hk_novelty_result_take(&best, HK_NOVELTY_CONTEXT, (struct hk_novelty_rating){ 1, 90 }, (struct hk_novelty_rating){ 1, 90 }, 1,
+                         1);
   assert_true((double)best.severity == HK_SEVERITY_MAX);
 }
 
@@ -226,7 +227,6 @@ static void steps_are_learned_and_kept(void **state)
   sensor_free(&one);
   sensor_free(&back);
 }
-
 
 static void tails_say_nothing_before_four_blocks(void **state)
 {
@@ -290,7 +290,8 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* behind a long hole nothing is raised */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, 2.01 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 1);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 3.5 * 0.5, &tells), 0); /* not far enough over the peak, but the peak now */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 3.5 * 0.5, &tells),
+                   0); /* not far enough over the peak, but the peak now */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 4.99 * 0.5, &tells), 0);
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 6.5, 6.5 * 0.5, &tells), HK_EVENT_CORRECTED);
   assert_true(tells);

@@ -153,12 +153,12 @@ static void whole_ranges(void **state)
 static void real_ranges(void **state)
 {
   (void)state;
-  static const char *const good[] = { "alert=1",     "alert=0.001",        "alert=adaptive",
-                                      "alert=off",   "min_score=0",        "min_score=1",
-                                      "clear=1",     "clear=0.01",         "signal=0",
+  static const char *const good[] = { "alert=1",     "alert=0.001",         "alert=adaptive",
+                                      "alert=off",   "min_score=0",         "min_score=1",
+                                      "clear=1",     "clear=0.01",          "signal=0",
                                       "signal=1000", "false_alarms=100000", "false_alarms=0.001" };
-  static const char *const bad[] = { "alert=0",       "alert=1.01",  "alert=-1",       "alert=nan",       "alert=on",
-                                     "min_score=-.1", "min_score=2", "clear=0",        "clear=1.5",       "signal=-1",
+  static const char *const bad[] = { "alert=0",       "alert=1.01",  "alert=-1",       "alert=nan",         "alert=on",
+                                     "min_score=-.1", "min_score=2", "clear=0",        "clear=1.5",         "signal=-1",
                                      "signal=1001",   "signal=nan",  "false_alarms=0", "false_alarms=1e-4", "false_alarms=1e9" };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
     (void)parsed(good[i]);
@@ -265,7 +265,8 @@ static void graph(void **state)
   assert_int_equal(d.hold, 1);
   assert_int_equal(d.cooldown, 0);
   assert_int_equal(hk_detector_span(&d), 1503);
-  assert_int_equal(hk_detector_span(&(const struct hk_detector){ .algorithm = HK_ALGORITHM_IKA, .window = 10, .gap = 3, .resident = 9 }), 22);
+  assert_int_equal(
+      hk_detector_span(&(const struct hk_detector){ .algorithm = HK_ALGORITHM_IKA, .window = 10, .gap = 3, .resident = 9 }), 22);
   assert_int_equal(parsed("window=120,algorithm=graph").resident, 1800);
   assert_int_equal(parsed("window=545,algorithm=graph").resident, 6000);
   assert_int_equal(parsed("algorithm=graph,window=8").stride, 2);
@@ -296,8 +297,10 @@ static void graph(void **state)
   refused("algorithm=graph,alert=adaptive", "alert|adaptive|graph|0.5");
   refused("algorithm=graph,alert=1", "alert|below 1");
   refused("algorithm=graph,preset=paper", "preset|paper|graph");
-  static const char *const others[] = { "gap=9", "rank=2", "krylov=9", "products=6", "present=ritz", "operator=hankel", "scale=none",
-                                        "reorthogonalise=yes", "baseline=4", "min_score=0.1", "clear=0.5", "signal=1", "false_alarms=5" };
+  static const char *const others[] = { "gap=9",         "rank=2",          "krylov=9",   "products=6",
+                                        "present=ritz",  "operator=hankel", "scale=none", "reorthogonalise=yes",
+                                        "baseline=4",    "min_score=0.1",   "clear=0.5",  "signal=1",
+                                        "false_alarms=5" };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     char text[96], key[64];
     snprintf(text, sizeof text, "algorithm=graph,%s", others[i]);
@@ -326,10 +329,12 @@ static void several(void **state)
   (void)state;
   struct hk_detector d[HK_ALGORITHMS];
   char error[256];
-  assert_int_equal(hk_detectors_parse("algorithm = ika, graph ,shift, window=40, gap=50, baseline=7, alert=0.3, graph.window=auto, shift.stride=3, "
-                                      "shift.window=12, neighbours=4",
-                                      d, error, sizeof error),
-                   3);
+  assert_int_equal(
+      hk_detectors_parse(
+          "algorithm = ika, graph ,shift, window=40, gap=50, baseline=7, alert=0.3, graph.window=auto, shift.stride=3, "
+          "shift.window=12, neighbours=4",
+          d, error, sizeof error),
+      3);
   const struct hk_detector alone[] = { parsed("algorithm=ika,window=40,gap=50,baseline=7,alert=0.3"),
                                        parsed("algorithm=graph,window=auto,alert=0.3,neighbours=4"),
                                        parsed("algorithm=shift,window=12,baseline=7,alert=0.3,stride=3") };
@@ -383,12 +388,18 @@ static void several(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(default_detector), cmocka_unit_test(defaults_follow_other_keys),
-    cmocka_unit_test(presets),          cmocka_unit_test(order_and_blanks),
-    cmocka_unit_test(whole_ranges),     cmocka_unit_test(real_ranges),
-    cmocka_unit_test(messages),         cmocka_unit_test(refused_leaves_the_result),
-    cmocka_unit_test(durations),        cmocka_unit_test(names),
-    cmocka_unit_test(graph),            cmocka_unit_test(several),
+    cmocka_unit_test(default_detector),
+    cmocka_unit_test(defaults_follow_other_keys),
+    cmocka_unit_test(presets),
+    cmocka_unit_test(order_and_blanks),
+    cmocka_unit_test(whole_ranges),
+    cmocka_unit_test(real_ranges),
+    cmocka_unit_test(messages),
+    cmocka_unit_test(refused_leaves_the_result),
+    cmocka_unit_test(durations),
+    cmocka_unit_test(names),
+    cmocka_unit_test(graph),
+    cmocka_unit_test(several),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

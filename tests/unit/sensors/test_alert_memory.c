@@ -247,7 +247,9 @@ static void test_acknowledged(void **state)
 /* An alert of the channel change: a new segment of one kind behind one of another. */
 static struct hk_event change(uint32_t number, uint8_t before, uint8_t after, enum hk_event_kind kind)
 {
-  struct hk_event e = { .slot = 4, .number = number, .kind = (uint8_t)kind, .channel = HK_CHANNEL_CHANGE, .instant = 100 * number };
+  struct hk_event e = {
+    .slot = 4, .number = number, .kind = (uint8_t)kind, .channel = HK_CHANNEL_CHANGE, .instant = 100 * number
+  };
   memset(&e.sketch_before, before, sizeof e.sketch_before);
   memset(&e.sketch_after, after, sizeof e.sketch_after);
   e.spread_before = e.spread_after = 1;
@@ -318,8 +320,8 @@ static void test_notes(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_flapping), cmocka_unit_test(test_acknowledged),
-                                      cmocka_unit_test(test_one), cmocka_unit_test(test_sequences),
-                                      cmocka_unit_test(test_random), cmocka_unit_test(test_segments),
+                                      cmocka_unit_test(test_one),      cmocka_unit_test(test_sequences),
+                                      cmocka_unit_test(test_random),   cmocka_unit_test(test_segments),
                                       cmocka_unit_test(test_notes) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

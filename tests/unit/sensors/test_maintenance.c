@@ -145,7 +145,8 @@ static void test_kept(void **state)
   hk_maintenance_free(m);
   hk_maintenance_free(NULL);
   const int file = openat(folder, "maintenance", O_WRONLY | O_APPEND);
-  static const char damaged[] = "12\tx\tanna\t*\n\n1\t2\t\t*\n5\t4\tanna\t*\n1\t2\tanna\t*\tmore\n1\t200000000000000000\tanna\ts*\0w\n1\t200000000000000000\tanna\ts";
+  static const char damaged[] = "12\tx\tanna\t*\n\n1\t2\t\t*\n5\t4\tanna\t*\n1\t2\tanna\t*\tmore\n1\t200000000000000000\tanna\ts*"
+                                "\0w\n1\t200000000000000000\tanna\ts";
   assert_int_equal(write(file, damaged, sizeof damaged - 1), sizeof damaged - 1);
   close(file);
   m = maintenance_new(NULL, 0);

@@ -457,8 +457,9 @@ static void test_series_of_machines(void **state)
   struct fixture *f = *state;
   struct hk_device *devices[2];
   struct hk_registry *r = accompanied(f, 2, 100, devices);
-  const struct hk_config_detector d = { .name = "#press", .match = "(*)", .detector = f->config.detectors[3].detector, .number = 3, .derived = true,
-                                        .group = true };
+  const struct hk_config_detector d = {
+    .name = "#press", .match = "(*)", .detector = f->config.detectors[3].detector, .number = 3, .derived = true, .group = true
+  };
   uint32_t slot, same, other;
   assert_int_equal(hk_registry_define(r, 3, &d), 0);
   const uint32_t members = taken(r, "pump"), before = hk_registry_count(r), derived = hk_registry_count_derived(r);

@@ -112,7 +112,8 @@ static inline void answer(struct server *s, const struct hk_frame *f)
     assert_int_equal(hk_hello_read(f, &hello), 0);
     s->hellos++;
     s->names = 0;
-    assert_int_equal(hk_welcome_write(&s->w, f->tag, &(struct hk_welcome){ 4711, HK_FRAME_MAX, hk_string("test"), hk_string("") }), 0);
+    assert_int_equal(
+        hk_welcome_write(&s->w, f->tag, &(struct hk_welcome){ 4711, HK_FRAME_MAX, hk_string("test"), hk_string("") }), 0);
     break;
   case HK_REGISTER: {
     uint32_t handles[HK_REGISTER_MAX], reasons[HK_REGISTER_MAX];

@@ -360,7 +360,28 @@ static void details_of_events(void **state)
   (void)state;
   uint8_t data[1024];
   const struct hk_event_message events[2] = {
-    { 7, 1, HANKEL_RAISED, 0.75f, 30, 10, 20, -1.5, 2.5, 5, 6, 0.5f, 1.5f, 1.25f, 2.25f, HANKEL_CHANGE, HANKEL_MAINTENANCE, 3, 4, 0.75f, -9, text(""),
+    { 7,
+      1,
+      HANKEL_RAISED,
+      0.75f,
+      30,
+      10,
+      20,
+      -1.5,
+      2.5,
+      5,
+      6,
+      0.5f,
+      1.5f,
+      1.25f,
+      2.25f,
+      HANKEL_CHANGE,
+      HANKEL_MAINTENANCE,
+      3,
+      4,
+      0.75f,
+      -9,
+      text(""),
       { HANKEL_NOVELTY_CONTEXT, 258, 66051, 11, -12, -13.5, 14.5 } },
     { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
   };
@@ -376,15 +397,15 @@ static void details_of_events(void **state)
       assert_true(e.handle == events[i].handle && e.kind == events[i].kind && e.time == events[i].time);
       assert_true(e.position == (with & HK_EVENTS_PLACED ? events[i].position : 0));
       const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
-      assert_true(e.severity == hk_severity_told(told->severity) && e.margin == told->margin && e.spread_before == told->spread_before &&
-                  e.spread_after == told->spread_after && e.channel == told->channel && e.marks == told->marks &&
-                  e.held == told->held && e.similar == told->similar && e.likeness == told->likeness &&
+      assert_true(e.severity == hk_severity_told(told->severity) && e.margin == told->margin &&
+                  e.spread_before == told->spread_before && e.spread_after == told->spread_after && e.channel == told->channel &&
+                  e.marks == told->marks && e.held == told->held && e.similar == told->similar && e.likeness == told->likeness &&
                   e.similar_from == told->similar_from && e.by.length == (told->by.data ? told->by.length : 0) &&
                   memcmp(e.by.data, told->by.data, e.by.length) == 0);
-      const struct hankel_novelty nothing = { 0 }, *new = with & HK_EVENTS_NOTED ? &events[i].novelty : &nothing;
-      assert_true(e.novelty.kind == new->kind && e.novelty.reach == new->reach && e.novelty.compared == new->compared &&
-                  e.novelty.nearest == new->nearest && e.novelty.oldest == new->oldest && e.novelty.low == new->low &&
-                  e.novelty.high == new->high);
+      const struct hankel_novelty nothing = { 0 }, *new = with &HK_EVENTS_NOTED ? &events[i].novelty : &nothing;
+      assert_true(e.novelty.kind == new->kind &&e.novelty.reach == new->reach &&e.novelty.compared ==
+                  new->compared &&e.novelty.nearest == new->nearest &&e.novelty.oldest == new->oldest &&e.novelty.low ==
+                  new->low &&e.novelty.high == new->high);
     }
     for (uint32_t cut = 1; cut < 60; cut++) { /* no shorter payload is one, nor a longer one */
       struct hk_frame part = f;
