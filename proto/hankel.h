@@ -94,7 +94,13 @@ enum hankel_durability {
 #define HANKEL_NOBODY_KNOWS INT64_MAX /* or more: of a gap's events, where the position asked for lies beyond the log */
 
 /* Why the server refused a name. */
-enum hankel_refusal { HANKEL_BAD_NAME = 1, HANKEL_FULL = 2, HANKEL_NO_DETECTOR = 3, HANKEL_RESERVED = 4 };
+enum hankel_refusal {
+  HANKEL_BAD_NAME = 1,
+  HANKEL_FULL = 2,
+  HANKEL_NO_DETECTOR = 3,
+  HANKEL_RESERVED = 4,
+  HANKEL_QUOTA = 5, /* this peer has as many sensors as one may have */
+};
 
 /* Codes of error frames; PROTOCOL.md has the table. */
 enum hankel_error_code {

@@ -14,6 +14,7 @@ const struct hk_counter_row hk_counter_table[] = {
   { "dropped", "full", AT(full), "Points of new sensors past max_sensors or memory." },
   { "dropped", "no_detector", AT(no_detector), "Points of sensors that no detector matches." },
   { "dropped", "reserved", AT(reserved), "Points of names that the daemon keeps for series of its own." },
+  { "dropped", "over_quota", AT(over_quota), "Points of new sensors of peers that have max_sensors_per_peer." },
   { "dropped", "backend_failed", AT(failed), "Points that the backend refused." },
   { "dropped", "device_lost", AT(device_lost), "Points that were in flight when a device was lost." },
   { "sensors", "evicted", AT(evicted), "Sensors that were forgotten for silence." },

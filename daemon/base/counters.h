@@ -28,6 +28,7 @@ struct hk_counters {
   hk_counter full;        /* a new sensor past max_sensors or memory */
   hk_counter no_detector; /* no detector matches the name */
   hk_counter reserved;    /* the name is that of a series that the daemon makes */
+  hk_counter over_quota;  /* a new sensor of a peer that has as many as one may have */
   hk_counter failed;      /* the backend refused them */
   hk_counter device_lost; /* were in flight when the device was lost */
   /* rejected for a time farther in the future than max_ahead; in `rejected` too */
@@ -76,13 +77,13 @@ static inline void hk_counters_sum(struct hk_counters *sum, const struct hk_coun
 
 static inline uint64_t hk_counters_dropped(const struct hk_counters *c)
 {
-  return c->unknown_handle + c->resent + c->full + c->no_detector + c->reserved + c->failed + c->device_lost;
+  return c->unknown_handle + c->resent + c->full + c->no_detector + c->reserved + c->over_quota + c->failed + c->device_lost;
 }
 
 /* Of a sum: points that were accepted and are in no batch yet. */
 static inline uint64_t hk_counters_waiting(const struct hk_counters *c)
 {
-  return c->in - c->launched - c->unknown_handle - c->resent - c->full - c->no_detector - c->reserved;
+  return c->in - c->launched - c->unknown_handle - c->resent - c->full - c->no_detector - c->reserved - c->over_quota;
 }
 
 /* Of a sum. */

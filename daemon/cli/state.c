@@ -113,6 +113,18 @@ static const char *look_at_machines(const struct hk_snapshot_part *part, struct 
   return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
 }
 
+/* And for owners. */
+static const char *look_at_owners(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_owner o;
+  size_t at = 0;
+  uint32_t seen = 0;
+  int more;
+  while ((more = hk_snapshot_owner_next(part, &at, &o)) == 1)
+    seen++;
+  return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
+}
+
 static const char *look_at_part(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
 {
   struct hk_string name;
@@ -130,6 +142,8 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
     return look_at_sensors(part, n, why, size);
   case HK_PART_MACHINES:
     return look_at_machines(part, n, why, size);
+  case HK_PART_OWNERS:
+    return look_at_owners(part);
   default:
     return NULL;
   }

@@ -69,14 +69,15 @@ struct hk_config_group {
 };
 
 struct hk_config {
-  uint32_t backend;           /* enum hk_backend_choice */
-  uint32_t on_device_failure; /* enum hk_device_failure; once read it is not auto */
-  uint32_t log_level;         /* enum hk_level */
-  uint32_t threads;           /* of the cpu backend; 0 = one for each core */
-  uint32_t loops;             /* event loops; 0 = by cores */
-  uint32_t devices;           /* GPUs; 0 = all there are */
-  uint32_t max_sensors;       /* 1..16,777,215 */
-  uint32_t max_connections;   /* over TCP, all listeners together */
+  uint32_t backend;              /* enum hk_backend_choice */
+  uint32_t on_device_failure;    /* enum hk_device_failure; once read it is not auto */
+  uint32_t log_level;            /* enum hk_level */
+  uint32_t threads;              /* of the cpu backend; 0 = one for each core */
+  uint32_t loops;                /* event loops; 0 = by cores */
+  uint32_t devices;              /* GPUs; 0 = all there are */
+  uint32_t max_sensors;          /* 1..16,777,215 */
+  uint32_t max_sensors_per_peer; /* that one owner has made (sensors/owners.h); 0 = any */
+  uint32_t max_connections;      /* over TCP, all listeners together */
   uint32_t max_connections_per_address;
   uint32_t max_newcomers;      /* of one address, that have not shown who they are; 0 = any */
   uint32_t max_failures;       /* of one address to show who it is, in a minute; 0 = any */

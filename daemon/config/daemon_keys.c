@@ -43,6 +43,7 @@ static const struct key {
   { "devices", NUMBER, START, AT(devices), 0, 0, 64, NULL, false },
   { "busy_poll", DURATION, LIVE, AT(busy_poll), 0, 0, 0, NULL, true },
   { "max_sensors", NUMBER, START, AT(max_sensors), 1000000, 1, 0xffffff, NULL, false },
+  { "max_sensors_per_peer", NUMBER, LIVE, AT(max_sensors_per_peer), 0, 1, 0xffffff, NULL, true },
   { "max_connections", NUMBER, START, AT(max_connections), 1024, 1, 65535, NULL, false },
   { "max_connections_per_address", NUMBER, LIVE, AT(max_connections_per_address), 0, 1, 65535, NULL, false },
   { "max_newcomers", NUMBER, LIVE, AT(max_newcomers), 128, 1, 65535, NULL, true },

@@ -189,16 +189,15 @@ void hk_durable_forget_past(struct hk_durable *d)
 }
 
 /* A change of the registry goes to the journal of the slot's shard. */
-static void on_change(void *arg, enum hk_registry_change change, uint32_t slot, uint8_t generation, struct hk_string name,
-                      const char *detector)
+static void on_change(void *arg, enum hk_registry_change change, const struct hk_registry_changed *s)
 {
   static const uint32_t types[] = {
     [HK_REGISTRY_ADDED] = HK_RECORD_REGISTER, [HK_REGISTRY_RETIRED] = HK_RECORD_RETIRE, [HK_REGISTRY_RELEASED] = HK_RECORD_RELEASE
   };
   struct hk_durable *d = arg;
   const uint64_t order = ++d->order;
-  const struct hk_record_sensor sensor = { order, slot, generation, name, hk_string(detector) };
-  struct hk_journal *journal = d->journal[slot % d->shards];
+  const struct hk_record_sensor sensor = { order, s->slot, s->generation, s->name, hk_string(s->detector), s->owner };
+  struct hk_journal *journal = d->journal[s->slot % d->shards];
   if (hk_record_sensor(journal, types[change], &sensor) != 0) {
     hk_durable_give_up(d, "no memory for its journal");
     (void)hk_record_sensor(journal, types[change], &sensor);

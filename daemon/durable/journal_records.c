@@ -58,12 +58,14 @@ int hk_record_points(struct hk_journal *j, const struct hk_record_points *p, uin
 int hk_record_sensor(struct hk_journal *j, uint32_t type, const struct hk_record_sensor *s)
 {
   const struct sensor_head head = { s->order, s->slot, s->generation, (uint8_t)s->detector.length, (uint16_t)s->name.length };
-  uint8_t *at = hk_journal_begin(j, type, sizeof head + head.name + head.detector);
+  const size_t owner = s->owner != 0 ? sizeof s->owner : 0;
+  uint8_t *at = hk_journal_begin(j, type, sizeof head + head.name + head.detector + owner);
   if (!at)
     return -ENOMEM;
   at = put(at, &head, sizeof head);
   at = put(at, s->name.data, head.name);
-  (void)put(at, s->detector.data, head.detector);
+  at = put(at, s->detector.data, head.detector);
+  (void)put(at, &s->owner, owner);
   (void)hk_journal_end(j, 0);
   return 0;
 }
@@ -114,11 +116,15 @@ int hk_record_sensor_read(const struct hk_record *r, struct hk_record_sensor *ou
     return -EBADMSG;
   memcpy(&head, r->payload, sizeof head);
   const char *name = (const char *)r->payload + sizeof head;
-  if (r->count != 0 || r->size != sizeof head + head.name + head.detector)
+  const size_t size = sizeof head + head.name + head.detector;
+  uint64_t owner = 0;
+  if (r->count != 0 || (r->size != size && r->size != size + sizeof owner))
     return -EBADMSG;
-  *out = (struct hk_record_sensor){
-    head.order, head.slot, head.generation, { name, head.name }, { name + head.name, head.detector }
-  };
+  if (r->size > size)
+    memcpy(&owner, r->payload + size, sizeof owner);
+  *out =
+      (struct hk_record_sensor){ head.order, head.slot, head.generation, { name, head.name }, { name + head.name, head.detector },
+                                 owner };
   return 0;
 }
 

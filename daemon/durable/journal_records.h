@@ -38,6 +38,7 @@ struct hk_record_sensor {
   uint32_t slot; /* the registry's */
   uint8_t generation;
   struct hk_string name, detector;
+  uint64_t owner; /* whom the sensor counts for (sensors/owners.h); 0: nobody, or of a version that did not know */
 };
 
 struct hk_record_feed {

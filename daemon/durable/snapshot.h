@@ -65,6 +65,14 @@ int hk_snapshot_feed(struct hk_snapshot_writer *writer, const struct hk_record_f
 void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint64_t position, int64_t arrival);
 int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_sensor *sensor);
 int hk_snapshot_end(struct hk_snapshot_writer *writer);
+/* The same for owners: a section of those sensors of the section before it that count for one. */
+struct hk_snapshot_owner {
+  uint32_t slot;
+  uint8_t generation;
+  uint64_t owner; /* of sensors/owners.h; not 0 */
+};
+void hk_snapshot_begin_owners(struct hk_snapshot_writer *writer);
+int hk_snapshot_add_owner(struct hk_snapshot_writer *writer, const struct hk_snapshot_owner *owner);
 /* The same for machines: a section of those whose series are in the section of sensors before it, as they were at its position.
  * generation: of the series. What the memory points to has a multiple of 8 bytes. */
 void hk_snapshot_begin_machines(struct hk_snapshot_writer *writer, uint64_t position);
@@ -83,6 +91,7 @@ enum hk_snapshot_part_type {
   HK_PART_SENSORS = 3,
   HK_PART_END = 4,
   HK_PART_MACHINES = 5,
+  HK_PART_OWNERS = 6,
 };
 
 /* A section; valid until the next call. */
@@ -108,8 +117,9 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine 
 /* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
 int hk_snapshot_feed_read(const struct hk_snapshot_part *part, struct hk_record_feed *feed, uint64_t *upto);
-/* The sensor, or machine, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
+/* The sensor, machine, or owner, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
 int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);
+int hk_snapshot_owner_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_owner *out);
 
 #endif

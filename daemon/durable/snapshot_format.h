@@ -96,6 +96,14 @@ struct hk_file_machine {
 };
 _Static_assert(sizeof(struct hk_file_machine) == 24, "no padding");
 
+/* Whom a sensor counts for. */
+struct hk_file_owner {
+  uint32_t slot;
+  uint8_t generation, reserved[3];
+  uint64_t owner;
+};
+_Static_assert(sizeof(struct hk_file_owner) == 16, "no padding");
+
 struct hk_file_end {
   uint64_t parts, sensors;
   uint64_t bytes; /* of the file before this section */

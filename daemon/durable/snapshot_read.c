@@ -159,7 +159,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     status = check_end(r, &head);
     return status != 0 ? status : 1;
   }
-  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_MACHINES)
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_OWNERS)
     return damaged(r, &head, "nobody knows such a section");
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
@@ -350,5 +350,20 @@ int hk_snapshot_machine_next(const struct hk_snapshot_part *p, size_t *at, struc
                                      .rows_size = m.rows_size };
   *generation = m.generation;
   *at += sizeof m + alert + members + changes + m.rows_size;
+  return 1;
+}
+
+int hk_snapshot_owner_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_owner *out)
+{
+  struct hk_file_owner o;
+  if (*at == p->size)
+    return 0;
+  if (p->size - *at < sizeof o)
+    return -EBADMSG;
+  memcpy(&o, p->payload + *at, sizeof o);
+  if (o.owner == 0)
+    return -EBADMSG;
+  *out = (struct hk_snapshot_owner){ o.slot, o.generation, o.owner };
+  *at += sizeof o;
   return 1;
 }

@@ -292,6 +292,19 @@ int hk_snapshot_add_machine(struct hk_snapshot_writer *w, const struct hk_machin
   return status;
 }
 
+void hk_snapshot_begin_owners(struct hk_snapshot_writer *w)
+{
+  begin(w, HK_PART_OWNERS, 0, 0);
+}
+
+int hk_snapshot_add_owner(struct hk_snapshot_writer *w, const struct hk_snapshot_owner *o)
+{
+  const struct hk_file_owner owner = { .slot = o->slot, .generation = o->generation, .owner = o->owner };
+  const int status = put_padded(w, &owner, sizeof owner);
+  w->head.count += status == 0;
+  return status;
+}
+
 int hk_snapshot_end(struct hk_snapshot_writer *w)
 {
   if (w->head.count == 0)

@@ -30,6 +30,7 @@ struct hk_lines {
   uint32_t n; /* points that were gathered */
   struct hk_mark mark[PLACES];
   struct place place[PLACES];
+  uint64_t owner[PLACES];
   uint32_t handle[PLACES];
   int64_t time[PLACES];
   double value[PLACES];
@@ -98,6 +99,7 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
   for (uint32_t i = 0; i < line->n; i++) {
     const struct hk_line_point *p = &line->points[i];
     l->place[l->n] = (struct place){ line->key, p->field, line->key_length, p->field_length };
+    l->owner[l->n] = from->owner;
     l->time[l->n] = time;
     l->value[l->n] = p->value;
     l->n++;
@@ -119,7 +121,7 @@ static void learn(struct hk_lines *l, uint32_t i, bool *told)
   char buffer[HK_NAME_MAX];
   uint32_t length, slot;
   const char *name = hk_line_join(p->key, p->key_length, p->field, p->field_length, buffer, &length);
-  if (hk_intake_find(l->intake, name, length, &slot) != 0) {
+  if (hk_intake_find(l->intake, l->owner[i], name, length, &slot) != 0) {
     l->mark[i].check = 0;
     return;
   }

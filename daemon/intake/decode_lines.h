@@ -18,6 +18,7 @@ struct hk_lines;
 struct hk_lines_from {
   const char *peer;
   const struct sockaddr *address; /* when not NULL it says who the peer is; made text of only when there is something to say */
+  uint64_t owner;                 /* whom new names count for */
   struct hk_log_quota *quota;
   int64_t unit; /* ns of its times */
   struct hk_source *source;

@@ -134,15 +134,19 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
   else if (refusal == HANKEL_RESERVED)
     hk_log_peer(in->log, &in->reserved, HK_LOG_WARNING, "sensors",
                 "%.*s is a series that the daemon makes itself; points for it are dropped", (int)length, name);
+  else if (refusal == HANKEL_QUOTA)
+    hk_log_peer(in->log, &in->over_quota, HK_LOG_WARNING, "sensors",
+                "%.*s is refused: its peer has as many as one may have (max_sensors_per_peer)", (int)length, name);
 }
 
-int hk_intake_find(struct hk_intake *in, const char *name, size_t length, uint32_t *slot)
+int hk_intake_find(struct hk_intake *in, uint64_t owner, const char *name, size_t length, uint32_t *slot)
 {
-  const int refusal = hk_registry_take_valid(in->registry, name, length, slot);
+  const int refusal = hk_registry_take_valid(in->registry, owner, name, length, slot);
   if (refusal == 0)
     return 0;
   hk_count(refusal == HANKEL_NO_DETECTOR ? &in->counters->no_detector
            : refusal == HANKEL_RESERVED  ? &in->counters->reserved
+           : refusal == HANKEL_QUOTA     ? &in->counters->over_quota
                                          : &in->counters->full,
            1);
   hk_intake_refused(in, refusal, name, length);

@@ -17,7 +17,7 @@ struct hk_intake {
   uint32_t max_pending; /* points of one source */
   int64_t wall;         /* ns, hk_intake_clock: set by whoever reads a socket, before it hands points over */
   int64_t offset;       /* ns: the most that the wall clock was ahead of the one that nobody can set */
-  struct hk_log_quota full, no_detector, reserved, ahead; /* log lines of each kind */
+  struct hk_log_quota full, no_detector, reserved, over_quota, ahead; /* log lines of each kind */
 };
 
 /* The time of arrival, ns: the wall clock, but that it never runs backwards. Where it is set back, this goes on from where it
@@ -36,9 +36,9 @@ uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, co
 bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding,
                     const struct hk_points *points, uint32_t *unknown);
 
-/* The slot of a valid name, which becomes a sensor when it is none yet: 0 and *slot, or an enum hankel_refusal; then a point of
- * it was counted as dropped. */
-int hk_intake_find(struct hk_intake *intake, const char *name, size_t length, uint32_t *slot);
+/* The slot of a valid name, which becomes a sensor of this owner (sensors/owners.h) when it is none yet: 0 and *slot, or an enum
+ * hankel_refusal; then a point of it was counted as dropped. */
+int hk_intake_find(struct hk_intake *intake, uint64_t owner, const char *name, size_t length, uint32_t *slot);
 
 /* Takes n points that have their slots, for which there is room; the caller has counted that they came in. May write into their
  * values. */

@@ -78,17 +78,16 @@ const char *hk_limits_words(enum hk_limits_verdict verdict)
   return words[verdict];
 }
 
-/* An IPv4 address as one of IPv6, and of that what belongs to one owner. */
-static void normalise(const struct sockaddr_storage *address, uint8_t out[16])
+void hk_limits_normalise(const struct sockaddr *address, uint8_t out[HK_LIMITS_ADDRESS])
 {
   static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-  if (address->ss_family == AF_INET6) {
-    memcpy(out, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+  if (address->sa_family == AF_INET6) {
+    memcpy(out, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
     if (memcmp(out, mapped, sizeof mapped) != 0)
       memset(out + 8, 0, 8);
   } else {
     memcpy(out, mapped, sizeof mapped);
-    memcpy(out + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    memcpy(out + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
   }
 }
 
@@ -142,7 +141,7 @@ static uint32_t make_place(struct hk_limits *l, int64_t now)
 static struct hk_limits_place *find(struct hk_limits *l, const struct sockaddr_storage *from, int64_t now)
 {
   uint8_t address[16];
-  normalise(from, address);
+  hk_limits_normalise((const struct sockaddr *)from, address);
   for (uint32_t i = *chain(l, address); i != NONE; i = l->places[i].next)
     if (memcmp(l->places[i].address, address, sizeof address) == 0) {
       forget(&l->places[i], now);

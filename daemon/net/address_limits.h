@@ -40,8 +40,10 @@ const char *hk_limits_words(enum hk_limits_verdict verdict);
 enum hk_limits_verdict hk_limits_enter(struct hk_limits *limits, const struct hk_limits_most *most,
                                        const struct sockaddr_storage *address, bool newcomer, int64_t now,
                                        struct hk_limits_place **out);
-/* Its address, an IPv4 address as one of IPv6, and of an IPv6 address the first 64 bits. Not of a connection that is gone. */
+/* An address by which one owner is known: an IPv4 address as one of IPv6, and of an IPv6 address the first 64 bits. */
 #define HK_LIMITS_ADDRESS 16 /* bytes */
+void hk_limits_normalise(const struct sockaddr *address, uint8_t out[HK_LIMITS_ADDRESS]);
+/* That of a connection; not of one that is gone. */
 void hk_limits_address(const struct hk_limits_place *place, uint8_t out[HK_LIMITS_ADDRESS]);
 /* It is no newcomer any more. */
 void hk_limits_admit(struct hk_limits *limits, struct hk_limits_place *place);

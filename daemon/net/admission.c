@@ -115,19 +115,32 @@ bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
   return false;
 }
 
+static uint64_t owner_of(const void *what, size_t size, uint64_t kind)
+{
+  const uint64_t owner = XXH3_64bits_withSeed(what, size, kind);
+  return owner ? owner : 1;
+}
+
+uint64_t hk_admission_owner_at(const struct sockaddr *peer)
+{
+  uint8_t address[HK_LIMITS_ADDRESS];
+  hk_limits_normalise(peer, address);
+  return owner_of(address, sizeof address, OWNER_ADDRESS);
+}
+
 uint64_t hk_admission_owner(const struct hk_connection *c)
 {
   uint8_t address[HK_LIMITS_ADDRESS];
-  uint64_t owner;
-  if (c->shown.name[0]) {
-    owner = XXH3_64bits_withSeed(c->shown.name, strlen(c->shown.name), OWNER_NAMED);
-  } else if (!c->place) { /* inner */
-    owner = XXH3_64bits_withSeed(c->peer, (size_t)(strrchr(c->peer, ':') ? strrchr(c->peer, ':') - c->peer : 0), OWNER_ADDRESS);
-  } else {
+  struct sockaddr_storage inner;
+  if (c->shown.name[0])
+    return owner_of(c->shown.name, strlen(c->shown.name), OWNER_NAMED);
+  if (c->place)
     hk_limits_address(c->place, address);
-    owner = XXH3_64bits_withSeed(address, sizeof address, OWNER_ADDRESS);
-  }
-  return owner ? owner : 1;
+  else if (hk_address_parse(c->peer, &inner) == 0)
+    return hk_admission_owner_at((const struct sockaddr *)&inner);
+  else
+    memset(address, 0, sizeof address);
+  return owner_of(address, sizeof address, OWNER_ADDRESS);
 }
 
 bool hk_admission_spent(struct hk_connection *c)

@@ -55,6 +55,8 @@ bool hk_admission_feed(struct hk_connection *c, struct hk_string name);
 /* Whom what a peer leaves behind counts as: the name of its token or certificate or, of a peer that has shown none, its address
  * (an IPv4 address, or the first 64 bits of an IPv6 address). Not 0, and the same after a restart. */
 uint64_t hk_admission_owner(const struct hk_connection *c);
+/* The same of a peer of which there is nothing but its address. Thread: any. */
+uint64_t hk_admission_owner_at(const struct sockaddr *address);
 
 /* Certificates, keys and tokens were read again. A connection that is there is closed where its token or named certificate is not
  * good any more, and has the scopes that this has now; what it has of TLS stays until it ends. One that waits for what came of a

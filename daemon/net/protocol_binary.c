@@ -91,7 +91,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
   if (strings && handles && bytes) {
     for (uint32_t i = 0; i < n; i++)
       strings[i] = hk_name_next(&names);
-    hk_registry_take_all(c->net->shards->registry, n, strings, handles, reasons);
+    hk_registry_take_all(c->net->shards->registry, hk_admission_owner(c), n, strings, handles, reasons);
     for (uint32_t i = 0; i < n; i++) {
       handles[i] = reasons[i] == 0 ? hk_registry_handle(c->net->shards->registry, handles[i]) : HK_NO_HANDLE;
       if (reasons[i] != 0)

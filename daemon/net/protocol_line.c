@@ -1,13 +1,14 @@
 /* Line protocol over TCP: each line's fields become points. There are no replies. A line that is wrong is counted and logged, and
  * the next one is read as if nothing had happened. Only a first line of HTTP is answered, and the last of its connection. */
 #include "daemon/intake/decode_lines.h"
+#include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 
 static struct hk_lines_from from(struct hk_connection *c)
 {
-  return (struct hk_lines_from){ c->peer, NULL, &c->quota, c->unit, c->source };
+  return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->unit, c->source };
 }
 
 static enum hk_turn step(struct hk_connection *c)

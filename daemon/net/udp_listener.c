@@ -2,6 +2,7 @@
  * alone: the kernel's buffer fills and it counts what it must throw away (SO_MEMINFO), so that nothing is lost uncounted. */
 #include "daemon/base/address.h"
 #include "daemon/intake/decode_lines.h"
+#include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
@@ -108,7 +109,7 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
 /* The points are gathered, over all datagrams of a recvmmsg. */
 static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
-  const struct hk_lines_from from = { l->address, peer, &l->quota, l->config->precision, l->source };
+  const struct hk_lines_from from = { l->address, peer, hk_admission_owner_at(peer), &l->quota, l->config->precision, l->source };
   struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
   size_t used = 0;
   if (size > 0 && data[size - 1] != '\n')

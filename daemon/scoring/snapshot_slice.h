@@ -30,6 +30,7 @@ struct hk_saver_condition {
 /* A sensor of a slice. */
 struct hk_saved_sensor {
   struct hk_alerts_memory alerts;
+  uint64_t owner; /* whom it counts for; 0: nobody */
   uint32_t slot;  /* the registry's */
   uint32_t image; /* of the batch */
   uint32_t name;  /* where it begins in names */

@@ -293,7 +293,8 @@ void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
     }
     struct hk_saved_sensor *to = &slice->sensors[n++];
     const uint16_t detector = slice->sensors[i].detector; /* n <= i */
-    *to = (struct hk_saved_sensor){ .slot = outside,
+    *to = (struct hk_saved_sensor){ .owner = hk_registry_owner(s->all->registry, outside),
+                                    .slot = outside,
                                     .image = i,
                                     .name = slice->names_size,
                                     .name_size = (uint16_t)name.length,

@@ -131,6 +131,18 @@ static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
   return status != 0 ? status : hk_snapshot_end(v->writer);
 }
 
+static int write_owners(struct hk_saver *v, const struct hk_slice *slice)
+{
+  int status = 0;
+  hk_snapshot_begin_owners(v->writer);
+  for (uint32_t i = 0; i < slice->n && status == 0; i++) {
+    const struct hk_saved_sensor *s = &slice->sensors[i];
+    if (s->owner != 0)
+      status = hk_snapshot_add_owner(v->writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
+  }
+  return status != 0 ? status : hk_snapshot_end(v->writer);
+}
+
 static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
 {
   uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
@@ -143,7 +155,9 @@ static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
     status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
   if (status == 0)
     status = hk_snapshot_end(v->writer);
-  return status != 0 || slice->n_machines == 0 ? status : write_machines(v, slice);
+  if (status == 0 && slice->n_machines > 0)
+    status = write_machines(v, slice);
+  return status != 0 ? status : write_owners(v, slice);
 }
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)

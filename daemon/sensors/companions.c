@@ -86,16 +86,6 @@ bool hk_registry_derived(const struct hk_registry *r, uint32_t slot)
   return hk_registry_is_derived(r, hk_registry_at(r, slot));
 }
 
-uint32_t hk_registry_count_derived(const struct hk_registry *r)
-{
-  return atomic_load_explicit(&r->n_derived, memory_order_acquire);
-}
-
-uint32_t hk_registry_lacking(const struct hk_registry *r)
-{
-  return r->lacking;
-}
-
 uint32_t hk_registry_primary(const struct hk_registry *r, uint32_t slot)
 {
   uint32_t of = next_of(r, slot);

@@ -56,7 +56,8 @@ static uint32_t add_pending(struct hk_registry *r, const struct hk_sections *sec
 }
 
 /* Takes n <= TOGETHER names; refusals says of each that it is valid (0), or why it is not. */
-static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
+static void take_some(struct hk_registry *r, uint64_t owner, uint32_t n, const struct hk_string *names, uint32_t *slots,
+                      uint32_t *refusals)
 {
   struct hk_registry_wanted wanted[TOGETHER];
   bool pending = false;
@@ -65,6 +66,7 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
       continue;
     wanted[i].key = (struct hk_registry_key){ { HK_REGISTRY_KEY, (uint16_t)names[i].length, 0 }, names[i].data };
     wanted[i].hashed = CK_HS_HASH(&r->table, hk_registry_hash, &wanted[i].key);
+    wanted[i].owner = owner;
   }
   pthread_rwlock_rdlock(&r->lock);
   for (uint32_t i = 0; i < n; i++) {
@@ -76,14 +78,17 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
     pending |= refusals[i] == PENDING;
   }
   struct hk_sections *sections = pending ? hk_sections_hold(r->sections) : NULL;
-  const bool crowded = r->crowded && r->taken == r->max_sensors; /* a flood of names keeps nobody from reading */
+  /* a flood of names keeps nobody from reading */
+  const uint32_t crowded = r->crowded && r->taken == r->max_sensors ? HANKEL_FULL
+                           : pending && hk_registry_spent(r, owner) ? HANKEL_QUOTA
+                                                                    : 0;
   pthread_rwlock_unlock(&r->lock);
   if (!pending)
     return;
   find_detectors(sections, 0, n, wanted, refusals);
   for (uint32_t i = 0; i < n && crowded; i++)
     if (refusals[i] == PENDING)
-      refusals[i] = HANKEL_FULL;
+      refusals[i] = crowded;
   for (uint32_t i = 0, tried = n; i < n && !crowded;) { /* tried: the name at which a device failed last; it gets one more try */
     struct hk_registry_failure failure;
     i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
@@ -100,25 +105,26 @@ static void take_some(struct hk_registry *r, uint32_t n, const struct hk_string 
   hk_sections_release(sections);
 }
 
-void hk_registry_take_all(struct hk_registry *r, uint32_t n, const struct hk_string *names, uint32_t *slots, uint32_t *refusals)
+void hk_registry_take_all(struct hk_registry *r, uint64_t owner, uint32_t n, const struct hk_string *names, uint32_t *slots,
+                          uint32_t *refusals)
 {
   for (uint32_t at = 0; at < n; at += TOGETHER) {
     const uint32_t some = n - at < TOGETHER ? n - at : TOGETHER;
     for (uint32_t i = at; i < at + some; i++)
       refusals[i] = hk_name_valid(names[i].data, names[i].length) ? 0 : HANKEL_BAD_NAME;
-    take_some(r, some, names + at, slots + at, refusals + at);
+    take_some(r, owner, some, names + at, slots + at, refusals + at);
   }
 }
 
-int hk_registry_take_valid(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
+int hk_registry_take_valid(struct hk_registry *r, uint64_t owner, const char *name, size_t length, uint32_t *slot)
 {
   const struct hk_string names = { name, length };
   uint32_t refusal = 0;
-  take_some(r, 1, &names, slot, &refusal);
+  take_some(r, owner, 1, &names, slot, &refusal);
   return (int)refusal;
 }
 
 int hk_registry_take(struct hk_registry *r, const char *name, size_t length, uint32_t *slot)
 {
-  return hk_name_valid(name, length) ? hk_registry_take_valid(r, name, length, slot) : HANKEL_BAD_NAME;
+  return hk_name_valid(name, length) ? hk_registry_take_valid(r, 0, name, length, slot) : HANKEL_BAD_NAME;
 }

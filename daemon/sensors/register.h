@@ -5,13 +5,14 @@
 #include "daemon/sensors/registry.h"
 
 /* The slot of a name, which becomes a sensor when it is none yet. 0 and *slot, or an enum hankel_refusal: not a valid name, no
- * room, no detector matches. */
+ * room, no detector matches, its owner has as many sensors as one may have. A new sensor counts for its owner; of 0, which is
+ * nobody, there is any number, and hk_registry_take makes them his. */
 int hk_registry_take(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 /* As above for a name that is known to be valid. */
-int hk_registry_take_valid(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
+int hk_registry_take_valid(struct hk_registry *registry, uint64_t owner, const char *name, size_t length, uint32_t *slot);
 
 /* As hk_registry_take for n names, a few hundred of them under one lock: slots[i] is valid where refusals[i] is 0. */
-void hk_registry_take_all(struct hk_registry *registry, uint32_t n, const struct hk_string *names, uint32_t *slots,
-                          uint32_t *refusals);
+void hk_registry_take_all(struct hk_registry *registry, uint64_t owner, uint32_t n, const struct hk_string *names,
+                          uint32_t *slots, uint32_t *refusals);
 
 #endif

@@ -81,7 +81,8 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   status = hk_sections_new(&r->sections, config);
   if (status != 0)
     goto failed;
-  if (getrandom(r->secret, sizeof r->secret, 0) != (ssize_t)sizeof r->secret) {
+  if (getrandom(r->secret, sizeof r->secret, 0) != (ssize_t)sizeof r->secret ||
+      getrandom(&r->owners.key, sizeof r->owners.key, 0) != (ssize_t)sizeof r->owners.key) {
     status = -EIO;
     goto failed;
   }
@@ -109,6 +110,7 @@ void hk_registry_free(struct hk_registry *r)
     free(r->sensor[i]);
   if (r->table.map)
     ck_hs_destroy(&r->table);
+  hk_owners_free(&r->owners);
   free(r->device);
   free(r->sensor);
   free(r->lookup);
@@ -261,4 +263,39 @@ uint32_t hk_registry_count_of(const struct hk_registry *r, uint32_t detector)
 uint32_t hk_registry_slots(const struct hk_registry *r)
 {
   return r->slots;
+}
+
+uint64_t hk_registry_owner(const struct hk_registry *r, uint32_t slot)
+{
+  return hk_registry_at(r, slot)->owner;
+}
+
+bool hk_registry_spent(const struct hk_registry *r, uint64_t owner)
+{
+  const uint32_t most = r->config->max_sensors_per_peer;
+  return owner != 0 && most > 0 && hk_owners_count(&r->owners, owner) >= most;
+}
+
+void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
+{
+  r->hook = hook;
+  r->hook_arg = arg;
+}
+
+bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
+{
+  if (slot >= r->max_sensors || !hk_registry_at(r, slot))
+    return false;
+  *generation = r->generation[slot];
+  return true;
+}
+
+uint32_t hk_registry_count_derived(const struct hk_registry *r)
+{
+  return atomic_load_explicit(&r->n_derived, memory_order_acquire);
+}
+
+uint32_t hk_registry_lacking(const struct hk_registry *r)
+{
+  return r->lacking;
 }

@@ -65,10 +65,16 @@ enum hk_registry_change {
   HK_REGISTRY_RETIRED,  /* see hk_registry_retire */
   HK_REGISTRY_RELEASED, /* after nobody can */
 };
-/* Whom to call with each change, under the registry's lock; name and detector's name of ADDED only. Set while nothing else runs.
- */
-typedef void hk_registry_hook(void *arg, enum hk_registry_change change, uint32_t slot, uint8_t generation, struct hk_string name,
-                              const char *detector);
+struct hk_registry_changed {
+  uint32_t slot;
+  uint8_t generation;
+  /* of ADDED only; else empty */
+  struct hk_string name;
+  const char *detector; /* its name */
+  uint64_t owner;       /* 0: nobody */
+};
+/* Whom to call with each change, under the registry's lock. Set while nothing else runs. */
+typedef void hk_registry_hook(void *arg, enum hk_registry_change change, const struct hk_registry_changed *sensor);
 void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook, void *arg);
 
 /* At a start, before anybody else uses the registry, sensors that there were before get their slots and handles again.
@@ -79,6 +85,8 @@ void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook,
 int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name,
                         struct hk_string detector);
 void hk_registry_restored(struct hk_registry *registry);
+/* Before that: a sensor that was restored counts for this owner (0: nobody), where it counts for nobody. There may be none. */
+void hk_registry_restore_owner(struct hk_registry *registry, uint32_t slot, uint8_t generation, uint64_t owner);
 /* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section
  * has no such algorithm. */
 void hk_registry_part_companions(struct hk_registry *registry);
@@ -122,6 +130,8 @@ bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* wh
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
+/* Whose name it was first, of a sensor that holds its slot; 0: nobody's. Thread: the slot's shard's. */
+uint64_t hk_registry_owner(const struct hk_registry *registry, uint32_t slot);
 /* What the number of a detector means, by its name and parameters; NULL: nothing. Valid as long as a sensor of it is not
  * released.
  */

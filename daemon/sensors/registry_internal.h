@@ -2,6 +2,7 @@
 #ifndef HK_REGISTRY_PARTS_H
 #define HK_REGISTRY_PARTS_H
 
+#include "daemon/sensors/owners.h"
 #include "daemon/sensors/registry.h"
 
 #include <ck_hs.h>
@@ -22,7 +23,8 @@ struct hk_registry_entry {
 
 struct hk_registry_sensor {
   struct hk_registry_entry entry;
-  char text[]; /* the name, with a 0 */
+  uint64_t owner; /* whom it counts for; 0: nobody */
+  char text[];    /* the name, with a 0 */
 };
 
 struct hk_registry_key {
@@ -46,6 +48,7 @@ struct hk_registry {
   struct hk_sections *sections;                                   /* of new names */
   struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* what numbers mean; NULL: nothing */
   atomic_uint of_detector[HK_DETECTORS_MAX];                      /* sensors of each */
+  struct hk_owners owners;                                        /* sensors of each that peers have made */
   ck_hs_t table;
   struct ck_malloc memory;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
@@ -83,6 +86,9 @@ struct hk_registry_failure {
 /* The hash of an entry; seed: the address of the registry's secret. */
 unsigned long hk_registry_hash(const void *entry, unsigned long seed);
 
+/* Whether an owner has as many sensors as one may have. Under the lock. */
+bool hk_registry_spent(const struct hk_registry *r, uint64_t owner);
+
 static inline const struct hk_registry_sensor *hk_registry_look(struct hk_registry *r, const struct hk_registry_key *key,
                                                                 unsigned long hashed)
 {
@@ -98,6 +104,7 @@ struct hk_registry_wanted {
   struct hk_registry_key key;
   unsigned long hashed;
   const struct hk_section *section;
+  uint64_t owner; /* 0: nobody, who has no quota */
 };
 
 static inline bool hk_registry_is_derived(const struct hk_registry *r, const struct hk_registry_sensor *s)

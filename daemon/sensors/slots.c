@@ -67,10 +67,14 @@ static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t
 {
   const struct hk_registry_sensor *s = r->sensor[slot];
   if (r->hook && change == HK_REGISTRY_ADDED)
-    r->hook(r->hook_arg, change, slot, r->generation[slot], (struct hk_string){ s->text, s->entry.length },
-            hk_registry_detector_of(r, s->entry.detector)->name);
+    r->hook(r->hook_arg, change,
+            &(struct hk_registry_changed){ slot,
+                                           r->generation[slot],
+                                           { s->text, s->entry.length },
+                                           hk_registry_detector_of(r, s->entry.detector)->name,
+                                           s->owner });
   else if (r->hook)
-    r->hook(r->hook_arg, change, slot, r->generation[slot], hk_string(""), "");
+    r->hook(r->hook_arg, change, &(struct hk_registry_changed){ slot, r->generation[slot], hk_string(""), "", 0 });
 }
 
 /* Puts a name into the table, and binds its slot, which is free; nobody knows of it yet. The table does not have it. 0, or an
@@ -90,6 +94,7 @@ static int prepare(struct hk_registry *r, uint32_t slot, const struct hk_registr
   if (!s)
     return refuse(r, false);
   s->entry = (struct hk_registry_entry){ slot, key->entry.length, key->entry.detector };
+  s->owner = 0;
   memcpy(s->text, key->name, length);
   s->text[length] = 0;
   const int status = bind_slot(r, d, slot, detector, seed_of(r, s));
@@ -180,8 +185,15 @@ static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t 
   return within * r->n_shards + shard;
 }
 
-/* Makes sensors of n names in slots of one shard: all, or none. */
-static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_registry_key *keys, uint32_t n,
+/* A sensor counts for this owner, not for nobody any more. */
+static void give(struct hk_registry *r, struct hk_registry_sensor *s, uint64_t owner)
+{
+  if (s->owner == 0 && owner != 0 && hk_owners_add(&r->owners, owner) == 0)
+    s->owner = owner;
+}
+
+/* Makes sensors of n names in slots of one shard: all, or none. owner: of the first; the others are nobody's. */
+static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_registry_key *keys, uint32_t n, uint64_t owner,
                         struct hk_registry_failure *failure)
 {
   struct hk_registry_sensor *made[HK_ALGORITHMS];
@@ -196,6 +208,7 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
     return refusal;
   }
   p->n_free -= n < p->n_free ? n : p->n_free;
+  give(r, made[0], owner);
   while (i-- > 0) /* who has points comes last */
     enter(r, made[i]);
   return 0;
@@ -241,10 +254,12 @@ int hk_registry_add(struct hk_registry *r, const struct hk_registry_wanted *want
   const uint32_t n = 1 + find_lacking(r, &wanted->key, wanted->section, text, keys + 1);
   const int32_t shard = home(r, &wanted->key, n);
   failure->any = false;
+  if (hk_registry_spent(r, wanted->owner))
+    return HANKEL_QUOTA;
   if (shard < 0)
     return refuse(r, true);
   *out = free_slot(r, (uint32_t)shard, 0);
-  return add_together(r, (uint32_t)shard, keys, n, failure);
+  return add_together(r, (uint32_t)shard, keys, n, wanted->owner, failure);
 }
 
 int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
@@ -263,7 +278,7 @@ int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
     if (room(&r->part[shard]) < n)
       refusal = refuse(r, true);
     else if (n > 0)
-      refusal = add_together(r, shard, keys, n, &failure);
+      refusal = add_together(r, shard, keys, n, 0, &failure);
     *added = refusal == 0 ? n : 0;
   }
   pthread_rwlock_unlock(&r->lock);
@@ -284,7 +299,7 @@ int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, 
     refusal = refuse(r, true);
   } else {
     *slot = free_slot(r, shard, 0);
-    refusal = add_together(r, shard, &key, 1, &failure);
+    refusal = add_together(r, shard, &key, 1, 0, &failure);
   }
   pthread_rwlock_unlock(&r->lock);
   return refusal;
@@ -331,6 +346,9 @@ static void retire(struct hk_registry *r, uint32_t slot)
   r->of_detector[s->entry.detector]--;
   r->n_derived -= hk_registry_is_derived(r, s);
   r->count--;
+  if (s->owner != 0)
+    hk_owners_remove(&r->owners, s->owner);
+  s->owner = 0;
   /* Removed entries leave tombstones that lengthen the probes. A rebuild that finds no memory leaves the table as it is. */
   if (++r->removed > r->count + 1024) {
     (void)ck_hs_rebuild(&r->table);
@@ -362,12 +380,6 @@ void hk_registry_release(struct hk_registry *r, uint32_t slot)
   pthread_rwlock_wrlock(&r->lock);
   release(r, slot);
   pthread_rwlock_unlock(&r->lock);
-}
-
-void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
-{
-  r->hook = hook;
-  r->hook_arg = arg;
 }
 
 /* Frees a slot, whatever there is in it. */
@@ -428,6 +440,14 @@ int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation
   return refusal;
 }
 
+void hk_registry_restore_owner(struct hk_registry *r, uint32_t slot, uint8_t generation, uint64_t owner)
+{
+  pthread_rwlock_wrlock(&r->lock);
+  if (slot < r->max_sensors && r->sensor[slot] && r->generation[slot] == generation && r->lookup[slot] != HK_NO_HANDLE)
+    give(r, r->sensor[slot], owner);
+  pthread_rwlock_unlock(&r->lock);
+}
+
 void hk_registry_restored(struct hk_registry *r)
 {
   pthread_rwlock_wrlock(&r->lock);
@@ -443,12 +463,4 @@ void hk_registry_restored(struct hk_registry *r)
         p->free_slot[p->n_free++] = within;
   }
   pthread_rwlock_unlock(&r->lock);
-}
-
-bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
-{
-  if (slot >= r->max_sensors || !hk_registry_at(r, slot))
-    return false;
-  *generation = r->generation[slot];
-  return true;
 }

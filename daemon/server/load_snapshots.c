@@ -328,6 +328,16 @@ static int take_machines(struct work *w, const struct hk_snapshot_part *part)
   return status;
 }
 
+static int take_owners(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_owner o;
+  size_t at = 0;
+  int more;
+  while ((more = hk_snapshot_owner_next(part, &at, &o)) > 0)
+    hk_registry_restore_owner(w->out->registry, o.slot, o.generation, o.owner);
+  return more;
+}
+
 static void forget_detectors(struct work *w)
 {
   for (uint32_t i = 0; i < w->n_detectors; i++)
@@ -346,6 +356,7 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
              : part.type == HK_PART_FEED     ? keep_feed(w, &part, shard)
              : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
              : part.type == HK_PART_MACHINES ? take_machines(w, &part)
+             : part.type == HK_PART_OWNERS   ? take_owners(w, &part)
                                              : 0;
     if (part.position > w->out->position[shard])
       w->out->position[shard] = part.position;

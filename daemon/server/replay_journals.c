@@ -249,7 +249,9 @@ static int change(struct replay *r, struct source *s)
     if (refusal != 0)
       hk_log(r->log, HK_LOG_WARNING, "%.*s is not restored: %s", (int)c->name.length, c->name.data,
              refusal == HANKEL_NO_DETECTOR ? "no detector matches it any more" : hk_registry_full(registry, why));
-    else if (hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
+    else
+      hk_registry_restore_owner(registry, c->slot, c->generation, c->owner);
+    if (refusal == 0 && hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
       for (uint32_t i = 0; i < r->out->durable->shards; i++)
         hk_groups_registered(r->out->shard[i].groups);
     return 0;

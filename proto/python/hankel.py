@@ -40,7 +40,7 @@ EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flappi
 NOVELTIES = ("", "value", "context", "shape")
 CHANNELS = ("", "score", "change", "shift", "group", "novelty")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
-            "the daemon makes that series itself")
+            "the daemon makes that series itself", "this peer has as many sensors as one may have")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
 _RELOAD, _RELOADED, _OPERATE, _OPERATED = 0x0A, 0x8A, 0x0B, 0x8B

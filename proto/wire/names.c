@@ -38,8 +38,12 @@ const char *hankel_severity_name(float severity)
 
 const char *hankel_refusal_name(int refusal)
 {
-  static const char *const names[] = { NULL, "not a valid name", "the daemon is full", "no detector matches the name",
-                                       "the daemon makes that series itself" };
+  static const char *const names[] = { NULL,
+                                       "not a valid name",
+                                       "the daemon is full",
+                                       "no detector matches the name",
+                                       "the daemon makes that series itself",
+                                       "this peer has as many sensors as one may have" };
   return NAME(names, refusal);
 }
 

@@ -103,6 +103,15 @@ static void try_machines(const struct hk_snapshot_part *part)
   __asm__ volatile("" : : "r"(sum)); /* it was read */
 }
 
+static void try_owners(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_owner o;
+  size_t at = 0;
+  while (hk_snapshot_owner_next(part, &at, &o) == 1)
+    if (o.owner == 0)
+      abort();
+}
+
 static void read_all(int file)
 {
   const struct hk_disk disk = { 0 };
@@ -127,6 +136,8 @@ static void read_all(int file)
       try_sensors(&part);
     else if (part.type == HK_PART_MACHINES)
       try_machines(&part);
+    else if (part.type == HK_PART_OWNERS)
+      try_owners(&part);
     else if (part.type == HK_PART_DETECTOR)
       (void)hk_snapshot_detector_read(&part, &detector, &name);
     else if (part.type == HK_PART_FEED)

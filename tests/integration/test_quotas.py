@@ -1,19 +1,21 @@
 """What one peer can make grow: one client against another, over restarts."""
 import shutil
 import signal
+import socket
 import struct
 import tempfile
 import time
 
 import harness
-from harness import ERROR, SECOND, START, frame, points, text, until
-from secured import Secured, token_line, token_of
+from harness import ERROR, REGISTER, REGISTERED, SECOND, START, frame, points, text, until
+from secured import DETECTOR, Secured, token_line, token_of
 
 FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 LIMIT = 10
+QUOTA = 5  # reason for which a name is refused
 
 
-class Feeds(Secured):
+class Peers(Secured):
     """Two peers that only feed, and one that looks on."""
 
     def setUp(self):
@@ -22,8 +24,11 @@ class Feeds(Secured):
         self.state = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.state)
 
+    def keys(self, keys):
+        return f'threads = 1\ndurability = journal\nstate = {self.state}/there\nmax_ahead = off\n{keys}'
+
     def start(self, keys, **how):
-        return self.secured(tls=False, **how, keys=f'threads = 1\ndurability = journal\nstate = {self.state}/there\nmax_ahead = off\n{keys}')
+        return self.secured(tls=False, **how, keys=self.keys(keys))
 
     def feed(self, d, token, name, n=0):
         """A connection with a feed of that name, and how far it is; after n points more, which are committed then, if n > 0."""
@@ -45,6 +50,10 @@ class Feeds(Secured):
                 if kind == ACK and struct.unpack_from('<Q', payload)[0] >= at + n:
                     break
         return c, at
+
+
+class Feeds(Peers):
+    """Feeds that they name."""
 
     def durability(self, d):
         with self.client(d, token_of('viewer'), tls=False) as c:
@@ -119,6 +128,72 @@ class Feeds(Secured):
         until(lambda: self.durability(d)['feeds'] == 0, 'empty feeds to go')
         self.fill(d, 'greedy', 4)
         self.refuses(d, 'greedy')
+
+
+class Sensors(Peers):
+    """Names of sensors that peers make: two peers with tokens, and lines of an address."""
+
+    def register(self, d, token, *names):
+        """Of each name, whether it has a handle, or the reason why not."""
+        with self.client(d, token_of(token), tls=False) as c:
+            data = c.request(REGISTER, struct.pack('<I', len(names)) + b''.join(map(text, names)), REGISTERED)
+            n, = data.take('I')
+            self.assertEqual(n, len(names))
+            return [reason for _, reason in (data.take('II') for _ in names)]
+
+    def status(self, d):
+        with self.client(d, token_of('viewer'), tls=False) as c:
+            return c.status()
+
+    def test_names_of_sensors(self):
+        keys = 'max_sensors = 100\nmax_sensors_per_peer = 10\n'
+        d = self.start(keys)
+        reasons = self.register(d, 'greedy', *(f'greedy-{i}' for i in range(300)))
+        self.assertEqual((reasons.count(0), reasons.count(QUOTA)), (10, 290))
+        until(lambda: any('its peer has as many as one may have (max_sensors_per_peer)' in line for line in d.log), 'the log')
+        self.assertEqual(self.register(d, 'honest', *(f'honest-{i}' for i in range(5))), [0] * 5)
+        self.assertEqual(self.register(d, 'greedy', 'greedy-3', 'honest-1', 'greedy-another'), [0, 0, QUOTA])  # what is there is found
+        s = self.status(d)['sensors']
+        self.assertEqual((s['count'], s['refused']), (15, 291))
+        d.stop()
+        d = self.start(keys, ends=-signal.SIGKILL)  # from a snapshot
+        self.assertEqual(self.register(d, 'greedy', 'greedy-another', 'greedy-9'), [QUOTA, 0])
+        c, _ = self.feed(d, 'honest', 'a feed', n=1)  # makes a sensor, which is on the disk then
+        c.socket.close()
+        d.process.kill()
+        d.process.wait()
+        d = self.start(keys)  # with a journal behind it
+        self.assertEqual(self.register(d, 'greedy', 'greedy-another', 'greedy-9'), [QUOTA, 0])
+        self.assertEqual(self.register(d, 'honest', 'honest', *(f'honest-{i}' for i in range(10))), [0] * 10 + [QUOTA])
+        d.configure(DETECTOR, self.keys(keys.replace('peer = 10', 'peer = 11')))
+        d.process.send_signal(signal.SIGHUP)
+        until(lambda: self.register(d, 'greedy', 'greedy-another') == [0], 'the reload')
+
+    def test_silent_sensors_make_room(self):
+        d = self.start('max_sensors_per_peer = 3\nevict = 1s\n')
+        self.assertEqual(self.register(d, 'greedy', 'a', 'b', 'c', 'd'), [0, 0, 0, QUOTA])
+        until(lambda: self.register(d, 'greedy', 'd') == [0], 'a, b and c to be forgotten')
+
+    def test_lines_of_an_address(self):
+        for n, transport in enumerate(('tcp', 'udp')):
+            with self.subTest(transport):
+                d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\n', keys='threads = 1\nmax_sensors_per_peer = 4\n')
+                lines = ''.join(f'm{i} value=1 {START + k * SECOND}\n' for k in range(2) for i in range(6))
+                if transport == 'tcp':
+                    with d.connect('line tcp') as s:
+                        s.sendall(lines.encode())
+                else:
+                    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                        s.sendto(lines.encode(), ('127.0.0.1', d.port['line udp']))
+                with d.client() as c:
+                    until(lambda: c.status()['points']['in'] == 12, 'the lines')
+                    status = c.status()
+                    self.assertEqual(status['dropped']['over_quota'], 4)
+                    self.assertEqual(status['sensors']['count'], 4)
+                    data = c.request(REGISTER, struct.pack('<I', 2) + text('m0') + text('new'), REGISTERED)
+                    data.take('I')
+                    self.assertEqual([data.take('II')[1] for _ in range(2)], [0, QUOTA])  # the same address over another protocol
+                d.stop()
 
 
 if __name__ == '__main__':

@@ -60,10 +60,14 @@ static void on_sensor(void *arg, const struct hk_record *record)
   assert_int_equal(s.generation, 200);
   assert_int_equal(s.name.length, record->type == HK_RECORD_REGISTER ? 6 : 0);
   assert_memory_equal(s.name.data, "pump 1", s.name.length);
+  const uint64_t owner = record->type == HK_RECORD_REGISTER ? 0x1234567890abcdef : 0;
+  assert_true(s.owner == owner);
   for (uint32_t size = 0; size < record->size; size++) {
     struct hk_record shorter = *record;
     shorter.size = size;
-    assert_int_equal(hk_record_sensor_read(&shorter, &s), -EBADMSG);
+    const bool older = owner != 0 && size == record->size - sizeof owner; /* of before there were owners */
+    assert_int_equal(hk_record_sensor_read(&shorter, &s), older ? 0 : -EBADMSG);
+    assert_true(!older || s.owner == 0);
   }
 }
 
@@ -91,8 +95,8 @@ static void test_records(void **state)
   assert_int_equal(position, 3);
   assert_true(hk_journal_take(j));
   assert_int_equal(hk_journal_commit(j, on_points, NULL), 0);
-  const struct hk_record_sensor sensor = { 9, 0xabcdef, 200, hk_string("pump 1"), hk_string("all") };
-  const struct hk_record_sensor gone = { 9, 0xabcdef, 200, hk_string(""), hk_string("") };
+  const struct hk_record_sensor sensor = { 9, 0xabcdef, 200, hk_string("pump 1"), hk_string("all"), 0x1234567890abcdef };
+  const struct hk_record_sensor gone = { 9, 0xabcdef, 200, hk_string(""), hk_string(""), 0 };
   assert_int_equal(hk_record_sensor(j, HK_RECORD_REGISTER, &sensor), 0);
   assert_int_equal(hk_record_sensor(j, HK_RECORD_RETIRE, &gone), 0);
   assert_int_equal(hk_record_feed(j, &(struct hk_record_feed){ 3, hk_string("plant"), 77, 88 }), 0);

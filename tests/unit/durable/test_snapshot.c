@@ -154,6 +154,24 @@ static int write_machines(struct hk_snapshot_writer *writer)
   return status != 0 ? status : hk_snapshot_end(writer);
 }
 
+#define OWNERS 5u
+
+static struct hk_snapshot_owner owner_of(uint32_t i)
+{
+  return (struct hk_snapshot_owner){ 1 + 3 * i, (uint8_t)(200 + i), UINT64_MAX - i };
+}
+
+static int write_owners(struct hk_snapshot_writer *writer)
+{
+  int status = 0;
+  hk_snapshot_begin_owners(writer);
+  for (uint32_t i = 0; i < OWNERS && status == 0; i++) {
+    const struct hk_snapshot_owner owner = owner_of(i);
+    status = hk_snapshot_add_owner(writer, &owner);
+  }
+  return status != 0 ? status : hk_snapshot_end(writer);
+}
+
 /* Two sections of sensors, two detectors, a feed, a section of machines. Returns 0 or how it failed. */
 static int write_one(const struct world *w)
 {
@@ -182,6 +200,8 @@ static int write_one(const struct world *w)
   }
   if (status == 0)
     status = write_machines(writer);
+  if (status == 0)
+    status = write_owners(writer);
   if (status == 0)
     status = hk_snapshot_finish(writer);
   hk_snapshot_close(writer);
@@ -262,6 +282,24 @@ static void same_machines(const struct hk_snapshot_part *part)
   assert_int_equal(hk_snapshot_machine_next(part, &at, &m, &generation), 0);
 }
 
+static void same_owners(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_owner o;
+  size_t at = 0;
+  assert_int_equal(part->count, OWNERS);
+  for (uint32_t i = 0; i < OWNERS; i++) {
+    const struct hk_snapshot_owner want = owner_of(i);
+    assert_int_equal(hk_snapshot_owner_next(part, &at, &o), 1);
+    assert_true(o.slot == want.slot && o.generation == want.generation && o.owner == want.owner);
+  }
+  assert_int_equal(hk_snapshot_owner_next(part, &at, &o), 0);
+  struct hk_snapshot_part cut = *part;
+  cut.size -= 8;
+  for (at = 0; hk_snapshot_owner_next(&cut, &at, &o) > 0;)
+    ;
+  assert_int_equal(hk_snapshot_owner_next(&cut, &at, &o), -EBADMSG);
+}
+
 static void what_was_written_is_read(void **state)
 {
   struct world w;
@@ -299,6 +337,8 @@ static void what_was_written_is_read(void **state)
       detectors++;
     } else if (part.type == HK_PART_MACHINES) {
       same_machines(&part);
+    } else if (part.type == HK_PART_OWNERS) {
+      same_owners(&part);
     } else if (part.type == HK_PART_SENSORS) {
       struct hk_snapshot_sensor s;
       size_t at = 0;
@@ -343,7 +383,7 @@ static void what_was_written_is_read(void **state)
   assert_int_equal(status, 0);
   assert_int_equal(hk_snapshot_next(reader, &part), 0);
   assert_int_equal(seen, SENSORS);
-  assert_int_equal(parts, 7);
+  assert_int_equal(parts, 8);
   hk_snapshot_read_close(reader);
   end(&w);
 }
@@ -426,7 +466,7 @@ static void sections_belong_together(void **state)
     at[n++] = part.at;
   hk_snapshot_read_close(reader);
   at[n] = size;
-  assert_int_equal(n, 7);
+  assert_int_equal(n, 8);
   for (size_t i = 0; i < n; i++) {
     memcpy(other, bytes, at[i]);
     memcpy(other + at[i], bytes + at[i + 1], size - at[i + 1]);

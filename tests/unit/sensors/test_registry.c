@@ -193,7 +193,7 @@ static void *take_many(void *arg)
     snprintf(text[i], sizeof text[i], forms[i % 4], i % 400);
     names[i] = hk_string(text[i]);
   }
-  hk_registry_take_all(f->registry, MANY, names, slots, refusals);
+  hk_registry_take_all(f->registry, 0, MANY, names, slots, refusals);
   for (uint32_t i = 0; i < MANY; i++) {
     bad += refusals[i] != expected[i % 4];
     bad += refusals[i] == 0 && (take(f, text[i], &slot) != 0 || slot != slots[i]);
@@ -285,9 +285,74 @@ static void test_move(void **state)
   assert_non_null(strstr(full(f), "raise memory"));
 }
 
+static int take_for(struct fixture *f, uint64_t owner, const char *name, uint32_t *slot)
+{
+  return hk_registry_take_valid(f->registry, owner, name, strlen(name), slot);
+}
+
+/* One owner has so many sensors, whatever others have; who is forgotten makes room. */
+static void test_quota(void **state)
+{
+  struct fixture *f = *state;
+  struct hk_registry *r = f->registry;
+  static const char *const texts[] = { "pump 1", "pump 9", "nothing", "pump 10" };
+  struct hk_string names[4];
+  uint32_t slots[4], refusals[4], slot, first;
+  f->config.max_sensors_per_peer = 3;
+  assert_int_equal(take_for(f, 1, "pump 1", &first), 0);
+  assert_int_equal(take_for(f, 1, "pump 2", &slot), 0);
+  for (uint32_t i = 0; i < 4; i++)
+    names[i] = hk_string(texts[i]);
+  hk_registry_take_all(r, 1, 4, names, slots, refusals);
+  assert_true(refusals[0] == 0 && refusals[1] == 0 && refusals[2] == HANKEL_NO_DETECTOR && refusals[3] == HANKEL_QUOTA);
+  assert_int_equal(take_for(f, 1, "pump 10", &slot), HANKEL_QUOTA);
+  assert_int_equal(take_for(f, 1, "nothing", &slot), HANKEL_NO_DETECTOR);
+  assert_int_equal(take_for(f, 1, "pump 9", &slot), 0); /* names that are there are found */
+  assert_int_equal(take_for(f, 2, "pump 10", &slot), 0);
+  assert_int_equal(take_for(f, 2, "pump 1", &slot), 0); /* and stay whose they were */
+  for (uint32_t i = 0; i < 10; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "pump free %u", i);
+    assert_int_equal(take_for(f, 0, name, &slot), 0); /* nobody has no quota */
+  }
+  assert_int_equal(hk_registry_owner(r, first), 1);
+  hk_registry_retire(r, first);
+  assert_int_equal(take_for(f, 1, "pump 11", &slot), 0);
+  assert_int_equal(take_for(f, 1, "pump 12", &slot), HANKEL_QUOTA);
+  hk_registry_release(r, first);
+  assert_int_equal(take_for(f, 1, "pump 12", &slot), HANKEL_QUOTA); /* it made room once */
+  f->config.max_sensors_per_peer = 4;
+  assert_int_equal(take_for(f, 1, "pump 12", &slot), 0);
+  f->config.max_sensors_per_peer = 0;
+  assert_int_equal(take_for(f, 1, "pump 13", &slot), 0);
+}
+
 static int restore(struct fixture *f, uint32_t slot, uint8_t generation, const char *name, const char *detector)
 {
   return hk_registry_restore(f->registry, slot, generation, hk_string(name), hk_string(detector));
+}
+
+static void test_owners_are_restored(void **state)
+{
+  struct fixture *f = *state;
+  struct hk_registry *r = f->registry;
+  uint32_t slot;
+  f->config.max_sensors_per_peer = 2;
+  assert_int_equal(restore(f, 5, 3, "pump 5", "pumps"), 0);
+  assert_int_equal(restore(f, 6, 0, "pump 6", "pumps"), 0);
+  hk_registry_restore_owner(r, 5, 3, 9);
+  hk_registry_restore_owner(r, 5, 3, 9); /* may be told twice */
+  hk_registry_restore_owner(r, 5, 3, 8); /* it is somebody's */
+  hk_registry_restore_owner(r, 6, 1, 9); /* of another generation */
+  hk_registry_restore_owner(r, 6, 0, 0);
+  hk_registry_restore_owner(r, 7, 0, 9);
+  hk_registry_restore_owner(r, UINT32_MAX, 0, 9);
+  assert_true(hk_registry_owner(r, 5) == 9 && hk_registry_owner(r, 6) == 0);
+  hk_registry_restored(r);
+  assert_int_equal(take_for(f, 9, "pump 7", &slot), 0);
+  assert_int_equal(take_for(f, 9, "pump 8", &slot), HANKEL_QUOTA);
+  evict(r, 5);
+  assert_int_equal(take_for(f, 9, "pump 8", &slot), 0);
 }
 
 /* At a start sensors get their slots and handles again, in whatever order they are told of. */
@@ -573,6 +638,8 @@ int main(void)
                                       cmocka_unit_test_setup_teardown(test_many_at_once, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_names_that_collide_under_a_known_key, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_move, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_quota, setup, teardown),
+                                      cmocka_unit_test_setup_teardown(test_owners_are_restored, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_restore, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_companions, setup, teardown),
                                       cmocka_unit_test_setup_teardown(test_companions_that_cannot_be, setup, teardown),

@@ -1,0 +1,73 @@
+/* A table that is looked through from where an owner's hash says; behind one that goes the others move up. */
+#include "daemon/sensors/owners.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+#define LEAST 64u
+
+static uint32_t home(const struct hk_owners *o, uint64_t owner)
+{
+  return (uint32_t)XXH3_64bits_withSeed(&owner, sizeof owner, o->key) & (o->room - 1);
+}
+
+/* Where an owner is, or would be. There is room. */
+static uint32_t find(const struct hk_owners *o, uint64_t owner)
+{
+  uint32_t at = home(o, owner);
+  while (o->place[at].owner != 0 && o->place[at].owner != owner)
+    at = (at + 1) & (o->room - 1);
+  return at;
+}
+
+static int grow(struct hk_owners *o)
+{
+  struct hk_owners more = { .key = o->key, .room = o->room ? 2 * o->room : LEAST, .n = o->n };
+  more.place = calloc(more.room, sizeof *more.place);
+  if (!more.place)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < o->room; i++)
+    if (o->place[i].owner != 0)
+      more.place[find(&more, o->place[i].owner)] = o->place[i];
+  free(o->place);
+  *o = more;
+  return 0;
+}
+
+int hk_owners_add(struct hk_owners *o, uint64_t owner)
+{
+  if (2 * (o->n + 1) > o->room && grow(o) != 0)
+    return -ENOMEM;
+  struct hk_owners_place *p = &o->place[find(o, owner)];
+  o->n += p->count == 0;
+  p->owner = owner;
+  p->count++;
+  return 0;
+}
+
+void hk_owners_remove(struct hk_owners *o, uint64_t owner)
+{
+  uint32_t hole = find(o, owner);
+  if (--o->place[hole].count > 0)
+    return;
+  o->n--;
+  for (uint32_t at = (hole + 1) & (o->room - 1); o->place[at].owner != 0; at = (at + 1) & (o->room - 1)) {
+    const uint32_t from = home(o, o->place[at].owner);
+    if (((at - from) & (o->room - 1)) < ((at - hole) & (o->room - 1))) /* it is looked for from behind the hole on */
+      continue;
+    o->place[hole] = o->place[at];
+    hole = at;
+  }
+  o->place[hole] = (struct hk_owners_place){ 0 };
+}
+
+uint32_t hk_owners_count(const struct hk_owners *o, uint64_t owner)
+{
+  return o->room ? o->place[find(o, owner)].count : 0;
+}
+
+void hk_owners_free(struct hk_owners *o)
+{
+  free(o->place);
+}
