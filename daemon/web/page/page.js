@@ -8,11 +8,21 @@ import { health } from './health.js';
 
 const views = { now, sensor, wall, timeline, health };
 const view = document.getElementById('view'), link = document.getElementById('link');
-let leave = () => {}, turn = 0;
+let leave = () => {}, turn = 0, probe = null;
 
 function told(well, text) {
   link.classList.toggle('bad', !well);
-  link.textContent = text || (well ? 'live' : 'no connection; trying again');
+  const say = text || (well ? 'live' : 'no connection; trying again');
+  if (link.textContent !== say) link.textContent = say; // a screen reader says it once
+  clearTimeout(probe);
+  probe = null;
+  if (!well && !text) probe = setTimeout(look, 2000);
+}
+
+/** A stream does not say why it is refused: whoever is not known any more has to log in. */
+async function look() {
+  const mine = turn;
+  try { await ask('status'); } catch (why) { if (why.status === 401 && mine === turn) { leave(); leave = () => {}; turn++; login(); } }
 }
 
 function login() {

@@ -1,4 +1,5 @@
 // What all views use. Text goes into the page as text alone: a sensor may be named anything.
+export { stream } from './stream.js';
 
 /** An element: make('p', {class: 'quiet'}, 'text', child...). */
 export function make(tag, attributes = {}, ...children) {
@@ -103,14 +104,4 @@ export function levels(canvas, a) {
   g.lineTo(middle, height);
   g.stroke();
   g.setLineDash([]);
-}
-
-/** A stream that connects again by itself; on: what to call by the name of an event, '' for results. Returns what ends it. */
-export function stream(query, on, told) {
-  const source = new EventSource('/api/v1/stream?' + new URLSearchParams(query));
-  source.onopen = () => told(true);
-  source.onerror = () => told(false);
-  source.onmessage = e => on['']?.(JSON.parse(e.data));
-  for (const name of ['alert', 'notice', 'gap', 'fault']) source.addEventListener(name, e => on[name]?.(JSON.parse(e.data)));
-  return () => source.close();
 }

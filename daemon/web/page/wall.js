@@ -1,104 +1,211 @@
-// Every sensor a cell, coloured by its score, grouped by the first word of its name. Only scores that say something are sent.
-import { ask, count, make, number, paint, colour, stream } from './tools.js';
+// Every sensor a cell, coloured by its score, grouped by the beginning of its name. Only scores that say something are sent.
+// Cells are written as pixels, those alone that have changed: 100,000 of them are no work for a frame.
+import { ask, count, make, number, colour } from './tools.js';
 
-const MOST = 200000;
+const MOST = 200000; // cells; of more sensors a glob says which
 const LEAST = 0.2; // scores below are calm
 const FADES = 60000; // ms after which a score that was not repeated is calm again
+const LABELS = 60; // groups, above which they have no names
+const LABEL = 20; // px
+const LEVELS = ['severe', 'warning', 'notice'];
 
-const prefix = name => /^[^\s,#./_:-]*/.exec(name)[0].replace(/\d+$/, '');
+/** What cells stand together by: plant1/pump7 by `plant1`, pump7,site=a by `pump`. */
+const prefix = name => name.includes('/') ? name.slice(0, name.indexOf('/')) : /^[^\s,#._:-]*/.exec(name)[0].replace(/\d+$/, '');
 
-async function names(say) {
+async function names(glob, say) {
   const all = [];
+  let of = 0;
   for (let after = 0; after !== undefined && all.length < MOST;) {
-    const part = await ask(`sensors?limit=10000&after=${after}`);
+    const part = await ask(`sensors?limit=10000&after=${after}&glob=${encodeURIComponent(glob)}`);
     for (const s of part.sensors) if (!s.derived) all.push(s.name);
     after = part.next;
-    say(`${count(all.length)} of ${count(part.count)} sensors`);
+    of = part.count;
+    say(`${count(all.length)} of ${count(of)} sensors`);
+    if (after !== undefined && all.length >= MOST) all.cut = true;
   }
-  const compare = new Intl.Collator('en', { numeric: true }).compare;
-  return all.length < 20000 ? all.sort(compare) : all.sort();
+  const compare = new Intl.Collator('en', { numeric: true }).compare, cut = all.cut;
+  const sorted = all.length < 20000 ? all.sort(compare) : all.sort();
+  return { cells: sorted, cut, of };
 }
 
-export async function wall(place, { told, alive }) {
-  const tip = make('p', { class: 'tip', role: 'status' }), canvas = make('canvas', { class: 'wall', tabindex: '0', role: 'img', 'aria-label': 'all sensors' });
-  place.append(make('h1', {}, 'Wall'), tip, canvas);
-  const cells = await names(text => { tip.textContent = text; });
-  if (cells.length === 0) { canvas.remove(); place.append(make('div', { class: 'empty' }, 'There are no sensors yet. Send something: hankel feed recording.csv')); told(true); return undefined; }
-  const at = new Map(cells.map((name, i) => [name, i])), score = new Float32Array(cells.length), heard = new Float64Array(cells.length), standing = new Uint8Array(cells.length);
+/** A colour of the style sheet as the bytes of a pixel. */
+function bytes(name) {
+  const g = new OffscreenCanvas(1, 1).getContext('2d');
+  g.fillStyle = colour(name);
+  g.fillRect(0, 0, 1, 1);
+  return g.getImageData(0, 0, 1, 1).data;
+}
+
+const mix = (a, b, part) => [0, 1, 2].map(i => Math.round(a[i] + (b[i] - a[i]) * part));
+const word = rgb => (255 << 24 | rgb[2] << 16 | rgb[1] << 8 | rgb[0]) >>> 0;
+
+/** Pixels of the cells: what is given a colour is shown with the next flush. */
+function painter(canvas, cells) {
+  const context = canvas.getContext('2d', { alpha: false });
+  let image, pixels, side, gap, ramp, alerts, back, low = Infinity, high = 0;
+  const x = new Int32Array(cells), y = new Int32Array(cells);
+  return {
+    x, y,
+    begin(width, height, of) {
+      canvas.width = width;
+      canvas.height = height;
+      side = of;
+      gap = side > 4 ? Math.max(1, side >> 3) : side > 2 ? 1 : 0;
+      const calm = bytes('cell'), accent = bytes('accent');
+      back = word(bytes('card'));
+      ramp = Array.from({ length: 65 }, (_, i) => word(mix(calm, accent, i ? .15 + .85 * i / 64 : 0)));
+      alerts = LEVELS.map(l => word(bytes(l)));
+      image = context.createImageData(width, height);
+      pixels = new Uint32Array(image.data.buffer).fill(back);
+      low = 0;
+      high = height;
+    },
+    cell(i, score, alert) {
+      const c = alert ? alerts[alert - 1] : ramp[Math.round(64 * score)], n = side - gap, w = canvas.width;
+      for (let row = y[i], end = row + n; row < end; row++) pixels.fill(c, row * w + x[i], row * w + x[i] + n);
+      low = Math.min(low, y[i]);
+      high = Math.max(high, y[i] + n);
+    },
+    flush() {
+      if (low < high) context.putImageData(image, 0, 0, 0, low, canvas.width, high - low);
+      low = Infinity;
+      high = 0;
+    },
+  };
+}
+
+function group(cells) {
   const groups = new Map();
   cells.forEach((name, i) => { const p = prefix(name); if (!groups.has(p)) groups.set(p, []); groups.get(p).push(i); });
-  const place_of = new Int32Array(cells.length * 2);
-  let side = 8, dirty = true, frame;
-  const index = name => at.get(name) ?? at.get(name.replace(/#[a-z]+$/, ''));
+  return groups;
+}
 
-  async function alerts() {
-    const got = await ask('alerts?limit=10000');
-    standing.fill(0);
-    for (const a of got.alerts) { const i = index(a.sensor); if (i !== undefined) standing[i] = 1; }
-    dirty = true;
+/** The cells of a glob, live; returns what ends it. */
+async function show(box, tip, glob, { told, alive }) {
+  const { cells, cut, of } = await names(glob, text => { tip.textContent = text; });
+  if (cells.length === 0) {
+    box.replaceChildren(make('div', { class: 'empty' }, glob ? 'No sensor has such a name.' : 'There are no sensors yet. Send something: hankel feed recording.csv'));
+    tip.textContent = '';
+    told(true);
+    return () => {};
   }
+  const canvas = make('canvas', { class: 'wall', tabindex: '0', role: 'img', 'aria-label': `${count(cells.length)} sensors; arrow keys go through them, Enter opens one` });
+  const cursor = make('div', { class: 'cursor' }), labels = make('div');
+  box.replaceChildren(canvas, labels, cursor);
+  const at = new Map(cells.map((name, i) => [name, i])), groups = group(cells), paint = painter(canvas, cells.length);
+  const score = new Float32Array(cells.length), heard = new Float64Array(cells.length), standing = new Uint8Array(cells.length);
+  const changed = new Uint8Array(cells.length), list = [];
+  let side = 8, ratio = 1, columns = 1, frame, chosen = -1, drawn = 0;
+  const index = name => at.get(name) ?? at.get(name.replace(/#[a-z]+$/, ''));
+  const change = i => { if (!changed[i]) { changed[i] = 1; list.push(i); } };
 
   function lay() {
-    const width = canvas.parentElement.clientWidth - 2, header = groups.size > 1 && groups.size <= 60 ? 18 : 0;
-    side = Math.max(3, Math.min(26, Math.floor(Math.sqrt(width * 700 / cells.length))));
-    const columns = Math.max(1, Math.floor((width - 8) / side));
+    const width = box.clientWidth;
+    if (!width) return;
+    ratio = devicePixelRatio || 1;
+    const header = groups.size > 1 && groups.size <= LABELS ? Math.round(LABEL * ratio) : 0, across = Math.round(width * ratio);
+    side = Math.round(Math.max(2, Math.min(26 * ratio, Math.floor(ratio * Math.sqrt(width * 640 / cells.length)))));
+    columns = Math.max(1, Math.floor((across - 8) / side));
+    labels.replaceChildren();
     let y = 4;
-    for (const members of groups.values()) {
+    for (const [name, members] of groups) {
+      if (header) {
+        const label = make('span', { class: 'label' }, `${name || 'others'} (${count(members.length)})`);
+        label.style.top = `${y / ratio}px`;
+        labels.append(label);
+      }
       y += header;
-      members.forEach((cell, k) => { place_of[2 * cell] = 4 + k % columns * side; place_of[2 * cell + 1] = y + Math.floor(k / columns) * side; });
+      members.forEach((cell, k) => { paint.x[cell] = 4 + k % columns * side; paint.y[cell] = y + Math.floor(k / columns) * side; });
       y += Math.ceil(members.length / columns) * side + (header ? 4 : 0);
     }
-    canvas.style.height = `${y + 4}px`;
-    dirty = true;
+    paint.begin(across, y + 4, side);
+    canvas.style.height = `${(y + 4) / ratio}px`;
+    cells.forEach((_, i) => change(i));
+    point(chosen);
   }
 
   function draw() {
     frame = requestAnimationFrame(draw);
-    if (!dirty || !alive() || !canvas.isConnected) return;
-    dirty = false;
-    const [g] = paint(canvas), now = Date.now(), size = side > 4 ? side - 1 : side - .5;
-    const calm = colour('cell'), severe = colour('severe'), warm = colour('warning');
-    g.fillStyle = colour('quiet');
-    g.font = '12px system-ui, sans-serif';
-    if (groups.size > 1 && groups.size <= 60) for (const [name, members] of groups) g.fillText(`${name || 'others'} (${count(members.length)})`, 4, place_of[2 * members[0] + 1] - 5);
-    g.fillStyle = calm;
-    for (let i = 0; i < cells.length; i++) g.fillRect(place_of[2 * i], place_of[2 * i + 1], size, size);
-    for (let i = 0; i < cells.length; i++) {
-      const fresh = score[i] > 0 && now - heard[i] < FADES;
-      if (!fresh && !standing[i]) continue;
-      g.globalAlpha = standing[i] ? 1 : Math.max(.15, score[i]);
-      g.fillStyle = standing[i] ? severe : warm;
-      g.fillRect(place_of[2 * i], place_of[2 * i + 1], size, size);
+    if (!list.length || !alive()) return;
+    const now = Date.now();
+    for (const i of list) {
+      changed[i] = 0;
+      paint.cell(i, now - heard[i] < FADES ? Math.min(1, score[i]) : 0, standing[i]);
     }
-    g.globalAlpha = 1;
+    drawn += list.length;
+    list.length = 0;
+    paint.flush();
+    canvas.dataset.drawn = drawn; // for whoever looks whether it is alive
+  }
+
+  async function alerts() {
+    const got = await ask('alerts?limit=10000'), before = standing.slice();
+    standing.fill(0);
+    for (const a of got.alerts) {
+      const i = index(a.sensor), level = 1 + LEVELS.indexOf(a.level);
+      if (i !== undefined && level && (!standing[i] || level < standing[i])) standing[i] = level;
+    }
+    for (let i = 0; i < cells.length; i++) if (standing[i] !== before[i]) change(i);
   }
 
   function under(e) {
-    const box = canvas.getBoundingClientRect(), x = e.clientX - box.left, y = e.clientY - box.top;
+    const r = canvas.getBoundingClientRect(), x = (e.clientX - r.left) * ratio, y = (e.clientY - r.top) * ratio;
     for (let i = 0; i < cells.length; i++)
-      if (x >= place_of[2 * i] && x < place_of[2 * i] + side && y >= place_of[2 * i + 1] && y < place_of[2 * i + 1] + side) return i;
+      if (x >= paint.x[i] && x < paint.x[i] + side && y >= paint.y[i] && y < paint.y[i] + side) return i;
     return -1;
   }
-  const say = i => { tip.textContent = i < 0 ? `${count(cells.length)} sensors; red: an alert stands; orange: the score, the stronger the higher` : `${cells[i]}${score[i] ? `: score ${number(score[i])}` : ''}${standing[i] ? ', an alert stands' : ''}`; };
-  canvas.addEventListener('mousemove', e => say(under(e)));
-  canvas.addEventListener('mouseleave', () => say(-1));
-  canvas.addEventListener('click', e => { const i = under(e); if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); });
-  let chosen = -1;
+  function point(i) {
+    chosen = i;
+    cursor.hidden = i < 0;
+    if (i >= 0) Object.assign(cursor.style, { left: `${paint.x[i] / ratio - 2}px`, top: `${paint.y[i] / ratio - 2}px`, width: `${side / ratio + 2}px`, height: `${side / ratio + 2}px` });
+    tip.textContent = i < 0 ? `${count(cells.length)} sensors${cut ? ` of ${count(of)}: a glob shows others` : ''}`
+      : `${cells[i]}${score[i] ? `: score ${number(score[i])}` : ''}${standing[i] ? `, an alert stands (${LEVELS[standing[i] - 1]})` : ''}`;
+  }
+  const open = i => { if (i >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[i]); };
+  canvas.addEventListener('mousemove', e => point(under(e)));
+  canvas.addEventListener('mouseleave', () => point(-1));
+  canvas.addEventListener('click', e => open(under(e)));
   canvas.addEventListener('keydown', e => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
-    if (step) { chosen = Math.max(0, Math.min(cells.length - 1, chosen + step)); say(chosen); e.preventDefault(); }
-    if (e.key === 'Enter' && chosen >= 0) location.hash = 'sensor/' + encodeURIComponent(cells[chosen]);
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[e.key];
+    if (step) { point(Math.max(0, Math.min(cells.length - 1, chosen < 0 ? 0 : chosen + step))); e.preventDefault(); }
+    if (e.key === 'Enter') open(chosen);
   });
   await alerts();
   let due = null;
   const soon = () => { due ??= setTimeout(() => { due = null; if (alive()) alerts().catch(() => {}); }, 500); };
-  const end = stream({ what: `scores>=${LEAST},events` }, {
-    '': r => { const i = index(r.sensor); if (i !== undefined) { score[i] = r.score; heard[i] = Date.now(); dirty = true; } },
-    alert: soon, gap: soon,
-  }, told);
-  const fade = setInterval(() => { dirty = true; }, 5000);
+  const worker = new Worker('/page/scores.js', { type: 'module' });
+  worker.onmessage = ({ data }) => {
+    if (data.well !== undefined) told(data.well);
+    if (data.event || data.well) soon();
+    const now = Date.now();
+    data.places?.forEach((i, k) => { score[i] = data.scores[k]; heard[i] = now; change(i); });
+  };
+  worker.postMessage({ names: cells, query: { what: `scores>=${LEAST},events`, glob } });
+  const fade = setInterval(() => { const now = Date.now(); for (let i = 0; i < cells.length; i++) if (score[i] && now - heard[i] >= FADES) { score[i] = 0; change(i); } }, 5000);
+  const dark = matchMedia('(prefers-color-scheme: dark)');
   addEventListener('resize', lay);
-  say(-1);
+  dark.addEventListener('change', lay);
+  point(-1);
+  lay();
   frame = requestAnimationFrame(draw);
-  return () => { end(); cancelAnimationFrame(frame); clearInterval(fade); clearTimeout(due); removeEventListener('resize', lay); };
+  return () => { worker.terminate(); cancelAnimationFrame(frame); clearInterval(fade); clearTimeout(due); removeEventListener('resize', lay); dark.removeEventListener('change', lay); };
+}
+
+export async function wall(place, { told, alive }) {
+  const tip = make('p', { class: 'tip', role: 'status' }), box = make('div', { class: 'wallbox' });
+  const glob = make('input', { type: 'search', placeholder: 'glob, such as pump*', 'aria-label': 'Glob' });
+  const legend = make('p', { class: 'quiet legend' }, ...LEVELS.flatMap(l => [make('i', { class: `swatch ${l}` }), ` ${l} `]), make('i', { class: 'swatch score' }), ' score, the stronger the higher');
+  let turn = 0, end = () => {};
+  async function again() {
+    const mine = ++turn;
+    end();
+    end = () => {};
+    const over = await show(box, tip, glob.value, { told, alive: () => alive() && mine === turn });
+    if (mine === turn) end = over;
+    else over();
+  }
+  place.append(make('h1', {}, 'Wall'), make('form', { class: 'filters', onsubmit: e => { e.preventDefault(); again(); } }, glob), legend, tip, box);
+  glob.addEventListener('change', again);
+  await again();
+  return () => { turn++; end(); };
 }

@@ -1,0 +1,291 @@
+"""The page in a real Chromium: every view, live; what operators do there; that it says when the daemon is gone and comes back by itself.
+
+HANKEL_PICTURES=FOLDER keeps a picture of each view, light, dark and as wide as a phone."""
+import contextlib
+import hashlib
+import http.client
+import http.server
+import json
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+import browser
+import harness
+from harness import SANITIZED, SECOND, START, WAIT, until
+
+STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
+MARKUP = 'boiler <img src=x onerror=console.error(1)>&"\''
+PICTURES = os.environ.get('HANKEL_PICTURES')
+TOKENS = {'viewer': 'subscribe', 'operator': 'subscribe,admin'}
+HEADING = "document.querySelector('main h1')?.textContent"
+
+
+def token_of(name):
+    return f'hkt_{name}_' + 'x' * 20
+
+
+def value(n):
+    """A step every 30 points, which is an alert."""
+    return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
+
+
+@unittest.skipUnless(browser.PROGRAM, 'Chromium is not here')
+class Page(harness.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = browser.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def web(self, detectors=STEPS, keys='', extra='', port=None, durability='journal'):
+        """A daemon that can be started again at the same address, with what it knew."""
+        if not hasattr(self, 'folder'):
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            self.folder = folder.name
+        port = port or harness.free_port()
+        keys = f'threads = 1\ndurability = {durability}\n' + (f'state = {self.folder}\n' if durability != 'none' else '') + keys
+        d = self.daemon(detectors, keys=keys,
+                        listeners=f'{harness.LISTENERS}[listen web]\nprotocol = http\naddress = 127.0.0.1:{port}\n{extra}')
+        self.address = f'http://127.0.0.1:{port}/'
+        return d
+
+    def page(self, view='', clean=True, **how):
+        """A tab on a view. It has to log no fault, and nothing that the policy for contents refuses, by the end of the test."""
+        p = self.browser.page(**how)
+        p.go(self.address + view)
+        if clean:
+            self.addCleanup(lambda: self.assertEqual(p.faults, []))
+        return p
+
+    def feed(self, d, names, points, first=0, of=value, start=START):
+        with d.client() as c:
+            handles = c.register(*names)
+            for k in range(first, first + points):
+                c.send(harness.points(handles, [start + k * SECOND] * len(names), [of(k)] * len(names)))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+
+    def alert(self, d, names=('pump',), first=0):
+        """Feeds until an alert stands at each; which point comes next."""
+        for k in range(first, 400):
+            self.feed(d, names, 1, k)
+            if d.status()['alerts']['standing'] >= len(names):
+                return k + 1
+        return self.fail('no alert')
+
+
+class Views(Page):
+    def test_nothing_was_sent_yet(self):
+        self.web()
+        p = self.page()
+        p.until(f"{HEADING} === 'Nothing stands' && document.body.innerText.includes('Send something')")
+        for view, text in [('#wall', 'no sensors yet'), ('#timeline', 'No alert'), ('#health', 'points in'), ('#sensor/pump', 'knows no sensor')]:
+            p.run(f"location.hash = '{view}'")
+            p.until(f"document.querySelector('main').innerText.includes('{text}')")
+            self.assertEqual(p.run("document.getElementById('link').textContent"), 'live', view)
+
+    def test_every_view_shows_what_is_there_and_what_comes(self):
+        d = self.web()
+        self.feed(d, ['pump'], 20)
+        p = self.page()
+        p.until(f"{HEADING} === 'Nothing stands'")
+        n = self.alert(d, first=20)
+        p.until("document.querySelectorAll('article').length === 1")
+        self.assertIn('pump', p.text())
+        p.until("document.title === '(1) hankeld'")
+        p.click('article a', 'pump')
+        p.until(f"{HEADING} === 'pump'")
+        self.feed(d, ['pump'], 40, n)
+        p.until("document.querySelector('main').innerText.includes('Last value')")
+        p.run("location.hash = '#timeline'")
+        p.until("document.querySelectorAll('tbody tr').length > 0")
+        before = p.run("document.querySelectorAll('tbody tr').length")
+        self.feed(d, ['pump'], 120, n + 40)
+        p.until(f"document.querySelectorAll('tbody tr').length > {before}")
+        p.run("location.hash = '#health'")
+        p.until(f"document.querySelector('main').innerText.includes('{n + 160}')")
+        self.feed(d, ['pump'], 20, n + 160)
+        p.until(f"document.querySelector('main').innerText.includes('{n + 180}')")
+        p.run("location.hash = '#wall'")
+        p.until(f"{HEADING} === 'Wall' && !!document.querySelector('canvas')")
+
+    def test_names_are_text_and_the_policy_is_strict(self):
+        d = self.web()
+        self.alert(d, [MARKUP])
+        p = self.page()
+        p.until("document.querySelectorAll('article').length === 1")
+        for view in '#wall', '#timeline', '#now':
+            p.run(f"location.hash = '{view}'")
+            p.until("document.getElementById('link').textContent === 'live'")
+            p.wait(0.3)
+            self.assertEqual(p.run("document.querySelectorAll('main img').length"), 0, view)
+        p.until(f'document.body.innerText.includes({json.dumps(MARKUP)})')
+        p.click('article a')
+        p.until(f'{HEADING} === {json.dumps(MARKUP)}')
+        with contextlib.closing(http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)) as c:
+            c.request('GET', '/')
+            policy = c.getresponse().headers['content-security-policy']
+        self.assertNotIn('unsafe', policy)
+        self.assertIn("default-src 'none'", policy)
+
+    def test_keys_and_the_search(self):
+        d = self.web()
+        self.feed(d, ['pump1', 'pump2'], 20)
+        p = self.page()
+        for key, heading in [('w', 'Wall'), ('t', 'Timeline'), ('h', 'Health'), ('n', 'Nothing stands')]:
+            p.key(key)
+            p.until(f"{HEADING} === '{heading}'")
+        p.key('/')
+        p.until("document.activeElement.id === 'sensor'")
+        p.call('Input.insertText', text='mp2')
+        p.until("document.querySelectorAll('#names option').length === 1")
+        p.run("document.getElementById('sensor').value = 'pump2'")
+        p.key('Enter', number=13)
+        p.until(f"{HEADING} === 'pump2'")
+
+
+class Operating(Page):
+    def test_an_alert_is_acknowledged_and_maintained(self):
+        d = self.web()
+        self.alert(d)
+        p = self.page()
+        p.until("document.title === '(1) hankeld'")
+        p.click('article button', 'Acknowledge')
+        p.until("document.querySelector('article').innerText.includes('acknowledged by')")
+        p.until("document.title === 'hankeld'")
+        p.click('article button', 'Maintenance, 1 h')
+        p.until("[...document.querySelectorAll('h2')].some(h => h.textContent === 'Maintenance')")
+        self.assertEqual([w['match'] for w in d.status()['maintenance']], ['pump'])
+        p.click('main button', 'End')
+        until(lambda: not d.status()['maintenance'], 'the maintenance to end')
+
+    def test_login_with_a_token(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
+            f.writelines(f'{n} {s} sha256:{hashlib.sha256(token_of(n).encode()).hexdigest()}\n' for n, s in TOKENS.items())
+            f.flush()
+            d = self.web(extra=f'tokens = {f.name}\n')
+            self.alert(d)
+            p = self.page(clean=False)
+            p.type('main input', 'hkt_wrong')
+            p.click('main button', 'Log in')
+            p.until("document.querySelector('.fault').textContent.includes('not known')")
+            p.run("document.querySelector('main input').value = ''")
+            p.type('main input', token_of('viewer'))
+            p.key('Enter', number=13)
+            p.until("document.querySelectorAll('article').length === 1")
+            self.assertEqual(p.run('document.cookie'), '')  # scripts cannot read it
+            p.click('article button', 'Acknowledge')
+            p.until("document.querySelector('article').innerText.includes('scope')")
+            p.run("fetch('/api/v1/logout', {method: 'POST'})")
+            p.go(self.address + '#timeline')
+            p.until(f"{HEADING} === 'A token is needed here'")
+            p.type('main input', token_of('operator'))
+            p.key('Enter', number=13)
+            p.until(f"{HEADING} === 'Timeline'")
+            p.run("location.hash = '#now'")
+            p.click('article button', 'Acknowledge')
+            p.until("document.querySelector('article').innerText.includes('acknowledged by operator')")
+            f.truncate(0)
+            d.process.send_signal(signal.SIGHUP)
+            p.until(f"{HEADING} === 'A token is needed here'")
+
+    def refuse(self, port, seconds):
+        """Answers as a daemon does that restores its state."""
+        class Restoring(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_error(503)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(('127.0.0.1', port), Restoring) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            time.sleep(seconds)
+            server.shutdown()
+            thread.join()
+
+    def test_the_daemon_ends_and_is_started_again(self):
+        d = self.web()
+        n = self.alert(d)
+        port = d.port['http tcp']
+        pages = [self.page(view, clean=False) for view in ('#now', '#sensor/pump', '#wall', '#timeline', '#health')]
+        for p in pages:
+            p.until("document.getElementById('link').textContent === 'live'")
+        d.stop()
+        for p in pages:
+            p.until("document.getElementById('link').textContent.includes('no connection')")
+        self.refuse(port, 4)
+        d = self.web(port=port)
+        for p in pages:
+            p.until("document.getElementById('link').textContent === 'live'")
+        self.feed(d, ['pump'], 100, n)
+        pages[1].until("document.querySelector('main').innerText.includes('Last value')")
+        for p in pages:  # nothing but that it was away is said
+            self.assertEqual([f for f in p.faults if 'ERR_' not in f and '503' not in f], [])
+
+
+class Large(Page):
+    """The wall of very many sensors."""
+
+    SENSORS = 5000 if SANITIZED else 100000
+    FRAMES = """new Promise(done => {
+      const at = [];
+      function frame(t) {
+        at.push(t);
+        if (at.length < 2 || t - at[0] < 3000) requestAnimationFrame(frame);
+        else done(at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b));
+      }
+      requestAnimationFrame(frame);
+    })"""
+
+    def test_a_wall_of_very_many(self):
+        d = self.web('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n', durability='none')
+        rng = random.Random(3)
+        names = [f'plant{i // 10000}/pump{i}' for i in range(self.SENSORS)]
+        values = [[rng.gauss(0, 1) for _ in names] for _ in range(7)]
+        with d.client() as c:
+            handles = []
+            for i in range(0, len(names), 5000):
+                handles += c.register(*names[i:i + 5000])
+            frames = [[harness.points(handles[i:i + 5000], [START + k * SECOND] * 5000, values[rng.randrange(7)][i:i + 5000])
+                       for i in range(0, len(names), 5000)] for k in range(36)]
+            for round in frames[:30]:
+                for one in round:
+                    c.send(one)
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+            p = self.page('#wall')
+            p.until(f"document.querySelector('.tip').textContent.startsWith('{self.SENSORS:,} sensors')")
+            until(lambda: c.status()['subscribers']['count'] == 1, 'the wall to listen')
+
+            def feed():
+                for round in frames[30:]:
+                    for one in round:
+                        c.send(one)
+                        time.sleep(5000 / self.SENSORS)
+
+            feeder = threading.Thread(target=feed)
+            feeder.start()
+            p.wait(0.5)
+            before = int(p.run("document.querySelector('canvas').dataset.drawn"))
+            took = p.run(self.FRAMES)
+            drawn = int(p.run("document.querySelector('canvas').dataset.drawn")) - before
+            feeder.join()
+        mean = sum(took) / len(took)
+        print(f'{self.SENSORS} cells, {drawn} changed: {len(took)} frames, mean {mean:.1f} ms, median {took[len(took) // 2]:.1f} ms, '
+              f'95 % {took[len(took) * 95 // 100]:.1f} ms')
+        self.assertGreater(drawn, self.SENSORS)
+        self.assertLess(mean, 34 if not SANITIZED else 200)
+
+
+if __name__ == '__main__':
+    if not browser.PROGRAM:
+        print('1..0 # SKIP Chromium is not here')
+    else:
+        harness.main()
