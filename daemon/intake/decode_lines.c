@@ -27,14 +27,16 @@ struct hk_lines {
   int64_t evict;
   int64_t cleared; /* hk_now: when the series were last forgotten */
   struct hk_log_quota early;
-  uint32_t n; /* points that were gathered */
+  struct hk_lines_told *told; /* of whom they are: NULL, nobody asks */
+  uint32_t n;                 /* points that were gathered */
   struct hk_mark mark[PLACES];
   struct place place[PLACES];
   uint64_t owner[PLACES];
   uint32_t handle[PLACES];
   int64_t time[PLACES];
   double value[PLACES];
-  struct hk_line line; /* the parser's */
+  uint64_t number[PLACES]; /* of the line, where somebody asks */
+  struct hk_line line;     /* the parser's */
 };
 
 int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict)
@@ -68,11 +70,21 @@ void hk_lines_free(struct hk_lines *l)
   free(l);
 }
 
+static void add_fault(struct hk_lines_told *told, uint64_t line, uint32_t byte, const char *why)
+{
+  if (told->n < HK_LINES_FAULTS)
+    told->fault[told->n++] = (struct hk_lines_fault){ line, byte, why };
+}
+
 /* byte: at which the fault is; 0: it has no place. */
 static void tell(struct hk_lines *l, const struct hk_lines_from *from, uint64_t number, uint32_t byte, const char *why)
 {
   char address[HK_ADDRESS_MAX] = "", place[24] = "";
   hk_count(&l->intake->counters->bad_lines, 1);
+  if (from->told) {
+    from->told->refused++;
+    add_fault(from->told, number, byte, why);
+  }
   if (hk_log_spent(l->intake->log, from->quota, HK_LOG_WARNING))
     return;
   if (from->address)
@@ -102,6 +114,8 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
     l->owner[l->n] = from->owner;
     l->time[l->n] = time;
     l->value[l->n] = p->value;
+    if (l->told)
+      l->number[l->n] = number;
     l->n++;
   }
 }
@@ -114,20 +128,35 @@ static void tell_early(struct hk_lines *l, const char *name, uint32_t length)
               name);
 }
 
-/* Takes the name of point i as the registry knows it. told: whether early times were, of points that were gathered with it. */
-static void learn(struct hk_lines *l, uint32_t i, bool *told)
+static const char *why_refused(int refusal)
+{
+  return refusal == HANKEL_NO_DETECTOR ? "no detector matches its sensor"
+         : refusal == HANKEL_RESERVED  ? "its sensor is a series that the daemon makes itself"
+         : refusal == HANKEL_QUOTA     ? "its sender has as many sensors as one may have (max_sensors_per_peer)"
+                                       : "there is no room for another sensor";
+}
+
+/* Takes the name of point i as the registry knows it. *early: whether early times were told, of points that were gathered with
+ * it.
+ */
+static void learn(struct hk_lines *l, uint32_t i, bool *early)
 {
   const struct place *p = &l->place[i];
   char buffer[HK_NAME_MAX];
   uint32_t length, slot;
   const char *name = hk_line_join(p->key, p->key_length, p->field, p->field_length, buffer, &length);
-  if (hk_intake_find(l->intake, l->owner[i], name, length, &slot) != 0) {
+  const int refusal = hk_intake_find(l->intake, l->owner[i], name, length, &slot);
+  if (refusal != 0) {
     l->mark[i].check = 0;
+    if (l->told) {
+      l->told->nameless++;
+      add_fault(l->told, l->number[i], 0, why_refused(refusal));
+    }
     return;
   }
-  if (l->time[i] < JANUARY && !*told) {
+  if (l->time[i] < JANUARY && !*early) {
     tell_early(l, name, length);
-    *told = true;
+    *early = true;
   }
   l->handle[i] = hk_registry_handle(l->intake->registry, slot);
   hk_series_put(l->series, &l->mark[i], l->handle[i]);
@@ -137,13 +166,13 @@ static void learn(struct hk_lines *l, uint32_t i, bool *told)
 static uint32_t look_up(struct hk_lines *l)
 {
   const struct hk_handles handles = hk_registry_lookup(l->intake->registry);
-  bool learned, told = false;
+  bool learned, early = false;
   hk_series_find(l->series, l->n, l->mark, l->handle);
   do { /* again, for a device that fails when a sensor is added to it may leave others without room */
     learned = false;
     for (uint32_t i = 0; i < l->n; i++) {
       if (!hk_handle_good(&handles, l->handle[i]) && l->mark[i].check != 0) {
-        learn(l, i, &told);
+        learn(l, i, &early);
         learned = true;
       }
     }
@@ -178,7 +207,12 @@ void hk_lines_flush(struct hk_lines *l, struct hk_source *source)
     l->value[n] = l->value[i];
     n++;
   }
+  const uint64_t ahead = l->intake->counters->ahead;
   hk_intake_slots(l->intake, source, n, &(struct hk_columns){ slot, l->time, l->value });
+  if (l->told) {
+    l->told->points += n;
+    l->told->ahead += l->intake->counters->ahead - ahead;
+  }
   l->n = 0;
 }
 
@@ -192,10 +226,11 @@ enum hk_lines_turn hk_lines_read(struct hk_lines *l, const struct hk_lines_from 
                                  size_t size, size_t *used)
 {
   l->line.unit = from->unit;
+  l->told = from->told;
   for (;;) {
     const bool held = splitter->n_held > 0;
     const int status = hk_splitter_parse(splitter, &l->line, data, size, used);
-    if (splitter->line == 1 && lines_http(l, status)) {
+    if (splitter->line == 1 && !from->told && lines_http(l, status)) {
       hk_count(&l->intake->counters->bad_lines, 1);
       return HK_LINES_HTTP;
     }
@@ -219,6 +254,7 @@ void hk_lines_end(struct hk_lines *l, const struct hk_lines_from *from, struct h
   if (hk_splitter_end(splitter, &text, &length) != HK_LINE_WHOLE)
     return;
   l->line.unit = from->unit;
+  l->told = from->told;
   hk_line_parse(&l->line, text, length);
   gather(l, from, splitter->line);
   hk_lines_flush(l, from->source);

@@ -14,6 +14,22 @@
 
 struct hk_lines;
 
+#define HK_LINES_FAULTS 8u /* that are told, of those that are counted */
+
+/* What became of lines, for whoever sends them and waits for an answer. */
+struct hk_lines_told {
+  uint64_t points;   /* that were handed to the intake */
+  uint64_t ahead;    /* of these, rejected for a time too far in the future */
+  uint64_t refused;  /* lines that cannot be read, */
+  uint64_t nameless; /* and points whose sensor was refused */
+  uint32_t n;        /* the first of these */
+  struct hk_lines_fault {
+    uint64_t line;   /* from 1 */
+    uint32_t byte;   /* from 1; 0: it has no place in its line */
+    const char *why; /* lives for ever */
+  } fault[HK_LINES_FAULTS];
+};
+
 /* Where lines come from. */
 struct hk_lines_from {
   const char *peer;
@@ -22,6 +38,7 @@ struct hk_lines_from {
   struct hk_log_quota *quota;
   int64_t unit; /* ns of its times */
   struct hk_source *source;
+  struct hk_lines_told *told; /* adds what became of them; a first line of HTTP is like any other then. NULL: nobody asks */
 };
 
 /* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.

@@ -34,6 +34,7 @@ static void on_close(uv_handle_t *handle)
   hk_inbox_free(&c->inbox);
   hk_splitter_free(&c->splitter);
   free(c->own);
+  free(c->told);
   c->net->requests.operate_abandon(c->operation);
   hk_loop_remove(c->loop, c);
   hk_admission_leave(c);
@@ -287,6 +288,7 @@ struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_conf
 void hk_connection_forget(struct hk_connection *c)
 {
   hk_source_close(c->source);
+  free(c->told);
   free(c);
 }
 
@@ -298,6 +300,7 @@ void hk_connection_abandon(struct hk_connection *c)
   if (c->seat)
     hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
   atomic_fetch_sub(&c->loop->n_connections, 1);
+  free(c->told);
   free(c);
 }
 
@@ -404,7 +407,7 @@ void hk_connection_finish(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  if (c->kind == &hk_line_kind && !c->tls && !c->http) { /* there are no last words */
+  if (c->kind == &hk_line_kind && !c->tls && !c->http && !c->inner) { /* there are no last words */
     hk_connection_close(c);
     return;
   }

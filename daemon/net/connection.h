@@ -20,6 +20,7 @@
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/named_feeds.h"
+#include "daemon/intake/decode_lines.h"
 #include "daemon/net/address_limits.h"
 #include "daemon/net/credentials.h"
 #include "daemon/net/udp_feeds.h"
@@ -122,7 +123,8 @@ struct hk_connection {
   /* line and text */
   int64_t unit; /* line: ns of its times */
   struct hk_splitter splitter;
-  char *data; /* what was read last: in the loop's buffer, or what is left of it, in its own */
+  struct hk_lines_told *told; /* line, an inner one: what became of them; else NULL */
+  char *data;                 /* what was read last: in the loop's buffer, or what is left of it, in its own */
   char *own;
   size_t start, size; /* of what was read and is not taken yet; bytes read */
 };

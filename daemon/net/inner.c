@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +19,10 @@ int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
   struct hk_connection *c = hk_connection_new(net, inner->listener, inner->protocol, inner->gate, fd);
   if (!c)
     return -ENOMEM;
+  if (inner->protocol == HK_PROTOCOL_LINE && !(c->told = calloc(1, sizeof *c->told))) {
+    hk_connection_forget(c);
+    return -ENOMEM;
+  }
   c->inner = true;
   c->newcomer = false;
   c->scopes = inner->scopes;

@@ -8,10 +8,12 @@
  * good any more after a reload, at the daemon's end, when the other end is closed. Whoever holds that must read on until then,
  * and close it.
  *
- * What a connection of lines says at its end is agreed on here, and not there yet: behind the end of its peer's stream
- * (shutdown(fd, SHUT_WR)), when each of its points is dealt with (with a journal: committed), one line of JSON, and then the end:
- *   {"taken":POINTS,"late":POINTS,"refused":LINES,"faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
- * with the first few faults; byte 0: the fault has no place in its line. */
+ * What a connection of lines says at its end: behind the end of its peer's stream (shutdown(fd, SHUT_WR)), when each of its
+ * points is dealt with (with a journal: committed), one line of JSON, and then the end:
+ *   {"taken":POINTS,"refused":LINES,"dropped":POINTS,"faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
+ * refused: lines that cannot be read; dropped: points whose sensor was refused or whose time is too far ahead; with the first few
+ * faults (HK_LINES_FAULTS); byte 0: the fault has no place in its line. Where it ends without that line nobody knows how far it
+ * got. */
 #ifndef HK_INNER_H
 #define HK_INNER_H
 

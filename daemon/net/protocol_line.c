@@ -1,14 +1,45 @@
 /* Line protocol over TCP: each line's fields become points. There are no replies. A line that is wrong is counted and logged, and
- * the next one is read as if nothing had happened. Only a first line of HTTP is answered, and the last of its connection. */
+ * the next one is read as if nothing had happened. Only a first line of HTTP is answered, and the last of its connection;
+ * and an inner connection hears at its end what became of its lines (net/inner.h). */
 #include "daemon/intake/decode_lines.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 static struct hk_lines_from from(struct hk_connection *c)
 {
-  return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->unit, c->source };
+  return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->unit, c->source, c->told };
+}
+
+/* The end of an inner connection: what became of all that it brought, once each of its points is dealt with. */
+static enum hk_turn sum_up(struct hk_connection *c)
+{
+  const struct hk_lines_told *told = c->told;
+  const struct hk_lines_from f = from(c);
+  struct hk_buffer out = { 0 };
+  hk_lines_end(c->loop->lines, &f, &c->splitter);
+  if (hk_source_pending(c->source) > 0)
+    return HK_TURN_WAIT;
+  hk_buffer_print(&out, "{\"taken\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"faults\":[",
+                  told->points - told->ahead, told->refused, told->nameless + told->ahead);
+  for (uint32_t i = 0; i < told->n; i++) {
+    const struct hk_lines_fault *fault = &told->fault[i];
+    hk_buffer_print(&out, "%s{\"line\":%" PRIu64 ",\"byte\":%" PRIu32 ",\"why\":", i > 0 ? "," : "", fault->line, fault->byte);
+    hk_json_string(&out, fault->why, strlen(fault->why));
+    hk_buffer_put(&out, "}", 1);
+  }
+  hk_buffer_put(&out, "]}\n", 3);
+  if (out.failed)
+    hk_connection_close(c);
+  else
+    hk_connection_reply(c, out.data, out.size);
+  hk_buffer_free(&out);
+  hk_connection_finish(c);
+  return HK_TURN_OVER;
 }
 
 static enum hk_turn step(struct hk_connection *c)
@@ -25,7 +56,7 @@ static enum hk_turn step(struct hk_connection *c)
     return HK_TURN_MORE;
   default:
     hk_lines_flush(c->loop->lines, c->source);
-    return HK_TURN_NEED;
+    return c->told && c->ended ? sum_up(c) : HK_TURN_NEED;
   }
 }
 

@@ -109,7 +109,8 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
 /* The points are gathered, over all datagrams of a recvmmsg. */
 static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
-  const struct hk_lines_from from = { l->address, peer, hk_admission_owner_at(peer), &l->quota, l->config->precision, l->source };
+  const struct hk_lines_from from = { l->address, peer, hk_admission_owner_at(peer), &l->quota, l->config->precision,
+                                      l->source,  NULL };
   struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
   size_t used = 0;
   if (size > 0 && data[size - 1] != '\n')

@@ -3,6 +3,7 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/net/loop.h"
+#include "daemon/web/web_body.h"
 #include "daemon/web/web_inner.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_request.h"
@@ -26,7 +27,7 @@ static void leave(struct hk_web_peer *p)
   hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
   hk_web_inner_close(p->inner);
   hk_buffer_free(&p->body);
-  hk_buffer_free(&p->asked);
+  hk_web_body_drop(p);
   free(p);
   atomic_fetch_sub_explicit(&web->connections, 1, memory_order_relaxed);
 }
@@ -121,6 +122,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
     .uid = -1,
     .server_string = "hankeld",
     .fd_limit_per_thread = 2 * web->most + SPARE, /* each with an inner one */
+    .pt_serv_buf_size = HK_WEB_READ,
     .max_http_header_data = HK_WEB_HEADERS,
     .max_http_header_pool = (unsigned short)web->most, /* made as they are needed, so that nobody keeps others from theirs */
     .timeout_secs = (unsigned)((config->handshake + 999999999) / 1000000000),

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define HOST_MAX 256 /* bytes, with the 0 */
+#define HOST_MAX 256                       /* bytes, with the 0 */
+#define SHOWN_MAX (2 * HK_TOKEN_MAX + 256) /* bytes of Authorization, with the 0 */
 
 /* Whether a Host header names this machine's loopback. */
 static bool is_loopback(const char *host)
@@ -63,11 +64,32 @@ const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t le
   return p->scopes ? NULL : "the token is not known here";
 }
 
+/* The token in what Authorization says, of which *length is what is left; NULL: there is none. `Token TOKEN` is what clients of
+ * InfluxDB 2 say, and as a password it is what those of version 1 do. */
+static const char *token_in(char *shown, size_t size, size_t *length)
+{
+  static const char *const words[] = { "Bearer ", "Token " };
+  static const char basic[] = "Basic ";
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const size_t before = strlen(words[i]);
+    if (*length > before && strncasecmp(shown, words[i], before) == 0) {
+      *length -= before;
+      return shown + before;
+    }
+  }
+  if (*length < sizeof basic || strncasecmp(shown, basic, sizeof basic - 1) != 0)
+    return NULL;
+  const int n = lws_b64_decode_string(shown + sizeof basic - 1, shown, (int)size); /* what is read is ahead of what is written */
+  const char *colon = n > 0 ? memchr(shown, ':', (size_t)n) : NULL;
+  if (!colon)
+    return NULL;
+  *length = (size_t)(shown + n - (colon + 1));
+  return colon + 1;
+}
+
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
 {
-  static const char word[] = "Bearer ";
-  const size_t before = sizeof word - 1;
-  char shown[sizeof word + HK_TOKEN_MAX + 1] = "", cookie[HK_TOKEN_MAX + 1];
+  char shown[SHOWN_MAX] = "", cookie[HK_TOKEN_MAX + 1];
   size_t cookie_length = sizeof cookie;
   memset(&p->shown, 0, sizeof p->shown);
   p->scopes = 0;
@@ -76,10 +98,10 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
     return NULL;
   }
   if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_AUTHORIZATION) > 0) {
-    const int length = lws_hdr_copy(wsi, shown, sizeof shown, WSI_TOKEN_HTTP_AUTHORIZATION);
-    if (length <= (int)before || strncasecmp(shown, word, before) != 0)
-      return "the token is not known here";
-    return hk_web_know_token(p, shown + before, (size_t)length - before);
+    const int all = lws_hdr_copy(wsi, shown, sizeof shown, WSI_TOKEN_HTTP_AUTHORIZATION);
+    size_t length = all > 0 ? (size_t)all : 0;
+    const char *token = token_in(shown, sizeof shown, &length);
+    return token ? hk_web_know_token(p, token, length) : "the token is not known here";
   }
   if (lws_http_cookie_get(wsi, HK_WEB_COOKIE, cookie, &cookie_length) == 0 && cookie_length > 0)
     return hk_web_know_token(p, cookie, strlen(cookie));

@@ -20,17 +20,11 @@
 
 /* --- in frames -------------------------------------------------------------------------------------------------------- */
 
-static void ready(struct hk_web_peer *p, unsigned code)
-{
-  p->ready = code;
-  (void)lws_callback_on_writable(p->wsi);
-}
-
 static void fail(struct hk_web_peer *p, unsigned code, const char *why)
 {
   p->body.size = 0;
   hk_web_problem(&p->body, code, why);
-  ready(p, code);
+  hk_web_ready(p, code, NULL);
 }
 
 static void said_no(struct hk_web_peer *p, const struct hk_frame *f)
@@ -52,7 +46,7 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
   if (f->type == HK_REPORT) {
     hk_buffer_put(&p->body, (const char *)f->payload, f->length);
     hk_buffer_put(&p->body, "\n", 1);
-    ready(p, 200);
+    hk_web_ready(p, 200, NULL);
     return;
   }
   if (hk_reloaded_read(f, &taken, &text) != 0) {
@@ -64,7 +58,7 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
   hk_buffer_print(&p->body, taken ? "{\"text\":" : "{\"type\":\"about:blank\",\"status\":409,\"detail\":");
   hk_json_string(&p->body, text.data, text.length);
   hk_buffer_put(&p->body, "}\n", 2);
-  ready(p, taken ? 200 : 409);
+  hk_web_ready(p, taken ? 200 : 409, NULL);
 }
 
 static void came(struct hk_web_inner *inner, const char *data, size_t size)
@@ -113,7 +107,7 @@ static const struct hk_web_inner_kind frames_kind = { HK_PROTOCOL_BINARY, came, 
 /* Asks; w: the frames, of which one behind HELLO is answered by one of type `awaited`. */
 static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w, uint8_t awaited)
 {
-  int status = w->full ? -E2BIG : hk_web_inner_open(p, &frames_kind);
+  int status = w->full ? -E2BIG : hk_web_inner_open(p, &frames_kind, 1);
   if (status == 0) {
     p->inner->awaited = awaited;
     status = hk_web_inner_send(p->inner, w->data, w->size);

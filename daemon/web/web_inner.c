@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind)
+int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind, int64_t unit)
 {
   struct hk_web_inner *inner = calloc(1, sizeof *inner);
   if (!inner)
@@ -17,7 +17,7 @@ int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kin
                                  .peer = p->peer,
                                  .scopes = p->scopes,
                                  .shown = p->shown.scopes ? &p->shown : NULL,
-                                 .unit = 1 };
+                                 .unit = unit };
   const int fd = hk_inner_open(p->web->net, &what);
   if (fd < 0) {
     free(inner);
@@ -44,6 +44,31 @@ int hk_web_inner_send(struct hk_web_inner *inner, const void *data, size_t size)
 {
   const ssize_t n = send(inner->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
   return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EAGAIN;
+}
+
+/* Not 0: the socket is to be closed. */
+static int send_rest(struct hk_web_inner *inner)
+{
+  while (inner->n_rest > 0) {
+    const ssize_t n = send(inner->fd, inner->rest, inner->n_rest, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno == EAGAIN && lws_callback_on_writable(inner->wsi) >= 0 ? 0 : -1;
+    inner->rest += n;
+    inner->n_rest -= (size_t)n;
+  }
+  inner->sends = false;
+  return shutdown(inner->fd, SHUT_WR);
+}
+
+void hk_web_inner_send_all(struct hk_web_inner *inner, const char *data, size_t size)
+{
+  inner->sends = true;
+  inner->rest = data;
+  inner->n_rest = size;
+  if (lws_callback_on_writable(inner->wsi) < 0)
+    lws_set_timeout(inner->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_ASYNC);
 }
 
 void hk_web_inner_hold(struct hk_web_inner *inner, bool hold)
@@ -86,6 +111,8 @@ int hk_web_inner_event(struct lws *wsi, enum lws_callback_reasons reason, void *
       return -1;
     inner->kind->came(inner, in, size);
     return 0;
+  case LWS_CALLBACK_RAW_WRITEABLE:
+    return inner->peer && inner->sends ? send_rest(inner) : 0;
   case LWS_CALLBACK_WSI_DESTROY:
     lws_set_opaque_user_data(wsi, NULL);
     gone(inner);

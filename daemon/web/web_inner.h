@@ -13,6 +13,9 @@ struct hk_web_inner {
   const struct hk_web_inner_kind *kind;
   int fd;
   bool held;                /* it is not read now */
+  bool sends;               /* it has not sent all, */
+  const char *rest;         /* but still has to send this, */
+  size_t n_rest;            /* and bytes of it */
   struct hk_buffer partial; /* lines: of one that has not come whole */
   struct hk_inbox inbox;    /* binary */
   uint8_t awaited;          /* binary: the reply's enum hk_frame_type */
@@ -25,10 +28,13 @@ struct hk_web_inner_kind {
   void (*ended)(struct hk_web_inner *inner); /* the daemon closed it; peer is there, and has it no more */
 };
 
-/* Opens p->inner, with the scopes p->scopes. 0 or a negative errno. */
-int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind);
+/* Opens p->inner, with the scopes p->scopes. unit: of a connection of lines, ns of its times. 0 or a negative errno. */
+int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kind, int64_t unit);
 /* Sends bytes that fit into an empty socket (some 64 KiB). 0 or a negative errno. */
 int hk_web_inner_send(struct hk_web_inner *inner, const void *data, size_t size);
+/* Sends any number of bytes, which stay where they are until the inner connection is closed, as fast as they are taken, and then
+ * ends the stream; what comes is still read. */
+void hk_web_inner_send_all(struct hk_web_inner *inner, const char *data, size_t size);
 /* Reads no more, or again: what is not read waits in the daemon, within the bounds that it has for slow subscribers. */
 void hk_web_inner_hold(struct hk_web_inner *inner, bool hold);
 /* The peer wants nothing of it any more; NULL is fine. */

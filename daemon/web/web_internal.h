@@ -4,6 +4,7 @@
 
 #include "daemon/base/address.h"
 #include "daemon/net/net.h"
+#include "daemon/web/web_chunked.h"
 #include "daemon/web/web_source.h"
 
 #include <libwebsockets.h>
@@ -12,6 +13,7 @@
  */
 enum hk_web_what { HK_WEB_PEER, HK_WEB_INNER };
 
+struct hk_web_fed_kind;
 struct hk_web_inner;
 struct hk_web_route;
 
@@ -32,15 +34,20 @@ struct hk_web_peer {
   /* the request that is being answered */
   struct lws *wsi;
   const struct hk_web_route *route;
-  uint32_t scopes;            /* of whoever asks; */
-  struct hk_token shown;      /* by what: of no scopes when by nothing */
-  struct hk_buffer asked;     /* its body */
-  struct hk_web_inner *inner; /* what it asks of the daemon; NULL: nothing */
+  uint32_t scopes;        /* of whoever asks; */
+  struct hk_token shown;  /* by what: of no scopes when by nothing */
+  struct hk_buffer asked; /* its body; */
+  size_t reserved;        /* bytes that stand for it in the web's `bodies`; */
+  bool in_chunks;         /* how it comes */
+  struct hk_chunked chunked;
+  const struct hk_web_fed_kind *fed; /* how it is told what became of points */
+  struct hk_web_inner *inner;        /* what it asks of the daemon; NULL: nothing */
   /* the answer that is being sent */
-  unsigned ready; /* it came from elsewhere, and is to be begun: status; 0: none */
-  bool streams;   /* it has no end of its own */
-  bool begun;     /* its headers were sent */
-  unsigned looks; /* of a stream: how often it was looked whether the peer is there */
+  unsigned ready;         /* it came from elsewhere, and is to be begun: status; 0: none */
+  const char *ready_type; /* of its content; NULL: JSON, or a fault of RFC 9457 */
+  bool streams;           /* it has no end of its own */
+  bool begun;             /* its headers were sent */
+  unsigned looks;         /* of a stream: how often it was looked whether the peer is there */
   struct hk_buffer body;
   size_t sent; /* bytes of it */
   bool head;   /* only the headers of it are wanted */
@@ -59,6 +66,7 @@ struct hk_web {
   struct hk_counters counters;
   uint32_t most;           /* connections, at a time; */
   atomic_uint connections; /* how many there are, those on their way too */
+  size_t bodies;           /* bytes that bodies of requests take, or will */
   int stuck;               /* s for an answer to be taken */
   pthread_mutex_t lock;
   struct hk_web_peer *arrivals; /* under lock */

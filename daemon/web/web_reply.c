@@ -1,6 +1,7 @@
 /* Answers: headers at once, the body as fast as the peer takes it. */
 #include "daemon/web/web_reply.h"
 
+#include "daemon/web/web_body.h"
 #include "daemon/web/web_inner.h"
 #include "daemon/web/web_stream.h"
 
@@ -14,18 +15,28 @@
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "         \
   "form-action 'none'; frame-ancestors 'none'"
 
+const struct hk_web_header hk_web_retry = { "retry-after:", "1" };
+
 static int over(struct lws *wsi, struct hk_web_peer *p)
 {
   hk_web_inner_close(p->inner);
   hk_buffer_free(&p->body);
-  hk_buffer_free(&p->asked);
-  p->body = p->asked = (struct hk_buffer){ 0 };
+  hk_web_body_drop(p);
   return p->last || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
 static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
 {
   return lws_add_http_header_by_name(wsi, (const unsigned char *)name, (const unsigned char *)value, (int)strlen(value), at, end);
+}
+
+/* The status, and what the content is. */
+static int begin_headers(struct lws *wsi, const struct hk_web_peer *p, unsigned code, const char *type, unsigned char **at,
+                         unsigned char *end)
+{
+  if (code == 204) /* has no content, not even one of length 0 */
+    return lws_add_http_header_status(wsi, code, at, end);
+  return lws_add_http_common_headers(wsi, code, type, p->streams ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->body.size, at, end);
 }
 
 int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *type, const struct hk_web_header *extra)
@@ -35,9 +46,8 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
     return -1;
   p->sent = 0;
   p->begun = true;
-  if (lws_add_http_common_headers(wsi, code, type, p->streams ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->body.size, &at, end) != 0 ||
-      add(wsi, "cache-control:", "no-store", &at, end) != 0 || add(wsi, "content-security-policy:", POLICY, &at, end) != 0 ||
-      add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
+  if (begin_headers(wsi, p, code, type, &at, end) != 0 || add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
+      add(wsi, "content-security-policy:", POLICY, &at, end) != 0 || add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
       add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
       add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
       (extra && add(wsi, extra->name, extra->value, &at, end) != 0) ||
@@ -48,6 +58,13 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
     return over(wsi, p);
   lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
+}
+
+void hk_web_ready(struct hk_web_peer *p, unsigned code, const char *type)
+{
+  p->ready = code;
+  p->ready_type = type;
+  (void)lws_callback_on_writable(p->wsi);
 }
 
 void hk_web_problem(struct hk_buffer *out, unsigned code, const char *detail)
@@ -103,7 +120,11 @@ static int begin_ready(struct lws *wsi, struct hk_web_peer *p)
 {
   const unsigned code = p->ready;
   p->ready = 0;
-  return hk_web_reply(wsi, p, code, code == 200 ? "application/json" : "application/problem+json", NULL);
+  return hk_web_reply(wsi, p, code,
+                      p->ready_type ? p->ready_type
+                      : code == 200 ? "application/json"
+                                    : "application/problem+json",
+                      code == 503 ? &hk_web_retry : NULL);
 }
 
 int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)

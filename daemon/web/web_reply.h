@@ -8,9 +8,14 @@
 struct hk_web_header {
   const char *name, *value;
 };
+/* Whoever is answered that it cannot be now may come again in a second. */
+extern const struct hk_web_header hk_web_retry;
+/* type: NULL with code 204, which has no content. */
 int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *type, const struct hk_web_header *extra);
 /* The same with a fault as RFC 9457 has it; detail: a sentence. */
 int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra);
+/* p->body is the answer to the request that p->wsi waits with; type: of its content, NULL: JSON, or a fault of RFC 9457. */
+void hk_web_ready(struct hk_web_peer *p, unsigned code, const char *type);
 /* Appends such a fault. */
 void hk_web_problem(struct hk_buffer *out, unsigned code, const char *detail);
 /* The value of an argument behind ?, decoded; "" without one. 0, or -E2BIG: it, or another argument, is too long. */

@@ -3,8 +3,9 @@
 
 #include "daemon/web/web_access.h"
 #include "daemon/web/web_api.h"
+#include "daemon/web/web_body.h"
 #include "daemon/web/web_files.h"
-#include "daemon/web/web_inner.h"
+#include "daemon/web/web_influx.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_stream.h"
 
@@ -64,26 +65,30 @@ static int metrics(struct lws *wsi, struct hk_web_peer *p)
 
 struct hk_web_route {
   const char *path;
-  bool posts;       /* POST; else GET and HEAD */
-  bool needs_loops; /* not while the state is being restored */
-  uint32_t scopes;  /* one of these is needed; 0: none */
+  enum { READS, ASKS, FEEDS } kind; /* by GET and HEAD; by POST with JSON; by POST with points */
+  bool needs_loops;                 /* not while the state is being restored */
+  uint32_t scopes;                  /* one of these is needed; 0: none */
   int (*answer)(struct lws *wsi, struct hk_web_peer *p);
 };
 
 static const struct hk_web_route routes[] = {
-  { "/healthz", false, false, 0, health },
-  { "/readyz", false, false, SEES, readiness },
-  { "/metrics", false, true, SEES, metrics },
-  { "/api/v1/status", false, true, SEES, hk_web_api_status },
-  { "/api/v1/alerts", false, true, SEES, hk_web_api_alerts },
-  { "/api/v1/events", false, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
-  { "/api/v1/sensors", false, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
-  { "/api/v1/stream", false, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
-  { "/api/v1/ack", true, true, HK_SCOPE_ADMIN, hk_web_api_acknowledge },
-  { "/api/v1/maintenance", true, true, HK_SCOPE_ADMIN, hk_web_api_maintain },
-  { "/api/v1/reload", true, true, HK_SCOPE_ADMIN, hk_web_api_reload },
-  { "/api/v1/login", true, false, 0, hk_web_api_login },
-  { "/api/v1/logout", true, false, 0, hk_web_api_logout },
+  { "/healthz", READS, false, 0, health },
+  { "/readyz", READS, false, SEES, readiness },
+  { "/metrics", READS, true, SEES, metrics },
+  { "/api/v1/status", READS, true, SEES, hk_web_api_status },
+  { "/api/v1/alerts", READS, true, SEES, hk_web_api_alerts },
+  { "/api/v1/events", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
+  { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
+  { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
+  { "/api/v1/ack", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_acknowledge },
+  { "/api/v1/maintenance", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_maintain },
+  { "/api/v1/reload", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_reload },
+  { "/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
+  { "/api/v2/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
+  { "/ping", READS, false, 0, hk_web_influx_ping },
+  { "/health", READS, false, 0, hk_web_influx_health },
+  { "/api/v1/login", ASKS, false, 0, hk_web_api_login },
+  { "/api/v1/logout", ASKS, false, 0, hk_web_api_logout },
 };
 
 static const struct hk_web_route *route_of(const char *path)
@@ -94,27 +99,14 @@ static const struct hk_web_route *route_of(const char *path)
   return NULL;
 }
 
-/* The body's length that the headers tell; -1: none. */
-static long long length_of(struct lws *wsi)
-{
-  char text[24];
-  if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) == 0)
-    return -1;
-  if (lws_hdr_copy(wsi, text, sizeof text, WSI_TOKEN_HTTP_CONTENT_LENGTH) <= 0 || strspn(text, "0123456789") != strlen(text))
-    return BODY_MOST + 1;
-  return atoll(text);
-}
-
 /* Whether a request that brings something can be taken; *status: what came of it when not. */
-static bool may_post(struct lws *wsi, struct hk_web_peer *p, int *status)
+static bool may_ask(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
   static const char json[] = "application/json";
   char type[64] = "";
-  const long long length = length_of(wsi);
+  const long long length = hk_web_body_length(wsi);
   (void)lws_hdr_copy(wsi, type, sizeof type, WSI_TOKEN_HTTP_CONTENT_TYPE); /* one that is too long: it stays empty */
-  if (!hk_web_origin_is_ours(wsi))
-    *status = hk_web_fault(wsi, p, 403, "nothing is changed for a page of another origin", NULL);
-  else if (length < 0)
+  if (length < 0)
     *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
   else if (length > BODY_MOST)
     *status = hk_web_fault(wsi, p, 413, "the body has over 64 KiB", NULL);
@@ -129,8 +121,11 @@ static bool may_post(struct lws *wsi, struct hk_web_peer *p, int *status)
 static int answer(struct lws *wsi, struct hk_web_peer *p)
 {
   const struct hk_web_route *route = p->route;
+  int status = 0;
   p->route = NULL;
-  p->last = false;
+  p->last = p->in_chunks; /* where its body ends libwebsockets does not know */
+  if (route->kind == FEEDS && !hk_web_body_unpack(wsi, p, &status))
+    return status;
   return route->answer(wsi, p);
 }
 
@@ -141,8 +136,9 @@ static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
   p->last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
   p->route = NULL;
   p->ready = 0;
-  p->streams = p->begun = false;
-  p->body.size = p->asked.size = p->sent = 0;
+  p->streams = p->begun = p->in_chunks = false;
+  p->body.size = p->sent = 0;
+  hk_web_body_drop(p);
 }
 
 int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
@@ -159,12 +155,15 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
     return hk_web_fault(wsi, p, 421, "this listener is on loopback, and the Host of the request is not", NULL);
   if (!route && !file)
     return hk_web_fault(wsi, p, 404, "there is nothing of this path; hankeld(8) lists what there is", NULL);
-  if (file ? !gets : !(route->posts ? posts : gets))
-    return hk_web_fault(wsi, p, 405, route && route->posts ? "this path knows POST only" : "this path knows GET and HEAD only",
-                        route && route->posts ? &posted : &read);
+  if (file ? !gets : !(route->kind != READS ? posts : gets))
+    return hk_web_fault(wsi, p, 405,
+                        route && route->kind != READS ? "this path knows POST only" : "this path knows GET and HEAD only",
+                        route && route->kind != READS ? &posted : &read);
   if (file)
     return hk_web_file_reply(wsi, p, file);
-  if (route->posts && !may_post(wsi, p, &status))
+  if (route->kind != READS && !hk_web_origin_is_ours(wsi))
+    return hk_web_fault(wsi, p, 403, "nothing is changed for a page of another origin", NULL);
+  if (route->kind == ASKS && !may_ask(wsi, p, &status))
     return status;
   const char *why = route->scopes ? hk_web_know(wsi, p) : NULL;
   if (why)
@@ -173,15 +172,19 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
     return hk_web_forbidden(wsi, p, route->path);
   if (route->needs_loops && phase_of(p) == HK_WEB_RESTORING)
     return hk_web_fault(wsi, p, 503, not_restored, NULL);
+  if (route->kind == FEEDS && !hk_web_body_begin(wsi, p, &status))
+    return status;
   p->route = route;
-  return route->posts && length_of(wsi) > 0 ? 0 : answer(wsi, p);
+  return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->in_chunks) ? 0 : answer(wsi, p);
 }
 
 int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size)
 {
-  (void)wsi;
+  int status;
   if (!p->route)
     return 0; /* it was answered */
+  if (p->route->kind == FEEDS)
+    return hk_web_body_came(wsi, p, data, size, &status) ? answer(wsi, p) : status;
   if (p->asked.size + size > BODY_MOST)
     return -1; /* more than it said */
   hk_buffer_put(&p->asked, data, size);

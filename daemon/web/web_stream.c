@@ -141,7 +141,7 @@ int hk_web_stream(struct lws *wsi, struct hk_web_peer *p)
     return hk_web_fault(wsi, p, 400, wrong, NULL);
   if (p->head)
     return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
-  int status = hk_web_inner_open(p, &stream_kind);
+  int status = hk_web_inner_open(p, &stream_kind, 1);
   if (status == -EACCES)
     return hk_web_fault(wsi, p, 403, "a stream needs the scope subscribe", NULL);
   if (status == 0) {

@@ -1,0 +1,179 @@
+/* See web_body.h. */
+#include "daemon/web/web_body.h"
+
+#include "daemon/web/web_reply.h"
+
+#include <libdeflate.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define GUESS 8u     /* times as much as it was packed, where nothing better is known */
+#define LEAST 65536u /* bytes to unpack into */
+
+long long hk_web_body_length(struct lws *wsi)
+{
+  char text[24];
+  if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) == 0)
+    return -1;
+  if (lws_hdr_copy(wsi, text, sizeof text, WSI_TOKEN_HTTP_CONTENT_LENGTH) <= 0 || strspn(text, "0123456789") != strlen(text))
+    return 1LL << 62;
+  return atoll(text);
+}
+
+bool hk_web_body_reserve(struct hk_web_peer *p, size_t size)
+{
+  struct hk_web *web = p->web;
+  if (web->bodies - p->reserved + size > HK_WEB_BODIES)
+    return false;
+  web->bodies = web->bodies - p->reserved + size;
+  p->reserved = size;
+  return true;
+}
+
+void hk_web_body_drop(struct hk_web_peer *p)
+{
+  hk_buffer_free(&p->asked);
+  (void)hk_web_body_reserve(p, 0);
+}
+
+int hk_web_body_full(struct lws *wsi, struct hk_web_peer *p)
+{
+  hk_count(&p->web->counters.refused, 1);
+  return hk_web_fault(wsi, p, 429, "as many points as there is room for are on their way from other requests: come again",
+                      &hk_web_retry);
+}
+
+static int too_large(struct lws *wsi, struct hk_web_peer *p)
+{
+  return hk_web_fault(wsi, p, 413, "the body has over 16 MiB: send fewer points at a time", NULL);
+}
+
+bool hk_web_body_begin(struct lws *wsi, struct hk_web_peer *p, int *status)
+{
+  const long long length = hk_web_body_length(wsi);
+  char coding[32] = "";
+  const bool coded = lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
+  p->in_chunks = coded && lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0 &&
+                 strcasecmp(coding, "chunked") == 0;
+  p->chunked = (struct hk_chunked){ 0 };
+  if (coded && (length >= 0 || !p->in_chunks)) /* else where it ends would be a matter of opinion */
+    *status =
+        hk_web_fault(wsi, p, 400, "the body has a Content-Length or a Transfer-Encoding of chunked, not both nor another", NULL);
+  else if (length < 0 && !p->in_chunks)
+    *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
+  else if (length > (long long)HK_WEB_BODY)
+    *status = too_large(wsi, p);
+  else if (!hk_web_body_reserve(p, length > 0 ? (size_t)length : 0))
+    *status = hk_web_body_full(wsi, p);
+  else
+    return true;
+  return false;
+}
+
+bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size, int *status)
+{
+  *status = 0;
+  if (!p->in_chunks) {
+    hk_buffer_put(&p->asked, data, size);
+    *status = p->asked.failed || p->asked.size > p->reserved ? -1 : 0; /* more than it said */
+    return false;
+  }
+  const int whole = hk_chunked_take(&p->chunked, data, size, &p->asked);
+  if (p->asked.failed) {
+    *status = -1;
+    return false;
+  }
+  if (whole < 0)
+    *status = hk_web_fault(wsi, p, 400, "the body is not in chunks, as its Transfer-Encoding says", NULL);
+  else if (p->asked.size > HK_WEB_BODY)
+    *status = too_large(wsi, p);
+  else if (p->asked.size > p->reserved && !hk_web_body_reserve(p, p->asked.size))
+    *status = hk_web_body_full(wsi, p);
+  else
+    return whole > 0;
+  p->route = NULL;
+  return false;
+}
+
+/* Unpacks all members of a body of gzip into out, of which `room` bytes may be used. */
+static enum libdeflate_result gunzip(struct libdeflate_decompressor *d, const struct hk_buffer *in, struct hk_buffer *out,
+                                     size_t room)
+{
+  size_t used = 0;
+  out->size = 0;
+  do {
+    size_t took = 0, gave = 0;
+    const enum libdeflate_result result =
+        libdeflate_gzip_decompress_ex(d, in->data + used, in->size - used, out->data + out->size, room - out->size, &took, &gave);
+    if (result != LIBDEFLATE_SUCCESS)
+      return result;
+    used += took;
+    out->size += gave;
+  } while (used < in->size);
+  return LIBDEFLATE_SUCCESS;
+}
+
+/* How much to try with: what the end of a gzip of one member says, mod 2^32. It may lie. */
+static size_t first_guess(const struct hk_buffer *in)
+{
+  uint32_t told = 0;
+  if (in->size >= 4)
+    for (size_t i = 0; i < 4; i++)
+      told |= (uint32_t)(uint8_t)in->data[in->size - 4 + i] << 8 * i;
+  const size_t plausible = told <= in->size * GUESS * GUESS ? told : in->size * GUESS;
+  return plausible < LEAST ? LEAST : plausible > HK_WEB_UNPACKED ? HK_WEB_UNPACKED : plausible;
+}
+
+/* 0, or the code of an answer, and what it says. */
+static unsigned unpack(struct hk_web_peer *p, const char **why)
+{
+  struct hk_buffer out = { 0 };
+  struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
+  enum libdeflate_result result = LIBDEFLATE_INSUFFICIENT_SPACE;
+  const size_t packed = p->asked.size;
+  unsigned code = 0;
+  *why = "no memory";
+  for (size_t room = first_guess(&p->asked); code == 0 && result == LIBDEFLATE_INSUFFICIENT_SPACE; room *= 2) {
+    room = room < HK_WEB_UNPACKED ? room : HK_WEB_UNPACKED;
+    hk_buffer_free(&out);
+    if (!hk_web_body_reserve(p, packed + room))
+      code = 429;
+    else if (!d || !hk_buffer_room(&out, room))
+      code = 503;
+    else
+      result = gunzip(d, &p->asked, &out, room);
+    if (room == HK_WEB_UNPACKED)
+      break;
+  }
+  libdeflate_free_decompressor(d);
+  if (code == 0 && result != LIBDEFLATE_SUCCESS) {
+    code = result == LIBDEFLATE_INSUFFICIENT_SPACE ? 413 : 400;
+    *why = code == 413 ? "there are over 32 MiB in the body: send fewer points at a time" : "the body is not whole, or no gzip";
+  }
+  if (code != 0) {
+    hk_buffer_free(&out);
+    return code;
+  }
+  hk_buffer_free(&p->asked);
+  p->asked = out;
+  (void)hk_web_body_reserve(p, out.size);
+  return 0;
+}
+
+bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
+{
+  char coding[32] = "";
+  const char *why = NULL;
+  unsigned code = 0;
+  const int length = lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_CONTENT_ENCODING);
+  if (length < 0 || (length > 0 && strcasecmp(coding, "gzip") != 0 && strcasecmp(coding, "identity") != 0)) {
+    code = 415;
+    why = "the body may be packed with gzip (Content-Encoding), and with nothing else";
+  } else if (strcasecmp(coding, "gzip") == 0) {
+    code = unpack(p, &why);
+  }
+  if (code != 0)
+    *status = code == 429 ? hk_web_body_full(wsi, p) : hk_web_fault(wsi, p, code, why, NULL);
+  return code == 0;
+}

@@ -1,0 +1,103 @@
+/* See web_feed.h. */
+#include "daemon/web/web_feed.h"
+
+#include "daemon/web/web_inner.h"
+#include "daemon/web/web_reply.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define SUMMARY_MOST 65536u /* bytes: none is nearly as long */
+#define SENTENCE_MAX 512
+
+void hk_web_feed_sentence(const struct hk_web_fed *fed, const char *line, char *out, size_t size)
+{
+  const cJSON *first = cJSON_GetArrayItem(fed->faults, 0);
+  const char *why = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(first, "why"));
+  const double number = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(first, "line"));
+  const double byte = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(first, "byte"));
+  char where[96] = "", at[32] = "";
+  if (why && byte > 0)
+    snprintf(at, sizeof at, ", byte %.0f", byte);
+  if (why)
+    snprintf(where, sizeof where, "%s %.0f%s: ", line, number, at);
+  snprintf(out, size, "partial write: %s%s; %" PRIu64 " %ss refused, %" PRIu64 " points dropped, %" PRIu64 " points taken", where,
+           why ? why : "a time too far in the future", fed->refused, line, fed->dropped, fed->taken);
+}
+
+unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed, const char **type)
+{
+  char sentence[SENTENCE_MAX];
+  (void)type;
+  if (fed->refused == 0 && fed->dropped == 0)
+    return 204;
+  hk_web_feed_sentence(fed, p->fed->line, sentence, sizeof sentence);
+  char *faults = cJSON_PrintUnformatted(fed->faults);
+  hk_buffer_print(&p->body, "{\"type\":\"about:blank\",\"status\":400,\"detail\":");
+  hk_json_string(&p->body, sentence, strlen(sentence));
+  /* as clients of InfluxDB 1 and 2 look for it */
+  hk_buffer_print(&p->body, ",\"error\":");
+  hk_json_string(&p->body, sentence, strlen(sentence));
+  hk_buffer_print(&p->body, ",\"code\":\"invalid\",\"message\":");
+  hk_json_string(&p->body, sentence, strlen(sentence));
+  hk_buffer_print(&p->body, ",\"taken\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"faults\":%s}\n", fed->taken,
+                  fed->refused, fed->dropped, faults ? faults : "[]");
+  cJSON_free(faults);
+  return 400;
+}
+
+static void fail(struct hk_web_peer *p, const char *why)
+{
+  p->body.size = 0;
+  hk_web_problem(&p->body, 503, why);
+  hk_web_ready(p, 503, NULL);
+}
+
+static uint64_t count_of(const cJSON *json, const char *name)
+{
+  const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
+  return cJSON_IsNumber(member) && member->valuedouble > 0 ? (uint64_t)member->valuedouble : 0;
+}
+
+static void came(struct hk_web_inner *inner, const char *data, size_t size)
+{
+  struct hk_web_peer *p = inner->peer;
+  struct hk_buffer *partial = &inner->partial;
+  hk_buffer_put(partial, data, size);
+  if (!partial->failed && partial->size <= SUMMARY_MOST && !memchr(data, '\n', size))
+    return;
+  cJSON *json = partial->failed ? NULL : cJSON_ParseWithLength(partial->data, partial->size);
+  const char *type = NULL;
+  if (!json) {
+    hk_web_inner_close(inner);
+    fail(p, "no memory to tell what became of the points");
+    return;
+  }
+  const struct hk_web_fed fed = { .taken = count_of(json, "taken"),
+                                  .refused = count_of(json, "refused"),
+                                  .dropped = count_of(json, "dropped"),
+                                  .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
+  const unsigned code = p->fed->answer(p, &fed, &type);
+  cJSON_Delete(json);
+  hk_web_inner_close(inner);
+  hk_web_ready(p, code, type);
+}
+
+static void ended(struct hk_web_inner *inner)
+{
+  fail(inner->peer, "the daemon is ending, and does not know how many of the points it has taken: send them again");
+}
+
+static const struct hk_web_inner_kind lines_kind = { HK_PROTOCOL_LINE, came, ended };
+
+int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const struct hk_web_fed_kind *kind)
+{
+  const int status = hk_web_inner_open(p, &lines_kind, unit);
+  if (status != 0)
+    return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for this now", &hk_web_retry);
+  p->fed = kind;
+  hk_web_inner_send_all(p->inner, p->asked.data, p->asked.size);
+  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
+  return 0;
+}

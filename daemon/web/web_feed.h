@@ -1,0 +1,31 @@
+/* Points that requests bring: as lines they go into an inner connection, like those of any other sender, and the answer waits
+ * until each is dealt with (with a journal: committed). Thread: the web's. */
+#ifndef HK_WEB_FEED_H
+#define HK_WEB_FEED_H
+
+#include "daemon/web/web_internal.h"
+
+#include <cjson/cJSON.h>
+
+/* What became of them. */
+struct hk_web_fed {
+  uint64_t taken;            /* points */
+  uint64_t refused, dropped; /* as net/inner.h has it */
+  const cJSON *faults;       /* an array: the first of these */
+};
+
+struct hk_web_fed_kind {
+  const char *line; /* what a line is called: "line", "sample" */
+  /* Writes the answer into p->body, and returns its status; *type: of its content, which is a fault of RFC 9457 unless this says
+   * otherwise. */
+  unsigned (*answer)(struct hk_web_peer *p, const struct hk_web_fed *fed, const char **type);
+};
+
+/* Feeds p->asked, lines whose times are in units of so many ns. As hk_web_reply. */
+int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const struct hk_web_fed_kind *kind);
+/* Says in one sentence what was not taken, and why the first of it was not. */
+void hk_web_feed_sentence(const struct hk_web_fed *fed, const char *line, char *out, size_t size);
+/* The usual answer: 204, or 400 with what was not taken. */
+unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed, const char **type);
+
+#endif
