@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define KEEPALIVE_PROBES 4        /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
@@ -464,6 +465,19 @@ static bool gone_unseen(const struct hk_connection *c)
          (look.revents & (POLLERR | POLLHUP));
 }
 
+static void tell_gone(struct hk_connection *c)
+{
+  int fd, n = 0;
+  if (uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0 || ioctl(fd, FIONREAD, &n) != 0)
+    n = 0;
+  const size_t unread = (size_t)n + (c->size - c->start) + (c->inbox.end - c->inbox.start);
+  if (unread > 0)
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer,
+                "connection lost while it was not read: its peer is gone, and %zu bytes that it had sent with it", unread);
+  else
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while it was not read: its peer is gone");
+}
+
 void hk_connection_tick(struct hk_connection *c, int64_t now)
 {
   const struct hk_config *config = c->loop->config;
@@ -473,7 +487,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
     if (c->state == HK_LINGERING && now > c->deadline + (sent ? 0 : LINGER_UNSENT))
       hk_connection_close(c);
   } else if (gone_unseen(c)) {
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while it was not read: its peer is gone");
+    tell_gone(c);
     hk_connection_close(c);
   } else if (stuck) {
     hk_count(&c->loop->counters.cut_off, 1);

@@ -103,9 +103,9 @@ class Stall(harness.Case):
             harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
         self.assertEqual([line for line in d.log if 'no progress' in line], [])
 
-    def held_back(self):
+    def held_back(self, keys=''):
         """A daemon whose shard stands still, and clients that it reads nothing more from."""
-        d, order = self.ordered(keys=KEYS + 'max_connections = 16\nmax_connections_per_address = 8\nmax_pending = 1024\n')
+        d, order = self.ordered(keys=f'{KEYS}max_connections = 16\nmax_connections_per_address = 8\nmax_pending = 1024\n{keys}')
         c = d.client()
         self.addCleanup(c.close)
         handles = c.register(*MEMBERS)
@@ -147,15 +147,41 @@ class Stall(harness.Case):
         order('go on')
         harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
 
+    def test_fault_19_peers_that_ended_and_are_gone(self):
+        """Peers that have only ended their streams, and of which their machine knows nothing any more: keepalive finds out, however long nothing is
+        read. What they had sent is lost with them, and the log says how much."""
+        d, order = self.held_back('keepalive = 1s\n')
+        sockets = self.writers(d, 6, 3000)
+        folder = f'/proc/{d.process.pid}/fd'
+        before = len(os.listdir(folder))
+        for s in sockets:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)  # s that the kernel remembers it: 60 where nothing is said
+            s.close()
+        harness.until(lambda: len(os.listdir(folder)) <= before - 6, 'descriptors of connections that were ended')
+        lost = [re.search(r'connection lost while it was not read: its peer is gone, and (\d+) bytes that it had sent with it', line) for line in d.log]
+        self.assertEqual(len([m for m in lost if m and int(m[1]) > 1000]), 6, d.log)
+        for _ in range(5):
+            fresh = d.client()
+            self.addCleanup(fresh.close)
+            fresh.ping()
+        order('go on')
+        harness.until(lambda: d.status()['points']['pending'] == 0, 'the points')
+
     def test_fault_19_points_before_an_end_that_nothing_reads(self):
         """A peer that has sent all it has and ends its stream while the daemon pushes back loses nothing."""
         d, order = self.held_back()
         sockets = self.writers(d, 4, 3000)
-        for s in sockets:
+        for s in sockets[:2]:
             s.close()
+        for s in sockets[2:]:
+            s.shutdown(socket.SHUT_WR)  # it still reads, were there anything
         time.sleep(3)  # several looks at what is paused
+        open_ = d.status()['connections']['open']
         order('go on')
         harness.until(lambda: d.status()['lines']['taken'] == 4 * 3000, 'all points')
+        harness.until(lambda: d.status()['connections']['open'] == open_ - 4, 'that all four are closed')
+        for s in sockets[2:]:
+            self.assertEqual(s.recv(1), b'')
         harness.until(lambda: d.status()['points']['pending'] == 0, 'all scores')
         self.balanced(d.status())
 
