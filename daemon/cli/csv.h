@@ -1,62 +1,41 @@
-/* Reader of recordings: CSV files with a header, or bare numbers.
+/* Reader of recordings: CSV files as programs and people write them, or bare numbers.
  *
  *   open -> sensors, names -> next, next, ... -> close
  *
- * The file, as hankel(1) describes it: `,` or `;` between cells, whichever the header has more of; cells may be quoted; a byte
- * order mark, CRLF and blank lines are fine. The time column is the first whose header begins with `time` or `date` or is `ts`,
- * `t` or `epoch`; where none does, it is the first column. Every other column with a name is a sensor of that name, or those that
- * the caller picks. Times: see timestamp.h; the unit of epoch numbers is guessed from the first one and then kept. Numbers may
- * have a decimal comma where `;` separates. An empty cell (also null, na, n/a, none) is no point; `nan` and `inf` are points,
- * which every backend rejects. Anything else that is no number is an error. A line may end early (the rest is empty) but not have
- * more cells than the header.
+ * What is taken as what is described in hankel(1), RECORDINGS. A plain file is read twice: the first time to see how its numbers
+ * and times are written, which columns are text and whether anything is wrong, so that an error is told before the first point is
+ * handed out; descending times are sorted, in memory. A pipe is read once, and its first line of data decides.
  *
- * A file whose first line is one bare number has one sensor, named after the file, and so does a file with one column, named by
- * its header; their points are one second apart, from time 0.
- *
- * Memory is constant: one line, at most HK_CSV_LINE_MAX bytes. Errors name file and line. Thread: the caller's. */
+ * Memory is constant (one line, at most HK_CSV_LINE_MAX bytes) but for what is sorted, and the names of long recordings. Errors
+ * name file and line. Thread: the caller's. */
 #ifndef HK_CSV_H
 #define HK_CSV_H
+
+#include "daemon/cli/csv_config.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_CSV_LINE_MAX (1u << 20)
-
 struct hk_csv;
-
-/* Whether a name is written to CSV with an apostrophe before it, which this reader takes off a header's cell again: one that
- * begins with `=`, `+`, `-` or `@`, which a spreadsheet would run as a formula, or with `#`, as lines of events do; with
- * apostrophes before that, too, so that none is taken off that was not put there. Any thread. */
-bool hk_csv_marks(const char *name);
-
-struct hk_csv_config {
-  const char *path;           /* "-" is standard input */
-  const char *sensor;         /* name for the one sensor, in place of its header; NULL = the header */
-  const char *const *columns; /* headers to take; none = all */
-  uint32_t n_columns;
-  int64_t unit; /* ns of the unit of epoch numbers; 0 = guess */
-  bool now; /* a line's time is when it is read, ascending; only a column whose header says so is one of times, which are not read
-             */
-};
-
-/* The points of one line. Owner: the reader, until the next call. */
-struct hk_csv_row {
-  int64_t time; /* ns since the epoch */
-  uint32_t n;   /* points, 0..sensors */
-  const uint32_t *sensor;
-  const double *value;
-};
 
 /* Opens the file and reads its header. 0 and *out, or a negative errno with a message. */
 int hk_csv_open(struct hk_csv **out, const struct hk_csv_config *config, char *error, size_t size);
 void hk_csv_close(struct hk_csv *csv); /* NULL is fine */
 
+/* How many there are. Of a long recording on a pipe, those seen so far. */
 uint32_t hk_csv_sensors(const struct hk_csv *csv);
+/* Every sensor is known: not a long recording on a pipe. */
+bool hk_csv_sensors_known(const struct hk_csv *csv);
 const char *hk_csv_sensor(const struct hk_csv *csv, uint32_t sensor);
 /* Header of the time column, without control characters; NULL: there is none. *named: it says that it is one; else it is taken
  * for being the first. Owner: the reader. */
 const char *hk_csv_time(const struct hk_csv *csv, bool *named);
+
+/* The sensors have no name but the file's: bare numbers. */
+bool hk_csv_bare(const struct hk_csv *csv);
+/* Cells and lines that were left out as bad. */
+uint64_t hk_csv_bad(const struct hk_csv *csv);
 
 /* Next line with at least one point. 1, 0 at the end, or a negative errno with a message. */
 int hk_csv_next(struct hk_csv *csv, struct hk_csv_row *row, char *error, size_t size);

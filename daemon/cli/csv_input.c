@@ -7,6 +7,19 @@
 
 #define NAMES_SHOWN 8 /* of sensors, in a message */
 
+/* "sensor,value": the headers of two columns. */
+static int take_long(struct hk_input *input, char **argv, const char *value)
+{
+  char *comma =
+      strchr(value, ',') && strlen(value) < sizeof input->long_columns ? strchr(strcpy(input->long_columns, value), ',') : NULL;
+  if (!comma || comma == input->long_columns || !comma[1])
+    return hk_usage(argv, "--long %s: want the headers of two columns, as in sensor,value", value);
+  *comma = 0;
+  input->config.long_sensor = input->long_columns;
+  input->config.long_value = comma + 1;
+  return 0;
+}
+
 int hk_input_option(struct hk_input *input, char **argv, int option, const char *value)
 {
   static const char *const units[] = { "ns", "us", "ms", "s", NULL };
@@ -25,6 +38,20 @@ int hk_input_option(struct hk_input *input, char **argv, int option, const char 
     if ((code = hk_option_word(argv, "--unit", value, units, &unit)) == 0)
       input->config.unit = unit_ns[unit];
     return code;
+  case 'T':
+    input->config.format = value;
+    return *value ? 0 : hk_usage(argv, "--time-format is empty");
+  case 'L':
+    return take_long(input, argv, value);
+  case 'D':
+    input->config.decimal = strcmp(value, ",") == 0 ? HK_DECIMAL_COMMA : HK_DECIMAL_POINT;
+    return strcmp(value, ",") == 0 || strcmp(value, ".") == 0 ? 0 : hk_usage(argv, "--decimal %s: want . or ,", value);
+  case 'P':
+    input->prefix = value;
+    return 0;
+  case 'S':
+    input->config.skip_bad = true;
+    return 0;
   default:
     return HK_EXIT_USAGE;
   }
@@ -51,16 +78,30 @@ static void tell_columns(char **argv, const char *path, const struct hk_csv *csv
   fputc('\n', stderr);
 }
 
-int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_csv **out)
+static void tell(void *arg, const char *text)
+{
+  char *const *argv = arg;
+  fprintf(stderr, "hankel %s: %s\n", argv[0], text);
+}
+
+int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recording **out)
 {
   char error[512];
-  if (optind + 1 != argc)
-    return hk_usage(argv, optind == argc ? "no file given (- is standard input)" : "more than one file given");
-  input->config.path = argv[optind];
+  const char *path;
+  if (optind == argc)
+    return hk_usage(argv, "no file given (- is standard input)");
+  if (input->config.long_sensor && (input->config.n_columns > 0 || input->config.sensor))
+    return hk_usage(argv, "--long and %s exclude each other", input->config.sensor ? "--sensor" : "--column");
+  if (input->config.sensor && optind + 1 < argc)
+    return hk_usage(argv, "--sensor is of one file");
   input->config.columns = input->columns;
-  if (hk_csv_open(out, &input->config, error, sizeof error) < 0)
+  input->config.tell = tell;
+  input->config.arg = argv;
+  if (hk_recording_open(out, argv + optind, (uint32_t)(argc - optind), &input->config, input->prefix, error, sizeof error) < 0)
     return hk_failed(argv, "%s", error);
-  if (!input->config.now)
-    tell_columns(argv, input->config.path, *out);
+  for (uint32_t i = 0; !input->config.now && i < hk_recording_files(*out); i++) {
+    const struct hk_csv *csv = hk_recording_file(*out, i, &path);
+    tell_columns(argv, path, csv);
+  }
   return 0;
 }

@@ -21,7 +21,7 @@
 #define MOST_TOLD 10 /* messages of the daemon that are shown */
 
 static const char help_text[] =
-    "usage: hankel feed [OPTION...] FILE.csv|-\n\n"
+    "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Sends a recording, or what comes in on standard input, to the daemon. Each value column is a sensor.\n"
     "Ends with 0 when the daemon has taken over every point. hankel status shows how many were late (not after the\n"
     "sensor's last one) or rejected.\n\n"
@@ -31,7 +31,8 @@ static const char help_text[] =
     "  --fast             as fast as the daemon takes them: the default\n"
     "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
     "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP "\n"
-    "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
+    "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
+    "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
@@ -41,8 +42,9 @@ static const char help_text[] =
 struct feed {
   char **argv;
   hankel *h;
-  struct hk_csv *csv;
+  struct hk_recording *csv;
   uint32_t *sensor; /* the library's number of each sensor of the file */
+  uint32_t sensors; /* of them */
   struct hk_progress progress;
   const char *name; /* of the feed; NULL: none */
   uint64_t there;   /* points of it that the daemon has from before, and that are left out */
@@ -133,7 +135,7 @@ static int wait_for_input(struct feed *feed)
   int code = flush(feed, false);
   while (code == 0) {
     const int timeout = hankel_timeout(feed->h);
-    struct pollfd polled[] = { { hk_csv_fd(feed->csv), POLLIN, 0 }, { hankel_fd(feed->h), hankel_events(feed->h), 0 } };
+    struct pollfd polled[] = { { hk_recording_fd(feed->csv), POLLIN, 0 }, { hankel_fd(feed->h), hankel_events(feed->h), 0 } };
     if (poll(polled, 2, timeout) < 0 && errno != EINTR)
       return hk_failed(feed->argv, "poll: %s", strerror(errno));
     code = still_there(feed, hankel_step(feed->h, 0));
@@ -179,6 +181,27 @@ static int send_point(struct feed *feed, uint32_t sensor, int64_t time, double v
   }
 }
 
+/* Names the sensors that are new: all at first; of a long recording on a pipe, as they come. 0 or an exit code. */
+static int name_sensors(struct feed *feed)
+{
+  const uint32_t n = hk_recording_sensors(feed->csv);
+  if (n == feed->sensors)
+    return 0;
+  uint32_t *grown = realloc(feed->sensor, n * sizeof *grown);
+  if (!grown)
+    return hk_failed(feed->argv, "out of memory");
+  feed->sensor = grown;
+  for (; feed->sensors < n; feed->sensors++) {
+    const char *name = hk_recording_sensor(feed->csv, feed->sensors);
+    const int number = hankel_sensor(feed->h, name);
+    if (number < 0)
+      return hk_failed(feed->argv, "sensor %s: %s", name,
+                       number == -EINVAL ? "the name is too long or not valid UTF-8" : strerror(-number));
+    feed->sensor[feed->sensors] = (uint32_t)number;
+  }
+  return 0;
+}
+
 /* Sends everything. 0 or an exit code. */
 static int run(struct feed *feed)
 {
@@ -186,9 +209,11 @@ static int run(struct feed *feed)
   char error[512];
   int status = 0, code = 0;
   while (code == 0) {
-    if (!hk_csv_ready(feed->csv))
+    if (!hk_recording_ready(feed->csv))
       code = wait_for_input(feed);
-    if (code != 0 || (status = hk_csv_next(feed->csv, &row, error, sizeof error)) <= 0)
+    if (code != 0 || (status = hk_recording_next(feed->csv, &row, error, sizeof error)) <= 0)
+      break;
+    if ((code = name_sensors(feed)) != 0)
       break;
     if (feed->points == 0) {
       feed->started = hk_clock();
@@ -200,7 +225,7 @@ static int run(struct feed *feed)
       if (code == 0)
         code = send_point(feed, feed->sensor[row.sensor[i]], row.time, row.value[i]);
     }
-    hk_progress_show(&feed->progress, hk_csv_progress(feed->csv), feed->points);
+    hk_progress_show(&feed->progress, hk_recording_progress(feed->csv), feed->points);
   }
   if (code == 0)
     code = flush(feed, true);
@@ -218,10 +243,12 @@ static int summary(const struct feed *feed, int code)
   if (code != 0 && !hankel_connected(feed->h)) /* what was taken is not known */
     return code;
   if (feed->points > 0)
-    printf("%" PRIu64 " points of %u sensor%s in %.3f s: %.0f points a second\n", feed->points, hk_csv_sensors(feed->csv),
-           hk_csv_sensors(feed->csv) > 1 ? "s" : "", seconds, (double)feed->points / seconds);
+    printf("%" PRIu64 " points of %u sensor%s in %.3f s: %.0f points a second\n", feed->points, hk_recording_sensors(feed->csv),
+           hk_recording_sensors(feed->csv) > 1 ? "s" : "", seconds, (double)feed->points / seconds);
   else
     puts("no points");
+  if (hk_recording_bad(feed->csv) > 0)
+    printf("%" PRIu64 " bad cells and lines were left out\n", hk_recording_bad(feed->csv));
   if (code == 0 && feed->in_doubt > 0)
     code = hk_failed(feed->argv, "%" PRIu64 " points may not have arrived", feed->in_doubt);
   if (code == 0 && counters.refused > 0)
@@ -247,15 +274,9 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
     printf("the daemon has %" PRIu64 " points of %s already\n", feed->there, feed->name);
   if (feed->name && hankel_durability(feed->h) != HANKEL_JOURNALED)
     hk_failed(feed->argv, "the daemon keeps no journal (durability): what it had may be missing when it is started again");
-  const uint32_t n = hk_csv_sensors(feed->csv);
-  feed->sensor = calloc(n, sizeof *feed->sensor);
-  for (uint32_t i = 0; i < n; i++) {
-    const int number = feed->sensor ? hankel_sensor(feed->h, hk_csv_sensor(feed->csv, i)) : -ENOMEM;
-    if (number < 0)
-      return hk_failed(feed->argv, "sensor %s: %s", hk_csv_sensor(feed->csv, i),
-                       number == -EINVAL ? "the name is too long or not valid UTF-8" : strerror(-number));
-    feed->sensor[i] = (uint32_t)number;
-  }
+  const int named = name_sensors(feed);
+  if (named != 0)
+    return named;
   feed->progress = hk_progress_start(false);
   return summary(feed, run(feed));
 }
@@ -327,6 +348,6 @@ int hk_command_feed(int argc, char **argv)
     code = feed_file(&feed, address, &security);
   hankel_close(feed.h);
   free(feed.sensor);
-  hk_csv_close(feed.csv);
+  hk_recording_close(feed.csv);
   return code;
 }

@@ -19,7 +19,7 @@
 
 struct hk_report {
   char **argv;
-  const struct hk_csv *csv;
+  const struct hk_recording *csv;
   struct hk_incidents_rules rules; /* interval 0: not known */
   struct hk_incidents *incidents;  /* NULL before the first event */
   struct hk_ticks *ticks;
@@ -47,7 +47,8 @@ int hk_report_interval(char **argv, const char *text, struct hk_report_rules *ru
   return code;
 }
 
-int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_csv *csv, bool json)
+int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recording *csv,
+                  bool json)
 {
   struct hk_report *r = calloc(1, sizeof *r);
   if (!r)
@@ -133,12 +134,12 @@ static int64_t usual_step(struct hk_report *r)
 /* 0 or a negative errno. */
 static int begin(struct hk_report *r)
 {
-  const uint32_t sensors = hk_csv_sensors(r->csv);
+  const uint32_t sensors = hk_recording_sensors(r->csv);
   if (r->rules.interval == 0)
     r->rules.interval = usual_step(r);
   int status = hk_incidents_new(&r->incidents, &r->rules, decided, r);
   for (uint32_t s = 0; s < sensors && status == 0; s++)
-    status = hk_incidents_learn(r->incidents, hk_string(hk_csv_sensor(r->csv, s)), NULL, 0);
+    status = hk_incidents_learn(r->incidents, hk_string(hk_recording_sensor(r->csv, s)), NULL, 0);
   if (status != 0)
     return status;
   hk_incidents_sensors(r->incidents, sensors);

@@ -27,7 +27,7 @@
 #define SENSORS_TOLD 5 /* of which points were late or rejected; of the others the sum is told */
 
 static const char help_text[] =
-    "usage: hankel replay [OPTION...] FILE.csv|-\n\n"
+    "usage: hankel replay [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Scores a recording with no daemon. For every point it prints sensor,time,value,score,state and,\n"
     "behind the point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n"
     "With several algorithms every line has score_graph,state_graph of each further one, whose events are\n"
@@ -39,7 +39,8 @@ static const char help_text[] =
     "  --budget N/day     incidents in place of points and events, at most about so many told a day; as text,\n"
     "                     or with --format jsonl; without --detector by novelty\n"
     "  --interval SECONDS of --budget: between points of a sensor; otherwise as the first lines have it\n" HK_INPUT_HELP "\n"
-    "FILE has a header, a time column and value columns, or is one number a line; - is standard input.\n\n"
+    "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
+    "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
     "  hankel replay machine.csv > scores.csv\n"
     "  hankel replay --detector window=48,alert=0.8 --format jsonl machine.csv | grep '\"event\"'\n"
@@ -58,7 +59,7 @@ struct past {
 
 struct replay {
   char **argv;
-  struct hk_csv *csv;
+  struct hk_recording *csv;
   struct hk_backend *backend;
   struct hk_batch *batches[IN_FLIGHT]; /* all of them */
   struct hk_batch *free[IN_FLIGHT];    /* those neither in flight nor being filled */
@@ -77,7 +78,7 @@ struct replay {
 
 static const char *sensor_of(const struct replay *replay, uint32_t slot)
 {
-  return hk_csv_sensor(replay->csv, slot / replay->algorithms);
+  return hk_recording_sensor(replay->csv, slot / replay->algorithms);
 }
 
 static const char *algorithm_of(const struct replay *replay, uint32_t slot)
@@ -177,7 +178,7 @@ static uint64_t taken(const struct past *past)
 static void explain_algorithm(const struct replay *replay, uint32_t algorithm)
 {
   const struct hk_warmup warmup = hk_warmup(&replay->detectors[algorithm]);
-  const uint32_t sensors = hk_csv_sensors(replay->csv);
+  const uint32_t sensors = hk_recording_sensors(replay->csv);
   uint32_t lacking = 0;
   const struct past *longest = NULL;
   char first[HK_WARMUP_TEXT_MAX], of[64] = "", among[64] = "";
@@ -215,12 +216,12 @@ static void explain_left_out(const struct replay *replay)
   struct past rest = { 0 };
   uint32_t told = 0, more = 0;
   char others[64];
-  for (uint32_t s = 0; s < hk_csv_sensors(replay->csv); s++) {
+  for (uint32_t s = 0; s < hk_recording_sensors(replay->csv); s++) {
     const struct past *past = &replay->past[s * replay->algorithms]; /* as the first algorithm sees them */
     if (taken(past) == past->points)
       continue;
     if (told < SENSORS_TOLD) {
-      tell_left_out(hk_csv_sensor(replay->csv, s), past);
+      tell_left_out(hk_recording_sensor(replay->csv, s), past);
       told++;
       continue;
     }
@@ -332,17 +333,17 @@ static int run(struct replay *replay)
   if (!replay->report)
     print_header(replay);
   while (code == 0) {
-    if (!hk_csv_ready(replay->csv)) {
+    if (!hk_recording_ready(replay->csv)) {
       code = catch_up(replay);
       fflush(stdout);
     }
-    if (code != 0 || (status = hk_csv_next(replay->csv, &row, error, sizeof error)) <= 0)
+    if (code != 0 || (status = hk_recording_next(replay->csv, &row, error, sizeof error)) <= 0)
       break;
     if (replay->report)
       hk_report_row(replay->report, row.time);
     for (uint32_t i = 0; i < row.n && code == 0; i++)
       code = put(replay, row.sensor[i], row.time, row.value[i]);
-    hk_progress_show(&progress, hk_csv_progress(replay->csv), replay->points);
+    hk_progress_show(&progress, hk_recording_progress(replay->csv), replay->points);
   }
   if (code == 0)
     code = catch_up(replay); /* what stands before a bad line is still worth having */
@@ -367,7 +368,7 @@ static unsigned long long need(const struct replay *replay, uint32_t sensors)
 /* Opens the backend with one slot for each sensor and algorithm, and makes the batches. 0 or an exit code. */
 static int start(struct replay *replay, int choice)
 {
-  const uint32_t n = replay->algorithms, slots = hk_csv_sensors(replay->csv) * n;
+  const uint32_t n = replay->algorithms, slots = hk_recording_sensors(replay->csv) * n;
   const struct hk_backend_config config = {
     .detectors = replay->detectors, .n_detectors = n, .max_sensors = slots, .in_flight = IN_FLIGHT
   };
@@ -405,7 +406,7 @@ static void stop(struct replay *replay)
   hk_report_free(replay->report);
   free(replay->in_batch);
   free(replay->past);
-  hk_csv_close(replay->csv);
+  hk_recording_close(replay->csv);
 }
 
 int hk_command_replay(int argc, char **argv)
@@ -463,6 +464,8 @@ int hk_command_replay(int argc, char **argv)
   replay.algorithms = (uint32_t)n;
   replay.shown = keys ? replay.algorithms : 1; /* columns are as they always were, unless others were asked for */
   code = hk_input_open(&input, argc, argv, &replay.csv);
+  if (code == 0 && !hk_recording_sensors_known(replay.csv))
+    code = hk_failed(argv, "--long needs a file, not a pipe: the sensors are to be known before the first point");
   if (code == 0 && rules.wanted)
     code = hk_report_new(&replay.report, argv, &rules, replay.csv, format == 1);
   if (code == 0)

@@ -33,7 +33,8 @@ def hankel(*arguments, data=None):
 class Usage(unittest.TestCase):
     def test_wrong_usage_ends_with_2_and_names_what_is_wrong(self):
         for arguments, named in [((), 'usage'), (('frobnicate',), 'frobnicate'), (('replay',), 'no file'),
-                                 (('replay', 'a', 'b'), 'more than one file'), (('replay', '--frob', 'a'), '--frob'),
+                                 (('replay', '--sensor', 'x', 'a', 'b'), 'one file'), (('replay', '--long', 'x', 'a'), '--long x'), (('replay', '--decimal', ';', 'a'), '--decimal ;'),
+                                 (('replay', '--frob', 'a'), '--frob'),
                                  (('replay', '--backend'), '--backend'), (('replay', '--backend', 'abacus', 'a'), 'abacus'),
                                  (('replay', '--detector', 'window=3', 'a'), 'window = 3'),
                                  (('replay', '--detector', 'windw=8', 'a'), 'windw'), (('replay', '--format', 'xml', 'a'), 'xml'),
@@ -251,20 +252,21 @@ class Replay(unittest.TestCase):
         iso = [lines[0]] + [line.replace(' ', 'T').replace(',', '.000Z,') for line in lines[1:]]
         self.assertEqual(self.replay('\n'.join(iso), detector='window=24'), want)
 
-    def test_a_bad_line_is_named_and_what_stands_before_it_is_printed(self):
+    def test_a_bad_line_is_named_and_of_a_pipe_what_stands_before_it_is_printed(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'pump.csv')
             with open(path, 'w') as file:
                 file.write('time,a\n2014-01-01 00:00:00,1\n2014-01-32 00:00:00,2\n')
             run = hankel('replay', path)
         self.assertEqual(run.returncode, 1)
-        self.assertEqual(len(run.stdout.splitlines()), 2)
+        self.assertEqual(run.stdout, '')  # a file is looked through first
         self.assertIn(f'{path}:3: "2014-01-32 00:00:00" is no time', run.stderr)
         run = hankel('replay', '-', data='time,a\n1,2\n2,zwei\n')
+        self.assertEqual(len(run.stdout.splitlines()), 2)
         self.assertIn('stdin:3: "zwei" is no number', run.stderr)
 
     def test_files_that_are_none(self):
-        for path, why in [('/nonexistent.csv', 'No such file'), ('/tmp', 'folder'), ('/dev/null', 'empty')]:
+        for path, why in [('/nonexistent.csv', 'No such file'), ('/proc/self/fdinfo', 'folder'), ('/dev/null', 'empty')]:
             run = hankel('replay', path)
             self.assertEqual((run.returncode, run.stdout), (1, ''))
             self.assertIn(why, run.stderr)

@@ -133,22 +133,23 @@ static void picks_columns(void **state)
 static void refuses_with_file_and_line(void **state)
 {
   (void)state;
-  READS("time,a\n1,2\n\n2,abc\n", "a,1000000000,2\nerror:4: \"abc\" is no number, of sensor a\n");
+  READS("time,a\n1,2\n\n2,abc\n", "error:4: \"abc\" is no number, of sensor a\n");
   READS("time,a\n1,0x10\n", "error:2: \"0x10\" is no number, of sensor a\n");
-  READS("time;a\n1;1,000.5\n", "error:2: \"1,000.5\" is no number, of sensor a\n");
-  READS("time,a\n2013-02-30 00:00:00,1\n",
-        "error:2: \"2013-02-30 00:00:00\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number\n");
-  READS("time,a\nyesterday,1\n", "error:2: \"yesterday\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number\n");
+  READS("time,a\n2013-02-30 00:00:00,1\n", "error:2: \"2013-02-30 00:00:00\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or "
+                                           "an epoch number, or say --time-format\n");
+  READS("time,a\nyesterday,1\n",
+        "error:2: \"yesterday\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number, or say --time-format\n");
   READS("time,a\n99999999999999999999,1\n", "error:2: the time 99999999999999999999 is out of range\n");
   READS("time,a\n9999-12-31,1\n", "error:2: the time 9999-12-31 is out of range\n");
   READS("time,a\n0001-01-01,1\n", "error:2: the time 0001-01-01 is out of range\n");
   READS("time,a\n1,2,3\n", "error:2: more cells than the header has (2)\n");
   READS("time,a\n1,\"2\n", "error:2: cell 2: the quotes are not closed\n");
-  READS("time,a,a\n1,2,3\n", "error:1: two columns are named a\n");
   READS("1700000000,5\n", "error:1: the first line must be a header, but \"1700000000\" is a number\n");
-  READS("time\n1\n", "error:1: no value column: want a header such as time,NAME (cells apart by , or ;) or one number a line\n");
+  READS("time\n1\n",
+        "error:1: no value column: want a header such as time,NAME (cells apart by , ; or a tab) or one number a line\n");
   READS("time,a\n1,\x1b[2J\n", "error:2: \"?[2J\" is no number, of sensor a\n");
-  READS("time,\xff\n1,2\n", "error:1: \"\xff\" cannot name a sensor: want 1 to 512 bytes of UTF-8, no control characters\n");
+  READS("time,\xef\xbb\xbf\x01\n1,2\n",
+        "error:1: \"\xef\xbb\xbf?\" cannot name a sensor: want 1 to 512 bytes of UTF-8, no control characters\n");
   struct file file = make_file("time,a\n1,\0002\n", 12);
   assert_non_null(strstr(read_all(file.path, (struct hk_csv_config){ 0 }), ":2: a NUL byte"));
   close(file.fd);
@@ -165,8 +166,7 @@ static void bounds_a_line(void **state)
   memset(text, ' ', 3 * HK_CSV_LINE_MAX);
   memcpy(text, "time,a\n1,2\n", 11);
   struct file file = make_file(text, 3 * HK_CSV_LINE_MAX);
-  assert_string_equal(read_all(file.path, (struct hk_csv_config){ 0 }),
-                      "a,1000000000,2\nerror:3: the line is longer than 1048576 bytes\n");
+  assert_string_equal(read_all(file.path, (struct hk_csv_config){ 0 }), "error:3: the line is longer than 1048576 bytes\n");
   close(file.fd);
   memcpy(text + HK_CSV_LINE_MAX / 2, "\n3,4\n", 5);
   file = make_file(text, HK_CSV_LINE_MAX);

@@ -1,0 +1,61 @@
+/* What is told: sentences without control characters, for they hold text of the file. */
+#include "daemon/cli/csv_tell.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void say(struct hk_csv *csv, char *text)
+{
+  for (char *p = text; *p; p++)
+    if (iscntrl((unsigned char)*p))
+      *p = '?';
+  if (csv->config.tell && !csv->quiet)
+    csv->config.tell(csv->config.arg, text);
+}
+
+void hk_csv_tell(struct hk_csv *csv, const char *format, ...)
+{
+  char text[768];
+  va_list arguments;
+  const int used = snprintf(text, sizeof text, "%.300s: ", csv->path);
+  va_start(arguments, format);
+  vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
+  va_end(arguments);
+  say(csv, text);
+}
+
+void hk_csv_tell_wrong(struct hk_csv *csv, const char *error)
+{
+  char text[768];
+  snprintf(text, sizeof text, "%.700s: left out", error);
+  say(csv, text);
+}
+
+int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, char *error, size_t size)
+{
+  const uint64_t line = hk_csv_lines_number(csv->lines);
+  if (status == -ERANGE)
+    return hk_csv_wrong(csv->lines, line, error, size, "the time %.40s is out of range", cell);
+  if (csv->times.format)
+    return hk_csv_wrong(csv->lines, line, error, size, "\"%.40s\" is no time of --time-format %.40s", cell, csv->times.format);
+  return hk_csv_wrong(csv->lines, line, error, size,
+                      "\"%.40s\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number, or say --time-format", cell);
+}
+
+int hk_csv_ask_order(const struct hk_csv *csv, const struct hk_csv_votes *votes, char *error, size_t size)
+{
+  return hk_csv_wrong(csv->lines, votes->line, error, size,
+                      "%.40s: the day may be first, or the month: say --time-format, as in '%%d/%%m/%%Y %%H:%%M' or "
+                      "'%%m/%%d/%%Y %%H:%%M'",
+                      votes->shown);
+}
+
+void hk_csv_tell_order(struct hk_csv *csv, const struct hk_csv_votes *votes)
+{
+  static const char *const orders[] = { "year, month, day", "day, month, year", "month, day, year" };
+  if (votes->times > 0)
+    hk_csv_tell(csv, "times such as %s are taken as %s, in UTC (--time-format says otherwise)", votes->shown,
+                orders[csv->times.order]);
+}

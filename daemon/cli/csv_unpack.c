@@ -1,0 +1,74 @@
+/* Packed recordings: libarchive's filters over a raw stream. */
+#include "daemon/cli/csv_unpack.h"
+
+#include <archive.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct hk_unpack {
+  struct archive *archive;
+  hk_unpack_source *source;
+  void *arg;
+  char packed[1 << 16];
+};
+
+static la_ssize_t more(struct archive *archive, void *arg, const void **out)
+{
+  struct hk_unpack *unpack = arg;
+  const ssize_t got = unpack->source(unpack->arg, unpack->packed, sizeof unpack->packed);
+  if (got < 0)
+    archive_set_error(archive, (int)-got, "cannot be read");
+  *out = unpack->packed;
+  return got < 0 ? ARCHIVE_FATAL : got;
+}
+
+static int wrong(struct hk_unpack *unpack, char *error, size_t size)
+{
+  const char *why = archive_error_string(unpack->archive);
+  snprintf(error, size, "cannot be unpacked: %s", why ? why : "unknown");
+  return -EINVAL;
+}
+
+int hk_unpack_open(struct hk_unpack **out, hk_unpack_source *source, void *arg, char *error, size_t size)
+{
+  struct hk_unpack *unpack = calloc(1, sizeof *unpack);
+  struct archive_entry *entry;
+  if (!unpack || !(unpack->archive = archive_read_new())) {
+    free(unpack);
+    snprintf(error, size, "out of memory");
+    return -ENOMEM;
+  }
+  unpack->source = source;
+  unpack->arg = arg;
+  struct archive *a = unpack->archive;
+  if (archive_read_support_filter_gzip(a) < ARCHIVE_WARN || archive_read_support_filter_zstd(a) < ARCHIVE_WARN ||
+      archive_read_support_filter_xz(a) < ARCHIVE_WARN || archive_read_support_filter_bzip2(a) < ARCHIVE_WARN ||
+      archive_read_support_format_raw(a) < ARCHIVE_WARN || archive_read_support_format_empty(a) < ARCHIVE_WARN ||
+      archive_read_open(a, unpack, NULL, more, NULL) < ARCHIVE_WARN) {
+    const int status = wrong(unpack, error, size);
+    hk_unpack_close(unpack);
+    return status;
+  }
+  const int status = archive_read_next_header(a, &entry);
+  if (status < ARCHIVE_WARN && status != ARCHIVE_EOF) {
+    const int code = wrong(unpack, error, size);
+    hk_unpack_close(unpack);
+    return code;
+  }
+  *out = unpack;
+  return 0;
+}
+
+void hk_unpack_close(struct hk_unpack *unpack)
+{
+  if (unpack && archive_read_free(unpack->archive) != ARCHIVE_OK)
+    errno = 0; /* nothing was written, so nothing is lost */
+  free(unpack);
+}
+
+ssize_t hk_unpack_read(struct hk_unpack *unpack, char *to, size_t room, char *error, size_t size)
+{
+  const la_ssize_t got = archive_read_data(unpack->archive, to, room);
+  return got < 0 ? wrong(unpack, error, size) : got;
+}
