@@ -19,7 +19,7 @@ char *hk_buffer_room(struct hk_buffer *b, size_t n)
 {
   if (b->failed)
     return NULL;
-  if (n > b->capacity - b->size) {
+  if (!b->data || n > b->capacity - b->size) {
     size_t capacity = b->capacity ? 2 * b->capacity : 1024;
     if (capacity - b->size < n)
       capacity = b->size + n;

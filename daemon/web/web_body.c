@@ -4,6 +4,9 @@
 #include "daemon/web/web_reply.h"
 
 #include <libdeflate.h>
+#ifdef HK_HAVE_REMOTE_WRITE
+#include <snappy-c.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -96,6 +99,15 @@ bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, 
   return false;
 }
 
+static const char large_unpacked[] = "there are over 32 MiB in the body: send fewer points at a time";
+
+static void take_unpacked(struct hk_web_peer *p, const struct hk_buffer *out)
+{
+  hk_buffer_free(&p->asked);
+  p->asked = *out;
+  (void)hk_web_body_reserve(p, out->size); /* less than there was */
+}
+
 /* Unpacks all members of a body of gzip into out, of which `room` bytes may be used. */
 static enum libdeflate_result gunzip(struct libdeflate_decompressor *d, const struct hk_buffer *in, struct hk_buffer *out,
                                      size_t room)
@@ -126,7 +138,7 @@ static size_t first_guess(const struct hk_buffer *in)
 }
 
 /* 0, or the code of an answer, and what it says. */
-static unsigned unpack(struct hk_web_peer *p, const char **why)
+static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
 {
   struct hk_buffer out = { 0 };
   struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
@@ -149,17 +161,54 @@ static unsigned unpack(struct hk_web_peer *p, const char **why)
   libdeflate_free_decompressor(d);
   if (code == 0 && result != LIBDEFLATE_SUCCESS) {
     code = result == LIBDEFLATE_INSUFFICIENT_SPACE ? 413 : 400;
-    *why = code == 413 ? "there are over 32 MiB in the body: send fewer points at a time" : "the body is not whole, or no gzip";
+    *why = code == 413 ? large_unpacked : "the body is not whole, or no gzip";
   }
   if (code != 0) {
     hk_buffer_free(&out);
     return code;
   }
-  hk_buffer_free(&p->asked);
-  p->asked = out;
-  (void)hk_web_body_reserve(p, out.size);
+  take_unpacked(p, &out);
   return 0;
 }
+
+#ifdef HK_HAVE_REMOTE_WRITE
+#define CODINGS "gzip or snappy"
+
+static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
+{
+  struct hk_buffer out = { 0 };
+  size_t size = 0;
+  *why = "the body is not whole, or not in snappy's block format";
+  if (snappy_uncompressed_length(p->asked.data, p->asked.size, &size) != SNAPPY_OK)
+    return 400;
+  if (size > HK_WEB_UNPACKED) {
+    *why = large_unpacked;
+    return 413;
+  }
+  if (!hk_web_body_reserve(p, p->asked.size + size))
+    return 429;
+  if (!hk_buffer_room(&out, size)) {
+    *why = "no memory";
+    return 503;
+  }
+  if (snappy_uncompress(p->asked.data, p->asked.size, out.data, &size) != SNAPPY_OK) {
+    hk_buffer_free(&out);
+    return 400;
+  }
+  out.size = size;
+  take_unpacked(p, &out);
+  return 0;
+}
+#else
+#define CODINGS "gzip"
+
+static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
+{
+  (void)p;
+  *why = "this hankeld is built without libsnappy";
+  return 415;
+}
+#endif
 
 bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
@@ -167,11 +216,13 @@ bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
   const char *why = NULL;
   unsigned code = 0;
   const int length = lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_CONTENT_ENCODING);
-  if (length < 0 || (length > 0 && strcasecmp(coding, "gzip") != 0 && strcasecmp(coding, "identity") != 0)) {
+  if (length >= 0 && strcasecmp(coding, "gzip") == 0) {
+    code = unpack_gzip(p, &why);
+  } else if (length >= 0 && strcasecmp(coding, "snappy") == 0) {
+    code = unpack_snappy(p, &why);
+  } else if (length != 0 && strcasecmp(coding, "identity") != 0) {
     code = 415;
-    why = "the body may be packed with gzip (Content-Encoding), and with nothing else";
-  } else if (strcasecmp(coding, "gzip") == 0) {
-    code = unpack(p, &why);
+    why = "the body may be packed with " CODINGS " (Content-Encoding), and with nothing else";
   }
   if (code != 0)
     *status = code == 429 ? hk_web_body_full(wsi, p) : hk_web_fault(wsi, p, code, why, NULL);

@@ -1,6 +1,7 @@
 /* See web_feed.h. */
 #include "daemon/web/web_feed.h"
 
+#include "daemon/web/web_body.h"
 #include "daemon/web/web_inner.h"
 #include "daemon/web/web_reply.h"
 
@@ -60,6 +61,21 @@ static uint64_t count_of(const cJSON *json, const char *name)
   return cJSON_IsNumber(member) && member->valuedouble > 0 ? (uint64_t)member->valuedouble : 0;
 }
 
+/* Adds those that became no line. */
+static void add_faults(const struct hk_web_faults *from, struct hk_web_fed *fed)
+{
+  fed->refused += from->refused;
+  for (uint32_t i = from->n; i-- > 0;) {
+    cJSON *fault = cJSON_CreateObject();
+    (void)cJSON_AddNumberToObject(fault, "line", (double)from->fault[i].line);
+    (void)cJSON_AddNumberToObject(fault, "byte", 0);
+    (void)cJSON_AddStringToObject(fault, "why", from->fault[i].why);
+    (void)cJSON_InsertItemInArray(fed->faults, 0, fault); /* it stays behind where there is no memory, or no array */
+  }
+  while (cJSON_GetArraySize(fed->faults) > (int)HK_WEB_FAULTS)
+    cJSON_DeleteItemFromArray(fed->faults, (int)HK_WEB_FAULTS);
+}
+
 static void came(struct hk_web_inner *inner, const char *data, size_t size)
 {
   struct hk_web_peer *p = inner->peer;
@@ -74,10 +90,11 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
     fail(p, "no memory to tell what became of the points");
     return;
   }
-  const struct hk_web_fed fed = { .taken = count_of(json, "taken"),
-                                  .refused = count_of(json, "refused"),
-                                  .dropped = count_of(json, "dropped"),
-                                  .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
+  struct hk_web_fed fed = { .taken = count_of(json, "taken"),
+                            .refused = count_of(json, "refused"),
+                            .dropped = count_of(json, "dropped"),
+                            .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
+  add_faults(&p->faults, &fed);
   const unsigned code = p->fed->answer(p, &fed, &type);
   cJSON_Delete(json);
   hk_web_inner_close(inner);
@@ -100,4 +117,20 @@ int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const stru
   hk_web_inner_send_all(p->inner, p->asked.data, p->asked.size);
   lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
   return 0;
+}
+
+int hk_web_feed_decoded(struct lws *wsi, struct hk_web_peer *p, int status, struct hk_buffer *lines, int64_t unit,
+                        const struct hk_web_fed_kind *kind)
+{
+  if (status != 0 || lines->failed) {
+    hk_buffer_free(lines);
+    if (status == -EBADMSG)
+      return hk_web_fault(wsi, p, 400, "the body is not what this path takes", NULL);
+    if (status == -E2BIG)
+      return hk_web_fault(wsi, p, 413, "there is too much in the body: send fewer samples at a time", NULL);
+    return hk_web_fault(wsi, p, 503, "no memory", &hk_web_retry);
+  }
+  hk_buffer_free(&p->asked);
+  p->asked = *lines;
+  return hk_web_body_reserve(p, lines->size) ? hk_web_feed(wsi, p, unit, kind) : hk_web_body_full(wsi, p);
 }

@@ -11,7 +11,7 @@
 struct hk_web_fed {
   uint64_t taken;            /* points */
   uint64_t refused, dropped; /* as net/inner.h has it */
-  const cJSON *faults;       /* an array: the first of these */
+  cJSON *faults;             /* an array: some of these, first of all those that became no line */
 };
 
 struct hk_web_fed_kind {
@@ -21,8 +21,11 @@ struct hk_web_fed_kind {
   unsigned (*answer)(struct hk_web_peer *p, const struct hk_web_fed *fed, const char **type);
 };
 
-/* Feeds p->asked, lines whose times are in units of so many ns. As hk_web_reply. */
+/* Feeds p->asked, lines whose times are in units of so many ns; p->faults: of what became no line. As hk_web_reply. */
 int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const struct hk_web_fed_kind *kind);
+/* The same for lines that were made of p->asked; they are taken. status: of that: 0, -EBADMSG, -E2BIG, -ENOMEM. */
+int hk_web_feed_decoded(struct lws *wsi, struct hk_web_peer *p, int status, struct hk_buffer *lines, int64_t unit,
+                        const struct hk_web_fed_kind *kind);
 /* Says in one sentence what was not taken, and why the first of it was not. */
 void hk_web_feed_sentence(const struct hk_web_fed *fed, const char *line, char *out, size_t size);
 /* The usual answer: 204, or 400 with what was not taken. */

@@ -5,6 +5,7 @@
 #include "daemon/base/address.h"
 #include "daemon/net/net.h"
 #include "daemon/web/web_chunked.h"
+#include "daemon/web/web_lines.h"
 #include "daemon/web/web_source.h"
 
 #include <libwebsockets.h>
@@ -40,7 +41,8 @@ struct hk_web_peer {
   size_t reserved;        /* bytes that stand for it in the web's `bodies`; */
   bool in_chunks;         /* how it comes */
   struct hk_chunked chunked;
-  const struct hk_web_fed_kind *fed; /* how it is told what became of points */
+  struct hk_web_faults faults;       /* of its points, before they became lines */
+  const struct hk_web_fed_kind *fed; /* how it is told what became of them */
   struct hk_web_inner *inner;        /* what it asks of the daemon; NULL: nothing */
   /* the answer that is being sent */
   unsigned ready;         /* it came from elsewhere, and is to be begun: status; 0: none */

@@ -6,6 +6,7 @@
 #include "daemon/web/web_body.h"
 #include "daemon/web/web_files.h"
 #include "daemon/web/web_influx.h"
+#include "daemon/web/web_remote_write.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_stream.h"
 
@@ -85,6 +86,7 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/reload", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_reload },
   { "/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
   { "/api/v2/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
+  { "/api/v1/push", FEEDS, true, HK_SCOPE_FEED, hk_web_remote_write },
   { "/ping", READS, false, 0, hk_web_influx_ping },
   { "/health", READS, false, 0, hk_web_influx_health },
   { "/api/v1/login", ASKS, false, 0, hk_web_api_login },

@@ -1,0 +1,24 @@
+/* Memory for a message that is unpacked, looked at and forgotten: given back all at once, and bounded, since a few bytes of a
+ * message can be many of its unpacked form. Thread: whoever owns it. */
+#ifndef HK_WEB_ARENA_H
+#define HK_WEB_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+#define HK_WEB_ARENA (256u << 20) /* bytes, at most */
+
+struct hk_web_arena {
+  ProtobufCAllocator allocator; /* for protobuf-c */
+  struct hk_web_arena_block *blocks;
+  size_t used, size; /* of the newest block */
+  size_t all;        /* bytes of all of them */
+  bool full;         /* there was no more */
+};
+
+void hk_web_arena_open(struct hk_web_arena *arena);
+void hk_web_arena_free(struct hk_web_arena *arena);
+
+#endif

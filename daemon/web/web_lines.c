@@ -1,0 +1,76 @@
+/* See web_lines.h. */
+#include "daemon/web/web_lines.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define LONGEST 64u /* bytes of a line beside its key and field */
+
+void hk_web_lines_free(struct hk_web_lines *l)
+{
+  hk_buffer_free(&l->key);
+}
+
+/* Puts text so that it ends nothing. A byte that cannot stand in a name at all becomes one for which the line is refused, but
+ * ends no line. A backslash at the end would take what follows for its own; as Telegraf does it is left out. */
+static void put_escaped(struct hk_buffer *out, const char *text, size_t length, const char *special)
+{
+  while (length > 0 && text[length - 1] == '\\')
+    length--;
+  char *at = hk_buffer_room(out, 2 * length);
+  if (!at)
+    return;
+  for (size_t i = 0; i < length; i++) {
+    if (text[i] && strchr(special, text[i]))
+      *at++ = '\\';
+    *at++ = text[i] == '\n' || text[i] == 0 ? 1 : text[i];
+  }
+  out->size = (size_t)(at - out->data);
+}
+
+void hk_web_lines_name(struct hk_web_lines *l, const char *name, size_t length)
+{
+  l->key.size = 0;
+  l->wrong = length == 0 || name[0] == '#' || name[0] == '\\' ? "its metric has no name, or none that there can be" : NULL;
+  put_escaped(&l->key, name, length, ", ");
+}
+
+void hk_web_lines_label(struct hk_web_lines *l, const char *name, size_t name_length, const char *value, size_t length)
+{
+  const size_t before = l->key.size;
+  if (length == 0 || name_length == 0)
+    return;
+  hk_buffer_put(&l->key, ",", 1);
+  const size_t at = l->key.size;
+  put_escaped(&l->key, name, name_length, ",= ");
+  const size_t named = l->key.size;
+  hk_buffer_put(&l->key, "=", 1);
+  put_escaped(&l->key, value, length, ",= ");
+  if (named == at || l->key.size == named + 1) /* nothing but backslashes */
+    l->key.size = before;
+}
+
+bool hk_web_lines_refuse(struct hk_web_lines *l, const char *why)
+{
+  l->n++;
+  if (why) {
+    if (l->faults->n < HK_WEB_FAULTS)
+      l->faults->fault[l->faults->n++] = (struct hk_web_fault_at){ l->n, why };
+    l->faults->refused++;
+  }
+  hk_buffer_put(l->out, "#\n", 2);
+  return !l->out->failed && l->out->size <= HK_WEB_LINES;
+}
+
+bool hk_web_lines_add(struct hk_web_lines *l, const char *field, double value, int64_t time)
+{
+  if (l->wrong || !isfinite(value))
+    return hk_web_lines_refuse(l, l->wrong);
+  if (l->key.failed || l->out->size + l->key.size + LONGEST > HK_WEB_LINES)
+    return false;
+  l->n++;
+  hk_buffer_put(l->out, l->key.data, l->key.size);
+  hk_buffer_print(l->out, " %s=%.17g %" PRId64 "\n", field ? field : "value", value, time);
+  return !l->out->failed;
+}
