@@ -593,6 +593,68 @@ const char *hk_detector_key(uint32_t keys_one_of)
   return keys[__builtin_ctz(keys_one_of)].name;
 }
 
+static void write_duration(int64_t ns, char *out, size_t size)
+{
+  static const struct {
+    const char *name;
+    int64_t ns;
+  } units[] = {
+    { "h", 3600000000000 }, { "m", 60000000000 }, { "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 }
+  };
+  size_t i = 0;
+  while (ns % units[i].ns != 0)
+    i++;
+  snprintf(out, size, "%lld%s", (long long)(ns / units[i].ns), units[i].name);
+}
+
+/* A field's value, as a configuration has it. */
+static void write_key(const struct hk_detector *d, enum key key, const void *field, char *out, size_t size)
+{
+  uint32_t whole;
+  float real;
+  int64_t duration;
+  memcpy(&whole, field, sizeof whole);
+  memcpy(&real, field, sizeof real);
+  if (key == KEY_INTERVAL || key == KEY_SILENT)
+    memcpy(&duration, field, sizeof duration);
+  else
+    duration = 0;
+  if (key == KEY_ALERT && d->alert != HK_ALERT_FIXED)
+    snprintf(out, size, "%s", d->alert == HK_ALERT_OFF ? "off" : "adaptive");
+  else if (key == KEY_ALERT)
+    snprintf(out, size, "%.6g", (double)d->threshold);
+  else if (key <= KEY_REORTHOGONALISE)
+    snprintf(out, size, "%s", words[key][*(const uint8_t *)field]);
+  else if ((key == KEY_WINDOW && d->search) || (key == KEY_STRIDE && whole == 0))
+    snprintf(out, size, "auto");
+  else if (key < KEY_INTERVAL)
+    snprintf(out, size, "%u", whole);
+  else if (key <= KEY_SILENT && duration <= 0)
+    snprintf(out, size, "%s", duration < 0 ? "off" : "auto");
+  else if (key <= KEY_SILENT)
+    write_duration(duration, out, size);
+  else
+    snprintf(out, size, "%.6g", (double)real);
+}
+
+const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, char *value, size_t size)
+{
+  const struct hk_detector_draft all = { .detector = *d, .given = UINT32_MAX };
+  const uint32_t strange = hk_detector_strange(&all, d->algorithm);
+  while (*next < COUNT(fields)) {
+    const uint32_t i = (*next)++;
+    const enum key key = fields[i].key;
+    const bool again = i > 0 && fields[i - 1].key == key;
+    if (again || (strange & 1u << key && key != KEY_ALERT && !(key == KEY_WINDOW && d->search)))
+      continue;
+    if (key == KEY_FALSE_ALARMS && d->alert != HK_ALERT_ADAPTIVE && d->false_alarms <= 0)
+      continue;
+    write_key(d, key, (const char *)d + fields[i].offset, value, size);
+    return keys[key].name;
+  }
+  return NULL;
+}
+
 int hk_algorithm_find(const char *name)
 {
   for (int i = 0; i <= HK_ALGORITHM_LAST; i++)

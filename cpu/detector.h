@@ -138,6 +138,10 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
 /* Writes the names of the keys in which two detectors differ, with commas between them; "" when they are the same. */
 void hk_detector_differences(const struct hk_detector *a, const struct hk_detector *b, char *out, size_t size);
 
+/* The keys that say something of a detector's algorithm, with their values as a configuration has them, one after another: name
+ * of the key, or NULL when there are no more. *next: 0 at first. value: cut where it does not fit; 32 bytes are enough. */
+const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, char *value, size_t size);
+
 /* Names for messages and reports; "?" when out of range. */
 const char *hk_algorithm_name(uint8_t algorithm);
 

@@ -45,6 +45,7 @@ struct hk_loss {
 
 struct hk_groups;
 struct hk_maintenance;
+struct hk_look;
 struct hk_note;
 struct hk_retired;
 struct hk_durable;
@@ -132,6 +133,9 @@ struct hk_shard {
   uint32_t turn;                          /* the lane whose turn it is */
   struct hk_note *_Atomic notes;          /* list of alerts that were acknowledged; any thread puts them there */
   struct hk_note *noted;                  /* list: of those, not on the disk yet */
+  struct hk_look *_Atomic looks;          /* list of states that somebody wants to see; any thread puts them there */
+  struct hk_look *looking;                /* list: of those, not taken yet */
+  int64_t looked;                         /* ns: when launching was last held up for one */
   struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
   struct hk_parcel *free;                 /* batches of points that are not in use */
   struct hk_parcel *filled;               /* was refused for want of a place; goes first */

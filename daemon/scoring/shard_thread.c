@@ -9,6 +9,7 @@
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/look.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
@@ -196,6 +197,7 @@ bool hk_shard_close(struct hk_shard *s)
   (void)hk_shard_take_back(s);
   hk_shard_drop_held(s);
   hk_shard_drop_notes(s);
+  hk_shard_drop_looks(s);
   hk_shard_retire_free(s);
   free(s->review.leaving);
   if (s->cursor.chunk) { /* taken in part: the rest has nobody */

@@ -9,6 +9,7 @@
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
+#include "daemon/scoring/look.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
@@ -373,6 +374,8 @@ static bool launch(struct hk_shard *s)
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
+  if (s->looking && hk_shard_look_waits(s))
+    return false;
   while (s->device && s->in_flight < places(s) && (s->filled || is_time(s))) {
     struct hk_parcel *p = s->filled ? s->filled : fill(s);
     s->filled = NULL;
@@ -398,6 +401,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= launch(s) || s->derivation.rests;
   any |= hk_shard_show_held(s);
   any |= hk_shard_take_notes(s);
+  any |= hk_shard_take_looks(s);
   if (s->saver)
     hk_saver_turn(s->saver);
   if (s->retired)

@@ -5,6 +5,7 @@
 #include "daemon/scoring/stall.h"
 #include "daemon/server/metrics.h"
 #include "daemon/server/web_lists.h"
+#include "daemon/server/web_sensor.h"
 
 #include <string.h>
 
@@ -48,7 +49,10 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
                                           .events = hk_list_events,
-                                          .sensors = hk_list_sensors };
+                                          .sensors = hk_list_sensors,
+                                          .look = hk_sensor_look,
+                                          .seen = hk_sensor_seen,
+                                          .unlook = hk_sensor_unlook };
   if (hk_web_descriptors(s->config) == 0)
     return 0;
   s->net.requests.http = take;

@@ -5,6 +5,7 @@
 #include "daemon/net/loop.h"
 #include "daemon/web/web_body.h"
 #include "daemon/web/web_inner.h"
+#include "daemon/web/web_look.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_request.h"
 #include "daemon/web/web_stream.h"
@@ -26,6 +27,7 @@ static void leave(struct hk_web_peer *p)
   hk_limits_leave(web->net->limits, p->place, p->newcomer);
   hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
   hk_web_inner_close(p->inner);
+  hk_web_look_end(p);
   hk_buffer_free(&p->body);
   hk_web_body_drop(p);
   free(p);
@@ -60,6 +62,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   switch (reason) {
   case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
     arrive(lws_context_user(lws_get_context(wsi)));
+    hk_web_look_go_on(lws_context_user(lws_get_context(wsi)));
     return 0;
   case LWS_CALLBACK_HTTP:
     return p ? hk_web_request(wsi, p, in) : -1;

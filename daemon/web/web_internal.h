@@ -44,6 +44,9 @@ struct hk_web_peer {
   struct hk_web_faults faults;       /* of its points, before they became lines */
   const struct hk_web_fed_kind *fed; /* how it is told what became of them */
   struct hk_web_inner *inner;        /* what it asks of the daemon; NULL: nothing */
+  const char *path;                  /* while it is answered */
+  struct hk_look *look;              /* at a sensor, which it waits for; NULL: none */
+  struct hk_web_peer *looking;       /* others that wait for such a one */
   /* the answer that is being sent */
   unsigned ready;         /* it came from elsewhere, and is to be begun: status; 0: none */
   const char *ready_type; /* of its content; NULL: JSON, or a fault of RFC 9457 */
@@ -66,10 +69,11 @@ struct hk_web {
   atomic_bool stopping;
   atomic_uint phase; /* enum hk_web_phase */
   struct hk_counters counters;
-  uint32_t most;           /* connections, at a time; */
-  atomic_uint connections; /* how many there are, those on their way too */
-  size_t bodies;           /* bytes that bodies of requests take, or will */
-  int stuck;               /* s for an answer to be taken */
+  uint32_t most;               /* connections, at a time; */
+  atomic_uint connections;     /* how many there are, those on their way too */
+  size_t bodies;               /* bytes that bodies of requests take, or will */
+  struct hk_web_peer *looking; /* list: those that wait for a look at a sensor */
+  int stuck;                   /* s for an answer to be taken */
   pthread_mutex_t lock;
   struct hk_web_peer *arrivals; /* under lock */
 };

@@ -6,6 +6,7 @@
 #include "daemon/web/web_body.h"
 #include "daemon/web/web_files.h"
 #include "daemon/web/web_influx.h"
+#include "daemon/web/web_look.h"
 #include "daemon/web/web_remote_write.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_stream.h"
@@ -80,6 +81,7 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/alerts", READS, true, SEES, hk_web_api_alerts },
   { "/api/v1/events", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
   { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
+  { HK_WEB_LOOK_PATH, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_look },
   { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
   { "/api/v1/ack", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_acknowledge },
   { "/api/v1/maintenance", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_maintain },
@@ -96,7 +98,8 @@ static const struct hk_web_route routes[] = {
 static const struct hk_web_route *route_of(const char *path)
 {
   for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-    if (strcmp(routes[i].path, path) == 0)
+    if (strcmp(routes[i].path, path) == 0 ||
+        (routes[i].answer == hk_web_look && strncmp(routes[i].path, path, strlen(routes[i].path)) == 0))
       return &routes[i];
   return NULL;
 }
@@ -152,6 +155,7 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   const struct hk_web_route *route = route_of(uri);
   const struct hk_web_file *file = route ? NULL : hk_web_file_of(uri);
   begin(wsi, p, method);
+  p->path = uri;
   const bool posts = method == LWSHUMETH_POST, gets = !p->last;
   if (!hk_web_host_is_ours(wsi, p))
     return hk_web_fault(wsi, p, 421, "this listener is on loopback, and the Host of the request is not", NULL);

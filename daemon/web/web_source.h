@@ -10,6 +10,8 @@
 /* How far the daemon is. */
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 
+struct hk_look;
+
 /* Part of a list: those behind `after`, at most `limit`, whose sensors' names match. */
 struct hk_web_part {
   const char *glob; /* "": all */
@@ -28,6 +30,11 @@ struct hk_web_answers {
   int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* that stand; `after` is not looked at */
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* after: a position */
   int (*sensors)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: `next` of the part before, or 0 */
+  /* One sensor, as its device has it: look asks, `ready` is called from another thread when there is an answer, seen appends it;
+   * unlook gives it back. As in server/web_sensor.h. */
+  int (*look)(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
+  int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
+  void (*unlook)(struct hk_look *look);
 };
 
 #endif

@@ -6,6 +6,8 @@ import json
 import socket
 import struct
 import tempfile
+import threading
+import time
 import unittest
 import urllib.parse
 
@@ -102,6 +104,8 @@ class Api(harness.Case):
             with contextlib.closing(http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)) as c:
                 c.request('GET', '/api/v1/openapi.json')
                 self.openapi = json.loads(c.getresponse().read())
+        if path.startswith('sensors/'):
+            path = 'sensors/{name}'
         operation = self.openapi['paths'].get('/api/v1/' + path, {}).get(method.lower())
         if not operation or r.status in (404, 405, 421):
             return
@@ -153,6 +157,63 @@ class Answers(Api):
         self.assertEqual(sorted(names), sorted(f's{i}' for i in range(500)))
         self.assertEqual(part['count'], 510)
         self.assertEqual(self.ask(d, 'events')[0], 409)
+
+    def test_one_sensor_as_the_device_has_it(self):
+        d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.alert = 0.6\nika.rank = 2\ngraph.resident = 120\ninterval = 1s\n',
+                        listeners=harness.LISTENERS + WEB, keys='threads = 1\n')
+        names = ['pump', 'a//b/../c', 'a?b=c&d#e %41 é"', '<b>x</b>', 'never']
+        with d.client() as c:
+            handles = c.register(*names)
+            for k in range(60):
+                c.send(harness.points(handles[:-1], [START + k * 10**9] * 4, [value(k) + i for i in range(4)]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        for i, name in enumerate(names[:-1]):
+            code, _, got = self.ask(d, 'sensors/?name=' + urllib.parse.quote(name, safe=''))
+            self.assertEqual(code, 200)
+            self.assertEqual(got['points'], [[START + k * 10**9, value(k) + i] for k in range(60)], name)
+            self.assertEqual([s['sensor'] for s in got['series']], [name, name + '#graph'])
+        code, _, got = self.ask(d, 'sensors/pump')
+        ika, graph = got['series']
+        self.assertEqual((code, got['interval'], ika['algorithm'], graph['algorithm'], ika['section']), (200, 10**9, 'ika', 'graph', 'all'))
+        self.assertEqual((ika['keys']['window'], ika['keys']['alert'], ika['keys']['rank'], ika['keys']['interval'], ika['keys']['gap']), ('8', '0.6', '2', '1s', '8'))
+        self.assertEqual((graph['keys']['resident'], graph['keys']['alert']), ('120', '0.5'))
+        self.assertNotIn('rank', graph['keys'])
+        self.assertEqual((ika['threshold'], ika['samples']), ({'mode': 'fixed', 'of': 'score', 'value': 0.6}, 23))
+        self.assertEqual((ika['alert']['number'], ika['alert']['raised'] in (True, False)), (1, True))
+        self.assertEqual(self.ask(d, 'sensors/never')[2]['points'], [])
+        for name in 'nobody', 'x' * 600, '':
+            self.assertEqual(self.ask(d, 'sensors/?name=' + name)[0], 404, name)
+
+    def test_one_sensor_whose_points_come_without_a_break(self):
+        d = self.web()
+        over = threading.Event()
+        with d.client() as c:
+            handles = c.register(*(f's{i}' for i in range(2000)))
+
+            def flood():
+                k = 0
+                while not over.is_set():
+                    c.send(harness.points(handles, [START + k * 10**9] * 2000, [value(k)] * 2000))
+                    k += 1
+
+            feeder = threading.Thread(target=flood)
+            feeder.start()
+            try:
+                for _ in range(5):
+                    begun = time.monotonic()
+                    got = self.ask(d, 'sensors/s7')
+                    self.assertEqual((got[0], len(got[2]['points']) > 0), (200, True))
+                    self.assertLess(time.monotonic() - begun, WAIT / 6)
+                gone = [http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT) for _ in range(50)]
+                for one in gone:  # they do not wait for the answer
+                    one.request('GET', '/api/v1/sensors/s7')
+                    one.close()
+            finally:
+                over.set()
+                feeder.join()
+        until(lambda: d.status()['points']['pending'] == 0, 'every point to have a result')
+        self.balanced(d.status())
 
     def test_what_is_wrong_is_said(self):
         d = self.web()

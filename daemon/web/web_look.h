@@ -1,0 +1,17 @@
+/* Looks at one sensor: a request that a shard answers. */
+#ifndef HK_WEB_LOOK_H
+#define HK_WEB_LOOK_H
+
+#include "daemon/web/web_internal.h"
+
+/* What stands before the name of a sensor; with no name behind it, the argument `name` is it. */
+#define HK_WEB_LOOK_PATH "/api/v1/sensors/"
+
+/* Not 0: the connection is to be closed. Thread: the web's. */
+int hk_web_look(struct lws *wsi, struct hk_web_peer *p);
+/* Goes on with those that a shard has answered. Thread: the web's. */
+void hk_web_look_go_on(struct hk_web *web);
+/* The peer is gone, or its request is over. Thread: the web's. */
+void hk_web_look_end(struct hk_web_peer *p);
+
+#endif
