@@ -121,9 +121,11 @@ static bool commit(struct hk_durable *d, int *status)
 /* How far the journals are stays known, whatever becomes of their files. */
 static void keep_marks(struct hk_durable *d, bool degraded)
 {
-  if (d->beat - d->noted < LOOK)
+  const bool unsure = degraded && hk_journal_sure(hk_eventlog_journal(d->events)) != UINT64_MAX;
+  if (d->beat - d->noted < LOOK && !(unsure && !d->unsure))
     return;
   d->noted = d->beat;
+  d->unsure = unsure;
   /* Where either fails so does the journal, or it has, and is told of; it is tried again in a second. */
   if (!degraded || hk_journal_note_apart(hk_eventlog_journal(d->events)) == 0)
     (void)hk_marks_sync(d->marks);

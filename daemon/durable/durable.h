@@ -68,7 +68,8 @@ struct hk_durable {
   pthread_mutex_t sleep;
   pthread_cond_t woken;
   atomic_bool asleep, work, quit;
-  int64_t noted;             /* ns: when marks were last synced */
+  int64_t noted;             /* ns: when marks were last synced, */
+  bool unsure;               /* and whether positions were told then that no mark has */
   int64_t probed;            /* ns: when it last looked whether the disk works again */
   hk_counter commits, bytes; /* so far */
   struct hk_histogram took;  /* commits that wrote something */

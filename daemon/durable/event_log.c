@@ -395,7 +395,7 @@ static void miss(struct hk_eventlog_cursor *c, uint64_t position)
 uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
                           void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
 {
-  const uint64_t shown = hk_eventlog_shown(l);
+  const uint64_t shown = hk_eventlog_shown(l), sure = hk_journal_sure(l->journal);
   uint32_t n = 0;
   if (last > shown)
     last = shown;
@@ -420,6 +420,7 @@ uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, u
     struct hk_logged logged;
     miss(c, e.position);
     read_payload(payload, e.position, &logged);
+    logged.unsure = e.position > sure;
     visit(arg, &logged);
     c->next = e.position + 1;
     n++;

@@ -31,6 +31,7 @@ struct hk_eventlog;
 /* An event as it was logged. */
 struct hk_logged {
   uint64_t position;
+  bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): no peer is told it */
   uint64_t sequence;     /* of the sensor: counts its events */
   uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
   struct hk_string name; /* of the sensor */

@@ -38,7 +38,7 @@ struct hk_journal {
   bool renew; /* the next commit begins a new segment */
 
   atomic_size_t waiting; /* bytes in `filling` */
-  atomic_uint_fast64_t position, committed;
+  atomic_uint_fast64_t position, committed, sure;
 
   /* the commit thread's */
   struct buffer taken;
@@ -111,6 +111,7 @@ int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place
   pthread_mutex_init(&j->lock, NULL);
   atomic_init(&j->position, position);
   atomic_init(&j->committed, position);
+  atomic_init(&j->sure, place->marks ? position : UINT64_MAX);
   const int status = find_segments(j);
   if (status != 0) {
     hk_journal_free(j);
@@ -225,6 +226,8 @@ static int put_mark(struct hk_journal *j, uint64_t position, const struct segmen
   const int status = j->place.marks ? hk_marks_put(j->place.marks, j->place.mark, &mark) : 0;
   if (status == 0)
     j->marked = position;
+  if (status == 0 && j->place.marks && !apart)
+    atomic_store_explicit(&j->sure, position, memory_order_release);
   return status;
 }
 
@@ -247,7 +250,17 @@ int hk_journal_note(struct hk_journal *j)
 int hk_journal_note_apart(struct hk_journal *j)
 {
   const struct segment last = last_of(j);
-  return put_mark(j, hk_journal_position(j), &last, true);
+  int status = put_mark(j, hk_journal_position(j), &last, true);
+  if (status == 0 && j->place.marks)
+    status = hk_marks_sync(j->place.marks);
+  if (status == 0)
+    atomic_store_explicit(&j->sure, UINT64_MAX, memory_order_release);
+  return status;
+}
+
+uint64_t hk_journal_sure(const struct hk_journal *j)
+{
+  return atomic_load_explicit(&j->sure, memory_order_acquire);
 }
 
 int hk_journal_note_end(struct hk_journal *j)

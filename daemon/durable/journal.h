@@ -84,8 +84,11 @@ int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const 
 /* Puts the mark of the journal as it is: of events up to what is shown, of points up to where the mark was, or records since were
  * committed. 0 or a negative errno, here and below. */
 int hk_journal_note(struct hk_journal *journal);
-/* The journal is paused: up to its position events were told that are not on the disk, and more will be. */
+/* The journal is paused: up to its position events were told that are not on the disk, and more will be; synced. */
 int hk_journal_note_apart(struct hk_journal *journal);
+/* Up to where no position is used again after a crash: the marks on the disk say so. UINT64_MAX: none at all is. What is behind
+ * that, while the disk takes no mark, may be another event's in the next run. Thread: any. */
+uint64_t hk_journal_sure(const struct hk_journal *journal);
 /* Nothing is told any more. Of events: none was behind what is shown. */
 int hk_journal_note_end(struct hk_journal *journal);
 /* Segments that are not as they were written: removed, renamed, replaced, cut or written to by another program. */

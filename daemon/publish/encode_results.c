@@ -268,15 +268,16 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
   struct hk_event_message messages[HK_LOGGED_FRAME];
   size_t by = 0;
   for (uint32_t i = 0; format == HK_PROTOCOL_TEXT && i < n; i++)
-    event_line(out, events[i].name, &events[i].event, events[i].position, events[i].sequence, events[i].by);
+    event_line(out, events[i].name, &events[i].event, events[i].unsure ? 0 : events[i].position, events[i].sequence,
+               events[i].by);
   if (format == HK_PROTOCOL_TEXT)
     return;
   for (uint32_t i = 0; i < n; i++) {
     handles[i] = handle_of_nobody(i);
     names[i] = events[i].name;
     messages[i] = message(&events[i].event, handles[i]);
-    messages[i].position = events[i].position;
-    messages[i].sequence = events[i].sequence;
+    messages[i].position = events[i].unsure ? 0 : events[i].position;
+    messages[i].sequence = events[i].unsure ? 0 : events[i].sequence;
     messages[i].by = events[i].by;
     by += events[i].by.length;
   }

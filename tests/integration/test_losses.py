@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import time
 
 import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED
@@ -266,19 +267,19 @@ class Events(Case):
     """Positions of events are never those of others."""
     KEYS = 'window=8,interval=1s,alert=0.3,cooldown=0'
 
-    def start(self, ends=-signal.SIGKILL):
-        self.d = self.daemon(harness.section('all', '*', self.KEYS), ends=ends,
-                             keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}\nsnapshot = 1s\n')
+    def start(self, ends=-signal.SIGKILL, wait='10s', **how):
+        self.d = self.daemon(harness.section('all', '*', self.KEYS), ends=ends, **how,
+                             keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}\nsnapshot = 1s\njournal_wait = {wait}\n')
         return self.d
 
     def told(self, first, behind):
         """Feeds a sensor that raises and clears alerts; returns the events' positions that a subscriber hears."""
-        before = self.durability()['events_last']
+        before, there = self.durability()['events_last'], self.d.status()['points']['in']
         with self.d.client() as c:
             handle = c.register('a')
             for k in range(first, behind):
                 c.send(harness.points(handle, [START + k * SECOND], [float(k % 12 % (3 + k // 12 % 2 * 4))]))
-            harness.until(lambda: (p := self.d.status()['points'])['pending'] == 0 and p['in'] >= behind - first, 'the points')
+            harness.until(lambda: (p := self.d.status()['points'])['pending'] == 0 and p['in'] >= there + behind - first, 'the points')
         harness.until(lambda: self.durability()['events_shown'] == self.durability()['events_last'], 'the events')
         missed, positions = self.heard(before)
         self.assertEqual(missed, 0)
@@ -366,6 +367,42 @@ class Events(Case):
         second = self.told(120, 240)
         self.assertGreater(second[0], 1 << 30)
         self.assertGreaterEqual(self.heard(3)[0], len(first) - 3)
+        self.kill()
+
+    def told_without_a_disk(self, trouble):
+        """Positions of events that are told while durability is lost, after which the daemon is killed; and of those that the next one tells."""
+        if 'FAILING_DISK_LIBRARY' not in os.environ:
+            self.skipTest('a preloaded library does not go with a sanitizer')
+        orders = os.path.join(self.state, '..', os.path.basename(self.state) + '-orders')
+        self.addCleanup(lambda: os.path.exists(orders) and os.remove(orders))
+        self.start(environment={'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders}, wait='100ms')
+        first = self.told(0, 120)
+        with open(orders, 'w', encoding='utf-8') as f:
+            f.write(trouble)
+        with self.d.client() as c:
+            c.send(harness.points(c.register('b'), [START], [0.0]))
+        harness.until(lambda: self.durability()['state'] == 'degraded', 'durability to be lost')
+        time.sleep(1)  # a mark, if the disk takes one
+        second = self.told(120, 240)
+        self.kill()
+        os.remove(orders)
+        self.start()
+        return first, second, self.told(240, 360)
+
+    def test_told_while_the_disk_takes_only_marks(self):
+        first, second, third = self.told_without_a_disk('write 28')
+        self.assertEqual(second, list(range(len(first) + 1, len(first + second) + 1)))
+        self.assertGreater(third[0], 1 << 30)
+        missed, positions = self.heard(first[-1])
+        self.assertGreaterEqual(missed, len(second))
+        self.assertEqual(positions[-len(third):], third)
+        self.kill()
+
+    def test_told_while_the_disk_takes_nothing(self):
+        first, second, third = self.told_without_a_disk('dead 5')
+        self.assertEqual(set(second), {0})  # those would be used again
+        self.assertEqual(third[0], len(first) + 1)
+        self.assertGreater(len(second), 5)
         self.kill()
 
     def test_nothing_is_passed_over_after_a_kill(self):

@@ -3,6 +3,7 @@
  *   write E     writing to files that were made since the start fails with errno E
  *   sync E      fdatasync does
  *   create E    making a file does
+ *   dead E      all of these do, and so does writing to files that were there
  *   slow N      fdatasync takes N ms, or until the file says something else
  *
  * Only durability makes files and calls fdatasync, so all else is left alone. */
@@ -20,6 +21,7 @@
 
 int fdatasync(int file);
 ssize_t write(int file, const void *data, size_t size);
+ssize_t pwrite(int file, const void *data, size_t size, off_t offset);
 int openat(int folder, const char *path, int flags, ...);
 int close(int file);
 
@@ -52,7 +54,7 @@ int openat(int folder, const char *path, int flags, ...)
   const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
   const bool makes = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-  const int error = makes ? order("create") : 0;
+  const int error = makes ? order("create") | order("dead") : 0;
   if (error != 0) {
     errno = error;
     return -1;
@@ -76,7 +78,7 @@ int close(int file)
 
 ssize_t write(int file, const void *data, size_t size)
 {
-  const int error = file >= 0 && file < FILES && made[file] ? order("write") : 0;
+  const int error = file >= 0 && file < FILES && made[file] ? order("write") | order("dead") : 0;
   if (error != 0) {
     errno = error;
     return -1;
@@ -86,10 +88,22 @@ ssize_t write(int file, const void *data, size_t size)
   return call(file, data, size);
 }
 
+ssize_t pwrite(int file, const void *data, size_t size, off_t offset)
+{
+  const int error = order("dead");
+  if (error != 0) {
+    errno = error;
+    return -1;
+  }
+  ssize_t (*call)(int, const void *, size_t, off_t);
+  *(void **)&call = real("pwrite");
+  return call(file, data, size, offset);
+}
+
 int fdatasync(int file)
 {
   const struct timespec moment = { 0, 1000000 };
-  const int error = order("sync");
+  const int error = order("sync") | order("dead");
   for (int i = 0, n; (n = order("slow")) > 0 && i < n; i++)
     nanosleep(&moment, NULL);
   if (error != 0) {
