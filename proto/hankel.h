@@ -234,10 +234,11 @@ struct hankel_options {
   void *arg;
   struct hankel_security security;
   const char *feed; /* name of the feed that all points belong to, 1 to 255 bytes, as a sensor's; over TCP only. NULL: none */
+  int counts;       /* 1: hankel_finish learns how many points were late or rejected */
 };
 #define HANKEL_OPTIONS_DEFAULT                                                                                                   \
   {                                                                                                                              \
-    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL, { 0 }, NULL                                                   \
+    "127.0.0.1:7410", NULL, "libhankel", 65536, 0, 0, { 0 }, NULL, { 0 }, NULL, 0                                                \
   }
 
 /* Makes a handle and begins to connect. The strings are copied. A numeric address or a local name does not block. NULL when
@@ -329,6 +330,8 @@ struct hankel_counters {
   uint64_t in_doubt;    /* points handed to a connection that broke before the daemon had confirmed them */
   uint64_t unsent;      /* datagrams that the own system would not take; the daemon counts them as lost */
   uint64_t reconnected; /* times connected again */
+  uint64_t late;        /* with `counts`, after hankel_finish, of this connection: points not after their sensor's last one, */
+  uint64_t rejected;    /* and points not finite, out of range or too far ahead of the daemon's clock */
 };
 void hankel_count(const hankel *h, struct hankel_counters *out);
 

@@ -17,14 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE 200    /* ms: how long one waiting call to the library lasts */
-#define MOST_TOLD 10 /* messages of the daemon that are shown */
+#define SLICE 200      /* ms: how long one waiting call to the library lasts */
+#define FAREWELL 30000 /* ms that the daemon has to score what waits, at the end */
+#define MOST_TOLD 10   /* messages of the daemon that are shown */
 
 static const char help_text[] =
     "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
     "Sends a recording, or what comes in on standard input, to the daemon. Each value column is a sensor.\n"
-    "Ends with 0 when the daemon has taken over every point. hankel status shows how many were late (not after the\n"
-    "sensor's last one) or rejected.\n\n"
+    "Ends with 0 when the daemon has taken over every point, and most were neither late (not after the sensor's\n"
+    "last one) nor rejected; how many were is told.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --now              the time of a line is when it is read, whatever stands in the file: for what is live\n"
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
@@ -51,6 +52,7 @@ struct feed {
   uint64_t points, in_doubt, errors, told;
   double rate; /* points a second, or times real time; 0 = as fast as it goes */
   bool real_time;
+  bool finishing;  /* all was sent, and the daemon says goodbye */
   int64_t lost;    /* ns, hk_clock: since when there is no connection; 0 = there is one */
   int64_t started; /* ns, hk_clock: when the first point was sent */
   int64_t first;   /* ns: its time */
@@ -76,6 +78,8 @@ static void on_connected(void *arg, const char *server)
 static void on_disconnected(void *arg, uint64_t in_doubt, const char *reason)
 {
   struct feed *feed = arg;
+  if (feed->finishing)
+    return;
   feed->in_doubt += in_doubt;
   if (!feed->lost) {
     feed->lost = hk_clock();
@@ -235,7 +239,28 @@ static int run(struct feed *feed)
   return code;
 }
 
-static int summary(const struct feed *feed, int code)
+/* Learns how many points changed nothing, and says so. `code`, or HK_EXIT_FAILED when most did not. */
+static int tell_left_out(struct feed *feed, int code)
+{
+  struct hankel_counters counters;
+  feed->finishing = true;
+  if (hankel_finish(feed->h, FAREWELL) < 0) {
+    fprintf(stderr, "hankel feed: the daemon is still at work: how many points were late or rejected is not known yet\n");
+    return code;
+  }
+  hankel_count(feed->h, &counters);
+  if (counters.late > 0)
+    printf("%" PRIu64 " points were late (not after the last one of their sensor: sent before, or out of order)\n",
+           counters.late);
+  if (counters.rejected > 0)
+    printf("%" PRIu64 " points were rejected (not finite, too large, before 1970 or ahead of the daemon's clock)\n",
+           counters.rejected);
+  if (counters.late + counters.rejected > feed->points / 2)
+    code = hk_failed(feed->argv, "most of the points changed nothing");
+  return code;
+}
+
+static int summary(struct feed *feed, int code)
 {
   const double seconds = (double)(hk_clock() - feed->started) / 1e9;
   struct hankel_counters counters;
@@ -255,6 +280,8 @@ static int summary(const struct feed *feed, int code)
     code = hk_failed(feed->argv, "%" PRIu64 " points were not taken: the daemon refused their sensors", counters.refused);
   if (code == 0 && feed->errors > 0)
     code = HK_EXIT_FAILED;
+  if (feed->points > 0 && hankel_connected(feed->h))
+    code = tell_left_out(feed, code);
   return hk_finish_output(feed->argv, code);
 }
 
@@ -267,6 +294,7 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
   link.arg = feed;
   link.security = *security;
   link.feed = feed->name;
+  link.counts = 1;
   const int code = hk_link_open(&feed->h, feed->argv, address, &link);
   if (code != 0)
     return code;

@@ -10,8 +10,11 @@
 struct hk_source *hk_source_new(void)
 {
   struct hk_source *s = aligned_alloc(_Alignof(struct hk_source), sizeof *s);
-  if (s)
+  if (s) {
     atomic_init(&s->held, 1);
+    atomic_init(&s->late, 0);
+    atomic_init(&s->rejected, 0);
+  }
   return s;
 }
 

@@ -21,6 +21,7 @@
 /* One connection or UDP listener. A cache line of its own: its loop counts up while a shard counts down. */
 struct hk_source {
   _Alignas(64) atomic_uint_fast64_t held; /* points that are not done, + 1 while it is open */
+  atomic_uint_fast64_t late, rejected;    /* of those that are done; what was derived of them is not counted */
 };
 
 /* NULL: no memory. Thread: any. */
@@ -30,6 +31,13 @@ struct hk_source *hk_source_new(void);
 void hk_source_close(struct hk_source *source);
 /* n of its points have been dealt with. Thread: any. */
 void hk_source_done(struct hk_source *source, uint64_t n);
+
+/* Of its points that are not done yet so many were late, and rejected. Thread: any. */
+static inline void hk_source_note(struct hk_source *source, uint64_t late, uint64_t rejected)
+{
+  atomic_fetch_add_explicit(&source->late, late, memory_order_relaxed);
+  atomic_fetch_add_explicit(&source->rejected, rejected, memory_order_relaxed);
+}
 
 /* n points of it are about to be put into a chunk. Thread: that of whoever opened it. */
 static inline void hk_source_add(struct hk_source *source, uint64_t n)

@@ -118,6 +118,7 @@ struct hk_connection {
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
+  bool wants_counts;                  /* in FAREWELL */
   uint64_t bye_event; /* 1 + position of the last event that is to be told before the FAREWELL; 0: not known yet */
 
   /* line and text */

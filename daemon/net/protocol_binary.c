@@ -69,6 +69,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   uint8_t key[HK_MAC_KEY];
+  c->wants_counts = m.wants & HK_WANTS_COUNTS;
   const bool keyed = c->seat && (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
   const struct hk_welcome welcome = {
     feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
@@ -393,9 +394,11 @@ static enum hk_turn farewell(struct hk_connection *c)
   if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, c))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);
-  uint8_t bytes[HK_FRAME_HEADER];
+  uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_empty_write(&w, HK_FAREWELL, c->bye_tag) == 0)
+  const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* none is pending: they are final */
+  const uint64_t rejected = atomic_load_explicit(&c->source->rejected, memory_order_relaxed);
+  if ((c->wants_counts ? hk_farewell_write(&w, c->bye_tag, late, rejected) : hk_empty_write(&w, HK_FAREWELL, c->bye_tag)) == 0)
     reply(c, &w);
   hk_connection_finish(c);
   return HK_TURN_OVER;

@@ -28,7 +28,7 @@ struct hk_parcel {
   struct hk_shard *shard;
   struct hk_device *device; /* whose batch it is; NULL: it is freed when it comes back, if nobody else wants it */
   struct hk_batch *batch;   /* RESULTS, DROPPED */
-  struct hk_run *runs;      /* of the batch's points, in no order: as many as it has capacity */
+  struct hk_run *runs;      /* of the batch's points, in their order: as many as it has capacity */
   uint32_t n_runs;
   uint64_t *sequence;      /* RESULTS: of each point among its sensor's; NULL where nothing outlives the daemon */
   uint64_t events;         /* RESULTS: position in the event log of the last event that came of it; 0: none did */

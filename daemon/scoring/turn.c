@@ -32,6 +32,24 @@ static void pop_launch(struct hk_shard *s)
   s->back++;
 }
 
+/* Tells the sources how many of their points were late or rejected. Derived ones are not counted. */
+static void note_sources(const struct hk_shard *s, const struct hk_parcel *p)
+{
+  const struct hk_batch *b = p->batch;
+  for (uint32_t run = 0, i = 0; run < p->n_runs; run++) {
+    uint32_t late = 0, rejected = 0;
+    for (const uint32_t end = i + p->runs[run].n; i < end && i < b->n; i++) {
+      const bool is_late = b->state[i] == HK_STATE_LATE, is_rejected = b->state[i] == HK_STATE_REJECTED;
+      if ((is_late || is_rejected) && !hk_registry_derived(s->all->registry, hk_slot_outside(s, b->slot[i]))) {
+        late += is_late;
+        rejected += is_rejected;
+      }
+    }
+    if (late + rejected > 0)
+      hk_source_note(p->runs[run].source, late, rejected);
+  }
+}
+
 static void count(struct hk_shard *s, struct hk_parcel *p)
 {
   const struct hk_batch *b = p->batch;
@@ -46,6 +64,8 @@ static void count(struct hk_shard *s, struct hk_parcel *p)
   p->rejected = rejected;
   p->scored = scored;
   p->unscored = b->n - late - rejected - scored;
+  if (late + rejected > 0)
+    note_sources(s, p);
   for (uint32_t i = 0; i < b->n_events; i++) {
     hk_count(&s->counters.raised, b->event[i].kind == HK_EVENT_RAISED);
     hk_count(&s->counters.corrected, b->event[i].kind == HK_EVENT_CORRECTED);

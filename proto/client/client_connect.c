@@ -115,7 +115,8 @@ static void greet(struct hankel *h)
   }
   h->phase = HK_CLIENT_GREETING;
   h->last_read = h->last_sent = h->last_ping = hk_client_now();
-  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), h->options.security.mac ? HK_WANTS_KEY : 0 };
+  const uint32_t wants = (h->options.security.mac ? HK_WANTS_KEY : 0) | (h->options.counts ? HK_WANTS_COUNTS : 0);
+  const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), wants };
   (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
   h->fresh = true;
 }

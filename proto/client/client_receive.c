@@ -310,7 +310,8 @@ static int take_reloaded(struct hankel *h, const struct hk_frame *f)
 
 static int take_farewell(struct hankel *h, const struct hk_frame *f)
 {
-  if (hk_empty_read(f) != 0 || !h->bye_sent)
+  const int status = h->options.counts ? hk_farewell_read(f, &h->counters.late, &h->counters.rejected) : hk_empty_read(f);
+  if (status != 0 || !h->bye_sent)
     return HANKEL_BAD_PAYLOAD;
   h->confirmed = h->written;
   h->farewell = true;

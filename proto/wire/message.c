@@ -51,7 +51,8 @@ int hk_hello_read(const struct hk_frame *f, struct hk_hello *m)
     if (m->token.length == 0 && m->wants == 0) /* is written without the two */
       return HANKEL_BAD_PAYLOAD;
   }
-  return text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES && !(m->wants & ~(uint32_t)HK_WANTS_KEY)
+  return text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES &&
+                 !(m->wants & ~(uint32_t)(HK_WANTS_KEY | HK_WANTS_COUNTS))
              ? verdict(&r)
              : HANKEL_BAD_PAYLOAD;
 }
@@ -271,6 +272,14 @@ int hk_bye_write(struct hk_writer *w, uint32_t tag, uint64_t datagrams, uint64_t
 int hk_bye_read(const struct hk_frame *f, uint64_t *datagrams, uint64_t *points)
 {
   return two_read(f, datagrams, points);
+}
+int hk_farewell_write(struct hk_writer *w, uint32_t tag, uint64_t late, uint64_t rejected)
+{
+  return two_write(w, HK_FAREWELL, tag, late, rejected);
+}
+int hk_farewell_read(const struct hk_frame *f, uint64_t *late, uint64_t *rejected)
+{
+  return two_read(f, late, rejected);
 }
 int hk_gap_write(struct hk_writer *w, uint64_t results, uint64_t events)
 {

@@ -27,8 +27,8 @@ struct hk_list {
   struct hk_reader reader;
 };
 
-/* What a client wants to be told in WELCOME; added up. */
-enum hk_wants { HK_WANTS_KEY = 1 };
+/* What a client wants to be told: a key in WELCOME, counts in FAREWELL; added up. */
+enum hk_wants { HK_WANTS_KEY = 1, HK_WANTS_COUNTS = 2 };
 
 struct hk_hello {
   struct hk_string client;
@@ -108,7 +108,7 @@ int hk_feed_at_read(const struct hk_frame *f, struct hk_feed_at *m);
 int hk_done_write(struct hk_writer *w, uint32_t tag, const uint64_t *since);
 int hk_done_read(const struct hk_frame *f, uint64_t *since);
 
-/* UNSUBSCRIBE, STATUS, FAREWELL: no payload. */
+/* UNSUBSCRIBE, STATUS, FAREWELL to a client that wants no counts: no payload. */
 int hk_empty_write(struct hk_writer *w, uint8_t type, uint32_t tag);
 int hk_empty_read(const struct hk_frame *f);
 
@@ -119,6 +119,9 @@ int hk_ack_write(struct hk_writer *w, uint64_t points);
 int hk_ack_read(const struct hk_frame *f, uint64_t *points);
 int hk_bye_write(struct hk_writer *w, uint32_t tag, uint64_t datagrams, uint64_t points);
 int hk_bye_read(const struct hk_frame *f, uint64_t *datagrams, uint64_t *points);
+/* FAREWELL with counts: points of the connection that were late, and rejected. */
+int hk_farewell_write(struct hk_writer *w, uint32_t tag, uint64_t late, uint64_t rejected);
+int hk_farewell_read(const struct hk_frame *f, uint64_t *late, uint64_t *rejected);
 int hk_gap_write(struct hk_writer *w, uint64_t results, uint64_t events);
 int hk_gap_read(const struct hk_frame *f, uint64_t *results, uint64_t *events);
 

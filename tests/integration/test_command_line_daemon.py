@@ -100,7 +100,7 @@ class Talking(harness.Case):
         tail, plain = self.tail(d, '--format', 'csv'), self.tail(d, '--events')
         fed = self.hankel('feed', d, MACHINE)
         self.assertEqual((fed.returncode, fed.stderr), (0, ''))
-        self.assertRegex(fed.stdout, r'^22695 points of 1 sensor in [\d.]+ s: \d+ points a second\n$')
+        self.assertRegex(fed.stdout, r'^22695 points of 1 sensor in [\d.]+ s: \d+ points a second\n12 points were late [^\n]*\n$')
         want = subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', DETECTOR, MACHINE],
                               capture_output=True, text=True, timeout=harness.WAIT).stdout.splitlines()
         want = ['sensor,time,score,state'] + [line if line.startswith('#') else re.sub(r'^(\w+,\d+),[^,]*', r'\1', line) for line in want[1:]]
@@ -173,10 +173,10 @@ class Talking(harness.Case):
 
     def test_rates(self):
         d = self.daemon()
-        text = 'time,a\n' + ''.join(f'{START // SECOND + i},{i % 5}\n' for i in range(200))
+        text = ''.join(f'{START // SECOND + i},{i % 5}\n' for i in range(200))
         for rate, least in (('400', 0.4), ('300x', 0.6)):
             begin = time.monotonic()
-            run = self.hankel('feed', d, '--rate', rate, '-', data=text)
+            run = self.hankel('feed', d, '--rate', rate, '-', data=f'time,at {rate}\n{text}')
             took = time.monotonic() - begin
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertGreater(took, least)
@@ -189,6 +189,36 @@ class Talking(harness.Case):
         self.assertIn('fan 1', run.stderr)
         self.assertIn('2 points were not taken', run.stderr)
         harness.until(lambda: d.status()['points']['in'] >= 2, 'the points of pump 1')
+
+    def test_what_changed_nothing_is_told_and_is_a_failure_when_it_is_most(self):
+        d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph, shift\nwindow = 8\n')
+        rows = [f'{START // SECOND + i},{i % 5},{i % 7}\n' for i in range(400)]
+        first = self.hankel('feed', d, '-', data='time,a,b\n' + ''.join(rows))
+        self.assertEqual((first.returncode, first.stderr), (0, ''))
+        run = self.hankel('feed', d, '-', data='time,a,c\n' + ''.join(rows[:300]) + f'{START // SECOND + 300},nan,1\n')
+        self.assertEqual(run.returncode, 0, run.stderr)  # half is not most
+        self.assertIn('300 points were late', run.stdout)  # those of the companions are not among them
+        again = self.hankel('feed', d, '-', data='time,a,b\n' + ''.join(rows))
+        self.assertEqual(again.returncode, 1)
+        self.assertIn('800 points were late', again.stdout)
+        self.assertIn('most of the points changed nothing', again.stderr)
+        self.assertNotIn('rejected', again.stdout)
+        run = self.hankel('feed', d, '-', data='time,x,y\n' + ''.join(f'{START // SECOND + i},nan,{"inf" if i < 6 else 1}\n' for i in range(9)))
+        self.assertEqual(run.returncode, 1)
+        self.assertIn('15 points were rejected', run.stdout)
+
+    def test_files_with_one_header_do_not_become_one_sensor(self):
+        d = self.daemon()
+        names = ('pump1.csv', 'pump2.csv')
+        for name in names:
+            with open(os.path.join(d.directory.name, name), 'w') as file:
+                file.write('time,flow\n' + ''.join(f'{START // SECOND + i},{i % 5}\n' for i in range(60)))
+        run = self.hankel('feed', d, *(os.path.join(d.directory.name, name) for name in names))
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertIn('120 points of 2 sensors', run.stdout)
+        run = self.hankel('feed', d, '--long', 'tag,value', '-', data='time,tag,value\n1,p,1\n1,q,2\n2,p,3\n')
+        self.assertEqual((run.returncode, run.stderr), (0, ''))
+        self.assertIn('3 points of 2 sensors', run.stdout)
 
     def test_points_before_a_bad_line_are_sent(self):
         d = self.daemon()

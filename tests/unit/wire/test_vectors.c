@@ -302,6 +302,10 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     return scores_again(w, f);
   case HK_GAP:
     AGAIN(hk_gap_read(f, &m.number[0], &m.number[1]), hk_gap_write(w, m.number[0], m.number[1]));
+  case HK_FAREWELL:
+    if (f->length > 0)
+      AGAIN(hk_farewell_read(f, &m.number[0], &m.number[1]), hk_farewell_write(w, f->tag, m.number[0], m.number[1]));
+    AGAIN(hk_empty_read(f), hk_empty_write(w, f->type, f->tag));
   case HK_ERROR:
     AGAIN(hk_error_read(f, &m.error), hk_error_write(w, f->tag, m.error.code, m.error.type, m.error.message));
   case HK_REGISTER:
