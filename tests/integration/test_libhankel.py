@@ -30,11 +30,11 @@ class Options(c.Structure):
     _fields_ = [('address', c.c_char_p), ('udp', c.c_char_p), ('client', c.c_char_p), ('buffer', c.c_uint32), ('once', c.c_int), ('handles', c.c_int),
                 ('scores', ON_SCORES), ('event', c.c_void_p), ('gap', c.c_void_p), ('connected', c.c_void_p),
                 ('disconnected', ON_DISCONNECTED), ('refused', c.c_void_p), ('error', c.c_void_p), ('arg', c.c_void_p),
-                ('security', Security), ('feed', c.c_char_p)]
+                ('security', Security), ('feed', c.c_char_p), ('counts', c.c_int)]
 
 
 class Counters(c.Structure):
-    _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected')]
+    _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected', 'late', 'rejected')]
 
 
 def library():
