@@ -115,6 +115,7 @@ class Browser:
         target = self.call('Target.createTarget', url='about:blank', browserContextId=context)['targetId']
         session = self.call('Target.attachToTarget', targetId=target, flatten=True)['sessionId']
         page = self.pages[session] = Page(self, session, **how)
+        page.context = context
         page.begin()
         return page
 

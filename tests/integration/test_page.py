@@ -85,12 +85,13 @@ class Page(harness.Case):
 class Views(Page):
     def test_nothing_was_sent_yet(self):
         self.web()
-        p = self.page()
+        p = self.page(clean=False)
         p.until(f"{HEADING} === 'Nothing stands' && document.body.innerText.includes('Send something')")
         for view, text in [('#wall', 'no sensors yet'), ('#timeline', 'No alert'), ('#health', 'points in'), ('#sensor/pump', 'knows no sensor')]:
             p.run(f"location.hash = '{view}'")
             p.until(f"document.querySelector('main').innerText.includes('{text}')")
             self.assertEqual(p.run("document.getElementById('link').textContent"), 'live', view)
+        self.assertEqual([f for f in p.faults if '404' not in f], [])  # that of the sensor
 
     def test_every_view_shows_what_is_there_and_what_comes(self):
         d = self.web()
@@ -104,7 +105,7 @@ class Views(Page):
         p.click('article a', 'pump')
         p.until(f"{HEADING} === 'pump'")
         self.feed(d, ['pump'], 40, n)
-        p.until("document.querySelector('main').innerText.includes('Last value')")
+        p.until("Number(document.querySelector('canvas').dataset.points) >= 40")
         p.run("location.hash = '#timeline'")
         p.until("document.querySelectorAll('tbody tr').length > 0")
         before = p.run("document.querySelectorAll('tbody tr').length")
@@ -135,6 +136,51 @@ class Views(Page):
             policy = c.getresponse().headers['content-security-policy']
         self.assertNotIn('unsafe', policy)
         self.assertIn("default-src 'none'", policy)
+
+    def test_a_sensor_has_its_history_zooms_and_can_be_kept(self):
+        d = self.web('[detector pumps]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.rank = 2\nika.alert = 0.6\ngraph.resident = 400\ninterval = 1s\n')
+        self.feed(d, ['pump'], 200)
+        p = self.page('#sensor/pump')
+        p.until("document.querySelector('canvas')?.dataset.points === '200'")  # none has come since
+        text = p.text()
+        for part in 'alerts from a score of 0.6 on', 'is its last value', 'level ':
+            self.assertIn(part, text)
+        p.click('summary')
+        for part in '[detector pumps]', 'algorithm = ika, graph', 'ika.window = 8', 'graph.resident = 400', 'hankel reload':
+            self.assertIn(part, p.text())
+        pressed = "document.querySelector('main button[aria-pressed]').getAttribute('aria-pressed')"
+        shown = "(c => [Number(c.dataset.from), Number(c.dataset.to)])(document.querySelector('canvas'))"
+        self.assertEqual(p.run(shown), [START, START + 199 * SECOND])
+        p.run("document.querySelector('canvas').focus()")
+        for _ in range(2):
+            p.key('+')
+        first = p.run(shown)
+        self.assertLess(first[1] - first[0], 100 * SECOND)
+        for _ in range(3):
+            p.key('ArrowLeft', number=37)
+        there = p.run(shown)
+        self.assertEqual((there[0] < first[0], p.run(pressed)), (True, 'false'))
+        self.feed(d, ['pump'], 50, 200)
+        p.until("document.querySelector('canvas').dataset.points === '250'")
+        self.assertEqual(p.run(shown), there)  # what comes does not move it
+        p.key('End', number=35)
+        p.until(f'{shown}[1] === {START + 249 * SECOND}')
+        p.click('main button', 'All')
+        p.until(f'{shown}[0] === {START}')
+        self.assertEqual(p.run(pressed), 'true')
+        with tempfile.TemporaryDirectory() as folder:
+            self.browser.call('Browser.setDownloadBehavior', behavior='allow', downloadPath=folder, browserContextId=p.context)
+            p.click('main button', 'CSV')
+            p.click('main button', 'PNG')
+            kept = until(lambda: (lambda n: n if n == {'pump.csv', 'pump.png'} else None)(set(os.listdir(folder))), 'both files')
+            self.assertEqual(len(kept), 2)
+            with open(os.path.join(folder, 'pump.csv')) as f:
+                rows = f.read().splitlines()
+            self.assertEqual((rows[0], len(rows)), ('time,value,score pump,score pump#graph', 251))
+            self.assertEqual(rows[1].split(',')[:2], ['2020-09-13T12:26:40.000Z', str(int(value(0)))])
+            self.assertRegex(rows[-1].split(',')[2], r'^0(\.\d+)?$')
+            with open(os.path.join(folder, 'pump.png'), 'rb') as f:
+                self.assertEqual(f.read(8), b'\x89PNG\r\n\x1a\n')
 
     def test_keys_and_the_search(self):
         d = self.web()
@@ -228,7 +274,7 @@ class Operating(Page):
         for p in pages:
             p.until("document.getElementById('link').textContent === 'live'")
         self.feed(d, ['pump'], 100, n)
-        pages[1].until("document.querySelector('main').innerText.includes('Last value')")
+        pages[1].until(f"Number(document.querySelector('canvas').dataset.points) > 23")
         for p in pages:  # nothing but that it was away is said
             self.assertEqual([f for f in p.faults if 'ERR_' not in f and '503' not in f], [])
 

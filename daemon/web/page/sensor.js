@@ -1,108 +1,133 @@
-// One sensor: values, scores of all its algorithms, and its alerts, on one axis of time, live.
-import { ask, clock, colour, make, number, paint, sentence, stream, time } from './tools.js';
+// One sensor: what its device has of it and what comes, scores of all its algorithms, its alerts, and what would change these.
+import { ask, make, number, sentence, stream, time } from './tools.js';
+import { chart, SERIES } from './chart.js';
 
 const KEPT = 20000; // points
-const EDGE = 52; // px left of the axis
-const SERIES = ['accent', 'after', 'notice', 'warning', 'before'];
 
-function frame(canvas, low, high, from, to) {
-  const [g, width, height] = paint(canvas);
-  const x = t => EDGE + (width - EDGE - 8) * (t - from) / (to - from || 1), y = v => 8 + (height - 30) * (1 - (v - low) / (high - low || 1));
-  g.font = '12px system-ui, sans-serif';
-  g.fillStyle = colour('quiet');
-  g.strokeStyle = colour('line');
-  for (let i = 0; i <= 3; i++) {
-    const v = low + (high - low) * i / 3;
-    g.beginPath();
-    g.moveTo(EDGE, y(v));
-    g.lineTo(width - 8, y(v));
-    g.stroke();
-    g.textAlign = 'right';
-    g.fillText(number(v), EDGE - 6, y(v) + 4);
-  }
-  g.textAlign = 'left';
-  g.fillText(clock(from), EDGE, height - 6);
-  g.textAlign = 'right';
-  g.fillText(clock(to), width - 8, height - 6);
-  return [g, x, y, height];
+/** A file for the viewer's disk. */
+function save(name, blob) {
+  const a = make('a', { href: URL.createObjectURL(blob), download: name });
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10000);
 }
 
-function line(g, points, x, y) {
-  g.beginPath();
-  let pen = false;
-  for (const [t, v] of points) {
-    if (v === null) { pen = false; continue; }
-    if (pen) g.lineTo(x(t), y(v));
-    else g.moveTo(x(t), y(v));
-    pen = true;
+/** Raised and corrected events of an alert, and how long it stood, as one. */
+function alerts(events, last) {
+  const out = new Map();
+  for (const e of events) {
+    const key = `${e.sensor}:${e.number ?? e.id}`, known = out.get(key);
+    if (e.event === 'raised' || (e.event === 'corrected' && known)) out.set(key, { ...known, ...e, raised: known?.raised ?? e.time, until: last });
+    else if (e.event === 'cleared' && known) Object.assign(known, { until: e.time, cleared: true });
   }
-  g.stroke();
+  return [...out.values()].sort((a, b) => a.instant - b.instant);
 }
 
-function extent(values) {
-  let low = Infinity, high = -Infinity;
-  for (const v of values) if (v !== null) { low = Math.min(low, v); high = Math.max(high, v); }
-  return low > high ? [0, 1] : low === high ? [low - 1, high + 1] : [low, high];
+function csv(points, log) {
+  const rows = new Map(points.map(([t, v]) => [t, [v]])), names = [...log.keys()];
+  names.forEach((name, i) => log.get(name).forEach(([t, s]) => { const row = rows.get(t); if (row) row[1 + i] = s; }));
+  const cell = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return ['time,value,' + names.map(n => cell('score ' + n)).join(',')].concat([...rows].sort((a, b) => a[0] - b[0]).map(([t, row]) =>
+    [new Date(t / 1e6).toISOString(), ...Array.from({ length: 1 + names.length }, (_, i) => row[i] ?? '')].join(','))).join('\n') + '\n';
+}
+
+/** What a threshold is, in words. */
+function threshold(s) {
+  const t = s.threshold;
+  if (!t) return 'waits for its first point';
+  if (s.samples < s.span && t.mode !== 'off' && !s.alert) return `warming up: ${s.samples} of ${s.span} samples`;
+  if (t.mode === 'off') return 'no alerts (alert = off)';
+  if (t.mode === 'fixed') return `alerts from a score of ${number(t.value)} on`;
+  return t.value === undefined ? `learning its threshold: ${t.blocks} of 4 blocks` : `alerts where the evidence is over ${number(t.value)}, learned from ${t.blocks} blocks`;
+}
+
+/** Keys of the detectors, and the lines that would change them. */
+function keys(series) {
+  const several = series.length > 1, section = series[0].section.replace(/#.*/, '');
+  const text = [`[detector ${section}]`, ...(several ? ['algorithm = ' + series.map(s => s.algorithm).join(', ')] : []),
+    ...series.flatMap(s => Object.entries(s.keys).filter(([k]) => !(several && k === 'algorithm')).map(([k, v]) => `${several ? s.algorithm + '.' : ''}${k} = ${v}`))];
+  return make('details', {}, make('summary', {}, 'What its detector is, and how to change it'),
+    make('p', { class: 'quiet' }, 'These lines stand for what counts now. Put the one that is to be another into this section of the configuration, with its new value, and run ', make('code', {}, 'hankel reload'), '.'),
+    make('pre', {}, text.join('\n')));
+}
+
+function normal(look, points, events) {
+  const own = look.series[0], last = points.at(-1);
+  if (!last || own.baseline === undefined) return '';
+  const stands = events.filter(a => !a.cleared).at(-1);
+  const was = stands ? stands.before : own.baseline, is = stands ? stands.after : last[1];
+  return make('p', { class: 'compare' }, make('span', {}, make('b', { class: 'before' }, number(was)), stands ? ' was normal' : ' is normal (slow mean)'),
+    make('span', {}, make('b', { class: stands ? 'after' : '' }, number(is)), stands ? ' is the level now' : ' is its last value, ', stands ? '' : time(last[0])));
 }
 
 export async function sensor(place, { told, name, alive }) {
-  const glob = name.replace(/[*?]/g, '?');
-  const kin = await ask('sensors?limit=20&glob=' + encodeURIComponent(glob + '*'));
-  const own = kin.sensors.filter(s => s.name === name || s.name.startsWith(name + '#'));
-  const values = make('canvas', { class: 'series', role: 'img', 'aria-label': 'values' }), scores = make('canvas', { class: 'scores', role: 'img', 'aria-label': 'scores' });
-  const legend = make('p', { class: 'quiet' }), state = make('p', { class: 'quiet', role: 'status' }), list = make('div');
+  let look;
   place.append(make('h1', {}, name));
-  if (own.length === 0) {
+  try { look = await ask('sensors/?name=' + encodeURIComponent(name)); } catch (why) {
+    if (why.status !== 404) throw why;
     place.append(make('div', { class: 'empty' }, make('p', {}, 'The daemon knows no sensor of this name.')));
     told(true);
     return undefined;
   }
-  place.append(values, scores, legend, state, make('h2', {}, 'Alerts'), list);
-  const log = new Map(own.map(s => [s.name, []])), points = [];
-  let events = [], waiting = false;
-  const past = await ask(`events?limit=10000&glob=${encodeURIComponent(glob + '*')}`).catch(() => ({ events: [] }));
-  events = past.events.filter(e => log.has(e.sensor));
+  const log = new Map(look.series.map(s => [s.sensor, []])), glob = name.replace(/[*?]/g, '?') + '*';
+  const past = await ask(`events?limit=10000&glob=${encodeURIComponent(glob)}`).catch(() => ({ events: [] }));
+  let points = look.points.map(([t, v]) => [t, v]), events = past.events.filter(e => log.has(e.sensor)), waiting = false, told_of = null;
 
+  const list = make('div'), legend = make('p', { class: 'quiet legend' }), beside = make('div'), state = make('span', { class: 'quiet', role: 'status' });
+  const data = () => ({ points, scores: [...log.values()], thresholds: look.series.map(s => s.threshold?.mode === 'fixed' ? s.threshold.value : undefined), alerts: told_of });
+  const follow = make('button', { 'aria-pressed': 'true', onclick: () => view.follow() }, 'Live');
+  const view = chart(data, live => follow.setAttribute('aria-pressed', String(live)));
+  const file = name.replace(/[^\w.-]+/g, '_');
+  const bar = make('div', { class: 'filters' }, follow, make('button', { onclick: () => view.all() }, 'All'), make('button', { onclick: () => view.zoom(.5), 'aria-label': 'Zoom in' }, '+'),
+    make('button', { onclick: () => view.zoom(2), 'aria-label': 'Zoom out' }, '\u2212'), make('button', { onclick: () => save(file + '.csv', new Blob([csv(points, log)], { type: 'text/csv' })) }, 'CSV'),
+    make('button', { onclick: () => view.canvas.toBlob(b => save(file + '.png', b)) }, 'PNG'), state);
+  place.append(beside, view.canvas, legend, bar, keys(look.series), make('h2', {}, 'Alerts'), list);
+
+  function refresh() {
+    told_of = alerts(events, points.at(-1)?.[0] ?? 0);
+    list.replaceChildren(...(told_of.length ? told_of.slice(-30).reverse().map(e => make('p', { class: e.level }, make('span', { class: 'badge' }, e.level), ' ', ...sentence(e), ` (${e.channel}${e.cleared ? '' : ', stands'})`))
+      : [make('p', { class: 'quiet' }, 'None that is known.')]));
+  }
   function draw() {
     waiting = false;
-    const shown = events.filter(e => e.event === 'raised').slice(-30).reverse();
-    list.replaceChildren(...(shown.length ? shown.map(e => make('p', {}, ...sentence(e), ` (${e.channel}, ${e.level})`)) : [make('p', { class: 'quiet' }, 'none that is known')]));
-    state.textContent = points.length ? '' : 'Waiting for its next point: values are shown from now on.';
-    if (!points.length) { paint(values); paint(scores); return; }
-    const from = points[0][0], to = points[points.length - 1][0];
-    const [g, x, y] = frame(values, ...extent(points.map(p => p[1])), from, to);
-    g.strokeStyle = colour('accent');
-    g.lineWidth = 1.3;
-    line(g, points, x, y);
-    const [s, sx, sy, height] = frame(scores, 0, 1, from, to);
-    [...log].forEach(([, rows], i) => { s.strokeStyle = colour(SERIES[i % SERIES.length]); s.lineWidth = 1.3; line(s, rows, sx, sy); });
-    for (const [c, at, h] of [[g, x, 260], [s, sx, height]])
-      for (const e of events.filter(e => e.event === 'raised' && e.instant >= from && e.instant <= to)) {
-        c.strokeStyle = colour('severe');
-        c.setLineDash([4, 3]);
-        c.beginPath();
-        c.moveTo(at(e.instant), 4);
-        c.lineTo(at(e.instant), h - 24);
-        c.stroke();
-        c.setLineDash([]);
-      }
-    legend.replaceChildren('Last value ', number(points[points.length - 1][1]), ' at ', time(to), '. Scores: ',
-      ...own.map((one, i) => { const part = make('span', {}, `${one.algorithm || 'score'}  `); part.style.color = colour(SERIES[i % SERIES.length]); return part; }));
+    const last = points.at(-1);
+    for (const a of told_of) if (!a.cleared) a.until = last?.[0] ?? a.until;
+    view.draw();
+    beside.replaceChildren(normal(look, points, told_of));
+    state.textContent = last ? '' : 'Waiting for its first point.';
+    legend.replaceChildren(...look.series.flatMap((s, i) => {
+      const mark = make('i', { class: 'swatch' });
+      mark.style.background = `var(--${SERIES[i % SERIES.length]})`;
+      const score = log.get(s.sensor).at(-1)?.[1];
+      return [mark, ` ${s.algorithm}${typeof score === 'number' ? ' ' + score.toFixed(3) : ''}: ${threshold(s)} `];
+    }));
+    view.canvas.dataset.points = points.length;
   }
   const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => alive() && draw()); } };
-  const end = stream({ what: 'results,events', glob: glob + '*' }, {
+  async function again() { // what was missed, and what has been learned meanwhile
+    look = await ask('sensors/?name=' + encodeURIComponent(name));
+    const first = look.points[0]?.[0] ?? Infinity;
+    points = points.filter(p => p[0] < first).concat(look.points.map(([t, v]) => [t, v]));
+    soon();
+  }
+  let lost = false;
+  const end = stream({ what: 'results,events', glob, ...(past.position ? { since: past.position } : {}) }, {
     '': r => {
       const rows = log.get(r.sensor);
       if (!rows || r.state === 'late' || r.state === 'rejected') return;
       rows.push([r.time, r.score]);
       if (rows.length > KEPT) rows.splice(0, KEPT / 10);
-      if (r.sensor === own[0].name) points.push([r.time, r.value]);
+      if (r.sensor === name && r.time > (points.at(-1)?.[0] ?? 0)) points.push([r.time, r.value]);
       if (points.length > KEPT) points.splice(0, KEPT / 10);
       soon();
     },
-    alert: e => { if (log.has(e.sensor)) { events.push(e); soon(); } },
-  }, told);
+    alert: e => { if (log.has(e.sensor)) { events.push(e); refresh(); soon(); } },
+    gap: () => again().catch(() => {}),
+  }, well => { told(well); if (well && lost) again().catch(() => {}); lost = !well; });
+  const learned = setInterval(() => alive() && again().catch(() => {}), 30000);
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  refresh();
   soon();
   addEventListener('resize', soon);
-  return () => { end(); removeEventListener('resize', soon); };
+  dark.addEventListener('change', soon);
+  return () => { end(); clearInterval(learned); removeEventListener('resize', soon); dark.removeEventListener('change', soon); };
 }

@@ -60,10 +60,11 @@ export const link = (name, text = name) => make('a', { href: '#sensor/' + encode
 /** What an alert says, in a sentence of nodes. */
 export function sentence(a) {
   const about = [link(primary(a.sensor)), ': '];
-  if (a.channel === 'novelty') about.push('what it has not done before: ', number(a.after), ', expected ', number(a.before));
-  else if (a.channel === 'group') about.push('its sensors, taken together, behave otherwise');
-  else if (a.channel === 'score') about.push('looks unlike what was before; level ', number(a.before), ' before, ', number(a.after), ' after');
-  else about.push(a.channel === 'change' ? 'behaves otherwise' : 'level moved', ' from ', number(a.before), ' to ', number(a.after));
+  if (a.channel === 'novelty') about.push('does what it has not done before: ', number(a.after), ' where ', number(a.before), ' was expected');
+  else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
+  else if (a.channel === 'score') about.push('looks unlike what it was; level ', number(a.before), ' before, ', number(a.after), ' after');
+  else if (a.channel === 'change') about.push('behaves differently; level ', number(a.before), ' before, ', number(a.after), ' after');
+  else about.push('level went from ', number(a.before), ' to ', number(a.after));
   return [...about, ' at ', time(a.instant), ', ', time(a.instant, ago(a.instant))];
 }
 
