@@ -32,7 +32,7 @@ static bool put_series(struct hk_web_lines *l, const Series *series)
 {
   put_key(l, series);
   for (size_t i = 0; i < series->n_samples; i++)
-    if (!hk_web_lines_add(l, NULL, series->samples[i]->value, series->samples[i]->timestamp))
+    if (!hk_web_lines_add(l, NULL, "value", series->samples[i]->value, series->samples[i]->timestamp))
       return false;
   return true;
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LONGEST 64u /* bytes of a line beside its key and field */
+#define LONGEST 96u /* bytes of a line beside its key and field */
 
 void hk_web_lines_free(struct hk_web_lines *l)
 {
@@ -63,14 +63,20 @@ bool hk_web_lines_refuse(struct hk_web_lines *l, const char *why)
   return !l->out->failed && l->out->size <= HK_WEB_LINES;
 }
 
-bool hk_web_lines_add(struct hk_web_lines *l, const char *field, double value, int64_t time)
+bool hk_web_lines_add(struct hk_web_lines *l, const double *count, const char *field, double value, int64_t time)
 {
-  if (l->wrong || !isfinite(value))
+  const bool counts = count && isfinite(*count), valued = isfinite(value);
+  if (l->wrong || (!counts && !valued))
     return hk_web_lines_refuse(l, l->wrong);
   if (l->key.failed || l->out->size + l->key.size + LONGEST > HK_WEB_LINES)
     return false;
   l->n++;
   hk_buffer_put(l->out, l->key.data, l->key.size);
-  hk_buffer_print(l->out, " %s=%.17g %" PRId64 "\n", field ? field : "value", value, time);
+  hk_buffer_put(l->out, " ", 1);
+  if (counts)
+    hk_buffer_print(l->out, "count=%.17g%s", *count, valued ? "," : "");
+  if (valued)
+    hk_buffer_print(l->out, "%s=%.17g", field, value);
+  hk_buffer_print(l->out, " %" PRId64 "\n", time);
   return !l->out->failed;
 }

@@ -37,9 +37,9 @@ void hk_web_lines_free(struct hk_web_lines *l); /* not out */
 void hk_web_lines_name(struct hk_web_lines *l, const char *name, size_t length);
 /* Adds a label; one without a value is as good as none. */
 void hk_web_lines_label(struct hk_web_lines *l, const char *name, size_t name_length, const char *value, size_t length);
-/* Adds a sample of the series. field: NULL for `value`. time: in whatever unit. What is no number becomes an empty comment.
- * False: there is no room for it, or no memory. */
-bool hk_web_lines_add(struct hk_web_lines *l, const char *field, double value, int64_t time);
+/* Adds a sample of the series: a field and, not NULL, another one named `count`. time: in whatever unit. What is no number is
+ * left out; where nothing else is there it becomes an empty comment. False: there is no room for it, or no memory. */
+bool hk_web_lines_add(struct hk_web_lines *l, const double *count, const char *field, double value, int64_t time);
 /* A sample that is not taken: NULL, quietly. As above. */
 bool hk_web_lines_refuse(struct hk_web_lines *l, const char *why);
 

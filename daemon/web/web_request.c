@@ -7,6 +7,7 @@
 #include "daemon/web/web_files.h"
 #include "daemon/web/web_influx.h"
 #include "daemon/web/web_look.h"
+#include "daemon/web/web_otlp.h"
 #include "daemon/web/web_remote_write.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_stream.h"
@@ -89,6 +90,7 @@ static const struct hk_web_route routes[] = {
   { "/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
   { "/api/v2/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
   { "/api/v1/push", FEEDS, true, HK_SCOPE_FEED, hk_web_remote_write },
+  { "/v1/metrics", FEEDS, true, HK_SCOPE_FEED, hk_web_otlp },
   { "/ping", READS, false, 0, hk_web_influx_ping },
   { "/health", READS, false, 0, hk_web_influx_health },
   { "/api/v1/login", ASKS, false, 0, hk_web_api_login },
