@@ -199,7 +199,7 @@ class Journal(harness.Case):
                 self.assertEqual((score, state), self.rows[sensor, time], (sensor, time))
         return {(time - START) // SECOND for _, time, _, state in rows if state != 'late'}
 
-    def damaged_in_its_midst(self, which):
+    def damaged_in_its_midst(self, which, marks=True):
         """A flipped bit in one of two files, with good records behind it: what is before it counts, all else is kept aside untouched and
         told; what is sent again from there on has the scores of a run that nothing happened to; and the next start has nothing to
         complain of."""
@@ -207,6 +207,8 @@ class Journal(harness.Case):
         self.fed(self.start(ends=-signal.SIGKILL), 50, 90)
         files = self.segments()[which:]
         self.assertEqual(len(files), 2 - which)
+        if not marks:
+            os.remove(f'{self.state}/there/marks')
         was = [self.flip(files[0], 0.6)]
         for path in files[1:]:
             with open(path, 'rb') as f:
@@ -237,6 +239,10 @@ class Journal(harness.Case):
 
     def test_damaged_in_the_newest_file(self):
         self.damaged_in_its_midst(1)
+
+    def test_damaged_in_the_newest_file_and_no_marks(self):
+        """Where nothing says how far the file was, good records behind the damage do."""
+        self.damaged_in_its_midst(1, marks=False)
 
     def test_damaged_in_an_older_file(self):
         self.damaged_in_its_midst(0)
@@ -338,7 +344,7 @@ class JournalReference(Journal):
     backend = 'reference'
     test_evicted_and_killed = test_evicted_and_ended = test_two_devices = None
     test_resent_to_another_number_of_devices = None
-    test_damaged_in_the_newest_file = test_damaged_in_an_older_file = test_damaged_before_the_snapshot = test_a_head_is_damaged = None
+    test_damaged_in_the_newest_file = test_damaged_in_the_newest_file_and_no_marks = test_damaged_in_an_older_file = test_damaged_before_the_snapshot = test_a_head_is_damaged = None
 
 
 @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')

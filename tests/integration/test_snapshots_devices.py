@@ -72,6 +72,16 @@ class WithJournal(WithoutJournal):
         with daemon.client() as c:
             return c.request(FEED, harness.text('f'), FEED_AT).one('Q')
 
+    @unittest.skipUnless(FAULTY, 'the daemon with other devices is not built')
+    def test_snapshots_come_before_points(self):
+        """With another number of devices nobody is served before each of them has a snapshot, however slow it is."""
+        daemon = self.start(**self.devices(1))
+        self.run_part(daemon, 0, 50)
+        self.assertEqual(daemon.stop(), 0)
+        daemon = self.start(**self.devices(2, HANKELD_FAULTY='1', HANKELD_FAULT='slow 300'))
+        self.assertTrue(all(s['snapshots'] >= 1 for s in daemon.status()['durability']['shards']))
+        self.assertEqual(daemon.stop(), 0)
+
     def killed_between_first_snapshots(self):
         """A start with two devices, killed when one of them has its first snapshot and the other, whose device gives nothing back, has not."""
         before = self.files()

@@ -3,8 +3,8 @@
  *    2 * products * w^2 operations, and real, by the multiply-adds and additions that they are made of (see kernels.h). The
  *    first can pass 100 %;
  *  - the same score by plain C and OpenBLAS on an explicit matrix (sgemv, sstev);
- *  - the same with products by a plain loop over the series, without a matrix; and these products alone, with nothing of what
- *    makes a score of them;
+ *  - the same by plain C alone, without a matrix: loops over the series and over small vectors, in registers of the same
+ *    instruction set; and the products of that alone, with nothing of what makes a score of them;
  *  - what a tick of one sensor alone costs beside one of a full group;
  *  - SVD-SST against ssyrk + ssyevr.
  *
@@ -174,7 +174,8 @@ struct plain {
   uint32_t w, r, k, products;
   float x[SERIES];
   float *h, *q, *u, *mu, *a, *c, *vectors;
-  const float *series; /* of the product by a loop; NULL: by sgemv on h */
+  float *rows; /* of plain C: m + 1 vectors, each of `padded` numbers */
+  uint32_t padded;
 };
 
 static struct plain *plain_new(const struct ours *o)
@@ -194,12 +195,17 @@ static struct plain *plain_new(const struct ours *o)
   p->a = malloc(w * sizeof(float));
   if (!p->h || !p->c || !p->vectors || !p->q || !p->u || !p->mu || !p->a)
     die("no memory");
+  p->padded = (p->w + WIDE - 1) / WIDE * WIDE;
+  p->rows = calloc((size_t)(HK_PRODUCTS_MAX + 2) * (p->padded + WIDE), sizeof(float));
+  if (!p->rows)
+    die("no memory");
   memcpy(p->a, o->task[0].feedback, w * sizeof(float));
   return p;
 }
 
 static void plain_free(struct plain *p)
 {
+  free(p->rows);
   free(p->h);
   free(p->c);
   free(p->vectors);
@@ -225,11 +231,7 @@ static inline __attribute__((always_inline)) void loop_tile(const uint32_t n, fl
   _Pragma("GCC unroll 6") for (uint32_t r = 0; r < n; r++) * (wide *)(y + r * WIDE) = sum[r];
 }
 
-#ifdef __x86_64__
-__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-static void
-loop_product(float *y, const float *x, const float *v, uint32_t w)
+static inline __attribute__((always_inline)) void product(float *y, const float *x, const float *v, uint32_t w)
 {
   for (uint32_t i = 0; i < w; i += TILE * WIDE) {
     switch ((w - i + WIDE - 1) / WIDE) {
@@ -254,12 +256,19 @@ loop_product(float *y, const float *x, const float *v, uint32_t w)
   }
 }
 
+#ifdef __x86_64__
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+
+CLONES static void loop_product(float *y, const float *x, const float *v, uint32_t w)
+{
+  product(y, x, v, w);
+}
+
 static void fill(struct plain *p, const float *x)
 {
-  if (p->series) {
-    p->series = x;
-    return;
-  }
   for (uint32_t i = 0; i < p->w; i++)
     memcpy(p->h + (size_t)i * p->w, x + i, p->w * sizeof(float));
 }
@@ -271,10 +280,7 @@ static void plain_lanczos(struct plain *p, int k, float *theta, float *vectors)
   float beside[HK_PRODUCTS_MAX], dots[HK_PRODUCTS_MAX];
   for (int s = 0; s < k; s++) {
     float *q = p->q + (size_t)s * p->w;
-    if (p->series)
-      loop_product(p->u, p->series, q, p->w);
-    else
-      cblas_sgemv(CblasRowMajor, CblasNoTrans, w, w, 1, p->h, w, q, 1, 0, p->u, 1);
+    cblas_sgemv(CblasRowMajor, CblasNoTrans, w, w, 1, p->h, w, q, 1, 0, p->u, 1);
     theta[s] = cblas_sdot(w, q, 1, p->u, 1);
     cblas_saxpy(w, -theta[s], q, 1, p->u, 1);
     if (s > 0)
@@ -312,12 +318,129 @@ static void plain_ika(void *arg)
   p->x[SERIES - 1] = z; /* so that it is computed */
 }
 
-static void loop_ika(void *arg)
+/* ---- plain C alone; vectors have zeros behind them, up to a multiple of WIDE ---- */
+
+static inline __attribute__((always_inline)) float sum_of(wide x)
+{
+  float part[WIDE];
+  memcpy(part, &x, sizeof part);
+  for (uint32_t n = WIDE / 2; n > 0; n /= 2)
+    for (uint32_t i = 0; i < n; i++)
+      part[i] += part[i + n];
+  return part[0];
+}
+
+static inline __attribute__((always_inline)) float dot(const float *x, const float *y, uint32_t n)
+{
+  wide sum = { 0 };
+  for (uint32_t i = 0; i < n; i += WIDE)
+    sum += *(const wide *)(x + i) * *(const wide *)(y + i);
+  return sum_of(sum);
+}
+
+/* y += a[0] x[0..n-1] + a[1] x[n..2n-1] + ... */
+static inline __attribute__((always_inline)) void add(float *y, const float *a, const float *x, uint32_t rows, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i += WIDE) {
+    wide sum = *(wide *)(y + i);
+    for (uint32_t k = 0; k < rows; k++)
+      sum += a[k] * *(const wide *)(x + k * n + i);
+    *(wide *)(y + i) = sum;
+  }
+}
+
+/* Eigenvalues of a tridiagonal matrix into d, by the implicit QL method, and into z, k numbers of this vector type, what that
+ * makes of its columns. e: beside the diagonal, k numbers of which the last means nothing. */
+#define EIGEN(name, type)                                                                                                        \
+  static inline __attribute__((always_inline)) void name(uint32_t k, float *d, float *e, type *z)                                \
+  {                                                                                                                              \
+    e[k - 1] = 0;                                                                                                                \
+    for (uint32_t l = 0; l < k; l++)                                                                                             \
+      for (uint32_t m, turn = 0; turn < 60; turn++) {                                                                            \
+        for (m = l; m + 1 < k && fabsf(e[m]) > 1e-7f * (fabsf(d[m]) + fabsf(d[m + 1])); m++)                                     \
+          ;                                                                                                                      \
+        if (m == l)                                                                                                              \
+          break;                                                                                                                 \
+        float g = (d[l + 1] - d[l]) / (2 * e[l]), r = sqrtf(g * g + 1), s = 1, c = 1, back = 0;                                  \
+        g = d[m] - d[l] + e[l] / (g + copysignf(r, g));                                                                          \
+        for (uint32_t i = m; i-- > l;) {                                                                                         \
+          const float f = s * e[i], b = c * e[i], square = f * f + g * g, inverse = 1 / sqrtf(square);                           \
+          e[i + 1] = square * inverse;                                                                                           \
+          s = f * inverse;                                                                                                       \
+          c = g * inverse;                                                                                                       \
+          g = d[i + 1] - back;                                                                                                   \
+          r = (d[i] - g) * s + 2 * c * b;                                                                                        \
+          back = s * r;                                                                                                          \
+          d[i + 1] = g + back;                                                                                                   \
+          g = c * r - b;                                                                                                         \
+          const type x = z[i + 1], y = z[i];                                                                                     \
+          z[i + 1] = s * y + c * x;                                                                                              \
+          z[i] = c * y - s * x;                                                                                                  \
+        }                                                                                                                        \
+        d[l] -= back;                                                                                                            \
+        e[l] = g;                                                                                                                \
+        e[m] = 0;                                                                                                                \
+      }                                                                                                                          \
+  }
+EIGEN(eigen_columns, wide) /* all rows: k <= WIDE */
+EIGEN(eigen_first, float)  /* the first row */
+
+/* Lanczos with full re-orthogonalisation from the first of p->rows on. */
+static inline __attribute__((always_inline)) void lanczos(struct plain *p, const float *x, uint32_t k, float *theta,
+                                                          float *beside)
+{
+  const uint32_t n = p->padded;
+  float part[HK_PRODUCTS_MAX];
+  for (uint32_t s = 0; s < k; s++) {
+    float *q = p->rows + s * n, *u = q + n;
+    product(u, x, q, p->w);
+    memset(u + p->w, 0, (n - p->w) * sizeof *u);
+    theta[s] = dot(q, u, n);
+    part[0] = s > 0 ? -beside[s - 1] : 0;
+    part[1] = -theta[s];
+    if (s > 0)
+      add(u, part, q - n, 2, n);
+    else
+      add(u, part + 1, q, 1, n);
+    for (uint32_t i = 0; i <= s; i++)
+      part[i] = -dot(p->rows + i * n, u, n);
+    add(u, part, p->rows, s + 1, n);
+    beside[s] = sqrtf(dot(u, u, n));
+    const float inverse = 1 / beside[s];
+    for (uint32_t i = 0; i < n; i += WIDE)
+      *(wide *)(u + i) *= inverse;
+  }
+}
+
+CLONES static void loop_ika(void *arg)
 {
   struct plain *p = arg;
-  p->series = p->x;
-  plain_ika(p);
-  p->series = NULL;
+  const uint32_t n = p->padded, m = p->products, k = p->k;
+  float theta[HK_PRODUCTS_MAX], beside[HK_PRODUCTS_MAX], first[HK_PRODUCTS_MAX] = { 1 }, top[WIDE];
+  wide mu[HK_WINDOW_MAX / WIDE] = { { 0 } }, columns[WIDE] = { { 0 } };
+  memcpy(p->rows, p->a, p->w * sizeof(float));
+  memset(p->rows + p->w, 0, (n - p->w) * sizeof(float));
+  lanczos(p, p->x + 2 * (size_t)p->w, m, theta, beside);
+  for (uint32_t i = 0; i < m; i++)
+    columns[i][i] = 1;
+  eigen_columns(m, theta, beside, columns);
+  uint32_t most = 0;
+  for (uint32_t i = 1; i < m; i++)
+    most = fabsf(theta[i]) > fabsf(theta[most]) ? i : most;
+  memcpy(top, &columns[most], sizeof top);
+  add((float *)mu, top, p->rows, m, n);
+  memcpy(p->rows, mu, n * sizeof(float));
+  lanczos(p, p->x, k, theta, beside);
+  eigen_first(k, theta, beside, first);
+  float score = 1;
+  for (uint32_t i = 0; i < p->r; i++) {
+    uint32_t best = 0;
+    for (uint32_t j = 1; j < k; j++)
+      best = fabsf(theta[j]) > fabsf(theta[best]) ? j : best;
+    score -= first[best] * first[best];
+    theta[best] = 0;
+  }
+  p->x[SERIES - 1] = score; /* so that it is computed */
 }
 
 /* The products of a score, and nothing else. */
@@ -328,7 +451,7 @@ static void loop_products(void *arg)
     loop_product(p->u, i < p->products ? p->x + 2 * p->w : p->x, p->q, p->w);
 }
 
-/* The two must give one score, or one of them does something else. */
+/* Both plain ways must give one score, or one of them does something else. */
 static void check_plain(struct plain *p)
 {
   plain_ika(p);
@@ -370,7 +493,7 @@ static void ika_table(void)
   static const uint32_t widths[] = { 48, 50, 77, 96, 100, 192, 200, 320, 512 };
   double last = 0;
   printf("IKA-SST, default detector (16 products), %s, one core\n", hk_kernels_name());
-  printf("%6s %14s %14s %14s %14s %14s %14s %14s\n", "w", "nominal", "real", "to last width", "x OpenBLAS", "x plain loop",
+  printf("%6s %14s %14s %14s %14s %14s %14s %14s\n", "w", "nominal", "real", "to last width", "x OpenBLAS", "x plain C",
          "x its products", "alone / group");
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     char text[40];
