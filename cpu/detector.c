@@ -1,5 +1,6 @@
 /* Parsing, presets, defaults and limits of detectors. One table names the keys; everything else follows from it. */
 #include "cpu/detector_parts.h"
+#include "cpu/duration.h"
 
 #include <errno.h>
 #include <math.h>
@@ -133,32 +134,6 @@ static int set_number(double *out, enum key key, const char *value, bool whole, 
   snprintf(allowed, sizeof allowed, "%s from %.10g to %.10g", whole ? "a whole number" : "a number", keys[key].min,
            keys[key].max);
   return fail(error, size, "%s = %s: not %s", keys[key].name, value, allowed);
-}
-
-int hk_duration_parse(const char *text, int64_t *ns)
-{
-  static const struct {
-    const char *unit;
-    double ns;
-  } units[] = { { "", 1e9 },  { "ns", 1 },   { "us", 1e3 },   { "ms", 1e6 },
-                { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 } };
-  char *end;
-  errno = 0;
-  const double number = strtod(text, &end);
-  if (end == text || errno != 0)
-    return -EINVAL;
-  while (*end == ' ')
-    end++;
-  for (size_t i = 0; i < COUNT(units); i++) {
-    if (strcmp(end, units[i].unit) == 0) {
-      const double total = number * units[i].ns;
-      if (!(total >= 1 && total <= 9e18))
-        return -EINVAL;
-      *ns = (int64_t)llround(total);
-      return 0;
-    }
-  }
-  return -EINVAL;
 }
 
 static int set_duration(int64_t *out, enum key key, const char *value, const char *word, int64_t word_means, char *error,

@@ -145,10 +145,6 @@ const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, ch
 /* Names for messages and reports; "?" when out of range. */
 const char *hk_algorithm_name(uint8_t algorithm);
 
-/* Parses a duration such as "250ms", "5m", "1h", "90" (seconds); units ns us ms s m h d. Returns 0 or -EINVAL. The result
- * is in ns and at least 1. */
-int hk_duration_parse(const char *text, int64_t *ns);
-
 #ifdef __cplusplus
 }
 #endif

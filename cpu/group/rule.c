@@ -1,5 +1,6 @@
 /* The keys of a group: see group.h. */
 #include "cpu/detector.h"
+#include "cpu/duration.h"
 #include "cpu/group/group.h"
 
 #include <errno.h>

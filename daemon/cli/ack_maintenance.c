@@ -3,7 +3,7 @@
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"
 
-#include "cpu/detector.h"
+#include "cpu/duration.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
 #include "daemon/cli/options.h"
+#include "daemon/cli/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,22 @@ static void help(FILE *out)
         out);
 }
 
+static void no_such_command(const char *name)
+{
+  const char *names[sizeof commands / sizeof *commands + 1] = { "help" };
+  size_t n = 1;
+  for (; n <= sizeof commands / sizeof *commands; n++)
+    names[n] = commands[n - 1].name;
+  const char *meant = hk_suggest(name, names, n);
+  fprintf(stderr, "hankel: %s: no such command", name);
+  if (meant)
+    fprintf(stderr, "; did you mean %s?", meant);
+  fputs(" (", stderr);
+  for (size_t i = 1; i < n; i++)
+    fprintf(stderr, "%s%s", i > 1 ? ", " : "", names[i]);
+  fputs("; see hankel --help)\n", stderr);
+}
+
 int main(int argc, char **argv)
 {
   char help_option[] = "--help";
@@ -57,11 +74,7 @@ int main(int argc, char **argv)
     return HK_EXIT_DONE;
   }
   if (*name)
-    fprintf(
-        stderr,
-        "hankel: %s: no such command (feed, tail, replay, status, state, reload, ack, maintenance, token, bench, evaluate; see "
-        "hankel --help)\n",
-        name);
+    no_such_command(name);
   else
     help(stderr);
   return HK_EXIT_USAGE;

@@ -1,5 +1,6 @@
 /* Reading options and refusing wrong usage, for every subcommand alike. */
 #include "daemon/cli/options.h"
+#include "daemon/cli/suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -39,6 +40,26 @@ static const char *at_fault(char **argv, int at)
   return argv[at];
 }
 
+/* Says so, with the option that may have been meant. */
+static void no_such_option(char **argv, const char *wrong, const struct option *options)
+{
+  const char *meant = NULL, *word = wrong + strspn(wrong, "-");
+  char name[32];
+  unsigned nearest = HK_SUGGEST_FAR + 1;
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+  for (; options->name && strlen(name) > 2; options++) {
+    const unsigned distance = hk_suggest_distance(name, options->name);
+    if (distance < nearest) {
+      nearest = distance;
+      meant = options->name;
+    }
+  }
+  if (meant)
+    hk_usage(argv, "%s: no such option, or not a clear one; did you mean --%s?", wrong, meant);
+  else
+    hk_usage(argv, "%s: no such option, or not a clear one", wrong);
+}
+
 /* Short options: -h, and -c where there is --config, as hankeld has it. */
 static const char *short_options(const struct option *options)
 {
@@ -57,7 +78,7 @@ int hk_option_next(int argc, char **argv, const struct option *options)
     return HK_OPTION_WRONG;
   }
   if (option == '?') {
-    hk_usage(argv, "%s: no such option, or not a clear one", at_fault(argv, at));
+    no_such_option(argv, at_fault(argv, at), options);
     return HK_OPTION_WRONG;
   }
   return option;

@@ -1,6 +1,7 @@
 /* The keys of [daemon] are a table. */
 #include "daemon/config/daemon_keys.h"
 
+#include "cpu/duration.h"
 #include "daemon/base/log.h"
 #include "proto/line/line.h"
 #include "proto/wire/frame.h"

@@ -1,6 +1,6 @@
 #include "daemon/config/maintenance_rule.h"
 
-#include "cpu/detector.h"
+#include "cpu/duration.h"
 
 #include <errno.h>
 #include <stdio.h>

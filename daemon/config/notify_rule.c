@@ -1,6 +1,6 @@
 #include "daemon/config/notify_rule.h"
 
-#include "cpu/detector.h"
+#include "cpu/duration.h"
 #include "daemon/config/daemon_keys.h"
 
 #include <errno.h>

@@ -9,6 +9,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import statistics
 import struct
@@ -49,6 +50,27 @@ class Usage(unittest.TestCase):
                 self.assertEqual((run.returncode, run.stdout), (2, ''))
                 self.assertIn(named, run.stderr)
                 self.assertTrue(len(run.stderr.splitlines()) == 1 or not arguments, run.stderr)
+
+    def test_what_may_have_been_meant_is_told(self):
+        for arguments, meant in ((('hlep',), 'did you mean help?'), (('staus',), 'did you mean status?'), (('feed', '--skipbad', 'x'), 'did you mean --skip-bad?'),
+                                 (('replay', '--detectr', 'x', 'x'), 'did you mean --detector?')):
+            self.assertIn(meant, hankel(*arguments).stderr)
+        self.assertNotIn('did you mean', hankel('frobnicate').stderr)
+        self.assertNotIn('did you mean', hankel('feed', '--frobnicate').stderr)
+
+    @unittest.skipUnless(shutil.which('bash'), 'needs bash')
+    def test_the_shell_completes_commands_and_options(self):
+        script = os.path.join(harness.ROOT, 'conf', 'completion', 'hankel.bash')
+
+        def complete(*words):
+            run = subprocess.run(['bash', '-c', f'. {script}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hankel; printf "%s\\n" "${{COMPREPLY[@]}}"', '-',
+                                  harness.HANKEL, *words], capture_output=True, text=True, timeout=harness.WAIT)
+            return run.stdout.split()
+        self.assertEqual(complete('re'), ['replay', 'reload'])
+        self.assertLessEqual(set(COMMANDS), set(complete('')))
+        self.assertIn('--skip-bad', complete('feed', '--s'))
+        self.assertEqual(complete('tail', '--form'), ['--format'])
+        self.assertEqual(complete('bench', '--backend', 'cu'), ['cuda'])
 
     def test_the_option_at_fault_is_named(self):
         """Also behind arguments, which getopt passes over, and where it is taken for several of one letter."""

@@ -1,5 +1,6 @@
 /* Detectors: keys, defaults, presets, ranges, and messages that name the key, the value and what is allowed. */
 #include "cpu/detectors.h"
+#include "cpu/duration.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,11 +225,25 @@ static void durations(void **state)
   static const struct {
     const char *text;
     int64_t ns;
-  } good[] = {
-    { "1ns", 1 },           { "250ms", 250000000 },  { "3us", 3000 },           { "5m", 300000000000 },  { "90", 90000000000 },
-    { "1.5s", 1500000000 }, { "1h", 3600000000000 }, { "2d", 172800000000000 }, { "5 m", 300000000000 }, { "0.5us", 500 }
-  };
-  static const char *const bad[] = { "", "s", "5x", "-1s", "0", "0.2ns", "nan", "inf", "1e400s", "300y", "1e11", "5mm" };
+  } good[] = { { "1ns", 1 },
+               { "250ms", 250000000 },
+               { "3us", 3000 },
+               { "5m", 300000000000 },
+               { "90", 90000000000 },
+               { "1.5s", 1500000000 },
+               { "1h", 3600000000000 },
+               { "2d", 172800000000000 },
+               { "5 m", 300000000000 },
+               { "0.5us", 500 },
+               { "2hours", 7200000000000 },
+               { "5min", 300000000000 },
+               { "1 min 30 s", 90000000000 },
+               { "1h30m", 5400000000000 },
+               { "2 days, 3 hours and 1 second", 183601000000000 },
+               { "1week", 604800000000000 },
+               { "1.5 hours", 5400000000000 } };
+  static const char *const bad[] = { "",     "s",   "5x",   "-1s",   "0",     "0.2ns", "nan",    "inf",  "1e400s", "300y",
+                                     "1e11", "5mm", "1 30", "1m 2h", "1s 1s", "5M",    "1h and", "0x5s", "1h 30" };
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
     int64_t ns = 0;
     assert_int_equal(hk_duration_parse(good[i].text, &ns), 0);

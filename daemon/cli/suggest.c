@@ -1,0 +1,44 @@
+/* Optimal string alignment: a table of at most 32 by 32. */
+#include "daemon/cli/suggest.h"
+
+#include <string.h>
+
+#define LONGEST 32
+
+static unsigned least(unsigned a, unsigned b)
+{
+  return a < b ? a : b;
+}
+
+unsigned hk_suggest_distance(const char *word, const char *other)
+{
+  const size_t n = strlen(word), m = strlen(other);
+  unsigned table[LONGEST + 1][LONGEST + 1];
+  if (n > LONGEST || m > LONGEST)
+    return HK_SUGGEST_FAR + 1;
+  for (size_t i = 0; i <= n; i++)
+    for (size_t k = 0; k <= m; k++) {
+      if (i == 0 || k == 0) {
+        table[i][k] = (unsigned)(i + k);
+        continue;
+      }
+      table[i][k] = least(least(table[i - 1][k], table[i][k - 1]) + 1, table[i - 1][k - 1] + (word[i - 1] != other[k - 1]));
+      if (i > 1 && k > 1 && word[i - 1] == other[k - 2] && word[i - 2] == other[k - 1])
+        table[i][k] = least(table[i][k], table[i - 2][k - 2] + 1);
+    }
+  return table[n][m];
+}
+
+const char *hk_suggest(const char *word, const char *const *words, size_t n)
+{
+  const char *nearest = NULL;
+  unsigned distance = HK_SUGGEST_FAR + 1;
+  for (size_t i = 0; i < n; i++) {
+    const unsigned d = hk_suggest_distance(word, words[i]);
+    if (d < distance && d < strlen(words[i])) {
+      distance = d;
+      nearest = words[i];
+    }
+  }
+  return nearest;
+}

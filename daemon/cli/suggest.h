@@ -1,0 +1,15 @@
+/* What somebody may have meant. Pure. */
+#ifndef HK_SUGGEST_H
+#define HK_SUGGEST_H
+
+#include <stddef.h>
+
+/* Changes of a character (another one, one more, one less, two turned around) that make `other` of `word`; more than
+ * HK_SUGGEST_FAR for whatever is further apart, or longer than 32 characters. */
+#define HK_SUGGEST_FAR 2
+unsigned hk_suggest_distance(const char *word, const char *other);
+
+/* The nearest of n words, or NULL where none is near: at most HK_SUGGEST_FAR changes, and fewer than a word has characters. */
+const char *hk_suggest(const char *word, const char *const *words, size_t n);
+
+#endif
