@@ -54,7 +54,7 @@ class Case(harness.Case):
                 self.openapi = json.loads(other.getresponse().read())
         operation = self.openapi['paths'].get(path, {}).get(method.lower())
         if not operation:
-            return self.assertIn((path, method), [('/healthz', 'GET'), ('/ping', 'HEAD')])
+            return self.assertIn((path, method), [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')])
         content = operation['responses'][str(r.status)].get('content')
         if not content:
             return self.assertEqual(text, b'')
