@@ -206,7 +206,7 @@ static void say_first(struct hk_buffer *out, const struct hk_incident_news *news
   hk_buffer_print(out, n > 0 ? ")" : "");
 }
 
-static void say_what(struct hk_buffer *out, const struct hk_incident_news *news)
+void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news)
 {
   const struct hk_incident *i = news->incident;
   const struct hk_fleet_sensor *strongest = hk_incident_strongest(i);
@@ -239,7 +239,7 @@ void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *
   if (news->decision == HK_INCIDENT_TOLD)
     hk_buffer_print(out, " over %.2f", news->threshold);
   hk_buffer_print(out, "  ");
-  say_what(out, news);
+  hk_incident_what(out, news);
   if (news->decision != HK_INCIDENT_TOLD)
     return;
   hk_buffer_print(out, "; %" PRIu32 " told today, %" PRIu32 " withheld", news->day->told, news->day->withheld);

@@ -37,5 +37,7 @@ void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news
 /* A line with no newline: who, how many of what node, which was first, which shows most, and how rare that is by chance. Names
  * are as they are: characters that act on a terminal are the caller's to take out. */
 void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *news);
+/* The part of it that says what has happened. */
+void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news);
 
 #endif

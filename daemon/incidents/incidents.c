@@ -47,6 +47,12 @@ void hk_incidents_free(struct hk_incidents *all)
   free(all);
 }
 
+void hk_incidents_each(const struct hk_incidents *all, void (*one)(void *arg, const struct hk_incident *incident), void *arg)
+{
+  for (const struct hk_incident *i = all->oldest; i; i = i->newer)
+    one(arg, i);
+}
+
 /* --- open ones ---------------------------------------------------------------------------------------------------------- */
 
 void hk_incident_link(struct hk_incidents *all, struct hk_incident *i)

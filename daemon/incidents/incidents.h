@@ -88,6 +88,10 @@ void hk_incidents_reach(struct hk_incidents *incidents, int64_t time);
 /* Judges what there is and closes all incidents: for the end of a recording. */
 void hk_incidents_finish(struct hk_incidents *incidents);
 
+/* Calls for each incident that is open, in order of the last events; what is called changes nothing. */
+void hk_incidents_each(const struct hk_incidents *incidents, void (*one)(void *arg, const struct hk_incident *incident),
+                       void *arg);
+
 struct hk_incidents_counts hk_incidents_count(const struct hk_incidents *incidents);
 
 /* The member that changed first, by first alert, in the window that holds most members; *ties: how many others are too close to

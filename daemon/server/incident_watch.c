@@ -5,6 +5,7 @@
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/ticks.h"
+#include "daemon/server/incident_board.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 
 #define TURN 200000000             /* ns between two looks at the log */
 #define SETTLE INT64_C(2000000000) /* ns that a tick waits for events of other shards */
+#define SHOW INT64_C(500000000)    /* ns between two writings of the board */
 #define SAVE INT64_C(60000000000)  /* ns between two states, where nothing is told */
 #define PIECE 256                  /* events, or names, that are looked at together */
 #define END 10                     /* s that the thread gets to end */
@@ -40,6 +42,7 @@ struct hk_incident_watch {
   double a_day;
   bool quit;
   struct hk_watch_status status;
+  struct hk_incident_board *board;
   /* the thread's own */
   struct hk_incidents *incidents;
   struct hk_ticks *ticks;
@@ -50,6 +53,8 @@ struct hk_incident_watch {
   int64_t newest, settling, settling_since; /* ns: of the data; of the data, 0: nothing settles; monotonic */
   int64_t saved;                            /* ns, monotonic */
   bool changed, failed;                     /* since that; it could not be written */
+  bool stale;                               /* the board, */
+  int64_t shown;                            /* ns, monotonic: when it was written last */
 };
 
 /* --- decisions ---------------------------------------------------------------------------------------------------------- */
@@ -58,10 +63,13 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
                     const struct hk_incident *into, double threshold)
 {
   struct hk_incident_watch *w = arg;
-  hk_incident_day_count(&w->day, time, decision, incident);
-  if (decision == HK_INCIDENT_CLOSED)
-    return;
   const struct hk_incident_news news = { w->incidents, incident, into, &w->day, time, threshold, decision };
+  hk_incident_day_count(&w->day, time, decision, incident);
+  w->stale = true;
+  if (decision == HK_INCIDENT_CLOSED) {
+    hk_board_over(w->board, &news);
+    return;
+  }
   hk_incident_sentence(&w->told, &news);
   hk_buffer_put(&w->told, "", 1);
 }
@@ -162,7 +170,7 @@ static void take(void *arg, const struct hk_logged *l)
     return;
   if (hk_registry_find(w->registry, name.data, name.length, &slot) == 0)
     name = hk_registry_name(w->registry, hk_registry_primary(w->registry, slot));
-  w->changed = true;
+  w->changed = w->stale = true;
   w->newest = l->event.time > w->newest ? l->event.time : w->newest;
   if (hk_ticks_event(w->ticks, l->event.time, name, l->event.channel, (double)l->event.severity, l->event.instant) != 0)
     hk_log(w->log, HK_LOG_WARNING, "incidents: no memory for an alert; it belongs to none");
@@ -174,7 +182,7 @@ static void settle(struct hk_incident_watch *w)
   const int64_t now = hk_now();
   if (w->settling != 0 && now - w->settling_since >= SETTLE) {
     (void)hk_ticks_reach(w->ticks, w->settling + 1);
-    w->changed = true;
+    w->changed = w->stale = true;
     w->settling = 0;
   }
   if (w->settling == 0 && hk_ticks_waiting(w->ticks) > 0) {
@@ -209,6 +217,11 @@ static void turn(struct hk_incident_watch *w)
   if (w->told.size > 0 || w->told.failed || (w->changed && hk_now() - w->saved >= SAVE))
     save(w);
   give(w);
+  if (w->stale && hk_now() - w->shown >= SHOW) {
+    hk_board_stand(w->board, w->incidents, &w->day);
+    w->stale = false;
+    w->shown = hk_now();
+  }
 }
 
 /* --- thread ------------------------------------------------------------------------------------------------------------- */
@@ -264,6 +277,7 @@ static void discard(struct hk_incident_watch *w)
   hk_ticks_free(w->ticks);
   hk_incidents_free(w->incidents);
   hk_buffer_free(&w->told);
+  hk_board_free(w->board);
   free(w);
 }
 
@@ -292,7 +306,9 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
   w->a_day = rule->a_day;
   w->added = UINT64_MAX;
   w->saved = hk_now();
-  int status = make(w, rule);
+  w->stale = true;
+  w->board = hk_board_new();
+  int status = w->board ? make(w, rule) : -ENOMEM;
   const int restored = status == 0 ? restore(w) : status;
   if (status == 0 && restored != 0) {
     if (restored != -ENOENT)
@@ -331,6 +347,13 @@ struct hk_watch_status hk_watch_status(struct hk_incident_watch *w)
   status = w->status;
   pthread_mutex_unlock(&w->lock);
   return status;
+}
+
+bool hk_watch_incidents(struct hk_incident_watch *w, struct hk_buffer *out)
+{
+  if (w)
+    hk_board_read(w->board, out);
+  return w != NULL;
 }
 
 bool hk_watch_stop(struct hk_incident_watch *w)

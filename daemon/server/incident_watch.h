@@ -7,10 +7,11 @@
  * Its state is a file of the state folder: the place in the log, what waits, and the incidents. It is written before a message is
  * given, so that no message is given twice; after a crash the events behind it are read from the log again.
  *
- * Thread: main, but for hk_watch_status: any. */
+ * Thread: main, but for hk_watch_status and hk_watch_incidents: any. */
 #ifndef HK_INCIDENT_WATCH_H
 #define HK_INCIDENT_WATCH_H
 
+#include "daemon/base/buffer.h"
 #include "daemon/base/log.h"
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/registry.h"
@@ -32,6 +33,8 @@ int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rul
 void hk_watch_budget(struct hk_incident_watch *watch, double a_day);
 /* watch NULL: all zero. */
 struct hk_watch_status hk_watch_status(struct hk_incident_watch *watch);
+/* Appends what stands and what was lately over, as an object of JSON. False: watch is NULL. Thread: any. */
+bool hk_watch_incidents(struct hk_incident_watch *watch, struct hk_buffer *out);
 /* Writes the state and ends. True: it is freed; false: it hangs, and all that it uses must stay. NULL is fine. */
 bool hk_watch_stop(struct hk_incident_watch *watch);
 

@@ -3,6 +3,7 @@
 
 #include "daemon/base/glob.h"
 #include "daemon/publish/encode_results.h"
+#include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
 
 #include <errno.h>
@@ -85,6 +86,13 @@ int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *
   hk_glob_free(glob);
   free(standing);
   return status;
+}
+
+void hk_list_incidents(void *arg, struct hk_buffer *out)
+{
+  const struct hk_server *s = arg;
+  if (!hk_watch_incidents(s->incidents, out))
+    hk_buffer_print(out, "{\"made\":false,\"standing\":0,\"incidents\":[],\"over\":[]}\n");
 }
 
 /* --- events ----------------------------------------------------------------------------------------------------------- */

@@ -322,6 +322,12 @@ int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
   return list(wsi, p, "since", p->web->answers.events);
 }
 
+int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)
+{
+  p->web->answers.incidents(p->web->answers.arg, &p->body);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
+}
+
 int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p)
 {
   return list(wsi, p, "after", p->web->answers.sensors);

@@ -7,6 +7,7 @@
 
 int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p);

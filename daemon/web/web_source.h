@@ -30,6 +30,7 @@ struct hk_web_answers {
   int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* that stand; `after` is not looked at */
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);  /* after: a position */
   int (*sensors)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: `next` of the part before, or 0 */
+  void (*incidents)(void *arg, struct hk_buffer *out);                              /* appends an object of JSON */
   /* One sensor, as its device has it: look asks, `ready` is called from another thread when there is an answer, seen appends it;
    * unlook gives it back. As in server/web_sensor.h. */
   int (*look)(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);

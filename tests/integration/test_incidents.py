@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 
 import harness
 
@@ -117,9 +118,9 @@ class Incidents(unittest.TestCase):
 class InDaemon(harness.Case):
     DETECTOR = '[detector all]\nmatch = *\nalgorithm = novelty\n'
 
-    def start(self, budget='10/day', ends=0):
+    def start(self, budget='10/day', ends=0, **how):
         keys = f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\nmax_ahead = off\n'
-        return self.daemon(self.DETECTOR + f'[incidents]\nbudget = {budget}\ninterval = 5m\n', keys=keys, ends=ends)
+        return self.daemon(self.DETECTOR + f'[incidents]\nbudget = {budget}\ninterval = 5m\n', keys=keys, ends=ends, **how)
 
     def feed(self, daemon):
         subprocess.run([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', self.path], check=True,
@@ -154,6 +155,36 @@ class InDaemon(harness.Case):
         time.sleep(3)  # longer than a tick waits: what would be told again is told by then
         self.assertEqual(self.said(again), [])
         self.assertEqual(again.status()['incidents']['told_today'], told)
+
+    def ask(self, daemon):
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.port['http tcp']}/api/v1/incidents", timeout=harness.WAIT) as answer:
+            return json.load(answer)
+
+    def test_over_http(self):
+        """What stands, the gravest first, what is over, and what stands still stands after a restart."""
+        web = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n'
+        expected = replay('--budget', '10/day', '--interval', '300', '--detector', 'algorithm=novelty', self.path).stdout.splitlines()
+        first = self.start(listeners=web)
+        self.assertEqual(self.ask(first), {'made': True, 'standing': 0, 'incidents': [], 'over': []})
+        self.feed(first)
+        harness.until(lambda: len(self.said(first)) >= len(expected), 'all messages')
+        got = harness.until(lambda: (lambda a: a if a['standing'] and a['standing'] == first.status()['incidents']['open'] else None)(self.ask(first)), 'the board')
+        ranks = [i['about']['rank'] for i in got['incidents']]
+        self.assertEqual(ranks, sorted(ranks, reverse=True))
+        self.assertEqual(len(got['incidents']), got['standing'])
+        ids = [i['about']['id'] for i in got['incidents'] + got['over']]
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertTrue(10 < len(got['over']) <= 50, len(got['over']))
+        for i in got['incidents'] + got['over']:
+            began = [s['raised'] for s in i['about']['sensors']]
+            self.assertEqual((began, len(began), i['about']['count'] > 0), (sorted(began), min(64, i['about']['count']), True))
+            self.assertIn(i['level'], ('notice', 'warning', 'severe'))
+        self.assertEqual(({i['stands'] for i in got['incidents']}, {i['stands'] for i in got['over']}), ({True}, {False}))
+        several = next(i for i in got['incidents'] + got['over'] if i['about']['count'] > 1)
+        self.assertIn('sensors', several['sentence'])
+        first.stop()
+        again = self.start(listeners=web)
+        self.assertEqual([i['about']['id'] for i in harness.until(lambda: self.ask(again)['incidents'], 'what stood')], [i['about']['id'] for i in got['incidents']])
 
 
 if __name__ == '__main__':

@@ -86,7 +86,7 @@ class Views(Page):
     def test_nothing_was_sent_yet(self):
         self.web()
         p = self.page(clean=False)
-        p.until(f"{HEADING} === 'Nothing stands' && document.body.innerText.includes('Send something')")
+        p.until(f"{HEADING} === 'No data yet' && document.body.innerText.includes('Send something')")
         for view, text in [('#wall', 'no sensors yet'), ('#timeline', 'No alert'), ('#health', 'points in'), ('#sensor/pump', 'knows no sensor')]:
             p.run(f"location.hash = '{view}'")
             p.until(f"document.querySelector('main').innerText.includes('{text}')")
@@ -97,7 +97,7 @@ class Views(Page):
         d = self.web()
         self.feed(d, ['pump'], 20)
         p = self.page()
-        p.until(f"{HEADING} === 'Nothing stands'")
+        p.until(f"{HEADING} === 'All is well'")
         n = self.alert(d, first=20)
         p.until("document.querySelectorAll('article').length === 1")
         self.assertIn('pump', p.text())
@@ -186,7 +186,7 @@ class Views(Page):
         d = self.web()
         self.feed(d, ['pump1', 'pump2'], 20)
         p = self.page()
-        for key, heading in [('w', 'Wall'), ('t', 'Timeline'), ('h', 'Health'), ('n', 'Nothing stands')]:
+        for key, heading in [('w', 'Wall'), ('t', 'Timeline'), ('h', 'Health'), ('n', 'All is well')]:
             p.key(key)
             p.until(f"{HEADING} === '{heading}'")
         p.key('/')
@@ -212,6 +212,31 @@ class Operating(Page):
         self.assertEqual([w['match'] for w in d.status()['maintenance']], ['pump'])
         p.click('main button', 'End')
         until(lambda: not d.status()['maintenance'], 'the maintenance to end')
+
+    def test_alerts_of_one_cause_are_one_incident(self):
+        d = self.web('[incidents]\nbudget = 100/day\ninterval = 1s\n' + STEPS.replace('alert = 0.6', 'alert = 0.6\nhold = 1'))
+        names = [f'hall1/press3/s{i}' for i in range(4)] + [f'hall2/press{i}/s0' for i in range(8)]
+        self.feed(d, names, 25)
+        k = self.alert(d, names[:4], 25)
+        p = self.page()
+        p.until("document.querySelectorAll('article').length === 1 && document.querySelectorAll('article ol li').length === 4")
+        self.assertEqual(p.run(HEADING), '1 to look at')
+        p.until("document.querySelector('article').innerText.includes('sensors')")
+        p.click('article button', 'Acknowledge')
+        p.until("document.querySelector('article').innerText.includes('acknowledged by')")
+        self.assertEqual((d.status()['alerts']['acknowledged'], p.run(HEADING)), (4, 'Nothing new; 1 acknowledged'))
+        p.click('article button', 'Maintenance, 1 h')
+        self.assertGreater(len(until(lambda: d.status()['maintenance'], 'maintenance')), 0)
+        self.feed(d, names, 60, k, lambda k: 0.25)
+        p.until(f"{HEADING} === 'All is well' && document.querySelectorAll('.lately li').length > 0")
+
+    def test_expected_acknowledges_and_maintains(self):
+        d = self.web()
+        self.alert(d)
+        p = self.page()
+        p.click('article button', 'Expected')
+        p.until("document.querySelector('article').innerText.includes('acknowledged by')")
+        self.assertEqual([w['match'] for w in d.status()['maintenance']], ['pump'])
 
     def test_login_with_a_token(self):
         with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:

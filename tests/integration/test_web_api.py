@@ -138,6 +138,7 @@ class Answers(Api):
         alerts = self.standing(d, 2)
         self.assertEqual({a['sensor'] for a in alerts}, {'pump', 'boiler <b>&"'})
         self.assertEqual(len(self.ask(d, 'alerts?glob=p*')[2]['alerts']), 1)
+        self.assertEqual(self.ask(d, 'incidents')[2], {'made': False, 'standing': 0, 'incidents': [], 'over': []})
         self.assertEqual(len(self.ask(d, 'alerts?limit=1')[2]['alerts']), 1)
         events = self.ask(d, 'events')[2]
         self.assertEqual([e['position'] for e in events['events']], list(range(1, events['last'] + 1)))

@@ -1,53 +1,142 @@
-// What stands, the gravest first, and what to do about it.
-import { ask, count, levels, make, primary, sentence, stream, time } from './tools.js';
+// What stands, the gravest first, and what to do about it; then what was lately.
+import { ask, count, levels, link, make, primary, sentence, spark, stream, time, ago } from './tools.js';
 
-const SHOWN = 200;
+const SHOWN = 200, LATELY = 8, CHARTS = 12, HOUR = 3600;
+const GRAVE = ['', 'notice', 'warning', 'severe'];
+const graver = (a, b) => (GRAVE.indexOf(a) > GRAVE.indexOf(b) ? a : b);
 
-function card(a, act) {
-  const canvas = make('canvas', { class: 'chart', role: 'img', 'aria-label': 'level before and after' });
-  const done = make('span', { role: 'status' });
-  const button = (text, path, body) => make('button', { onclick: async () => {
-    try { done.textContent = (await ask(path, body)).text; act(); } catch (why) { done.textContent = why.message; }
+/** What an incident says: one sensor's alert, or who, how many, which was first, which shows most. */
+function about(incident, alerts) {
+  const i = incident.about;
+  if (i.count === 1 && alerts.length) return sentence(alerts[0]);
+  const first = i.sensors.find(s => s.sensor === i.first) ?? i.sensors[0], when = first?.instant ?? i.since;
+  if (i.count === 1) return [link(i.first), `: ${first ? first.channels.join(' and ') : 'alert'}`, ' at ', time(when), ', ', time(when, ago(when))];
+  const who = i.node ? `${count(i.below)} of the ${count(i.of)} sensors of ${i.node}${i.count > i.below ? ` and ${count(i.count - i.below)} more` : ''}` : `${count(i.count)} sensors`;
+  return [make('b', {}, who), ' changed together; first ', link(i.first), ' at ', time(when), ', ', time(when, ago(when)), ...(i.strongest === i.first ? [] : ['; strongest ', link(i.strongest)])];
+}
+
+/** The sensors of an incident in the order in which they began. */
+function members(incident) {
+  const { sensors, count: n } = incident.about;
+  if (n < 2) return '';
+  return make('details', {}, make('summary', {}, `${count(n)} sensors, in the order in which they began`),
+    make('ol', {}, ...sensors.map(s => make('li', {}, link(s.sensor), ' ', time(s.raised), `, ${s.channels.join(', ')}`))), n > sensors.length ? `and ${count(n - sensors.length)} more` : '');
+}
+
+/** A group of alerts that are dealt with together: those of an incident, or a single one. */
+function card(group, act) {
+  const { incident, alerts } = group, open = alerts.filter(a => !a.acknowledged), lead = alerts[0];
+  const names = [...new Set(incident ? incident.about.sensors.map(s => s.sensor) : alerts.map(a => primary(a.sensor)))];
+  const globs = incident?.about.node ? [incident.about.node + '*'] : names.slice(0, 20);
+  const canvas = make('canvas', { class: 'chart', role: 'img', 'aria-label': 'values around the change, level before and after' }), done = make('span', { role: 'status' });
+  const does = (text, title, what) => make('button', { title, onclick: async () => {
+    try { done.textContent = await what(); act(); } catch (why) { done.textContent = why.message; }
   } }, text);
-  const row = make('article', { class: `card ${a.level}${a.acknowledged ? ' known' : ''}` },
-    make('p', {}, make('span', { class: 'badge' }, a.level), ' ', ...sentence(a)), canvas,
-    make('div', { class: 'do' },
-      ...(a.acknowledged ? ['acknowledged by ', a.by, ' at ', time(a.acknowledged), ' '] : [button('Acknowledge', 'ack', { sensor: a.sensor, number: a.number })]),
-      button('Maintenance, 1 h', 'maintenance', { glob: primary(a.sensor), seconds: 3600 }), a.maintenance ? 'raised in maintenance ' : '', done));
-  row.draw = () => levels(canvas, a);
+  const acknowledge = async () => {
+    let said = '';
+    for (const a of open) said = (await ask('ack', { sensor: a.sensor, number: a.number })).text;
+    return open.length > 1 ? `${open.length} alerts are acknowledged` : said;
+  };
+  const maintain = async () => { let said; for (const glob of globs) said = await ask('maintenance', { glob, seconds: HOUR }); return said.text; };
+  const known = alerts.find(a => a.acknowledged);
+  const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
+    make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), canvas,
+    make('div', {}, make('div', { class: 'do' },
+      ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge),
+        does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })]
+        : ['acknowledged by ', known?.by ?? '', ' at ', known ? time(known.acknowledged) : '', ' ']),
+      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : ''));
+  row.draw = () => (row.look ? spark(canvas, row.look, lead) : levels(canvas, lead));
+  row.sensor = primary(lead.sensor);
+  row.key = incident ? `incident ${incident.about.id}` : `${lead.sensor}:${lead.number}`;
   return row;
+}
+
+/** Alerts by the incidents that they belong to, the gravest first. */
+function grouped(alerts, incidents) {
+  const of = new Map(), groups = [];
+  for (const i of incidents) {
+    const group = { incident: i, alerts: [], level: i.level };
+    for (const s of i.about.sensors) of.set(s.sensor, group);
+    groups.push(group);
+  }
+  for (const a of alerts) {
+    const group = of.get(primary(a.sensor)) ?? of.get(a.sensor);
+    if (group) group.alerts.push(a);
+    else groups.push({ alerts: [a], level: a.level });
+  }
+  for (const g of groups) for (const a of g.alerts) g.level = graver(g.level, a.level);
+  const rank = g => (g.alerts.some(a => !a.acknowledged) ? 1000 : 0) + (g.incident?.about.rank ?? Math.max(...g.alerts.map(a => a.severity)));
+  return groups.sort((a, b) => rank(b) - rank(a));
 }
 
 function nothing(status) {
   if (status.points.in === 0)
     return make('div', { class: 'empty' }, make('p', {}, 'Nothing has been sent to this daemon yet. Send something:'),
       make('pre', {}, "hankel feed recording.csv\necho 'boiler,site=a temperature=81.5' | nc -q 1 HOST 7411"));
-  return make('div', { class: 'empty' }, `All is well: no alert stands. ${count(status.sensors.count)} sensors, ${count(status.points.in)} points so far.`);
+  return make('p', { class: 'quiet' }, `${count(status.sensors.count)} sensors, ${count(status.points.in)} points so far.`);
+}
+
+/** What is over: the last incidents, or alerts where none are made. */
+async function lately(status, incidents, over) {
+  if (incidents) return [...incidents, ...over].sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, [])]);
+  const last = status.durability.events_last;
+  if (!last) return [];
+  const got = await ask(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));
+  return got.events.filter(e => e.event === 'raised').slice(-LATELY).reverse().map(e => [e.level, sentence(e)]);
 }
 
 export async function now(place, { told, alive }) {
-  const title = make('h1'), list = make('div'), windows = make('div');
+  const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), past = make('div');
+  const looks = new Map(); // by sensor: what its device has, for the charts
   let due = null, cards = [];
-  place.append(title, list, windows);
+  place.append(verdict, list, windows, past);
+
+  async function charts() {
+    for (const c of cards.slice(0, CHARTS)) {
+      const known = looks.get(c.sensor);
+      if (!known || Date.now() - known.at > 20000) {
+        const look = await ask('sensors/?name=' + encodeURIComponent(c.sensor)).catch(() => null);
+        if (!alive()) return;
+        looks.set(c.sensor, { at: Date.now(), look });
+      }
+      c.look = looks.get(c.sensor).look;
+      if (c.isConnected) c.draw();
+    }
+  }
+  function say(status, open, known, level) {
+    const none = status.points.in === 0;
+    verdict.className = `verdict ${open.length ? level : none ? '' : 'well'}`;
+    title.textContent = none ? 'No data yet' : open.length ? `${count(open.length)} to look at${known ? `, ${count(known)} acknowledged` : ''}` : known ? `Nothing new; ${count(known)} acknowledged` : 'All is well';
+    document.title = open.length ? `(${open.length}) hankeld` : 'hankeld';
+  }
   async function look() {
-    const [alerts, status] = await Promise.all([ask(`alerts?limit=${SHOWN}`), ask('status')]);
-    const open = alerts.standing - alerts.acknowledged;
-    title.textContent = alerts.standing === 0 ? 'Nothing stands' : `${count(open)} to look at` + (alerts.acknowledged ? `, ${count(alerts.acknowledged)} acknowledged` : '');
-    document.title = open ? `(${open}) hankeld` : 'hankeld';
-    cards = alerts.alerts.map(a => card(a, look));
+    const [alerts, status, made] = await Promise.all([ask(`alerts?limit=${SHOWN}`), ask('status'), ask('incidents').then(made => (made.made ? made : null))]);
+    const groups = grouped(alerts.alerts, made?.incidents ?? []), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
+    say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), ''));
+    const opened = new Set(cards.filter(c => c.querySelector('details')?.open).map(c => c.key)), held = document.activeElement?.closest('article'), button = held && document.activeElement.textContent;
+    cards = stand.map(g => card(g, look));
     list.replaceChildren(...(cards.length ? cards : [nothing(status)]));
-    if (alerts.standing > cards.length) list.append(make('p', { class: 'quiet' }, `and ${count(alerts.standing - cards.length)} more`));
+    if (alerts.standing > alerts.alerts.length) list.append(make('p', { class: 'quiet' }, `and ${count(alerts.standing - alerts.alerts.length)} alerts more`));
     windows.replaceChildren(...(status.maintenance.length ? [make('h2', {}, 'Maintenance')] : []), ...status.maintenance.map(w =>
       make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
         w.by ? make('button', { onclick: async () => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); look(); } }, 'End') : '')));
+    const over = await lately(status, made && groups.filter(g => !g.alerts.length).map(g => g.incident), made?.over ?? []);
+    past.replaceChildren(...(over.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...over.map(([level, text]) => make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text)))] : []));
+    for (const c of cards) { // what somebody has opened, or is about to press, stays
+      if (opened.has(c.key)) c.querySelector('details').open = true;
+      if (held?.key === c.key) [...c.querySelectorAll('button, summary, a')].find(b => b.textContent === button)?.focus();
+    }
     draw();
+    charts();
   }
   const draw = () => cards.forEach(c => c.isConnected && c.draw());
   // Many alerts that come together are one look.
   const soon = () => { due ??= setTimeout(() => { due = null; if (alive()) look().catch(() => told(false)); }, 300); };
   await look();
   const end = stream({ what: 'events' }, { alert: soon, gap: soon }, well => { told(well); if (well) soon(); });
-  const minute = setInterval(soon, 60000);
+  const minute = setInterval(soon, 20000), dark = matchMedia('(prefers-color-scheme: dark)');
   addEventListener('resize', draw);
-  return () => { end(); clearTimeout(due); clearInterval(minute); removeEventListener('resize', draw); };
+  dark.addEventListener('change', draw);
+  return () => { end(); clearTimeout(due); clearInterval(minute); removeEventListener('resize', draw); dark.removeEventListener('change', draw); };
 }

@@ -69,7 +69,8 @@ export async function sensor(place, { told, name, alive }) {
     return undefined;
   }
   const log = new Map(look.series.map(s => [s.sensor, []])), glob = name.replace(/[*?]/g, '?') + '*';
-  const past = await ask(`events?limit=10000&glob=${encodeURIComponent(glob)}`).catch(() => ({ events: [] }));
+  const logged = (await ask('status')).durability.events_last !== undefined;
+  const past = logged ? await ask(`events?limit=10000&glob=${encodeURIComponent(glob)}`).catch(() => ({ events: [] })) : { events: [] };
   let points = look.points.map(([t, v]) => [t, v]), events = past.events.filter(e => log.has(e.sensor)), waiting = false, told_of = null;
 
   const list = make('div'), legend = make('p', { class: 'quiet legend' }), beside = make('div'), state = make('span', { class: 'quiet', role: 'status' });

@@ -24,16 +24,15 @@ export async function timeline(place, { told, alive }) {
     end();
     const status = await ask('status');
     let since = Math.max(0, (status.durability.events_last || 0) - 20 * SHOWN), all = [];
-    try {
+    if (status.durability.events_last === undefined) {
+      note.textContent = 'This daemon keeps no log of events (durability = none): what comes from now on is shown.';
+    } else {
       for (let part; !part || part.position < part.last; since = part.position) {
         part = await ask(`events?limit=10000&since=${since}&glob=${encodeURIComponent(glob.value)}`);
         all = all.concat(part.events.filter(fits)).slice(-SHOWN);
         if (part.position === since) break;
       }
       note.textContent = all.length ? '' : 'No alert has been told yet.';
-    } catch (why) {
-      if (why.status !== 409) throw why;
-      note.textContent = 'This daemon keeps no log of events (durability = none): what comes from now on is shown.';
     }
     if (mine !== asked || !alive()) return;
     body.replaceChildren(...all.reverse().map(row));

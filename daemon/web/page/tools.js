@@ -81,6 +81,33 @@ export function paint(canvas) {
   return [context, width, height];
 }
 
+/** Values around an alert's instant, with its levels; look: what the device has of the sensor. */
+export function spark(canvas, look, a) {
+  const { points, interval } = look, last = points.at(-1)?.[0];
+  if (!last || points[0][0] > a.instant) { levels(canvas, a); return; }
+  const before = Math.max(last - a.instant, 60 * interval), from = a.instant - before, shown = points.filter(p => p[0] >= from);
+  const [g, width, height] = paint(canvas), low = Math.min(...shown.map(p => p[1])), high = Math.max(...shown.map(p => p[1])), begin = shown[0][0];
+  const x = t => 2 + (width - 4) * (t - begin) / (last - begin || 1), y = v => 4 + (height - 8) * (1 - (v - low) / (high - low || 1));
+  for (const [l, r, level, name] of [[begin, a.instant, a.before, 'before'], [a.instant, last, a.after, 'after']]) {
+    g.fillStyle = colour(name);
+    g.globalAlpha = .5;
+    g.fillRect(x(l), y(Math.max(low, Math.min(high, level))) - 1.5, x(r) - x(l), 3);
+    g.globalAlpha = 1;
+  }
+  g.strokeStyle = colour('accent');
+  g.lineWidth = 1.3;
+  g.beginPath();
+  shown.forEach(([t, v], i) => (i ? g.lineTo(x(t), y(v)) : g.moveTo(x(t), y(v))));
+  g.stroke();
+  g.setLineDash([3, 3]);
+  g.strokeStyle = colour(a.level || 'notice');
+  g.beginPath();
+  g.moveTo(x(a.instant), 0);
+  g.lineTo(x(a.instant), height);
+  g.stroke();
+  g.setLineDash([]);
+}
+
 /** The levels before and after an alert, and how far values lay about them. */
 export function levels(canvas, a) {
   const [g, width, height] = paint(canvas);

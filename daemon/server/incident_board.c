@@ -1,0 +1,125 @@
+/* See incident_board.h. */
+#include "daemon/server/incident_board.h"
+
+#include "proto/hankel.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hk_incident_board {
+  pthread_mutex_t lock; /* of all of this */
+  uint32_t n;           /* that stand */
+  struct hk_buffer standing;
+  struct hk_buffer over[HK_BOARD_OVER]; /* ring */
+  uint64_t overs;                       /* so far */
+};
+
+struct hk_incident_board *hk_board_new(void)
+{
+  struct hk_incident_board *b = calloc(1, sizeof *b);
+  if (b)
+    pthread_mutex_init(&b->lock, NULL);
+  return b;
+}
+
+void hk_board_free(struct hk_incident_board *b)
+{
+  if (!b)
+    return;
+  hk_buffer_free(&b->standing);
+  for (uint32_t i = 0; i < HK_BOARD_OVER; i++)
+    hk_buffer_free(&b->over[i]);
+  pthread_mutex_destroy(&b->lock);
+  free(b);
+}
+
+static void write_one(struct hk_buffer *out, const struct hk_incident_news *news, bool stands)
+{
+  const struct hk_incident *i = news->incident;
+  struct hk_buffer text = { 0 };
+  hk_incident_what(&text, news);
+  hk_buffer_print(out, "{\"stands\":%s,\"told\":%s,\"level\":\"%s\",\"sentence\":", stands ? "true" : "false",
+                  i->told ? "true" : "false", hankel_severity_name((float)i->S));
+  hk_json_string(out, text.data, text.size);
+  hk_buffer_print(out, ",\"about\":");
+  hk_incident_json(out, news);
+  hk_buffer_put(out, "}", 1);
+  out->failed |= text.failed;
+  hk_buffer_free(&text);
+}
+
+void hk_board_over(struct hk_incident_board *b, const struct hk_incident_news *news)
+{
+  struct hk_buffer text = { 0 };
+  write_one(&text, news, false);
+  pthread_mutex_lock(&b->lock);
+  struct hk_buffer *place = &b->over[b->overs++ % HK_BOARD_OVER];
+  hk_buffer_free(place);
+  *place = text;
+  pthread_mutex_unlock(&b->lock);
+}
+
+/* The gravest of those that are open. */
+struct gravest {
+  const struct hk_incident *of[HK_BOARD_STANDING];
+  uint32_t n;
+};
+
+static void pick(void *arg, const struct hk_incident *i)
+{
+  struct gravest *g = arg;
+  uint32_t at = g->n < HK_BOARD_STANDING ? g->n++ : HK_BOARD_STANDING;
+  while (at > 0 && g->of[at - 1]->R < i->R) {
+    if (at < HK_BOARD_STANDING)
+      g->of[at] = g->of[at - 1];
+    at--;
+  }
+  if (at < HK_BOARD_STANDING)
+    g->of[at] = i;
+}
+
+void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all, const struct hk_incident_day *day)
+{
+  struct gravest g = { .n = 0 };
+  struct hk_buffer text = { 0 };
+  hk_incidents_each(all, pick, &g);
+  for (uint32_t k = 0; k < g.n; k++) {
+    const enum hk_incident_decision decision = g.of[k]->told ? HK_INCIDENT_UPDATE : HK_INCIDENT_CLOSED;
+    const struct hk_incident_news news = { all, g.of[k], NULL, day, g.of[k]->last, 0, decision };
+    if (k > 0)
+      hk_buffer_put(&text, ",", 1);
+    write_one(&text, &news, true);
+  }
+  const uint32_t open = hk_incidents_count(all).open;
+  pthread_mutex_lock(&b->lock);
+  const struct hk_buffer before = b->standing;
+  b->standing = text;
+  b->n = open;
+  pthread_mutex_unlock(&b->lock);
+  struct hk_buffer old = before;
+  hk_buffer_free(&old);
+}
+
+static void put(struct hk_buffer *out, const struct hk_buffer *text)
+{
+  out->failed |= text->failed;
+  if (text->size > 0)
+    hk_buffer_put(out, text->data, text->size);
+}
+
+void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
+{
+  pthread_mutex_lock(&b->lock);
+  hk_buffer_print(out, "{\"made\":true,\"standing\":%" PRIu32 ",\"incidents\":[", b->n);
+  put(out, &b->standing);
+  hk_buffer_print(out, "],\"over\":[");
+  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* the newest first */
+    if (k > 0)
+      hk_buffer_put(out, ",", 1);
+    put(out, &b->over[(b->overs - 1 - k) % HK_BOARD_OVER]);
+  }
+  pthread_mutex_unlock(&b->lock);
+  hk_buffer_print(out, "]}\n");
+}
