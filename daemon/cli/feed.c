@@ -6,6 +6,7 @@
  * not acknowledged is sent again, and points that the daemon has of the feed, from another run of the command, are left out. */
 #include "daemon/cli/csv_input.h"
 #include "daemon/cli/daemon_link.h"
+#include "daemon/cli/host.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
 #include "daemon/cli/tls_options.h"
@@ -16,7 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#define SECOND 1000000000ll
 #define SLICE 200      /* ms: how long one waiting call to the library lasts */
 #define FAREWELL 30000 /* ms that the daemon has to score what waits, at the end */
 #define MOST_TOLD 10   /* messages of the daemon that are shown */
@@ -29,6 +33,8 @@ static const char help_text[] =
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
     "  --now              the time of a line is when it is read, whatever stands in the file: for what is live\n"
     "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
+    "  --host             no file: this machine's processor, memory, disks, network and pressure, once a second, as\n"
+    "                     HOST.cpu.busy, HOST.memory.used and so on; --prefix gives another name than the machine's\n"
     "  --fast             as fast as the daemon takes them: the default\n"
     "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
     "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP "\n"
@@ -36,6 +42,7 @@ static const char help_text[] =
     "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
     "  hankel feed machine.csv\n"
+    "  hankel feed --host                            what this machine does, live\n"
     "  hankel feed --rate 60x machine.csv            an hour's recording in a minute\n"
     "  my-logger | hankel feed --now --sensor boiler -\n"
     "                                                numbers are sent as they come\n";
@@ -44,8 +51,9 @@ struct feed {
   char **argv;
   hankel *h;
   struct hk_recording *csv;
-  uint32_t *sensor; /* the library's number of each sensor of the file */
-  uint32_t sensors; /* of them */
+  struct hk_host *host; /* in its place: figures of this machine; else NULL */
+  uint32_t *sensor;     /* the library's number of each sensor of the file */
+  uint32_t sensors;     /* of them */
   struct hk_progress progress;
   const char *name; /* of the feed; NULL: none */
   uint64_t there;   /* points of it that the daemon has from before, and that are left out */
@@ -188,7 +196,7 @@ static int send_point(struct feed *feed, uint32_t sensor, int64_t time, double v
 /* Names the sensors that are new: all at first; of a long recording on a pipe, as they come. 0 or an exit code. */
 static int name_sensors(struct feed *feed)
 {
-  const uint32_t n = hk_recording_sensors(feed->csv);
+  const uint32_t n = feed->host ? hk_host_sensors(feed->host) : hk_recording_sensors(feed->csv);
   if (n == feed->sensors)
     return 0;
   uint32_t *grown = realloc(feed->sensor, n * sizeof *grown);
@@ -196,7 +204,7 @@ static int name_sensors(struct feed *feed)
     return hk_failed(feed->argv, "out of memory");
   feed->sensor = grown;
   for (; feed->sensors < n; feed->sensors++) {
-    const char *name = hk_recording_sensor(feed->csv, feed->sensors);
+    const char *name = feed->host ? hk_host_name(feed->host, feed->sensors) : hk_recording_sensor(feed->csv, feed->sensors);
     const int number = hankel_sensor(feed->h, name);
     if (number < 0)
       return hk_failed(feed->argv, "sensor %s: %s", name,
@@ -204,6 +212,47 @@ static int name_sensors(struct feed *feed)
     feed->sensor[feed->sensors] = (uint32_t)number;
   }
   return 0;
+}
+
+/* Serves the connection until `due`, ns by hk_clock. 0 or an exit code. */
+static int wait_until(struct feed *feed, int64_t due)
+{
+  int code = flush(feed, false);
+  for (int64_t left; code == 0 && (left = due - hk_clock()) > 0;) {
+    const int ms = left > SLICE * 1000000ll ? SLICE : (int)(left / 1000000) + 1;
+    code = still_there(feed, hankel_step(feed->h, ms));
+    if (code == 0 && feed->lost)
+      poll(NULL, 0, 10);
+  }
+  return code;
+}
+
+/* Sends figures of this machine once a second, on the second, until it is interrupted. An exit code. */
+static int run_host(struct feed *feed)
+{
+  int64_t due = hk_clock();
+  uint64_t looks = 0;
+  for (int code = 0;; due += SECOND) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now); /* no error is possible */
+    const int status = hk_host_look(feed->host, hk_clock());
+    if (status < 0)
+      return hk_failed(feed->argv, "--host: %s",
+                       status == -ENOENT ? "there is no /proc/stat and no /proc/meminfo" : strerror(-status));
+    code = name_sensors(feed);
+    for (uint32_t i = 0; i < hk_host_figures(feed->host) && code == 0; i++) {
+      double value;
+      const uint32_t sensor = hk_host_sensor(feed->host, i, &value);
+      code = send_point(feed, feed->sensor[sensor], (int64_t)now.tv_sec * SECOND, value);
+    }
+    if (code == 0 && ++looks == 2) /* counters give figures from now on */
+      fprintf(stderr, "hankel feed: %u figures of this machine go out once a second, such as %s, until this is interrupted\n",
+              hk_host_figures(feed->host), hk_host_name(feed->host, 0));
+    if (code == 0)
+      code = wait_until(feed, due + SECOND);
+    if (code != 0)
+      return code;
+  }
 }
 
 /* Sends everything. 0 or an exit code. */
@@ -302,9 +351,11 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
     printf("the daemon has %" PRIu64 " points of %s already\n", feed->there, feed->name);
   if (feed->name && hankel_durability(feed->h) != HANKEL_JOURNALED)
     hk_failed(feed->argv, "the daemon keeps no journal (durability): what it had may be missing when it is started again");
-  const int named = name_sensors(feed);
+  const int named = feed->host ? 0 : name_sensors(feed);
   if (named != 0)
     return named;
+  if (feed->host)
+    return run_host(feed);
   feed->progress = hk_progress_start(false);
   return summary(feed, run(feed));
 }
@@ -321,24 +372,33 @@ static int parse_rate(struct feed *feed, const char *text)
   return hk_option_real(feed->argv, "--rate", number, 1e-6, 1e12, &feed->rate);
 }
 
+/* 0 or an exit code. */
+static int open_host(struct feed *feed, const struct hk_input *input, int argc)
+{
+  char name[256] = "host";
+  if (optind < argc || feed->name || feed->rate > 0)
+    return hk_usage(feed->argv, "--host takes no %s", optind < argc ? "file" : feed->name ? "--feed" : "--rate");
+  if (input->prefix)
+    snprintf(name, sizeof name, "%s", input->prefix);
+  else if (gethostname(name, sizeof name - 1) != 0)
+    return hk_failed(feed->argv, "this machine has no name: %s; --prefix gives one", strerror(errno));
+  return hk_host_open(&feed->host, "/", name) == 0 ? 0 : hk_failed(feed->argv, "out of memory");
+}
+
 int hk_command_feed(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "to", required_argument, NULL, 't' },
-    HK_INPUT_OPTIONS,
-    { "rate", required_argument, NULL, 'r' },
-    { "fast", no_argument, NULL, 'f' },
-    { "now", no_argument, NULL, 'n' },
-    { "feed", required_argument, NULL, 'N' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
+    { "to", required_argument, NULL, 't' },   HK_INPUT_OPTIONS,
+    { "rate", required_argument, NULL, 'r' }, { "fast", no_argument, NULL, 'f' },
+    { "now", no_argument, NULL, 'n' },        { "host", no_argument, NULL, 'H' },
+    { "feed", required_argument, NULL, 'N' }, HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },       { 0 },
   };
   const char *address = HK_LINK_ADDRESS;
   struct hk_input input = { 0 };
   struct hankel_security security = { 0 };
   struct feed feed = { .argv = argv };
-  bool fast = false;
+  bool fast = false, host = false;
   int option, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -353,6 +413,9 @@ int hk_command_feed(int argc, char **argv)
       break;
     case 'n':
       input.config.now = true;
+      break;
+    case 'H':
+      host = true;
       break;
     case 'N':
       feed.name = optarg;
@@ -371,11 +434,12 @@ int hk_command_feed(int argc, char **argv)
     return hk_usage(argv, "--rate and --fast exclude each other");
   if (input.config.now && feed.real_time)
     return hk_usage(argv, "--now and a --rate by the times in the file exclude each other");
-  code = hk_input_open(&input, argc, argv, &feed.csv);
+  code = host ? open_host(&feed, &input, argc) : hk_input_open(&input, argc, argv, &feed.csv);
   if (code == 0)
     code = feed_file(&feed, address, &security);
   hankel_close(feed.h);
   free(feed.sensor);
   hk_recording_close(feed.csv);
+  hk_host_close(feed.host);
   return code;
 }

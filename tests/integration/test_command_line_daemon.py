@@ -220,6 +220,21 @@ class Talking(harness.Case):
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         self.assertIn('3 points of 2 sensors', run.stdout)
 
+    def test_this_machine_is_fed(self):
+        d = self.daemon()
+        tail = self.tail(d, '--match', 'box.*', '--format', 'jsonl')
+        feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', self.address(d), '--host', '--prefix', 'box'], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(feed.wait)
+        self.addCleanup(feed.kill)
+        self.assertRegex(feed.stderr.readline(), r'\d+ figures of this machine go out once a second, such as box\.')
+        harness.until(lambda: {'box.cpu.busy', 'box.memory.used'} <= {json.loads(line)['sensor'] for line in tail.lines}, 'figures of the machine')
+        feed.send_signal(signal.SIGINT)
+        feed.wait(harness.WAIT)
+        feed.stderr.close()
+        run = self.hankel('feed', d, '--host', MACHINE)
+        self.assertEqual(run.returncode, 2)
+        self.assertIn('--host takes no file', run.stderr)
+
     def test_points_before_a_bad_line_are_sent(self):
         d = self.daemon()
         run = self.hankel('feed', d, '-', data='time,a\n1,2\n2,3\n3,x\n')
