@@ -109,7 +109,7 @@ static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
 /* The points are gathered, over all datagrams of a recvmmsg. */
 static void take_lines(struct hk_listener *l, const struct sockaddr *peer, char *data, size_t size)
 {
-  const struct hk_lines_from from = { l->address, peer, hk_admission_owner_at(peer), &l->quota, l->config->precision,
+  const struct hk_lines_from from = { l->address, peer, peer ? hk_admission_owner_at(peer) : 0, &l->quota, l->config->precision,
                                       l->source,  NULL };
   struct hk_splitter splitter = { .max_line = (uint32_t)l->loop->config->max_line };
   size_t used = 0;
@@ -188,7 +188,8 @@ bool hk_udp_read(struct hk_listener *l)
       return false;
     }
     /* The first call of a turn is the only one while not much comes, and may cost more. */
-    struct mmsghdr *messages = turn == 0 || l->ask > 0 ? b->named : b->plain;
+    const bool owned = l->config->protocol == HK_PROTOCOL_LINE && l->loop->config->max_sensors_per_peer > 0;
+    struct mmsghdr *messages = turn == 0 || l->ask > 0 || owned ? b->named : b->plain;
     l->ask -= l->ask > 0;
     const int64_t now = hk_now();
     const int n = recvmmsg(l->fd, messages, limit, MSG_DONTWAIT, NULL);

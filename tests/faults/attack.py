@@ -53,7 +53,7 @@ class Ports:
 
     def connect(self, listener, source=None):
         s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
-        s.settimeout(5)
+        s.settimeout(5)  # an attacker's patience: whoever gets no answer begins anew, and nothing fails
         if source:
             s.bind((source, 0))
         s.connect(('127.0.0.1', self.port[listener]))
@@ -264,12 +264,14 @@ def beside(context, honest, daemon, seconds, nice, tasks):
         p.start()
         os.setpriority(os.PRIO_PROCESS, p.pid, nice)
         processes.append((p, ready))
-    for _, ready in processes:
-        ready.wait(30)
+    for p, ready in processes:
+        harness.until(lambda p=p, ready=ready: ready.is_set() or not p.is_alive(), 'an attack to begin')
+        assert p.is_alive(), 'an attacker has ended'
     phase = Phase(daemon, honest, seconds, [p for p, _ in processes])
     stop.set()
     for p, _ in processes:
-        p.join(10)
+        p.join(harness.WAIT)
+        assert p.exitcode == 0, f'an attacker ended with {p.exitcode}'
     return phase
 
 
@@ -314,7 +316,7 @@ def main():
     ports, honest = Ports(daemon, authority), [Honest(daemon, i) for i in range(0 if arguments.alone else 2)]
     for h in honest:
         h.start()
-    time.sleep(1)
+    harness.until(lambda: all(h.taken > 0 for h in honest), 'the honest to begin')
     commit = subprocess.run(['git', 'rev-parse', '--short', 'HEAD'], cwd=harness.ROOT, capture_output=True, text=True, check=False).stdout.strip()
     print(f'# {commit} {" ".join(sys.argv)}', flush=True)
     context = multiprocessing.get_context('fork')
@@ -325,7 +327,7 @@ def main():
         most = Phase(daemon, honest, arguments.seconds).rate
         for h in honest:
             h.rate = most * arguments.rate / len(honest)
-        time.sleep(1)
+        time.sleep(1)  # what they had begun without it
     bad, rss = 0, daemon.rss()
     print(f'{"what honest clients get done under":40} {"control":>8} {"nothing":>8}   the daemon\'s work for a point, attackers\' cores')
     for name, attack in [*ATTACKS.items(), ('all together', None)]:

@@ -174,6 +174,20 @@ class Sensors(Peers):
         self.assertEqual(self.register(d, 'greedy', 'a', 'b', 'c', 'd'), [0, 0, 0, QUOTA])
         until(lambda: self.register(d, 'greedy', 'd') == [0], 'a, b and c to be forgotten')
 
+    def test_lines_of_a_burst_of_datagrams(self):
+        """Many at a time, of which the daemon asks for the first senders only where it need not know who they are."""
+        for quota, taken in (('off', 300), ('10', 10)):
+            with self.subTest(quota):
+                d = self.daemon('[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\n', keys=f'threads = 1\nloops = 1\nmax_sensors_per_peer = {quota}\n')
+                d.process.send_signal(signal.SIGSTOP)
+                with d.connect('line udp') as s:
+                    for i in range(300):
+                        s.send(f'm{i} value=1 {START}\n'.encode())
+                d.process.send_signal(signal.SIGCONT)
+                status = until(lambda: (lambda x: x['points']['in'] == 300 and x)(d.status()), 'the lines')
+                self.assertEqual((status['sensors']['count'], status['dropped']['over_quota']), (taken, 300 - taken))
+                d.stop()
+
     def test_lines_of_an_address(self):
         for n, transport in enumerate(('tcp', 'udp')):
             with self.subTest(transport):
