@@ -24,6 +24,7 @@ from harness import SANITIZED, SECOND, START, WAIT, until
 STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
 MARKUP = 'boiler <img src=x onerror=console.error(1)>&"\''
 PICTURES = os.environ.get('HANKEL_PICTURES')
+AXE = os.environ.get('AXE')
 TOKENS = {'viewer': 'subscribe', 'operator': 'subscribe,admin'}
 HEADING = "document.querySelector('main h1')?.textContent"
 
@@ -302,6 +303,66 @@ class Operating(Page):
         pages[1].until(f"Number(document.querySelector('canvas').dataset.points) > 23")
         for p in pages:  # nothing but that it was away is said
             self.assertEqual([f for f in p.faults if 'ERR_' not in f and '503' not in f], [])
+
+
+class Accessible(Page):
+    """With axe-core, where AXE names its axe.min.js; and, without it, what can be seen with few words."""
+
+    VIEWS = '#now', '#wall', '#timeline', '#health', '#sensor/pump'
+    NAMELESS = """[...document.querySelectorAll('a[href], button, input, select, canvas, summary')].filter(e =>
+      !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length || e.title)).map(e => e.outerHTML)"""
+
+    def test_views_in_both_themes_and_on_a_phone(self):
+        d = self.web()
+        self.alert(d, ['pump', 'other'])
+        axe = open(AXE, encoding='utf-8').read() if AXE else None
+        for dark in False, True:
+            for width in 1280, 390:
+                p = self.page(width=width, height=780, dark=dark)
+                for view in self.VIEWS:
+                    p.run(f"location.hash = '{view}'")
+                    p.until(f"document.querySelector('main h1') && document.getElementById('link').textContent === 'live' && location.hash === '{view}'")
+                    p.wait(0.4)
+                    with self.subTest(view=view, dark=dark, width=width):
+                        self.assertEqual(p.run(self.NAMELESS), [])
+                        self.assertEqual(p.run("document.querySelectorAll('h1').length"), 1)
+                        self.assertLessEqual(p.run('document.documentElement.scrollWidth'), width)
+                        if PICTURES:
+                            p.screenshot(os.path.join(PICTURES, f"{view[1:].partition('/')[0]}-{'dark' if dark else 'light'}-{width}.png"))
+                        if axe:
+                            p.run(axe + ';0')
+                            found = p.run("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => [v.id, v.impact, v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary)]))")
+                            self.assertEqual(found, [])
+        if not axe:
+            self.skipTest('the rest needs axe-core: AXE=axe.min.js')
+
+    def test_with_the_keyboard_alone(self):
+        d = self.web()
+        self.alert(d)
+        p = self.page()
+        p.until("document.querySelectorAll('article').length === 1")
+        for _ in range(30):
+            p.key('Tab', number=9)
+            if p.run("document.activeElement.textContent") == 'Acknowledge':
+                break
+        self.assertNotEqual(p.run("getComputedStyle(document.activeElement).outlineStyle"), 'none')
+        p.key('Enter', number=13)
+        p.until("document.querySelector('article').innerText.includes('acknowledged by')")
+        p.key('w')
+        p.until("!!document.querySelector('canvas.wall')?.dataset.drawn")
+        p.run("document.querySelector('canvas.wall').focus()")
+        p.key('ArrowRight', number=39)
+        p.until("document.querySelector('.tip').textContent.startsWith('pump')")
+        p.key('Enter', number=13)
+        p.until(f"{HEADING} === 'pump'")
+
+    def test_times_are_the_viewers_with_utc_on_hover(self):
+        d = self.web()
+        self.alert(d)
+        p = self.page()
+        p.until("document.querySelectorAll('article time').length > 0")
+        self.assertRegex(p.run("document.querySelector('article time').title"), r'^2020-09-13 12:2\d:\d\d\.\d+ UTC$')
+        self.assertRegex(p.run("document.querySelector('article time').textContent"), r'(14|02):2\d')  # Berlin, two hours ahead
 
 
 class Run(harness.Case):

@@ -24,7 +24,7 @@ export async function health(place, { told, alive }) {
       tile('connections (without HTTP)', count(s.connections.open)), tile('subscribers', count(s.subscribers.count)),
       tile('wait for subscribers', bytes(s.subscribers.queued_bytes)), tile('results left out', count(s.subscribers.gap_results), s.subscribers.gap_results > 0),
       tile(s.batches.stalled_because || 'scoring', s.batches.stalled_s ? `stalled, ${s.batches.stalled_s} s` : 'runs', s.batches.stalled_s > 0), tile('configuration', s.configuration.state, s.configuration.state === 'refused')),
-      make('h2', {}, 'Where the time of a point goes'), make('table', {}, make('thead', {}, make('tr', {}, make('th', {}, ''), ...['50 %', '99 %', '99.9 %'].map(t => make('th', { class: 'n' }, t)))),
+      make('h2', {}, 'Where the time of a point goes'), make('table', {}, make('thead', {}, make('tr', {}, make('th', {}, 'Part'), ...['50 %', '99 %', '99.9 %'].map(t => make('th', { class: 'n' }, t)))),
         make('tbody', {}, ...Object.entries(LEGS).map(([leg, text]) => make('tr', {}, make('th', {}, text), ...['p50_us', 'p99_us', 'p999_us'].map(q => make('td', { class: 'n' }, duration(s.latency[leg][q]))))))),
       make('p', { class: 'quiet' }, `hankeld ${s.version}, up for ${count(Math.round(s.uptime_s / 60))} minutes, ${s.threads} threads. Latency counts points that somebody subscribes to.`));
     told(true);

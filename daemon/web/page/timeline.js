@@ -1,12 +1,12 @@
 // What was told, the newest first, by channel and name.
-import { ask, make, number, primary, link, stream, time } from './tools.js';
+import { ask, clock, make, number, primary, link, stream, time } from './tools.js';
 
 const SHOWN = 500;
 const CHANNELS = ['score', 'change', 'shift', 'group', 'novelty'];
 
 function row(e) {
   const levels = e.event === 'acknowledged' ? `by ${e.by}` : `${number(e.before)} to ${number(e.after)}`;
-  return make('tr', {}, make('td', {}, time(e.time)), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), make('td', { class: 'seldom' }, e.channel),
+  return make('tr', {}, make('td', {}, time(e.time, clock(e.time, true))), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), make('td', { class: 'seldom' }, e.channel),
     make('td', { class: `${e.level}` }, make('span', { class: 'badge' }, e.level || '')), make('td', { class: 'seldom' }, levels));
 }
 

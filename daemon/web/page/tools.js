@@ -27,10 +27,10 @@ export async function ask(path, body) {
 const instant = ns => new Date(ns / 1e6);
 const sameDay = (a, b) => a.toDateString() === b.toDateString();
 
-export function clock(ns) {
+export function clock(ns, seconds = false) {
   const at = instant(ns);
   const day = sameDay(at, new Date()) ? {} : { year: 'numeric', month: 'short', day: 'numeric' };
-  return at.toLocaleString(undefined, { ...day, hour: '2-digit', minute: '2-digit' });
+  return at.toLocaleString(undefined, { ...day, hour: '2-digit', minute: '2-digit', ...(seconds ? { second: '2-digit' } : {}) });
 }
 
 export function ago(ns) {
