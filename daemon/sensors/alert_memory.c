@@ -284,6 +284,28 @@ uint32_t hk_alerts_show(struct hk_alerts *a, struct hk_standing *out, uint32_t m
   return n;
 }
 
+uint32_t hk_alerts_keys(struct hk_alerts *a, struct hk_standing_key *out, uint32_t most)
+{
+  pthread_mutex_lock(&a->lock);
+  const uint32_t n = a->n_standing < most ? a->n_standing : most;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_standing *s = &a->standing[i];
+    out[i] = (struct hk_standing_key){ s->event.slot, s->acknowledged != 0, s->event.severity, s->event.time };
+  }
+  pthread_mutex_unlock(&a->lock);
+  return n;
+}
+
+bool hk_alerts_copy(struct hk_alerts *a, uint32_t slot, struct hk_standing *out)
+{
+  pthread_mutex_lock(&a->lock);
+  const struct hk_standing *s = standing_of(a, slot);
+  if (s)
+    *out = *s;
+  pthread_mutex_unlock(&a->lock);
+  return s != NULL;
+}
+
 bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleared)
 {
   if (a->slots[slot].place == 0)

@@ -12,7 +12,7 @@
  *
  * And of sensors with alerts of the channel `change`, what their last segments were like (cpu/rules/segments.h).
  *
- * Thread: the shard's, but for hk_alerts_show. */
+ * Thread: the shard's, but for what says otherwise. */
 #ifndef HK_ALERTS_H
 #define HK_ALERTS_H
 
@@ -63,6 +63,17 @@ struct hk_alerts_sum {
 };
 /* Copies up to `most` alerts that stand, those that nobody has acknowledged first; returns how many. Thread: any. */
 uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
+/* What it takes to choose among them. */
+struct hk_standing_key {
+  uint32_t slot;
+  bool acknowledged;
+  float severity;
+  int64_t time; /* of the event, ns */
+};
+/* Copies up to `most` of these; returns how many. Thread: any. */
+uint32_t hk_alerts_keys(struct hk_alerts *alerts, struct hk_standing_key *out, uint32_t most);
+/* Copies the alert that stands at a sensor. False: none does. Thread: any. */
+bool hk_alerts_copy(struct hk_alerts *alerts, uint32_t slot, struct hk_standing *out);
 /* Number of the sensor's last alert; 0: there was none. */
 uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
 /* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */

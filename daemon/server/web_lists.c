@@ -49,42 +49,79 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
 /* Those that nobody has acknowledged first, and of these the gravest. */
 static int graver(const void *left, const void *right)
 {
-  const struct hk_standing *a = left, *b = right;
-  if ((a->acknowledged != 0) != (b->acknowledged != 0))
-    return a->acknowledged != 0 ? 1 : -1;
-  if (a->event.severity != b->event.severity)
-    return a->event.severity < b->event.severity ? 1 : -1;
-  return a->event.time < b->event.time ? 1 : a->event.time > b->event.time ? -1 : 0;
+  const struct hk_standing_key *a = left, *b = right;
+  if (a->acknowledged != b->acknowledged)
+    return a->acknowledged ? 1 : -1;
+  if (a->severity != b->severity)
+    return a->severity < b->severity ? 1 : -1;
+  return a->time < b->time ? 1 : a->time > b->time ? -1 : 0;
+}
+
+/* The keys of all that stand, their slots as the registry has them. */
+static uint32_t gather(struct hk_server *s, struct hk_standing_key *keys, uint32_t most)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const uint32_t end = n + hk_alerts_keys(s->shard[i].alerts, keys + n, most - n);
+    for (; n < end; n++)
+      keys[n].slot = hk_slot_outside(&s->shard[i], keys[n].slot);
+  }
+  return n;
+}
+
+/* Keeps those whose sensors' names match; returns how many. */
+static uint32_t matching(struct hk_registry *registry, const struct hk_glob *glob, struct hk_standing_key *keys, uint32_t n)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n;) {
+    hk_registry_read(registry);
+    for (const uint32_t end = n - i < TOGETHER ? n : i + TOGETHER; i < end; i++) {
+      const bool there = hk_registry_holds(registry, keys[i].slot); /* it may have gone meanwhile */
+      const struct hk_string name = there ? hk_registry_name(registry, keys[i].slot) : (struct hk_string){ NULL, 0 };
+      if (there && hk_glob_match(glob, name.data, name.length))
+        keys[kept++] = keys[i];
+    }
+    hk_registry_read_end(registry);
+  }
+  return kept;
+}
+
+/* The alert that stands at a sensor, as far as it still does. */
+static bool show(struct hk_server *s, uint32_t slot, bool first, struct hk_buffer *out)
+{
+  struct hk_registry *registry = s->shards.registry;
+  struct hk_standing standing;
+  if (!hk_alerts_copy(s->shard[slot % s->shards.n].alerts, slot / s->shards.n, &standing))
+    return false;
+  hk_registry_read(registry);
+  const bool there = hk_registry_holds(registry, slot);
+  if (there) {
+    hk_buffer_print(out, "%s", first ? "" : ",");
+    alert(out, hk_registry_name(registry, slot), &standing);
+  }
+  hk_registry_read_end(registry);
+  return there;
 }
 
 int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
 {
   struct hk_server *s = arg;
-  struct hk_registry *registry = s->shards.registry;
-  struct hk_standing *standing = malloc((size_t)s->shards.n * part->limit * sizeof *standing);
   struct hk_glob *glob = NULL;
   struct hk_alerts_sum sum;
   uint32_t shown = 0;
-  const int status = standing ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
+  (void)hk_server_alerts(s, NULL, 0, &sum);
+  struct hk_standing_key *keys = malloc((sum.standing + 1) * sizeof *keys);
+  const int status = keys ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
   if (status == 0) {
-    const uint32_t n = hk_server_alerts(s, standing, part->limit, &sum);
-    qsort(standing, n, sizeof *standing, graver);
+    const uint32_t n = matching(s->shards.registry, glob, keys, gather(s, keys, sum.standing));
+    qsort(keys, n, sizeof *keys, graver);
     hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", sum.standing, sum.acknowledged);
-    for (uint32_t i = 0; i < n && shown < part->limit; i++) {
-      hk_registry_read(registry);
-      const uint32_t slot = standing[i].event.slot;
-      const bool there = hk_registry_holds(registry, slot); /* it may have gone meanwhile */
-      const struct hk_string name = there ? hk_registry_name(registry, slot) : (struct hk_string){ NULL, 0 };
-      if (there && hk_glob_match(glob, name.data, name.length)) {
-        hk_buffer_print(out, "%s", shown++ > 0 ? "," : "");
-        alert(out, name, &standing[i]);
-      }
-      hk_registry_read_end(registry);
-    }
+    for (uint32_t i = 0; i < n && shown < part->limit; i++)
+      shown += show(s, keys[i].slot, shown == 0, out);
     hk_buffer_print(out, "]}\n");
   }
   hk_glob_free(glob);
-  free(standing);
+  free(keys);
   return status;
 }
 

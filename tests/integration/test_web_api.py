@@ -130,6 +130,18 @@ class Api(harness.Case):
 
 
 class Answers(Api):
+    def test_a_limit_counts_alerts_that_match_the_glob(self):
+        d = self.web()
+        names = [f'a{i}' for i in range(8)] + ['wanted', 'wanted too']
+        self.step(d, names)
+        self.assertEqual({a['sensor'] for a in self.ask(d, 'alerts?limit=2&glob=wanted*')[2]['alerts']}, {'wanted', 'wanted too'})
+        self.assertEqual([a['sensor'] for a in self.ask(d, 'alerts?limit=1&glob=wanted')[2]['alerts']], ['wanted'])
+        status, _, all_of_them = self.ask(d, 'alerts?limit=3')
+        self.assertEqual((status, all_of_them['standing'], len(all_of_them['alerts'])), (200, 10, 3))
+        self.assertEqual(self.ask(d, 'ack', {'sensor': 'wanted'})[0], 200)
+        until(lambda: [a['sensor'] for a in self.ask(d, 'alerts?limit=1&glob=wanted*')[2]['alerts']] == ['wanted too'],
+              'one that nobody has acknowledged to come first')
+
     def test_what_there_is_and_as_it_is_described(self):
         d = self.web(durability='journal')
         n = self.step(d, ['pump', 'boiler <b>&"'])
