@@ -55,14 +55,16 @@ void hk_log_init(struct hk_log *log, enum hk_level level)
   struct stat status;
   if (stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &status) == 0)
     log->journal = status.st_dev == device && status.st_ino == inode;
+  const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  log->coloured = isatty(STDERR_FILENO) && !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
 /* Writes the line, on which only printable characters and UTF-8 may stand: names of peers' making must not move the cursor, nor
  * turn the text around them. */
-static void put(const char *line, size_t length)
+static void put(const char *line, size_t length, const char *colour)
 {
-  char out[4 * LINE_MAX_BYTES + 16]; /* two bytes become eight at the most */
-  size_t size = 0;
+  char out[4 * LINE_MAX_BYTES + 32]; /* two bytes become eight at the most */
+  size_t size = (size_t)snprintf(out, 16, "%s", colour);
   for (size_t i = 0; i < length;) {
     uint32_t code;
     const size_t n = hk_text_character(line + i, length - i, &code);
@@ -76,8 +78,8 @@ static void put(const char *line, size_t length)
     }
     i += n;
   }
-  out[size] = '\n';
-  const ssize_t written = write(STDERR_FILENO, out, size + 1);
+  size += (size_t)snprintf(out + size, 8, "%s\n", *colour ? "\033[0m" : "");
+  const ssize_t written = write(STDERR_FILENO, out, size);
   (void)written;
 }
 
@@ -85,13 +87,19 @@ static void put(const char *line, size_t length)
 static void write_line(const struct hk_log *log, enum hk_level level, const char *peer, const char *format, va_list arguments)
 {
   char line[LINE_MAX_BYTES + 1];
-  int at = log->journal ? snprintf(line, LINE_MAX_BYTES, "<%d>", level)
-                        : snprintf(line, LINE_MAX_BYTES, "hankeld: %s: ", names[level]);
+  char time[HK_TIME_TEXT_MAX];
+  int at;
+  if (log->journal) {
+    at = snprintf(line, LINE_MAX_BYTES, "<%d>", level);
+  } else {
+    hk_time_text(hk_wall() / 1000000000, time);
+    at = snprintf(line, LINE_MAX_BYTES, "%s hankeld: %s: ", time, names[level]);
+  }
   if (peer)
     at += snprintf(line + at, (size_t)(LINE_MAX_BYTES - at), "%.128s: ", peer);
   const int more = vsnprintf(line + at, (size_t)(LINE_MAX_BYTES - at), format, arguments);
   at = more < 0 ? at : at + more < LINE_MAX_BYTES ? at + more : LINE_MAX_BYTES - 1;
-  put(line, (size_t)at);
+  put(line, (size_t)at, !log->coloured ? "" : level <= HK_LOG_ERROR ? "\033[31m" : level == HK_LOG_WARNING ? "\033[33m" : "");
 }
 
 void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...)
@@ -136,6 +144,22 @@ void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level l
   va_end(arguments);
 }
 
+void hk_log_some(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, enum hk_level level, const char *whose,
+                 const char *format, ...)
+{
+  if (level > log->level)
+    return;
+  pthread_mutex_lock(&log->lock);
+  const bool fine = allowed(log, quota, lines, whose, hk_now());
+  pthread_mutex_unlock(&log->lock);
+  if (!fine)
+    return;
+  va_list arguments;
+  va_start(arguments, format);
+  write_line(log, level, NULL, format, arguments);
+  va_end(arguments);
+}
+
 /* Under the lock. True: a line more is left out, and counted. */
 static bool spent(struct hk_log_quota *quota, uint32_t lines, int64_t now)
 {
@@ -172,5 +196,5 @@ void hk_log_bare(const char *format, ...)
   const int length = vsnprintf(line, LINE_MAX_BYTES, format, arguments);
   va_end(arguments);
   if (length > 0)
-    put(line, length < LINE_MAX_BYTES ? (size_t)length : LINE_MAX_BYTES - 1);
+    put(line, length < LINE_MAX_BYTES ? (size_t)length : LINE_MAX_BYTES - 1, "");
 }

@@ -31,8 +31,9 @@ struct hk_log_quota {
 };
 
 struct hk_log {
-  atomic_uint level; /* enum hk_level: lines beyond it are not written */
-  bool journal;
+  atomic_uint level;         /* enum hk_level: lines beyond it are not written */
+  bool journal;              /* standard error is the journal's, which knows times and levels */
+  bool coloured;             /* it is a terminal that shows colours */
   pthread_mutex_t lock;      /* of all quotas */
   struct hk_log_quota peers; /* of all peers together */
 };
@@ -44,6 +45,10 @@ void hk_log(struct hk_log *log, enum hk_level level, const char *format, ...) __
 /* A line that a peer caused: `PEER: MESSAGE`. quota: the peer's own. */
 void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* Of one kind of lines, at most so many in a stretch; whose: what the message about those that were left out begins with. */
+void hk_log_some(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, enum hk_level level, const char *whose,
+                 const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* Whether such a line is left out: to be asked before it costs something to put it into words. It is counted then. */
 bool hk_log_spent(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level);

@@ -86,22 +86,28 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
   return code;
 }
 
-hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code)
+hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, struct hk_link_shown *shown, int *code)
 {
   static const struct option options[] = {
-    { "json", no_argument, NULL, 'j' }, /* the first, to be left out */
-    { "from", required_argument, NULL, 'f' }, HK_SECURE_OPTIONS, { "help", no_argument, NULL, 'h' }, { 0 },
+    { "json", no_argument, NULL, 'j' }, /* the first two, to be left out */
+    { "all", no_argument, NULL, 'a' },
+    { "from", required_argument, NULL, 'f' },
+    HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   hankel *h = NULL;
   int option;
   *address = HK_LINK_ADDRESS;
   link.once = 1;
-  while ((option = hk_option_next(argc, argv, json ? options : options + 1)) != HK_OPTION_END) {
+  while ((option = hk_option_next(argc, argv, shown ? options : options + 2)) != HK_OPTION_END) {
     if (option == 'f') {
       *address = optarg;
     } else if (option == 'j') {
-      *json = true;
+      shown->json = true;
+    } else if (option == 'a') {
+      shown->all = true;
     } else if (option == HK_OPTION_HELP) {
       fputs(help, stdout);
       *code = hk_finish_output(argv, HK_EXIT_DONE);

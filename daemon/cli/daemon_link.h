@@ -17,9 +17,14 @@ int hk_link_open(hankel **out, char **argv, const char *address, struct hankel_o
 /* The last fault, without the address that libhankel puts in front of it: that is said already. */
 const char *hk_link_error(const hankel *h, const char *address);
 
+struct hk_link_shown { /* all false: as people want it */
+  bool json, all;
+};
+
 /* For commands that ask the daemon one thing and end: reads their options (--from, --help, those of tls_options.h, and --json
- * where `json` is not NULL) and connects, to *address. NULL: there is nothing left to do, and *code is the exit code. */
-hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, bool *json, int *code);
+ * and --all where `shown` is not NULL) and connects, to *address. NULL: there is nothing left to do, and *code is the exit code.
+ */
+hankel *hk_link_ask(int argc, char **argv, const char *help, const char **address, struct hk_link_shown *shown, int *code);
 
 /* For commands that have something done: prints what the daemon says of it, on standard error where it was not done. status and
  * text, which is freed: of a call such as hankel_reload. Closes the handle. Returns the exit code. */

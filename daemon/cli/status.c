@@ -1,27 +1,36 @@
-/* hankel status: the daemon's counters, as JSON or as a table. The table shows whatever the daemon reports: a section for
- * each object, a line for each number; one line says that all of them are 0. */
+/* hankel status: five lines for operators, and the daemon's counters, as JSON or as a table. The table shows whatever the daemon
+ * reports: a section for each object, a line for each number; one line says that all of them are 0. */
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/progress.h"
+#include "daemon/cli/status_summary.h"
 #include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define WIDTH 34 /* columns of names */
+#define WIDTH 34        /* columns of names */
+#define WHILE 500000000 /* ns between two reports */
 
-static const char help_text[] = "usage: hankel status [OPTION...]\n\n"
-                                "Shows the daemon's counters. PROTOCOL.md (STATUS) says what each is.\n\n"
-                                "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
-                                "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
-                                "examples:\n"
-                                "  hankel status\n"
-                                "  hankel status --json | python3 -m json.tool\n";
+static const char help_text[] =
+    "usage: hankel status [OPTION...]\n\n"
+    "Shows whether the daemon is healthy, its sensors, the points that come in, what is refused and why, and the alerts\n"
+    "that stand.\n\n"
+    "  --all              behind these lines all counters; PROTOCOL.md (STATUS) says what each is\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
+    "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
+    "examples:\n"
+    "  hankel status\n"
+    "  hankel status --all\n"
+    "  hankel status --json | python3 -m json.tool\n";
 
 /* A number, the digits before its point in groups of three. */
 static void number_text(double value, char *out, size_t size)
@@ -111,26 +120,56 @@ static void print_object(const cJSON *object, int indent)
   }
 }
 
+/* Colours are for a terminal, unless somebody wants none (https://no-color.org). */
+static bool is_coloured(void)
+{
+  const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+  return isatty(STDOUT_FILENO) && !(no && *no) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+/* Asks once more after a while, for the points a second of now. An exit code. */
+static int show(hankel *h, char **argv, const char *address, const char *first, bool all)
+{
+  char *text = NULL;
+  const int64_t began = hk_clock();
+  while (hk_clock() - began < WHILE)
+    poll(NULL, 0, (int)(WHILE - (hk_clock() - began)) / 1000000 + 1);
+  if (hankel_status(h, &text, HK_LINK_WAIT) < 0)
+    return hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
+  const double seconds = (double)(hk_clock() - began) * 1e-9;
+  cJSON *before = cJSON_Parse(first), *report = cJSON_Parse(text);
+  int code = HK_EXIT_FAILED;
+  if (!before || !report) {
+    hk_failed(argv, "the daemon's report is not JSON");
+  } else {
+    code = HK_EXIT_DONE;
+    hk_status_summary(stdout, report, before, seconds, is_coloured());
+    if (all) {
+      putchar('\n');
+      print_object(report, 0);
+    }
+  }
+  cJSON_Delete(before);
+  cJSON_Delete(report);
+  free(text);
+  return code;
+}
+
 int hk_command_status(int argc, char **argv)
 {
   const char *address;
-  bool json = false;
+  struct hk_link_shown shown = { 0 };
   char *text = NULL;
   int code;
-  hankel *h = hk_link_ask(argc, argv, help_text, &address, &json, &code);
+  hankel *h = hk_link_ask(argc, argv, help_text, &address, &shown, &code);
   if (!h)
     return code;
   if (hankel_status(h, &text, HK_LINK_WAIT) < 0) {
     code = hk_failed(argv, "no report from the daemon at %s: %s", address, hk_link_error(h, address));
-  } else if (json) {
+  } else if (shown.json) {
     puts(text);
   } else {
-    cJSON *report = cJSON_Parse(text);
-    if (report)
-      print_object(report, 0);
-    else
-      code = hk_failed(argv, "the daemon's report is not JSON");
-    cJSON_Delete(report);
+    code = show(h, argv, address, text, shown.all);
   }
   free(text);
   hankel_close(h);

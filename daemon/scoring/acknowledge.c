@@ -80,11 +80,16 @@ static void take(struct hk_shard *s, struct hk_note *n)
   const uint32_t slot = n->handle & 0xffffff, within = hk_slot_within(s->all, slot);
   struct hk_parcel nobody = { 0 };
   struct hk_event told;
+  char before[HK_WHO_MAX + 1];
   if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != n->handle) {
     answer(s, n, -ENOENT);
     return;
   }
-  const int status = hk_alerts_acknowledge(s->alerts, within, n->number, hk_string(n->by), n->when, &told);
+  const int status = hk_alerts_acknowledge(s->alerts, within, n->number, hk_string(n->by), n->when, &told, before);
+  if (status == -EALREADY) {
+    n->when = told.time;
+    strcpy(n->by, before);
+  }
   if (status != 0) {
     answer(s, n, status);
     return;

@@ -21,7 +21,8 @@ struct hk_note {
   uint32_t number;      /* of the alert; 0: of whichever stands, and then of that */
   int64_t when;         /* ns, wall clock */
   uint64_t position;    /* in the event log; 0: it is in none */
-  atomic_int outcome;   /* HK_NOTE_WAITS; 0: taken; -ENOENT: that alert does not stand; -EALREADY: somebody has before; -ENOMEM */
+  atomic_int
+      outcome; /* HK_NOTE_WAITS; 0: taken; -ENOENT: that alert does not stand; -EALREADY: `by` has before, `when`; -ENOMEM */
   atomic_uint holders;
   char by[HK_WHO_MAX + 1];
 };

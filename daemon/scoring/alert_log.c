@@ -8,10 +8,13 @@
 #include "daemon/sensors/maintenance.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ORPHANS 256 /* events that are looked at together */
+#define ALERT_LINES 50 /* in the log, in ten seconds */
+#define ORPHANS 256    /* events that are looked at together */
 
 /* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions, too. */
 static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
@@ -37,11 +40,35 @@ bool hk_shard_pass_event(struct hk_shard *s, struct hk_event *e)
   return true;
 }
 
+/* A line in the daemon's log. What is replayed was in it before. */
+static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string by)
+{
+  static const char *const kinds[] = {
+    [HK_EVENT_RAISED] = "raised", [HK_EVENT_CLEARED] = "cleared", [HK_EVENT_ACKNOWLEDGED] = "acknowledged"
+  };
+  struct hk_registry *registry = s->all->registry;
+  char name[HK_NAME_MAX + 1], instant[HK_TIME_TEXT_MAX];
+  if (s->replaying || e->kind >= sizeof kinds / sizeof *kinds || !kinds[e->kind])
+    return;
+  hk_registry_read(registry);
+  const struct hk_string sensor = hk_registry_name(registry, hk_slot_outside(s, e->slot));
+  snprintf(name, sizeof name, "%.*s", (int)sensor.length, sensor.data);
+  hk_registry_read_end(registry);
+  hk_time_text(e->instant / 1000000000, instant);
+  const bool raised = e->kind == HK_EVENT_RAISED;
+  hk_log_some(s->all->log, &s->alert_lines, ALERT_LINES, HK_LOG_NOTICE, "alerts",
+              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%.*s", name, e->number,
+              kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
+              (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", by.length > 0 ? ", by " : "",
+              (int)by.length, by.data);
+}
+
 bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk_event *e, struct hk_string by)
 {
   struct hk_eventlog *log = s->all->events;
   struct hk_registry *registry = s->all->registry;
   const uint32_t slot = hk_slot_outside(s, e->slot);
+  say(s, e, by);
   if (!log || !hk_eventlog_takes(e->kind))
     return false;
   hk_registry_read(registry);
@@ -83,8 +110,9 @@ static void acknowledged_before(struct hk_shard *s, uint32_t slot)
   const struct hk_registry *registry = s->all->registry;
   struct hk_logged l;
   struct hk_event told;
+  char before[HK_WHO_MAX + 1];
   if (hk_eventlog_noted(s->all->events, hk_registry_handle(registry, slot), hk_registry_name(registry, slot), &l))
-    (void)hk_alerts_acknowledge(s->alerts, hk_slot_within(s->all, slot), l.event.number, l.by, l.event.time, &told);
+    (void)hk_alerts_acknowledge(s->alerts, hk_slot_within(s->all, slot), l.event.number, l.by, l.event.time, &told, before);
 }
 
 /* Goes on with the numbers of alerts behind this one, in the backend, too. */

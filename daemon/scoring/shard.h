@@ -171,7 +171,7 @@ struct hk_shard {
   _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
   struct hk_stall stall;
   _Atomic int64_t beat; /* ns: when the thread was last seen running */
-  struct hk_log_quota failures, forgetful;
+  struct hk_log_quota failures, forgetful, alert_lines;
   struct hk_histogram took; /* batches, from launch to results */
 };
 

@@ -245,13 +245,17 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
 }
 
 int hk_alerts_acknowledge(struct hk_alerts *a, uint32_t slot, uint32_t number, struct hk_string by, int64_t when,
-                          struct hk_event *told)
+                          struct hk_event *told, char before[HK_WHO_MAX + 1])
 {
   struct hk_standing *s = standing_of(a, slot);
   if (!s || (number > 0 && s->event.number != number))
     return -ENOENT;
-  if (s->acknowledged != 0)
+  if (s->acknowledged != 0) {
+    *told = s->event;
+    told->time = s->acknowledged;
+    strcpy(before, s->by);
     return -EALREADY;
+  }
   pthread_mutex_lock(&a->lock);
   s->acknowledged = when;
   memcpy(s->by, by.data, by.length);

@@ -48,9 +48,10 @@ bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *c
 void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
 
 /* Somebody has taken note of an alert that stands (number 0: of whichever does). 0 and *told, the event that says so; -ENOENT: it
- * does not stand; -EALREADY: somebody has before. by: 1 to HK_WHO_MAX bytes. */
+ * does not stand; -EALREADY: somebody has before: who, into `before`, and when, as the time of *told. by: 1 to HK_WHO_MAX bytes.
+ */
 int hk_alerts_acknowledge(struct hk_alerts *alerts, uint32_t slot, uint32_t number, struct hk_string by, int64_t when,
-                          struct hk_event *told);
+                          struct hk_event *told, char before[HK_WHO_MAX + 1]);
 
 /* Alerts that stand: `n` of them, in no order. Valid until the next call. */
 const struct hk_standing *hk_alerts_standing(const struct hk_alerts *alerts, uint32_t *n);

@@ -18,6 +18,7 @@ struct hk_operation {
   int status;     /* of what was done at once */
   uint32_t ended; /* windows */
   uint32_t number;
+  char before[HK_WHO_MAX + 1], when[HK_TIME_TEXT_MAX]; /* who acknowledged it before, and when */
   int64_t to;
   /* saving */
   uv_work_t work;
@@ -124,7 +125,7 @@ static void say(const struct hk_operation *o, struct hk_buffer *text)
   else if (o->what == HANKEL_ACKNOWLEDGE && o->status == -ENOENT)
     hk_buffer_print(text, "no such alert of %s stands\n", subject);
   else if (o->status == -EALREADY)
-    hk_buffer_print(text, "the alert of %s was acknowledged before\n", subject);
+    hk_buffer_print(text, "the alert of %s was acknowledged before, by %s at %s\n", subject, o->before, o->when);
   else if (o->status == -ENOENT)
     hk_buffer_print(text, "no window that was asked for with %s is open\n", subject);
   else if (o->status == -ENOSPC)
@@ -153,6 +154,10 @@ bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *te
       return false;
     o->status = outcome;
     o->number = o->note->number;
+    if (outcome == -EALREADY) {
+      snprintf(o->before, sizeof o->before, "%s", o->note->by);
+      hk_time_text(o->note->when / 1000000000, o->when);
+    }
   }
   say(o, text);
   *taken = o->status == 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """hankel with a daemon: feed, tail and status, and the demo."""
 import json
+import math
 import os
 import re
 import signal
@@ -118,7 +119,7 @@ class Talking(harness.Case):
             self.assertNotIn('%', line)  # no probability is shown
         status = json.loads(self.hankel('status', d, '--json').stdout)
         self.assertEqual(self.balanced(status)['in'], 22695)
-        table = self.hankel('status', d)
+        table = self.hankel('status', d, '--all')
         self.assertEqual(table.returncode, 0)
         self.assertRegex(table.stdout, r'\n  in +22,695\n')
         self.assertRegex(table.stdout, r'\nudp +nothing\n')
@@ -219,6 +220,23 @@ class Talking(harness.Case):
         run = self.hankel('feed', d, '--long', 'tag,value', '-', data='time,tag,value\n1,p,1\n1,q,2\n2,p,3\n')
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         self.assertIn('3 points of 2 sensors', run.stdout)
+
+    def test_status_opens_with_five_lines_and_the_log_has_a_line_for_each_alert(self):
+        d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nalert = 0.5\n')
+        rows = ''.join(f'{START // SECOND + i},{math.sin(i * (.3 if i < 400 else 1.1)):.6f}\n' for i in range(600))
+        self.assertEqual(self.hankel('feed', d, '-', data='time,a\n' + rows).returncode, 0)
+        self.hankel('feed', d, '-', data='time,a\n' + ''.join(rows.splitlines(True)[:7]) + f'{START // SECOND + 700},1\n')
+        lines = self.hankel('status', d).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ['healthy', 'sensors', 'points', 'refused', 'alerts'])
+        self.assertRegex(lines[1], r' 1 of at most ')
+        self.assertRegex(lines[2], r' 0 a second as fed, 608 since the start; 0 wait$')  # not once more for graph
+        self.assertIn(' late (not after', lines[3])
+        status = d.status()
+        d.stop()
+        said = [line for line in d.log if ' notice: alert a' in line]
+        self.assertEqual(tuple(sum(f' {kind} (' in line for line in said) for kind in ('raised', 'cleared')), tuple(status['events'][kind] for kind in ('raised', 'cleared')), said)
+        self.assertGreater(status['events']['raised'], 1)
+        self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): change at \S+Z, \S+ -> \S+, [\d.]+ times its threshold$')
 
     def test_this_machine_is_fed(self):
         d = self.daemon()

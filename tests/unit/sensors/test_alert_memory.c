@@ -209,6 +209,7 @@ static void test_flapping(void **state)
 
 static void test_acknowledged(void **state)
 {
+  char before[HK_WHO_MAX + 1];
   struct hk_alerts *a, *b;
   struct hk_alerts_memory m;
   struct hk_alerts_sum sum;
@@ -218,13 +219,15 @@ static void test_acknowledged(void **state)
   (void)state;
   assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
   assert_int_equal(hk_alerts_new(&b, SENSORS), 0);
-  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("anna"), 7, &e), -ENOENT);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("anna"), 7, &e, before), -ENOENT);
   note(a, 3, 5, HK_EVENT_RAISED, 0.5f);
   note(a, 4, 1, HK_EVENT_RAISED, 0.5f);
-  assert_int_equal(hk_alerts_acknowledge(a, 3, 4, hk_string("anna"), 7, &e), -ENOENT);
-  assert_int_equal(hk_alerts_acknowledge(a, 3, 5, hk_string("anna"), 7, &e), 0);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 4, hk_string("anna"), 7, &e, before), -ENOENT);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 5, hk_string("anna"), 7, &e, before), 0);
   assert_true(e.kind == HK_EVENT_ACKNOWLEDGED && e.number == 5 && e.time == 7 && e.slot == 3);
-  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 8, &e), -EALREADY);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 8, &e, before), -EALREADY);
+  assert_string_equal(before, "anna");
+  assert_int_equal(e.time, 7);
   note(a, 3, 5, HK_EVENT_CORRECTED, 0.75f); /* it is the same alert */
   assert_int_equal(hk_alerts_sequence(a, 3), 2);
   assert_int_equal(hk_alerts_show(a, shown, 4, &sum), 2);
@@ -238,7 +241,7 @@ static void test_acknowledged(void **state)
   assert_string_equal(hk_alerts_standing(b, &n)->by, "anna");
   note(a, 3, 5, HK_EVENT_CLEARED, 0.75f);
   note(a, 3, 6, HK_EVENT_RAISED, 0.5f); /* another one */
-  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 9, &e), 0);
+  assert_int_equal(hk_alerts_acknowledge(a, 3, 0, hk_string("otto"), 9, &e, before), 0);
   assert_int_equal(e.number, 6);
   hk_alerts_free(a);
   hk_alerts_free(b);
