@@ -1,6 +1,7 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
 #include "daemon/cli/options.h"
 #include "daemon/cli/suggest.h"
+#include "daemon/cli/top.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@ static const struct {
   { "feed", hk_command_feed, "send a recording, or what comes in on standard input, to the daemon" },
   { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
+  { "top", hk_command_top, "show the alerts that stand and how the daemon does, live" },
   { "status", hk_command_status, "show the daemon's counters" },
   { "state", hk_command_state, "show and check what the daemon has kept on the disk" },
   { "reload", hk_command_reload, "make the daemon read its configuration again" },

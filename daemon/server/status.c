@@ -367,6 +367,11 @@ static void alert(struct hk_buffer *out, struct hk_registry *registry, const str
   field(out, "number", s->event.number);
   text(out, "channel", hankel_channel_name(s->event.channel));
   time_of_day(out, "instant", s->event.instant);
+  const float severity = hk_severity_told(s->event.severity);
+  hk_buffer_print(out, ",\"severity\":%.3f,\"level\":\"%s\",\"before\":", (double)severity, hankel_severity_name(severity));
+  hk_json_number(out, s->event.before, 9);
+  hk_buffer_print(out, ",\"after\":");
+  hk_json_number(out, s->event.after, 9);
   hk_buffer_print(out, ",\"maintenance\":%s", s->event.marks & HANKEL_MAINTENANCE ? "true" : "false");
   if (s->acknowledged != 0) {
     text(out, "by", s->by);

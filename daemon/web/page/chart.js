@@ -123,7 +123,7 @@ export function chart(data, moved) {
     g.textAlign = 'center';
     for (const [t, text] of ticks(a, b, Math.max(2, Math.floor(inner.width / 110)))) {
       g.fillStyle = colour('quiet');
-      g.fillText(text, Math.max(LEFT + 20, Math.min(width - 34, x(t))), height - 7);
+      g.fillText(text, Math.max(LEFT + 20, Math.min(width - 46, x(t))), height - 7);
       g.fillStyle = colour('line');
       g.fillRect(x(t), TOP, 1, tall + BETWEEN);
     }

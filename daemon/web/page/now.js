@@ -78,12 +78,12 @@ function nothing(status) {
 }
 
 /** What is over: the last incidents, or alerts where none are made. */
-async function lately(status, incidents, over) {
+async function lately(status, incidents, over, stands) {
   if (incidents) return [...incidents, ...over].sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, [])]);
   const last = status.durability.events_last;
   if (!last) return [];
   const got = await ask(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));
-  return got.events.filter(e => e.event === 'raised').slice(-LATELY).reverse().map(e => [e.level, sentence(e)]);
+  return got.events.filter(e => e.event === 'raised' && !stands.has(e.id)).slice(-LATELY).reverse().map(e => [e.level, sentence(e)]);
 }
 
 export async function now(place, { told, alive }) {
@@ -121,7 +121,7 @@ export async function now(place, { told, alive }) {
     windows.replaceChildren(...(status.maintenance.length ? [make('h2', {}, 'Maintenance')] : []), ...status.maintenance.map(w =>
       make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
         w.by ? make('button', { onclick: async () => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); look(); } }, 'End') : '')));
-    const over = await lately(status, made && groups.filter(g => !g.alerts.length).map(g => g.incident), made?.over ?? []);
+    const over = await lately(status, made && groups.filter(g => !g.alerts.length).map(g => g.incident), made?.over ?? [], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
     past.replaceChildren(...(over.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...over.map(([level, text]) => make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text)))] : []));
     for (const c of cards) { // what somebody has opened, or is about to press, stays
       if (opened.has(c.key)) c.querySelector('details').open = true;
