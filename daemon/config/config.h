@@ -107,6 +107,7 @@ struct hk_config {
   uint64_t event_log;             /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
+  bool default_listeners;               /* no section names any */
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
   uint32_t n_detectors;
   struct hk_config_group *groups; /* the first that matches a sensor is its group */

@@ -209,7 +209,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->follows.on_device_failure = out->on_device_failure == HK_DEVICE_FAILURE_AUTO;
   hk_config_follow(out, out);
   int status = r->faults > 0 ? -EINVAL : 0;
-  if (status == 0 && out->n_listeners == 0)
+  out->default_listeners = out->n_listeners == 0;
+  if (status == 0 && out->default_listeners)
     status = default_listeners(out);
   free(r);
   if (status != 0)

@@ -14,6 +14,7 @@
 #define REMEMBERED 100 /* times `evict` */
 /* Times of today in s, ms or us, taken for ns, are in January 1970. */
 #define JANUARY (31 * (int64_t)86400000000000)
+#define NEARLY (400 * (int64_t)86400000000000) /* ns about now that are of today, more or less */
 
 /* Where a point's name stands in its line. */
 struct place {
@@ -120,12 +121,34 @@ static void gather(struct hk_lines *l, const struct hk_lines_from *from, uint64_
   }
 }
 
-/* Taken all the same: there are recordings of any time. */
-static void tell_early(struct hk_lines *l, const char *name, uint32_t length)
+/* The unit by which a time that was taken for ns is of about today; NULL: none is. */
+static const char *unit_of_today(int64_t time, int64_t wall)
 {
-  hk_log_peer(l->intake->log, &l->early, HK_LOG_WARNING, "lines",
-              "sensor %.*s: its times are in January 1970; are they in another unit than the listener's precision?", (int)length,
-              name);
+  static const struct {
+    const char *name;
+    int64_t ns;
+  } units[] = { { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+    const int64_t today = wall / units[i].ns, around = NEARLY / units[i].ns;
+    if (time > today - around && time < today + around)
+      return units[i].name;
+  }
+  return NULL;
+}
+
+/* Taken all the same: there are recordings of any time. */
+static void tell_early(struct hk_lines *l, const char *name, uint32_t length, int64_t time)
+{
+  const char *unit = unit_of_today(time, hk_wall());
+  if (unit)
+    hk_log_peer(l->intake->log, &l->early, HK_LOG_WARNING, "lines",
+                "sensor %.*s: its times are in January 1970; they would be of today in %s: set precision = %s in the [listen] "
+                "section",
+                (int)length, name, unit, unit);
+  else
+    hk_log_peer(l->intake->log, &l->early, HK_LOG_WARNING, "lines",
+                "sensor %.*s: its times are in January 1970; are they in another unit than the listener's precision?",
+                (int)length, name);
 }
 
 static const char *why_refused(int refusal)
@@ -155,7 +178,7 @@ static void learn(struct hk_lines *l, uint32_t i, bool *early)
     return;
   }
   if (l->time[i] < JANUARY && !*early) {
-    tell_early(l, name, length);
+    tell_early(l, name, length, l->time[i]);
     *early = true;
   }
   l->handle[i] = hk_registry_handle(l->intake->registry, slot);

@@ -1,6 +1,7 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
 
+#include "daemon/base/address.h"
 #include "daemon/base/uv_reserve.h"
 #include "daemon/config/config_reader.h"
 #include "daemon/sensors/detector_rules.h"
@@ -45,6 +46,19 @@ static void print_together(const struct hk_config *config, uint32_t last, uint64
          config->detectors[first].name, (unsigned long long)bytes, n, (unsigned long long)most);
 }
 
+/* Says what will listen, and that sections take the place of the default listeners. */
+static void print_listeners(const struct hk_config *config)
+{
+  char address[HK_ADDRESS_MAX];
+  for (uint32_t i = 0; i < config->n_listeners; i++) {
+    const struct hk_config_listener *l = &config->listeners[i];
+    hk_address_format((const struct sockaddr *)&l->address, address);
+    printf("listener %s: %s over %s on %s\n", l->name, hk_protocol_name(l->protocol), hk_transport_name(l->transport), address);
+  }
+  if (!config->default_listeners)
+    puts("these are all: with a [listen NAME] section there are no default listeners");
+}
+
 /* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -69,6 +83,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   }
   uint64_t with = 0; /* bytes of a sensor and its companions so far */
   printf("%s: ok\n", path);
+  print_listeners(config);
   if (excuse[0])
     printf("backend = auto: scoring on the CPU, not on the GPU: %s\n", excuse);
   for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -237,6 +238,25 @@ class Talking(harness.Case):
         self.assertEqual(tuple(sum(f' {kind} (' in line for line in said) for kind in ('raised', 'cleared')), tuple(status['events'][kind] for kind in ('raised', 'cleared')), said)
         self.assertGreater(status['events']['raised'], 1)
         self.assertRegex(said[0], r'^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ hankeld: notice: alert a(#graph)?:1 raised \(\w+\): change at \S+Z, \S+ -> \S+, [\d.]+ times its threshold$')
+
+    def test_check_lists_what_will_listen(self):
+        def check(text):
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+                f.write('[daemon]\nbackend = cpu\n[detector all]\nmatch = *\n' + text)
+                f.flush()
+                return subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT).stdout
+        said = check('')
+        self.assertEqual(sum(line.startswith('listener ') for line in said.splitlines()), 5)
+        self.assertNotIn('no default', said)
+        said = check('[listen metrics]\nprotocol = line\naddress = 127.0.0.1:7000\n')
+        self.assertIn('listener metrics: line over tcp on 127.0.0.1:7000\nthese are all: with a [listen NAME] section there are no default listeners\n', said)
+
+    def test_a_collectd_that_speaks_milliseconds_is_told_so(self):
+        d = self.daemon()
+        with socket.create_connection(('127.0.0.1', d.port['line tcp'])) as s:
+            for unit, per_s in (('ms', 1000), ('us', 10**6), ('s', 1)):
+                s.sendall(f'cpu,unit={unit} busy=1 {int(time.time() * per_s)}\n'.encode())
+                harness.until(lambda u=unit: any(f'they would be of today in {u}: set precision = {u} in' in line for line in d.log), unit)
 
     def test_this_machine_is_fed(self):
         d = self.daemon()
