@@ -180,8 +180,8 @@ int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
     why = "needs url = http://... or https://...";
   if (!why && r->page[0] && !is_http(r->page))
     why = "page is a URL, http://... or https://...";
-  if (!why && (r->timeout < SECOND / 10 || r->give_up < SECOND || (r->repeat > 0 && r->repeat < 10 * SECOND)))
-    why = "timeout is at least 100ms, give_up 1s, repeat 10s or off";
+  if (!why && (r->timeout < SECOND / 10 || r->give_up < SECOND || (r->repeat > 0 && r->repeat < SECOND)))
+    why = "timeout is at least 100ms, give_up 1s, repeat 1s or off";
   if (r->rate == 0)
     r->rate = people ? RATE_PEOPLE : RATE_MACHINES;
   if (r->repeat < 0) /* the Alertmanager takes an alert for over that it does not hear of */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PATIENCE 5                      /* s */
 #define MOST (2 * HK_CONFIG_NOTIFY_MAX) /* with those that are ending */
 
 struct hk_receivers {
@@ -30,15 +31,15 @@ static void end(struct hk_receiver *r)
   free(r);
 }
 
-/* Frees those that are gone and have ended; `last` waits for them. Under the lock. */
-static bool bury(struct hk_receivers *all, bool last)
+/* Ends those that are gone, or `last` all, and frees those that have ended, for which it waits some s each. Under the lock. */
+static bool bury(struct hk_receivers *all, bool last, unsigned patience)
 {
   bool buried = true;
   for (uint32_t i = 0; i < MOST; i++) {
     struct hk_receiver *r = all->receiver[i];
     if (!r || (!r->gone && !last))
       continue;
-    if (!hk_receiver_stop(r)) {
+    if (!hk_receiver_stop(r, patience)) {
       buried = false;
       continue;
     }
@@ -67,6 +68,21 @@ static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule)
   return status;
 }
 
+/* One of this name that is gone may still write its place, which the next begins with. 0 or -EBUSY. */
+static int wait_for(struct hk_receivers *all, const char *name)
+{
+  for (uint32_t i = 0; i < MOST; i++) {
+    struct hk_receiver *r = all->receiver[i];
+    if (!r || !r->gone || strcmp(r->next.name, name) != 0)
+      continue;
+    if (!hk_receiver_stop(r, PATIENCE))
+      return -EBUSY;
+    end(r);
+    all->receiver[i] = NULL;
+  }
+  return 0;
+}
+
 int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
 {
   int status = 0;
@@ -81,12 +97,12 @@ int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
     if (r && !named)
       r->gone = true;
   }
-  (void)bury(all, false);
+  (void)bury(all, false, 0);
   for (uint32_t k = 0; k < config->n_notify; k++) {
     struct hk_receiver *r = receiver_of(all, config->notify[k].name);
     if (r)
       hk_receiver_take(r, &config->notify[k]);
-    else if (begin(all, &config->notify[k]) != 0)
+    else if (wait_for(all, config->notify[k].name) != 0 || begin(all, &config->notify[k]) != 0)
       status = -ENOMEM;
   }
   pthread_mutex_unlock(&all->lock);
@@ -110,7 +126,7 @@ bool hk_receivers_stop(struct hk_receivers *all)
   if (!all)
     return true;
   pthread_mutex_lock(&all->lock);
-  const bool stopped = bury(all, true);
+  const bool stopped = bury(all, true, PATIENCE);
   pthread_mutex_unlock(&all->lock);
   return stopped;
 }
@@ -129,6 +145,7 @@ uint32_t hk_receivers_look(struct hk_receivers *all, struct hk_receiver_look out
   if (!all)
     return 0;
   pthread_mutex_lock(&all->lock);
+  (void)bury(all, false, 0);
   for (uint32_t i = 0; i < MOST && n < HK_CONFIG_NOTIFY_MAX; i++) {
     struct hk_receiver *r = all->receiver[i];
     if (!r || r->gone)

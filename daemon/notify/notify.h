@@ -15,8 +15,8 @@ struct hk_receivers;
 
 /* Begins receivers of a configuration; durable and its log are open and all was replayed. 0 and *out, or -ENOMEM. */
 int hk_receivers_start(struct hk_receivers **out, struct hk_durable *durable, const struct hk_config *config, struct hk_log *log);
-/* Another configuration is in force: receivers that are new begin, those that are changed go on with the same place. Main waits
- * until those that are gone have broken off, 5 s at most for each. 0, or -ENOMEM: what is new has no receiver. */
+/* Another configuration is in force: receivers that are new begin, those that are changed go on with the same place, and those
+ * that are gone break off, for which nobody waits. 0, or -ENOMEM: what is new has no receiver. */
 int hk_receivers_adopt(struct hk_receivers *receivers, const struct hk_config *config);
 /* Breaks off what is being sent. False: one hangs. NULL is fine, here and below. */
 bool hk_receivers_stop(struct hk_receivers *receivers);

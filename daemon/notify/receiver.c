@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define SECOND 1000000000ll
@@ -45,6 +46,17 @@ static void read_place(struct hk_receiver *r)
   (void)write_place(r);
 }
 
+/* What an operator should know of the file that the secret is in; one that is not there is told when it is needed. */
+static void look_at_secret(const struct hk_receiver *r)
+{
+  struct stat s;
+  if (r->rule.secret[0] && stat(r->rule.secret, &s) == 0 && (s.st_mode & (S_IROTH | S_IWOTH)))
+    hk_log(
+        r->log, HK_LOG_WARNING,
+        "[notify %s]: secret_file %s is open to everybody on this machine (mode %03o): chmod o-rw it, and have a new secret made",
+        r->rule.name, r->rule.secret, (unsigned)(s.st_mode & 0777));
+}
+
 /* Takes the rule that was given last. */
 static void adopt(struct hk_receiver *r)
 {
@@ -63,6 +75,7 @@ static void adopt(struct hk_receiver *r)
     hk_glob_free(r->glob);
     r->glob = glob;
   }
+  look_at_secret(r);
   r->refilled = 0;
   r->repeated = hk_now();
   if (r->place.id == 0)
@@ -172,7 +185,7 @@ static void repeat(struct hk_receiver *r, int64_t now)
   uint64_t *position = malloc((r->told.n + 1) * sizeof *position);
   uint32_t n = 0;
   for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++)
-    if (r->told.place[i].key != 0)
+    if (r->told.place[i].key != 0 && r->told.place[i].position != 0)
       position[n++] = r->told.place[i].position;
   if (n > 0) {
     qsort(position, n, sizeof *position, before);
@@ -273,7 +286,7 @@ void hk_receiver_take(struct hk_receiver *r, const struct hk_notify_rule *rule)
   pthread_mutex_unlock(&r->lock);
 }
 
-bool hk_receiver_stop(struct hk_receiver *r)
+bool hk_receiver_stop(struct hk_receiver *r, unsigned seconds)
 {
   if (!r->running)
     return true;
@@ -282,7 +295,7 @@ bool hk_receiver_stop(struct hk_receiver *r)
   atomic_store(&r->quit, true);
   pthread_cond_signal(&r->woken);
   pthread_mutex_unlock(&r->lock);
-  r->running = !hk_thread_join(r->thread, 5);
+  r->running = !(seconds > 0 ? hk_thread_join(r->thread, seconds) : pthread_tryjoin_np(r->thread, NULL) == 0);
   return !r->running;
 }
 

@@ -61,7 +61,8 @@ struct hk_receiver {
 /* Zeroed but for the owner's and next. 0 or a negative errno. */
 int hk_receiver_start(struct hk_receiver *receiver);
 void hk_receiver_take(struct hk_receiver *receiver, const struct hk_notify_rule *rule);
-bool hk_receiver_stop(struct hk_receiver *receiver); /* false: it hangs */
+/* Breaks off what it does, and waits up to so many s for its end. False: it goes on. May be called again. */
+bool hk_receiver_stop(struct hk_receiver *receiver, unsigned seconds);
 void hk_receiver_close(struct hk_receiver *receiver);
 
 #endif

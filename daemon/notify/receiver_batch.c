@@ -27,6 +27,9 @@ static bool choose(struct hk_receiver *r, const struct hk_logged *l)
   case HK_EVENT_CLEARED:
     hk_told_remove(&r->told, l);
     return r->rule.resolved && (told || (r->told.overflowed && is_wanted(r, l)));
+  case HK_EVENT_ACKNOWLEDGED:
+    hk_told_hush(&r->told, l);
+    return false;
   default:
     return false;
   }

@@ -59,6 +59,11 @@ bool hk_told_has(const struct hk_told *t, const struct hk_logged *l)
   return t->place[find(t, key_of(l))].key != 0;
 }
 
+void hk_told_hush(struct hk_told *t, const struct hk_logged *l)
+{
+  t->place[find(t, key_of(l))].position = 0; /* of an empty place that says nothing */
+}
+
 /* What stands behind it moves up, so that it is found. */
 void hk_told_remove(struct hk_told *t, const struct hk_logged *l)
 {

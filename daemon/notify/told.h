@@ -11,7 +11,7 @@
 #define HK_TOLD_MOST 65536u
 
 struct hk_told_place {
-  uint64_t key, position; /* key 0: empty */
+  uint64_t key, position; /* key 0: empty; position 0: somebody has acknowledged it */
 };
 struct hk_told {
   struct hk_told_place *place; /* 2 * HK_TOLD_MOST */
@@ -24,6 +24,8 @@ void hk_told_close(struct hk_told *told);
 void hk_told_clear(struct hk_told *told);
 void hk_told_add(struct hk_told *told, const struct hk_logged *logged);
 bool hk_told_has(const struct hk_told *told, const struct hk_logged *logged);
+/* It is not to be told again. */
+void hk_told_hush(struct hk_told *told, const struct hk_logged *logged);
 void hk_told_remove(struct hk_told *told, const struct hk_logged *logged);
 
 #endif

@@ -16,6 +16,7 @@ import urllib.request
 import harness
 from harness import SECOND, START, WAIT, free_port, until
 
+PYTHON = next(p for p in ('/usr/bin/python3', sys.executable) if os.access(p, os.X_OK))  # Debian's, with Debian's packages
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\nalert = 0.5\n'
 
 
@@ -172,7 +173,7 @@ class Webhooks(Notify):
     def test_killed_again_and_again(self):
         r = self.receiver()
         section = self.webhook(r)
-        for i in range(int(os.environ.get('NOTIFY_KILLS', 6 if harness.SANITIZED else 20))):
+        for i in range(int(os.environ.get('NOTIFY_KILLS', 6 if harness.SANITIZED else 12))):
             r.plan = [random.choice([(200, {}), (503, {}), (200, {})]) for _ in range(3)]
             d = self.start(section, ends=-9)
             self.feed(d, 60)
@@ -204,6 +205,58 @@ class Webhooks(Notify):
         self.feed(d, 100)
         until(lambda: len(self.told(other)) >= len(self.logged(d)) - before, 'what came since')
         self.assertEqual(self.told(other), self.logged(d)[before:])
+
+    def test_a_reload_waits_for_nobody(self):
+        r = self.receiver()
+        r.plan = ['hang'] * 10
+        hanging, took = self.webhook(r), []
+        d = self.start(hanging)
+        for i in range(3):
+            self.feed(d, 50)
+            until(lambda i=i: len(r.seen) > i, 'a message to hang')
+            for sections in self.webhook(self.receiver(), name='other'), hanging.replace('notify hook', f'notify hook{i}'):
+                d.configure(DETECTOR + sections, self.keys())
+                with d.client() as c:
+                    begun = time.monotonic()
+                    self.assertTrue(c.reload()[0])
+                    took.append(time.monotonic() - begun)
+            self.assertEqual([x['name'] for x in d.status()['notify']], [f'hook{i}'])
+            until(lambda i=i: os.path.exists(os.path.join(self.state, f'notify-hook{i}.place')), 'the new one to begin')
+        self.assertLess(min(took[::2]), 0.1 if not harness.SANITIZED else 1)
+        d.configure(DETECTOR + self.webhook(r, name='hook'), self.keys())  # that of its name has ended, and it goes on with its place
+        r.plan = []
+        r.released.set()
+        with d.client() as c:
+            self.assertTrue(c.reload()[0])
+        until(lambda: len(self.told(r)) >= len(self.logged(d)), 'all alerts, though it was away')
+        self.assertEqual(list(dict.fromkeys(self.told(r))), self.logged(d))
+
+    def test_acknowledged_alerts_are_not_repeated(self):
+        r = self.receiver()
+        d = self.start(self.webhook(r, 'repeat = 1s\n'))
+        self.feed(d, 44)
+        again = lambda: [{a['sensor'] for a in body['alerts']} for _, body in r.got if body['alerts'][0]['again']]
+        until(lambda: {'s0', 's1', 's2'} in again(), 'all to be told again')
+        subprocess.run([harness.HANKEL, 'ack', 's1', '--from', f"127.0.0.1:{d.port['binary tcp']}"], check=True, capture_output=True, timeout=WAIT)
+        until(lambda: again()[-1:] == [{'s0', 's2'}], 'it to be left out')
+        before = len(again())
+        until(lambda: len(again()) >= before + 2, 'more repeats')
+        self.assertEqual(again()[before:], [{'s0', 's2'}] * len(again()[before:]))
+        self.feed(d, 30)
+        until(lambda: ('s1', 1, 'cleared') in self.told(r), 'its end')
+
+    def test_a_secret_that_everybody_can_read_is_told(self):
+        r, path = self.receiver(), os.path.join(self.state, 'secret')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('token-1\n')
+        for mode, told in (0o644, True), (0o640, False), (0o600, False):
+            os.chmod(path, mode)
+            d = self.start(self.webhook(r, f'secret_file = {path}\n'))
+            self.feed(d, 100)
+            until(lambda: self.look(d)['waiting'] == 0, 'all')
+            self.assertEqual(any(f'secret_file {path} is open to everybody' in line for line in d.log), told, oct(mode))
+            d.stop()
+        self.assertEqual({h['Authorization'] for h, _ in r.got}, {'Bearer token-1'})
 
     def test_bad_keys_are_refused(self):
         for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook'), ('type = webhook\n', 'needs url = http'),
@@ -281,10 +334,10 @@ class RealReceivers(Notify):
         self.assertEqual(sorted(e[0] for e in self.logged(d, ('cleared',))), ['s0', 's1', 's2'])
         until(lambda: standing() == [], 'them to be over')
 
-    @unittest.skipUnless(subprocess.run([sys.executable, '-c', 'import aiosmtpd'], capture_output=True, check=False).returncode == 0, 'needs aiosmtpd')
+    @unittest.skipUnless(subprocess.run([PYTHON, '-c', 'import aiosmtpd'], capture_output=True, check=False).returncode == 0, 'needs aiosmtpd')
     def test_email(self):
         port = free_port()
-        server = self.run_program(sys.executable, '-c', SMTP, str(port))
+        server = self.run_program(PYTHON, '-c', SMTP, str(port))
         self.assertEqual(server.stdout.readline(), '[]\n')
         d = self.start(f'[notify mail]\ntype = email\nserver = smtp://127.0.0.1:{port}\nfrom = hankeld@plant.example\n'
                        'to = a@plant.example, b@plant.example\ngather = 1s\nrate = 600\npage = http://page.example/\n')
