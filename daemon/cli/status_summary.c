@@ -120,8 +120,9 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "alerts"), "first"))
   {
     if (shown++ < ALERTS_SHOWN)
-      add(text, "%.80s:%.0f (%s)%s%.40s", word(item, NULL, "sensor"), number(item, NULL, "number"), word(item, NULL, "channel"),
-          *word(item, NULL, "by") ? " acknowledged by " : "", word(item, NULL, "by"));
+      add(text, "%.80s:%.0f (%s%s)%s%.40s", word(item, NULL, "sensor"), number(item, NULL, "number"), word(item, NULL, "channel"),
+          *word(item, NULL, "stale") ? ", stale" : "", *word(item, NULL, "by") ? " acknowledged by " : "",
+          word(item, NULL, "by"));
   }
   line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
 }

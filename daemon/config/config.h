@@ -94,6 +94,7 @@ struct hk_config {
   int64_t device_timeout; /* ns without a sign of life from a GPU that has work, after which it is lost; 0 = never */
   int64_t max_ahead;      /* ns that a point's time may lie in the future; 0 = any */
   int64_t evict;          /* ns of silence after which a sensor is forgotten; 0 = never */
+  int64_t stale_alerts;   /* ns after a sensor was found silent, after which its alert is cleared; 0 = never */
   int64_t handshake;      /* ns for a HELLO */
   int64_t idle;           /* ns without a byte after which a connection that feeds is closed; 0 = never */
   int64_t stuck;          /* ns without progress after which a subscriber that does not read is closed; 0 = never */

@@ -72,6 +72,7 @@ static const struct key {
   { "journal_segment", BYTES, START, AT(journal_segment), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
   { "flap_limit", NUMBER, LIVE, AT(flap_limit), 0, 1, HK_FLAP_MAX, NULL, true },
   { "flap_within", DURATION, LIVE, AT(flap_within), 3600 * SECOND, SECOND, 0, NULL, false },
+  { "stale_alerts", DURATION, LIVE, AT(stale_alerts), 3600 * SECOND, SECOND, 0, NULL, true },
   { "event_log", BYTES, START, AT(event_log), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
 #undef AT
 };

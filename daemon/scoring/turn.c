@@ -21,6 +21,7 @@
 
 #define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
 #define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
+#define STALE_MOST 1024      /* stale alerts that are cleared in one sweep */
 #define AHEAD 16384u         /* points that are worth a batch while the device works on another */
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
@@ -172,6 +173,23 @@ static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
   drop(s, p, false);
 }
 
+/* Ends alerts whose sensors have been silent for too long: nothing that comes would end them. The rest in the next sweep. */
+static void clear_stale(struct hk_shard *s)
+{
+  uint32_t slots[STALE_MOST];
+  const int64_t after = s->config->stale_alerts;
+  if (after == 0)
+    return;
+  const uint32_t n = hk_alerts_long_silent(s->alerts, hk_now() - after, slots, STALE_MOST);
+  for (uint32_t i = 0; i < n; i++)
+    slots[i] = hk_slot_outside(s, slots[i]);
+  const uint32_t cleared = n > 0 ? hk_shard_clear(s, slots, n) : 0;
+  if (cleared > 0)
+    hk_log(s->all->log, HK_LOG_NOTICE,
+           "%u alerts are stale and cleared: their sensors have been silent for %.0f s (stale_alerts)", cleared,
+           (double)after * 1e-9);
+}
+
 /* Notices are published; sensors that were silent for too long are let go, and the alerts that stand there end. */
 static void swept(struct hk_shard *s, struct hk_parcel *p)
 {
@@ -185,6 +203,8 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
     struct hk_event e = b->event[i];
     hk_count(&s->counters.stale, e.kind == HK_EVENT_STALE);
     hk_count(&s->counters.back, e.kind == HK_EVENT_BACK);
+    if (e.kind == HK_EVENT_STALE || e.kind == HK_EVENT_BACK)
+      hk_alerts_silent(s->alerts, e.slot, e.kind == HK_EVENT_STALE ? hk_now() : 0);
     if (e.kind == HK_EVENT_IDLE) {
       const uint32_t slot = hk_slot_outside(s, e.slot);
       s->put_off |= reviews;
@@ -199,6 +219,7 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
   }
   b->n_events = told;
   publish(s, p);
+  clear_stale(s);
   if (n_idle > 0)
     hk_shard_retire(s, idle, n_idle, false);
   else

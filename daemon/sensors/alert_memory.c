@@ -321,6 +321,25 @@ bool hk_alerts_clear(struct hk_alerts *a, uint32_t slot, struct hk_event *cleare
   return true;
 }
 
+void hk_alerts_silent(struct hk_alerts *a, uint32_t slot, int64_t now)
+{
+  struct hk_standing *s = standing_of(a, slot);
+  if (!s)
+    return;
+  pthread_mutex_lock(&a->lock);
+  s->silent = now;
+  pthread_mutex_unlock(&a->lock);
+}
+
+uint32_t hk_alerts_long_silent(const struct hk_alerts *a, int64_t since, uint32_t *slots, uint32_t most)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < a->n_standing && n < most; i++)
+    if (a->standing[i].silent != 0 && a->standing[i].silent <= since)
+      slots[n++] = a->standing[i].event.slot;
+  return n;
+}
+
 void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
 {
   fall(a, slot);

@@ -30,6 +30,7 @@ struct hk_standing {
   struct hk_event event;   /* the latest */
   int64_t acknowledged;    /* ns, wall clock: when; 0: nobody has */
   char by[HK_WHO_MAX + 1]; /* who */
+  int64_t silent;          /* ns, hk_now: when its sensor was found silent; 0: it is not */
 };
 
 /* Slots are below max_sensors. 0 and *out, or -ENOMEM. */
@@ -44,6 +45,10 @@ int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
 /* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that; it
  * is to be noted like any other. */
 bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *cleared);
+/* A sensor was found silent at `now`, hk_now, or, with 0, is back: its alert remembers it. */
+void hk_alerts_silent(struct hk_alerts *alerts, uint32_t slot, int64_t now);
+/* Slots of the alerts whose sensors were found silent by `since`, at most `most`. Their number. */
+uint32_t hk_alerts_long_silent(const struct hk_alerts *alerts, int64_t since, uint32_t *slots, uint32_t most);
 /* The slot is about to be another sensor's. */
 void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
 

@@ -373,6 +373,8 @@ static void alert(struct hk_buffer *out, struct hk_registry *registry, const str
   hk_buffer_print(out, ",\"after\":");
   hk_json_number(out, s->event.after, 9);
   hk_buffer_print(out, ",\"maintenance\":%s", s->event.marks & HANKEL_MAINTENANCE ? "true" : "false");
+  if (s->silent != 0)
+    time_of_day(out, "stale", hk_wall() - (hk_now() - s->silent));
   if (s->acknowledged != 0) {
     text(out, "by", s->by);
     time_of_day(out, "acknowledged", s->acknowledged);

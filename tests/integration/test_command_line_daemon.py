@@ -258,6 +258,31 @@ class Talking(harness.Case):
                 s.sendall(f'cpu,unit={unit} busy=1 {int(time.time() * per_s)}\n'.encode())
                 harness.until(lambda u=unit: any(f'they would be of today in {u}: set precision = {u} in' in line for line in d.log), unit)
 
+    def test_an_alert_of_a_sensor_that_falls_silent_is_stale_and_then_cleared(self):
+        d = self.daemon(harness.section('all', '*', 'window=8,alert=0.5,silent=1s'), keys='threads = 2\nstale_alerts = 3s\n')
+        tail = self.tail(d, '--events', '--format', 'jsonl')
+
+        def events():
+            return [(e['id'], e['event']) for e in map(json.loads, tail.lines) if 'event' in e]
+
+        def rows(first, last):
+            return 'time,a\n' + ''.join(f'{START // SECOND + i},{math.sin(i * (.3 if i < 400 else 1.1)):.6f}\n' for i in range(first, last))
+        last = 400
+        while d.status()['alerts']['standing'] == 0:
+            self.hankel('feed', d, '-', data=rows(0 if last == 400 else last, last + 1))
+            last += 1
+            self.assertLess(last, 440)
+        stale = harness.until(lambda: [a for a in d.status()['alerts']['first'] if 'stale' in a], 'the status to say stale')
+        self.assertRegex(stale[0]['stale'], r'^\d{4}-\d\d-\d\dT')
+        self.assertIn('a:1 (score, stale)', self.hankel('status', d).stdout)
+        harness.until(lambda: events() == [('a:1', 'raised'), ('a:1', 'cleared')], 'the end of the alert')
+        self.assertEqual(d.status()['alerts']['standing'], 0)
+        self.assertTrue(any('1 alerts are stale and cleared' in line for line in d.log))
+        self.hankel('feed', d, '-', data=rows(last, 800))  # the backend's own end is not told once more
+        harness.until(lambda: d.status()['points']['pending'] == 0, 'the rest')
+        time.sleep(0.5)
+        self.assertEqual([e for e in events() if e[0] == 'a:1'], [('a:1', 'raised'), ('a:1', 'cleared')])
+
     def test_this_machine_is_fed(self):
         d = self.daemon()
         tail = self.tail(d, '--match', 'box.*', '--format', 'jsonl')
