@@ -119,7 +119,7 @@ HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
   case HK_ALGORITHM_SHIFT:
     return 2 * d->window + d->max_fill + 1;
   case HK_ALGORITHM_NOVELTY:
-    return d->resident + HK_NOVELTY_SPARE;
+    return (d->resident + HK_NOVELTY_SPARE + 3) & ~3u; /* read four at a time */
   default:
     return 2 * d->window - 1 + d->gap;
   }

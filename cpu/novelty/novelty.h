@@ -59,14 +59,14 @@ struct hk_novelty {
   double feature[HK_NOVELTY_FEATURES]; /* exponential means of value - reference; the first is the value itself */
   double mean[HK_NOVELTY_FEATURES];    /* running mean and variance of each */
   double variance[HK_NOVELTY_FEATURES];
-  double last;        /* value - reference of the last point */
-  double quantum;     /* the least step between two points that was not 0; 0: none yet */
-  uint32_t points;    /* accepted, saturating */
-  uint32_t age;       /* accepted since the last long hole, saturating */
-  uint32_t phase;     /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
-  uint32_t rows, row; /* rows admitted and resident, and the place of the next */
-  uint32_t pending;   /* place of the oldest row that waits to be admitted */
-  uint32_t unused;
+  double last;                                         /* value - reference of the last point */
+  double quantum;                                      /* the least step between two points that was not 0; 0: none yet */
+  uint32_t points;                                     /* accepted, saturating */
+  uint32_t age;                                        /* accepted since the last long hole, saturating */
+  uint32_t phase;                                      /* points since the last row was kept, 0..HK_NOVELTY_ROW_EVERY - 1 */
+  uint32_t rows, row;                                  /* rows admitted and resident, and the place of the next */
+  uint32_t pending;                                    /* place of the oldest row that waits to be admitted */
+  uint32_t unused[3];                                  /* to a multiple of 16 bytes */
   uint32_t seen[HK_NOVELTY_CHANNELS];                  /* distances of each channel, saturating */
   struct hk_novelty_tail tail[HK_NOVELTY_CHANNELS][2]; /* two lists: the blocks of the second begin half a block later */
 };
@@ -74,7 +74,7 @@ struct hk_novelty {
 struct hk_novelty_view {
   struct hk_novelty *novelty;
   const struct hk_detector *detector;
-  hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each */
+  hk_real *row[HK_NOVELTY_MEANS];     /* columns of rows, hk_novelty_rows_room each. Each column begins at four numbers */
   hk_real *pending[HK_NOVELTY_MEANS]; /* HK_NOVELTY_PENDING each */
   hk_real *square, *mean; /* D and M of each lag, hk_novelty_lags each; that of lag l stands at place hk_novelty_lag_max - l, so
                              that places and samples run the same way */
@@ -107,6 +107,12 @@ HK_INLINE uint32_t hk_novelty_resident(const struct hk_detector *d)
   return d->resident;
 }
 
+/* Columns have room for a multiple of four numbers, so that each begins where four can be read at once. */
+HK_INLINE uint32_t hk_novelty_column(uint32_t n)
+{
+  return (n + 3) & ~3u;
+}
+
 /* Rows that a point is compared with, at most; and room for them and those that a run admits. */
 HK_INLINE uint32_t hk_novelty_rows_most(const struct hk_detector *d)
 {
@@ -115,7 +121,7 @@ HK_INLINE uint32_t hk_novelty_rows_most(const struct hk_detector *d)
 
 HK_INLINE uint32_t hk_novelty_rows_room(const struct hk_detector *d)
 {
-  return hk_novelty_rows_most(d) + HK_BATCH_PER_SENSOR / HK_NOVELTY_ROW_EVERY;
+  return hk_novelty_column(hk_novelty_rows_most(d) + HK_BATCH_PER_SENSOR / HK_NOVELTY_ROW_EVERY);
 }
 
 HK_INLINE uint32_t hk_novelty_lag_max(const struct hk_detector *d)
@@ -132,10 +138,12 @@ HK_INLINE uint32_t hk_novelty_lags(const struct hk_detector *d)
 HK_INLINE size_t hk_novelty_bytes(const struct hk_detector *d, size_t size)
 {
   return sizeof(struct hk_novelty) +
-         (HK_NOVELTY_MEANS * ((size_t)hk_novelty_rows_room(d) + HK_NOVELTY_PENDING) + 2 * (size_t)hk_novelty_lags(d)) * size;
+         (HK_NOVELTY_MEANS * ((size_t)hk_novelty_rows_room(d) + hk_novelty_column(HK_NOVELTY_PENDING)) +
+          2 * (size_t)hk_novelty_column(hk_novelty_lags(d))) *
+             size;
 }
 
-/* What lies in `memory`: hk_novelty_bytes, aligned for a double. */
+/* What lies in `memory`: hk_novelty_bytes, aligned for a double; on a GPU to 16 bytes. */
 HK_INLINE struct hk_novelty_view hk_novelty_view(void *memory, const struct hk_detector *d)
 {
   struct hk_novelty_view v;
@@ -144,10 +152,10 @@ HK_INLINE struct hk_novelty_view hk_novelty_view(void *memory, const struct hk_d
   hk_real *at = (hk_real *)(v.novelty + 1);
   for (int k = 0; k < HK_NOVELTY_MEANS; k++, at += hk_novelty_rows_room(d))
     v.row[k] = at;
-  for (int k = 0; k < HK_NOVELTY_MEANS; k++, at += HK_NOVELTY_PENDING)
+  for (int k = 0; k < HK_NOVELTY_MEANS; k++, at += hk_novelty_column(HK_NOVELTY_PENDING))
     v.pending[k] = at;
   v.square = at;
-  v.mean = at + hk_novelty_lags(d);
+  v.mean = at + hk_novelty_column(hk_novelty_lags(d));
   return v;
 }
 
