@@ -1,30 +1,27 @@
-/* The kernel of algorithm = novelty: a block to a handful of sensors, whose waiting points share one pass over what is resident.
+/* The kernel of algorithm = novelty: a warp to a sensor, whose waiting points share one pass over what is resident.
  *
- * What decides is a long chain of steps that little can be done beside; the passes are what the memory is busy with. So a warp
- * takes the points of one sensor (cpu/novelty/novelty.h), all warps at once; then the block passes over the values, rows and lags
- * of one sensor after the other; then each warp rates and judges its own sensor's points. In a pass each thread holds a value,
- * row or lag in registers while the points go by: D and M of a lag are read and written once for all of them. What is reduced are
- * minima, whose result does not depend on order, and each lag sees the points one after the other: so the bits are those of
- * cpu/novelty/distances.h. */
+ * What decides is a long chain of steps that little can be done beside; the passes are what the memory is busy with. Warps wait
+ * for nobody, so while one decides others pass. In a pass each lane holds values, rows or lags in registers while the points go
+ * by: D and M of a lag are read and written once for all of them. What is reduced are minima, whose result does not depend on
+ * order, and each lag sees the points one after the other: so the bits are those of cpu/novelty/distances.h. */
 #include "cpu/novelty/alert.h"
 #include "gpu/backend/kernel.h"
 #include "gpu/backend/tick.cuh"
 #include "gpu/backend/work_sharing.cuh"
 #include "gpu/novelty/passes.cuh"
 
-/* What a block has in shared memory; the newest samples of one sensor stand behind it. */
-struct room {
+/* What a warp has in shared memory. */
+struct __align__(16) desk
+{
   struct hk_share tasks;
-  bool more; /* there are tasks */
-  struct seat seat[HK_WARPS];
+  struct seat seat;
 };
-#define HK_ROOM_BYTES ((uint32_t)((sizeof(struct room) + 15) & ~(size_t)15))
 
 /* Seats a task, by one warp. */
 static __device__ __forceinline__ void seat_begin(struct seat *seat, const struct hk_share *tasks)
 {
   if (threadIdx.x % HK_WARP == 0) {
-    seat->task = tasks->tasks[threadIdx.x / HK_WARP];
+    seat->task = *tasks->tasks;
     seat->at = 0;
     seat->held = false;
     seat->view = hk_cuda_novelty(seat->task.record, &tasks->detector);
@@ -84,8 +81,6 @@ static __device__ __noinline__ void run_take(struct seat *seat, const struct hk_
     seat->at = at;
     seat->n = n;
   }
-  for (uint32_t i = lane; i < HK_NOVELTY_CHANNELS * HK_RUN; i += HK_WARP)
-    seat->least[i / HK_RUN][i % HK_RUN] = ~0ull;
   __syncwarp();
 }
 
@@ -96,9 +91,6 @@ static __device__ __noinline__ void distances_end(struct seat *seat)
   const uint32_t k = threadIdx.x % HK_WARP;
   if (k < seat->n) {
     struct hk_novelty_point *const q = &seat->point[k];
-    for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
-      q->nearest[c] = __uint_as_float((uint32_t)(seat->least[c][k] >> 32));
-    q->lag = (uint32_t)seat->least[HK_NOVELTY_SHAPE][k];
     q->has[HK_NOVELTY_VALUE] = hk_novelty_values(d, q) > 0;
     q->has[HK_NOVELTY_CONTEXT] = q->rows > 0;
     q->has[HK_NOVELTY_SHAPE] = hk_novelty_lags_counted(d, q) > 0;
@@ -225,51 +217,32 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
     hk_novelty_score_kernel(const __grid_constant__ struct hk_cuda_launch launch)
 {
   extern __shared__ __align__(16) unsigned char shared[];
-  struct room *const room = (struct room *)shared;
-  float *const line = (float *)(shared + HK_ROOM_BYTES);
   const uint32_t warp = threadIdx.x / HK_WARP;
-  struct seat *const seat = &room->seat[warp];
-  if (warp == 0)
-    hk_share_begin<1>(&room->tasks, &launch, blockIdx.x, gridDim.x);
-  for (;;) {
-    if (warp == 0) {
-      const bool more = hk_share_next<1, HK_WARPS>(&room->tasks, &launch);
-      if (threadIdx.x == 0)
-        room->more = more;
-    }
-    __syncthreads();
-    if (!room->more)
-      break;
-    const uint32_t n = room->tasks.n;
-    bool mine = warp < n; /* whether this warp's sensor has points yet */
-    if (mine)
-      seat_begin(seat, &room->tasks);
+  struct desk *const desk = (struct desk *)shared + warp;
+  struct seat *const seat = &desk->seat;
+  hk_share_begin<1>(&desk->tasks, &launch, blockIdx.x * HK_WARPS + warp);
+  while (hk_share_next<1, 1>(&desk->tasks, &launch)) {
+    seat_begin(seat, &desk->tasks);
     do {
-      if (mine)
-        run_take(seat, &room->tasks.detector, &launch);
-      else if (threadIdx.x % HK_WARP == 0)
-        seat->n = 0;
-      __syncthreads();
-      for (uint32_t i = 0; i < n; i++)
-        if (room->seat[i].n > 0)
-          distances(&room->seat[i], line);
+      run_take(seat, &desk->tasks.detector, &launch);
       if (seat->n > 0) {
+        distances(seat);
         distances_end(seat);
         rate(seat);
         judge(seat, &launch);
       }
-      mine = mine && (seat->held || seat->at < seat->task.count);
-    } while (__syncthreads_or(mine));
+    } while (seat->held || seat->at < seat->task.count);
   }
   hk_share_end(launch);
 }
 
 static uint32_t shared_bytes(uint32_t size)
 {
-  return HK_ROOM_BYTES + (size + HK_RUN) * (uint32_t)sizeof(float);
+  (void)size;
+  return HK_WARPS * (uint32_t)sizeof(struct desk);
 }
 
-/* Blocks work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
+/* Warps work in shared memory alone; that some takes part in the sharing out of scratch memory says that there is no less. */
 static uint64_t scratch_bytes(uint32_t size)
 {
   (void)size;
@@ -293,4 +266,4 @@ static int launch(struct CUstream_st *stream, uint32_t blocks, uint32_t shared, 
 }
 
 extern "C" const struct hk_cuda_kernel hk_cuda_novelty_kernel;
-const struct hk_cuda_kernel hk_cuda_novelty_kernel = { HK_WINDOW_MAX, 1, 1, shared_bytes, scratch_bytes, fit, launch };
+const struct hk_cuda_kernel hk_cuda_novelty_kernel = { HK_WINDOW_MAX, 1, HK_WARPS, shared_bytes, scratch_bytes, fit, launch };

@@ -1,0 +1,251 @@
+/* The passes for a run of points of one sensor, by a warp. Each group of four places stands in a lane's registers while all
+ * points of the run go by; D and M of a lag are read and written once for all of them.
+ *
+ * Loops over points are not unrolled, and what a point has found lies in shared memory: that keeps the code short. Warps stand at
+ * different places of it, and what they wait for is instructions, once it is long (tests/bench/results/cuda-novelty.txt). */
+#ifndef HK_NOVELTY_RUN_PASS_CUH
+#define HK_NOVELTY_RUN_PASS_CUH
+
+#include "gpu/novelty/seat.cuh"
+
+/* Where a sample of the line stands: lanes ask for samples four apart, so one number is left out behind 32, and no two lanes ask
+ * the same bank. */
+static __device__ __forceinline__ uint32_t run_line_at(uint32_t i)
+{
+  return i % HK_LINE + i % HK_LINE / HK_WARP;
+}
+
+static __device__ __forceinline__ float nearer(float best, float4 x, float value)
+{
+  const float a = fminf(fabsf(x.x - value), fabsf(x.y - value)), b = fminf(fabsf(x.z - value), fabsf(x.w - value));
+  return fminf(best, fminf(a, b));
+}
+
+/* Values that are older than the longest lag. */
+static __device__ __forceinline__ void run_old_values(struct seat *seat, const float *ring)
+{
+  const struct hk_detector *d = seat->view.detector;
+  const struct hk_novelty_point *p = seat->point;
+  const uint32_t n = seat->n, lane = threadIdx.x % HK_WARP;
+  const int32_t longest = (int32_t)hk_novelty_lag_max(d);
+  const auto from = [&](uint32_t k) { return (int32_t)k - HK_NOVELTY_RECENT + 1 - (int32_t)hk_novelty_values(d, &p[k]); };
+  struct places places(p->at, hk_detector_span(d), (int32_t)n - 1);
+  places.take(from(0), -longest - 1);
+  places.take(from(n - 1), (int32_t)n - 1 - longest - 1);
+  const uint32_t groups = (uint32_t)places.room / 4;
+  const float4 *const fours = (const float4 *)ring;
+  /* The groups of the range, which may go round the end of the ring. */
+  const uint32_t first = (uint32_t)places.place(places.common) / 4, count = (uint32_t)(places.shared - places.common + 4) / 4 + 1;
+#pragma unroll 1
+  for (uint32_t begin = lane; begin < count; begin += 2 * HK_WARP) {
+    float4 x[2];
+    uint32_t group[2];
+#pragma unroll
+    for (uint32_t u = 0; u < 2; u++) { /* behind the end the last once more: a minimum does not mind */
+      group[u] = first + min(begin + u * HK_WARP, count - 1);
+      group[u] -= group[u] >= groups ? groups : 0;
+      x[u] = fours[group[u]];
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < 2; u++)
+      if (!places.whole(places.of((int32_t)(4 * group[u]))))
+        x[u] = make_float4(INFINITY, INFINITY, INFINITY, INFINITY);
+#pragma unroll 1
+    for (uint32_t k = 0; k < n; k++) {
+      const float value = p[k].value;
+      float best = seat->found.least[k][lane];
+#pragma unroll
+      for (uint32_t u = 0; u < 2; u++)
+        best = nearer(best, x[u], value);
+      seat->found.least[k][lane] = best;
+    }
+  }
+  int32_t o;
+  if (places.rest((int32_t)lane, &o)) {
+    const float x = ring[places.place(o)];
+#pragma unroll 1
+    for (uint32_t k = 0; k < n; k++)
+      if (o >= from(k) && o <= (int32_t)k - longest - 1)
+        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fabsf(x - p[k].value));
+  }
+}
+
+/* Values that are newer than the shortest lag. */
+static __device__ __forceinline__ void run_new_values(struct seat *seat, const float *ring)
+{
+  const struct hk_novelty_point *p = seat->point;
+  const int32_t oldest = 1 - HK_NOVELTY_LAG_MIN, room = (int32_t)hk_detector_span(seat->view.detector);
+  const uint32_t lane = threadIdx.x % HK_WARP;
+#pragma unroll 1
+  for (int32_t o = oldest + (int32_t)lane; o < (int32_t)seat->n - HK_NOVELTY_RECENT; o += HK_WARP) {
+    const int32_t at = (int32_t)p->at + o;
+    const float x = ring[at < 0 ? at + room : at >= room ? at - room : at];
+#pragma unroll 1
+    for (uint32_t k = 0; k < seat->n; k++)
+      if (o >= (int32_t)k + oldest && o <= (int32_t)k - HK_NOVELTY_RECENT)
+        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fabsf(x - p[k].value));
+  }
+}
+
+/* Brings four lags of a lane, from `place` on, along by the run's points; their samples are values to be compared with, too. The
+ * sample of a lag for one point is that of the lag before it for the next, so four stand in registers. */
+static __device__ __forceinline__ void run_lags_take(struct seat *seat, uint32_t place, uint32_t lags, float *square, float *mean)
+{
+  const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
+  const uint32_t lane = threadIdx.x % HK_WARP, n = seat->n;
+  const uint32_t real = place < lags ? lags - place : 0; /* behind the last place stand no lags */
+  float sample[4];
+#pragma unroll
+  for (uint32_t j = 0; j < 4; j++)
+    sample[j] = seat->found.line[run_line_at(place + j)];
+#pragma unroll 1
+  for (uint32_t k = 0; k < n; k++) {
+    const float value = seat->point[k].value;
+    const float2 before = seat->found.shape[k][lane];
+    float best = before.x, where = before.y, nearest = seat->found.least[k][lane];
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++) {
+      const float off = value - sample[j], part = weight * off;
+      square[j] = keep * square[j] + part * off;
+      mean[j] = keep * mean[j] + part;
+      const float variance = fmaxf(square[j] - mean[j] * mean[j], 0.0f);
+      nearest = j < real ? fminf(nearest, fabsf(off)) : nearest;
+      if (variance <= best && j < real) {
+        best = variance; /* of equal ones the shortest lag, which comes later */
+        where = __uint_as_float(place + j);
+      }
+    }
+    seat->found.shape[k][lane] = make_float2(best, where);
+    seat->found.least[k][lane] = nearest;
+    sample[0] = sample[1];
+    sample[1] = sample[2];
+    sample[2] = sample[3];
+    sample[3] = seat->found.line[run_line_at(place + 4 + k)];
+  }
+}
+
+/* All lags, and the values that they reach. */
+static __device__ __forceinline__ void run_lags(struct seat *seat, const float *ring)
+{
+  const struct hk_detector *d = seat->view.detector;
+  const uint32_t lane = threadIdx.x % HK_WARP, lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
+  const int32_t room = (int32_t)hk_detector_span(d), first = (int32_t)seat->point->at - (int32_t)longest,
+                begin = first + (first < 0 ? room : 0), last = (int32_t)(longest + seat->n) - 2;
+  float4 *const squares = global((float4 *)seat->view.square), *const means = global((float4 *)seat->view.mean);
+  const uint32_t groups = hk_novelty_column(lags) / 4, chunks = (groups + HK_WARP - 1) / HK_WARP;
+  float next[4];
+  const auto load = [&](uint32_t chunk) {
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++) {
+      const int32_t at = begin + min((int32_t)(chunk * HK_CHUNK + j * HK_WARP + lane), last);
+      next[j] = ring[at >= room ? at - room : at];
+    }
+  };
+  const auto put = [&](uint32_t chunk) {
+#pragma unroll
+    for (uint32_t j = 0; j < 4; j++)
+      seat->found.line[run_line_at(chunk * HK_CHUNK + j * HK_WARP + lane)] = next[j];
+  };
+  float4 square4 = squares[min(lane, groups - 1)], mean4 = means[min(lane, groups - 1)];
+  load(0);
+  put(0);
+  load(1);
+#pragma unroll 1
+  for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+    const uint32_t group = chunk * HK_WARP + lane, later = min(group + HK_WARP, groups - 1);
+    put(chunk + 1);
+    load(chunk + 2);
+    float square[4] = { square4.x, square4.y, square4.z, square4.w };
+    float mean[4] = { mean4.x, mean4.y, mean4.z, mean4.w };
+    square4 = squares[later];
+    mean4 = means[later];
+    __syncwarp();
+    run_lags_take(seat, 4 * group, lags, square, mean);
+    if (group < groups) {
+      squares[group] = make_float4(square[0], square[1], square[2], square[3]);
+      means[group] = make_float4(mean[0], mean[1], mean[2], mean[3]);
+    }
+    __syncwarp(); /* the chunk's place is the next but one's */
+  }
+}
+
+/* All rows. */
+static __device__ __forceinline__ void run_rows(struct seat *seat)
+{
+  const struct hk_novelty_view *v = &seat->view;
+  const struct hk_novelty_point *p = seat->point;
+  const uint32_t n = seat->n, room = hk_novelty_rows_room(v->detector), lane = threadIdx.x % HK_WARP;
+  /* Relative to where the run's first point found the next. */
+  const auto to = [&](uint32_t k) {
+    const int32_t admitted = (int32_t)p[k].row - (int32_t)p->row;
+    return admitted + (admitted < 0 ? (int32_t)room : 0) - 1;
+  };
+  const auto from = [&](uint32_t k) { return to(k) + 1 - (int32_t)p[k].rows; };
+  struct places places(p->row, room, to(n - 1));
+  places.take(from(0), to(0));
+  places.take(from(n - 1), to(n - 1));
+  const uint32_t groups = room / 4;
+  const float4 *const first = global((const float4 *)v->row[0]), *const second = global((const float4 *)v->row[1]),
+                      *const third = global((const float4 *)v->row[2]);
+#pragma unroll 1
+  for (uint32_t begin = lane; begin < groups; begin += HK_WARP) {
+    const float4 a = first[begin], b = second[begin], c = third[begin];
+    if (!places.whole(places.of((int32_t)(4 * begin))))
+      continue;
+#pragma unroll 1
+    for (uint32_t k = 0; k < n; k++) {
+      const float m0 = p[k].mean[0], m1 = p[k].mean[1], m2 = p[k].mean[2], w0 = p[k].weight[0], w1 = p[k].weight[1],
+                  w2 = p[k].weight[2];
+      const auto square = [&](float a, float b, float c) {
+        const float x = (a - m0) * w0, y = (b - m1) * w1, z = (c - m2) * w2;
+        return x * x + y * y + z * z;
+      };
+      const float x = fminf(square(a.x, b.x, c.x), square(a.y, b.y, c.y)),
+                  y = fminf(square(a.z, b.z, c.z), square(a.w, b.w, c.w));
+      seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fminf(x, y));
+    }
+  }
+  int32_t o;
+  if (places.rest((int32_t)lane, &o)) {
+    const int32_t at = places.place(o);
+    const float a = v->row[0][at], b = v->row[1][at], c = v->row[2][at];
+#pragma unroll 1
+    for (uint32_t k = 0; k < n; k++) {
+      const float x = (a - p[k].mean[0]) * p[k].weight[0], y = (b - p[k].mean[1]) * p[k].weight[1],
+                  z = (c - p[k].mean[2]) * p[k].weight[2];
+      if (o >= from(k) && o <= to(k))
+        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], x * x + y * y + z * z);
+    }
+  }
+}
+
+/* The run of a sensor all of whose lags count. */
+static __device__ __noinline__ void run_pass(struct seat *seat)
+{
+  const uint32_t lane = threadIdx.x % HK_WARP, longest = hk_novelty_lag_max(seat->view.detector);
+  const float *const ring = global((const float *)hk_cuda_ring(seat->task.record, seat->view.detector));
+  for (uint32_t k = 0; k < seat->n; k++) {
+    seat->found.least[k][lane] = INFINITY;
+    seat->found.shape[k][lane] = make_float2(INFINITY, 0.0f);
+  }
+  run_old_values(seat, ring);
+  run_lags(seat, ring);
+  run_new_values(seat, ring);
+#pragma unroll 1
+  for (uint32_t k = 0; k < seat->n; k++) {
+    struct hk_novelty_point *const p = &seat->point[k];
+    const float2 shape = seat->found.shape[k][lane];
+    least_tell(p, HK_NOVELTY_VALUE, seat->found.least[k][lane]);
+    const uint32_t least = least_tell(p, HK_NOVELTY_SHAPE, shape.x);
+    const uint32_t place = __reduce_max_sync(HK_ALL, __float_as_uint(shape.x) == least ? __float_as_uint(shape.y) : 0);
+    if (lane == 0)
+      p->lag = longest - place;
+    seat->found.least[k][lane] = INFINITY;
+  }
+  run_rows(seat);
+#pragma unroll 1
+  for (uint32_t k = 0; k < seat->n; k++)
+    least_tell(&seat->point[k], HK_NOVELTY_CONTEXT, seat->found.least[k][lane]);
+}
+
+#endif

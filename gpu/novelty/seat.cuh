@@ -1,0 +1,115 @@
+/* What a warp works in that has a sensor of algorithm = novelty: the run of points that share a pass, what the passes find of
+ * them, and what is made of that. */
+#ifndef HK_NOVELTY_SEAT_CUH
+#define HK_NOVELTY_SEAT_CUH
+
+#include "cpu/novelty/tail.h"
+#include "gpu/backend/device_types.h"
+
+#define HK_WARP 32u
+#define HK_ALL 0xffffffffu
+#define HK_WARPS 4u /* of a block, each with a sensor of its own */
+#define HK_THREADS (HK_WARPS * HK_WARP)
+#define HK_BLOCKS 8 /* of a multiprocessor */
+#define HK_RUN 8u   /* points of a sensor that share a pass, at most */
+#define HK_LISTS (2 * HK_NOVELTY_CHANNELS)
+#define HK_CHUNK (4 * HK_WARP) /* samples of the line that a warp has at work */
+
+static_assert(sizeof(struct hk_novelty) % 16 == 0 && sizeof(struct hk_cuda_record) % 16 == 0, "columns begin at 16 bytes");
+
+/* The line: the newest samples, from as many before the run's first point as the longest lag is. Of it the chunk at work and the
+ * next are in shared memory. */
+#define HK_LINE (2 * HK_CHUNK)
+#define HK_LINE_ROOM (HK_LINE + HK_LINE / HK_WARP)
+
+/* What the passes have in shared memory: the line, and for each point what each lane has found so far. */
+struct __align__(16) findings
+{
+  float line[HK_LINE_ROOM];
+  float least[HK_RUN][HK_WARP];  /* distances of values, or squares of those of rows */
+  float2 shape[HK_RUN][HK_WARP]; /* variances, and the places of these */
+};
+
+/* A sensor at work, its run of points. */
+struct seat {
+  struct hk_cuda_task task;
+  uint32_t at; /* its next point */
+  uint32_t n;  /* points of the run under way */
+  bool held;   /* the point behind the run's last was taken already */
+  struct hk_novelty_view view;
+  struct hk_novelty_point point[HK_RUN + 1];
+  struct hk_step step[HK_RUN + 1];
+  uint32_t index[HK_RUN + 1]; /* in the batch */
+  union {
+    struct findings found;
+    struct { /* what is made of them */
+      struct hk_novelty_rating rating[HK_RUN][HK_LISTS];
+      double usual[HK_RUN][HK_NOVELTY_CHANNELS];
+      float floored[HK_RUN][HK_NOVELTY_CHANNELS];
+      struct hk_novelty_result result[HK_RUN];
+    };
+  };
+};
+
+/* Says that a pointer is one to the device's memory, which the compiler can't see where it comes from shared memory. */
+template <class T> static __device__ __forceinline__ T *global(T *p)
+{
+  __builtin_assume(__isGlobal(p));
+  return p;
+}
+
+/* Tells a point the least of the lanes' distances, none of which is negative. */
+static __device__ __forceinline__ uint32_t least_tell(struct hk_novelty_point *p, uint32_t channel, float mine)
+{
+  const uint32_t least = __reduce_min_sync(HK_ALL, __float_as_uint(mine));
+  if (threadIdx.x % HK_WARP == 0)
+    p->nearest[channel] = __uint_as_float(least);
+  return least;
+}
+
+/* The places of a ring that points are compared with, relative to a place `origin`. */
+struct places {
+  int32_t origin, room, newest; /* what is over `newest` is as old as the room is long */
+  int32_t lowest, highest;      /* of any point */
+  int32_t common, shared;       /* lowest and highest of all points */
+
+  __device__ __forceinline__ places(uint32_t at, uint32_t room, int32_t newest)
+      : origin((int32_t)at), room((int32_t)room), newest(newest), lowest(INT32_MAX), highest(INT32_MIN), common(INT32_MIN),
+        shared(INT32_MAX)
+  {
+  }
+
+  __device__ __forceinline__ void take(int32_t from, int32_t to)
+  {
+    lowest = min(lowest, from);
+    highest = max(highest, to);
+    common = max(common, from);
+    shared = min(shared, to);
+  }
+
+  __device__ __forceinline__ int32_t of(int32_t place) const
+  {
+    const int32_t o = place - origin;
+    return o > newest ? o - room : o <= newest - room ? o + room : o;
+  }
+
+  __device__ __forceinline__ int32_t place(int32_t o) const
+  {
+    const int32_t at = origin + o;
+    return at < 0 ? at + room : at >= room ? at - room : at;
+  }
+
+  /* Whether all points are compared with all of a group of four places, the first of which is o. */
+  __device__ __forceinline__ bool whole(int32_t o) const { return o >= common && o + 3 <= shared; }
+
+  /* The places of groups that are not whole, a lane to each: at most 2 (HK_RUN - 1 + 3). False: the lane has none. */
+  __device__ __forceinline__ bool rest(int32_t lane, int32_t *o) const
+  {
+    const int32_t first = common + (-(origin + common) & 3), n = shared - first + 1; /* room is a multiple of 4 */
+    const int32_t behind = n >= 4 ? first + n / 4 * 4 : lowest, before = n >= 4 ? first - lowest : 0;
+    *o = lane < before ? lowest + lane : behind + lane - before;
+    return *o <= highest;
+  }
+};
+
+#endif
