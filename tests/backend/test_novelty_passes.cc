@@ -1,0 +1,154 @@
+/* The CUDA kernel's passes of algorithm = novelty, by a warp that is emulated: least distances, lags, D and M are those of
+ * cpu/novelty/distances.h, bit for bit, however points come in runs: with rings that have gone round, young sensors, long holes,
+ * values that repeat, and NaN and late points between. */
+
+#include "tests/backend/emulated_warp.h"
+
+#include "gpu/novelty/passes.cuh"
+
+#include <cstdarg>
+#include <cstddef>
+#include <setjmp.h>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+namespace
+{
+
+struct sensor {
+  hk_detector detector;
+  std::vector<float4> memory; /* aligned as a record is on a device */
+  hk_cuda_record *record;
+
+  explicit sensor(const hk_detector &d) : detector(d), memory(hk_cuda_record_bytes(&d) / sizeof(float4) + 1)
+  {
+    record = (hk_cuda_record *)memory.data();
+  }
+};
+
+/* A series that begins constant, where all lags are as good; with levels that return, holes, and points that do not count. */
+struct signal {
+  uint64_t state;
+  int64_t time = 1000000000;
+  double level = 0;
+  uint32_t points = 0;
+
+  uint32_t random(uint32_t below)
+  {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % below;
+  }
+
+  void next(int64_t *at, double *value)
+  {
+    const uint32_t what = random(1000);
+    if (what < 4)
+      level = (double)random(7) * 10;
+    time += INT64_C(1000000000) * (what == 999 ? 300 : what == 998 ? 5 : 1);
+    *at = what == 997 ? time - INT64_C(5000000000) : time;
+    *value = what == 996 ? (double)NAN : 1e6 + level + (what % 2 ? (double)random(8) : (double)random(1000000) * 1e-5);
+    if (points++ < 900 && what != 996)
+      *value = 1e6;
+  }
+};
+
+/* Takes up to `most` points that count, in one run: the point at which lags begin anew is the first of one. */
+uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points)
+{
+  const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);
+  uint32_t n = 0;
+  while (n < most) {
+    int64_t time;
+    double value;
+    signal before = from;
+    from.next(&time, &value);
+    /* a long hole ends a run, so it is looked for before the point is taken */
+    if (n > 0 && s.record->window.started && time - s.record->window.last_time > INT64_C(1000000000) * HK_NOVELTY_HOLE) {
+      from = before;
+      break;
+    }
+    const hk_step step =
+        hk_novelty_take(&v, &s.record->window, hk_cuda_ring(s.record, &s.detector), time, value, time, &points[n]);
+    n += step.state != HK_STATE_LATE && step.state != HK_STATE_REJECTED;
+  }
+  return n;
+}
+
+void same(const sensor &a, const sensor &b, const char *what, uint32_t point)
+{
+  const struct hk_novelty_view va = hk_cuda_novelty(a.record, &a.detector), vb = hk_cuda_novelty(b.record, &b.detector);
+  const size_t bytes = hk_novelty_lags(&a.detector) * sizeof(float);
+  if (memcmp(va.square, vb.square, bytes) != 0 || memcmp(va.mean, vb.mean, bytes) != 0)
+    fail_msg("%s, point %u: D or M of a lag differ", what, point);
+}
+
+/* Runs of `most` points (0: of 1 to HK_RUN, at random). */
+void passes_match(const char *keys, uint32_t most, uint32_t points)
+{
+  hk_detector d;
+  char error[200];
+  assert_int_equal(hk_detector_parse(keys, &d, error, sizeof error), 0);
+  sensor plain(d), emulated(d);
+  signal one = { 7 }, other = { 7 }, sizes = { most + 1 };
+  static seat seat;
+  uint32_t runs = 0, lone = 0;
+  for (uint32_t done = 0; done < points; runs++) {
+    const uint32_t want = most > 0 ? most : 1 + sizes.random(HK_RUN);
+    hk_novelty_point expected[HK_RUN];
+    const uint32_t n = take(plain, one, want, expected);
+    const struct hk_novelty_view v = hk_cuda_novelty(plain.record, &plain.detector);
+    hk_novelty_pass_plain(&v, hk_cuda_ring(plain.record, &plain.detector), expected, n);
+    memset(&seat, 0x5a, sizeof seat);
+    seat.task.record = emulated.record;
+    seat.view = hk_cuda_novelty(emulated.record, &emulated.detector);
+    seat.n = take(emulated, other, want, seat.point);
+    assert_int_equal(seat.n, n);
+    emulated_warp::run([&] { distances(&seat); });
+    for (uint32_t k = 0; k < n; k++) {
+      const hk_novelty_point *p = &expected[k], *q = &seat.point[k];
+      for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
+        if (p->has[c] && __float_as_uint(p->nearest[c]) != __float_as_uint(q->nearest[c]))
+          fail_msg("%s, run %u of %u points, point %u, distance %u: %.9g, not %.9g", keys, runs, n, done + k, c,
+                   (double)q->nearest[c], (double)p->nearest[c]);
+      if (p->has[HK_NOVELTY_SHAPE] && p->lag != q->lag)
+        fail_msg("%s, run %u of %u points, point %u: lag %u, not %u", keys, runs, n, done + k, q->lag, p->lag);
+    }
+    same(plain, emulated, keys, done);
+    done += n;
+    lone += n == 1;
+  }
+  print_message("# %s: %u points in %u runs, %u of one point\n", keys, points, runs, lone);
+}
+
+void lone_points(void **)
+{
+  passes_match("algorithm=novelty,interval=1s,resident=1000", 1, 3000);
+  passes_match("algorithm=novelty,interval=1s,resident=1003", 1, 3000);
+}
+
+void runs_of_points(void **)
+{
+  passes_match("algorithm=novelty,interval=1s,resident=1000", 0, 6000);
+  passes_match("algorithm=novelty,interval=1s,resident=1001", 0, 6000);
+  passes_match("algorithm=novelty,interval=1s,resident=1002", HK_RUN, 6000);
+  passes_match("algorithm=novelty,interval=1s,resident=1024", 2, 4000);
+}
+
+void largest_ring(void **)
+{
+  passes_match("algorithm=novelty,interval=1s", 0, 12000);
+}
+
+} // namespace
+
+int main()
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(lone_points),
+    cmocka_unit_test(runs_of_points),
+    cmocka_unit_test(largest_ring),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
