@@ -129,16 +129,11 @@ static void look_for_twin(struct hk_config_reading *r, const struct hk_config_li
 /* What a listener cannot have that speaks HTTP. */
 static void look_at_http(struct hk_config_reading *r, const struct hk_config_listener *l)
 {
-  const struct hk_rules *rules = &l->rules;
 #ifndef HK_HAVE_HTTP
   listen_fault(r, "protocol = http needs a hankeld that is built with libwebsockets; this one is not (meson option http)");
 #endif
   if (l->transport == HK_TRANSPORT_UDP)
     listen_fault(r, "protocol = http needs transport = tcp");
-  if (rules->certificate[0] || rules->key[0] || rules->client_ca[0] || rules->crl[0])
-    listen_fault(r,
-                 "protocol = http has no TLS: tls_certificate, tls_key, tls_client_ca and crl are for the other protocols; let a "
-                 "proxy on this machine have them");
 }
 
 static void listen_end(struct hk_config_reading *r)

@@ -9,6 +9,7 @@
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_request.h"
 #include "daemon/web/web_stream.h"
+#include "daemon/web/web_tls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 #define SPARE 8        /* descriptors beside those of connections */
-#define EACH 3         /* descriptors of a connection: its own, and both ends of an inner one */
+#define EACH 3         /* descriptors of a connection: its own, and both ends of an inner one; */
+#define EACH_TLS 5     /* with TLS both ends of a pair, too */
 #define PATIENCE 10    /* s for the thread to end */
 #define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off */
 
@@ -28,6 +30,7 @@ static void leave(struct hk_web_peer *p)
   hk_log_peer_gone(&web->net->audit.log, &p->audit, p->peer);
   hk_web_inner_close(p->inner);
   hk_web_look_end(p);
+  hk_web_tls_leave(p->tls);
   hk_buffer_free(&p->body);
   hk_web_body_drop(p);
   free(p);
@@ -43,7 +46,8 @@ static void arrive(struct hk_web *web)
   pthread_mutex_unlock(&web->lock);
   while (p) {
     struct hk_web_peer *next = p->next;
-    struct lws *wsi = lws_adopt_socket_vhost(web->vhost, p->fd); /* closes fd when it fails */
+    const bool begun = !p->gate->rules.certificate[0] || hk_web_tls_begin(p) == 0;
+    struct lws *wsi = begun ? lws_adopt_socket_vhost(web->vhost, p->fd) : NULL; /* closes fd when it fails */
     if (wsi) {
       lws_set_opaque_user_data(wsi, p);
       hk_count(&web->counters.accepted, 1);
@@ -59,6 +63,8 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   struct hk_web_peer *p = wsi ? lws_get_opaque_user_data(wsi) : NULL;
   if (p && p->what == HK_WEB_INNER)
     return hk_web_inner_event(wsi, reason, user, in, size);
+  if (p && p->what == HK_WEB_TLS)
+    return hk_web_tls_event(wsi, reason, user, in, size);
   switch (reason) {
   case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
     arrive(lws_context_user(lws_get_context(wsi)));
@@ -89,6 +95,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 
 static const struct lws_protocols protocols[] = { { .name = "http", .callback = on_event },
                                                   { .name = "inner", .callback = hk_web_inner_event },
+                                                  { .name = "tls", .callback = hk_web_tls_event },
                                                   { 0 } };
 
 static uint32_t most(const struct hk_config *config)
@@ -98,10 +105,11 @@ static uint32_t most(const struct hk_config *config)
 
 uint32_t hk_web_descriptors(const struct hk_config *config)
 {
+  uint32_t each = 0;
   for (uint32_t i = 0; i < config->n_listeners; i++)
     if (config->listeners[i].protocol == HK_PROTOCOL_HTTP)
-      return EACH * most(config) + SPARE;
-  return 0;
+      each = each == EACH_TLS || config->listeners[i].rules.certificate[0] ? EACH_TLS : EACH;
+  return each > 0 ? each * most(config) + SPARE : 0;
 }
 
 int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_answers *answers, char *error, size_t size)
@@ -116,6 +124,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
   web->answers = *answers;
   web->most = most(config);
   web->stuck = config->stuck > 0 ? (int)((config->stuck + 999999999) / 1000000000) : STUCK_LONG;
+  web->handshake = (int)((config->handshake + 999999999) / 1000000000);
   pthread_mutex_init(&web->lock, NULL);
   const struct lws_context_creation_info info = {
     .port = CONTEXT_PORT_NO_LISTEN_SERVER,
@@ -124,7 +133,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
     .gid = -1,
     .uid = -1,
     .server_string = "hankeld",
-    .fd_limit_per_thread = 2 * web->most + SPARE, /* each with an inner one */
+    .fd_limit_per_thread = 4 * web->most + SPARE, /* each with an inner one, and a pair with TLS */
     .pt_serv_buf_size = HK_WEB_READ,
     .max_http_header_data = HK_WEB_HEADERS,
     .max_http_header_pool = (unsigned short)web->most, /* made as they are needed, so that nobody keeps others from theirs */

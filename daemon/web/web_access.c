@@ -87,6 +87,22 @@ static const char *token_in(char *shown, size_t size, size_t *length)
   return colon + 1;
 }
 
+/* Whether what was shown in the handshake is enough. */
+static bool know_certificate(struct hk_web_peer *p)
+{
+  struct hk_credentials *credentials = hk_gate_credentials(p->gate);
+  const struct hk_token *token =
+      p->certificate[0] && credentials->tokens ? hk_tokens_certificate(credentials->tokens, p->certificate) : NULL;
+  if (token) {
+    p->scopes = token->scopes;
+    p->shown = *token;
+  } else if (!credentials->tokens) {
+    p->scopes = p->gate->rules.scopes;
+  }
+  hk_credentials_release(credentials);
+  return p->scopes != 0;
+}
+
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
 {
   char shown[SHOWN_MAX] = "", cookie[HK_TOKEN_MAX + 1];
@@ -97,6 +113,8 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
     p->scopes = p->gate->rules.scopes;
     return NULL;
   }
+  if (p->tls && know_certificate(p))
+    return NULL;
   if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_AUTHORIZATION) > 0) {
     const int all = lws_hdr_copy(wsi, shown, sizeof shown, WSI_TOKEN_HTTP_AUTHORIZATION);
     size_t length = all > 0 ? (size_t)all : 0;

@@ -257,7 +257,7 @@ int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
     status = hk_web_unauthorized(wsi, p, why ? why : "the token is not known here");
   } else {
     const struct hk_web_header header = { "set-cookie:", cookie };
-    snprintf(cookie, sizeof cookie, HK_WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict", token);
+    snprintf(cookie, sizeof cookie, HK_WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token, p->tls ? "; Secure" : "");
     hk_buffer_print(&p->body, "{\"text\":\"logged in\",\"name\":");
     hk_json_string(&p->body, p->shown.name, strlen(p->shown.name));
     hk_buffer_print(&p->body, "}\n");

@@ -12,11 +12,12 @@
 
 /* What the user data of a socket of libwebsockets is: some of its events go to the first protocol, whatever the socket's own is.
  */
-enum hk_web_what { HK_WEB_PEER, HK_WEB_INNER };
+enum hk_web_what { HK_WEB_PEER, HK_WEB_INNER, HK_WEB_TLS };
 
 struct hk_web_fed_kind;
 struct hk_web_inner;
 struct hk_web_route;
+struct hk_web_tls;
 
 /* A connection. */
 struct hk_web_peer {
@@ -30,8 +31,10 @@ struct hk_web_peer {
   struct hk_log_quota audit;
   char peer[HK_ADDRESS_MAX];
   int fd;
-  bool near;     /* its listener is on loopback */
-  bool newcomer; /* it has not shown who it is */
+  bool near;                         /* its listener is on loopback */
+  bool newcomer;                     /* it has not shown who it is */
+  struct hk_web_tls *tls;            /* NULL: it is without */
+  char certificate[HK_TLS_NAME_MAX]; /* common name of the one that it has shown; "" */
   /* the request that is being answered */
   struct lws *wsi;
   const struct hk_web_route *route;
@@ -73,7 +76,8 @@ struct hk_web {
   atomic_uint connections;     /* how many there are, those on their way too */
   size_t bodies;               /* bytes that bodies of requests take, or will */
   struct hk_web_peer *looking; /* list: those that wait for a look at a sensor */
-  int stuck;                   /* s for an answer to be taken */
+  int stuck;                   /* s for an answer to be taken, */
+  int handshake;               /* and for one of TLS */
   pthread_mutex_t lock;
   struct hk_web_peer *arrivals; /* under lock */
 };

@@ -215,8 +215,8 @@ class Peers(Web):
                 self.ask(d, '/healthz')
 
     def test_configurations_that_are_refused(self):
-        for more, why in [('transport = udp\n', 'needs transport = tcp'), ('tls_certificate = /x\ntls_key = /y\n', 'http has no TLS'),
-                          ('tls_client_ca = /x\n', 'http has no TLS'), ('precision = s\n', 'precision is for protocol = line')]:
+        for more, why in [('transport = udp\n', 'needs transport = tcp'), ('tls_certificate = /x\ntls_key = /y\n', '/x'),
+                          ('tls_client_ca = /x\n', 'TLS needs tls_certificate and tls_key'), ('precision = s\n', 'precision is for protocol = line')]:
             with self.assertRaises(harness.NotReady) as failed:
                 self.web(more)
             self.assertIn(f'[listen web]: ', '\n'.join(failed.exception.log))
