@@ -1,4 +1,5 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
+#include "daemon/cli/notify_test.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/suggest.h"
 #include "daemon/cli/top.h"
@@ -20,6 +21,7 @@ static const struct {
   { "reload", hk_command_reload, "make the daemon read its configuration again" },
   { "ack", hk_command_ack, "take note of an alert that stands" },
   { "maintenance", hk_command_maintenance, "mark the alerts of sensors that somebody works on" },
+  { "notify", hk_command_notify, "try whether a receiver of alerts gets them" },
   { "token", hk_command_token, "make a token that shows the daemon who somebody is" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },

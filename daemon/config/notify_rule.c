@@ -15,7 +15,7 @@
 #define RATE_PEOPLE 6
 #define LONGEST (30ll * 86400 * SECOND)
 
-const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", NULL };
+const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", NULL };
 static const char *const group_words[] = { "all", "prefix", "sensor", NULL };
 static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", NULL };
 static const char *const yes_words[] = { "no", "yes", NULL };
@@ -97,7 +97,8 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
   uint32_t word;
   double number;
   if (strcmp(name, "type") == 0)
-    return hk_word_find(hk_notify_type_words, value, &r->type) != 0 ? "not one of webhook, alertmanager, slack, email" : NULL;
+    return hk_word_find(hk_notify_type_words, value, &r->type) != 0 ? "not one of webhook, alertmanager, slack, email, teams"
+                                                                    : NULL;
   if (strcmp(name, "group_by") == 0)
     return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor" : NULL;
   if (strcmp(name, "channel") == 0)
@@ -164,26 +165,35 @@ static const char *look_at_email(const struct hk_notify_rule *r)
   return r->url[0] ? "url is for the other types; email has server" : NULL;
 }
 
+bool hk_notify_for_people(const struct hk_notify_rule *r)
+{
+  return r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL || r->type == HK_NOTIFY_TEAMS;
+}
+
+bool hk_notify_secret_url(const struct hk_notify_rule *r)
+{
+  return (r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_TEAMS) && r->secret[0];
+}
+
 int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
 {
-  const bool people = r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL;
   const char *why = NULL;
   if (r->type == UINT32_MAX)
-    why = "needs type = webhook, alertmanager, slack or email";
+    why = "needs type = webhook, alertmanager, slack, email or teams";
   else if (r->type == HK_NOTIFY_EMAIL)
     why = look_at_email(r);
   else if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
     why = "server, from, to and user are for type = email";
-  else if (r->type == HK_NOTIFY_SLACK && r->url[0] && r->secret[0])
-    why = "type = slack has url, or secret_file with the URL in it, and not both";
-  else if (!is_http(r->url) && !(r->type == HK_NOTIFY_SLACK && r->secret[0]))
+  else if (hk_notify_secret_url(r) && r->url[0])
+    why = "type = slack or teams has url, or secret_file with the URL in it, and not both";
+  else if (!is_http(r->url) && !hk_notify_secret_url(r))
     why = "needs url = http://... or https://...";
   if (!why && r->page[0] && !is_http(r->page))
     why = "page is a URL, http://... or https://...";
   if (!why && (r->timeout < SECOND / 10 || r->give_up < SECOND || (r->repeat > 0 && r->repeat < SECOND)))
     why = "timeout is at least 100ms, give_up 1s, repeat 1s or off";
   if (r->rate == 0)
-    r->rate = people ? RATE_PEOPLE : RATE_MACHINES;
+    r->rate = hk_notify_for_people(r) ? RATE_PEOPLE : RATE_MACHINES;
   if (r->repeat < 0) /* the Alertmanager takes an alert for over that it does not hear of */
     r->repeat = r->type == HK_NOTIFY_ALERTMANAGER ? 60 * SECOND : 0;
   if (why)

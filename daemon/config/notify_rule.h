@@ -10,7 +10,7 @@
 
 #define HK_NOTIFY_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
 
-enum hk_notify_type { HK_NOTIFY_WEBHOOK, HK_NOTIFY_ALERTMANAGER, HK_NOTIFY_SLACK, HK_NOTIFY_EMAIL };
+enum hk_notify_type { HK_NOTIFY_WEBHOOK, HK_NOTIFY_ALERTMANAGER, HK_NOTIFY_SLACK, HK_NOTIFY_EMAIL, HK_NOTIFY_TEAMS };
 /* What one message is about: all that waits; the sensors with the same name up to the first / or .; one sensor. */
 enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR };
 
@@ -19,7 +19,7 @@ struct hk_notify_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files */
   char url[HK_NOTIFY_TEXT];
   char server[HK_NOTIFY_TEXT], from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT], user[HK_NOTIFY_TEXT]; /* email */
-  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, or the URL of a slack; "": none */
+  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, or the URL of a slack or teams; "": none */
   char page[HK_NOTIFY_TEXT];   /* URL that messages link to; "": none */
   char match[513];             /* glob on names of sensors, ends with 0 */
   uint32_t type, group;        /* enum hk_notify_type, hk_notify_group */
@@ -38,6 +38,10 @@ extern const char *const hk_notify_type_words[]; /* by number; the table ends wi
 
 /* Defaults that do not depend on the type. name: fits. */
 void hk_notify_rule_begin(struct hk_notify_rule *rule);
+/* Whether people read what it gets. */
+bool hk_notify_for_people(const struct hk_notify_rule *rule);
+/* Whether the URL that it is reached by is a secret by itself. */
+bool hk_notify_secret_url(const struct hk_notify_rule *rule);
 /* Sets a key. 0, or -EINVAL with a message. */
 int hk_notify_rule_key(struct hk_notify_rule *rule, const char *name, const char *value, char *error, size_t size);
 /* What can only be said of a whole rule; sets what follows from the type. 0, or -EINVAL with a message. */

@@ -54,6 +54,8 @@ static void sentence(FILE *out, const struct hk_notice *n)
   name_of(n, name);
   hk_timestamp_format(e->instant, when);
   fprintf(out, "%s: ", name);
+  if (n->test)
+    fputs("this is a test: ", out);
   if (is_over(n))
     fputs("over: ", out);
   if (e->novelty.channel != 0 && !is_over(n)) {
@@ -138,7 +140,7 @@ static bool put_alert(cJSON *list, const struct hk_told_of *w, const struct hk_n
       cJSON_AddItemToObject(a, "before", number(e->before)) && cJSON_AddItemToObject(a, "after", number(e->after)) &&
       cJSON_AddItemToObject(a, "score", number((double)e->score)) &&
       cJSON_AddItemToObject(a, "margin", number((double)e->margin)) && put_novelty(a, e) &&
-      cJSON_AddStringToObject(a, "text", text);
+      (!n->test || cJSON_AddTrueToObject(a, "test")) && cJSON_AddStringToObject(a, "text", text);
   free(text);
   return good;
 }
@@ -269,6 +271,59 @@ static cJSON *make_slack(const char *text)
   return good ? o : NULL;
 }
 
+/* A line in Markdown that says what it says and nothing else. */
+static char *without_markdown(const char *line, size_t length)
+{
+  char *text = malloc(2 * length + 1), *at = text;
+  for (size_t i = 0; text && i < length; i++) {
+    if (strchr("\\`*_{}[]()<>#+-!|~", line[i]))
+      *at++ = '\\';
+    *at++ = line[i];
+  }
+  if (text)
+    *at = 0;
+  return text;
+}
+
+static bool put_text_block(cJSON *body, const char *line, size_t length, bool first)
+{
+  cJSON *block = cJSON_CreateObject();
+  char *text = without_markdown(line, length);
+  const bool good = block && cJSON_AddItemToArray(body, block) && text && cJSON_AddStringToObject(block, "type", "TextBlock") &&
+                    cJSON_AddStringToObject(block, "text", text) && cJSON_AddTrueToObject(block, "wrap") &&
+                    (!first || cJSON_AddStringToObject(block, "weight", "Bolder"));
+  free(text);
+  return good;
+}
+
+/* A message with one adaptive card, a block a line. */
+static cJSON *make_teams(const struct hk_notify_rule *r, const char *text)
+{
+  cJSON *o = cJSON_CreateObject(), *list = o ? cJSON_AddArrayToObject(o, "attachments") : NULL, *one = cJSON_CreateObject();
+  bool good = list && one && cJSON_AddItemToArray(list, one);
+  if (!good)
+    cJSON_Delete(one);
+  cJSON *card = good ? cJSON_AddObjectToObject(one, "content") : NULL, *body = card ? cJSON_AddArrayToObject(card, "body") : NULL;
+  good = body && cJSON_AddStringToObject(o, "type", "message") &&
+         cJSON_AddStringToObject(one, "contentType", "application/vnd.microsoft.card.adaptive") &&
+         cJSON_AddStringToObject(card, "$schema", "http://adaptivecards.io/schemas/adaptive-card.json") &&
+         cJSON_AddStringToObject(card, "type", "AdaptiveCard") && cJSON_AddStringToObject(card, "version", "1.4");
+  for (const char *line = text; good && *line;) {
+    const size_t length = strcspn(line, "\n");
+    if (length > 0 && (r->page[0] == 0 || strncmp(line, r->page, length) != 0))
+      good = put_text_block(body, line, length, line == text);
+    line += length + (line[length] == '\n');
+  }
+  if (good && r->page[0]) {
+    cJSON *actions = cJSON_AddArrayToObject(card, "actions"), *open = cJSON_CreateObject();
+    good = actions && open && cJSON_AddItemToArray(actions, open) && cJSON_AddStringToObject(open, "type", "Action.OpenUrl") &&
+           cJSON_AddStringToObject(open, "title", "Open") && cJSON_AddStringToObject(open, "url", r->page);
+  }
+  if (!good)
+    cJSON_Delete(o);
+  return good ? o : NULL;
+}
+
 static void make_mail(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const char *text)
 {
   const time_t seconds = (time_t)(w->now / 1000000000);
@@ -302,7 +357,7 @@ int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const 
   if (w->again > 0)
     snprintf(m->key + used, sizeof m->key - used, "-again-%" PRIu64, w->again);
   m->events = w->n;
-  const bool people = r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL;
+  const bool people = hk_notify_for_people(r);
   char *text = people ? people_text(r, w) : NULL;
   cJSON *json = NULL;
   if (r->type == HK_NOTIFY_WEBHOOK)
@@ -311,6 +366,8 @@ int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const 
     json = make_alertmanager(r, w);
   else if (text && r->type == HK_NOTIFY_SLACK)
     json = make_slack(text);
+  else if (text && r->type == HK_NOTIFY_TEAMS)
+    json = make_teams(r, text);
   else if (text)
     make_mail(m, r, w, text);
   char *printed = json ? cJSON_PrintUnformatted(json) : NULL;

@@ -9,6 +9,7 @@
 struct hk_notice {
   struct hk_logged logged; /* names are the owner's */
   bool again;              /* it was told before, and stands */
+  bool test;               /* nothing has happened: somebody tries whether messages arrive */
 };
 
 struct hk_told_of {

@@ -111,7 +111,7 @@ static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, 
                                        bool *good)
 {
   char line[SECRET_MOST + 64];
-  const bool url_is_secret = r->type == HK_NOTIFY_SLACK && secret;
+  const bool url_is_secret = hk_notify_secret_url(r) && secret;
   struct curl_slist *headers = add(NULL, "Content-Type: application/json", good);
   snprintf(line, sizeof line, "Idempotency-Key: %s", m->key);
   headers = add(headers, line, good);

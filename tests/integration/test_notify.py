@@ -259,7 +259,7 @@ class Webhooks(Notify):
         self.assertEqual({h['Authorization'] for h, _ in r.got}, {'Bearer token-1'})
 
     def test_bad_keys_are_refused(self):
-        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook'), ('type = webhook\n', 'needs url = http'),
+        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook, alertmanager, slack, email, teams'), ('type = webhook\n', 'needs url = http'),
                           ('type = webhook\nurl = ftp://a/\n', 'needs url'), ('type = webhook\nurl = http://a/\nrate = 0\n', 'from 1 to 6000'),
                           ('type = email\nserver = smtp://a\nfrom = a@b\n', 'needs from'), ('type = webhook\nurl = http://a/\ncolour = red\n', 'no key'),
                           ('type = webhook\nurl = http://a/\nafter = soon\n', 'not a duration'), ('type = slack\nurl = http://a/\nto = a@b\n', 'are for type = email')):
@@ -269,6 +269,60 @@ class Webhooks(Notify):
         with self.assertRaises(harness.NotReady) as e:
             self.daemon(DETECTOR + '[notify x]\ntype = webhook\nurl = http://a/\n')
         self.assertIn('needs the event log', '\n'.join(e.exception.log))
+
+
+class Tries(Notify):
+    def try_it(self, name, sections):
+        path = os.path.join(self.state, 'hankeld.conf')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(f'[daemon]\n{self.keys()}{DETECTOR}{sections}')
+        done = subprocess.run([harness.HANKEL, 'notify', 'test', '-c', path, name], capture_output=True, text=True, timeout=WAIT, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_one_message_and_the_answer(self):
+        r, path = self.receiver(), os.path.join(self.state, 'secret')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('token-1\n')
+        sections = self.webhook(r, f'secret_file = {path}\n')
+        r.plan = [(200, {}), (503, {}), (404, {})]
+        self.assertEqual(self.try_it('hook', sections), (0, 'hook has taken it: 200\n'))
+        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook has not taken it (the daemon would try again): 503\n'))
+        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook has not taken it (the daemon would set it aside): 404\n'))
+        (headers, body), = r.got
+        self.assertEqual((headers['Authorization'], len(body['alerts'])), ('Bearer token-1', 1))
+        a = body['alerts'][0]
+        self.assertEqual((a['sensor'], a['test'], a['status']), ('hankeld-test', True, 'firing'))
+        self.assertTrue(a['text'].startswith('hankeld-test: this is a test: '), a['text'])
+        self.assertEqual(len({h['Idempotency-Key'] for _, h in r.seen}), 3)  # so that none is taken for a repeat
+        os.unlink(path)
+        self.assertIn(f'secret_file {path}: No such file', self.try_it('hook', sections)[1])
+        self.assertEqual(len(r.seen), 3)
+
+    def test_wrong_usage(self):
+        code, said = self.try_it('other', self.webhook(self.receiver()))
+        self.assertEqual((code, said.endswith('has no [notify other]\n')), (1, True), said)
+        self.assertIn('has no key', self.try_it('hook', '[notify hook]\ncolour = red\n')[1])
+        for words in ['notify'], ['notify', 'test', 'x'], ['notify', 'send', '-c', '/x', 'y'], ['notify', '--what']:
+            self.assertEqual(subprocess.run([harness.HANKEL, *words], capture_output=True, timeout=WAIT, check=False).returncode, 2, words)
+
+    def test_teams(self):
+        r, path = self.receiver(), os.path.join(self.state, 'secret')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(r.url('/workflows/very-secret') + '\n')
+        os.chmod(path, 0o600)
+        d = self.start(f'[notify team]\ntype = teams\nsecret_file = {path}\ngather = 1s\nrate = 600\npage = http://page.example/\nresolved = no\n')
+        self.feed(d, 44, ('a*b_c [x](http://evil.example)', 's1'))
+        until(lambda: r.got, 'a message')
+        headers, body = r.got[0]
+        card = body['attachments'][0]
+        self.assertEqual((body['type'], card['contentType'], card['content']['type']),
+                         ('message', 'application/vnd.microsoft.card.adaptive', 'AdaptiveCard'))
+        texts = [b['text'] for b in card['content']['body']]
+        self.assertEqual(texts[0], '2 alerts')
+        self.assertTrue(any(t.startswith('a\\*b\\_c \\[x\\]\\(http://evil.example\\): level went from') for t in texts), texts)
+        self.assertEqual(card['content']['actions'], [{'type': 'Action.OpenUrl', 'title': 'Open', 'url': 'http://page.example/'}])
+        self.assertNotIn('Authorization', headers)
+        self.assertFalse(any('very-secret' in line for line in d.log))
 
 
 class Storm(Notify):

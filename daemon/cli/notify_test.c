@@ -1,0 +1,112 @@
+/* hankel notify test: sends one message to a receiver of the configuration, as the daemon would, and shows what it answers. The
+ * daemon takes no part in it, and may run or not. */
+#include "daemon/cli/notify_test.h"
+
+#include "daemon/base/log.h"
+#include "daemon/cli/options.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/notify/message.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define REPEAT 12000000000ll /* ns: an Alertmanager takes an alert for over that it has not heard of for five times as long */
+
+static const char help_text[] = "usage: hankel notify test -c FILE NAME\n\n"
+                                "Sends one message to the receiver [notify NAME] of a configuration, once, and shows what it\n"
+                                "answers. The message says that it is a test. The daemon takes no part in it.\n\n"
+                                "  -c, --config FILE  the daemon's configuration\n\n"
+                                "The file of its secret_file has to be readable: run it as the daemon's user, or as root.\n\n"
+                                "example:\n"
+                                "  sudo -u hankeld hankel notify test -c /usr/local/etc/hankeld.conf oncall\n";
+
+static void print_fault(void *arg, const char *message)
+{
+  (void)arg;
+  fprintf(stderr, "%s\n", message);
+}
+
+static const struct hk_notify_rule *rule_of(const struct hk_config *config, const char *name)
+{
+  for (uint32_t i = 0; i < config->n_notify; i++)
+    if (strcmp(config->notify[i].name, name) == 0)
+      return &config->notify[i];
+  return NULL;
+}
+
+static int make(struct hk_message *message, const struct hk_notify_rule *rule)
+{
+  static const char name[] = "hankeld-test";
+  const int64_t now = hk_wall();
+  const struct hk_notice notice = { .test = true,
+                                    .logged = { .name = { name, sizeof name - 1 },
+                                                .event = { .kind = HK_EVENT_RAISED,
+                                                           .channel = HANKEL_SCORE,
+                                                           .number = 1,
+                                                           .time = now,
+                                                           .from = now,
+                                                           .instant = now,
+                                                           .score = 1,
+                                                           .margin = 1,
+                                                           .after = 1 } } };
+  const struct hk_notice *all[] = { &notice };
+  struct hk_told_of what = { .notice = all, .n = 1, .prefix = "", .now = now };
+  if (getrandom(&what.id, sizeof what.id, 0) != (ssize_t)sizeof what.id)
+    what.id = (uint64_t)now;
+  return hk_message_make(message, rule, &what);
+}
+
+static int send_test(char **argv, const struct hk_notify_rule *found)
+{
+  struct hk_notify_rule rule = *found;
+  struct hk_message message = { 0 };
+  struct hk_answer answer = { 0 };
+  struct hk_sender *sender = NULL;
+  int code = HK_EXIT_FAILED;
+  rule.repeat = REPEAT;
+  if (make(&message, &rule) != 0 || hk_sender_new(&sender, NULL) != 0) {
+    (void)hk_failed(argv, "no memory");
+  } else {
+    const enum hk_sent sent = hk_sender_send(sender, &rule, &message, &answer);
+    if (sent == HK_SENT) {
+      printf("%s has taken it: %s\n", rule.name, answer.text);
+      code = HK_EXIT_DONE;
+    } else {
+      (void)hk_failed(argv, "%s has not taken it (%s): %s", rule.name,
+                      sent == HK_SENT_LATER ? "the daemon would try again" : "the daemon would set it aside", answer.text);
+    }
+  }
+  hk_sender_free(sender);
+  hk_buffer_free(&message.body);
+  return code;
+}
+
+int hk_command_notify(int argc, char **argv)
+{
+  static const struct option options[] = { { "config", required_argument, NULL, 'c' },
+                                           { "help", no_argument, NULL, 'h' },
+                                           { 0 } };
+  const char *path = NULL;
+  struct hk_config config;
+  int option;
+  while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    if (option == HK_OPTION_HELP) {
+      fputs(help_text, stdout);
+      return HK_EXIT_DONE;
+    }
+    if (option != 'c')
+      return HK_EXIT_USAGE;
+    path = optarg;
+  }
+  if (argc - optind != 2 || strcmp(argv[optind], "test") != 0)
+    return hk_usage(argv, "what it does is `notify test NAME`");
+  if (!path)
+    return hk_usage(argv, "-c FILE, the daemon's configuration, is needed");
+  if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)
+    return HK_EXIT_FAILED; /* each fault was printed */
+  const struct hk_notify_rule *rule = rule_of(&config, argv[optind + 1]);
+  const int code = rule ? send_test(argv, rule) : hk_failed(argv, "%s has no [notify %s]", path, argv[optind + 1]);
+  hk_config_free(&config);
+  return hk_finish_output(argv, code);
+}
