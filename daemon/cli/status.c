@@ -22,8 +22,8 @@
 
 static const char help_text[] =
     "usage: hankel status [OPTION...]\n\n"
-    "Shows whether the daemon is healthy, its sensors, the points that come in, what is refused and why, and the alerts\n"
-    "that stand.\n\n"
+    "Shows whether the daemon is healthy, its sensors, the points that come in, what is refused and why, and the\n"
+    "alerts that stand.\n\n"
     "  --all              behind these lines all counters; PROTOCOL.md (STATUS) says what each is\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
     "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
