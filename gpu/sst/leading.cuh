@@ -30,8 +30,9 @@ struct hk_bracket {
 struct hk_pair {
   double theta;
   double along;       /* the vector times a given one */
-  double first, last; /* components */
-  uint32_t peak;      /* where the vector is largest, from the end */
+  double first, last; /* components; the last of many may be too small for a double, and 0 */
+  double height;      /* the largest component, */
+  uint32_t peak;      /* and where it stands, from the end */
 };
 
 /* How many eigenvalues lie above x (<< 16), and how many below -x; x > 0. By leading principal minors, scaled now and then. */
@@ -168,6 +169,7 @@ static __device__ __forceinline__ hk_pair hk_vector(const hk_tridiagonal &m, dou
   pair.along = (peak_product + product * meet) * by;
   pair.first = begin * meet * by;
   pair.last = start * by;
+  pair.height = peak * by;
   return pair;
 }
 
@@ -178,7 +180,7 @@ static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal m, uint32
   __builtin_assume(__isShared(m.t));
   __builtin_assume(__isShared(along));
   const uint32_t lane = threadIdx.x % HK_WARP, each = hk_lanes_each(wanted), number = lane / each;
-  hk_pair pair = { 0, 0, 0, 0, 0 };
+  hk_pair pair = { 0, 0, 0, 0, 0, 0 };
   if (lane % each == 0 && number < wanted) {
     /* Which of those in the bracket it is, the positive ones first. */
     const uint32_t above = b.from_high >> 16, below = b.from_high & 0xffff, at = number - above - below;
@@ -193,9 +195,10 @@ static __device__ __noinline__ hk_pair hk_vectors(const hk_tridiagonal m, uint32
   pair.along = __shfl_sync(HK_ALL, pair.along, from);
   pair.first = __shfl_sync(HK_ALL, pair.first, from);
   pair.last = __shfl_sync(HK_ALL, pair.last, from);
+  pair.height = __shfl_sync(HK_ALL, pair.height, from);
   pair.peak = __shfl_sync(HK_ALL, pair.peak, from);
   if (lane >= wanted)
-    pair.theta = pair.along = pair.first = pair.last = 0;
+    pair.theta = pair.along = pair.first = pair.last = pair.height = 0;
   return pair;
 }
 

@@ -175,7 +175,8 @@ static __device__ __forceinline__ hk_leading hk_merge(hk_leading held, hk_leadin
 }
 
 /* The eigenvector of H that belongs to lane 0's pair of T, so turned that its product with the given vector is not negative.
- * first: of the run's basis vectors. Row by row from both ends to the peak, as in hk_vector. */
+ * first: of the run's basis vectors. Row by row from both ends to the peak, as in hk_vector; from the end on with 1 in the place
+ * of the last component, which a double may not hold, until the peak tells what is true. */
 template <int R>
 static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, const hk_tridiagonal &m, hk_pair pair,
                                                   uint32_t first, float (&sum)[R])
@@ -183,9 +184,9 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
   pair.theta = __shfl_sync(HK_ALL, pair.theta, 0);
   pair.along = __shfl_sync(HK_ALL, pair.along, 0);
   pair.first = __shfl_sync(HK_ALL, pair.first, 0);
-  pair.last = __shfl_sync(HK_ALL, pair.last, 0);
+  pair.height = __shfl_sync(HK_ALL, pair.height, 0);
   pair.peak = __shfl_sync(HK_ALL, pair.peak, 0);
-  double y = pair.last, after = 0;
+  double y = 1, after = 0;
 #pragma unroll
   for (int e = 0; e < R; e++)
     sum[e] = 0;
@@ -200,6 +201,14 @@ static __device__ __forceinline__ void hk_combine(const hk_svd_room<R> &room, co
     float q[R];
     hk_basis_load(room, first + at, q);
     hk_lane_add(sum, (float)y, q);
+    if (!forward && (i == pair.peak || fabs(y) > 0x1p60)) {
+      const double by = i == pair.peak ? pair.height / y : 0x1p-60;
+      y *= by;
+      after *= by;
+#pragma unroll
+      for (int e = 0; e < R; e++)
+        sum[e] *= (float)by;
+    }
     const double above = at > 0 ? m.t[at - 1].y : 0, beside = m.t[at].y;
     const double next =
         -fma(m.t[at].x - pair.theta, y, (forward ? above : beside) * after) * hk_inverse(forward ? beside : above);

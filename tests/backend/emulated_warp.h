@@ -30,6 +30,12 @@
 struct float2 {
   float x, y;
 };
+struct float3 {
+  float x, y, z;
+};
+struct alignas(16) double2 {
+  double x, y;
+};
 struct alignas(16) float4 {
   float x, y, z, w;
 };
@@ -42,6 +48,11 @@ static inline float2 make_float2(float x, float y)
 static inline float4 make_float4(float x, float y, float z, float w)
 {
   return { x, y, z, w };
+}
+
+static inline double2 make_double2(double x, double y)
+{
+  return { x, y };
 }
 
 static inline uint32_t __float_as_uint(float x)
@@ -58,6 +69,49 @@ static inline float __uint_as_float(uint32_t bits)
   return x;
 }
 
+static inline int __double2hiint(double x)
+{
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return (int)(bits >> 32);
+}
+
+static inline double __hiloint2double(int high, int low)
+{
+  const uint64_t bits = (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static inline int __popc(uint32_t x)
+{
+  return __builtin_popcount(x);
+}
+
+static inline int __ffs(uint32_t x)
+{
+  return __builtin_ffs((int)x);
+}
+
+static inline float rsqrtf(float x)
+{
+  return 1 / std::sqrt(x);
+}
+
+static inline double rsqrt(double x)
+{
+  return 1 / std::sqrt(x);
+}
+
+static inline uint32_t atomicOr(uint32_t *at, uint32_t bits)
+{
+  const uint32_t before = *at;
+  *at |= bits;
+  return before;
+}
+
+using std::fabs;
 using std::max;
 using std::min;
 
@@ -82,8 +136,8 @@ public:
         }
   }
 
-  /* What all lanes brought, once they have. */
-  static const uint32_t *all(uint32_t mine)
+  /* What all lanes brought, once they have: until the next but one. */
+  static const uint64_t *all(uint64_t mine)
   {
     emulated_warp *const warp = running;
     const uint32_t lane = threadIdx.x, turn = warp->turn[lane]++ % 2; /* the one before may still be read */
@@ -117,7 +171,8 @@ private:
   const std::function<void()> &body;
   std::vector<char> stacks;
   ucontext_t scheduler, context[lanes];
-  uint32_t brought[2][lanes], turn[lanes] = {}, ended = 0;
+  uint64_t brought[2][lanes];
+  uint32_t turn[lanes] = {}, ended = 0;
   bool over[lanes] = {};
 };
 
@@ -128,14 +183,40 @@ static inline void __syncwarp()
 
 static inline uint32_t __reduce_min_sync(uint32_t, uint32_t x)
 {
-  const uint32_t *const all = emulated_warp::all(x);
-  return *std::min_element(all, all + emulated_warp::lanes);
+  const uint64_t *const all = emulated_warp::all(x);
+  return (uint32_t)*std::min_element(all, all + emulated_warp::lanes);
 }
 
 static inline uint32_t __reduce_max_sync(uint32_t, uint32_t x)
 {
-  const uint32_t *const all = emulated_warp::all(x);
-  return *std::max_element(all, all + emulated_warp::lanes);
+  const uint64_t *const all = emulated_warp::all(x);
+  return (uint32_t)*std::max_element(all, all + emulated_warp::lanes);
 }
+
+static inline uint32_t __ballot_sync(uint32_t, bool mine)
+{
+  const uint64_t *const all = emulated_warp::all(mine);
+  uint32_t bits = 0;
+  for (uint32_t lane = 0; lane < emulated_warp::lanes; lane++)
+    bits |= (uint32_t)all[lane] << lane;
+  return bits;
+}
+
+template <class T> static inline T __shfl_sync(uint32_t, T mine, uint32_t from)
+{
+  uint64_t bits = 0;
+  memcpy(&bits, &mine, sizeof mine);
+  memcpy(&mine, &emulated_warp::all(bits)[from % emulated_warp::lanes], sizeof mine);
+  return mine;
+}
+
+template <class T> static inline T __shfl_xor_sync(uint32_t mask, T mine, uint32_t by)
+{
+  return __shfl_sync(mask, mine, threadIdx.x ^ by);
+}
+
+/* Empty assembly, by which kernels tell the compiler what to keep, is nothing here. */
+#define asm
+#define volatile(...)
 
 #endif
