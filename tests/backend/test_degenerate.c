@@ -111,6 +111,42 @@ static void constants_score_nothing_anywhere(void **state)
   print_message("# constants: %.2g at most\n", worst);
 }
 
+/* What lies below 2^-20 of the largest that the ring holds is its rounding noise, and scores nothing; what is a little above it
+ * is a signal like any other: two powers of two on either side. */
+static void the_least_that_counts(void **state)
+{
+  (void)state;
+  static const char *const algorithms[] = { "algorithm=ika", "algorithm=svd" };
+  for (uint32_t a = 0; a < COUNT(algorithms); a++) {
+    char text[100];
+    snprintf(text, sizeof text, "window=48,scale=none,interval=1s,alert=off,%s", algorithms[a]);
+    const struct hk_detector d = detector_parsed(text);
+    const uint32_t span = hk_detector_span(&d);
+    struct hk_backend *b = backend_open(kind, &d, 1, 2);
+    struct series series[2];
+    for (uint32_t i = 0; i < 2; i++) {
+      sensor_add(b, i, 0, i);
+      series[i] = series_of(span);
+      for (uint32_t t = 0; t < span; t++) /* what was large is in the past alone, and of another frequency */
+        series[i].value[t] = t < d.window ? sin(0.3 * t) : ldexp(sin(1.1 * t), i == 0 ? -18 : -22);
+    }
+    struct points p = points_of(series, 2, 3);
+    struct results got = results_new(p.n);
+    feed(b, &p, 0, p.n, 2000, 0, &got);
+    for (uint32_t i = 0; i < p.n; i++) {
+      if (isnan(got.score[i]))
+        continue;
+      if (p.slot[i] == 0)
+        assert_true(got.score[i] > 0.5f);
+      else
+        assert_true(got.score[i] <= 1e-4f);
+    }
+    results_free(&got);
+    points_free(&p);
+    b->ops->close(b);
+  }
+}
+
 /* ---- repeated singular values ---- */
 
 /* What repeats singular values, or nearly. */
@@ -284,6 +320,7 @@ int main(int argc, char **argv)
     return code;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(constants_score_nothing_anywhere),
+    cmocka_unit_test(the_least_that_counts),
     cmocka_unit_test(repeated_values_are_found),
     cmocka_unit_test(three_ones),
   };

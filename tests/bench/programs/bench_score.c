@@ -320,10 +320,10 @@ static void plain_ika(void *arg)
 
 /* ---- plain C alone; vectors have zeros behind them, up to a multiple of WIDE ---- */
 
-static inline __attribute__((always_inline)) float sum_of(wide x)
+static inline __attribute__((always_inline)) float sum_of(const wide *x)
 {
   float part[WIDE];
-  memcpy(part, &x, sizeof part);
+  memcpy(part, x, sizeof part);
   for (uint32_t n = WIDE / 2; n > 0; n /= 2)
     for (uint32_t i = 0; i < n; i++)
       part[i] += part[i + n];
@@ -335,7 +335,7 @@ static inline __attribute__((always_inline)) float dot(const float *x, const flo
   wide sum = { 0 };
   for (uint32_t i = 0; i < n; i += WIDE)
     sum += *(const wide *)(x + i) * *(const wide *)(y + i);
-  return sum_of(sum);
+  return sum_of(&sum);
 }
 
 /* y += a[0] x[0..n-1] + a[1] x[n..2n-1] + ... */
