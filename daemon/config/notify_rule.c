@@ -15,7 +15,7 @@
 #define RATE_PEOPLE 6
 #define LONGEST (30ll * 86400 * SECOND)
 
-const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", NULL };
+const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", "syslog", NULL };
 static const char *const group_words[] = { "all", "prefix", "sensor", NULL };
 static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", NULL };
 static const char *const yes_words[] = { "no", "yes", NULL };
@@ -97,8 +97,9 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
   uint32_t word;
   double number;
   if (strcmp(name, "type") == 0)
-    return hk_word_find(hk_notify_type_words, value, &r->type) != 0 ? "not one of webhook, alertmanager, slack, email, teams"
-                                                                    : NULL;
+    return hk_word_find(hk_notify_type_words, value, &r->type) != 0
+               ? "not one of webhook, alertmanager, slack, email, teams, syslog"
+               : NULL;
   if (strcmp(name, "group_by") == 0)
     return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor" : NULL;
   if (strcmp(name, "channel") == 0)
@@ -175,13 +176,25 @@ bool hk_notify_secret_url(const struct hk_notify_rule *r)
   return (r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_TEAMS) && r->secret[0];
 }
 
+static const char *look_at_syslog(const struct hk_notify_rule *r)
+{
+  const char *host = strstr(r->server, "://"), *port = host ? strrchr(host + 3, ':') : NULL;
+  const bool known = strncmp(r->server, "tcp://", 6) == 0 || strncmp(r->server, "tls://", 6) == 0;
+  if (!known || !port || port[1] == 0 || strspn(port + 1, "0123456789") != strlen(port + 1) || strpbrk(host + 3, "/@? "))
+    return "type = syslog needs server = tcp://HOST:PORT, or tls://";
+  return r->url[0] || r->from[0] || r->to[0] || r->user[0] || r->secret[0] ? "type = syslog has server, and nothing to show it"
+                                                                           : NULL;
+}
+
 int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
 {
   const char *why = NULL;
   if (r->type == UINT32_MAX)
-    why = "needs type = webhook, alertmanager, slack, email or teams";
+    why = "needs type = webhook, alertmanager, slack, email, teams or syslog";
   else if (r->type == HK_NOTIFY_EMAIL)
     why = look_at_email(r);
+  else if (r->type == HK_NOTIFY_SYSLOG)
+    why = look_at_syslog(r);
   else if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
     why = "server, from, to and user are for type = email";
   else if (hk_notify_secret_url(r) && r->url[0])

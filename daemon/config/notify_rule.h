@@ -10,7 +10,14 @@
 
 #define HK_NOTIFY_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
 
-enum hk_notify_type { HK_NOTIFY_WEBHOOK, HK_NOTIFY_ALERTMANAGER, HK_NOTIFY_SLACK, HK_NOTIFY_EMAIL, HK_NOTIFY_TEAMS };
+enum hk_notify_type {
+  HK_NOTIFY_WEBHOOK,
+  HK_NOTIFY_ALERTMANAGER,
+  HK_NOTIFY_SLACK,
+  HK_NOTIFY_EMAIL,
+  HK_NOTIFY_TEAMS,
+  HK_NOTIFY_SYSLOG
+};
 /* What one message is about: all that waits; the sensors with the same name up to the first / or .; one sensor. */
 enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR };
 
@@ -18,7 +25,7 @@ enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR };
 struct hk_notify_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files */
   char url[HK_NOTIFY_TEXT];
-  char server[HK_NOTIFY_TEXT], from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT], user[HK_NOTIFY_TEXT]; /* email */
+  char server[HK_NOTIFY_TEXT], from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT], user[HK_NOTIFY_TEXT]; /* email; server: syslog, too */
   char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, or the URL of a slack or teams; "": none */
   char page[HK_NOTIFY_TEXT];   /* URL that messages link to; "": none */
   char match[513];             /* glob on names of sensors, ends with 0 */

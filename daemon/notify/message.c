@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LISTED 10 /* sensors that a message to people names */
 
@@ -344,6 +345,31 @@ static void make_mail(struct hk_message *m, const struct hk_notify_rule *r, cons
     hk_buffer_put(&m->body, *p == '\n' ? "\r\n" : p, *p == '\n' ? 2 : 1);
 }
 
+/* --- syslog ------------------------------------------------------------------------------------------------------------- */
+
+#define DAEMON 24 /* facility */
+#define WARNING 4
+#define NOTICE 5
+
+/* A message of RFC 5424 for each alert, its length in front (RFC 6587, 5425). */
+static void make_syslog(struct hk_message *m, const struct hk_told_of *w)
+{
+  char host[64 + 1] = "-", when[HK_TIME_TEXT_MAX];
+  if (gethostname(host, sizeof host - 1) != 0 || host[0] == 0 || strpbrk(host, " \t"))
+    snprintf(host, sizeof host, "-");
+  time_text(w->now, when);
+  for (uint32_t i = 0; i < w->n; i++) {
+    const struct hk_notice *n = w->notice[i];
+    char head[160], *text = sentence_text(n);
+    const int length = snprintf(head, sizeof head, "<%d>1 %s %s hankeld - %s - ", DAEMON + (is_over(n) ? NOTICE : WARNING), when,
+                                host, is_over(n) ? "over" : "alert");
+    hk_buffer_print(&m->body, "%zu %s", (size_t)length + (text ? strlen(text) : 0), head);
+    hk_buffer_put(&m->body, text ? text : "", text ? strlen(text) : 0);
+    m->body.failed |= !text;
+    free(text);
+  }
+}
+
 /* --- all of them -------------------------------------------------------------------------------------------------------- */
 
 int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w)
@@ -366,6 +392,8 @@ int hk_message_make(struct hk_message *m, const struct hk_notify_rule *r, const 
     json = make_alertmanager(r, w);
   else if (text && r->type == HK_NOTIFY_SLACK)
     json = make_slack(text);
+  else if (r->type == HK_NOTIFY_SYSLOG)
+    make_syslog(m, w);
   else if (text && r->type == HK_NOTIFY_TEAMS)
     json = make_teams(r, text);
   else if (text)

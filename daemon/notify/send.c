@@ -1,5 +1,6 @@
 #include "daemon/notify/send.h"
 
+#include "daemon/notify/send_stream.h"
 #include "proto/wire/secret_file.h"
 
 #include <curl/curl.h>
@@ -182,6 +183,8 @@ enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r,
   bool good = true;
   const bool mail = r->type == HK_NOTIFY_EMAIL;
   *answer = (struct hk_answer){ 0 };
+  if (r->type == HK_NOTIFY_SYSLOG)
+    return hk_send_stream(r, m, s->quit, answer);
   if (!read_secret(r, &secret, &size, answer))
     return HK_SENT_LATER;
   CURL *c = s->curl;

@@ -259,10 +259,11 @@ class Webhooks(Notify):
         self.assertEqual({h['Authorization'] for h, _ in r.got}, {'Bearer token-1'})
 
     def test_bad_keys_are_refused(self):
-        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook, alertmanager, slack, email, teams'), ('type = webhook\n', 'needs url = http'),
+        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook, alertmanager, slack, email, teams, syslog'), ('type = webhook\n', 'needs url = http'),
                           ('type = webhook\nurl = ftp://a/\n', 'needs url'), ('type = webhook\nurl = http://a/\nrate = 0\n', 'from 1 to 6000'),
                           ('type = email\nserver = smtp://a\nfrom = a@b\n', 'needs from'), ('type = webhook\nurl = http://a/\ncolour = red\n', 'no key'),
-                          ('type = webhook\nurl = http://a/\nafter = soon\n', 'not a duration'), ('type = slack\nurl = http://a/\nto = a@b\n', 'are for type = email')):
+                          ('type = webhook\nurl = http://a/\nafter = soon\n', 'not a duration'), ('type = slack\nurl = http://a/\nto = a@b\n', 'are for type = email'), ('type = syslog\nserver = tcp://a\n', 'needs server = tcp://HOST:PORT'),
+                          ('type = syslog\nserver = udp://a:514\n', 'needs server = tcp://HOST:PORT'), ('type = syslog\nserver = tcp://a:514/x\n', 'needs server')):
             with self.assertRaises(harness.NotReady) as e:
                 self.start('[notify x]\n' + keys)
             self.assertRegex('\n'.join(e.exception.log), r'hankeld.conf:\d+: .*' + re.escape(why))
@@ -403,6 +404,33 @@ class RealReceivers(Notify):
         self.assertRegex(head, r'Message-ID: <[0-9a-f]{16}-\d+-\d+@hankeld>')
         self.assertRegex(body, r'(?s)^\d+ alerts(, \d+ over)?\r\n(line/m\d+: level went from .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
         self.assertGreaterEqual(self.look(d, 'mail')['tries_failed'], 1)  # it was refused once, for a while
+
+
+    @unittest.skipUnless(shutil.which('rsyslogd', path='/usr/sbin:/usr/bin'), 'needs rsyslog')
+    def test_syslog(self):
+        port, taken, path = free_port(), os.path.join(self.state, 'taken'), os.path.join(self.state, 'rsyslog.conf')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('module(load="imtcp")\ninput(type="imtcp" port="%d" address="127.0.0.1")\n'
+                    'template(name="all" type="string" string="%%pri%%|%%app-name%%|%%msgid%%|%%hostname%%|%%msg%%\\n")\n'
+                    'action(type="omfile" file="%s" template="all")\n' % (port, taken))
+        section = f'[notify log]\ntype = syslog\nserver = tcp://127.0.0.1:{port}\ngather = 100ms\nrate = 6000\n'
+        d = self.start(section)
+        self.feed(d, 44, ('s0', 'ö "x"\\', 's2'))
+        until(lambda: self.look(d, 'log')['state'] == 'failing', 'nobody to be there')
+        self.run_program(shutil.which('rsyslogd', path='/usr/sbin:/usr/bin'), '-n', '-f', path, '-i', os.path.join(self.state, 'pid'))
+        self.feed(d, 60, ('s0', 'ö "x"\\', 's2'))
+        logged = self.logged(d)
+
+        def lines():
+            if not os.path.exists(taken):
+                return []
+            with open(taken, encoding='utf-8') as f:
+                return [line.rstrip('\n').split('|') for line in f if '|hankeld|' in line]
+        until(lambda: len(lines()) >= len(logged), 'all alerts')
+        self.assertEqual([(m[4].strip().partition(': ')[0], {'alert': 'raised', 'over': 'cleared'}[m[2]]) for m in lines()],
+                         [(e[0], e[2]) for e in logged])
+        self.assertEqual({(m[0], m[2]) for m in lines()}, {('28', 'alert'), ('29', 'over')})
+        self.assertRegex(lines()[0][4], r': level went from \S+ to \S+ at ')
 
 
 if __name__ == '__main__':
