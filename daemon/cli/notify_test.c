@@ -13,14 +13,6 @@
 
 #define REPEAT 12000000000ll /* ns: an Alertmanager takes an alert for over that it has not heard of for five times as long */
 
-static const char help_text[] = "usage: hankel notify test -c FILE NAME\n\n"
-                                "Sends one message to the receiver [notify NAME] of a configuration, once, and shows what it\n"
-                                "answers. The message says that it is a test. The daemon takes no part in it.\n\n"
-                                "  -c, --config FILE  the daemon's configuration\n\n"
-                                "The file of its secret_file has to be readable: run it as the daemon's user, or as root.\n\n"
-                                "example:\n"
-                                "  sudo -u hankeld hankel notify test -c /usr/local/etc/hankeld.conf oncall\n";
-
 static void print_fault(void *arg, const char *message)
 {
   (void)arg;
@@ -92,7 +84,7 @@ int hk_command_notify(int argc, char **argv)
   int option;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     if (option == HK_OPTION_HELP) {
-      fputs(help_text, stdout);
+      fputs(HK_NOTIFY_HELP, stdout);
       return HK_EXIT_DONE;
     }
     if (option != 'c')
