@@ -18,6 +18,7 @@ enum key {
   KEY_FILL,
   KEY_PRESET,
   KEY_SOLVER,
+  KEY_RATE,
   KEY_REORTHOGONALISE, /* one of a few words */
   KEY_WINDOW,
   KEY_GAP,
@@ -59,6 +60,7 @@ static const char *const words[][6] = {
   [KEY_FILL] = { "hold", "linear" },
   [KEY_PRESET] = { "default", "paper", "precise" },
   [KEY_SOLVER] = { "krylov", "full" },
+  [KEY_RATE] = { "no", "yes" },
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 
@@ -74,6 +76,7 @@ static const struct {
   [KEY_FILL] = { "fill", 0, 0 },
   [KEY_PRESET] = { "preset", 0, 0 },
   [KEY_SOLVER] = { "solver", 0, 0 },
+  [KEY_RATE] = { "rate", 0, 0 },
   [KEY_REORTHOGONALISE] = { "reorthogonalise", 0, 0 },
   [KEY_WINDOW] = { "window", HK_WINDOW_MIN, HK_WINDOW_MAX },
   [KEY_GAP] = { "gap", 1, HK_GAP_MAX },
@@ -173,10 +176,9 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
 {
   struct hk_detector *d = &draft->detector;
   uint8_t *const word_field[] = {
-    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present,
-    [KEY_OPERATOR] = &d->operator_,  [KEY_SCALE] = &d->scale,
-    [KEY_FILL] = &d->fill,           [KEY_PRESET] = &draft->preset,
-    [KEY_SOLVER] = &d->solver,       [KEY_REORTHOGONALISE] = &d->reorthogonalise,
+    [KEY_ALGORITHM] = &d->algorithm, [KEY_PRESENT] = &d->present, [KEY_OPERATOR] = &d->operator_,
+    [KEY_SCALE] = &d->scale,         [KEY_FILL] = &d->fill,       [KEY_PRESET] = &draft->preset,
+    [KEY_RATE] = &d->rate,           [KEY_SOLVER] = &d->solver,   [KEY_REORTHOGONALISE] = &d->reorthogonalise,
   };
   uint32_t *const whole_field[KEYS] = {
     [KEY_WINDOW] = &d->window,     [KEY_GAP] = &d->gap,           [KEY_RANK] = &d->rank,
@@ -258,7 +260,7 @@ static const uint32_t of_graph_alone =
 
 static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
 static const uint32_t not_of_novelty = ~(1u << KEY_ALGORITHM | 1u << KEY_PRESET | 1u << KEY_RESIDENT | 1u << KEY_INTERVAL |
-                                         1u << KEY_SILENT | 1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS);
+                                         1u << KEY_SILENT | 1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS | 1u << KEY_RATE);
 
 uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
 {
@@ -520,22 +522,39 @@ static const struct {
   enum key key;
   size_t offset, size;
 } fields[] = {
-  FIELD(KEY_ALGORITHM, algorithm), FIELD(KEY_PRESENT, present),
-  FIELD(KEY_OPERATOR, operator_),  FIELD(KEY_SCALE, scale),
-  FIELD(KEY_FILL, fill),           FIELD(KEY_REORTHOGONALISE, reorthogonalise),
-  FIELD(KEY_SOLVER, solver),       FIELD(KEY_WINDOW, window),
-  FIELD(KEY_WINDOW, search),       FIELD(KEY_GAP, gap),
-  FIELD(KEY_RANK, rank),           FIELD(KEY_KRYLOV, krylov),
-  FIELD(KEY_PRODUCTS, products),   FIELD(KEY_STRIDE, stride),
-  FIELD(KEY_MAX_FILL, max_fill),   FIELD(KEY_HOLD, hold),
-  FIELD(KEY_COOLDOWN, cooldown),   FIELD(KEY_BASELINE, baseline),
-  FIELD(KEY_RESIDENT, resident),   FIELD(KEY_NEIGHBOURS, neighbours),
-  FIELD(KEY_SHORTEST, shortest),   FIELD(KEY_INTERVAL, interval),
-  FIELD(KEY_SILENT, silent),       FIELD(KEY_ALERT, alert),
-  FIELD(KEY_ALERT, threshold),     FIELD(KEY_MIN_SCORE, min_score),
-  FIELD(KEY_CLEAR, clear),         FIELD(KEY_SIGNAL, signal),
-  FIELD(KEY_LEVEL, level),         FIELD(KEY_ROUGHNESS, roughness),
-  FIELD(KEY_LOCALITY, locality),   FIELD(KEY_FALSE_ALARMS, false_alarms),
+  FIELD(KEY_ALGORITHM, algorithm),
+  FIELD(KEY_PRESENT, present),
+  FIELD(KEY_OPERATOR, operator_),
+  FIELD(KEY_SCALE, scale),
+  FIELD(KEY_RATE, rate),
+  FIELD(KEY_FILL, fill),
+  FIELD(KEY_REORTHOGONALISE, reorthogonalise),
+  FIELD(KEY_SOLVER, solver),
+  FIELD(KEY_WINDOW, window),
+  FIELD(KEY_WINDOW, search),
+  FIELD(KEY_GAP, gap),
+  FIELD(KEY_RANK, rank),
+  FIELD(KEY_KRYLOV, krylov),
+  FIELD(KEY_PRODUCTS, products),
+  FIELD(KEY_STRIDE, stride),
+  FIELD(KEY_MAX_FILL, max_fill),
+  FIELD(KEY_HOLD, hold),
+  FIELD(KEY_COOLDOWN, cooldown),
+  FIELD(KEY_BASELINE, baseline),
+  FIELD(KEY_RESIDENT, resident),
+  FIELD(KEY_NEIGHBOURS, neighbours),
+  FIELD(KEY_SHORTEST, shortest),
+  FIELD(KEY_INTERVAL, interval),
+  FIELD(KEY_SILENT, silent),
+  FIELD(KEY_ALERT, alert),
+  FIELD(KEY_ALERT, threshold),
+  FIELD(KEY_MIN_SCORE, min_score),
+  FIELD(KEY_CLEAR, clear),
+  FIELD(KEY_SIGNAL, signal),
+  FIELD(KEY_LEVEL, level),
+  FIELD(KEY_ROUGHNESS, roughness),
+  FIELD(KEY_LOCALITY, locality),
+  FIELD(KEY_FALSE_ALARMS, false_alarms),
 };
 #undef FIELD
 

@@ -95,7 +95,8 @@ enum hk_alert_mode */
   uint32_t shortest;   /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
   float locality;      /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
   uint8_t solver;      /* svd: enum hk_solver: how eigenvectors are found; else 0 */
-  uint8_t unused[3];   /* 0 */
+  uint8_t rate;        /* 1: the sensor is a counter, of which the daemon makes a rate before any backend sees it; else 0 */
+  uint8_t unused[2];   /* 0 */
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */

@@ -5,6 +5,7 @@
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
+#include "cpu/rules/rate.h"
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
@@ -51,6 +52,7 @@ static const char help_text[] =
 
 /* What is remembered of a slot. */
 struct past {
+  struct hk_rate rate; /* of a counter */
   uint64_t points, late, rejected;
   bool scored; /* any of them was */
   struct hk_segments segments;
@@ -310,7 +312,8 @@ static int put(struct replay *replay, uint32_t sensor, int64_t time, double valu
   for (uint32_t slot = first; slot < first + replay->algorithms; slot++) {
     batch->slot[batch->n] = slot;
     batch->time[batch->n] = time;
-    batch->value[batch->n++] = value;
+    const bool rate = replay->detectors[slot % replay->algorithms].rate;
+    batch->value[batch->n++] = rate ? hk_rate_next(&replay->past[slot].rate, time, value) : value;
     replay->in_batch[slot]++;
   }
   return 0;

@@ -84,7 +84,8 @@ static int run(const struct hk_trial *trial, const struct hk_labelled *set, stru
       for (uint32_t j = 0; j < POINTS_A_TURN && all[i].fed < r->n; j++, batch->n++) {
         batch->slot[batch->n] = i;
         batch->time[batch->n] = r->time[all[i].fed];
-        batch->value[batch->n] = r->value[all[i].fed++];
+        const double value = r->value[all[i].fed++];
+        batch->value[batch->n] = all[i].detector.rate ? hk_rate_next(&all[i].rate, batch->time[batch->n], value) : value;
       }
     }
     if (batch->n == 0)

@@ -4,6 +4,7 @@
 #define HK_TRIAL_H
 
 #include "cpu/detector.h"
+#include "cpu/rules/rate.h"
 #include "daemon/cli/judge.h"
 #include "daemon/cli/labelled.h"
 
@@ -17,10 +18,11 @@ struct hk_trial {
 /* What came of one recording. Owner: the caller; all zero is nothing. */
 struct hk_outcome {
   struct hk_detector detector;
-  uint32_t fed;    /* points handed over */
-  uint32_t points; /* of them accepted: indices count these */
-  uint32_t scored; /* index of the first with a score */
-  int64_t *time;   /* of the accepted, their values, and their scores: NaN where there is none */
+  struct hk_rate rate; /* of a counter */
+  uint32_t fed;        /* points handed over */
+  uint32_t points;     /* of them accepted: indices count these */
+  uint32_t scored;     /* index of the first with a score */
+  int64_t *time;       /* of the accepted, their values, and their scores: NaN where there is none */
   double *value;
   float *score;
   struct hk_found *found;

@@ -102,6 +102,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
   end_alert(s, hk_slot_within(s->all, slot));
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
   hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
+  hk_rates_forget(&s->rates, hk_slot_within(s->all, slot));
 }
 
 /* An alert that stands was acknowledged in the run before. */

@@ -147,6 +147,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
   for (uint32_t i = 0; i < r->n; i++) {
     hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
     hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
+    hk_rates_forget(&s->rates, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);
   }
 }

@@ -26,6 +26,7 @@
 #include "daemon/scoring/derivation.h"
 #include "daemon/scoring/device.h"
 #include "daemon/scoring/progress.h"
+#include "daemon/scoring/rates.h"
 #include "daemon/sensors/alert_memory.h"
 #include "daemon/sensors/registry.h"
 
@@ -171,6 +172,7 @@ struct hk_shard {
   _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
   struct hk_stall stall;
   _Atomic int64_t beat; /* ns: when the thread was last seen running */
+  struct hk_rates rates;
   struct hk_log_quota failures, forgetful, alert_lines;
   struct hk_histogram took; /* batches, from launch to results */
 };

@@ -211,6 +211,7 @@ bool hk_shard_close(struct hk_shard *s)
   hk_groups_free(s->groups);
   close_device(s);
   hk_stage_free(s->stage);
+  hk_rates_free(&s->rates);
   hk_alerts_free(s->alerts);
   if (s->open) {
     uv_walk(&s->uv, close_handle, NULL);

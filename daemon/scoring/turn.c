@@ -334,6 +334,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
   hk_count(&s->counters.launched, p->batch->n);
   if (p->batch->n == 0)
     return NULL; /* all were dropped, or put aside */
+  hk_rates_apply(s, p->batch);
   s->free = p->next;
   s->made++;
   p->position = s->position;

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import re
 import signal
 import socket
@@ -282,6 +283,38 @@ class Talking(harness.Case):
         harness.until(lambda: d.status()['points']['pending'] == 0, 'the rest')
         time.sleep(0.5)
         self.assertEqual([e for e in events() if e[0] == 'a:1'], [('a:1', 'raised'), ('a:1', 'cleared')])
+
+    def test_the_slope_of_a_counter_that_triples_is_seen_by_every_algorithm(self):
+        """Of the counter itself none would see it: it only grows. It is reset twice, which is no change."""
+        rng, total, rows = random.Random(7), 0, []
+        for i in range(3600):
+            total = 0 if i in (900, 1700) else total + (100 if i < 3000 else 300) + 10 * math.sin(i / 3) + rng.gauss(0, 5)
+            rows.append(f'{START // SECOND + i},{total:.3f}\n')
+        text = 'time,requests\n' + ''.join(rows)
+        names = {'requests': 'ika', 'requests#graph': 'graph', 'requests#shift': 'shift', 'requests#novelty': 'novelty'}
+        keys = 'algorithm = ika, graph, shift, novelty\nwindow = 24\ngraph.window = 20\ngraph.level = 2\n'
+        d = self.daemon('[detector all]\nmatch = *\nrate = yes\n' + keys)
+        tail = self.tail(d, '--events', '--format', 'jsonl')
+        run = self.hankel('feed', d, '-', data=text)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn('3 points were rejected', run.stdout)  # the first, and two with which it begins anew
+        self.assertEqual(d.status()['points']['late'], 0)
+
+        def seen(lines):
+            events = [e for e in map(json.loads, lines) if e.get('event') == 'raised']
+            return {e['sensor'] for e in events if abs(e['instant'] - START - 3000 * SECOND) < 120 * SECOND}
+        harness.until(lambda: seen(tail.lines) == set(names), 'an alert of each algorithm at the change')
+        told = [e for e in map(json.loads, tail.lines) if e.get('event') == 'raised' and e['sensor'] == 'requests#shift']
+        self.assertTrue(any(abs(e['before'] - 100) < 15 and 200 < e['after'] < 350 for e in told), told)
+        with tempfile.NamedTemporaryFile('w', suffix='.csv') as f:
+            f.write(text)
+            f.flush()
+            detector = keys.strip().replace('\n', ',').replace(' ', '')
+            run = subprocess.run([harness.HANKEL, 'replay', '--format', 'jsonl', '--detector', 'rate=yes,' + detector, f.name], capture_output=True, text=True,
+                                 timeout=harness.WAIT)
+            self.assertEqual(seen(line for line in run.stdout.splitlines() if '"event"' in line), set(names), run.stderr)
+            run = subprocess.run([harness.HANKEL, 'replay', '--format', 'jsonl', '--detector', detector, f.name], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertNotEqual(seen(line for line in run.stdout.splitlines() if '"event"' in line), set(names))
 
     def test_this_machine_is_fed(self):
         d = self.daemon()

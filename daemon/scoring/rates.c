@@ -1,0 +1,60 @@
+/* Rates of counters. Where no detector in force asks for them a batch is not looked at. */
+#include "daemon/scoring/rates.h"
+
+#include "cpu/rules/rate.h"
+#include "daemon/scoring/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool any(const struct hk_config *config)
+{
+  bool found = false;
+  for (uint32_t i = 0; i < config->n_detectors && !found; i++)
+    found = config->detectors[i].detector.rate;
+  return found;
+}
+
+static struct hk_rate *last_of(struct hk_shard *s, uint32_t within)
+{
+  struct hk_rates *r = &s->rates;
+  if (within >= r->n) {
+    const uint32_t n = within < 512 ? 1024 : 2 * within;
+    struct hk_rate *grown = realloc(r->last, n * sizeof *grown);
+    if (!grown) {
+      hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "rates", "no memory for the rates of counters");
+      return NULL;
+    }
+    memset(grown + r->n, 0, (n - r->n) * sizeof *grown);
+    r->last = grown;
+    r->n = n;
+  }
+  return &r->last[within];
+}
+
+void hk_rates_apply(struct hk_shard *s, struct hk_batch *b)
+{
+  const struct hk_registry *registry = s->all->registry;
+  if (!any(s->config))
+    return;
+  for (uint32_t i = 0; i < b->n; i++) {
+    const uint32_t slot = hk_slot_outside(s, b->slot[i]);
+    const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+    if (!d || !d->detector.rate)
+      continue;
+    struct hk_rate *last = last_of(s, b->slot[i]);
+    b->value[i] = last ? hk_rate_next(last, b->time[i], b->value[i]) : (double)NAN;
+  }
+}
+
+void hk_rates_forget(struct hk_rates *r, uint32_t within)
+{
+  if (within < r->n)
+    r->last[within] = (struct hk_rate){ 0 };
+}
+
+void hk_rates_free(struct hk_rates *r)
+{
+  free(r->last);
+  *r = (struct hk_rates){ 0 };
+}
