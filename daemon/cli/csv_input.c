@@ -84,7 +84,7 @@ static void tell(void *arg, const char *text)
   fprintf(stderr, "hankel %s: %s\n", argv[0], text);
 }
 
-int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recording **out)
+int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recordings **out)
 {
   char error[512];
   const char *path;

@@ -39,6 +39,6 @@ int hk_input_option(struct hk_input *input, char **argv, int option, const char 
 
 /* Opens the files that argv[optind] and those behind it name. 0, or an exit code with a message. What was taken for what, where
  * that had to be guessed, is told on standard error. */
-int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recording **out);
+int hk_input_open(struct hk_input *input, int argc, char **argv, struct hk_recordings **out);
 
 #endif

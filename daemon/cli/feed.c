@@ -50,7 +50,7 @@ static const char help_text[] =
 struct feed {
   char **argv;
   hankel *h;
-  struct hk_recording *csv;
+  struct hk_recordings *csv;
   struct hk_host *host; /* in its place: figures of this machine; else NULL */
   uint32_t *sensor;     /* the library's number of each sensor of the file */
   uint32_t sensors;     /* of them */

@@ -19,7 +19,7 @@
 
 struct hk_report {
   char **argv;
-  const struct hk_recording *csv;
+  const struct hk_recordings *csv;
   struct hk_incidents_rules rules; /* interval 0: not known */
   struct hk_incidents *incidents;  /* NULL before the first event */
   struct hk_ticks *ticks;
@@ -47,7 +47,7 @@ int hk_report_interval(char **argv, const char *text, struct hk_report_rules *ru
   return code;
 }
 
-int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recording *csv,
+int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recordings *csv,
                   bool json)
 {
   struct hk_report *r = calloc(1, sizeof *r);

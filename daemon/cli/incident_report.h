@@ -19,7 +19,7 @@ int hk_report_interval(char **argv, const char *text, struct hk_report_rules *ru
 
 /* The sensors are those of csv, which outlives it, as argv does. json: lines of JSON, all incidents; else sentences about those
  * that are told. 0, or an exit code with a message. */
-int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recording *csv,
+int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recordings *csv,
                   bool json);
 void hk_report_free(struct hk_report *report); /* NULL is fine */
 

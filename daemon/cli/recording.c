@@ -20,7 +20,7 @@ struct part {
   uint32_t numbered;
 };
 
-struct hk_recording {
+struct hk_recordings {
   struct part *part;
   uint32_t n, room;
   struct hk_csv_names names;
@@ -35,7 +35,7 @@ static int no_memory(char *error, size_t size)
   return -ENOMEM;
 }
 
-static int add_file(struct hk_recording *r, const char *path)
+static int add_file(struct hk_recordings *r, const char *path)
 {
   if (r->n == r->room) {
     const uint32_t room = r->room > 0 ? 2 * r->room : 8;
@@ -74,7 +74,7 @@ static int is_recording(const struct dirent *entry)
   return entry->d_name[0] != '.' && entry->d_type != DT_DIR && stem(entry->d_name, &recording) > 0 && recording;
 }
 
-static int add_folder(struct hk_recording *r, const char *path, char *error, size_t size)
+static int add_folder(struct hk_recordings *r, const char *path, char *error, size_t size)
 {
   struct dirent **entry;
   char file[4096];
@@ -96,7 +96,7 @@ static int add_folder(struct hk_recording *r, const char *path, char *error, siz
   return n == 0 ? -EINVAL : status < 0 ? no_memory(error, size) : 0;
 }
 
-static int add_all(struct hk_recording *r, char *const *paths, uint32_t n, char *error, size_t size)
+static int add_all(struct hk_recordings *r, char *const *paths, uint32_t n, char *error, size_t size)
 {
   for (uint32_t i = 0; i < n; i++) {
     struct stat about;
@@ -137,7 +137,7 @@ static int name_part(struct part *part, bool deep)
   return part->name ? 0 : -ENOMEM;
 }
 
-static int name_parts(struct hk_recording *r, const char *prefix)
+static int name_parts(struct hk_recordings *r, const char *prefix)
 {
   char text[HK_NAME_MAX + 8];
   bool same = false;
@@ -156,7 +156,7 @@ static int name_parts(struct hk_recording *r, const char *prefix)
 }
 
 /* Numbers the sensors of a file that are new. */
-static int number(struct hk_recording *r, struct part *part, char *error, size_t size)
+static int number(struct hk_recordings *r, struct part *part, char *error, size_t size)
 {
   const uint32_t n = hk_csv_sensors(part->csv);
   char name[2 * HK_NAME_MAX + 16];
@@ -183,10 +183,10 @@ static int number(struct hk_recording *r, struct part *part, char *error, size_t
   return 0;
 }
 
-int hk_recording_open(struct hk_recording **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
+int hk_recording_open(struct hk_recordings **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
                       const char *prefix, char *error, size_t size)
 {
-  struct hk_recording *r = calloc(1, sizeof *r);
+  struct hk_recordings *r = calloc(1, sizeof *r);
   struct hk_csv_config own = *config;
   if (!r)
     return no_memory(error, size);
@@ -210,7 +210,7 @@ int hk_recording_open(struct hk_recording **out, char *const *paths, uint32_t n,
   return status;
 }
 
-void hk_recording_close(struct hk_recording *r)
+void hk_recording_close(struct hk_recordings *r)
 {
   if (!r)
     return;
@@ -226,12 +226,12 @@ void hk_recording_close(struct hk_recording *r)
   free(r);
 }
 
-uint32_t hk_recording_sensors(const struct hk_recording *r)
+uint32_t hk_recording_sensors(const struct hk_recordings *r)
 {
   return r->names.n;
 }
 
-bool hk_recording_sensors_known(const struct hk_recording *r)
+bool hk_recording_sensors_known(const struct hk_recordings *r)
 {
   bool known = true;
   for (uint32_t i = 0; i < r->n; i++)
@@ -239,13 +239,13 @@ bool hk_recording_sensors_known(const struct hk_recording *r)
   return known;
 }
 
-const char *hk_recording_sensor(const struct hk_recording *r, uint32_t sensor)
+const char *hk_recording_sensor(const struct hk_recordings *r, uint32_t sensor)
 {
   return r->names.name[sensor];
 }
 
 /* Numbers of the recording in place of the file's. */
-static int renumber(struct hk_recording *r, struct part *part, struct hk_csv_row *row, char *error, size_t size)
+static int renumber(struct hk_recordings *r, struct part *part, struct hk_csv_row *row, char *error, size_t size)
 {
   const int status = number(r, part, error, size);
   if (status < 0)
@@ -263,7 +263,7 @@ static int renumber(struct hk_recording *r, struct part *part, struct hk_csv_row
   return 1;
 }
 
-int hk_recording_next(struct hk_recording *r, struct hk_csv_row *row, char *error, size_t size)
+int hk_recording_next(struct hk_recordings *r, struct hk_csv_row *row, char *error, size_t size)
 {
   struct part *first = r->n == 1 ? &r->part[0] : NULL;
   if (first) {
@@ -287,17 +287,17 @@ int hk_recording_next(struct hk_recording *r, struct hk_csv_row *row, char *erro
   return renumber(r, first, row, error, size);
 }
 
-bool hk_recording_ready(const struct hk_recording *r)
+bool hk_recording_ready(const struct hk_recordings *r)
 {
   return r->n > 1 || hk_csv_ready(r->part[0].csv);
 }
 
-int hk_recording_fd(const struct hk_recording *r)
+int hk_recording_fd(const struct hk_recordings *r)
 {
   return hk_csv_fd(r->part[0].csv);
 }
 
-double hk_recording_progress(const struct hk_recording *r)
+double hk_recording_progress(const struct hk_recordings *r)
 {
   double sum = 0;
   for (uint32_t i = 0; i < r->n; i++)
@@ -305,7 +305,7 @@ double hk_recording_progress(const struct hk_recording *r)
   return sum / r->n;
 }
 
-uint64_t hk_recording_bad(const struct hk_recording *r)
+uint64_t hk_recording_bad(const struct hk_recordings *r)
 {
   uint64_t bad = 0;
   for (uint32_t i = 0; i < r->n; i++)
@@ -313,12 +313,12 @@ uint64_t hk_recording_bad(const struct hk_recording *r)
   return bad;
 }
 
-uint32_t hk_recording_files(const struct hk_recording *r)
+uint32_t hk_recording_files(const struct hk_recordings *r)
 {
   return r->n;
 }
 
-const struct hk_csv *hk_recording_file(const struct hk_recording *r, uint32_t file, const char **path)
+const struct hk_csv *hk_recording_file(const struct hk_recordings *r, uint32_t file, const char **path)
 {
   *path = r->part[file].path;
   return r->part[file].csv;

@@ -10,26 +10,26 @@
 
 #define HK_RECORDING_FILES 500 /* open at once */
 
-struct hk_recording;
+struct hk_recordings;
 
 /* `path` of config is not looked at; prefix NULL: none was given. 0 and *out, or a negative errno with a message. paths outlive
  * it. */
-int hk_recording_open(struct hk_recording **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
+int hk_recording_open(struct hk_recordings **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
                       const char *prefix, char *error, size_t size);
-void hk_recording_close(struct hk_recording *recording); /* NULL is fine */
+void hk_recording_close(struct hk_recordings *recording); /* NULL is fine */
 
 /* As the functions of csv.h of these names. Several files have no time column that could be named. */
-uint32_t hk_recording_sensors(const struct hk_recording *recording);
-bool hk_recording_sensors_known(const struct hk_recording *recording);
-const char *hk_recording_sensor(const struct hk_recording *recording, uint32_t sensor);
-int hk_recording_next(struct hk_recording *recording, struct hk_csv_row *row, char *error, size_t size);
-bool hk_recording_ready(const struct hk_recording *recording);
-int hk_recording_fd(const struct hk_recording *recording);
-double hk_recording_progress(const struct hk_recording *recording);
-uint64_t hk_recording_bad(const struct hk_recording *recording);
+uint32_t hk_recording_sensors(const struct hk_recordings *recording);
+bool hk_recording_sensors_known(const struct hk_recordings *recording);
+const char *hk_recording_sensor(const struct hk_recordings *recording, uint32_t sensor);
+int hk_recording_next(struct hk_recordings *recording, struct hk_csv_row *row, char *error, size_t size);
+bool hk_recording_ready(const struct hk_recordings *recording);
+int hk_recording_fd(const struct hk_recordings *recording);
+double hk_recording_progress(const struct hk_recordings *recording);
+uint64_t hk_recording_bad(const struct hk_recordings *recording);
 
 /* Files that are read, and each. */
-uint32_t hk_recording_files(const struct hk_recording *recording);
-const struct hk_csv *hk_recording_file(const struct hk_recording *recording, uint32_t file, const char **path);
+uint32_t hk_recording_files(const struct hk_recordings *recording);
+const struct hk_csv *hk_recording_file(const struct hk_recordings *recording, uint32_t file, const char **path);
 
 #endif

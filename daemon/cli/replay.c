@@ -61,7 +61,7 @@ struct past {
 
 struct replay {
   char **argv;
-  struct hk_recording *csv;
+  struct hk_recordings *csv;
   struct hk_backend *backend;
   struct hk_batch *batches[IN_FLIGHT]; /* all of them */
   struct hk_batch *free[IN_FLIGHT];    /* those neither in flight nor being filled */
