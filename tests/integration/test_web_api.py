@@ -213,6 +213,7 @@ class Answers(Api):
             feeder = threading.Thread(target=flood)
             feeder.start()
             try:
+                until(lambda: self.ask(d, 'sensors/s7')[2]['points'], 'its first points')
                 for _ in range(5):
                     begun = time.monotonic()
                     got = self.ask(d, 'sensors/s7')
