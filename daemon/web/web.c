@@ -79,7 +79,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   case LWS_CALLBACK_HTTP_BODY_COMPLETION:
     return p ? hk_web_request_whole(wsi, p) : -1;
   case LWS_CALLBACK_TIMER:
-    return p ? hk_web_stream_beat(wsi, p) : -1;
+    return !p ? -1 : p->streams ? hk_web_stream_beat(wsi, p) : hk_web_overdue(wsi, p);
   case LWS_CALLBACK_WSI_DESTROY:
     if (p)
       leave(p);

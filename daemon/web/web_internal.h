@@ -55,7 +55,9 @@ struct hk_web_peer {
   const char *ready_type; /* of its content; NULL: JSON, or a fault of RFC 9457 */
   bool streams;           /* it has no end of its own */
   bool begun;             /* its headers were sent */
-  unsigned looks;         /* of a stream: how often it was looked whether the peer is there */
+  unsigned looks;         /* of a stream: how often it was looked whether the peer is there, once a second, */
+  int untaken;            /* bytes of answers that the kernel still had when it was looked last */
+  int behind;             /* and how often in a row it had not taken what was sent */
   struct hk_buffer body;
   size_t sent; /* bytes of it */
   bool head;   /* only the headers of it are wanted */

@@ -6,7 +6,9 @@
 #include "daemon/web/web_stream.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define PART 16384u  /* bytes that are handed over at a time */
 #define HEADERS 2048 /* bytes of an answer's headers */
@@ -16,6 +18,31 @@
   "form-action 'none'; frame-ancestors 'none'"
 
 const struct hk_web_header hk_web_retry = { "retry-after:", "1" };
+
+/* A peer that takes nothing for so long is closed. libwebsockets' own limit is over with the answer's last byte that the kernel
+ * takes; while further requests wait that were read already, it then waits for the peer as between two requests. So there is a
+ * timer beside it; that of a stream is its beat. */
+static void be_patient(struct lws *wsi, struct hk_web_peer *p)
+{
+  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  p->untaken = 0;
+  if (!p->streams)
+    lws_set_timer_usecs(wsi, (lws_usec_t)p->web->stuck * LWS_USEC_PER_SEC);
+}
+
+int hk_web_overdue(struct lws *wsi, struct hk_web_peer *p)
+{
+  int untaken = 0;
+  if (lws_partial_buffered(wsi) || (p->begun && p->body.size > p->sent))
+    return -1;
+  if (ioctl(lws_get_socket_fd(wsi), SIOCOUTQ, &untaken) != 0 || untaken == 0)
+    return 0;
+  if (untaken == p->untaken)
+    return -1;
+  p->untaken = untaken;
+  lws_set_timer_usecs(wsi, (lws_usec_t)p->web->stuck * LWS_USEC_PER_SEC);
+  return 0;
+}
 
 static int over(struct lws *wsi, struct hk_web_peer *p)
 {
@@ -56,7 +83,7 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
     return -1;
   if (p->head || p->body.size == 0)
     return over(wsi, p);
-  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -111,7 +138,7 @@ static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
     return 0;
   }
-  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -143,6 +170,6 @@ int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)
     return over(wsi, p);
   if (p->streams)
     return go_on_streaming(wsi, p);
-  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }

@@ -96,9 +96,8 @@ void hk_web_stream_room(struct hk_web_peer *p)
 int hk_web_stream_beat(struct lws *wsi, struct hk_web_peer *p)
 {
   char first;
-  if (!p->streams)
-    return 0;
-  if (recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+  p->behind = lws_partial_buffered(wsi) ? p->behind + 1 : 0;
+  if (p->behind > p->web->stuck || recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
     return -1;
   lws_set_timer_usecs(wsi, LOOK);
   if (++p->looks % BEAT != 0 || p->body.size > p->sent)
