@@ -3,6 +3,7 @@
 #include "daemon/cli/csv_survey.h"
 #include "daemon/cli/csv_row.h"
 #include "daemon/cli/csv_tell.h"
+#include "proto/wire/name.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -187,7 +188,9 @@ static int take_name(struct survey *survey)
 {
   struct hk_csv *csv = survey->csv;
   const char *name = csv->columns.named == HK_NO_COLUMN ? "" : csv->cell[csv->columns.named];
-  return *name && hk_csv_names_number(&csv->names, name) == UINT32_MAX ? -ENOMEM : 0;
+  if (!hk_name_valid(name, strlen(name))) /* there is none, or it is told where the line is read */
+    return 0;
+  return hk_csv_names_number(&csv->names, name) == UINT32_MAX ? -ENOMEM : 0;
 }
 
 static int look_through(struct survey *survey, char *error, size_t size)

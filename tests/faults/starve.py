@@ -172,9 +172,10 @@ class Life:
 
 
 def rest(daemon):
-    """The points of the status once nothing is pending; None before, and where there is no memory to tell."""
+    """The points of the status once nothing is pending; None before, and where there is no memory to tell: this may be the one that starves, and is
+    answered so, or is asked again."""
     with contextlib.suppress(*FAILURES), daemon.client() as c:
-        c.socket.settimeout(harness.WAIT)
+        c.socket.settimeout(STARVED)
         p = c.status()['points']
         return p if p['pending'] == 0 else None
     return None
@@ -183,7 +184,7 @@ def rest(daemon):
 def well(daemon):
     """Whether the disk is said to be good."""
     with contextlib.suppress(*FAILURES), daemon.client() as c:
-        c.socket.settimeout(harness.WAIT)
+        c.socket.settimeout(STARVED)
         return c.status()['durability']['state'] == 'ok'
     return False
 
