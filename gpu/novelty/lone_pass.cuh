@@ -8,12 +8,6 @@
 #define HK_LONE_VALUES 4u /* groups of four places that a lane has on their way */
 #define HK_LONE_ROWS 3u
 
-static __device__ __forceinline__ float lone_nearer(float best, float4 x, float value)
-{
-  const float a = fminf(fabsf(x.x - value), fabsf(x.y - value)), b = fminf(fabsf(x.z - value), fabsf(x.w - value));
-  return fminf(best, fminf(a, b));
-}
-
 /* The least distance to values that are older than the line. */
 static __device__ __forceinline__ float lone_old_values(const struct seat *seat, const float *ring, float value)
 {
@@ -40,7 +34,7 @@ static __device__ __forceinline__ float lone_old_values(const struct seat *seat,
 #pragma unroll
     for (uint32_t u = 0; u < HK_LONE_VALUES; u++)
       if (places.whole(places.of((int32_t)(4 * group[u]))))
-        best = lone_nearer(best, x[u], value);
+        best = nearer(best, x[u], value);
   }
   int32_t o;
   if (places.rest((int32_t)lane, &o))
@@ -71,7 +65,7 @@ struct lone_line {
     for (uint32_t j = 0; j < 4; j++)
       to[j * HK_WARP] = x[j];
     if ((int32_t)(first + HK_CHUNK) - 1 - longest <= -HK_NOVELTY_RECENT)
-      return lone_nearer(best, make_float4(x[0], x[1], x[2], x[3]), value);
+      return nearer(best, make_float4(x[0], x[1], x[2], x[3]), value);
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) /* the newest are not compared */
       if ((int32_t)(first + j * HK_WARP + lane) - longest <= -HK_NOVELTY_RECENT)

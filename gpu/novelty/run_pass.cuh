@@ -15,12 +15,6 @@ static __device__ __forceinline__ uint32_t run_line_at(uint32_t i)
   return i % HK_LINE + i % HK_LINE / HK_WARP;
 }
 
-static __device__ __forceinline__ float nearer(float best, float4 x, float value)
-{
-  const float a = fminf(fabsf(x.x - value), fabsf(x.y - value)), b = fminf(fabsf(x.z - value), fabsf(x.w - value));
-  return fminf(best, fminf(a, b));
-}
-
 /* Values that are older than the longest lag. */
 static __device__ __forceinline__ void run_old_values(struct seat *seat, const float *ring)
 {

@@ -67,6 +67,13 @@ static __device__ __forceinline__ uint32_t least_tell(struct hk_novelty_point *p
   return least;
 }
 
+/* The least distance of `value` to four others, or `best`. */
+static __device__ __forceinline__ float nearer(float best, float4 x, float value)
+{
+  const float a = fminf(fabsf(x.x - value), fabsf(x.y - value)), b = fminf(fabsf(x.z - value), fabsf(x.w - value));
+  return fminf(best, fminf(a, b));
+}
+
 /* The places of a ring that points are compared with, relative to a place `origin`. */
 struct places {
   int32_t origin, room, newest; /* what is over `newest` is as old as the room is long */
