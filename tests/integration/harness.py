@@ -23,7 +23,6 @@ import sys
 import tempfile
 import threading
 import time
-import unittest
 import zlib
 
 import stalls

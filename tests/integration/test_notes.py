@@ -5,7 +5,6 @@ import json
 import math
 import os
 import random
-import re
 import socket
 import subprocess
 import sys

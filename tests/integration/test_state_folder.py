@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import unittest
 
 import harness
 from harness import SCORED, SECOND, START, UNSCORED

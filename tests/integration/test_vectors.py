@@ -1,7 +1,6 @@
 """Golden bytes: the Python client sends what proto/vectors/frames.json has, byte for byte, and makes of each frame that it receives
 what stands there. tests/unit/wire/test_vectors.c holds the C codec to the same file."""
 import json
-import math
 import os
 import socket
 import struct

@@ -13,9 +13,9 @@ import time
 import unittest
 
 import harness
-from harness import HANKELD, LISTENERS, START, WAIT, until
+import web
+from harness import WAIT, until
 
-WEB = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 NAMES = {'operator': 'admin', 'viewer': 'subscribe', 'feeder': 'feed'}
 
 
@@ -23,48 +23,11 @@ def token_of(name):
     return f'hkt_{name}_' + 'x' * 20
 
 
-class Web(harness.Case):
-    def web(self, extra='', **how):
-        return self.daemon(listeners=LISTENERS + WEB + extra, **how)
-
-    def connect(self, daemon):
-        c = http.client.HTTPConnection('127.0.0.1', daemon.port['http tcp'], timeout=WAIT)
-        self.addCleanup(c.close)
-        return c
-
-    def ask(self, daemon, path, method='GET', **headers):
-        """Status, headers and body, over a connection of its own."""
-        with contextlib.closing(self.connect(daemon)) as c:
-            return self.ask_of(c, path, method, **headers)
-
-    def ask_of(self, c, path, method, **headers):
-        c.request(method, path, headers={k.replace('_', '-'): v for k, v in headers.items()})
-        r = c.getresponse()
-        return r.status, r.headers, r.read().decode()
-
-    def raw(self, daemon):
-        s = daemon.connect('http tcp')
-        self.addCleanup(s.close)
-        return s
-
-    def feed(self, daemon, sensors, points):
-        with daemon.client() as c:
-            handles = c.register(*(f's{i}' for i in range(sensors)))
-            for k in range(points):
-                c.send(harness.points(handles, [START + k * 10**9] * sensors, [float(k % 7)] * sensors))
-            c.ping()
-            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
-
-    def said(self, sock):
-        """All that the daemon sends until it closes."""
-        got = b''
-        with contextlib.suppress(ConnectionResetError):
-            while True:
-                more = sock.recv(1 << 16)
-                if not more:
-                    break
-                got += more
-        return got
+class Web(web.Web):
+    def ask_of(self, c, *what, **headers):
+        """The body as text."""
+        status, headers, body = super().ask_of(c, *what, **headers)
+        return status, headers, body.decode()
 
 
 class Answers(Web):
@@ -81,7 +44,7 @@ class Answers(Web):
         d = self.web()
         status, headers, body = self.ask(d, '/nothing')
         self.assertEqual((status, headers['content-type'], json.loads(body)['status']), (404, 'application/problem+json', 404))
-        status, headers, _ = self.ask(d, '/metrics', 'DELETE')
+        status, headers, _ = self.ask(d, '/metrics', method='DELETE')
         self.assertEqual((status, headers['allow']), (405, 'GET, HEAD'))
         c = self.connect(d)
         c.request('POST', '/healthz', body=b'x' * 1000)

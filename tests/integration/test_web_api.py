@@ -1,47 +1,23 @@
 """HTTP's API: what it answers, as openapi.json describes it; operating; the stream; and that no page of another site changes anything."""
-import contextlib
 import hashlib
 import http.client
 import json
 import socket
-import struct
 import tempfile
 import threading
 import time
-import unittest
 import urllib.parse
 
 import harness
+import web
 from harness import START, WAIT, until
 
-WEB = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
 
 
 def value(n):
     """A step every 30 points, which is an alert."""
     return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
-
-
-def matches(schema, value, all_schemas, where='answer'):
-    """Complains where a value is not what a schema says; as much of JSON Schema as openapi.json uses."""
-    if '$ref' in schema:
-        return matches(all_schemas[schema['$ref'].rsplit('/', 1)[1]], value, all_schemas, where)
-    kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
-    names = schema.get('type', [])
-    if names:
-        names = [names] if isinstance(names, str) else names
-        assert any(isinstance(value, kinds[n]) and (n == 'boolean' or not isinstance(value, bool)) for n in names), (where, names, value)
-    assert value in schema.get('enum', [value]), (where, value)
-    for name in schema.get('required', []):
-        assert name in value, (where, name)
-    for name, one in schema.get('properties', {}).items():
-        if name in value:
-            matches(one, value[name], all_schemas, f'{where}.{name}')
-    if schema.get('additionalProperties') is False:
-        assert not set(value) - set(schema['properties']), (where, set(value) - set(schema['properties']))
-    for i, one in enumerate(value if 'items' in schema else ()):
-        matches(schema['items'], one, all_schemas, f'{where}[{i}]')
 
 
 class Stream:
@@ -75,43 +51,22 @@ class Stream:
                 return got
 
 
-class Api(harness.Case):
+class Api(web.Described):
     def web(self, extra='', durability='', **how):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         keys = 'threads = 1\n' + how.pop('keys', '')
         if durability:
             keys += f'durability = {durability}\nstate = {self.folder.name}\n'
-        return self.daemon(STEPS, listeners=harness.LISTENERS + WEB + extra, keys=keys, **how)
+        return super().web(extra, detectors=STEPS, keys=keys, **how)
 
     def ask(self, d, path, body=None, method=None, **headers):
-        """Status, headers, and what the JSON of the answer says; it is as openapi.json has it."""
-        c = http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)
-        with contextlib.closing(c):
-            headers = {k.replace('_', '-'): v for k, v in headers.items()}
-            if body is not None:
-                headers.setdefault('Content-Type', 'application/json')
-                body = body if isinstance(body, (str, bytes)) else json.dumps(body)
-            c.request(method or ('GET' if body is None else 'POST'), '/api/v1/' + path, body, headers)
-            r = c.getresponse()
-            text = r.read().decode()
-            answer = json.loads(text)
-        self.described(d, path.partition('?')[0], method or ('GET' if body is None else 'POST'), r, answer)
-        return r.status, r.headers, answer
-
-    def described(self, d, path, method, r, answer):
-        if not hasattr(self, 'openapi'):
-            with contextlib.closing(http.client.HTTPConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT)) as c:
-                c.request('GET', '/api/v1/openapi.json')
-                self.openapi = json.loads(c.getresponse().read())
-        if path.startswith('sensors/'):
-            path = 'sensors/{name}'
-        operation = self.openapi['paths'].get('/api/v1/' + path, {}).get(method.lower())
-        if not operation or r.status in (404, 405, 421):
-            return
-        content = operation['responses'][str(r.status)]['content']
-        self.assertIn(r.headers['content-type'], content)
-        matches(content[r.headers['content-type']]['schema'], answer, self.openapi['components']['schemas'])
+        """Status, headers, and what the JSON of the answer says."""
+        if body is not None:
+            headers.setdefault('Content_Type', 'application/json')
+            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        status, headers, answer = super().ask(d, '/api/v1/' + path, body, method, **headers)
+        return status, headers, json.loads(answer)
 
     def step(self, d, names=('pump',)):
         """A wave that changes its frequency, up to where an alert stands at each sensor, and no further."""
@@ -173,7 +128,7 @@ class Answers(Api):
 
     def test_one_sensor_as_the_device_has_it(self):
         d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.alert = 0.6\nika.rank = 2\ngraph.resident = 120\ninterval = 1s\n',
-                        listeners=harness.LISTENERS + WEB, keys='threads = 1\n')
+                        listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\n')
         names = ['pump', 'a//b/../c', 'a?b=c&d#e %41 é"', '<b>x</b>', 'never']
         with d.client() as c:
             handles = c.register(*names)

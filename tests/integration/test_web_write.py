@@ -3,7 +3,6 @@ import base64
 import contextlib
 import gzip
 import hashlib
-import http.client
 import json
 import os
 import shutil
@@ -13,10 +12,9 @@ import tempfile
 import unittest
 
 import harness
-import test_web_api
-from harness import LISTENERS, START, WAIT, until
+import web
+from harness import START, WAIT, until
 
-WEB = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 PYTHON = '/usr/bin/python3'  # Debian's, with Debian's packages
 BODY, UNPACKED, BODIES = 16 << 20, 32 << 20, 128 << 20
 
@@ -25,60 +23,18 @@ def has_client():
     return os.access(PYTHON, os.X_OK) and subprocess.run([PYTHON, '-c', 'import influxdb'], capture_output=True, check=False).returncode == 0
 
 
-class Case(harness.Case):
-    def web(self, extra='', **how):
-        return self.daemon(listeners=LISTENERS + WEB + extra, **how)
-
-    def connect(self, daemon):
-        c = http.client.HTTPConnection('127.0.0.1', daemon.port['http tcp'], timeout=WAIT)
-        self.addCleanup(c.close)
-        return c
-
-    def ask(self, daemon, path, body=None, method=None, **headers):
-        """Status, headers and body, over a connection of its own."""
-        with contextlib.closing(self.connect(daemon)) as c:
-            return self.ask_of(c, path, body, method, **headers)
-
-    def ask_of(self, c, path, body=None, method=None, **headers):
-        c.request(method or ('GET' if body is None else 'POST'), path, body, {k.replace('_', '-'): v for k, v in headers.items()})
-        r = c.getresponse()
-        text = r.read()
-        self.described(c, path.partition('?')[0], method or ('GET' if body is None else 'POST'), r, text)
-        return r.status, r.headers, text
-
-    def described(self, c, path, method, r, text):
-        """The answer is as openapi.json has it."""
-        if not hasattr(self, 'openapi'):
-            with contextlib.closing(http.client.HTTPConnection(c.host, c.port, timeout=WAIT)) as other:
-                other.request('GET', '/api/v1/openapi.json')
-                self.openapi = json.loads(other.getresponse().read())
-        operation = self.openapi['paths'].get(path, {}).get(method.lower())
-        if not operation:
-            return self.assertIn((path, method), [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')])
-        content = operation['responses'][str(r.status)].get('content')
-        if not content:
-            return self.assertEqual(text, b'')
-        kind = r.headers['content-type'].partition(';')[0]
-        self.assertIn(kind, content)
-        if kind.endswith('json'):
-            test_web_api.matches(content[kind]['schema'], json.loads(text), self.openapi['components']['schemas'])
-
+class Case(web.Described):
     def write(self, daemon, lines, path='/write', **headers):
         status, _, body = self.ask(daemon, path, lines.encode() if isinstance(lines, str) else lines, **headers)
         return status, json.loads(body) if body else None
 
-    def raw(self, daemon, data):
-        """All that the daemon says to these bytes, until it closes."""
-        s = daemon.connect('http tcp')
-        self.addCleanup(s.close)
+    def sent(self, daemon, data):
+        """All that the daemon says to these bytes, or to one piece after the other, until it closes."""
+        s = self.raw(daemon)
         s.settimeout(WAIT)
         for piece in data if isinstance(data, list) else [data]:
             s.sendall(piece)
-        got = b''
-        with contextlib.suppress(ConnectionResetError):
-            while more := s.recv(1 << 16):
-                got += more
-        return got
+        return self.said(s)
 
     def results(self, client):
         return {(sensor, time): value for sensor, time, value, _, _ in client.results}
@@ -158,41 +114,36 @@ class Write(Case):
         for n, sent in [(500, head + whole), (500, [head, whole]), (1, head + extended), (1, [bytes([b]) for b in head + extended]),
                         (0, head + b'0\r\n\r\n')]:
             before = d.status()['points']['in']
-            said = self.raw(d, sent)
+            said = self.sent(d, sent)
             self.assertIn(b' 204 ', said.partition(b'\r\n')[0])
             self.assertIn(b'connection: close', said)
             self.assertEqual(d.status()['points']['in'] - before, n)
         for bad in b'x\r\n', b'5\r\nabcdefg', b'\r\n', b'123456789\r\n', b'1;' + b'x' * 9000 + b'\r\n', b'1\r\na\r\n0\r\n' + b'x: y\r\n' * 2000:
-            self.assertIn(b' 400 ', self.raw(d, head + bad).partition(b'\r\n')[0], bad[:20])
+            self.assertIn(b' 400 ', self.sent(d, head + bad).partition(b'\r\n')[0], bad[:20])
         for more in b'Transfer-Encoding: chunked\r\nContent-Length: 5\r\n', b'Transfer-Encoding: gzip\r\n':
-            self.assertIn(b' 400 ', self.raw(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\n' + more + b'\r\n0\r\n\r\n'), more)
-        self.assertIn(b' 411 ', self.raw(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\n\r\n'))
+            self.assertIn(b' 400 ', self.sent(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\n' + more + b'\r\n0\r\n\r\n'), more)
+        self.assertIn(b' 411 ', self.sent(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\n\r\n'))
 
     def test_bodies_that_are_too_large(self):
         d = self.web()
         line = f's value=1 {START} '.encode()
         self.assertEqual(self.write(d, b'#' + b'x' * 60000 + b'\n', Content_Length=str(BODY + 1))[0], 413)
         chunk = b'%x\r\n%s\r\n' % (1 << 20, b'\n' * (1 << 20))
-        said = self.raw_while_it_goes(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n', chunk, 40)
+        said = self.sent_while_it_goes(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n', chunk, 40)
         self.assertIn(b' 413 ', said.partition(b'\r\n')[0])
         self.assertEqual(self.write(d, gzip.compress(b'\n' * (UNPACKED + 1), 1), Content_Encoding='gzip')[0], 413)
         self.assertEqual(self.write(d, gzip.compress(b'\n' * (UNPACKED - 100) + line, 1), Content_Encoding='gzip')[0], 204)
         self.assertEqual(d.status()['points']['in'], 1)
         self.assertEqual(self.write(d, b'\n' * BODY)[0], 204)
 
-    def raw_while_it_goes(self, daemon, head, piece, times):
-        s = daemon.connect('http tcp')
-        self.addCleanup(s.close)
+    def sent_while_it_goes(self, daemon, head, piece, times):
+        s = self.raw(daemon)
         s.settimeout(WAIT)
         with contextlib.suppress(OSError):
             s.sendall(head)
             for _ in range(times):
                 s.sendall(piece)
-        got = b''
-        with contextlib.suppress(ConnectionResetError):
-            while more := s.recv(1 << 16):
-                got += more
-        return got
+        return self.said(s)
 
     def test_come_again_when_there_is_no_room(self):
         d = self.web(keys='threads = 1\nhandshake = 60s\n')

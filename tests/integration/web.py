@@ -1,0 +1,105 @@
+"""HTTP in tests: a daemon with a listener for it, requests, and whether an answer is as the daemon's openapi.json describes it."""
+import contextlib
+import http.client
+import json
+
+import harness
+from harness import LISTENERS, START, WAIT, until
+
+LISTENER = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
+NOT_DESCRIBED = [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')]
+NO_SUCH = (404, 405, 421)  # what any path may be answered
+
+
+def matches(schema, value, all_schemas, where='answer'):
+    """Complains where a value is not what a schema says; as much of JSON Schema as openapi.json uses."""
+    if '$ref' in schema:
+        return matches(all_schemas[schema['$ref'].rsplit('/', 1)[1]], value, all_schemas, where)
+    kinds = {'object': dict, 'array': list, 'string': str, 'integer': int, 'number': (int, float), 'boolean': bool, 'null': type(None)}
+    names = schema.get('type', [])
+    if names:
+        names = [names] if isinstance(names, str) else names
+        assert any(isinstance(value, kinds[n]) and (n == 'boolean' or not isinstance(value, bool)) for n in names), (where, names, value)
+    assert value in schema.get('enum', [value]), (where, value)
+    for name in schema.get('required', []):
+        assert name in value, (where, name)
+    for name, one in schema.get('properties', {}).items():
+        if name in value:
+            matches(one, value[name], all_schemas, f'{where}.{name}')
+    if schema.get('additionalProperties') is False:
+        assert not set(value) - set(schema['properties']), (where, set(value) - set(schema['properties']))
+    for i, one in enumerate(value if 'items' in schema else ()):
+        matches(schema['items'], one, all_schemas, f'{where}[{i}]')
+
+
+class Web(harness.Case):
+    def web(self, extra='', **how):
+        """A daemon that listens for HTTP, too; `extra`: more keys of that listener."""
+        return self.daemon(listeners=LISTENERS + LISTENER + extra, **how)
+
+    def connect(self, daemon):
+        c = http.client.HTTPConnection('127.0.0.1', daemon.port['http tcp'], timeout=WAIT)
+        self.addCleanup(c.close)
+        return c
+
+    def ask(self, daemon, path, body=None, method=None, **headers):
+        """Status, headers and body, over a connection of its own. Underscores in names of headers are dashes."""
+        with contextlib.closing(self.connect(daemon)) as c:
+            return self.ask_of(c, path, body, method, **headers)
+
+    def ask_of(self, c, path, body=None, method=None, **headers):
+        method = method or ('GET' if body is None else 'POST')
+        c.request(method, path, body, {k.replace('_', '-'): v for k, v in headers.items()})
+        r = c.getresponse()
+        got = r.read()
+        self.answered(c, path.partition('?')[0], method, r, got)
+        return r.status, r.headers, got
+
+    def answered(self, c, path, method, r, body):
+        """Looks at every answer; see Described."""
+
+    def raw(self, daemon):
+        """A socket to the listener."""
+        s = daemon.connect('http tcp')
+        self.addCleanup(s.close)
+        return s
+
+    def said(self, sock):
+        """All that the daemon sends until it closes."""
+        got = b''
+        with contextlib.suppress(ConnectionResetError):
+            while more := sock.recv(1 << 16):
+                got += more
+        return got
+
+    def feed(self, daemon, sensors, points):
+        with daemon.client() as c:
+            handles = c.register(*(f's{i}' for i in range(sensors)))
+            for k in range(points):
+                c.send(harness.points(handles, [START + k * 10**9] * sensors, [float(k % 7)] * sensors))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+
+
+class Described(Web):
+    """Every answer has to be as openapi.json has it."""
+
+    openapi = None
+
+    def answered(self, c, path, method, r, body):
+        if self.openapi is None:
+            with contextlib.closing(http.client.HTTPConnection(c.host, c.port, timeout=WAIT)) as other:
+                other.request('GET', '/api/v1/openapi.json')
+                self.openapi = json.loads(other.getresponse().read())
+        if path.startswith('/api/v1/sensors/'):
+            path = '/api/v1/sensors/{name}'
+        operation = self.openapi['paths'].get(path, {}).get(method.lower())
+        if not operation or r.status in NO_SUCH:
+            return self.assertTrue(r.status in NO_SUCH or (path, method) in NOT_DESCRIBED, (path, method, r.status))
+        content = operation['responses'][str(r.status)].get('content')
+        if not content:
+            return self.assertEqual(body, b'')
+        kind = r.headers['content-type'].partition(';')[0]
+        self.assertIn(kind, content)
+        if kind.endswith('json'):
+            matches(content[kind]['schema'], json.loads(body), self.openapi['components']['schemas'])
