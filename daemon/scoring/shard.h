@@ -23,6 +23,7 @@
 #include "daemon/durable/event_log.h"
 #include "daemon/intake/lane.h"
 #include "daemon/scoring/batch_stage.h"
+#include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/derivation.h"
 #include "daemon/scoring/device.h"
 #include "daemon/scoring/progress.h"
@@ -33,8 +34,6 @@
 #include <uv.h>
 
 #define HK_SHARD_REFUSALS 16
-/* Batches that wait to be shown: those of a device that was lost, and of the next. */
-#define HK_HELD (2 * (HK_BATCHES_MOST + 1))
 
 /* How a device was lost. */
 struct hk_loss {
@@ -50,7 +49,6 @@ struct hk_look;
 struct hk_note;
 struct hk_retired;
 struct hk_durable;
-struct hk_journal;
 struct hk_saver;
 
 /* What a reload wants of every shard, in this order; each is answered before the next is asked. */
@@ -150,11 +148,8 @@ struct hk_shard {
   uint32_t first;                         /* of the rings */
   atomic_uint in_flight, most;            /* most: points of the next batch */
   uint64_t made, gone;                    /* batches that were filled or swept; that were handed to the loops */
-  struct hk_journal *_Atomic journal;     /* NULL: there is none, or it is being replayed */
-  atomic_uint_fast64_t position;          /* points taken from chunks, since ever */
-  atomic_bool replaying;                  /* at the start: nobody is silent yet */
-  struct hk_parcel *held[HK_HELD];        /* ring of batches that have come back and are not shown yet */
-  uint32_t first_held, n_held;
+  struct hk_commit_gate gate;
+  atomic_bool replaying;                      /* at the start: nobody is silent yet */
   struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
   uint64_t retirements;                       /* so far */
   uint64_t retire_steps;                      /* that these have taken */
@@ -207,7 +202,7 @@ uint64_t hk_shard_need(struct hk_shard *shard, uint32_t detector, uint64_t senso
  * points are made of it (hk_derive_within). */
 static inline uint64_t hk_shard_staged(const struct hk_shard *s)
 {
-  return s->position - (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+  return hk_gate_position(&s->gate) - (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
 }
 
 /* ms between two looks at the device, as the configuration says; and sets the clock anew by that. */

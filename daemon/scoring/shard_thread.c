@@ -3,7 +3,6 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/scoring/acknowledge.h"
-#include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/failover.h"
@@ -90,6 +89,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   s->all = all;
   s->config = config;
   s->number = number;
+  s->gate.durable = all->durable;
+  s->gate.shard = number;
   s->lanes = lanes;
   s->retired_tail = &s->retired;
   pthread_mutex_init(&s->lock, NULL);
@@ -195,7 +196,7 @@ bool hk_shard_close(struct hk_shard *s)
     return false;
   s->saver = NULL;
   (void)hk_shard_take_back(s);
-  hk_shard_drop_held(s);
+  hk_gate_drop(&s->gate);
   hk_shard_drop_notes(s);
   hk_shard_drop_looks(s);
   hk_shard_retire_free(s);

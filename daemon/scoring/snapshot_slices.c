@@ -69,7 +69,7 @@ static void begin(struct hk_saver *v)
                                          .shards = s->all->n,
                                          .number = ++v->number,
                                          .epoch = v->place.epoch,
-                                         .begin = s->position,
+                                         .begin = hk_gate_position(&s->gate),
                                          .order = hk_durable_order(v->place.durable, s->all->registry),
                                          .made = hk_wall(),
                                          .together = hk_durable_together(v->place.durable) };

@@ -1,6 +1,5 @@
 #include "daemon/scoring/stall.h"
 
-#include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/snapshot_slices.h"
@@ -13,7 +12,7 @@ static struct hk_progress progress(const struct hk_shard *s)
 {
   struct hk_progress p;
   memset(&p, 0, sizeof p); /* it is compared as a whole */
-  p.position = s->position;
+  p.position = hk_gate_position(&s->gate);
   p.launched = s->counters.launched + s->counters.full;
   p.steps = s->retirements + s->retire_steps;
   p.derived = s->counters.derived;
@@ -77,12 +76,12 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
   const uint64_t points = waiting(s, &chunks);
   const bool snapshot = s->saver && hk_saver_pauses(s->saver);
   why[0] = 0;
-  if (points == 0 && chunks == 0 && s->n_held == 0 && !s->retired && !asked(s))
+  if (points == 0 && chunks == 0 && hk_gate_held(&s->gate) == 0 && !s->retired && !asked(s))
     return false;
   add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
   add(why, "%s", s->review.waits ? "; no chunk is begun since a reload waits" : "");
   add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
-  add(why, "%s", hk_shard_takes(s) ? "" : "; no chunk is begun since the journal has no room");
+  add(why, "%s", hk_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
   add(why, "%s", s->holding ? "; nothing is launched since a reload waits" : "");
   add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
   add(why, "%s", s->free || s->filled ? "" : "; no batch is filled since all are in flight or being published");
@@ -90,8 +89,8 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
     add(why, "; a chunk is being taken");
   if (s->in_flight > 0)
     add(why, "; %u batches are in flight", (unsigned)s->in_flight);
-  if (s->n_held > 0)
-    add(why, "; %u batches wait for the journal", s->n_held);
+  if (hk_gate_held(&s->gate) > 0)
+    add(why, "; %u batches wait for the journal", hk_gate_held(&s->gate));
   if (asked(s))
     add(why, "; a reload waits %s", reload(s));
   if (s->retired)
@@ -102,7 +101,7 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 /* Whether what it waits for is looked after elsewhere. */
 static bool excused(const struct hk_shard *s)
 {
-  return s->in_flight > 0 || s->n_held > 0 || s->replaying || !s->device || !hk_shard_takes(s);
+  return s->in_flight > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device || !hk_gate_has_room(&s->gate);
 }
 
 static void put(struct hk_shard *s, const char *why)

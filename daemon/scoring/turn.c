@@ -2,7 +2,6 @@
 #include "daemon/scoring/turn.h"
 #include "daemon/scoring/acknowledge.h"
 #include "daemon/scoring/alert_log.h"
-#include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/failover.h"
@@ -81,6 +80,32 @@ static void name_slots(const struct hk_shard *s, struct hk_batch *b)
     b->slot[i] = hk_slot_outside(s, b->slot[i]);
 }
 
+static void hand_over(struct hk_shard *s, struct hk_parcel *p)
+{
+  s->gone++;
+  hk_shard_hand_over(s, p, false);
+}
+
+/* Hands a batch over that has come back, as soon as the points that it may hold are committed. */
+static void show(struct hk_shard *s, struct hk_parcel *p)
+{
+  if (!hk_gate_holds(&s->gate, p))
+    hand_over(s, p);
+}
+
+/* Those that have waited for that. True when there was any. */
+static bool show_held(struct hk_shard *s)
+{
+  bool any = false;
+  for (struct hk_parcel *p; (p = hk_gate_next(&s->gate)) != NULL; any = true) {
+    struct hk_device *device = p->device;
+    hand_over(s, p);
+    if (device)
+      atomic_fetch_sub_explicit(&device->lent, 1, memory_order_release);
+  }
+  return any;
+}
+
 /* What has come back, for good: remembers its alerts; makes its slots the registry's. */
 static void publish(struct hk_shard *s, struct hk_parcel *p)
 {
@@ -103,7 +128,7 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
   b->n_events = told;
   name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
-  hk_shard_show(s, p);
+  show(s, p);
 }
 
 /* There will be no results of this batch. lost: with its device. */
@@ -125,7 +150,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
   p->late = p->rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
   p->device_lost = lost ? b->n : 0;
-  hk_shard_show(s, p);
+  show(s, p);
 }
 
 /* Counts what is lost with the device. */
@@ -290,7 +315,8 @@ static bool next_chunk(struct hk_shard *s)
   const bool pauses = s->review.waits || (s->saver && hk_saver_pauses(s->saver));
   if (!s->cursor.chunk && s->derivation.from && !s->derivation.rests)
     hk_derive_go_on(s);
-  for (uint32_t i = 0; !s->cursor.chunk && !s->derivation.from && !pauses && i < s->all->n_loops && hk_shard_takes(s); i++) {
+  for (uint32_t i = 0; !s->cursor.chunk && !s->derivation.from && !pauses && i < s->all->n_loops && hk_gate_has_room(&s->gate);
+       i++) {
     struct hk_lane *lane = &s->lanes[s->turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
     s->turn = (s->turn + 1) % s->all->n_loops;
@@ -302,7 +328,7 @@ static bool next_chunk(struct hk_shard *s)
     } else {
       if (!s->replaying && hk_groups_any(s->groups))
         hk_groups_look(s->groups, chunk);
-      hk_shard_journal(s, chunk);
+      hk_gate_take(&s->gate, chunk);
       hk_derive_begin(s, chunk);
     }
   }
@@ -337,7 +363,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
   hk_rates_apply(s, p->batch);
   s->free = p->next;
   s->made++;
-  p->position = s->position;
+  p->position = hk_gate_position(&s->gate);
   return p;
 }
 
@@ -441,7 +467,7 @@ bool hk_shard_turn(struct hk_shard *s)
   bool any = hk_shard_take_back(s);
   any |= reap(s);
   any |= launch(s) || s->derivation.rests;
-  any |= hk_shard_show_held(s);
+  any |= show_held(s);
   any |= hk_shard_take_notes(s);
   any |= hk_shard_take_looks(s);
   if (s->saver)

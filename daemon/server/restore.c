@@ -128,9 +128,8 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     status = hk_durable_begin(d, recovery->position, s->shards.registry, error, size);
   for (uint32_t i = 0; status == 0 && i < s->shards.n; i++) {
-    s->shard[i].position = recovery->position[i];
+    hk_gate_begin(&s->shard[i].gate, recovery->position[i], d->journal[i]);
     s->shard[i].replaying = false;
-    atomic_store_explicit(&s->shard[i].journal, d->journal[i], memory_order_release);
   }
   if (status == 0 && recovery->other_shards && d->mode == HK_DURABILITY_JOURNAL)
     await_snapshots(s);

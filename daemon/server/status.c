@@ -173,7 +173,7 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   hk_buffer_print(out, ",\"shards\":[");
   for (uint32_t i = 0; i < s->shards.n; i++) {
     hk_buffer_print(out, "%s{", i ? "," : "");
-    field(out, "position", s->shard[i].position);
+    field(out, "position", hk_gate_position(&s->shard[i].gate));
     if (d->journal[i]) {
       if (now.state < HK_DURABLE_DEGRADED) /* then it is as far as results may be shown, and nothing is on the disk */
         field(out, "committed", hk_journal_committed(d->journal[i]));
