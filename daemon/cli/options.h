@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <stdint.h>
 
-enum hk_exit { HK_EXIT_DONE = 0, HK_EXIT_FAILED = 1, HK_EXIT_USAGE = 2 };
+enum hk_exit { HK_EXIT_DONE = 0, HK_EXIT_FAILED = 1, HK_EXIT_USAGE = 2, HK_EXIT_WRONG = 3 };
 
 /* What hk_option_next returns besides an option's `val`. */
 enum hk_option { HK_OPTION_END = -1, HK_OPTION_WRONG = -2, HK_OPTION_HELP = 'h' };

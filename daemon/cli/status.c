@@ -23,7 +23,7 @@
 static const char help_text[] =
     "usage: hankel status [OPTION...]\n\n"
     "Shows whether the daemon is healthy, its sensors, the points that come in, what is refused and why, and the\n"
-    "alerts that stand.\n\n"
+    "alerts that stand. Exit code 3: the daemon answers, and something is WRONG with it.\n\n"
     "  --all              behind these lines all counters; PROTOCOL.md (STATUS) says what each is\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n"
     "  --json             one JSON object, as the daemon sends it\n" HK_SECURE_HELP "\n"
@@ -142,8 +142,7 @@ static int show(hankel *h, char **argv, const char *address, const char *first, 
   if (!before || !report) {
     hk_failed(argv, "the daemon's report is not JSON");
   } else {
-    code = HK_EXIT_DONE;
-    hk_status_summary(stdout, report, before, seconds, is_coloured());
+    code = hk_status_summary(stdout, report, before, seconds, is_coloured()) ? HK_EXIT_DONE : HK_EXIT_WRONG;
     if (all) {
       putchar('\n');
       print_object(report, 0);

@@ -127,7 +127,7 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
   line(s, "alerts", standing > acknowledged ? "\033[31m" : "\033[33m", text);
 }
 
-void hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured)
+bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured)
 {
   const struct summary s = { out, coloured };
   char faults[WHY] = "", text[WHY] = "";
@@ -146,4 +146,5 @@ void hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, doub
   line(&s, "points", NULL, text);
   tell_refused(&s, report);
   tell_alerts(&s, report);
+  return !*faults;
 }

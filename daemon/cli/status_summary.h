@@ -7,7 +7,8 @@
 #include <stdio.h>
 
 /* Of a report of the daemon, and one of `seconds` before it, by which the points a second are told (NULL: since the start).
- * coloured: for a terminal that shows colours. */
-void hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured);
+ * coloured: for a terminal that shows colours. True: nothing is wrong
+ * with the daemon. */
+bool hk_status_summary(FILE *out, const cJSON *report, const cJSON *before, double seconds, bool coloured);
 
 #endif

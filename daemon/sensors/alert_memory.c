@@ -268,22 +268,46 @@ int hk_alerts_acknowledge(struct hk_alerts *a, uint32_t slot, uint32_t number, s
   return 0;
 }
 
+int hk_standing_order(const void *left, const void *right)
+{
+  const struct hk_standing_key *a = left, *b = right;
+  if (a->acknowledged != b->acknowledged)
+    return a->acknowledged ? 1 : -1;
+  if (a->severity != b->severity)
+    return a->severity < b->severity ? 1 : -1;
+  return a->time < b->time ? 1 : a->time > b->time ? -1 : 0;
+}
+
+/* Puts one among the n that were chosen, in order; returns how many there are then, at most `most`. */
+static uint32_t choose(struct hk_standing *out, uint32_t n, uint32_t most, const struct hk_standing *one)
+{
+  const struct hk_standing_key key = hk_standing_key(one);
+  uint32_t at = n;
+  while (at > 0) {
+    const struct hk_standing_key before = hk_standing_key(&out[at - 1]);
+    if (hk_standing_order(&before, &key) <= 0)
+      break;
+    at--;
+  }
+  if (at == most)
+    return n;
+  n += n < most;
+  memmove(&out[at + 1], &out[at], (n - 1 - at) * sizeof *out);
+  out[at] = *one;
+  return n;
+}
+
 uint32_t hk_alerts_show(struct hk_alerts *a, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum)
 {
   uint32_t n = 0;
   *sum = (struct hk_alerts_sum){ 0 };
   pthread_mutex_lock(&a->lock);
   sum->standing = a->n_standing;
-  for (uint32_t i = 0; i < a->n_standing; i++)
+  for (uint32_t i = 0; i < a->n_standing; i++) {
     sum->of_channel[a->standing[i].event.channel]++;
-  for (int acknowledged = 0; acknowledged < 2; acknowledged++)
-    for (uint32_t i = 0; i < a->n_standing; i++) {
-      if ((a->standing[i].acknowledged != 0) != acknowledged)
-        continue;
-      sum->acknowledged += acknowledged;
-      if (n < most)
-        out[n++] = a->standing[i];
-    }
+    sum->acknowledged += a->standing[i].acknowledged != 0;
+    n = choose(out, n, most, &a->standing[i]);
+  }
   pthread_mutex_unlock(&a->lock);
   return n;
 }
@@ -292,10 +316,8 @@ uint32_t hk_alerts_keys(struct hk_alerts *a, struct hk_standing_key *out, uint32
 {
   pthread_mutex_lock(&a->lock);
   const uint32_t n = a->n_standing < most ? a->n_standing : most;
-  for (uint32_t i = 0; i < n; i++) {
-    const struct hk_standing *s = &a->standing[i];
-    out[i] = (struct hk_standing_key){ s->event.slot, s->acknowledged != 0, s->event.severity, s->event.time };
-  }
+  for (uint32_t i = 0; i < n; i++)
+    out[i] = hk_standing_key(&a->standing[i]);
   pthread_mutex_unlock(&a->lock);
   return n;
 }

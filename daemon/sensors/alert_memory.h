@@ -67,8 +67,6 @@ struct hk_alerts_sum {
   uint32_t standing, acknowledged;
   uint32_t of_channel[HK_CHANNELS]; /* of those that stand, by enum hankel_channel */
 };
-/* Copies up to `most` alerts that stand, those that nobody has acknowledged first; returns how many. Thread: any. */
-uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
 /* What it takes to choose among them. */
 struct hk_standing_key {
   uint32_t slot;
@@ -76,7 +74,16 @@ struct hk_standing_key {
   float severity;
   int64_t time; /* of the event, ns */
 };
-/* Copies up to `most` of these; returns how many. Thread: any. */
+static inline struct hk_standing_key hk_standing_key(const struct hk_standing *s)
+{
+  return (struct hk_standing_key){ s->event.slot, s->acknowledged != 0, s->event.severity, s->event.time };
+}
+/* The order in which people look at them, for qsort: those that nobody has acknowledged first, of these the gravest, of these
+ * the latest. */
+int hk_standing_order(const void *a, const void *b);
+/* Copies `most` of the alerts that stand, the first by that order, in it; returns how many. Thread: any. */
+uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
+/* Copies the keys of up to `most` of them; returns how many. Thread: any. */
 uint32_t hk_alerts_keys(struct hk_alerts *alerts, struct hk_standing_key *out, uint32_t most);
 /* Copies the alert that stands at a sensor. False: none does. Thread: any. */
 bool hk_alerts_copy(struct hk_alerts *alerts, uint32_t slot, struct hk_standing *out);

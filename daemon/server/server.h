@@ -56,8 +56,8 @@ struct hk_server {
 
 /* What all threads have counted. Thread: any. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);
-/* Copies up to `most` of the alerts that stand on each shard, of these those that nobody has acknowledged first, with slots of
- * the registry; returns how many. sum: of all shards, however many were copied. Thread: any. */
+/* Copies `most` of the alerts that stand on each shard, the first in the order of hk_standing_order, with slots of the registry;
+ * returns how many. sum: of all shards, however many were copied. Thread: any. */
 uint32_t hk_server_alerts(struct hk_server *server, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
 
 #endif

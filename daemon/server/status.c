@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALERTS 100u /* that stand, and are shown one by one: those first that nobody has acknowledged */
+#define ALERTS 100u /* that stand, and are shown one by one */
 
 /* What stands before the next member; the buffer is empty when there was no memory for it. */
 static const char *comma(const struct hk_buffer *out)
@@ -382,22 +382,30 @@ static void alert(struct hk_buffer *out, struct hk_registry *registry, const str
   end(out);
 }
 
+/* A key comes first. */
+struct standing {
+  struct hk_standing_key key;
+  uint32_t at;
+};
+
 /* The alerts that stand, some of them one by one, and the maintenance windows. */
 static void alerts(struct hk_buffer *out, struct hk_server *s)
 {
-  struct hk_standing *standing = malloc((size_t)s->shards.n * ALERTS * sizeof *standing);
+  const size_t most = (size_t)s->shards.n * ALERTS;
+  struct hk_standing *standing = malloc(most * sizeof *standing);
+  struct standing *order = malloc(most * sizeof *order);
   struct hk_alerts_sum sum;
-  const uint32_t n = hk_server_alerts(s, standing, standing ? ALERTS : 0, &sum);
-  uint32_t shown = 0;
+  const uint32_t n = hk_server_alerts(s, standing, standing && order ? ALERTS : 0, &sum);
+  for (uint32_t i = 0; i < n; i++)
+    order[i] = (struct standing){ hk_standing_key(&standing[i]), i };
+  if (n > 1) /* shards have theirs in order each */
+    qsort(order, n, sizeof *order, hk_standing_order);
   hk_buffer_print(out, ",\"alerts\":{\"first\":[");
-  for (int noted = 0; noted < 2; noted++)
-    for (uint32_t i = 0; i < n && shown < ALERTS; i++) {
-      if ((standing[i].acknowledged != 0) != noted)
-        continue;
-      if (shown++ > 0)
-        hk_buffer_put(out, ",", 1);
-      alert(out, s->shards.registry, &standing[i]);
-    }
+  for (uint32_t i = 0; i < n && i < ALERTS; i++) {
+    if (i > 0)
+      hk_buffer_put(out, ",", 1);
+    alert(out, s->shards.registry, &standing[order[i].at]);
+  }
   hk_buffer_put(out, "]", 1);
   field(out, "standing", sum.standing);
   field(out, "acknowledged", sum.acknowledged);
@@ -405,6 +413,7 @@ static void alerts(struct hk_buffer *out, struct hk_server *s)
   hk_buffer_print(out, ",\"maintenance\":");
   hk_maintenance_show(s->shards.maintenance, hk_wall(), out);
   free(standing);
+  free(order);
 }
 
 /* All 0 where the configuration has no [incidents]. */

@@ -46,17 +46,6 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   hk_buffer_put(out, "}", 1);
 }
 
-/* Those that nobody has acknowledged first, and of these the gravest. */
-static int graver(const void *left, const void *right)
-{
-  const struct hk_standing_key *a = left, *b = right;
-  if (a->acknowledged != b->acknowledged)
-    return a->acknowledged ? 1 : -1;
-  if (a->severity != b->severity)
-    return a->severity < b->severity ? 1 : -1;
-  return a->time < b->time ? 1 : a->time > b->time ? -1 : 0;
-}
-
 /* The keys of all that stand, their slots as the registry has them. */
 static uint32_t gather(struct hk_server *s, struct hk_standing_key *keys, uint32_t most)
 {
@@ -114,7 +103,7 @@ int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *
   const int status = keys ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
   if (status == 0) {
     const uint32_t n = matching(s->shards.registry, glob, keys, gather(s, keys, sum.standing));
-    qsort(keys, n, sizeof *keys, graver);
+    qsort(keys, n, sizeof *keys, hk_standing_order);
     hk_buffer_print(out, "{\"standing\":%" PRIu32 ",\"acknowledged\":%" PRIu32 ",\"alerts\":[", sum.standing, sum.acknowledged);
     for (uint32_t i = 0; i < n && shown < part->limit; i++)
       shown += show(s, keys[i].slot, shown == 0, out);

@@ -445,8 +445,10 @@ class DeviceLost(Faulty):
         with d.client() as c:
             self.tick(c, c.register('a'), 0, FAULT)
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
-        out = subprocess.run([harness.HANKEL, 'status', '--all', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True,
-                             timeout=harness.WAIT, check=True).stdout
+        run = subprocess.run([harness.HANKEL, 'status', '--all', '--from', f'127.0.0.1:{d.port["binary tcp"]}'], capture_output=True, text=True,
+                             timeout=harness.WAIT)
+        self.assertEqual((run.returncode, run.stderr), (3, ''))
+        out = run.stdout
         self.assertRegex(out, r'^WRONG +the device is lost \(fault on order\), scoring on cpu\n')
         self.assertRegex(out, r'(?m)^backend +cpu$')
         self.assertRegex(out, r'(?m)^device\n +state +lost\n')

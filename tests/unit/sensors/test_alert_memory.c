@@ -247,6 +247,34 @@ static void test_acknowledged(void **state)
   hk_alerts_free(b);
 }
 
+/* Of many those are shown that people should look at first. */
+static void test_gravest_first(void **state)
+{
+  struct hk_alerts *a;
+  struct hk_alerts_sum sum;
+  struct hk_standing shown[3];
+  struct hk_event e;
+  char before[HK_WHO_MAX + 1];
+  (void)state;
+  assert_int_equal(hk_alerts_new(&a, SENSORS), 0);
+  for (uint32_t slot = 0; slot < 5; slot++) {
+    static const float severity[] = { 2, 9, 3, 4, 3 };
+    const struct hk_event raised = {
+      .slot = slot, .number = 1, .kind = HK_EVENT_RAISED, .time = 100 + slot, .severity = severity[slot]
+    };
+    assert_int_equal(hk_alerts_note(a, &raised), 0);
+  }
+  assert_int_equal(hk_alerts_acknowledge(a, 1, 0, hk_string("anna"), 7, &e, before), 0);
+  assert_int_equal(hk_alerts_show(a, shown, 3, &sum), 3);
+  assert_true(sum.standing == 5 && sum.acknowledged == 1);
+  assert_int_equal(shown[0].event.slot, 3);
+  assert_int_equal(shown[1].event.slot, 4); /* the latest of two */
+  assert_int_equal(shown[2].event.slot, 2);
+  assert_int_equal(hk_alerts_show(a, NULL, 0, &sum), 0);
+  assert_int_equal(sum.standing, 5);
+  hk_alerts_free(a);
+}
+
 /* An alert of the channel change: a new segment of one kind behind one of another. */
 static struct hk_event change(uint32_t number, uint8_t before, uint8_t after, enum hk_event_kind kind)
 {
@@ -325,6 +353,6 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_flapping), cmocka_unit_test(test_acknowledged),
                                       cmocka_unit_test(test_one),      cmocka_unit_test(test_sequences),
                                       cmocka_unit_test(test_random),   cmocka_unit_test(test_segments),
-                                      cmocka_unit_test(test_notes) };
+                                      cmocka_unit_test(test_notes),    cmocka_unit_test(test_gravest_first) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
