@@ -176,14 +176,14 @@ void hk_shard_retire_step(struct hk_shard *s)
     go_on_to(s, r, PASSING);
   if (r->phase == PASSING && passed(s, r)) {
     go_on_to(s, r, PUBLISHED);
-    r->behind = s->made;
+    r->behind = hk_queue_made(&s->queue);
   }
-  if (r->phase == PUBLISHED && s->gone >= r->behind) {
+  if (r->phase == PUBLISHED && hk_queue_gone(&s->queue) >= r->behind) {
     go_on_to(s, r, FORGETTING);
     (void)hk_shard_clear(s, r->slots, r->n);
     post(s, r, HK_PARCEL_FORGET);
   }
-  if (r->phase == FORGETTING && r->parcel.back && (s->sweep || !s->device) && !s->exporting) {
+  if (r->phase == FORGETTING && r->parcel.back && (s->sweep || !s->device) && !hk_queue_exporting(&s->queue)) {
     release(s, r);
     unlink_first(s);
   }
@@ -201,7 +201,7 @@ void hk_shard_retire_why(const struct hk_shard *s, char *why, size_t size)
                      : r->phase == PUBLISHED           ? "batches that hold their points"
                      : !r->parcel.back                 ? "the loops to forget them"
                      : !s->sweep && s->device          ? "a sweep to come back"
-                     : s->exporting                    ? "an export to come back"
+                     : hk_queue_exporting(&s->queue)   ? "an export to come back"
                                                        : "the next turn";
   snprintf(why, size, "; %u sensors that are being forgotten wait for %s", r->n, what);
 }

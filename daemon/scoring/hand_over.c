@@ -24,10 +24,7 @@ void hk_parcel_release(struct hk_parcel *p, struct hk_counters *counters)
   hk_count(&counters->device_lost, p->device_lost);
   for (uint32_t i = 0; i < n_runs; i++)
     hk_source_done(p->runs[i].source, p->runs[i].n);
-  struct hk_parcel *top = atomic_load_explicit(&s->returned, memory_order_relaxed);
-  do
-    p->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->returned, &top, p, memory_order_release, memory_order_relaxed));
+  hk_queue_return(&s->queue, p);
   hk_wake_up(&s->wake, HK_WAKE_BATCH);
   if (n_runs > 0)
     hk_shard_settled(s);
@@ -73,20 +70,18 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
   } else {
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
     if (p->kind == HK_PARCEL_EXPORT) {
-      p->next = s->exports;
-      s->exports = p;
+      hk_queue_give_export(&s->queue, p);
     } else if (p->batch->kind == HK_BATCH_SWEEP) {
       s->sweep = p;
     } else {
-      p->next = s->free;
-      s->free = p;
+      hk_queue_give(&s->queue, p);
     }
   }
 }
 
 bool hk_shard_take_back(struct hk_shard *s)
 {
-  struct hk_parcel *p = atomic_exchange_explicit(&s->returned, NULL, memory_order_acquire);
+  struct hk_parcel *p = hk_queue_returned(&s->queue);
   const bool any = p != NULL;
   for (struct hk_parcel *next; p; p = next) {
     next = p->next;

@@ -51,8 +51,8 @@ static void answer(struct hk_look *l, int outcome)
 /* Whether a batch in flight names one of the look's sensors. */
 static bool in_flight(const struct hk_shard *s, const struct hk_look *l)
 {
-  for (uint32_t i = 0; i < s->in_flight; i++) {
-    const struct hk_batch *b = s->flying[(s->first + i) % HK_IN_FLIGHT]->batch;
+  for (uint32_t i = 0; i < hk_queue_in_flight(&s->queue); i++) {
+    const struct hk_batch *b = hk_queue_flying(&s->queue, i)->batch;
     if (b->kind == HK_BATCH_SWEEP)
       return true;
     for (uint32_t k = 0; k < b->n; k++)

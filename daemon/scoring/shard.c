@@ -23,7 +23,7 @@ void hk_shard_failed(struct hk_shard *s, const struct hk_slot_binding *device, c
 
 int64_t hk_shard_stalled(const struct hk_shard *s)
 {
-  return s->stalled;
+  return hk_queue_stalled(&s->queue);
 }
 
 bool hk_shard_lost(struct hk_shard *s)

@@ -9,7 +9,7 @@
  *
  * What can go wrong with a batch:
  *  - it is refused, by submit or when it comes back (-EINVAL, -ENOMEM): its points are dropped and counted, the device goes on;
- *  - it comes back with any other status, HK_SHARD_REFUSALS in a row found no memory, or nothing has come back from a device for
+ *  - it comes back with any other status, too many in a row found no memory, or nothing has come back from a device for
  *    the configuration's `device_timeout`, or it failed at something else: the device is lost (failover.c). All that was in
  *    flight is dropped and counted, the device is abandoned, and the CPU goes on in its place, or nothing does. A backend that is
  *    no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
@@ -26,14 +26,13 @@
 #include "daemon/scoring/commit_gate.h"
 #include "daemon/scoring/derivation.h"
 #include "daemon/scoring/device.h"
+#include "daemon/scoring/device_queue.h"
 #include "daemon/scoring/progress.h"
 #include "daemon/scoring/rates.h"
 #include "daemon/sensors/alert_memory.h"
 #include "daemon/sensors/registry.h"
 
 #include <uv.h>
-
-#define HK_SHARD_REFUSALS 16
 
 /* How a device was lost. */
 struct hk_loss {
@@ -125,29 +124,21 @@ struct hk_shard {
 
   struct hk_device *abandoned;
   struct hk_stage *stage;
-  struct hk_alerts *alerts;               /* by slot within the shard */
-  struct hk_cursor cursor;                /* the chunk that is being taken, or a piece of points that were made of it */
-  struct hk_derivation derivation;        /* the latter */
-  struct hk_groups *groups;               /* of its sensors */
-  uint32_t turn;                          /* the lane whose turn it is */
-  struct hk_note *_Atomic notes;          /* list of alerts that were acknowledged; any thread puts them there */
-  struct hk_note *noted;                  /* list: of those, not on the disk yet */
-  struct hk_look *_Atomic looks;          /* list of states that somebody wants to see; any thread puts them there */
-  struct hk_look *looking;                /* list: of those, not taken yet */
-  int64_t looked;                         /* ns: when launching was last held up for one */
-  struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
-  struct hk_parcel *free;                 /* batches of points that are not in use */
-  struct hk_parcel *filled;               /* was refused for want of a place; goes first */
-  struct hk_saver *saver;                 /* takes snapshots; NULL: none are */
-  struct hk_parcel *exports;              /* list: for it */
-  bool exporting;                         /* an export is on its way, that names slots, or waits for a place */
-  uv_timer_t saves;                       /* the saver's: a thread that sleeps is woken for its slices */
-  int64_t ahead;                          /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
-  struct hk_parcel *sweep;                /* NULL while in flight or being published */
-  struct hk_parcel *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
-  uint32_t first;                         /* of the rings */
-  atomic_uint in_flight, most;            /* most: points of the next batch */
-  uint64_t made, gone;                    /* batches that were filled or swept; that were handed to the loops */
+  struct hk_alerts *alerts;        /* by slot within the shard */
+  struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points that were made of it */
+  struct hk_derivation derivation; /* the latter */
+  struct hk_groups *groups;        /* of its sensors */
+  uint32_t turn;                   /* the lane whose turn it is */
+  struct hk_note *_Atomic notes;   /* list of alerts that were acknowledged; any thread puts them there */
+  struct hk_note *noted;           /* list: of those, not on the disk yet */
+  struct hk_look *_Atomic looks;   /* list of states that somebody wants to see; any thread puts them there */
+  struct hk_look *looking;         /* list: of those, not taken yet */
+  int64_t looked;                  /* ns: when launching was last held up for one */
+  struct hk_device_queue queue;
+  struct hk_saver *saver;  /* takes snapshots; NULL: none are */
+  uv_timer_t saves;        /* the saver's: a thread that sleeps is woken for its slices */
+  int64_t ahead;           /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
+  struct hk_parcel *sweep; /* NULL while in flight or being published */
   struct hk_commit_gate gate;
   atomic_bool replaying;                      /* at the start: nobody is silent yet */
   struct hk_retired *retired, **retired_tail; /* sensors that are being forgotten */
@@ -159,17 +150,11 @@ struct hk_shard {
   bool holding;                               /* nothing is launched: a reload waits until nothing is in flight */
   uint64_t beat_most;                         /* ms between two beats, at most */
   bool sweep_due;
-  bool put_off;             /* a sweep found silent sensors that a reload's review kept: it is repeated before the next review */
-  int64_t checked;          /* ns: when we last looked whether the device is alive */
-  int64_t back_at;          /* ns: when a batch last came back */
-  uint64_t back, back_then; /* batches that have come back, and how many it were when we last looked */
-  uint32_t refusals;        /* for want of memory, in a row */
-  _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
+  bool put_off; /* a sweep found silent sensors that a reload's review kept: it is repeated before the next review */
   struct hk_stall stall;
   _Atomic int64_t beat; /* ns: when the thread was last seen running */
   struct hk_rates rates;
   struct hk_log_quota failures, forgetful, alert_lines;
-  struct hk_histogram took; /* batches, from launch to results */
 };
 
 /* Slots are the registry's, or count within a shard: number s / n of shard s % n is slot s. */

@@ -32,7 +32,7 @@ static bool define(struct hk_shard *s, const struct hk_definition *definitions, 
   struct hk_review *r = &s->review;
   struct hk_device *d = s->device;
   s->holding = n > 0;
-  if (n > 0 && s->in_flight > 0)
+  if (n > 0 && hk_queue_in_flight(&s->queue) > 0)
     return false;
   r->status = d ? 0 : -ENODEV;
   r->why[0] = 0;

@@ -22,20 +22,16 @@
 #define END 2             /* s that the thread gets to end, */
 #define BURIAL 2          /* and an abandoned device */
 
-/* Looks whether anything has come back since the last look. However late this is called, no more than two periods count: where
- * the thread did not run (the process was stopped, the machine was busy) the device's own threads may not have run either. */
+/* However late this is called, no more than two periods count as time in which nothing was done. */
 static void on_check(uv_timer_t *timer)
 {
   struct hk_shard *s = timer->data;
-  const int64_t now = hk_now(), since = now - s->checked, most = 2000000 * (int64_t)uv_timer_get_repeat(timer);
+  const int64_t now = hk_now(), most = 2000000 * (int64_t)uv_timer_get_repeat(timer);
   const int64_t timeout = s->config->device_timeout;
   (void)hk_shard_turn(s);
-  const int64_t stalled = s->in_flight > 0 && s->back == s->back_then ? s->stalled + (since < most ? since : most) : 0;
-  s->stalled = stalled;
-  hk_stall_look(s, since < most ? since : most);
-  s->checked = now;
-  s->back_then = s->back;
+  hk_stall_look(s, hk_queue_watch(&s->queue, now, most));
   s->beat = now;
+  const int64_t stalled = hk_queue_stalled(&s->queue);
   if (timeout > 0 && stalled >= timeout && s->device->kind->device)
     hk_shard_lose(s, "it hangs: nothing has come back from it for %.1f s (device_timeout = %.1f s)", (double)stalled * 1e-9,
                   (double)timeout * 1e-9);
@@ -129,7 +125,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
 
 int hk_shard_start(struct hk_shard *s, uint64_t beat)
 {
-  s->beat = s->checked = hk_now();
+  s->beat = hk_now();
+  (void)hk_queue_watch(&s->queue, s->beat, 0);
   s->beat_most = beat;
   const uint64_t period = hk_shard_check_period(s);
   uv_timer_start(&s->check, on_check, period, period);
@@ -158,17 +155,19 @@ static void close_device(struct hk_shard *s)
   struct hk_device *d = s->device;
   if (!d)
     return;
-  for (uint32_t i = 0; i < s->in_flight; i++) {
-    const struct hk_parcel *p = s->flying[(s->first + i) % HK_IN_FLIGHT];
+  const uint32_t in_flight = hk_queue_in_flight(&s->queue);
+  const struct hk_parcel *kept = hk_queue_kept(&s->queue);
+  for (uint32_t i = 0; i < in_flight; i++) {
+    const struct hk_parcel *p = hk_queue_flying(&s->queue, i);
     drop_runs(p->runs, p->n_runs);
   }
-  if (s->filled)
-    drop_runs(s->filled->runs, s->filled->n_runs);
-  if (d->kind->device && s->in_flight > 0) {
-    hk_device_abandon(d, s->in_flight);
+  if (kept)
+    drop_runs(kept->runs, kept->n_runs);
+  if (d->kind->device && in_flight > 0) {
+    hk_device_abandon(d, in_flight);
     s->abandoned = d;
   } else {
-    for (uint32_t left = s->in_flight; left > 0;) {
+    for (uint32_t left = in_flight; left > 0;) {
       d->backend->ops->wait(d->backend);
       while (left > 0 && d->backend->ops->reap(d->backend))
         left--;

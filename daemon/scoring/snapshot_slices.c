@@ -227,7 +227,7 @@ static void submit(struct hk_saver *v, struct hk_parcel *p)
 static bool slice(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  struct hk_parcel *p = s->exports;
+  struct hk_parcel *p = hk_queue_free_export(&s->queue);
   struct hk_slice *slice = free_slice(v);
   if (v->stuck)
     submit(v, v->exporting->parcel);
@@ -242,7 +242,7 @@ static bool slice(struct hk_saver *v)
   }
   v->due = p && slice && hk_now() >= v->next_slice && !hk_shard_forgets(s);
   v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
-  if (!v->due || v->held_up || s->filled || s->holding || s->in_flight == HK_IN_FLIGHT)
+  if (!v->due || v->held_up || hk_queue_kept(&s->queue) || s->holding || hk_queue_in_flight(&s->queue) == HK_IN_FLIGHT)
     return false;
   slice->bytes = 0;
   slice->n_detectors = slice->n_machines = 0;
@@ -258,8 +258,7 @@ static bool slice(struct hk_saver *v)
   slice->parcel = p;
   atomic_store_explicit(&slice->busy, true, memory_order_relaxed);
   v->exporting = slice;
-  v->place.shard->exporting = true;
-  s->exports = p->next;
+  hk_queue_begin_export(&s->queue);
   submit(v, p);
   return false;
 }
@@ -313,7 +312,7 @@ void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
   v->saved += n;
   v->in_slice = b->n;
   v->exporting = NULL;
-  v->place.shard->exporting = false;
+  hk_queue_end_export(&s->queue);
   pace(v, hk_now() - p->stamps.submitted);
   p->kind = HK_PARCEL_EXPORT;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
@@ -329,12 +328,11 @@ void hk_saver_dropped(struct hk_saver *v, struct hk_parcel *p, const char *why)
   if (v->exporting && v->exporting->parcel == p) {
     atomic_store_explicit(&v->exporting->busy, false, memory_order_release);
     v->exporting = NULL;
-    v->place.shard->exporting = false;
+    hk_queue_end_export(&s->queue);
   }
   v->stuck = false;
   hk_saver_fail(v, why);
-  p->next = s->exports;
-  s->exports = p;
+  hk_queue_give_export(&s->queue, p);
 }
 
 bool hk_saver_due(const struct hk_saver *v)

@@ -30,9 +30,10 @@ static struct hk_progress progress(const struct hk_shard *s)
 /* Points that wait in chunks and chains, and chunks that loops have sent. */
 static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
 {
+  const struct hk_parcel *kept = hk_queue_kept(&s->queue);
   uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
   n += s->derivation.from && s->cursor.chunk != s->derivation.from ? s->derivation.from->n : 0;
-  n += s->filled ? s->filled->batch->n : 0;
+  n += kept ? kept->batch->n : 0;
   *chunks = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++) {
     const struct hk_ring *sealed = &s->lanes[i].sealed;
@@ -84,11 +85,13 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
   add(why, "%s", hk_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
   add(why, "%s", s->holding ? "; nothing is launched since a reload waits" : "");
   add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
-  add(why, "%s", s->free || s->filled ? "" : "; no batch is filled since all are in flight or being published");
+  add(why, "%s",
+      hk_queue_free(&s->queue) || hk_queue_kept(&s->queue) ? ""
+                                                           : "; no batch is filled since all are in flight or being published");
   if (s->cursor.chunk || s->derivation.from)
     add(why, "; a chunk is being taken");
-  if (s->in_flight > 0)
-    add(why, "; %u batches are in flight", (unsigned)s->in_flight);
+  if (hk_queue_in_flight(&s->queue) > 0)
+    add(why, "; %u batches are in flight", hk_queue_in_flight(&s->queue));
   if (hk_gate_held(&s->gate) > 0)
     add(why, "; %u batches wait for the journal", hk_gate_held(&s->gate));
   if (asked(s))
@@ -101,7 +104,8 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 /* Whether what it waits for is looked after elsewhere. */
 static bool excused(const struct hk_shard *s)
 {
-  return s->in_flight > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device || !hk_gate_has_room(&s->gate);
+  return hk_queue_in_flight(&s->queue) > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device ||
+         !hk_gate_has_room(&s->gate);
 }
 
 static void put(struct hk_shard *s, const char *why)

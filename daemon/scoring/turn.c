@@ -18,19 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_TIME 250000000 /* ns that a batch should take at most, more or less */
-#define BATCH_LEAST 64       /* the part of its capacity below which it is not cut for that */
-#define STALE_MOST 1024      /* stale alerts that are cleared in one sweep */
-#define AHEAD 16384u         /* points that are worth a batch while the device works on another */
+#define STALE_MOST 1024 /* stale alerts that are cleared in one sweep */
+#define AHEAD 16384u    /* points that are worth a batch while the device works on another */
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
-
-static void pop_launch(struct hk_shard *s)
-{
-  s->first = (s->first + 1) % HK_IN_FLIGHT;
-  s->in_flight--;
-  s->back++;
-}
 
 /* Tells the sources how many of their points were late or rejected. Derived ones are not counted. */
 static void note_sources(const struct hk_shard *s, const struct hk_parcel *p)
@@ -82,7 +73,7 @@ static void name_slots(const struct hk_shard *s, struct hk_batch *b)
 
 static void hand_over(struct hk_shard *s, struct hk_parcel *p)
 {
-  s->gone++;
+  hk_queue_count_gone(&s->queue);
   hk_shard_hand_over(s, p, false);
 }
 
@@ -138,7 +129,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
   if (b->kind == HK_BATCH_SWEEP) {
     s->sweep = p;
     s->put_off = false; /* it is not repeated before the next is due */
-    s->gone++;
+    hk_queue_count_gone(&s->queue);
     return;
   }
   if (b->kind == HK_BATCH_EXPORT) {
@@ -167,18 +158,13 @@ static void lose(struct hk_shard *s, struct hk_parcel *p, bool in_flight)
 
 uint32_t hk_shard_drop_all(struct hk_shard *s)
 {
-  const uint32_t in_flight = s->in_flight;
-  while (s->in_flight > 0) {
-    struct hk_parcel *p = s->flying[s->first];
-    pop_launch(s);
-    lose(s, p, true);
-  }
-  if (s->filled)
-    lose(s, s->filled, false); /* it lies in the device's memory */
-  s->filled = NULL;
-  s->free = s->sweep = s->exports = NULL;
-  s->refusals = 0;
-  s->stalled = 0;
+  const uint32_t in_flight = hk_queue_in_flight(&s->queue);
+  while (hk_queue_in_flight(&s->queue) > 0)
+    lose(s, hk_queue_pop(&s->queue), true);
+  if (hk_queue_kept(&s->queue))
+    lose(s, hk_queue_kept(&s->queue), false); /* it lies in the device's memory */
+  hk_queue_abandon(&s->queue);
+  s->sweep = NULL;
   return in_flight;
 }
 
@@ -187,7 +173,7 @@ static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
 {
   struct hk_device *d = s->device;
   const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
-  const bool out_of_memory = status == -ENOMEM && ++s->refusals >= HK_SHARD_REFUSALS;
+  const bool out_of_memory = status == -ENOMEM && hk_queue_refused(&s->queue);
   const uint32_t n = p->batch->n;
   if (d->kind->device && ((status != -EINVAL && status != -ENOMEM) || out_of_memory)) {
     lose(s, p, true);
@@ -251,20 +237,10 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
     free(idle);
 }
 
-/* Learns from a batch that took so long, of the device's own time, how many points the next may have. */
-static void pace(struct hk_shard *s, const struct hk_batch *b, int64_t busy)
-{
-  const uint32_t least = b->capacity / BATCH_LEAST;
-  if (busy > 2 * BATCH_TIME && s->most / 2 >= least)
-    s->most /= 2;
-  else if (busy < BATCH_TIME / 2 && b->n == s->most && s->most < b->capacity)
-    s->most *= 2;
-}
-
 static struct hk_batch *reap_one(struct hk_shard *s)
 {
   struct hk_device *d = s->device;
-  if (!d || s->in_flight == 0)
+  if (!d || hk_queue_in_flight(&s->queue) == 0)
     return NULL;
   pthread_mutex_lock(&d->calls);
   struct hk_batch *b = d->backend->ops->reap(d->backend);
@@ -279,10 +255,8 @@ static bool reap(struct hk_shard *s)
   bool any = false;
   while ((b = reap_one(s)) != NULL) {
     struct hk_stamps *stamps = &((struct hk_parcel *)b->owner)->stamps;
-    const int64_t now = stamps->reaped = hk_now(), launched = stamps->submitted;
-    const int64_t busy = now - (launched > s->back_at ? launched : s->back_at); /* before, it was at the batch before */
-    pop_launch(s);
-    s->back_at = now;
+    const int64_t before = hk_queue_back(&s->queue, stamps->reaped = hk_now());
+    (void)hk_queue_pop(&s->queue); /* it is the oldest */
     any = true;
     if (b->status != 0) {
       failed(s, b->owner, b->status);
@@ -296,10 +270,8 @@ static bool reap(struct hk_shard *s)
       hk_saver_back(s->saver, b->owner);
       continue;
     }
-    s->refusals = 0;
-    hk_histogram_add(&s->took, stamps->reaped - stamps->submitted, 1);
+    hk_queue_pace(&s->queue, b->owner, before);
     hk_count(&s->counters.batches, 1);
-    pace(s, b, busy);
     hk_groups_mark(s->groups, b->owner);
     count(s, b->owner);
     publish(s, b->owner);
@@ -338,13 +310,13 @@ static bool next_chunk(struct hk_shard *s)
 /* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
 static struct hk_parcel *fill(struct hk_shard *s)
 {
-  struct hk_parcel *p = s->free;
+  struct hk_parcel *p = hk_queue_free(&s->queue);
   const bool chunks = next_chunk(s);
   if (!p || !(chunks || hk_stage_chained(s->stage) > 0))
     return NULL;
   const uint32_t slots = (hk_registry_slots(s->all->registry) + s->all->n - 1) / s->all->n;
   const uint64_t dropped = s->counters.full;
-  hk_stage_begin(s->stage, p, s->most, slots, chunks);
+  hk_stage_begin(s->stage, p, hk_queue_most(&s->queue), slots, chunks);
   while (hk_stage_room(s->stage) && next_chunk(s)) {
     struct hk_chunk *chunk = s->cursor.chunk;
     if (!hk_stage_take(s->stage, &s->cursor))
@@ -361,8 +333,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
   if (p->batch->n == 0)
     return NULL; /* all were dropped, or put aside */
   hk_rates_apply(s, p->batch);
-  s->free = p->next;
-  s->made++;
+  hk_queue_use(&s->queue);
   p->position = hk_gate_position(&s->gate);
   return p;
 }
@@ -383,9 +354,7 @@ int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
     failed(s, p, status);
     return 0;
   }
-  const uint32_t place = (s->first + s->in_flight) % HK_IN_FLIGHT;
-  s->flying[place] = p;
-  s->in_flight++;
+  hk_queue_put(&s->queue, p);
   return 0;
 }
 
@@ -395,15 +364,15 @@ static void launch_sweep(struct hk_shard *s)
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->position = 0; /* it stands behind what was launched before */
-  s->made++;
   p->batch->idle = s->config->evict;
   s->sweep = NULL;
   s->sweep_due = false;
   if (hk_shard_submit(s, p) == HK_AGAIN) {
     s->sweep = p;
     s->sweep_due = true;
-    s->made--;
+    return;
   }
+  hk_queue_count_sweep(&s->queue);
 }
 
 /* Whether so many points wait, in chunks and chains. */
@@ -423,8 +392,10 @@ static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
  * here until the batch before has come back, where others may still join them, and not in a queue of small batches. */
 static bool is_time(const struct hk_shard *s)
 {
-  const uint32_t exports = s->exporting, flying = s->in_flight - exports; /* exports take no time */
-  return flying == 0 || so_many_wait(s, (uint64_t)flying * (s->most < AHEAD ? s->most : AHEAD));
+  const uint32_t exports = hk_queue_exporting(&s->queue),
+                 flying = hk_queue_in_flight(&s->queue) - exports; /* exports take no time */
+  const uint32_t most = hk_queue_most(&s->queue);
+  return flying == 0 || so_many_wait(s, (uint64_t)flying * (most < AHEAD ? most : AHEAD));
 }
 
 /* Batches of points that may be in flight. */
@@ -438,20 +409,20 @@ static bool launch(struct hk_shard *s)
   bool any = false;
   if (s->holding)
     return false;
-  if (s->device && s->sweep_due && s->sweep && s->in_flight < HK_IN_FLIGHT && !hk_shard_forgets(s))
+  if (s->device && s->sweep_due && s->sweep && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT && !hk_shard_forgets(s))
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
   if (s->looking && hk_shard_look_waits(s))
     return false;
-  while (s->device && s->in_flight < places(s) && (s->filled || is_time(s))) {
-    struct hk_parcel *p = s->filled ? s->filled : fill(s);
-    s->filled = NULL;
+  while (s->device && hk_queue_in_flight(&s->queue) < places(s) && (hk_queue_kept(&s->queue) || is_time(s))) {
+    struct hk_parcel *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
+    hk_queue_keep(&s->queue, NULL);
     if (!p)
       break;
     p->failed = p->device_lost = 0;
     if (hk_shard_submit(s, p) == HK_AGAIN) {
-      s->filled = p;
+      hk_queue_keep(&s->queue, p);
       break;
     }
     any = true;
@@ -488,14 +459,6 @@ void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
   pthread_mutex_lock(&s->lock);
   s->device = device;
   pthread_mutex_unlock(&s->lock);
-  s->most = device->kind->batch / 16;
-  for (unsigned i = 0; i < device->batches; i++) {
-    device->parcels[i]->next = s->free;
-    s->free = device->parcels[i];
-  }
+  hk_queue_adopt(&s->queue, device);
   s->sweep = device->parcels[device->batches];
-  for (unsigned i = 0; i < HK_EXPORTS && device->exports[i]; i++) {
-    device->exports[i]->next = s->exports;
-    s->exports = device->exports[i];
-  }
 }

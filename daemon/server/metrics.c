@@ -66,7 +66,7 @@ static void latencies(const struct text *t, const struct hk_server *s)
   }
   struct hk_histogram took = { 0 };
   for (uint32_t i = 0; i < s->shards.n; i++)
-    hk_histogram_sum(&took, &s->shard[i].took);
+    hk_histogram_sum(&took, &s->shard[i].queue.took);
   family(t, "hankel_batch_duration_seconds", "histogram", "How long a batch was with the device.");
   histogram(t, "hankel_batch_duration_seconds", "", &took);
   family(t, "hankel_commit_duration_seconds", "histogram", "How long a commit of the journal took.");

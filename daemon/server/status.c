@@ -324,9 +324,10 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
     held_back += s->net.loops[i].held_back;
   }
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    in_flight += s->shard[i].in_flight;
-    hk_histogram_sum(&took, &s->shard[i].took);
-    most = s->shard[i].most > most ? s->shard[i].most : most;
+    in_flight += hk_queue_in_flight(&s->shard[i].queue);
+    hk_histogram_sum(&took, &s->shard[i].queue.took);
+    const uint32_t its = hk_queue_most(&s->shard[i].queue);
+    most = its > most ? its : most;
   }
   begin(out, "events");
   counted(out, "events", c);

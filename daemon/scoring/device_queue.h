@@ -1,0 +1,138 @@
+/* Device queue: the batches of a shard's device, and where each is.
+ *
+ *   free -> (filled by the turn) -> in flight -> back: with the loops, or held by the commit gate -> returned -> free
+ *              kept, where the device had no place for it
+ *
+ * Batches that export go the same way, from a list of their own.
+ *
+ * Thread: the shard's, but for what says otherwise. */
+#ifndef HK_DEVICE_QUEUE_H
+#define HK_DEVICE_QUEUE_H
+
+#include "daemon/base/histogram.h"
+#include "daemon/scoring/device.h"
+
+/* Reached into here and in device_queue.c alone; all zero: no device. */
+struct hk_device_queue {
+  struct hk_parcel *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
+  uint32_t first;                         /* of the ring */
+  atomic_uint in_flight, most;            /* most: points of the next batch */
+  struct hk_parcel *free;                 /* list: batches of points that are not in use */
+  struct hk_parcel *filled;               /* was refused for want of a place; goes first */
+  struct hk_parcel *exports;              /* list: batches that export, and are not in use */
+  bool exporting;                         /* an export is on its way, that names slots, or waits for a place */
+  struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
+  uint64_t made, gone;                    /* batches that were filled or swept; that were handed to the loops */
+  uint32_t refusals;                      /* for want of memory, in a row */
+  int64_t back_at;                        /* ns: when a batch last came back */
+  uint64_t back;                          /* batches that have come back */
+  int64_t watched;                        /* ns: when we last looked whether the device is alive, */
+  uint64_t back_then;                     /* and how many had come back then */
+  _Atomic int64_t stalled;                /* ns that nothing has come back, while something was in flight and we looked */
+  struct hk_histogram took;               /* batches, from launch to results */
+};
+
+/* The batches are those of a device now, none of which is in use. */
+void hk_queue_adopt(struct hk_device_queue *queue, struct hk_device *device);
+/* The device is lost: nothing is in flight or kept any more, and what is free is the device's. */
+void hk_queue_abandon(struct hk_device_queue *queue);
+
+/* A batch was submitted, of points, an export or a sweep; and the oldest of them is back, or will never be. */
+void hk_queue_put(struct hk_device_queue *queue, struct hk_parcel *parcel);
+struct hk_parcel *hk_queue_pop(struct hk_device_queue *queue);
+/* The i-th of those in flight, the oldest first. */
+const struct hk_parcel *hk_queue_flying(const struct hk_device_queue *queue, uint32_t i);
+
+/* A batch of points came back now, as its stamps say, with results: how long the device had it, and how many points the next may
+ * have. before: when a batch had come back before. */
+void hk_queue_pace(struct hk_device_queue *queue, const struct hk_parcel *parcel, int64_t before);
+/* A batch came back at `now`. Returns when one had before that. */
+int64_t hk_queue_back(struct hk_device_queue *queue, int64_t now);
+/* A batch was refused for want of memory: whether too many were, in a row. */
+bool hk_queue_refused(struct hk_device_queue *queue);
+
+/* Looks whether anything has come back since the last look; the first only begins. Of the time between two looks no more than
+ * `most` ns count, which it returns: where the thread did not run (the process was stopped, the machine was busy) the device's
+ * own threads may not have run either. */
+int64_t hk_queue_watch(struct hk_device_queue *queue, int64_t now, int64_t most);
+
+/* Takes the first that is free into use, which hk_queue_free has shown. */
+void hk_queue_use(struct hk_device_queue *queue);
+/* A batch of points, or one that exports, is free again. */
+void hk_queue_give(struct hk_device_queue *queue, struct hk_parcel *parcel);
+void hk_queue_give_export(struct hk_device_queue *queue, struct hk_parcel *parcel);
+/* An export is to be submitted, the first that is free; and it is back, or will never be. */
+void hk_queue_begin_export(struct hk_device_queue *queue);
+
+/* Thread: any. A parcel has no holder any more. */
+void hk_queue_return(struct hk_device_queue *queue, struct hk_parcel *parcel);
+/* List of those that were returned, in no order; NULL: none. */
+struct hk_parcel *hk_queue_returned(struct hk_device_queue *queue);
+
+static inline void hk_queue_end_export(struct hk_device_queue *q)
+{
+  q->exporting = false;
+}
+
+/* Keeps a batch that was filled and found no place. */
+static inline void hk_queue_keep(struct hk_device_queue *q, struct hk_parcel *p)
+{
+  q->filled = p;
+}
+
+/* The batch that is kept; NULL: none. */
+static inline struct hk_parcel *hk_queue_kept(const struct hk_device_queue *q)
+{
+  return q->filled;
+}
+
+/* The next batch of points, or export, that is free; NULL: none. */
+static inline struct hk_parcel *hk_queue_free(const struct hk_device_queue *q)
+{
+  return q->free;
+}
+static inline struct hk_parcel *hk_queue_free_export(const struct hk_device_queue *q)
+{
+  return q->exports;
+}
+static inline bool hk_queue_exporting(const struct hk_device_queue *q)
+{
+  return q->exporting;
+}
+
+/* A sweep was made; a batch was handed to the loops, or has nothing for them. And how many were: the points of those that were
+ * made so far have all been handed over once as many are gone. */
+static inline void hk_queue_count_sweep(struct hk_device_queue *q)
+{
+  q->made++;
+}
+static inline void hk_queue_count_gone(struct hk_device_queue *q)
+{
+  q->gone++;
+}
+static inline uint64_t hk_queue_made(const struct hk_device_queue *q)
+{
+  return q->made;
+}
+static inline uint64_t hk_queue_gone(const struct hk_device_queue *q)
+{
+  return q->gone;
+}
+
+/* Thread: any. ns for which nothing has come back though something is in flight. */
+static inline int64_t hk_queue_stalled(const struct hk_device_queue *q)
+{
+  return q->stalled;
+}
+
+/* Thread: any. Batches in flight; points of the next one, at most. */
+static inline uint32_t hk_queue_in_flight(const struct hk_device_queue *q)
+{
+  return q->in_flight;
+}
+static inline uint32_t hk_queue_most(const struct hk_device_queue *q)
+{
+  return q->most;
+}
+
+#endif
