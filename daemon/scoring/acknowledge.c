@@ -36,11 +36,11 @@ void hk_note_release(struct hk_note *n)
 
 void hk_note_post(struct hk_shard *s, struct hk_note *n)
 {
-  struct hk_note *top = atomic_load_explicit(&s->notes, memory_order_relaxed);
+  struct hk_note *top = atomic_load_explicit(&s->notes.posted, memory_order_relaxed);
   do
     n->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->notes, &top, n, memory_order_release, memory_order_relaxed));
-  hk_wake_up(&s->wake, HK_WAKE_WORK);
+  while (!atomic_compare_exchange_weak_explicit(&s->notes.posted, &top, n, memory_order_release, memory_order_relaxed));
+  hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
 static void answer(struct hk_shard *s, struct hk_note *n, int outcome)
@@ -102,22 +102,22 @@ static void take(struct hk_shard *s, struct hk_note *n)
     answer(s, n, -ENOMEM);
   } else {
     n->position = nobody.events;
-    n->next = s->noted;
-    s->noted = n;
+    n->next = s->notes.logged;
+    s->notes.logged = n;
   }
 }
 
 bool hk_shard_take_notes(struct hk_shard *s)
 {
-  if (!s->noted && !atomic_load_explicit(&s->notes, memory_order_relaxed))
+  if (!s->notes.logged && !atomic_load_explicit(&s->notes.posted, memory_order_relaxed))
     return false;
-  struct hk_note *n = atomic_exchange_explicit(&s->notes, NULL, memory_order_acquire);
+  struct hk_note *n = atomic_exchange_explicit(&s->notes.posted, NULL, memory_order_acquire);
   bool any = n != NULL;
   for (struct hk_note *next; n; n = next) {
     next = n->next;
     take(s, n);
   }
-  for (struct hk_note **link = &s->noted; *link;) {
+  for (struct hk_note **link = &s->notes.logged; *link;) {
     n = *link;
     if (n->position > hk_eventlog_shown(s->all->events)) {
       link = &n->next;
@@ -140,7 +140,7 @@ static void drop(struct hk_note *n)
 
 void hk_shard_drop_notes(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->notes, NULL, memory_order_acquire));
-  drop(s->noted);
-  s->noted = NULL;
+  drop(atomic_exchange_explicit(&s->notes.posted, NULL, memory_order_acquire));
+  drop(s->notes.logged);
+  s->notes.logged = NULL;
 }

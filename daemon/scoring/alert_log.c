@@ -56,7 +56,7 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
   hk_registry_read_end(registry);
   hk_time_text(e->instant / 1000000000, instant);
   const bool raised = e->kind == HK_EVENT_RAISED;
-  hk_log_some(s->all->log, &s->alert_lines, ALERT_LINES, HK_LOG_NOTICE, "alerts",
+  hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
               "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%.*s", name, e->number,
               kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
               (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", by.length > 0 ? ", by " : "",

@@ -35,7 +35,7 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
     to->value[at] = from->value[i];
   }
   const struct hk_columns columns = { to->slot, to->time, to->value };
-  return s->derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
+  return s->taking.derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
 }
 
 /* Whether the turn has had its time, and rests. Machines of many sensors and rows cost so much that a chunk may take half a
@@ -73,7 +73,7 @@ static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 
 void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
-  struct hk_derivation *d = &s->derivation;
+  struct hk_derivation *d = &s->taking.derivation;
   const bool grouped = !s->replaying && hk_groups_any(s->groups);
   *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped, .until = d->until };
   if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0))
@@ -83,19 +83,19 @@ void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 
 void hk_derive_go_on(struct hk_shard *s)
 {
-  struct hk_derivation *d = &s->derivation;
+  struct hk_derivation *d = &s->taking.derivation;
   if (fill(s, d)) {
     hk_count(&s->counters.in, d->made->n);
     hk_count(&s->counters.derived, d->made->n);
     d->any = true;
-    s->cursor = (struct hk_cursor){ .chunk = d->made };
+    s->taking.cursor = (struct hk_cursor){ .chunk = d->made };
   } else if (!d->rests) {
-    s->cursor = (struct hk_cursor){ .chunk = d->from };
+    s->taking.cursor = (struct hk_cursor){ .chunk = d->from };
     d->from = NULL;
   }
 }
 
 bool hk_derive_within(const struct hk_shard *s)
 {
-  return s->derivation.any && (s->derivation.from || s->cursor.chunk);
+  return s->taking.derivation.any && (s->taking.derivation.from || s->taking.cursor.chunk);
 }

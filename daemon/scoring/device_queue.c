@@ -10,13 +10,14 @@ void hk_queue_adopt(struct hk_device_queue *q, struct hk_device *device)
   q->most = device->kind->batch / BATCH_FIRST;
   for (unsigned i = 0; i < device->batches; i++)
     hk_queue_give(q, device->parcels[i]);
+  q->sweeps.parcel = device->parcels[device->batches];
   for (unsigned i = 0; i < HK_EXPORTS && device->exports[i]; i++)
     hk_queue_give_export(q, device->exports[i]);
 }
 
 void hk_queue_abandon(struct hk_device_queue *q)
 {
-  q->free = q->filled = q->exports = NULL;
+  q->free = q->filled = q->exports = q->sweeps.parcel = NULL;
   q->refusals = 0;
   q->stalled = 0;
 }

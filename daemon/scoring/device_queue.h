@@ -12,7 +12,14 @@
 #include "daemon/base/histogram.h"
 #include "daemon/scoring/device.h"
 
-/* Reached into here and in device_queue.c alone; all zero: no device. */
+/* The batch that asks a device which sensors are silent. */
+struct hk_sweeps {
+  struct hk_parcel *parcel; /* NULL while in flight or being published */
+  bool due;
+  bool put_off; /* one found silent sensors that a reload's review kept: it is repeated before the next review */
+};
+
+/* Reached into here and in device_queue.c alone, but for `sweeps`; all zero: no device. */
 struct hk_device_queue {
   struct hk_parcel *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
   uint32_t first;                         /* of the ring */
@@ -22,14 +29,15 @@ struct hk_device_queue {
   struct hk_parcel *exports;              /* list: batches that export, and are not in use */
   bool exporting;                         /* an export is on its way, that names slots, or waits for a place */
   struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
-  uint64_t made, gone;                    /* batches that were filled or swept; that were handed to the loops */
-  uint32_t refusals;                      /* for want of memory, in a row */
-  int64_t back_at;                        /* ns: when a batch last came back */
-  uint64_t back;                          /* batches that have come back */
-  int64_t watched;                        /* ns: when we last looked whether the device is alive, */
-  uint64_t back_then;                     /* and how many had come back then */
-  _Atomic int64_t stalled;                /* ns that nothing has come back, while something was in flight and we looked */
-  struct hk_histogram took;               /* batches, from launch to results */
+  struct hk_sweeps sweeps;
+  uint64_t made, gone;      /* batches that were filled or swept; that were handed to the loops */
+  uint32_t refusals;        /* for want of memory, in a row */
+  int64_t back_at;          /* ns: when a batch last came back */
+  uint64_t back;            /* batches that have come back */
+  int64_t watched;          /* ns: when we last looked whether the device is alive, */
+  uint64_t back_then;       /* and how many had come back then */
+  _Atomic int64_t stalled;  /* ns that nothing has come back, while something was in flight and we looked */
+  struct hk_histogram took; /* batches, from launch to results */
 };
 
 /* The batches are those of a device now, none of which is in use. */

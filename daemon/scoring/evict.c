@@ -28,6 +28,11 @@ struct hk_retired {
   struct hk_retired *next;
 };
 
+void hk_evictions_open(struct hk_evictions *e)
+{
+  e->tail = &e->first;
+}
+
 uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
 {
   uint32_t standing;
@@ -97,7 +102,7 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
     return;
   }
   r->barred = barred;
-  r->number = ++s->retirements;
+  r->number = ++s->evictions.begun;
   r->dropped = s->counters.full;
   r->of = hk_registry_count(registry);
   uint32_t kept = 0;
@@ -115,8 +120,8 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
     hk_stage_bar(s->stage, slots, n, s->all->n);
     hk_shard_settled(s);
   }
-  *s->retired_tail = r;
-  s->retired_tail = &r->next;
+  *s->evictions.tail = r;
+  s->evictions.tail = &r->next;
   post(s, r, HK_PARCEL_RETIRE);
 }
 
@@ -154,11 +159,11 @@ static void release(struct hk_shard *s, struct hk_retired *r)
 
 static void unlink_first(struct hk_shard *s)
 {
-  struct hk_retired *r = s->retired;
-  s->retire_steps++;
-  s->retired = r->next;
-  if (!s->retired)
-    s->retired_tail = &s->retired;
+  struct hk_retired *r = s->evictions.first;
+  s->evictions.steps++;
+  s->evictions.first = r->next;
+  if (!s->evictions.first)
+    s->evictions.tail = &s->evictions.first;
   free(r->slots);
   free(r);
 }
@@ -166,12 +171,12 @@ static void unlink_first(struct hk_shard *s)
 static void go_on_to(struct hk_shard *s, struct hk_retired *r, enum phase phase)
 {
   r->phase = phase;
-  s->retire_steps++;
+  s->evictions.steps++;
 }
 
 void hk_shard_retire_step(struct hk_shard *s)
 {
-  struct hk_retired *r = s->retired; /* those behind it come later */
+  struct hk_retired *r = s->evictions.first; /* those behind it come later */
   if (r->phase == SEALING && sealed(s, r))
     go_on_to(s, r, PASSING);
   if (r->phase == PASSING && passed(s, r)) {
@@ -183,7 +188,7 @@ void hk_shard_retire_step(struct hk_shard *s)
     (void)hk_shard_clear(s, r->slots, r->n);
     post(s, r, HK_PARCEL_FORGET);
   }
-  if (r->phase == FORGETTING && r->parcel.back && (s->sweep || !s->device) && !hk_queue_exporting(&s->queue)) {
+  if (r->phase == FORGETTING && r->parcel.back && (s->queue.sweeps.parcel || !s->device) && !hk_queue_exporting(&s->queue)) {
     release(s, r);
     unlink_first(s);
   }
@@ -191,28 +196,28 @@ void hk_shard_retire_step(struct hk_shard *s)
 
 void hk_shard_retire_why(const struct hk_shard *s, char *why, size_t size)
 {
-  const struct hk_retired *r = s->retired;
+  const struct hk_retired *r = s->evictions.first;
   uint32_t tokens = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++)
     tokens += s->lanes[i].tokens < r->number;
-  const char *what = r->phase == SEALING && tokens > 0 ? "tokens of loops behind the chunks that they have sent"
-                     : r->phase == SEALING             ? "the loops to seal what they have"
-                     : r->phase == PASSING             ? "their points in chains"
-                     : r->phase == PUBLISHED           ? "batches that hold their points"
-                     : !r->parcel.back                 ? "the loops to forget them"
-                     : !s->sweep && s->device          ? "a sweep to come back"
-                     : hk_queue_exporting(&s->queue)   ? "an export to come back"
-                                                       : "the next turn";
+  const char *what = r->phase == SEALING && tokens > 0      ? "tokens of loops behind the chunks that they have sent"
+                     : r->phase == SEALING                  ? "the loops to seal what they have"
+                     : r->phase == PASSING                  ? "their points in chains"
+                     : r->phase == PUBLISHED                ? "batches that hold their points"
+                     : !r->parcel.back                      ? "the loops to forget them"
+                     : !s->queue.sweeps.parcel && s->device ? "a sweep to come back"
+                     : hk_queue_exporting(&s->queue)        ? "an export to come back"
+                                                            : "the next turn";
   snprintf(why, size, "; %u sensors that are being forgotten wait for %s", r->n, what);
 }
 
 bool hk_shard_forgets(const struct hk_shard *s)
 {
-  return s->retired && s->retired->phase == FORGETTING;
+  return s->evictions.first && s->evictions.first->phase == FORGETTING;
 }
 
 void hk_shard_retire_free(struct hk_shard *s)
 {
-  while (s->retired)
+  while (s->evictions.first)
     unlink_first(s);
 }

@@ -4,6 +4,9 @@
 
 #include "daemon/scoring/shard.h"
 
+/* evictions: zeroed. */
+void hk_evictions_open(struct hk_evictions *evictions);
+
 /* Clears the alerts that stand in n slots of the registry, and tells subscribers. Returns how many there were. */
 uint32_t hk_shard_clear(struct hk_shard *shard, const uint32_t *slots, uint32_t n);
 /* Begins to forget sensors; alerts that stand there are cleared behind their last results. slots: of the registry, n > 0; the

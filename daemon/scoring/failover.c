@@ -17,13 +17,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that sensors may take on the host: it has other room than the device had. */
+/* Under the lock: whether sensors are added to this very device. */
+static bool is_its(const struct hk_shard *s, const struct hk_slot_binding *device)
+{
+  return device && s->device && &s->device->binding == device;
+}
+
+void hk_shard_failed(struct hk_shard *s, const struct hk_slot_binding *device, const char *why)
+{
+  pthread_mutex_lock(&s->lock);
+  if (is_its(s, device) && !s->failover.failed) {
+    snprintf(s->failover.failure, sizeof s->failover.failure, "%s", why);
+    atomic_store_explicit(&s->failover.failed, s->device, memory_order_release);
+    hk_wake_up(&s->life.wake, HK_WAKE_WORK);
+  }
+  while (s->failover.moving || is_its(s, device))
+    pthread_cond_wait(&s->failover.changed, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+bool hk_shard_lost(struct hk_shard *s)
+{
+  pthread_mutex_lock(&s->lock);
+  const bool lost = !s->device && !s->failover.moving;
+  pthread_mutex_unlock(&s->lock);
+  return lost;
+}
+
+void hk_failover_open(struct hk_failover *f)
+{
+  pthread_cond_init(&f->changed, NULL);
+}
+
+void hk_shard_abandon(struct hk_shard *s, struct hk_device *device, uint32_t in_flight)
+{
+  s->failover.abandoned = device;
+  hk_device_abandon(device, in_flight);
+}
+
+bool hk_failover_close(struct hk_failover *f, unsigned seconds)
+{
+  pthread_cond_destroy(&f->changed);
+  return !f->abandoned || hk_device_bury(f->abandoned, seconds);
+}
+
+struct hk_device_condition hk_shard_condition(struct hk_shard *s)
+{
+  struct hk_device_condition c;
+  pthread_mutex_lock(&s->lock);
+  c.loss = s->failover.loss;
+  c.own = s->device && s->device->kind->device;
+  pthread_mutex_unlock(&s->lock);
+  return c;
+}
+
+bool hk_shard_has_lost(struct hk_shard *s)
+{
+  return hk_shard_condition(s).loss.time != 0;
+}
+
+void hk_shard_count_lost(struct hk_shard *s, uint32_t batches, uint32_t points)
+{
+  pthread_mutex_lock(&s->lock);
+  s->failover.loss.batches += batches;
+  s->failover.loss.points += points;
+  pthread_mutex_unlock(&s->lock);
+}
+
 /* Tells every peer that can be told. */
 static void tell_everyone(struct hk_shard *s, const char *what_now)
 {
   struct hk_parcel *p = calloc(1, sizeof *p);
   char message[512];
-  snprintf(message, sizeof message, "the %s device is lost: %s; %s", s->loss.device, s->loss.why, what_now);
+  snprintf(message, sizeof message, "the %s device is lost: %s; %s", s->failover.loss.device, s->failover.loss.why, what_now);
   if (!p || !(p->words = strdup(message))) {
     free(p);
     return;
@@ -92,7 +158,7 @@ static struct hk_device *successor(struct hk_shard *s)
   struct hk_detector detectors[HK_DETECTORS_MAX];
   const struct hk_device_place place = { .number = s->number,
                                          .of = s->all->n,
-                                         .wake = &s->wake,
+                                         .wake = &s->life.wake,
                                          .detectors = detectors,
                                          .n_detectors = hk_registry_detectors(s->all->registry, detectors) };
   struct hk_device *device;
@@ -113,12 +179,11 @@ static void abandon(struct hk_shard *s)
   hk_registry_move(s->all->registry, s->number, NULL, NULL, NULL);
   pthread_mutex_lock(&s->lock);
   s->device = NULL;
-  s->moving = true;
-  s->failed = NULL;
-  s->loss.device = d->backend->ops->name;
+  s->failover.moving = true;
+  s->failover.failed = NULL;
+  s->failover.loss.device = d->backend->ops->name;
   pthread_mutex_unlock(&s->lock);
-  s->abandoned = d;
-  hk_device_abandon(d, hk_shard_drop_all(s));
+  hk_shard_abandon(s, d, hk_shard_drop_all(s));
 }
 
 void hk_shard_lose(struct hk_shard *s, const char *format, ...)
@@ -126,17 +191,17 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
   static const char look[] = "See what became of the device (nvidia-smi, and Xid in the kernel's log)";
   const int64_t lost = hk_wall();
   struct hk_log *log = s->all->log;
-  char why[sizeof s->loss.why];
+  char why[sizeof s->failover.loss.why];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(why, sizeof why, format, arguments);
   va_end(arguments);
   pthread_mutex_lock(&s->lock);
-  memcpy(s->loss.why, why, sizeof why);
+  memcpy(s->failover.loss.why, why, sizeof why);
   pthread_mutex_unlock(&s->lock);
   abandon(s);
-  hk_log(log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped", s->loss.device,
-         s->loss.why, s->loss.points, s->loss.batches);
+  hk_log(log, HK_LOG_ERROR, "the %s device is lost: %s; %u points in %u batches that were in flight are dropped",
+         s->failover.loss.device, s->failover.loss.why, s->failover.loss.points, s->failover.loss.batches);
   struct hk_device *cpu = successor(s);
   tell_everyone(s, cpu ? "every sensor warms up again, on the CPU" : "the daemon ends");
   const uint32_t alerts = hk_shard_clear_alerts(s);
@@ -153,8 +218,17 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
     s->all->ended(s->all->arg);
   }
   pthread_mutex_lock(&s->lock);
-  s->loss.time = lost; /* others hear of it when they can see what came of it */
-  s->moving = false;
-  pthread_cond_broadcast(&s->changed);
+  s->failover.loss.time = lost; /* others hear of it when they can see what came of it */
+  s->failover.moving = false;
+  pthread_cond_broadcast(&s->failover.changed);
   pthread_mutex_unlock(&s->lock);
+}
+
+bool hk_shard_heed_failure(struct hk_shard *s)
+{
+  const struct hk_device *failing = atomic_load_explicit(&s->failover.failed, memory_order_acquire);
+  if (!failing || failing != s->device)
+    return false;
+  hk_shard_lose(s, "%s", s->failover.failure);
+  return true;
 }

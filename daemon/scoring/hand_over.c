@@ -25,7 +25,7 @@ void hk_parcel_release(struct hk_parcel *p, struct hk_counters *counters)
   for (uint32_t i = 0; i < n_runs; i++)
     hk_source_done(p->runs[i].source, p->runs[i].n);
   hk_queue_return(&s->queue, p);
-  hk_wake_up(&s->wake, HK_WAKE_BATCH);
+  hk_wake_up(&s->life.wake, HK_WAKE_BATCH);
   if (n_runs > 0)
     hk_shard_settled(s);
 }
@@ -72,7 +72,7 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
     if (p->kind == HK_PARCEL_EXPORT) {
       hk_queue_give_export(&s->queue, p);
     } else if (p->batch->kind == HK_BATCH_SWEEP) {
-      s->sweep = p;
+      s->queue.sweeps.parcel = p;
     } else {
       hk_queue_give(&s->queue, p);
     }

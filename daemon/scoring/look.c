@@ -31,12 +31,12 @@ void hk_look_release(struct hk_look *l)
 
 void hk_look_post(struct hk_shard *s, struct hk_look *l)
 {
-  struct hk_look *top = atomic_load_explicit(&s->looks, memory_order_relaxed);
+  struct hk_look *top = atomic_load_explicit(&s->looks.posted, memory_order_relaxed);
   l->posted = hk_now();
   do
     l->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->looks, &top, l, memory_order_release, memory_order_relaxed));
-  hk_wake_up(&s->wake, HK_WAKE_WORK);
+  while (!atomic_compare_exchange_weak_explicit(&s->looks.posted, &top, l, memory_order_release, memory_order_relaxed));
+  hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
 static void answer(struct hk_look *l, int outcome)
@@ -107,7 +107,7 @@ static bool take(struct hk_shard *s, struct hk_look *l)
   const uint32_t slot = l->handle & 0xffffff;
   int status = 0;
   if (!s->device) {
-    answer(l, s->moving ? -EAGAIN : -ENODEV);
+    answer(l, hk_failover_moves(&s->failover) ? -EAGAIN : -ENODEV);
     return true;
   }
   if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != l->handle) {
@@ -126,17 +126,17 @@ static bool take(struct hk_shard *s, struct hk_look *l)
 
 bool hk_shard_take_looks(struct hk_shard *s)
 {
-  if (!s->looking && !atomic_load_explicit(&s->looks, memory_order_relaxed))
+  if (!s->looks.waiting && !atomic_load_explicit(&s->looks.posted, memory_order_relaxed))
     return false;
-  struct hk_look *l = atomic_exchange_explicit(&s->looks, NULL, memory_order_acquire);
+  struct hk_look *l = atomic_exchange_explicit(&s->looks.posted, NULL, memory_order_acquire);
   bool any = false;
   for (struct hk_look *next; l; l = next) {
     next = l->next;
-    l->next = s->looking;
-    s->looking = l;
+    l->next = s->looks.waiting;
+    s->looks.waiting = l;
   }
   const bool held = hk_shard_look_waits(s);
-  for (struct hk_look **link = &s->looking; *link;) {
+  for (struct hk_look **link = &s->looks.waiting; *link;) {
     l = *link;
     struct hk_look *next = l->next;
     if (take(s, l)) {
@@ -147,16 +147,16 @@ bool hk_shard_take_looks(struct hk_shard *s)
     }
   }
   if (any && held)
-    s->looked = hk_now();
+    s->looks.held = hk_now();
   return any;
 }
 
 bool hk_shard_look_waits(const struct hk_shard *s)
 {
-  const int64_t now = hk_now();
-  if (now - s->looked < HK_LOOK_REST)
+  const int64_t now = s->looks.waiting ? hk_now() : 0;
+  if (now - s->looks.held < HK_LOOK_REST)
     return false;
-  for (const struct hk_look *l = s->looking; l; l = l->next)
+  for (const struct hk_look *l = s->looks.waiting; l; l = l->next)
     if (now - l->posted >= HK_LOOK_PATIENCE)
       return true;
   return false;
@@ -172,7 +172,7 @@ static void drop(struct hk_look *l)
 
 void hk_shard_drop_looks(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->looks, NULL, memory_order_acquire));
-  drop(s->looking);
-  s->looking = NULL;
+  drop(atomic_exchange_explicit(&s->looks.posted, NULL, memory_order_acquire));
+  drop(s->looks.waiting);
+  s->looks.waiting = NULL;
 }

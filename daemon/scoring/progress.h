@@ -10,7 +10,7 @@
 /* How far a shard has got: as long as nothing in it changes, nothing was done. Sweeps do not count. */
 struct hk_progress {
   uint64_t position, launched, tokens, steps, derived;
-  uint32_t derivation, cursor, chained, slot, completing, answered;
+  uint32_t derivation, cursor, chained, slot, reload;
 };
 
 struct hk_stall {

@@ -22,7 +22,7 @@ static struct hk_rate *last_of(struct hk_shard *s, uint32_t within)
     const uint32_t n = within < 512 ? 1024 : 2 * within;
     struct hk_rate *grown = realloc(r->last, n * sizeof *grown);
     if (!grown) {
-      hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "rates", "no memory for the rates of counters");
+      hk_log_peer(s->all->log, &s->quotas.forgetful, HK_LOG_WARNING, "rates", "no memory for the rates of counters");
       return NULL;
     }
     memset(grown + r->n, 0, (n - r->n) * sizeof *grown);

@@ -2,36 +2,9 @@
 
 #define CHECK_MOST 1000000000 /* ns between two looks at a device; a tenth of its timeout where that is less */
 
-/* Under the lock: whether sensors are added to this very device. */
-static bool is_its(const struct hk_shard *s, const struct hk_slot_binding *device)
-{
-  return device && s->device && &s->device->binding == device;
-}
-
-void hk_shard_failed(struct hk_shard *s, const struct hk_slot_binding *device, const char *why)
-{
-  pthread_mutex_lock(&s->lock);
-  if (is_its(s, device) && !s->failed) {
-    snprintf(s->failure, sizeof s->failure, "%s", why);
-    atomic_store_explicit(&s->failed, s->device, memory_order_release);
-    hk_wake_up(&s->wake, HK_WAKE_WORK);
-  }
-  while (s->moving || is_its(s, device))
-    pthread_cond_wait(&s->changed, &s->lock);
-  pthread_mutex_unlock(&s->lock);
-}
-
 int64_t hk_shard_stalled(const struct hk_shard *s)
 {
   return hk_queue_stalled(&s->queue);
-}
-
-bool hk_shard_lost(struct hk_shard *s)
-{
-  pthread_mutex_lock(&s->lock);
-  const bool lost = !s->device && !s->moving;
-  pthread_mutex_unlock(&s->lock);
-  return lost;
 }
 
 const char *hk_shard_backend(struct hk_shard *s)
@@ -55,13 +28,13 @@ uint64_t hk_shard_check_period(const struct hk_shard *s)
 {
   const int64_t timeout = s->config->device_timeout, tenth = timeout / 10;
   const uint64_t period = (uint64_t)(timeout > 0 && tenth < CHECK_MOST ? tenth : CHECK_MOST) / 1000000;
-  return period < s->beat_most ? period : s->beat_most;
+  return period < s->life.beat_most ? period : s->life.beat_most;
 }
 
 void hk_shard_watch(struct hk_shard *s)
 {
-  uv_timer_set_repeat(&s->check, hk_shard_check_period(s));
-  (void)uv_timer_again(&s->check); /* it runs since hk_shard_start */
+  uv_timer_set_repeat(&s->life.check, hk_shard_check_period(s));
+  (void)uv_timer_again(&s->life.check); /* it runs since hk_shard_start */
 }
 
 uint64_t hk_shard_host_memory(const struct hk_config *config)
@@ -72,5 +45,5 @@ uint64_t hk_shard_host_memory(const struct hk_config *config)
 
 uint64_t hk_shard_memory(const struct hk_shard *s)
 {
-  return s->loss.device ? hk_shard_host_memory(s->config) : s->config->memory;
+  return hk_failover_happened(&s->failover) ? hk_shard_host_memory(s->config) : s->config->memory;
 }

@@ -21,17 +21,17 @@
 
 static void answer(struct hk_shard *s)
 {
-  s->holding = false;
-  s->sweep_due |= s->put_off;
-  atomic_store_explicit(&s->answered, atomic_load_explicit(&s->asked, memory_order_relaxed), memory_order_release);
+  s->reload.holding = false;
+  s->queue.sweeps.due |= s->queue.sweeps.put_off;
+  atomic_store_explicit(&s->reload.answered, atomic_load_explicit(&s->reload.asked, memory_order_relaxed), memory_order_release);
 }
 
 /* False: something is in flight still. */
 static bool define(struct hk_shard *s, const struct hk_definition *definitions, uint32_t n)
 {
-  struct hk_review *r = &s->review;
+  struct hk_review *r = &s->reload.review;
   struct hk_device *d = s->device;
-  s->holding = n > 0;
+  s->reload.holding = n > 0;
   if (n > 0 && hk_queue_in_flight(&s->queue) > 0)
     return false;
   r->status = d ? 0 : -ENODEV;
@@ -52,9 +52,9 @@ static bool define(struct hk_shard *s, const struct hk_definition *definitions, 
 static void begin(struct hk_shard *s)
 {
   const struct hk_config *before = s->config;
-  s->config = s->revision->config;
-  s->review = (struct hk_review){ .begun = true, .slot = s->number };
-  hk_groups_prepare(s->groups, s->revision->sections);
+  s->config = s->reload.revision->config;
+  s->reload.review = (struct hk_review){ .begun = true, .slot = s->number };
+  hk_groups_prepare(s->groups, s->reload.revision->sections);
   hk_shard_watch(s);
   if (s->device && s->config->memory != before->memory) {
     pthread_mutex_lock(&s->device->calls);
@@ -67,17 +67,18 @@ static void begin(struct hk_shard *s)
 static bool stays(const struct hk_shard *s, uint32_t slot)
 {
   const struct hk_string name = hk_registry_name(s->all->registry, slot);
-  const struct hk_section *section = hk_sections_find(s->revision->sections, name.data, name.length);
+  const struct hk_section *section = hk_sections_find(s->reload.revision->sections, name.data, name.length);
   return section && section->number == hk_registry_detector(s->all->registry, slot);
 }
 
 /* Lets a machine's series go whose group is gone, or is another one now. */
 static void look_at_derived(struct hk_shard *s, uint32_t slot)
 {
-  struct hk_review *r = &s->review;
+  struct hk_review *r = &s->reload.review;
   struct hk_machine_name group;
   const uint32_t number = hk_registry_detector(s->all->registry, slot);
-  if (!hk_registry_detector_of(s->all->registry, number)->group || hk_sections_group_by(s->revision->sections, number, &group))
+  if (!hk_registry_detector_of(s->all->registry, number)->group ||
+      hk_sections_group_by(s->reload.revision->sections, number, &group))
     return;
   r->leaving[r->n++] = slot;
   r->machines++;
@@ -86,7 +87,7 @@ static void look_at_derived(struct hk_shard *s, uint32_t slot)
 /* Looks at a sensor and its companions, which go with it, or alone. */
 static void look_at(struct hk_shard *s, uint32_t slot)
 {
-  struct hk_review *r = &s->review;
+  struct hk_review *r = &s->reload.review;
   const struct hk_registry *registry = s->all->registry;
   if (!hk_registry_holds(registry, slot))
     return;
@@ -99,7 +100,7 @@ static void look_at(struct hk_shard *s, uint32_t slot)
     return;
   }
   for (uint32_t kin = slot; (kin = hk_registry_kin(registry, kin)) != slot;)
-    if (!hk_registry_accompanies(registry, s->revision->sections, kin))
+    if (!hk_registry_accompanies(registry, s->reload.revision->sections, kin))
       r->leaving[r->n++] = kin;
 }
 
@@ -107,7 +108,7 @@ static void look_at(struct hk_shard *s, uint32_t slot)
 static void complete(struct hk_shard *s, uint32_t slot)
 {
   struct hk_registry *registry = s->all->registry;
-  struct hk_review *r = &s->review;
+  struct hk_review *r = &s->reload.review;
   uint32_t added;
   if (!hk_registry_holds(registry, slot) || hk_registry_derived(registry, slot))
     return;
@@ -115,14 +116,14 @@ static void complete(struct hk_shard *s, uint32_t slot)
     r->n++;
     r->machines++;
   }
-  s->review.alone += hk_registry_complete(registry, slot, &added) != 0;
-  s->review.joined += added;
+  s->reload.review.alone += hk_registry_complete(registry, slot, &added) != 0;
+  s->reload.review.joined += added;
 }
 
 /* Looks at some sensors, or completes them. True when all have been. */
 static bool look(struct hk_shard *s)
 {
-  struct hk_review *r = &s->review;
+  struct hk_review *r = &s->reload.review;
   const int64_t end = hk_now() + TIME;
   const uint32_t slots = hk_registry_slots(s->all->registry);
   for (uint32_t n = 1; r->slot < slots && r->n <= TOGETHER - HK_LEAVING_MOST; r->slot += s->all->n, n++) {
@@ -141,15 +142,15 @@ static bool look(struct hk_shard *s)
 /* True when anything was done. */
 static bool review(struct hk_shard *s)
 {
-  struct hk_review *r = &s->review;
-  if (!r->begun && s->put_off && s->device) /* reloads one behind the other leave eviction its turn */
+  struct hk_review *r = &s->reload.review;
+  if (!r->begun && s->queue.sweeps.put_off && s->device) /* reloads one behind the other leave eviction its turn */
     return false;
   if (!r->begun)
     begin(s);
   /* What companions have seen is said by where in the journal they come and go: not in the middle of a chunk. While sensors are
    * forgotten, one crowd after the other, chunks have to come: the tokens that this waits for stand behind them. */
-  r->waits = !s->retired && hk_derive_within(s);
-  if (s->retired || r->waits)
+  r->waits = !hk_evictions_any(&s->evictions) && hk_derive_within(s);
+  if (hk_evictions_any(&s->evictions) || r->waits)
     return false;
   if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
     r->status = -ENOMEM;
@@ -161,7 +162,7 @@ static bool review(struct hk_shard *s)
   if (r->n > TOGETHER - HK_LEAVING_MOST || (all && r->n > 0)) {
     uint32_t *leaving = r->leaving;
     r->leaving = NULL;
-    r->let_go += r->n;
+    r->evicted += r->n;
     hk_shard_retire(s, leaving, r->n, false);
     r->n = 0;
     return true;
@@ -173,7 +174,7 @@ static bool review(struct hk_shard *s)
     if (r->status != 0)
       snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
   }
-  if (!r->completing && (hk_sections_accompanied(s->revision->sections) || s->revision->groups)) {
+  if (!r->completing && (hk_sections_accompanied(s->reload.revision->sections) || s->reload.revision->groups)) {
     r->completing = true;
     r->slot = s->number;
     return true;
@@ -186,12 +187,13 @@ static bool review(struct hk_shard *s)
 
 bool hk_shard_revise(struct hk_shard *s)
 {
-  if (atomic_load_explicit(&s->asked, memory_order_acquire) == atomic_load_explicit(&s->answered, memory_order_relaxed))
+  if (atomic_load_explicit(&s->reload.asked, memory_order_acquire) ==
+      atomic_load_explicit(&s->reload.answered, memory_order_relaxed))
     return false;
-  const struct hk_revision *revision = s->revision;
+  const struct hk_revision *revision = s->reload.revision;
   switch (revision->what) {
   case HK_REVISE_LEARN:
-    s->review.begun = false;
+    s->reload.review.begun = false;
     return define(s, revision->learn, revision->n_learn);
   case HK_REVISE_REVIEW:
     return review(s);
@@ -203,19 +205,48 @@ bool hk_shard_revise(struct hk_shard *s)
 
 bool hk_shard_reviews(const struct hk_shard *s)
 {
-  return s->review.begun &&
-         atomic_load_explicit(&s->asked, memory_order_acquire) != atomic_load_explicit(&s->answered, memory_order_relaxed) &&
-         s->revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next question */
+  return s->reload.review.begun &&
+         atomic_load_explicit(&s->reload.asked, memory_order_acquire) !=
+             atomic_load_explicit(&s->reload.answered, memory_order_relaxed) &&
+         s->reload.revision->what == HK_REVISE_REVIEW; /* main writes it only between an answer and the next question */
+}
+
+const char *hk_shard_reload_why(const struct hk_shard *s)
+{
+  const enum hk_revise what = s->reload.revision->what;
+  return what != HK_REVISE_REVIEW && s->reload.holding        ? "until nothing is in flight"
+         : what != HK_REVISE_REVIEW                           ? "for the device"
+         : hk_evictions_any(&s->evictions)                    ? "until the sensors that are being forgotten are"
+         : s->reload.review.waits                             ? "until the chunk that is being taken is"
+         : !s->reload.review.begun && s->queue.sweeps.put_off ? "for a sweep"
+                                                              : "for its turn";
+}
+
+uint32_t hk_shard_reload_progress(const struct hk_shard *s, uint32_t *slot)
+{
+  *slot = s->reload.review.slot;
+  return 2 * s->reload.answered + s->reload.review.completing;
+}
+
+const struct hk_review *hk_shard_review(const struct hk_shard *s)
+{
+  return &s->reload.review;
+}
+
+void hk_shard_drop_reload(struct hk_shard *s)
+{
+  free(s->reload.review.leaving);
 }
 
 void hk_shard_ask(struct hk_shard *s, const struct hk_revision *revision)
 {
-  s->revision = revision;
-  atomic_fetch_add_explicit(&s->asked, 1, memory_order_release);
-  hk_wake_up(&s->wake, HK_WAKE_WORK);
+  s->reload.revision = revision;
+  atomic_fetch_add_explicit(&s->reload.asked, 1, memory_order_release);
+  hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
 bool hk_shard_has_answered(const struct hk_shard *s)
 {
-  return atomic_load_explicit(&s->answered, memory_order_acquire) == atomic_load_explicit(&s->asked, memory_order_relaxed);
+  return atomic_load_explicit(&s->reload.answered, memory_order_acquire) ==
+         atomic_load_explicit(&s->reload.asked, memory_order_relaxed);
 }

@@ -9,6 +9,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
@@ -30,7 +31,7 @@ static void on_check(uv_timer_t *timer)
   const int64_t timeout = s->config->device_timeout;
   (void)hk_shard_turn(s);
   hk_stall_look(s, hk_queue_watch(&s->queue, now, most));
-  s->beat = now;
+  s->life.beat = now;
   const int64_t stalled = hk_queue_stalled(&s->queue);
   if (timeout > 0 && stalled >= timeout && s->device->kind->device)
     hk_shard_lose(s, "it hangs: nothing has come back from it for %.1f s (device_timeout = %.1f s)", (double)stalled * 1e-9,
@@ -40,7 +41,7 @@ static void on_check(uv_timer_t *timer)
 static void on_second(uv_timer_t *timer)
 {
   struct hk_shard *s = timer->data;
-  s->sweep_due = !s->replaying;
+  s->queue.sweeps.due = !s->replaying;
 }
 
 static void pause_briefly(void)
@@ -55,7 +56,7 @@ static void *run(void *arg)
   struct hk_shard *s = arg;
   hk_thread_name("shard", s->number);
   int64_t busy = hk_now(), looked = busy; /* when there was something to do; when the event loop last had its turn */
-  while (!s->quit) {
+  while (!s->life.quit) {
     const bool any = hk_shard_turn(s);
     const int64_t poll = s->config->busy_poll;
     const int64_t now = any || poll > 0 ? hk_now() : 0;
@@ -67,11 +68,11 @@ static void *run(void *arg)
         pause_briefly();
       continue;
     }
-    if (stay || !hk_sleep(&s->wake, HK_WAKE_WORK | HK_WAKE_BATCH)) {
-      uv_run(&s->uv, UV_RUN_NOWAIT);
+    if (stay || !hk_sleep(&s->life.wake, HK_WAKE_WORK | HK_WAKE_BATCH)) {
+      uv_run(&s->life.uv, UV_RUN_NOWAIT);
     } else {
-      uv_run(&s->uv, UV_RUN_ONCE);
-      hk_awake(&s->wake);
+      uv_run(&s->life.uv, UV_RUN_ONCE);
+      hk_awake(&s->life.wake);
     }
     looked = hk_now();
   }
@@ -88,26 +89,26 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   s->gate.durable = all->durable;
   s->gate.shard = number;
   s->lanes = lanes;
-  s->retired_tail = &s->retired;
+  hk_evictions_open(&s->evictions);
   pthread_mutex_init(&s->lock, NULL);
-  pthread_cond_init(&s->changed, NULL);
-  int status = uv_loop_init(&s->uv);
+  hk_failover_open(&s->failover);
+  int status = uv_loop_init(&s->life.uv);
   if (status != 0) {
     snprintf(error, size, "event loop: %s", uv_strerror(status));
     return status;
   }
-  s->open = true;
-  uv_timer_init(&s->uv, &s->check);
-  uv_timer_init(&s->uv, &s->second);
-  uv_timer_init(&s->uv, &s->saves);
-  s->check.data = s->second.data = s;
-  status = hk_wake_init(&s->wake, &s->uv);
+  s->life.open = true;
+  uv_timer_init(&s->life.uv, &s->life.check);
+  uv_timer_init(&s->life.uv, &s->life.second);
+  uv_timer_init(&s->life.uv, &s->life.saves);
+  s->life.check.data = s->life.second.data = s;
+  status = hk_wake_init(&s->life.wake, &s->life.uv);
   if (status == 0)
     status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
   if (status == 0)
     status = hk_alerts_new(&s->alerts, slots);
   if (status == 0)
-    status = hk_derive_open(&s->derivation);
+    status = hk_derive_open(&s->taking.derivation);
   if (status == 0)
     status = hk_groups_new(&s->groups, s, slots);
   if (status != 0) {
@@ -115,7 +116,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
     return status;
   }
   struct hk_device *device;
-  const struct hk_device_place place = { .number = number, .of = all->n, .wake = &s->wake };
+  const struct hk_device_place place = { .number = number, .of = all->n, .wake = &s->life.wake };
   status = hk_device_choose(&device, all->kinds, config, &place, s->excuse, sizeof s->excuse, error, size);
   if (status != 0)
     return status;
@@ -125,14 +126,14 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
 
 int hk_shard_start(struct hk_shard *s, uint64_t beat)
 {
-  s->beat = hk_now();
-  (void)hk_queue_watch(&s->queue, s->beat, 0);
-  s->beat_most = beat;
+  s->life.beat = hk_now();
+  (void)hk_queue_watch(&s->queue, s->life.beat, 0);
+  s->life.beat_most = beat;
   const uint64_t period = hk_shard_check_period(s);
-  uv_timer_start(&s->check, on_check, period, period);
-  uv_timer_start(&s->second, on_second, 1000, 1000);
-  const int status = -pthread_create(&s->thread, NULL, run, s);
-  s->running = status == 0;
+  uv_timer_start(&s->life.check, on_check, period, period);
+  uv_timer_start(&s->life.second, on_second, 1000, 1000);
+  const int status = -pthread_create(&s->life.thread, NULL, run, s);
+  s->life.running = status == 0;
   return status;
 }
 
@@ -164,8 +165,7 @@ static void close_device(struct hk_shard *s)
   if (kept)
     drop_runs(kept->runs, kept->n_runs);
   if (d->kind->device && in_flight > 0) {
-    hk_device_abandon(d, in_flight);
-    s->abandoned = d;
+    hk_shard_abandon(s, d, in_flight);
   } else {
     for (uint32_t left = in_flight; left > 0;) {
       d->backend->ops->wait(d->backend);
@@ -179,12 +179,12 @@ static void close_device(struct hk_shard *s)
 
 bool hk_shard_stop(struct hk_shard *s)
 {
-  if (!s->running)
+  if (!s->life.running)
     return true;
-  s->quit = true;
-  hk_wake_up(&s->wake, HK_WAKE_WORK);
-  s->running = !hk_thread_join(s->thread, END);
-  return !s->running;
+  s->life.quit = true;
+  hk_wake_up(&s->life.wake, HK_WAKE_WORK);
+  s->life.running = !hk_thread_join(s->life.thread, END);
+  return !s->life.running;
 }
 
 bool hk_shard_close(struct hk_shard *s)
@@ -199,26 +199,25 @@ bool hk_shard_close(struct hk_shard *s)
   hk_shard_drop_notes(s);
   hk_shard_drop_looks(s);
   hk_shard_retire_free(s);
-  free(s->review.leaving);
-  if (s->cursor.chunk) { /* taken in part: the rest has nobody */
-    struct hk_run *run = &s->cursor.chunk->runs[s->cursor.run];
-    run->n -= s->cursor.of_run;
-    drop_runs(run, s->cursor.chunk->n_runs - s->cursor.run);
-    if (s->cursor.chunk != s->derivation.made)
-      hk_chunk_free(s->cursor.chunk);
+  hk_shard_drop_reload(s);
+  if (s->taking.cursor.chunk) { /* taken in part: the rest has nobody */
+    struct hk_run *run = &s->taking.cursor.chunk->runs[s->taking.cursor.run];
+    run->n -= s->taking.cursor.of_run;
+    drop_runs(run, s->taking.cursor.chunk->n_runs - s->taking.cursor.run);
+    if (s->taking.cursor.chunk != s->taking.derivation.made)
+      hk_chunk_free(s->taking.cursor.chunk);
   }
-  hk_derive_close(&s->derivation);
+  hk_derive_close(&s->taking.derivation);
   hk_groups_free(s->groups);
   close_device(s);
   hk_stage_free(s->stage);
   hk_rates_free(&s->rates);
   hk_alerts_free(s->alerts);
-  if (s->open) {
-    uv_walk(&s->uv, close_handle, NULL);
-    uv_run(&s->uv, UV_RUN_DEFAULT);
-    uv_loop_close(&s->uv);
+  if (s->life.open) {
+    uv_walk(&s->life.uv, close_handle, NULL);
+    uv_run(&s->life.uv, UV_RUN_DEFAULT);
+    uv_loop_close(&s->life.uv);
   }
-  pthread_cond_destroy(&s->changed);
   pthread_mutex_destroy(&s->lock);
-  return !s->abandoned || hk_device_bury(s->abandoned, BURIAL);
+  return hk_failover_close(&s->failover, BURIAL);
 }

@@ -92,7 +92,7 @@ static void end(struct hk_saver *v)
   struct hk_shard *s = v->place.shard;
   v->state = ENDING;
   v->due = v->held_up = false;
-  uv_timer_stop(&s->saves);
+  uv_timer_stop(&s->life.saves);
   v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
   hk_saver_send(v, &v->order[1]);
 }
@@ -242,7 +242,8 @@ static bool slice(struct hk_saver *v)
   }
   v->due = p && slice && hk_now() >= v->next_slice && !hk_shard_forgets(s);
   v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
-  if (!v->due || v->held_up || hk_queue_kept(&s->queue) || s->holding || hk_queue_in_flight(&s->queue) == HK_IN_FLIGHT)
+  if (!v->due || v->held_up || hk_queue_kept(&s->queue) || hk_reload_holds(&s->reload) ||
+      hk_queue_in_flight(&s->queue) == HK_IN_FLIGHT)
     return false;
   slice->bytes = 0;
   slice->n_detectors = slice->n_machines = 0;
@@ -360,11 +361,11 @@ void hk_saver_turn(struct hk_saver *v)
   if (v->state == IDLE && s->device && !s->replaying &&
       (atomic_load(&v->asks) > v->asked || hk_now() - v->ended >= s->config->snapshot))
     v->state = WAITING;
-  if (v->state == WAITING && !s->cursor.chunk && !s->derivation.from) {
+  if (v->state == WAITING && !hk_taking_any(&s->taking)) {
     v->passed = false;
     v->saved = 0;
     begin(v);
-    uv_timer_start(&s->saves, on_pace, 1, 1);
+    uv_timer_start(&s->life.saves, on_pace, 1, 1);
   }
   if (v->state == SLICING && (v->failed || !s->device || slice(v))) {
     if (!s->device)
@@ -387,7 +388,7 @@ uint64_t hk_saver_ask(struct hk_saver *v, bool hurry)
   if (hurry)
     atomic_store(&v->hurries, true);
   const uint64_t asked = atomic_fetch_add(&v->asks, 1) + 1;
-  hk_wake_up(&v->place.shard->wake, HK_WAKE_WORK);
+  hk_wake_up(&v->place.shard->life.wake, HK_WAKE_WORK);
   return asked;
 }
 

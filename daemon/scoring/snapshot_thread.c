@@ -259,7 +259,7 @@ static void finish(struct hk_saver *v)
     hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
                 "of shard %u was given up: %s; the one before stays, and the next is tried in its time", s->number, told.why);
   atomic_store_explicit(&v->over, true, memory_order_release);
-  hk_wake_up(&s->wake, HK_WAKE_WORK);
+  hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
 static void *run(void *arg)

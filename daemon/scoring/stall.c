@@ -2,6 +2,7 @@
 
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 
 #include <inttypes.h>
@@ -14,14 +15,12 @@ static struct hk_progress progress(const struct hk_shard *s)
   memset(&p, 0, sizeof p); /* it is compared as a whole */
   p.position = hk_gate_position(&s->gate);
   p.launched = s->counters.launched + s->counters.full;
-  p.steps = s->retirements + s->retire_steps;
+  p.steps = hk_evictions_progress(&s->evictions);
   p.derived = s->counters.derived;
-  p.derivation = s->derivation.at;
-  p.cursor = s->cursor.at;
+  p.derivation = s->taking.derivation.at;
+  p.cursor = s->taking.cursor.at;
   p.chained = (uint32_t)hk_stage_chained(s->stage);
-  p.slot = s->review.slot;
-  p.completing = s->review.completing;
-  p.answered = s->answered;
+  p.reload = hk_shard_reload_progress(s, &p.slot);
   for (uint32_t i = 0; i < s->all->n_loops; i++)
     p.tokens += s->lanes[i].tokens;
   return p;
@@ -31,8 +30,8 @@ static struct hk_progress progress(const struct hk_shard *s)
 static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
 {
   const struct hk_parcel *kept = hk_queue_kept(&s->queue);
-  uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
-  n += s->derivation.from && s->cursor.chunk != s->derivation.from ? s->derivation.from->n : 0;
+  uint64_t n = hk_stage_chained(s->stage) + hk_taking_left(&s->taking);
+  n += s->taking.derivation.from && s->taking.cursor.chunk != s->taking.derivation.from ? s->taking.derivation.from->n : 0;
   n += kept ? kept->batch->n : 0;
   *chunks = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++) {
@@ -45,11 +44,6 @@ static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
   return n;
 }
 
-static bool asked(const struct hk_shard *s)
-{
-  return atomic_load_explicit(&s->asked, memory_order_acquire) != atomic_load_explicit(&s->answered, memory_order_relaxed);
-}
-
 static void add(char why[HK_STALL_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(char why[HK_STALL_WHY], const char *format, ...)
 {
@@ -60,43 +54,32 @@ static void add(char why[HK_STALL_WHY], const char *format, ...)
   va_end(arguments);
 }
 
-static const char *reload(const struct hk_shard *s)
-{
-  const enum hk_revise what = s->revision->what;
-  return what != HK_REVISE_REVIEW && s->holding ? "until nothing is in flight"
-         : what != HK_REVISE_REVIEW             ? "for the device"
-         : s->retired                           ? "until the sensors that are being forgotten are"
-         : s->review.waits                      ? "until the chunk that is being taken is"
-         : !s->review.begun && s->put_off       ? "for a sweep"
-                                                : "for its turn";
-}
-
 bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 {
   uint32_t chunks;
   const uint64_t points = waiting(s, &chunks);
   const bool snapshot = s->saver && hk_saver_pauses(s->saver);
   why[0] = 0;
-  if (points == 0 && chunks == 0 && hk_gate_held(&s->gate) == 0 && !s->retired && !asked(s))
+  if (points == 0 && chunks == 0 && hk_gate_held(&s->gate) == 0 && !hk_evictions_any(&s->evictions) && hk_shard_has_answered(s))
     return false;
   add(why, "%" PRIu64 " points in %u chunks wait", points, chunks);
-  add(why, "%s", s->review.waits ? "; no chunk is begun since a reload waits" : "");
+  add(why, "%s", hk_reload_waits(&s->reload) ? "; no chunk is begun since a reload waits" : "");
   add(why, "%s", snapshot ? "; no chunk is begun since a snapshot waits until what was taken is in batches" : "");
   add(why, "%s", hk_gate_has_room(&s->gate) ? "" : "; no chunk is begun since the journal has no room");
-  add(why, "%s", s->holding ? "; nothing is launched since a reload waits" : "");
+  add(why, "%s", hk_reload_holds(&s->reload) ? "; nothing is launched since a reload waits" : "");
   add(why, "%s", s->saver && hk_saver_stuck(s->saver) ? "; nothing is launched since a snapshot waits for the device" : "");
   add(why, "%s",
       hk_queue_free(&s->queue) || hk_queue_kept(&s->queue) ? ""
                                                            : "; no batch is filled since all are in flight or being published");
-  if (s->cursor.chunk || s->derivation.from)
+  if (hk_taking_any(&s->taking))
     add(why, "; a chunk is being taken");
   if (hk_queue_in_flight(&s->queue) > 0)
     add(why, "; %u batches are in flight", hk_queue_in_flight(&s->queue));
   if (hk_gate_held(&s->gate) > 0)
     add(why, "; %u batches wait for the journal", hk_gate_held(&s->gate));
-  if (asked(s))
-    add(why, "; a reload waits %s", reload(s));
-  if (s->retired)
+  if (!hk_shard_has_answered(s))
+    add(why, "; a reload waits %s", hk_shard_reload_why(s));
+  if (hk_evictions_any(&s->evictions))
     hk_shard_retire_why(s, why + strlen(why), HK_STALL_WHY - strlen(why));
   return true;
 }

@@ -110,7 +110,7 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
     if (!hk_shard_pass_event(s, &e))
       continue;
     if (hk_alerts_note(s->alerts, &e) != 0)
-      hk_log_peer(s->all->log, &s->forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
+      hk_log_peer(s->all->log, &s->quotas.forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
     if (hk_shard_log_event(s, p, &e, hk_string("")))
       continue;
     e.slot = hk_slot_outside(s, e.slot);
@@ -127,8 +127,8 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
 {
   struct hk_batch *b = p->batch;
   if (b->kind == HK_BATCH_SWEEP) {
-    s->sweep = p;
-    s->put_off = false; /* it is not repeated before the next is due */
+    s->queue.sweeps.parcel = p;
+    s->queue.sweeps.put_off = false; /* it is not repeated before the next is due */
     hk_queue_count_gone(&s->queue);
     return;
   }
@@ -147,12 +147,8 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
 /* Counts what is lost with the device. */
 static void lose(struct hk_shard *s, struct hk_parcel *p, bool in_flight)
 {
-  if (p->batch->kind == HK_BATCH_POINTS) {
-    pthread_mutex_lock(&s->lock);
-    s->loss.batches += in_flight;
-    s->loss.points += p->batch->n;
-    pthread_mutex_unlock(&s->lock);
-  }
+  if (p->batch->kind == HK_BATCH_POINTS)
+    hk_shard_count_lost(s, in_flight, p->batch->n);
   drop(s, p, true);
 }
 
@@ -164,7 +160,6 @@ uint32_t hk_shard_drop_all(struct hk_shard *s)
   if (hk_queue_kept(&s->queue))
     lose(s, hk_queue_kept(&s->queue), false); /* it lies in the device's memory */
   hk_queue_abandon(&s->queue);
-  s->sweep = NULL;
   return in_flight;
 }
 
@@ -180,7 +175,8 @@ static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
     hk_shard_lose(s, "%s", why);
     return;
   }
-  hk_log_peer(s->all->log, &s->failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", n, why);
+  hk_log_peer(s->all->log, &s->quotas.failures, HK_LOG_ERROR, name, "a batch of %u points was refused, they are dropped: %s", n,
+              why);
   drop(s, p, false);
 }
 
@@ -206,10 +202,10 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
 {
   struct hk_batch *b = p->batch;
   const uint32_t n = b->n_events;
-  const bool reviews = hk_shard_reviews(s), busy = s->retired || reviews; /* one crowd after the other */
+  const bool reviews = hk_shard_reviews(s), busy = hk_evictions_any(&s->evictions) || reviews; /* one crowd after the other */
   uint32_t *idle = busy ? NULL : malloc((n + 1) * HK_LEAVING_MOST * sizeof *idle);
   uint32_t n_idle = 0, told = 0;
-  s->put_off = false;
+  s->queue.sweeps.put_off = false;
   for (uint32_t i = 0; i < n; i++) {
     struct hk_event e = b->event[i];
     hk_count(&s->counters.stale, e.kind == HK_EVENT_STALE);
@@ -218,7 +214,7 @@ static void swept(struct hk_shard *s, struct hk_parcel *p)
       hk_alerts_silent(s->alerts, e.slot, e.kind == HK_EVENT_STALE ? hk_now() : 0);
     if (e.kind == HK_EVENT_IDLE) {
       const uint32_t slot = hk_slot_outside(s, e.slot);
-      s->put_off |= reviews;
+      s->queue.sweeps.put_off |= reviews;
       if (!idle || !hk_registry_holds(s->all->registry, slot) || hk_registry_derived(s->all->registry, slot))
         continue;
       n_idle = hk_shard_with_companions(s, slot, idle, n_idle);
@@ -284,14 +280,15 @@ static bool reap(struct hk_shard *s)
 /* What is next of the chunk that is being taken, or of the next one, of the loops in turn. */
 static bool next_chunk(struct hk_shard *s)
 {
-  const bool pauses = s->review.waits || (s->saver && hk_saver_pauses(s->saver));
-  if (!s->cursor.chunk && s->derivation.from && !s->derivation.rests)
+  const bool pauses = hk_reload_waits(&s->reload) || (s->saver && hk_saver_pauses(s->saver));
+  if (!s->taking.cursor.chunk && s->taking.derivation.from && !s->taking.derivation.rests)
     hk_derive_go_on(s);
-  for (uint32_t i = 0; !s->cursor.chunk && !s->derivation.from && !pauses && i < s->all->n_loops && hk_gate_has_room(&s->gate);
+  for (uint32_t i = 0;
+       !s->taking.cursor.chunk && !s->taking.derivation.from && !pauses && i < s->all->n_loops && hk_gate_has_room(&s->gate);
        i++) {
-    struct hk_lane *lane = &s->lanes[s->turn];
+    struct hk_lane *lane = &s->lanes[s->taking.turn];
     struct hk_chunk *chunk = hk_ring_take(&lane->sealed);
-    s->turn = (s->turn + 1) % s->all->n_loops;
+    s->taking.turn = (s->taking.turn + 1) % s->all->n_loops;
     if (!chunk)
       continue;
     hk_wake_up(lane->loop, HK_WAKE_TAKEN);
@@ -304,7 +301,7 @@ static bool next_chunk(struct hk_shard *s)
       hk_derive_begin(s, chunk);
     }
   }
-  return s->cursor.chunk != NULL;
+  return s->taking.cursor.chunk != NULL;
 }
 
 /* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
@@ -318,10 +315,10 @@ static struct hk_parcel *fill(struct hk_shard *s)
   const uint64_t dropped = s->counters.full;
   hk_stage_begin(s->stage, p, hk_queue_most(&s->queue), slots, chunks);
   while (hk_stage_room(s->stage) && next_chunk(s)) {
-    struct hk_chunk *chunk = s->cursor.chunk;
-    if (!hk_stage_take(s->stage, &s->cursor))
+    struct hk_chunk *chunk = s->taking.cursor.chunk;
+    if (!hk_stage_take(s->stage, &s->taking.cursor))
       break;
-    if (chunk == s->derivation.made)
+    if (chunk == s->taking.derivation.made)
       continue;
     struct hk_lane *lane = &s->lanes[chunk->loop];
     (void)hk_ring_put(&lane->emptied, chunk); /* it holds all there are */
@@ -360,16 +357,16 @@ int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
 
 static void launch_sweep(struct hk_shard *s)
 {
-  struct hk_parcel *p = s->sweep;
+  struct hk_parcel *p = s->queue.sweeps.parcel;
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->position = 0; /* it stands behind what was launched before */
   p->batch->idle = s->config->evict;
-  s->sweep = NULL;
-  s->sweep_due = false;
+  s->queue.sweeps.parcel = NULL;
+  s->queue.sweeps.due = false;
   if (hk_shard_submit(s, p) == HK_AGAIN) {
-    s->sweep = p;
-    s->sweep_due = true;
+    s->queue.sweeps.parcel = p;
+    s->queue.sweeps.due = true;
     return;
   }
   hk_queue_count_sweep(&s->queue);
@@ -378,7 +375,7 @@ static void launch_sweep(struct hk_shard *s)
 /* Whether so many points wait, in chunks and chains. */
 static bool so_many_wait(const struct hk_shard *s, uint64_t enough)
 {
-  uint64_t n = hk_stage_chained(s->stage) + (s->cursor.chunk ? s->cursor.chunk->n - s->cursor.at : 0);
+  uint64_t n = hk_stage_chained(s->stage) + hk_taking_left(&s->taking);
   for (uint32_t i = 0; n < enough && i < s->all->n_loops; i++) {
     const struct hk_ring *sealed = &s->lanes[i].sealed;
     const uint32_t chunks = hk_ring_count(sealed);
@@ -407,13 +404,14 @@ static unsigned places(const struct hk_shard *s)
 static bool launch(struct hk_shard *s)
 {
   bool any = false;
-  if (s->holding)
+  if (hk_reload_holds(&s->reload))
     return false;
-  if (s->device && s->sweep_due && s->sweep && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT && !hk_shard_forgets(s))
+  if (s->device && s->queue.sweeps.due && s->queue.sweeps.parcel && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT &&
+      !hk_shard_forgets(s))
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
-  if (s->looking && hk_shard_look_waits(s))
+  if (hk_shard_look_waits(s))
     return false;
   while (s->device && hk_queue_in_flight(&s->queue) < places(s) && (hk_queue_kept(&s->queue) || is_time(s))) {
     struct hk_parcel *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
@@ -434,24 +432,19 @@ static bool launch(struct hk_shard *s)
 
 bool hk_shard_turn(struct hk_shard *s)
 {
-  hk_derive_turn(&s->derivation);
+  hk_derive_turn(&s->taking.derivation);
   bool any = hk_shard_take_back(s);
   any |= reap(s);
-  any |= launch(s) || s->derivation.rests;
+  any |= launch(s) || s->taking.derivation.rests;
   any |= show_held(s);
   any |= hk_shard_take_notes(s);
   any |= hk_shard_take_looks(s);
   if (s->saver)
     hk_saver_turn(s->saver);
-  if (s->retired)
+  if (hk_evictions_any(&s->evictions))
     hk_shard_retire_step(s);
   any |= hk_shard_revise(s);
-  const struct hk_device *failing = atomic_load_explicit(&s->failed, memory_order_acquire);
-  if (failing && failing == s->device) {
-    hk_shard_lose(s, "%s", s->failure);
-    any = true;
-  }
-  return any;
+  return hk_shard_heed_failure(s) || any;
 }
 
 void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
@@ -460,5 +453,4 @@ void hk_shard_go_on(struct hk_shard *s, struct hk_device *device)
   s->device = device;
   pthread_mutex_unlock(&s->lock);
   hk_queue_adopt(&s->queue, device);
-  s->sweep = device->parcels[device->batches];
 }

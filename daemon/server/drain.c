@@ -5,6 +5,7 @@
  * queued for them, and are closed. give up:  the deadline has passed: they are closed as they are. */
 #include "daemon/server/drain.h"
 #include "daemon/base/systemd.h"
+#include "daemon/scoring/failover.h"
 #include "daemon/scoring/snapshot_slices.h"
 
 #define LOOK 2              /* ms */

@@ -5,6 +5,7 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/loop_thread.h"
+#include "daemon/scoring/failover.h"
 #include "daemon/scoring/shard_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
@@ -99,11 +100,8 @@ static void on_device_failure(void *arg, uint32_t shard, const struct hk_slot_bi
 static bool any_lost(struct hk_server *s)
 {
   bool any = false;
-  for (uint32_t i = 0; i < s->shards.n; i++) {
-    pthread_mutex_lock(&s->shard[i].lock);
-    any |= s->shard[i].loss.time != 0;
-    pthread_mutex_unlock(&s->shard[i].lock);
-  }
+  for (uint32_t i = 0; i < s->shards.n; i++)
+    any |= hk_shard_has_lost(&s->shard[i]);
   return any;
 }
 
@@ -163,7 +161,7 @@ static void on_watchdog(uv_timer_t *timer)
     const int64_t stalled = hk_shard_stalled(shard);
     char why[HK_STALL_WHY];
     well &= hk_stall_lasts(shard, why) == 0; /* which it has logged */
-    well &= !hangs(s, "shard", i, shard->beat);
+    well &= !hangs(s, "shard", i, shard->life.beat);
     if ((uint64_t)stalled / 1000 < s->watchdog_us)
       continue;
     hk_log(&s->log, HK_LOG_ERROR, "the %s backend has not finished a batch for %.1f s", hk_shard_backend(shard),
@@ -210,7 +208,7 @@ static int make_lanes(struct hk_server *s)
     struct hk_loop *loop = &s->net.loops[i % s->net.n_loops];
     lane->loop = &loop->wake;
     lane->subscriptions = &loop->subscriptions;
-    lane->shard = &s->shard[i / s->net.n_loops].wake;
+    lane->shard = &s->shard[i / s->net.n_loops].life.wake;
     status = hk_lane_open(lane, chunks);
   }
   return status;
@@ -243,7 +241,7 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
     if (status != 0)
       return status;
     hk_registry_move(s->shards.registry, i, &s->shard[i].device->binding, NULL, NULL);
-    s->durable.wake[i] = &s->shard[i].wake;
+    s->durable.wake[i] = &s->shard[i].life.wake;
     s->shard[i].replaying = true;
   }
   if (s->shard[0].excuse[0])

@@ -3,6 +3,7 @@
 
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
+#include "daemon/scoring/failover.h"
 #include "daemon/scoring/stall.h"
 
 #include <inttypes.h>
@@ -91,9 +92,7 @@ static void conditions(const struct text *t, struct hk_server *s)
     char why[HK_STALL_WHY];
     const int64_t lasts = hk_stall_lasts(&s->shard[i], why);
     stalled = lasts > stalled ? lasts : stalled;
-    pthread_mutex_lock(&s->shard[i].lock);
-    lost += s->shard[i].loss.time != 0;
-    pthread_mutex_unlock(&s->shard[i].lock);
+    lost += hk_shard_has_lost(&s->shard[i]);
   }
   for (uint32_t i = 0; i < s->net.n_loops; i++) {
     subscribers += s->net.loops[i].subscribers;

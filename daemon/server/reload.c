@@ -265,7 +265,7 @@ static bool could(struct hk_server *s)
 {
   bool all = true;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const struct hk_review *review = &s->shard[i].review;
+    const struct hk_review *review = hk_shard_review(&s->shard[i]);
     if (review->status == 0)
       continue;
     all = false;
@@ -296,17 +296,18 @@ static void adopt(struct hk_server *s)
 static void retire_old(struct hk_server *s)
 {
   struct hk_config *old = (struct hk_config *)s->config; /* ours, unless it is the first */
-  uint64_t let_go = 0, machines = 0, joined = 0, alone = 0;
+  uint64_t evicted = 0, machines = 0, joined = 0, alone = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    let_go += s->shard[i].review.let_go - s->shard[i].review.machines;
-    machines += s->shard[i].review.machines;
-    joined += s->shard[i].review.joined;
-    alone += s->shard[i].review.alone;
+    const struct hk_review *review = hk_shard_review(&s->shard[i]);
+    evicted += review->evicted - review->machines;
+    machines += review->machines;
+    joined += review->joined;
+    alone += review->alone;
   }
   s->config = s->reload.next;
   discard(&s->reload, old);
-  if (let_go > 0)
-    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", let_go);
+  if (evicted > 0)
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", evicted);
   if (machines > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or begin anew\n", machines);
   if (joined > 0)

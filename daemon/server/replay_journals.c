@@ -3,6 +3,7 @@
 #include "daemon/base/systemd.h"
 #include "daemon/durable/journal_read.h"
 #include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 

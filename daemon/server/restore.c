@@ -77,7 +77,7 @@ static void await_snapshots(struct hk_server *s)
   bool fails = false;
   int64_t told = begin;
   for (uint32_t i = 0; i < s->shards.n; i++)
-    hk_wake_up(&s->shard[i].wake, HK_WAKE_WORK);
+    hk_wake_up(&s->shard[i].life.wake, HK_WAKE_WORK);
   while (!hk_durable_saved(&s->durable) && !fails) {
     (void)nanosleep(&moment, NULL);
     fails = hk_now() - begin > PATIENCE;

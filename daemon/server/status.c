@@ -2,6 +2,7 @@
 #include "daemon/server/status.h"
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
+#include "daemon/scoring/failover.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
@@ -76,36 +77,19 @@ static void time_of_day(struct hk_buffer *out, const char *name, int64_t ns)
   time_in_seconds(out, name, ns / 1000000000);
 }
 
-/* A copy of what a shard says of its device. */
-struct condition {
-  struct hk_loss loss;
-  bool own; /* there is one, and it is a device of its own */
-  char excuse[256];
-};
-
-static struct condition condition_of(struct hk_shard *shard)
-{
-  struct condition c;
-  pthread_mutex_lock(&shard->lock);
-  c.loss = shard->loss;
-  c.own = shard->device && shard->device->kind->device;
-  memcpy(c.excuse, shard->excuse, sizeof c.excuse);
-  pthread_mutex_unlock(&shard->lock);
-  return c;
-}
-
 /* What computes, and how the device is: "ok", "lost", or "none" (the CPU computes, and nothing was lost). */
 static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_config *config, const struct hk_counters *c)
 {
-  struct condition now = condition_of(&s->shard[0]);
+  struct hk_device_condition now = hk_shard_condition(&s->shard[0]);
   uint32_t batches = now.loss.batches;
   for (uint32_t i = 1; i < s->shards.n; i++) { /* one that was lost is what there is to say */
-    const struct condition other = condition_of(&s->shard[i]);
+    const struct hk_device_condition other = hk_shard_condition(&s->shard[i]);
     batches += other.loss.batches;
     if (other.loss.time != 0 && now.loss.time == 0)
       now = other;
   }
   const struct hk_loss *loss = &now.loss;
+  const char *excuse = s->shard[0].excuse;
   const bool lost = loss->time != 0;
   begin(out, "device");
   text(out, "state", lost ? "lost" : now.own ? "ok" : "none");
@@ -114,8 +98,8 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
     text(out, "name", loss->device);
     time_of_day(out, "since", loss->time);
   }
-  if (lost || now.excuse[0])
-    text(out, "why", lost ? loss->why : now.excuse);
+  if (lost || excuse[0])
+    text(out, "why", lost ? loss->why : excuse);
   field(out, "batches_lost", batches);
   field(out, "points_lost", c->device_lost);
   end(out);

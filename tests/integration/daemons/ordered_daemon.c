@@ -35,11 +35,11 @@ void __wrap_hk_derive_go_on(struct hk_shard *s)
 {
   static int64_t waits; /* ns: since when the review does; one shard is enough */
   static bool over;
-  if (!over && s->review.waits && waits == 0)
+  if (!over && s->reload.review.waits && waits == 0)
     waits = hk_now();
-  over |= waits != 0 && (s->retired || hk_now() - waits > SWEEPS);
+  over |= waits != 0 && (s->evictions.first || hk_now() - waits > SWEEPS);
   if (!over && ordered("review, then evict"))
-    s->derivation.rests = true;
+    s->taking.derivation.rests = true;
   else
     __real_hk_derive_go_on(s);
 }
@@ -50,7 +50,7 @@ bool __wrap_hk_shard_revise(struct hk_shard *s)
   const bool any = __real_hk_shard_revise(s), before = held;
   held = ordered("wait");
   if (held || before)
-    s->review.waits = held;
+    s->reload.review.waits = held;
   return any;
 }
 
