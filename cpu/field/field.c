@@ -1,0 +1,320 @@
+/* Fields: see field.h. */
+#include "cpu/field/choose.h"
+#include "cpu/field/field_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Rounds down, also before 1970. */
+static int64_t row_of(const struct hk_field_rule *rule, int64_t time)
+{
+  return time / rule->interval - (time % rule->interval < 0);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+int hk_field_new(struct hk_field **out, const struct hk_field_rule *r)
+{
+  char error[256];
+  if (hk_field_check(r, error, sizeof error) < 0)
+    return -EINVAL;
+  struct hk_field *f = calloc(1, sizeof *f);
+  if (!f)
+    return -ENOMEM;
+  f->rule = *r;
+  f->next = f->newest = HK_FIELD_NEVER;
+  f->residual.rule = hk_field_residual_rule(r);
+  f->open = calloc(r->wait + 1, sizeof *f->open);
+  if (!f->open) {
+    hk_field_free(f);
+    return -ENOMEM;
+  }
+  *out = f;
+  return 0;
+}
+
+void hk_field_free(struct hk_field *f)
+{
+  if (!f)
+    return;
+  for (uint32_t i = 0; f->open && i <= f->rule.wait; i++) {
+    free(f->open[i].value);
+    free(f->open[i].time);
+  }
+  hk_residual_close(&f->residual);
+  free(f->open);
+  free(f->member);
+  free(f->value);
+  free(f->time);
+  free(f->ring);
+  free(f);
+}
+
+uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
+{
+  const struct hk_residual_rule residual = hk_field_residual_rule(r);
+  const uint64_t rows = (r->wait + 2) * (sizeof(double) + sizeof(int64_t)), own = sizeof(struct hk_field_member);
+  const uint64_t ring = r->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT * sizeof(float) : 0;
+  return hk_residual_need(&residual, members) + members * (rows + own + ring);
+}
+
+/* A column with room for more; what it had stays. NULL: no memory, and it is as it was. */
+static void *longer(void *column, size_t before, size_t room, size_t bytes)
+{
+  char *memory = realloc(column, room * bytes);
+  if (memory)
+    memset(memory + before * bytes, 0, (room - before) * bytes);
+  return memory;
+}
+
+static bool longer_reals(double **column, size_t before, size_t room)
+{
+  double *memory = longer(*column, before, room, sizeof *memory);
+  *column = memory ? memory : *column;
+  return memory;
+}
+
+static bool longer_times(int64_t **column, size_t before, size_t room)
+{
+  int64_t *memory = longer(*column, before, room, sizeof *memory);
+  *column = memory ? memory : *column;
+  return memory;
+}
+
+/* Rows of the ring get as long as the residual's. */
+static int grow_ring(struct hk_field *f, uint32_t before)
+{
+  const uint32_t room = f->residual.room;
+  float *ring = malloc((size_t)HK_FIELD_RESIDENT * room * sizeof *ring);
+  if (!ring)
+    return -ENOMEM;
+  for (size_t i = 0; i < (size_t)HK_FIELD_RESIDENT * room; i++)
+    ring[i] = NAN;
+  for (size_t row = 0; row < HK_FIELD_RESIDENT && before > 0; row++)
+    memcpy(ring + row * room, f->ring + row * before, before * sizeof *ring);
+  free(f->ring);
+  f->ring = ring;
+  return 0;
+}
+
+/* Room for so many nodes in every column. The residual's grows last: so a field without memory is as it was. */
+static int grow(struct hk_field *f, uint32_t nodes)
+{
+  const size_t before = f->residual.room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
+  struct hk_field_member *member = longer(f->member, before, room, sizeof *member);
+  f->member = member ? member : f->member;
+  bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room);
+  for (uint32_t i = 0; i <= f->rule.wait && fine; i++) {
+    fine = longer_reals(&f->open[i].value, before, room) && longer_times(&f->open[i].time, before, room);
+    for (size_t k = before; k < room && fine; k++)
+      f->open[i].value[k] = NAN;
+  }
+  if (!fine || hk_residual_grow(&f->residual, (uint32_t)room) != 0)
+    return -ENOMEM;
+  return f->rule.neighbours == HK_FIELD_AUTO ? grow_ring(f, (uint32_t)before) : 0;
+}
+
+int hk_field_add(struct hk_field *f, uint32_t number)
+{
+  const uint32_t room = f->residual.room;
+  const uint32_t wanted = 2 * room > number ? 2 * room : number + 1;
+  if (number >= room && grow(f, wanted < f->rule.members ? wanted : f->rule.members) != 0)
+    return -ENOMEM;
+  f->member[number] = (struct hk_field_member){ .last = HK_FIELD_NEVER, .from = INT64_MAX, .status = HK_FIELD_MEMBER };
+  f->n_members++;
+  f->top = number < f->top ? f->top : number + 1;
+  f->counted = false;
+  return 0;
+}
+
+/* Those that have left are nobody's neighbours any more. */
+static void sweep(struct hk_field *f)
+{
+  if (f->n_left == 0)
+    return;
+  for (uint32_t k = 0; k < f->rule.q; k++)
+    for (uint32_t i = 0; i < f->top; i++) {
+      const uint32_t j = hk_field_neighbour(f, i, k);
+      if (j != HK_RESIDUAL_NONE && f->member[j].status == HK_FIELD_LEFT)
+        hk_residual_bind(&f->residual, i, k, HK_RESIDUAL_NONE);
+    }
+  for (uint32_t i = 0; i < f->top; i++)
+    if (f->member[i].status == HK_FIELD_LEFT)
+      f->member[i].status = HK_FIELD_FREE;
+  f->n_left = 0;
+}
+
+int hk_field_join(struct hk_field *f, uint32_t *number)
+{
+  sweep(f);
+  uint32_t i = f->n_members == f->top ? f->top : 0;
+  while (i < f->top && f->member[i].status != HK_FIELD_FREE)
+    i++;
+  if (i == f->rule.members)
+    return -ENOSPC;
+  const int status = hk_field_add(f, i);
+  if (status == 0)
+    *number = i;
+  return status;
+}
+
+void hk_field_leave(struct hk_field *f, uint32_t number)
+{
+  if (f->coming && f->coming_member == number)
+    f->coming = false;
+  for (uint32_t i = 0; i <= f->rule.wait; i++) {
+    f->waiting -= !isnan(f->open[i].value[number]);
+    f->open[i].value[number] = NAN;
+  }
+  for (size_t row = 0; f->ring && row < HK_FIELD_RESIDENT; row++)
+    f->ring[row * f->residual.room + number] = NAN;
+  hk_residual_forget(&f->residual, number);
+  f->member[number].status = HK_FIELD_LEFT;
+  f->n_members--;
+  f->n_left++;
+  f->counted = false;
+}
+
+uint32_t hk_field_members(const struct hk_field *f)
+{
+  return f->n_members;
+}
+
+bool hk_field_has(const struct hk_field *f, uint32_t number)
+{
+  return number < f->top && f->member[number].status == HK_FIELD_MEMBER;
+}
+
+void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
+{
+  sweep(f);
+  hk_residual_bind(&f->residual, i, k, j);
+}
+
+uint32_t hk_field_neighbour(const struct hk_field *f, uint32_t i, uint32_t k)
+{
+  return f->residual.neighbour[(size_t)k * f->residual.room + i];
+}
+
+struct hk_field_count hk_field_count(const struct hk_field *f)
+{
+  struct hk_field_count count = { 0 };
+  for (uint32_t i = 0; i < f->top; i++) {
+    count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;
+    count.explained += f->residual.made[i];
+    count.refused += f->residual.refused[i];
+  }
+  return count;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------------ */
+
+/* Whether the next row may still get a sample of a member that is to be waited for. */
+static bool holds(const struct hk_field *f, const struct hk_field_member *m)
+{
+  return m->status == HK_FIELD_MEMBER && m->from <= f->next && m->last < f->next && f->next - m->last <= f->rule.wait;
+}
+
+static bool is_held(struct hk_field *f)
+{
+  if (!f->counted) {
+    f->behind = 0;
+    for (uint32_t i = 0; i < f->top; i++)
+      f->behind += holds(f, &f->member[i]);
+    f->counted = true;
+  }
+  return f->behind > 0;
+}
+
+void hk_field_put(struct hk_field *f, uint32_t number, int64_t time, double value)
+{
+  struct hk_field_member *m = &f->member[number];
+  const int64_t row = row_of(&f->rule, time), wait = f->rule.wait;
+  if ((m->last != HK_FIELD_NEVER && row <= m->last) || !(fabs(value) <= HK_FIELD_VALUE_MAX))
+    return;
+  if (f->counted && row >= f->next)
+    f->behind -= holds(f, m);
+  else
+    f->counted = false;
+  if (m->last == HK_FIELD_NEVER || row - m->last > wait)
+    m->from = row + wait;
+  m->last = row;
+  if (f->next == HK_FIELD_NEVER)
+    f->next = f->newest = row;
+  if (row > f->newest)
+    f->newest = row;
+  if (row >= f->next && row >= m->from) {
+    f->coming = true;
+    f->coming_member = number;
+    f->coming_row = row;
+    f->coming_time = time;
+    f->coming_value = value;
+  }
+}
+
+/* The point that came last gets its place, once the rows that it drives out are gone. */
+static void settle_in(struct hk_field *f)
+{
+  if (!f->coming)
+    return;
+  const struct hk_field_open *open = hk_field_open_row(f, f->coming_row);
+  open->value[f->coming_member] = f->coming_value;
+  open->time[f->coming_member] = f->coming_time;
+  f->waiting++;
+  f->coming = false;
+}
+
+/* Keeps z of the row that was taken. */
+static void keep(struct hk_field *f)
+{
+  memcpy(f->ring + (size_t)f->at * f->residual.room, f->residual.z, f->residual.room * sizeof *f->ring);
+  f->at = f->at + 1 < HK_FIELD_RESIDENT ? f->at + 1 : 0;
+  f->kept += f->kept < HK_FIELD_RESIDENT;
+}
+
+/* Closes the next row. False: nobody has a sample, and it is none. */
+static bool close_row(struct hk_field *f, struct hk_field_row *out)
+{
+  struct hk_field_open *open = hk_field_open_row(f, f->next++);
+  uint32_t n = 0;
+  f->counted = false;
+  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = HK_FIELD_NEVER };
+  for (uint32_t i = 0; i < f->top; i++) {
+    if (isnan(open->value[i]))
+      continue;
+    n++;
+    out->latest = open->time[i] > out->latest ? open->time[i] : out->latest;
+  }
+  if (n == 0)
+    return false;
+  f->waiting -= n;
+  sweep(f);
+  hk_residual_row(&f->residual, open->value, f->value);
+  memcpy(f->time, open->time, f->top * sizeof *f->time);
+  for (uint32_t i = 0; i < f->top; i++)
+    open->value[i] = NAN;
+  if (f->ring) {
+    keep(f);
+    hk_field_choose(f);
+  }
+  return true;
+}
+
+bool hk_field_next(struct hk_field *f, struct hk_field_row *out)
+{
+  while (f->next != HK_FIELD_NEVER) {
+    const bool driven = f->newest - f->next >= f->rule.wait;
+    if (!driven)
+      settle_in(f);
+    if (!driven && (f->next > f->newest || is_held(f)))
+      return false;
+    if (driven && f->waiting == 0) { /* a hole */
+      f->next = f->newest - f->rule.wait + 1;
+      f->counted = false;
+      continue;
+    }
+    if (close_row(f, out))
+      return true;
+  }
+  return false;
+}

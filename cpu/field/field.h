@@ -1,0 +1,70 @@
+/* Field: many like sensors, each of which gets a derived series that says how it differs from what the others let expect. The
+ * operator is the graph residual (residual.h).
+ *
+ *   hk_field_new -> hk_field_join, one for each member -> (hk_field_put, one point of a member; hk_field_next until it gives no
+ * more)... -> hk_field_free
+ *
+ * Points are put into rows of one interval as a group's are (group.h), by the same rules: row k holds the times from k intervals
+ * on, and of a member the first value that falls into it. A row is closed, and given out by hk_field_next, once every member that
+ * takes part has come as far, or once any member is `wait` rows ahead of it. A member that was silent for more than `wait` rows
+ * does not hold rows up any more; it takes part, for the first time or again, from `wait` rows behind its first point on. Points
+ * of rows that are closed, and values that are not finite or beyond 1e30, count for nothing. So what comes out depends only on
+ * the members' points, not on how they are mixed, as long as no member is `wait` rows ahead of another one.
+ *
+ * Neighbours: from a graph, by the caller, who knows the names (hk_field_bind); or by the field itself (HK_FIELD_AUTO): those
+ * rows before with which a member's values are correlated most, among the last HK_FIELD_RESIDENT rows, chosen when it has been
+ * settled for HK_RESIDUAL_SETTLE rows, for four times and sixteen times as many; what was learned is learned anew from these
+ * rows.
+ *
+ * Costs O(1) a point and O(members * neighbours^2) a row. A field is plain memory: the same points give the same bits. Thread:
+ * whoever owns it; nothing here locks. */
+#ifndef HK_FIELD_H
+#define HK_FIELD_H
+
+#include "cpu/field/rule.h"
+
+#define HK_FIELD_RESIDENT 512u /* rows that are kept for that */
+
+struct hk_field;
+
+/* A row that was closed, until the next call. */
+struct hk_field_row {
+  uint32_t n;          /* nodes are below */
+  const int64_t *time; /* ns, by node: of its point in the row */
+  const double *value; /* by node: the residual (residual.h); NaN: there is none */
+  int64_t latest;      /* ns: of all points in the row */
+};
+
+/* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
+int hk_field_new(struct hk_field **out, const struct hk_field_rule *rule);
+void hk_field_free(struct hk_field *field); /* NULL is fine */
+/* Bytes of a field of so many members, more or less. */
+uint64_t hk_field_need(const struct hk_field_rule *rule, uint32_t members);
+
+/* One more member, with no points so far and no neighbours. 0 and its number, which is free, -ENOSPC: there are as many as may
+ * be, or -ENOMEM. */
+int hk_field_join(struct hk_field *field, uint32_t *member);
+/* A member goes, and is nobody's neighbour any more; its number is free. Rows that waited for it can be given out. */
+void hk_field_leave(struct hk_field *field, uint32_t member);
+uint32_t hk_field_members(const struct hk_field *field);
+bool hk_field_has(const struct hk_field *field, uint32_t member); /* whether that is one's number */
+
+/* Of a field that does not find neighbours itself: member i gets j as its neighbour k < q. */
+void hk_field_bind(struct hk_field *field, uint32_t i, uint32_t k, uint32_t j);
+/* Neighbour k of member i; HK_RESIDUAL_NONE: it has none. */
+uint32_t hk_field_neighbour(const struct hk_field *field, uint32_t i, uint32_t k);
+
+/* What came of the members. */
+struct hk_field_count {
+  uint32_t settled;   /* have a mean and a spread */
+  uint32_t explained; /* have a prediction */
+  uint64_t refused;   /* refits of all that are members */
+};
+struct hk_field_count hk_field_count(const struct hk_field *field);
+
+/* Takes a point of a member. Ask hk_field_next for all that it gives before the next one is put. */
+void hk_field_put(struct hk_field *field, uint32_t member, int64_t time, double value);
+/* True and *row: the next row that can be closed. */
+bool hk_field_next(struct hk_field *field, struct hk_field_row *row);
+
+#endif

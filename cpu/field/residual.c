@@ -1,0 +1,209 @@
+/* The graph residual on the host: see residual.h. */
+#include "cpu/field/residual.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A column: where the struct has it, bytes of a number, numbers a node. */
+struct column {
+  size_t at, bytes, numbers;
+};
+
+#define STATE 17 /* columns that are state; the others are of a row */
+#define COLUMNS (STATE + 5)
+
+static void columns_of(const struct hk_residual_rule *r, struct column out[COLUMNS])
+{
+#define COLUMN(name, n)                                                                                                          \
+  {                                                                                                                              \
+    offsetof(struct hk_residual, name), sizeof *((const struct hk_residual *)0)->name, n                                         \
+  }
+  const size_t q = r->neighbours;
+  const struct column all[COLUMNS] = {
+    COLUMN(neighbour, q),  COLUMN(weight, q + 1), COLUMN(product, (q + 1) * (q + 2) / 2),
+    COLUMN(target, q + 1), COLUMN(total, 1),      COLUMN(mean, 1),
+    COLUMN(spread, 1),     COLUMN(error, 1),      COLUMN(fast, 1),
+    COLUMN(slow, 1),       COLUMN(last, 1),       COLUMN(settled, 1),
+    COLUMN(learned, 1),    COLUMN(errors, 1),     COLUMN(refused, 1),
+    COLUMN(made, 1),       COLUMN(ripe, q),       COLUMN(z, 1),
+    COLUMN(stand, 1),      COLUMN(guess, 1),      COLUMN(off, 1),
+    COLUMN(bound, 1),
+  };
+#undef COLUMN
+  memcpy(out, all, sizeof all);
+}
+
+/* The memory of a column; every pointer to an object has the same form. */
+static char *get_column(const struct hk_residual *f, const struct column *c)
+{
+  char *memory;
+  memcpy(&memory, (const char *)f + c->at, sizeof memory);
+  return memory;
+}
+
+static void set_column(struct hk_residual *f, const struct column *c, char *memory)
+{
+  memcpy((char *)f + c->at, &memory, sizeof memory);
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------ */
+
+/* Nodes from..room-1 are nobody's. */
+static void clear(const struct hk_residual *f, uint32_t from)
+{
+  for (uint32_t i = from; i < f->room; i++)
+    f->last[i] = f->z[i] = f->stand[i] = f->guess[i] = f->off[i] = NAN;
+  for (uint32_t k = 0; k < f->rule.neighbours; k++)
+    for (uint32_t i = from; i < f->room; i++)
+      f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
+}
+
+int hk_residual_open(struct hk_residual *f, const struct hk_residual_rule *rule, uint32_t room)
+{
+  *f = (struct hk_residual){ .rule = *rule };
+  return hk_residual_grow(f, room);
+}
+
+void hk_residual_close(struct hk_residual *f)
+{
+  struct column column[COLUMNS];
+  columns_of(&f->rule, column);
+  for (uint32_t c = 0; c < COLUMNS; c++)
+    free(get_column(f, &column[c]));
+  *f = (struct hk_residual){ .rule = f->rule };
+}
+
+uint64_t hk_residual_need(const struct hk_residual_rule *rule, uint32_t room)
+{
+  struct column column[COLUMNS];
+  uint64_t bytes = 0;
+  columns_of(rule, column);
+  for (uint32_t c = 0; c < COLUMNS; c++)
+    bytes += column[c].bytes * column[c].numbers * room;
+  return bytes;
+}
+
+int hk_residual_grow(struct hk_residual *f, uint32_t nodes)
+{
+  struct column column[COLUMNS];
+  const uint32_t room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES, before = f->room;
+  struct hk_residual grown = { .rule = f->rule, .room = room, .rows = f->rows };
+  columns_of(&f->rule, column);
+  for (uint32_t c = 0; c < COLUMNS; c++) {
+    const size_t row = column[c].bytes * room, old = column[c].bytes * before;
+    char *memory = calloc(column[c].numbers, row);
+    if (!memory) {
+      hk_residual_close(&grown);
+      return -ENOMEM;
+    }
+    for (size_t k = 0; k < column[c].numbers && before > 0; k++)
+      memcpy(memory + k * row, get_column(f, &column[c]) + k * old, old);
+    set_column(&grown, &column[c], memory);
+  }
+  hk_residual_close(f);
+  *f = grown;
+  clear(f, before);
+  return 0;
+}
+
+/* --- rows ------------------------------------------------------------------------------------------------------------ */
+
+void hk_residual_row(struct hk_residual *f, const double *x, double *r)
+{
+  for (uint32_t i = 0; i < f->room; i++)
+    hk_residual_standardise(f, x, i);
+  for (uint32_t i = 0; i < f->room; i++)
+    hk_residual_stand_in(f, i);
+  for (uint32_t i = 0; i < f->room; i++)
+    r[i] = hk_residual_predict(f, i);
+  for (uint32_t i = 0; i < f->room; i++)
+    hk_residual_learn(f, i);
+  if (++f->rows % f->rule.refit == 0)
+    for (uint32_t i = 0; i < f->room; i++)
+      hk_residual_refit(f, i);
+}
+
+void hk_residual_bind(struct hk_residual *f, uint32_t i, uint32_t k, uint32_t j)
+{
+  const size_t at = (size_t)k * f->room + i;
+  if (f->neighbour[at] == j)
+    return;
+  f->neighbour[at] = j;
+  f->weight[at] = f->target[at] = 0;
+  f->ripe[at] = 0;
+  for (uint32_t a = 0; a <= f->rule.neighbours; a++)
+    f->product[hk_residual_packed(a > k ? a : k, a > k ? k : a) * f->room + i] = 0;
+  hk_residual_refit(f, i);
+}
+
+void hk_residual_forget(struct hk_residual *f, uint32_t i)
+{
+  struct column column[COLUMNS];
+  columns_of(&f->rule, column);
+  for (uint32_t c = 0; c < COLUMNS; c++)
+    for (size_t k = 0; k < column[c].numbers; k++)
+      memset(get_column(f, &column[c]) + (k * f->room + i) * column[c].bytes, 0, column[c].bytes);
+  for (uint32_t k = 0; k < f->rule.neighbours; k++)
+    f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
+  f->last[i] = f->z[i] = f->stand[i] = f->guess[i] = f->off[i] = NAN;
+}
+
+/* --- state ----------------------------------------------------------------------------------------------------------- */
+
+static size_t column_size(const struct column *c, uint32_t n)
+{
+  return (c->bytes * c->numbers * n + 7) / 8 * 8;
+}
+
+size_t hk_residual_state_size(const struct hk_residual_rule *rule, uint32_t n)
+{
+  struct column column[COLUMNS];
+  size_t size = sizeof(uint64_t);
+  columns_of(rule, column);
+  for (uint32_t c = 0; c < STATE; c++)
+    size += column_size(&column[c], n);
+  return size;
+}
+
+void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
+{
+  struct column column[COLUMNS];
+  char *at = state;
+  columns_of(&f->rule, column);
+  memset(state, 0, hk_residual_state_size(&f->rule, n));
+  memcpy(at, &f->rows, sizeof f->rows);
+  at += sizeof f->rows;
+  for (uint32_t c = 0; c < STATE; at += column_size(&column[c], n), c++)
+    for (size_t k = 0; k < column[c].numbers; k++)
+      memcpy(at + k * n * column[c].bytes, get_column(f, &column[c]) + k * f->room * column[c].bytes, n * column[c].bytes);
+}
+
+/* Whether a node may be as it was read. */
+static bool is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
+{
+  bool sound = f->settled[i] <= HK_RESIDUAL_SETTLE && f->made[i] <= 1 && isfinite(f->mean[i]) && isfinite(f->spread[i]) &&
+               f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]);
+  for (uint32_t k = 0; k < f->rule.neighbours; k++) {
+    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
+    sound = sound && (j == HK_RESIDUAL_NONE || j < n) && f->ripe[(size_t)k * f->room + i] <= HK_RESIDUAL_SETTLE;
+  }
+  for (uint32_t k = 0; k <= f->rule.neighbours; k++)
+    sound = sound && isfinite(f->weight[(size_t)k * f->room + i]);
+  return sound;
+}
+
+bool hk_residual_read(struct hk_residual *f, uint32_t n, const void *state)
+{
+  struct column column[COLUMNS];
+  const char *at = state;
+  bool sound = true;
+  columns_of(&f->rule, column);
+  memcpy(&f->rows, at, sizeof f->rows);
+  at += sizeof f->rows;
+  for (uint32_t c = 0; c < STATE; at += column_size(&column[c], n), c++)
+    for (size_t k = 0; k < column[c].numbers; k++)
+      memcpy(get_column(f, &column[c]) + k * f->room * column[c].bytes, at + k * n * column[c].bytes, n * column[c].bytes);
+  for (uint32_t i = 0; i < n; i++)
+    sound = sound && is_sound(f, i, n);
+  return sound;
+}

@@ -1,0 +1,101 @@
+/* The keys of a field: see field.h. */
+#include "cpu/field/rule.h"
+#include "cpu/duration.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct hk_field_rule hk_field_default(void)
+{
+  return (struct hk_field_rule){ .neighbours = HK_FIELD_AUTO,
+                                 .q = 8,
+                                 .refit = 24,
+                                 .blame = 96,
+                                 .wait = 4,
+                                 .members = 1024,
+                                 .interval = 1000000000,
+                                 .forget = 0.999,
+                                 .clip = 3.75 };
+}
+
+static int set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error, size_t size)
+{
+  char *end;
+  errno = 0;
+  const unsigned long number = strtoul(value, &end, 10);
+  if (*value < '0' || *value > '9' || *end || errno != 0 || number < least || number > most) {
+    snprintf(error, size, "%s = %s: not a whole number from %u to %u", key, value, least, most);
+    return -EINVAL;
+  }
+  *out = (uint32_t)number;
+  return 0;
+}
+
+static int set_real(double *out, double least, double most, const char *key, const char *value, char *error, size_t size)
+{
+  char *end;
+  const double number = strtod(value, &end);
+  if (end == value || *end || !(number >= least && number <= most)) {
+    snprintf(error, size, "%s = %s: not a number from %g to %g", key, value, least, most);
+    return -EINVAL;
+  }
+  *out = number;
+  return 0;
+}
+
+int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, char *error, size_t size)
+{
+  const struct {
+    const char *name;
+    uint32_t *out, least, most;
+  } wholes[] = { { "q", &r->q, 2, HK_RESIDUAL_NEIGHBOURS_MAX },
+                 { "refit", &r->refit, 1, 4096 },
+                 { "blame", &r->blame, 4, 4096 },
+                 { "wait", &r->wait, 1, HK_FIELD_WAIT_MAX },
+                 { "members", &r->members, 3, HK_FIELD_MEMBERS_MAX } };
+  for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
+    if (strcmp(key, wholes[i].name) == 0)
+      return set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
+  if (strcmp(key, "forget") == 0)
+    return set_real(&r->forget, 0.9, 0.99999, key, value, error, size);
+  if (strcmp(key, "clip") == 0)
+    return set_real(&r->clip, 1, 1000, key, value, error, size);
+  if (strcmp(key, "interval") == 0) {
+    int64_t interval;
+    if (hk_duration_parse(value, &interval) == 0 && interval >= HK_FIELD_INTERVAL_MIN) {
+      r->interval = interval;
+      return 0;
+    }
+    snprintf(error, size, "%s = %s: not a duration such as 250ms or 5m, at least 1us", key, value);
+    return -EINVAL;
+  }
+  snprintf(error, size, "%s: there is no such key of a field", key);
+  return -EINVAL;
+}
+
+int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
+{
+  const bool limits = r->neighbours <= HK_FIELD_NEAREST && r->q >= 2 && r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 &&
+                      r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 && r->wait >= 1 && r->wait <= HK_FIELD_WAIT_MAX &&
+                      r->members >= 3 && r->members <= HK_FIELD_MEMBERS_MAX && r->interval >= HK_FIELD_INTERVAL_MIN &&
+                      r->forget >= 0.9 && r->forget <= 0.99999 && r->clip >= 1 && r->clip <= 1000;
+  if (limits && (r->neighbours != HK_FIELD_AUTO || r->members <= HK_FIELD_AUTO_MAX))
+    return 0;
+  if (limits)
+    snprintf(error, size, "members = %u: with neighbours = auto at most %u, for each is compared with all others", r->members,
+             HK_FIELD_AUTO_MAX);
+  else
+    snprintf(error, size, "a key of a field is out of its limits");
+  return -EINVAL;
+}
+
+struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)
+{
+  return (struct hk_residual_rule){ .neighbours = r->q,
+                                    .refit = r->refit,
+                                    .forget = r->forget,
+                                    .clip = (float)r->clip,
+                                    .fast = 4 / (float)r->blame,
+                                    .slow = 1 / (8 * (float)r->blame) };
+}

@@ -1,0 +1,39 @@
+/* The keys of a field: see field.h. */
+#ifndef HK_FIELD_RULE_H
+#define HK_FIELD_RULE_H
+
+#include "cpu/field/residual.h"
+
+#define HK_FIELD_WAIT_MAX 64
+#define HK_FIELD_INTERVAL_MIN 1000 /* ns */
+#define HK_FIELD_MEMBERS_MAX 1048576
+#define HK_FIELD_AUTO_MAX 4096 /* members that find their neighbours themselves */
+
+enum hk_field_neighbours {
+  HK_FIELD_AUTO,
+  HK_FIELD_GRAPH,   /* of a file of edges */
+  HK_FIELD_NEAREST, /* of a file of places */
+};
+
+struct hk_field_rule {
+  uint32_t neighbours; /* enum hk_field_neighbours */
+  uint32_t q;          /* of a member, at most; 2..HK_RESIDUAL_NEIGHBOURS_MAX */
+  uint32_t refit;      /* rows; 1..4096 */
+  uint32_t blame;      /* rows that a step is seen over; 4..4096 */
+  uint32_t wait;       /* rows; 1..HK_FIELD_WAIT_MAX */
+  uint32_t members;    /* at most; 3..HK_FIELD_MEMBERS_MAX */
+  int64_t interval;    /* ns of a row; at least HK_FIELD_INTERVAL_MIN */
+  double forget;       /* 0.9..0.99999 */
+  double clip;         /* 1..1000 */
+};
+
+/* The rule with every key at its default. */
+struct hk_field_rule hk_field_default(void);
+/* Sets one key, of q refit blame wait members interval forget clip; hankeld.conf(5) documents them. hk_field_check: how they fit
+ * together. 0, or -EINVAL with a message. */
+int hk_field_set(struct hk_field_rule *rule, const char *key, const char *value, char *error, size_t size);
+int hk_field_check(const struct hk_field_rule *rule, char *error, size_t size);
+/* What the residual is told of it. */
+struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *rule);
+
+#endif

@@ -1,0 +1,231 @@
+/* The state of a field: see field.h. Rows that are not closed are written in order; nothing of what is read is believed before it
+ * was looked at. */
+#include "cpu/field/state.h"
+#include "cpu/field/field_internal.h"
+
+#include <errno.h>
+
+/* All numbers are as they are in memory, which is little-endian. */
+struct head {
+  uint32_t neighbours, q, refit, blame, wait, members;
+  uint32_t n_members, top;
+  int64_t interval;
+  double forget, clip;
+  int64_t next, newest;
+  uint32_t kept, reserved;
+};
+_Static_assert(sizeof(struct head) == 80, "no padding");
+
+/* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number, the residual's columns
+ * (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number. */
+struct point {
+  int64_t time;
+  double value; /* NaN: there is none */
+};
+
+/* Rows that have points and are not closed. */
+static uint32_t open_rows(int64_t next, int64_t newest)
+{
+  return next == HK_FIELD_NEVER ? 0 : (uint32_t)(newest - next + 1);
+}
+
+/* floats of the ring, to 8 bytes */
+static size_t ring_size(const struct head *h)
+{
+  return ((size_t)h->kept * h->top * sizeof(float) + 7) / 8 * 8;
+}
+
+static size_t size_of(const struct head *h)
+{
+  const struct hk_residual_rule rule = { .neighbours = h->q };
+  return sizeof *h + h->top * sizeof(struct hk_field_member) +
+         (size_t)open_rows(h->next, h->newest) * h->top * sizeof(struct point) + hk_residual_state_size(&rule, h->top) +
+         ring_size(h);
+}
+
+static struct head head_of(const struct hk_field *f)
+{
+  return (struct head){ .neighbours = f->rule.neighbours,
+                        .q = f->rule.q,
+                        .refit = f->rule.refit,
+                        .blame = f->rule.blame,
+                        .wait = f->rule.wait,
+                        .members = f->rule.members,
+                        .n_members = f->n_members,
+                        .top = f->top,
+                        .interval = f->rule.interval,
+                        .forget = f->rule.forget,
+                        .clip = f->rule.clip,
+                        .next = f->next,
+                        .newest = f->newest,
+                        .kept = f->kept };
+}
+
+size_t hk_field_state_size(const struct hk_field *f)
+{
+  const struct head head = head_of(f);
+  return size_of(&head);
+}
+
+/* --- writing --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *put(uint8_t *at, const void *data, size_t size)
+{
+  memcpy(at, data, size);
+  return at + size;
+}
+
+/* Row `back` rows before the next one of the ring. */
+static float *ring_row(const struct hk_field *f, uint32_t back)
+{
+  return f->ring + (size_t)((f->at + HK_FIELD_RESIDENT - back) % HK_FIELD_RESIDENT) * f->residual.room;
+}
+
+void hk_field_write(const struct hk_field *f, void *state)
+{
+  const struct head head = head_of(f);
+  uint8_t *at = put(state, &head, sizeof head);
+  memset(at, 0, size_of(&head) - sizeof head);
+  if (f->top > 0)
+    at = put(at, f->member, f->top * sizeof *f->member);
+  for (uint32_t row = 0; row < open_rows(f->next, f->newest); row++) {
+    const struct hk_field_open *open = hk_field_open_row(f, f->next + row);
+    for (uint32_t i = 0; i < f->top; i++) {
+      const struct point point = { isnan(open->value[i]) ? 0 : open->time[i], open->value[i] };
+      at = put(at, &point, sizeof point);
+    }
+  }
+  hk_residual_write(&f->residual, f->top, at);
+  at += hk_residual_state_size(&f->residual.rule, f->top);
+  for (uint32_t back = f->kept; back > 0; back--)
+    at = put(at, ring_row(f, back), f->top * sizeof(float));
+}
+
+/* --- reading --------------------------------------------------------------------------------------------------------- */
+
+static const uint8_t *get(const uint8_t *at, void *data, size_t size)
+{
+  memcpy(data, at, size);
+  return at + size;
+}
+
+static bool is_row(int64_t interval, int64_t row)
+{
+  return row >= INT64_MIN / interval - 1 && row <= INT64_MAX / interval;
+}
+
+static struct hk_field_rule rule_of(const struct head *h)
+{
+  return (struct hk_field_rule){ .neighbours = h->neighbours,
+                                 .q = h->q,
+                                 .refit = h->refit,
+                                 .blame = h->blame,
+                                 .wait = h->wait,
+                                 .members = h->members,
+                                 .interval = h->interval,
+                                 .forget = h->forget,
+                                 .clip = h->clip };
+}
+
+/* Whether a head is one that a field may have. */
+static bool is_good(const struct head *h, size_t size)
+{
+  const struct hk_field_rule rule = rule_of(h);
+  char error[128];
+  if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top || h->reserved != 0 ||
+      h->kept > (h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT : 0))
+    return false;
+  if (h->next == HK_FIELD_NEVER)
+    return h->newest == HK_FIELD_NEVER && h->kept == 0 && size == size_of(h);
+  return is_row(h->interval, h->newest) && is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
+         h->newest - h->next < h->wait && size == size_of(h);
+}
+
+static bool is_member(const struct hk_field *f, const struct hk_field_member *m)
+{
+  const bool silent = m->last == HK_FIELD_NEVER;
+  return m->status <= HK_FIELD_LEFT && silent == (m->from == INT64_MAX) &&
+         (silent || (m->last <= f->newest && is_row(f->rule.interval, m->last)));
+}
+
+static int read_members(struct hk_field *f, const struct head *h, const uint8_t **at)
+{
+  struct hk_field_member member;
+  if (h->top == 0)
+    return 0;
+  if (hk_field_add(f, h->top - 1) != 0) /* makes room for all */
+    return -ENOMEM;
+  f->n_members = f->n_left = 0;
+  for (uint32_t i = 0; i < h->top; i++) {
+    *at = get(*at, &member, sizeof member);
+    if (!is_member(f, &member))
+      return -EBADMSG;
+    f->member[i] = member;
+    f->n_members += member.status == HK_FIELD_MEMBER;
+    f->n_left += member.status == HK_FIELD_LEFT;
+  }
+  return f->n_members == h->n_members ? 0 : -EBADMSG;
+}
+
+static int read_open(struct hk_field *f, const uint8_t **at)
+{
+  struct point point;
+  for (uint32_t row = 0; row < open_rows(f->next, f->newest); row++) {
+    const struct hk_field_open *open = hk_field_open_row(f, f->next + row);
+    for (uint32_t i = 0; i < f->top; i++) {
+      *at = get(*at, &point, sizeof point);
+      const bool none = isnan(point.value);
+      if (none ? point.time != 0 : !(fabs(point.value) <= HK_FIELD_VALUE_MAX) || f->member[i].status != HK_FIELD_MEMBER)
+        return -EBADMSG;
+      open->value[i] = point.value;
+      open->time[i] = point.time;
+      f->waiting += !none;
+    }
+  }
+  return 0;
+}
+
+static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
+{
+  f->next = h->next;
+  f->newest = h->newest;
+  int status = read_members(f, h, &at);
+  if (status == 0)
+    status = read_open(f, &at);
+  if (status == 0 && !hk_residual_read(&f->residual, f->top, at))
+    status = -EBADMSG;
+  if (status != 0)
+    return status;
+  at += hk_residual_state_size(&f->residual.rule, f->top);
+  f->kept = f->top > 0 ? h->kept : 0;
+  f->at = h->kept % HK_FIELD_RESIDENT;
+  for (uint32_t back = f->kept; back > 0; back--)
+    at = get(at, ring_row(f, back), f->top * sizeof(float));
+  return 0;
+}
+
+int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const void *state, size_t size)
+{
+  struct head h;
+  if (size < sizeof h)
+    return -EBADMSG;
+  const uint8_t *at = get(state, &h, sizeof h);
+  if (!is_good(&h, size))
+    return -EBADMSG;
+  const struct hk_field_rule own = rule_of(&h);
+  if (!rule)
+    rule = &own;
+  if (rule->neighbours != own.neighbours || rule->q != own.q || rule->wait != own.wait || rule->interval != own.interval ||
+      h.top > rule->members)
+    return -EINVAL;
+  struct hk_field *f;
+  int status = hk_field_new(&f, rule);
+  if (status == 0) {
+    status = read_all(f, &h, at);
+    if (status == 0)
+      *out = f;
+    else
+      hk_field_free(f);
+  }
+  return status;
+}

@@ -1,0 +1,374 @@
+/* The graph residual against its definition in double, the order in which nodes are taken, blame, and what must not matter. */
+#include "cpu/field/residual.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define NODES 12
+#define ROOM 32
+#define ROWS 1500
+#define Q 4
+
+static const struct hk_residual_rule rule = {
+  .neighbours = Q, .refit = 24, .forget = 0.999, .clip = 3.75f, .fast = 4.0f / 96, .slow = 1.0f / 768
+};
+static double value[ROWS][ROOM], said[ROWS][ROOM];
+static uint64_t seed;
+
+static double uniform(void)
+{
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double noise(void)
+{
+  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* Sensors that share their weather, each with a zero, a scale and a noise of its own. */
+static void weather(double zero, double missing)
+{
+  double front = 0;
+  seed = 7;
+  for (uint32_t t = 0; t < ROWS; t++) {
+    front = 0.98 * front + noise();
+    for (uint32_t i = 0; i < ROOM; i++)
+      value[t][i] =
+          i >= NODES || uniform() < missing ? NAN : zero + i + (1 + 0.1 * i) * (front + 2 * sin(t * 0.26)) + 0.3 * noise();
+  }
+}
+
+/* Neighbours: the next ones in a ring. */
+static void open_ring(struct hk_residual *f)
+{
+  assert_int_equal(hk_residual_open(f, &rule, NODES), 0);
+  assert_int_equal(f->room, ROOM);
+  for (uint32_t i = 0; i < NODES; i++)
+    for (uint32_t k = 0; k < Q; k++)
+      hk_residual_bind(f, i, k, (i + 1 + k) % NODES);
+}
+
+static void run(void)
+{
+  struct hk_residual f;
+  open_ring(&f);
+  for (uint32_t t = 0; t < ROWS; t++)
+    hk_residual_row(&f, value[t], said[t]);
+  hk_residual_close(&f);
+}
+
+/* --- the definition, plainly and in double --------------------------------------------------------------------------- */
+
+struct plain {
+  double mean, square, spread, z, h, last, p, e, c, w[Q + 1], g[Q + 1][Q + 1], b[Q + 1], total;
+  uint32_t seen, learned, errors, ripe[Q];
+  bool made;
+};
+
+static double clip(double x, double limit)
+{
+  return fmax(-limit, fmin(limit, x));
+}
+
+static void standardise(struct plain *n, double x)
+{
+  n->z = n->seen == 96 ? (x - n->mean) / n->spread : NAN;
+  if (isnan(x) || n->seen == 96)
+    return;
+  const double from = x - n->mean;
+  n->mean += from / ++n->seen;
+  n->square += from * (x - n->mean);
+  n->spread = sqrt(n->square / n->seen);
+  if (n->seen == 96 && n->spread <= 1e-9 * fabs(n->mean))
+    n->seen = 0, n->mean = n->square = 0;
+}
+
+static double of_neighbours(const struct plain *all, uint32_t i, bool before)
+{
+  double sum = all[i].w[Q];
+  for (uint32_t k = 0; k < Q; k++) {
+    const struct plain *j = &all[(i + 1 + k) % NODES];
+    const double h = !before ? j->h : isnan(j->z) ? j->last : j->z;
+    sum += all[i].w[k] * (isnan(h) ? 0 : h);
+  }
+  return sum;
+}
+
+static void learn(struct plain *all, uint32_t i, const double c[NODES])
+{
+  struct plain *n = &all[i];
+  double u[Q + 1] = { [Q] = 1 }, z = n->z;
+  bool wild = n->made && isnan(n->e);
+  n->last = n->h;
+  if (isnan(n->z))
+    return;
+  for (uint32_t k = 0; k < Q; k++) {
+    const uint32_t j = (i + 1 + k) % NODES;
+    u[k] = isnan(all[j].h) ? 0 : all[j].h;
+    wild |= c[j] > 0 && fabs(all[j].e) > 15 * c[j];
+  }
+  if (!isnan(n->e)) {
+    const double weight = n->errors < 96 ? 1.0 / (n->errors + 1) : fmax(0.001, 1.0 / (n->errors + 1));
+    z = c[i] > 0 ? n->p + clip(n->e, 3.75 * c[i]) : z;
+    n->c += (fmin(fabs(n->e), c[i] > 0 ? 5 * c[i] : INFINITY) - n->c) * weight;
+    n->errors++;
+  }
+  if (wild)
+    return;
+  for (uint32_t k = 0; k < Q; k++)
+    n->ripe[k] += !isnan(all[(i + 1 + k) % NODES].z) && n->ripe[k] < 96;
+  for (uint32_t a = 0; a <= Q; a++) {
+    for (uint32_t b = 0; b <= Q; b++)
+      n->g[a][b] = 0.999 * n->g[a][b] + u[a] * u[b];
+    n->b[a] = 0.999 * n->b[a] + u[a] * z;
+  }
+  n->total = 0.999 * n->total + 1;
+  n->learned++;
+}
+
+/* Gauss and Jordan, of the neighbours that are ripe. */
+static void refit(struct plain *n)
+{
+  double m[Q + 1][Q + 2] = { { 0 } };
+  uint32_t ripe = 0;
+  for (uint32_t k = 0; k < Q; k++)
+    ripe += n->ripe[k] == 96;
+  n->made &= ripe >= 2;
+  if (ripe < 2 || n->learned < 96)
+    return;
+  for (uint32_t a = 0; a <= Q; a++) {
+    const bool is = a == Q || n->ripe[a] == 96;
+    for (uint32_t b = 0; b <= Q && is; b++)
+      m[a][b] = b == Q || n->ripe[b] == 96 ? n->g[a][b] : 0;
+    m[a][a] += is ? 0.01 * n->total * (a < Q ? 1 : 1e-3) : 1;
+    m[a][Q + 1] = is ? n->b[a] + (a < Q ? 0.01 * n->total / ripe : 0) : 0;
+  }
+  for (uint32_t a = 0; a <= Q; a++)
+    for (uint32_t r = 0; r <= Q; r++)
+      for (uint32_t b = Q + 2; r != a && b-- > a;)
+        m[r][b] -= m[r][a] / m[a][a] * m[a][b];
+  for (uint32_t a = 0; a <= Q; a++)
+    n->w[a] = m[a][Q + 1] / m[a][a];
+  n->made = true;
+}
+
+static void plain_row(struct plain all[NODES], const double *x, uint32_t t, double *r)
+{
+  double c[NODES];
+  for (uint32_t i = 0; i < NODES; i++)
+    standardise(&all[i], x[i]);
+  for (uint32_t i = 0; i < NODES; i++) {
+    all[i].h = all[i].z;
+    if (isnan(all[i].z))
+      all[i].h = all[i].made ? of_neighbours(all, i, true) : all[i].last;
+  }
+  for (uint32_t i = 0; i < NODES; i++) {
+    struct plain *n = &all[i];
+    double weight = 0, missing = 0;
+    c[i] = n->errors < 96 ? 0 : n->c;
+    n->e = n->p = NAN;
+    if (!n->made || isnan(n->z))
+      continue;
+    for (uint32_t k = 0; k < Q; k++) {
+      weight += fabs(n->w[k]);
+      missing += isnan(all[(i + 1 + k) % NODES].z) ? fabs(n->w[k]) : 0;
+    }
+    n->p = of_neighbours(all, i, false);
+    n->e = 2 * missing > weight ? NAN : n->z - n->p;
+  }
+  for (uint32_t i = 0; i < NODES; i++)
+    r[i] = all[i].spread * all[i].e;
+  for (uint32_t i = 0; i < NODES; i++)
+    learn(all, i, c);
+  for (uint32_t i = 0; i < NODES && (t + 1) % 24 == 0; i++)
+    refit(&all[i]);
+}
+
+/* Greatest difference from the definition, in spreads of the sensor; residuals must be there where the definition has some. */
+static double differs(uint32_t *n)
+{
+  static struct plain all[NODES];
+  double most = 0, r[NODES];
+  memset(all, 0, sizeof all);
+  for (uint32_t i = 0; i < NODES; i++)
+    all[i].last = NAN;
+  *n = 0;
+  for (uint32_t t = 0; t < ROWS; t++) {
+    plain_row(all, value[t], t, r);
+    for (uint32_t i = 0; i < NODES; i++) {
+      assert_int_equal(isnan(said[t][i]), isnan(r[i]));
+      *n += !isnan(r[i]);
+      if (!isnan(r[i]))
+        most = fmax(most, fabs(said[t][i] - r[i]) / all[i].spread);
+    }
+  }
+  return most;
+}
+
+static void is_its_definition(void **state)
+{
+  (void)state;
+  uint32_t n;
+  weather(0, 0);
+  run();
+  print_message("# all there: %.2g\n", differs(&n));
+  assert_true(differs(&n) < 1e-5 && n == NODES * (ROWS - 192));
+  weather(1e6, 0.05);
+  run();
+  print_message("# about 1e6, 5 %% missing: %.2g\n", differs(&n));
+  assert_true(differs(&n) < 1e-5 && n > NODES * (ROWS - 192) * 9 / 10);
+  weather(-3, 0.4);
+  run();
+  print_message("# 40 %% missing: %.2g\n", differs(&n));
+  assert_true(differs(&n) < 1e-5 && n > NODES * ROWS / 4 && n < NODES * ROWS * 3 / 5); /* for many there is a gap */
+}
+
+/* A constant sensor, one that starts late, one that falls silent for long, spikes of any size: as the definition. */
+static void odd_sensors(void **state)
+{
+  (void)state;
+  uint32_t n;
+  weather(1e6, 0);
+  for (uint32_t t = 0; t < ROWS; t++) {
+    value[t][3] = 5;
+    value[t][5] = t < 700 ? NAN : value[t][5];
+    value[t][8] = t > 900 && t < 1100 ? NAN : value[t][8];
+  }
+  value[800][1] = 1e30;
+  value[801][1] = -1e12;
+  value[1200][7] = 1e9;
+  run();
+  print_message("# odd ones: %.2g\n", differs(&n));
+  for (uint32_t t = 0; t < ROWS; t++)
+    assert_true(isnan(said[t][3]));
+  assert_true(n > 10 * (ROWS - 192) - 700);
+  for (uint32_t t = 810; t < 900; t++) /* nobody has learned of the spike */
+    for (uint32_t i = 0; i < NODES; i++)
+      assert_true(isnan(said[t][i]) || fabs(said[t][i]) < 5);
+  value[800][1] = value[799][1]; /* for a spike's leak is as great */
+  value[801][1] = value[799][1];
+  value[1200][7] = value[1199][7];
+  run();
+  assert_true(differs(&n) < 1e-5);
+}
+
+/* Within a pass, nodes may be taken in any order: what they write of themselves no other one reads. */
+static void any_order(void **state)
+{
+  (void)state;
+  struct hk_residual f;
+  weather(20, 0.1);
+  run();
+  open_ring(&f);
+  for (uint32_t t = 0; t < ROWS; t++) {
+    double r[ROOM];
+    for (uint32_t i = ROOM; i-- > 0;)
+      hk_residual_standardise(&f, value[t], i);
+    for (uint32_t i = 0; i < ROOM; i++)
+      hk_residual_stand_in(&f, (i * 5 + t) % ROOM);
+    for (uint32_t i = ROOM; i-- > 0;)
+      r[i] = hk_residual_predict(&f, i);
+    for (uint32_t i = 0; i < ROOM; i++)
+      hk_residual_learn(&f, (i * 7 + t) % ROOM);
+    for (uint32_t i = ROOM; (t + 1) % rule.refit == 0 && i-- > 0;)
+      hk_residual_refit(&f, i);
+    for (uint32_t i = 0; i < ROOM; i++)
+      assert_true(isnan(r[i]) ? isnan(said[t][i]) : memcmp(&r[i], &said[t][i], sizeof r[i]) == 0);
+  }
+  hk_residual_close(&f);
+}
+
+/* One sensor steps: those whose neighbour it is say that it is to blame, and it says that nobody is. */
+static void blames(void **state)
+{
+  (void)state;
+  uint32_t others = 0, own = 0, before = 0;
+  weather(0, 0);
+  for (uint32_t t = 1000; t < ROWS; t++)
+    value[t][6] += 1.5;
+  run();
+  for (uint32_t t = 1060; t < 1200; t++) {
+    own += hk_residual_blamed(said[t][6]) != 0;
+    for (uint32_t k = 0; k < Q; k++)
+      others += hk_residual_blamed(said[t][(6 + NODES - 1 - k) % NODES]) == 1 + k;
+  }
+  for (uint32_t i = 0; i < NODES; i++)
+    before += hk_residual_blamed(said[900][i]) == HK_RESIDUAL_BLAME_BITS;
+  print_message("# blamed by its neighbours in %u of 560, blames in %u of 140\n", others, own);
+  assert_true(own == 0 && others > 400 && before == 0);
+  assert_int_equal(hk_residual_blamed(hk_residual_tag(-1.25, 7)), 7);
+  assert_true(fabs(hk_residual_tag(-1.25, 31) + 1.25) < 1e-14);
+}
+
+/* Bytes of a state; more room; another neighbour; a node that is another sensor's. */
+static void goes_on(void **state)
+{
+  (void)state;
+  struct hk_residual f, g;
+  weather(0, 0.02);
+  run();
+  open_ring(&f);
+  for (uint32_t t = 0; t < ROWS; t++) {
+    double r[256];
+    if (t == 500)
+      assert_int_equal(hk_residual_grow(&f, 200), 0);
+    if (t % 101 == 7) {
+      const size_t size = hk_residual_state_size(&rule, NODES);
+      void *bytes = malloc(size);
+      assert_true(bytes && size % 8 == 0);
+      hk_residual_write(&f, NODES, bytes);
+      assert_int_equal(hk_residual_open(&g, &rule, f.room), 0);
+      assert_true(hk_residual_read(&g, NODES, bytes));
+      hk_residual_close(&f);
+      f = g;
+      free(bytes);
+    }
+    double x[256];
+    for (uint32_t i = 0; i < f.room; i++)
+      x[i] = i < ROOM ? value[t][i] : NAN;
+    hk_residual_row(&f, x, r);
+    for (uint32_t i = 0; i < ROOM; i++)
+      assert_true(isnan(r[i]) ? isnan(said[t][i]) : memcmp(&r[i], &said[t][i], sizeof r[i]) == 0);
+  }
+  hk_residual_bind(&f, 0, 2, HK_RESIDUAL_NONE);
+  assert_true(f.made[0] && f.weight[2 * f.room] == 0);
+  hk_residual_bind(&f, 0, 1, HK_RESIDUAL_NONE);
+  hk_residual_bind(&f, 0, 0, HK_RESIDUAL_NONE);
+  assert_false(f.made[0]); /* one is too few */
+  hk_residual_forget(&f, 5);
+  assert_true(f.settled[5] == 0 && f.neighbour[5] == HK_RESIDUAL_NONE && isnan(f.last[5]) && f.made[4]);
+  hk_residual_close(&f);
+}
+
+/* What cannot be solved is not taken. */
+static void refuses(void **state)
+{
+  (void)state;
+  double m[] = { 1, 1, 1 }, v[] = { 1, 1 }, good[] = { 4, 2, 3 }, w[] = { 2, 5 };
+  assert_false(hk_residual_solve(m, v, 2));
+  assert_true(hk_residual_solve(good, w, 2));
+  assert_true(fabs(w[0] + 0.5) < 1e-15 && fabs(w[1] - 2) < 1e-15);
+  struct hk_residual f;
+  weather(0, 0);
+  open_ring(&f);
+  for (uint32_t t = 0; t < 300; t++)
+    hk_residual_row(&f, value[t], said[t]);
+  const float before = f.weight[0];
+  f.product[0] = -1e9;
+  hk_residual_refit(&f, 0);
+  assert_true(f.refused[0] == 1 && f.weight[0] == before);
+  hk_residual_close(&f);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(is_its_definition), cmocka_unit_test(odd_sensors), cmocka_unit_test(any_order), cmocka_unit_test(blames),
+    cmocka_unit_test(goes_on),           cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
