@@ -306,6 +306,11 @@ const char *hankel_name(const hankel *h, uint32_t handle);
 /* The daemon's counters as JSON text; *text is the caller's to free(). 0, -ETIMEDOUT, ... */
 int hankel_status(hankel *h, char **text, int timeout);
 
+/* A part of the list of sensors whose names match the glob ("" = all), and how they are, as JSON text; PROTOCOL.md (SENSORS) has
+ * its members. At most `limit` of them, 1..1000, from `after` on: 0, or `next` of the part before. *text is the caller's to
+ * free(). 0, -EINVAL, -ETIMEDOUT, ...; a daemon that is older than this request ends the connection. */
+int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, char **text, int timeout);
+
 /* Makes the daemon read its configuration again. *text: lines that say what came of it; the caller's to free(). 0: it is in
  * force; 1: it is not, and all is as before; -ETIMEDOUT, ... */
 int hankel_reload(hankel *h, char **text, int timeout);

@@ -19,6 +19,7 @@ _hankel()
     --backend) words='auto cpu cuda reference' ;;
     --format) words='text jsonl csv table' ;;
     --unit) words='s ms us ns' ;;
+    sensors | ack | token) return ;; # no files
     *) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

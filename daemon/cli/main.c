@@ -1,6 +1,7 @@
 /* hankel: the command line of hankeld. Finds the subcommand and hands over to it. */
 #include "daemon/cli/notify_test.h"
 #include "daemon/cli/options.h"
+#include "daemon/cli/sensors.h"
 #include "daemon/cli/suggest.h"
 #include "daemon/cli/top.h"
 
@@ -17,6 +18,7 @@ static const struct {
   { "replay", hk_command_replay, "score a recording here, with no daemon" },
   { "top", hk_command_top, "show the alerts that stand and how the daemon does, live" },
   { "status", hk_command_status, "show the daemon's counters" },
+  { "sensors", hk_command_sensors, "list sensors with their state, last value, score and threshold" },
   { "state", hk_command_state, "show and check what the daemon has kept on the disk" },
   { "reload", hk_command_reload, "make the daemon read its configuration again" },
   { "ack", hk_command_ack, "take note of an alert that stands" },

@@ -37,6 +37,7 @@ static void on_close(uv_handle_t *handle)
   free(c->own);
   free(c->told);
   c->net->requests.operate_abandon(c->operation);
+  c->net->requests.list_abandon(c->listing);
   hk_loop_remove(c->loop, c);
   hk_admission_leave(c);
   if (c->seat)

@@ -114,6 +114,8 @@ struct hk_connection {
   uint32_t reload_tag;
   struct hk_operation *operation; /* an OPERATE that is not answered yet; NULL: none */
   uint32_t operate_tag;
+  struct hk_sensor_list *listing; /* a SENSORS that is not answered yet; NULL: none */
+  uint32_t listing_tag;
   bool leaving; /* BYE came */
   uint32_t bye_tag;
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */

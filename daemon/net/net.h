@@ -19,6 +19,8 @@ struct hk_loop;
 struct hk_operate;
 struct hk_operation;
 struct hk_passed;
+struct hk_sensor_list;
+struct hk_sensors_asked;
 struct hk_server;
 
 /* What the server does for connections; all on the thread of a loop. */
@@ -33,6 +35,11 @@ struct hk_requests {
   /* False: it is not over. True: it is, and freed; *taken and one line of text say what came of it. */
   bool (*operate_result)(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
   void (*operate_abandon)(struct hk_operation *operation); /* nobody waits for it any more; NULL is fine */
+  /* Begins a part of the list of sensors. NULL: no memory. m: has been checked by its reader. */
+  struct hk_sensor_list *(*list)(struct hk_connection *c, const struct hk_sensors_asked *m);
+  /* False: it is not over. True: it is, and freed; an object of JSON was appended. */
+  bool (*list_result)(struct hk_sensor_list *list, struct hk_buffer *json);
+  void (*list_abandon)(struct hk_sensor_list *list); /* nobody waits for it any more; NULL is fine */
   /* The counters as one JSON object. */
   void (*status)(struct hk_loop *loop, struct hk_buffer *out);
   /* Reads what has come over UDP from binary feeds, on whatever loop. True when nothing is left that came before `until` (ns,

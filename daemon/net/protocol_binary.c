@@ -232,22 +232,49 @@ static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
   return pong(c);
 }
 
+/* Answers with an object of JSON, which is freed. */
+static enum hk_turn report(struct hk_connection *c, uint32_t tag, uint8_t type, struct hk_buffer *json)
+{
+  const size_t size = HK_FRAME_HEADER + json->size;
+  uint8_t *bytes = json->failed ? NULL : malloc(size);
+  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
+  if (bytes && hk_report_write(&w, tag, (struct hk_string){ json->data, json->size }) == 0)
+    reply(c, &w);
+  else
+    send_error(c, tag, HANKEL_INTERNAL, type, "no memory");
+  free(bytes);
+  hk_buffer_free(json);
+  return HK_TURN_MORE;
+}
+
 static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
 {
   if (hk_empty_read(f) != 0)
     return bad_payload(c, f);
   struct hk_buffer json = { 0 };
   c->net->requests.status(c->loop, &json);
-  const size_t size = HK_FRAME_HEADER + json.size;
-  uint8_t *bytes = json.failed ? NULL : malloc(size);
-  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
-  if (bytes && hk_report_write(&w, f->tag, (struct hk_string){ json.data, json.size }) == 0)
-    reply(c, &w);
-  else
-    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
-  free(bytes);
-  hk_buffer_free(&json);
-  return HK_TURN_MORE;
+  return report(c, f->tag, f->type, &json);
+}
+
+/* The list of sensors, once their shards have said how they are. */
+static enum hk_turn listed(struct hk_connection *c)
+{
+  struct hk_buffer json = { 0 };
+  if (!c->net->requests.list_result(c->listing, &json))
+    return HK_TURN_WAIT;
+  c->listing = NULL;
+  return report(c, c->listing_tag, HK_SENSORS, &json);
+}
+
+static enum hk_turn sensors(struct hk_connection *c, const struct hk_frame *f)
+{
+  struct hk_sensors_asked m;
+  if (hk_sensors_read(f, &m) != 0)
+    return bad_payload(c, f);
+  c->listing_tag = f->tag;
+  if (!(c->listing = c->net->requests.list(c, &m)))
+    return fault(c, f, HANKEL_INTERNAL, "no memory");
+  return listed(c);
 }
 
 /* The result of a reload, once there is one. */
@@ -331,6 +358,7 @@ static uint32_t scopes_of(uint8_t type)
   case HK_POINTS:
     return HK_SCOPE_FEED;
   case HK_SUBSCRIBE:
+  case HK_SENSORS:
     return HK_SCOPE_SUBSCRIBE;
   case HK_STATUS:
     return HK_SCOPE_SUBSCRIBE | HK_SCOPE_ADMIN;
@@ -352,7 +380,7 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
-  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_OPERATE)
+  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_SENSORS)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   if (scopes && !(c->scopes & scopes))
     return forbidden(c, f);
@@ -379,6 +407,8 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
     return reload(c, f);
   case HK_OPERATE:
     return operate(c, f);
+  case HK_SENSORS:
+    return sensors(c, f);
   default:
     return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
   }
@@ -426,6 +456,8 @@ static enum hk_turn step(struct hk_connection *c)
     return reloaded(c);
   if (c->operation)
     return operated(c);
+  if (c->listing)
+    return listed(c);
   if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
     return HK_TURN_WAIT;
   struct hk_frame f;

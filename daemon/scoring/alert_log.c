@@ -3,6 +3,7 @@
 #include "daemon/durable/commit_thread.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/scoring/survey.h"
 
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/maintenance.h"
@@ -103,6 +104,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
   hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
   hk_rates_forget(&s->rates, hk_slot_within(s->all, slot));
+  hk_scores_forget(s, hk_slot_within(s->all, slot));
 }
 
 /* An alert that stands was acknowledged in the run before. */

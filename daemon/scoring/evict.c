@@ -12,6 +12,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/scoring/survey.h"
 
 #include <stdlib.h>
 
@@ -153,6 +154,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
     hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
     hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
     hk_rates_forget(&s->rates, hk_slot_within(s->all, r->slots[i]));
+    hk_scores_forget(s, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);
   }
 }

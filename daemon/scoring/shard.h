@@ -79,6 +79,7 @@ struct hk_shard {
   struct hk_shard_reload reload;
   struct hk_notes notes;
   struct hk_looks looks;
+  struct hk_surveys surveys;
   struct hk_stall stall;
   int64_t ahead;         /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
   atomic_bool replaying; /* at the start: nobody is silent yet */

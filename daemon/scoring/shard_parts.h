@@ -20,6 +20,7 @@ struct hk_look;
 struct hk_note;
 struct hk_retired;
 struct hk_sections;
+struct hk_survey;
 
 /* --- thread and clocks: shard_thread.c, shard.c ---------------------------------------------------------------------- */
 
@@ -157,7 +158,8 @@ static inline uint64_t hk_evictions_progress(const struct hk_evictions *e)
   return e->begun + e->steps;
 }
 
-/* --- what others ask of it: acknowledge.c and look.c ------------------------------------------------------------------ */
+/* --- what others ask of it: acknowledge.c, look.c and survey.c
+ * ------------------------------------------------------------------ */
 
 struct hk_notes {
   struct hk_note *_Atomic posted; /* list of alerts that were acknowledged; any thread puts them there */
@@ -168,6 +170,13 @@ struct hk_looks {
   struct hk_look *_Atomic posted; /* list of states that somebody wants to see; any thread puts them there */
   struct hk_look *waiting;        /* list: of those, not taken yet */
   int64_t held;                   /* ns: when launching was last held up for one */
+};
+
+struct hk_surveys {
+  struct hk_survey *_Atomic posted; /* list of sensors that somebody wants to know about; any thread puts them there */
+  struct hk_survey *waiting;        /* list: of those, not taken yet */
+  int64_t held;                     /* ns: when launching was last held up for one */
+  uint32_t *score;                  /* the last of each slot within the shard, as survey.c packs them */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
+#include "daemon/scoring/survey.h"
 #include "daemon/scoring/turn.h"
 
 #include <errno.h>
@@ -106,6 +107,8 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   if (status == 0)
     status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
   if (status == 0)
+    status = hk_surveys_open(&s->surveys, slots);
+  if (status == 0)
     status = hk_alerts_new(&s->alerts, slots);
   if (status == 0)
     status = hk_derive_open(&s->taking.derivation);
@@ -198,6 +201,7 @@ bool hk_shard_close(struct hk_shard *s)
   hk_gate_drop(&s->gate);
   hk_shard_drop_notes(s);
   hk_shard_drop_looks(s);
+  hk_surveys_close(&s->surveys);
   hk_shard_retire_free(s);
   hk_shard_drop_reload(s);
   if (s->taking.cursor.chunk) { /* taken in part: the rest has nobody */

@@ -12,6 +12,7 @@
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
+#include "daemon/scoring/survey.h"
 
 #include <errno.h>
 #include <math.h>
@@ -51,6 +52,7 @@ static void count(struct hk_shard *s, struct hk_parcel *p)
   }
   for (uint32_t i = 0; i < b->n; i++)
     scored += !isnan(b->score[i]);
+  hk_scores_note(s, b);
   p->late = late;
   p->rejected = rejected;
   p->scored = scored;
@@ -411,7 +413,7 @@ static bool launch(struct hk_shard *s)
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
     return false;
-  if (hk_shard_look_waits(s))
+  if (hk_shard_look_waits(s) || hk_shard_survey_waits(s))
     return false;
   while (s->device && hk_queue_in_flight(&s->queue) < places(s) && (hk_queue_kept(&s->queue) || is_time(s))) {
     struct hk_parcel *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
@@ -439,6 +441,7 @@ bool hk_shard_turn(struct hk_shard *s)
   any |= show_held(s);
   any |= hk_shard_take_notes(s);
   any |= hk_shard_take_looks(s);
+  any |= hk_shard_take_surveys(s);
   if (s->saver)
     hk_saver_turn(s->saver);
   if (hk_evictions_any(&s->evictions))

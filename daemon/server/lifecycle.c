@@ -13,6 +13,7 @@
 #include "daemon/server/operate.h"
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
+#include "daemon/server/sensor_list.h"
 #include "daemon/server/status.h"
 #include "daemon/server/web_answers.h"
 
@@ -329,6 +330,9 @@ static void prepare_net(struct hk_server *s)
                                         .operate = hk_operate_begin,
                                         .operate_result = hk_operate_result,
                                         .operate_abandon = hk_operate_abandon,
+                                        .list = hk_sensor_list_begin,
+                                        .list_result = hk_sensor_list_result,
+                                        .list_abandon = hk_sensor_list_abandon,
                                         .status = hk_status_json,
                                         .read_datagrams = read_datagrams };
   net->config = s->config;

@@ -49,7 +49,6 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
                                           .events = hk_list_events,
-                                          .sensors = hk_list_sensors,
                                           .incidents = hk_list_incidents,
                                           .look = hk_sensor_look,
                                           .seen = hk_sensor_seen,

@@ -1,4 +1,4 @@
-/* Lists that HTTP answers with (web/web_source.h): alerts that stand, logged events, sensors; a part at a time, so that none
+/* Lists that HTTP answers with (web/web_source.h): alerts that stand, logged events; a part at a time, so that none
  * takes long. arg: the server. Thread: the web's. */
 #ifndef HK_WEB_LISTS_H
 #define HK_WEB_LISTS_H
@@ -8,6 +8,5 @@
 int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
 void hk_list_incidents(void *arg, struct hk_buffer *out);
 int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
-int hk_list_sensors(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
 
 #endif

@@ -76,8 +76,7 @@ static void keys(struct hk_buffer *out, const struct hk_detector *d)
   hk_buffer_put(out, "}", 1);
 }
 
-/* What a score, or its evidence, has to reach. */
-static void threshold(struct hk_buffer *out, const struct hk_detector *d, const struct hk_alert *a)
+void hk_sensor_threshold(struct hk_buffer *out, const struct hk_detector *d, const struct hk_alert *a)
 {
   const bool adaptive = d->alert == HK_ALERT_ADAPTIVE, known = !adaptive || a->blocks >= HK_ALERT_LEARN;
   hk_buffer_print(out, ",\"threshold\":{\"mode\":\"%s\",\"of\":\"%s\"",
@@ -118,7 +117,7 @@ static void series(struct hk_buffer *out, struct hk_registry *registry, const st
     const struct hk_window *w = &seen->window;
     hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, w->count, hk_detector_span(&part->detector));
     number(out, "baseline", w->reference + w->mean, 9);
-    threshold(out, &part->detector, &seen->alert);
+    hk_sensor_threshold(out, &part->detector, &seen->alert);
     if (seen->alert.number > 0)
       alert(out, &seen->alert);
   }

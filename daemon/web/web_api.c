@@ -291,20 +291,34 @@ static bool read_number(struct lws *wsi, const char *name, uint64_t most, uint64
   return errno == 0 && *out <= most;
 }
 
+/* The part of a list that is asked for. glob: room for it. False: the request was answered, as *status says. */
+static bool list_arguments(struct lws *wsi, struct hk_web_peer *p, const char *after, char glob[HK_GLOB_MAX + 1],
+                           struct hk_web_part *part, int *status)
+{
+  uint64_t limit = LIMIT;
+  const char *wrong = NULL;
+  *part = (struct hk_web_part){ .glob = glob };
+  if (hk_web_argument(wsi, "glob", glob, HK_GLOB_MAX + 1) != 0)
+    wrong = "`glob` has at most 512 bytes";
+  else if (!read_number(wsi, "limit", LIMIT_MOST, &limit) || limit == 0)
+    wrong = "`limit` is a number from 1 to 10000";
+  else if (!read_number(wsi, after, UINT64_MAX, &part->after))
+    wrong = "`since` and `after` are numbers that an answer before has given";
+  part->limit = (uint32_t)limit;
+  if (wrong)
+    *status = hk_web_fault(wsi, p, 400, wrong, NULL);
+  return wrong == NULL;
+}
+
 static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
                 int (*make)(void *arg, const struct hk_web_part *part, struct hk_buffer *out))
 {
   char glob[HK_GLOB_MAX + 1];
-  uint64_t limit = LIMIT;
-  struct hk_web_part part = { .glob = glob };
-  if (hk_web_argument(wsi, "glob", glob, sizeof glob) != 0)
-    return hk_web_fault(wsi, p, 400, "`glob` has at most 512 bytes", NULL);
-  if (!read_number(wsi, "limit", LIMIT_MOST, &limit) || limit == 0)
-    return hk_web_fault(wsi, p, 400, "`limit` is a number from 1 to 10000", NULL);
-  if (!read_number(wsi, after, UINT64_MAX, &part.after))
-    return hk_web_fault(wsi, p, 400, "`since` and `after` are numbers that an answer before has given", NULL);
-  part.limit = (uint32_t)limit;
-  const int status = make(p->web->answers.arg, &part, &p->body);
+  struct hk_web_part part;
+  int status;
+  if (!list_arguments(wsi, p, after, glob, &part, &status))
+    return status;
+  status = make(p->web->answers.arg, &part, &p->body);
   if (status == -ENOTSUP)
     return hk_web_fault(wsi, p, 409, "no log of events is kept (durability = none); the stream has those that come", NULL);
   if (status != 0)
@@ -330,5 +344,17 @@ int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)
 
 int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p)
 {
-  return list(wsi, p, "after", p->web->answers.sensors);
+  char glob[HK_GLOB_MAX + 1];
+  uint8_t bytes[FRAMES_MAX];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  struct hk_web_part part;
+  int status;
+  if (!list_arguments(wsi, p, "after", glob, &part, &status))
+    return status;
+  if (p->head)
+    return hk_web_reply(wsi, p, 200, "application/json", NULL);
+  const struct hk_sensors_asked m = { part.after, part.limit < HK_SENSORS_MAX ? part.limit : HK_SENSORS_MAX, hk_string(glob) };
+  greet(&w);
+  w.full |= hk_sensors_write(&w, 2, &m) != 0;
+  return ask(wsi, p, &w, HK_REPORT);
 }

@@ -214,6 +214,27 @@ int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *
   return operate(h, &m, text, timeout);
 }
 
+int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, char **text, int timeout)
+{
+  const struct hk_sensors_asked m = { after, limit, hk_string(glob) };
+  if (m.glob.length > HK_GLOB_MAX || !hk_name_piece_valid(glob, m.glob.length, NULL) || limit < 1 || limit > HK_SENSORS_MAX) {
+    snprintf(h->error, sizeof h->error, "a glob is UTF-8 of at most %d bytes with no control characters, and the limit 1 to %u",
+             HK_GLOB_MAX, HK_SENSORS_MAX);
+    return -EINVAL;
+  }
+  free(h->report);
+  h->report = NULL;
+  h->sensors_asked = m;
+  h->sensors_wanted = h->fresh = true;
+  const int status = step_until(h, has_report, timeout);
+  h->sensors_wanted = false; /* the string goes */
+  if (status < 0)
+    return status;
+  *text = h->report;
+  h->report = NULL;
+  return 0;
+}
+
 int hankel_finish(hankel *h, int timeout)
 {
   h->bye_wanted = h->fresh = true;

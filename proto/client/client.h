@@ -111,6 +111,8 @@ struct hankel {
   bool reload_wanted, taken; /* taken: what `report` is about is in force, or was done */
   bool operate_wanted;
   struct hk_operate operate; /* its strings are the caller's, who waits */
+  bool sensors_wanted;
+  struct hk_sensors_asked sensors_asked; /* likewise */
 };
 
 /* ms on the monotonic clock. */

@@ -299,6 +299,8 @@ static void ask(struct hankel *h)
     h->reload_wanted = hk_empty_write(w, HK_RELOAD, 0) < 0;
   if (h->operate_wanted)
     h->operate_wanted = hk_operate_write(w, 0, &h->operate) < 0;
+  if (h->sensors_wanted)
+    h->sensors_wanted = hk_sensors_write(w, 0, &h->sensors_asked) < 0;
 }
 
 /* Requests that come behind all points. */

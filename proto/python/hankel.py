@@ -43,12 +43,13 @@ REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches
             "the daemon makes that series itself", "this peer has as many sensors as one may have")
 
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
-_RELOAD, _RELOADED, _OPERATE, _OPERATED = 0x0A, 0x8A, 0x0B, 0x8B
+_RELOAD, _RELOADED, _OPERATE, _OPERATED, _SENSORS = 0x0A, 0x8A, 0x0B, 0x8B, 0x0C
 _WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
 _NAMES, _SCORES, _EVENTS, _GAP, _ACK, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0xFF
 _VERSION = 1
 _MAX_FRAME = 1 << 20
 _REGISTER_MOST = 200  # names in a frame
+_LIST_MOST = 1000  # sensors in an answer
 _BATCH = 4096  # points in a frame over TCP
 _KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
 _NOW = (1 << 64) - 1  # as a position
@@ -372,6 +373,17 @@ class Client:
     def status(self):
         """The daemon's counters."""
         return json.loads(self._request(_STATUS, _REPORT))
+
+    def sensors(self, glob=""):
+        """Each sensor that matches the glob, a dict with its `name`, `state`, `value`, `score` and more: PROTOCOL.md (SENSORS)."""
+        after = 0
+        while after is not None:
+            part = self._list(glob, after, _LIST_MOST)
+            yield from part["sensors"]
+            after = part.get("next")
+
+    def _list(self, glob, after, limit):
+        return json.loads(self._request(_SENSORS, _REPORT, struct.pack("<QI", after, limit) + _string(glob)))
 
     def reload(self):
         """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""

@@ -48,6 +48,8 @@ const char *hk_frame_name(uint8_t type)
     return "FEED_AT";
   case HK_OPERATE:
     return "OPERATE";
+  case HK_SENSORS:
+    return "SENSORS";
   case HK_OPERATED:
     return "OPERATED";
   case HK_RELOADED:

@@ -27,6 +27,7 @@
 #define HK_CLIENT_MAX 128               /* bytes of the name of a client or server program */
 #define HK_TOKEN_BYTES 256              /* of a token, or a key */
 #define HK_REGISTER_MAX 8192u           /* names in a REGISTER */
+#define HK_SENSORS_MAX 1000u            /* sensors in the answer to SENSORS */
 #define HK_NO_HANDLE UINT32_MAX
 
 enum hk_frame_type {
@@ -41,6 +42,7 @@ enum hk_frame_type {
   HK_FEED = 0x09,
   HK_RELOAD = 0x0a,
   HK_OPERATE = 0x0b,
+  HK_SENSORS = 0x0c,
   HK_WELCOME = 0x81,
   HK_REGISTERED = 0x82,
   HK_DONE = 0x84,

@@ -297,6 +297,26 @@ int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json)
   return hk_frame_end(w, place);
 }
 
+int hk_sensors_write(struct hk_writer *w, uint32_t tag, const struct hk_sensors_asked *m)
+{
+  if (m->glob.length > HK_GLOB_MAX)
+    return -EINVAL;
+  const size_t place = hk_frame_begin(w, HK_SENSORS, tag);
+  hk_put_u64(w, m->after);
+  hk_put_u32(w, m->limit);
+  put_string(w, m->glob);
+  return hk_frame_end(w, place);
+}
+
+int hk_sensors_read(const struct hk_frame *f, struct hk_sensors_asked *m)
+{
+  struct hk_reader r = hk_reader(f);
+  m->after = hk_get_u64(&r);
+  m->limit = hk_get_u32(&r);
+  m->glob = get_string(&r);
+  return m->limit >= 1 && m->limit <= HK_SENSORS_MAX && text_valid(m->glob, HK_GLOB_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+}
+
 int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate *m)
 {
   if (m->subject.length > HK_GLOB_MAX || m->by.length > HK_WHO_MAX)

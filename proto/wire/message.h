@@ -125,6 +125,15 @@ int hk_farewell_read(const struct hk_frame *f, uint64_t *late, uint64_t *rejecte
 int hk_gap_write(struct hk_writer *w, uint64_t results, uint64_t events);
 int hk_gap_read(const struct hk_frame *f, uint64_t *results, uint64_t *events);
 
+/* SENSORS: a part of the list of sensors. Reader: a limit of 1 to HK_SENSORS_MAX. */
+struct hk_sensors_asked {
+  uint64_t after;        /* `next` of the part before; 0: from the first on */
+  uint32_t limit;        /* sensors, at most */
+  struct hk_string glob; /* at most HK_GLOB_MAX bytes; empty: all */
+};
+int hk_sensors_write(struct hk_writer *w, uint32_t tag, const struct hk_sensors_asked *m);
+int hk_sensors_read(const struct hk_frame *f, struct hk_sensors_asked *m);
+
 /* REPORT: the payload is the text. */
 int hk_report_write(struct hk_writer *w, uint32_t tag, struct hk_string json);
 

@@ -159,6 +159,12 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
       same(f, w, hk_operate_write(w, 0, &operate));
     break;
   }
+  case HK_SENSORS: {
+    struct hk_sensors_asked sensors;
+    if (hk_sensors_read(f, &sensors) == 0)
+      same(f, w, hk_sensors_write(w, 0, &sensors));
+    break;
+  }
   case HK_PING:
     if (hk_ping_read(f, &a) == 0)
       same(f, w, hk_ping_write(w, HK_PING, 0, a));

@@ -23,7 +23,7 @@ import unittest
 import harness
 
 MACHINE = os.path.join(harness.DATA, 'machine_temperature_system_failure.csv')
-COMMANDS = ('feed', 'tail', 'replay', 'status', 'state', 'reload', 'notify', 'token', 'bench', 'evaluate', 'top')
+COMMANDS = ('feed', 'tail', 'replay', 'status', 'sensors', 'state', 'reload', 'notify', 'token', 'bench', 'evaluate', 'top')
 SMALL = 'window=4,gap=4,rank=1'  # scores from the 11th point on
 
 
@@ -70,6 +70,8 @@ class Usage(unittest.TestCase):
         self.assertLessEqual(set(COMMANDS), set(complete('')))
         self.assertIn('--skip-bad', complete('feed', '--s'))
         self.assertEqual(complete('tail', '--form'), ['--format'])
+        self.assertEqual(complete('sensors', '--l'), ['--limit'])
+        self.assertEqual(complete('sensors', ''), [])
         self.assertEqual(complete('bench', '--backend', 'cu'), ['cuda'])
 
     def test_the_option_at_fault_is_named(self):

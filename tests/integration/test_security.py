@@ -165,10 +165,10 @@ class TestTokens(Secured):
         subscribe = struct.pack('<If', 1, 0) + text('')
         requests = {'register': (REGISTER, struct.pack('<I', 1) + text('s'), REGISTERED),
                     'subscribe': (SUBSCRIBE, subscribe, harness.DONE),
-                    'status': (STATUS, b'', REPORT), 'reload': (RELOAD, b'', RELOADED), 'ping': (PING, bytes(8), PONG),
+                    'status': (STATUS, b'', REPORT), 'sensors': (0x0c, struct.pack('<QI', 0, 1) + text(''), REPORT), 'reload': (RELOAD, b'', RELOADED), 'ping': (PING, bytes(8), PONG),
                     'acknowledge': (OPERATE, struct.pack('<B3xIQ', 1, 0, 0) + text('s') + text('anna'), OPERATED),
                     'maintain': (OPERATE, struct.pack('<B3xIQ', 2, 0, SECOND) + text('*') + text('anna'), OPERATED)}
-        allowed = {'feeder': {'register', 'ping'}, 'viewer': {'subscribe', 'status', 'ping'},
+        allowed = {'feeder': {'register', 'ping'}, 'viewer': {'subscribe', 'status', 'sensors', 'ping'},
                    'operator': {'status', 'reload', 'ping', 'acknowledge', 'maintain'},
                    'all': set(requests)}
         for name in TOKENS:
@@ -188,7 +188,7 @@ class TestTokens(Secured):
             self.assertEqual([code for code, _ in c.errors], [FORBIDDEN])
             status = c.status()
             self.assertEqual(status['points']['in'], 0)
-            self.assertEqual(status['security']['forbidden'], 12)
+            self.assertEqual(status['security']['forbidden'], 14)
             self.assertEqual(len(status['maintenance']), 2)  # of those who may
         for what in ('REGISTER', 'OPERATE'):
             self.assertTrue(any(f'{what} by viewer needs another scope than subscribe' in line for line in d.log), d.log)

@@ -79,7 +79,7 @@ class Vectors(unittest.TestCase):
 
     def test_no_type_lacks_a_vector(self):
         spoken = {value for name, value in vars(hankel).items() if name.startswith('_') and name[1:].isupper() and isinstance(value, int) and
-                  name not in ('_VERSION', '_MAX_FRAME', '_REGISTER_MOST', '_BATCH', '_KEPT', '_NOW', '_DATAGRAM')}
+                  name not in ('_VERSION', '_MAX_FRAME', '_REGISTER_MOST', '_LIST_MOST', '_BATCH', '_KEPT', '_NOW', '_DATAGRAM')}
         self.assertEqual(spoken, {v['type'] for v in VECTORS.values()})
 
     def test_hello_and_welcome(self):
@@ -89,7 +89,7 @@ class Vectors(unittest.TestCase):
         self.assertEqual((c._feed, c._max_frame, c.server, c._key), (number(want['feed']), want['max_frame'], want['server'], KEY))
 
     def test_requests_and_their_answers(self):
-        c, peer = self.hello(['registered'], ['done with a position'], ['done'], ['report'], ['reloaded'], ['operated'], ['pong'], ['farewell'])
+        c, peer = self.hello(['registered'], ['done with a position'], ['done'], ['report'], ['reloaded'], ['operated'], ['report of sensors'], ['pong'], ['farewell'])
         self.at(c, 'register')
         c._register(fields('register')['names'])
         self.assertEqual(c._handles, dict(zip(fields('register')['names'], fields('registered')['handles'])))
@@ -107,12 +107,15 @@ class Vectors(unittest.TestCase):
         self.at(c, 'operate')
         o = fields('operate')
         self.assertEqual(c._operate(o['what'], o['number'], number(o['duration']), o['subject'], o['by']), (False, fields('operated')['text']))
+        self.at(c, 'sensors')
+        s = fields('sensors')
+        self.assertEqual(c._list(s['glob'], number(s['after']), s['limit']), json.loads(fields('report of sensors')['text']))
         self.at(c, 'ping of zeros')
         c.sync()
         self.at(c, 'bye')
         c._datagrams, c._sent = number(fields('bye')['datagrams']), number(fields('bye')['points'])
         c.finish()
-        self.sent(c, peer, 'register', 'subscribe', 'unsubscribe', 'status', 'reload', 'operate', 'ping of zeros', 'bye')
+        self.sent(c, peer, 'register', 'subscribe', 'unsubscribe', 'status', 'reload', 'operate', 'sensors', 'ping of zeros', 'bye')
 
     def test_the_position_of_done(self):
         c, _ = self.hello(['done with a position'])

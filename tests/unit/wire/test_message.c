@@ -461,10 +461,45 @@ static void operations(void **state)
   }
 }
 
+static void lists_of_sensors(void **state)
+{
+  (void)state;
+  uint8_t data[1024];
+  char glob[HK_GLOB_MAX + 1];
+  memset(glob, '*', sizeof glob);
+  const struct {
+    struct hk_sensors_asked m;
+    int written, read;
+  } cases[] = {
+    { { 7, 1, text("pump*") }, 0, 0 },
+    { { UINT64_MAX, HK_SENSORS_MAX, { glob, HK_GLOB_MAX } }, 0, 0 },
+    { { 0, 0, text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { 0, HK_SENSORS_MAX + 1, text("") }, 0, HANKEL_BAD_PAYLOAD },
+    { { 0, 1, text("a\tb") }, 0, HANKEL_BAD_PAYLOAD },
+    { { 0, 1, { glob, HK_GLOB_MAX + 1 } }, -EINVAL, 0 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct hk_writer w = HK_WRITER(data, sizeof data);
+    struct hk_sensors_asked m;
+    assert_int_equal(hk_sensors_write(&w, 3, &cases[i].m), cases[i].written);
+    if (cases[i].written != 0)
+      continue;
+    struct hk_frame f = whole(data, w.size);
+    assert_int_equal(hk_sensors_read(&f, &m), cases[i].read);
+    if (cases[i].read != 0)
+      continue;
+    assert_true(m.after == cases[i].m.after && m.limit == cases[i].m.limit && m.glob.length == cases[i].m.glob.length);
+    assert_memory_equal(m.glob.data, cases[i].m.glob.data, m.glob.length);
+    while (f.length-- > 0)
+      assert_int_equal(hk_sensors_read(&f, &m), HANKEL_BAD_PAYLOAD);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(points_out_of_range_are_refused),
+    cmocka_unit_test(lists_of_sensors),
     cmocka_unit_test(bad_subscriptions_are_told_apart),
     cmocka_unit_test(names_that_cannot_be_are_a_bad_payload),
     cmocka_unit_test(the_example_of_the_document),

@@ -184,6 +184,8 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
   case HK_RELOADED:
   case HK_OPERATED:
     return hk_reloaded_write(w, type, tag, u(f, "taken") == 1, s(f, "text"));
+  case HK_SENSORS:
+    return hk_sensors_write(w, tag, &(struct hk_sensors_asked){ u(f, "after"), (uint32_t)u(f, "limit"), s(f, "glob") });
   case HK_OPERATE:
     return hk_operate_write(
         w, tag,
@@ -262,6 +264,7 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     struct hk_subscription subscription;
     struct hk_feed_at feed_at;
     struct hk_operate operate;
+    struct hk_sensors_asked sensors;
     struct hk_error_message error;
     struct hk_string text;
     uint64_t number[2];
@@ -298,6 +301,8 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     AGAIN(hk_reloaded_read(f, &taken, &text), hk_reloaded_write(w, f->type, f->tag, taken, text));
   case HK_OPERATE:
     AGAIN(hk_operate_read(f, &m.operate), hk_operate_write(w, f->tag, &m.operate));
+  case HK_SENSORS:
+    AGAIN(hk_sensors_read(f, &m.sensors), hk_sensors_write(w, f->tag, &m.sensors));
   case HK_SCORES:
     return scores_again(w, f);
   case HK_GAP:

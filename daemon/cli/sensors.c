@@ -1,0 +1,229 @@
+/* hankel sensors: which sensors there are, and how each is. The daemon gives the list in parts; they are put in the order of
+ * their names. */
+#include "daemon/cli/sensors.h"
+
+#include "daemon/cli/daemon_link.h"
+#include "daemon/cli/format.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/timestamp.h"
+#include "daemon/cli/tls_options.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PART 1000 /* sensors that are asked for at a time */
+
+static const char help_text[] =
+    "usage: hankel sensors [OPTION...] [GLOB]\n\n"
+    "Lists the sensors whose names match GLOB (* is any run of characters, ? one; without, all): state, last value, last\n"
+    "score, threshold, and the time of the last point. A state is\n\n"
+    "  alert     an alert stands there: hankel top, hankel tail --events\n"
+    "  ok        it is scored\n"
+    "  warming   so many of the points that the first score needs have come\n"
+    "  gap       over a tenth of what is scored was missing: scored, but no alert\n"
+    "  stale     no points have come for a while\n"
+    "  waiting   no point has come yet\n"
+    "  unknown   nothing computes at the moment\n\n"
+    "  --json             a JSON object for each sensor, one a line; PROTOCOL.md (SENSORS) says what is in it\n"
+    "  --limit N          at most N sensors (default: all)\n"
+    "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
+    "examples:\n"
+    "  hankel sensors\n"
+    "  hankel sensors 'pump*temperature'\n"
+    "  hankel sensors --json | grep '\"state\":\"stale\"'\n";
+
+struct row {
+  cJSON *sensor;
+  char *text; /* as the daemon sent it: cJSON has no room for all digits of a time */
+};
+
+struct list {
+  struct row *row; /* each its own */
+  size_t n, capacity;
+  double count; /* sensors that there are */
+};
+
+static void free_list(struct list *l)
+{
+  for (size_t i = 0; i < l->n; i++) {
+    cJSON_Delete(l->row[i].sensor);
+    free(l->row[i].text);
+  }
+  free(l->row);
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+  const cJSON *item = cJSON_GetObjectItem(object, key);
+  return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* Adds the sensor whose object begins at `text`. NULL: it is none, or there is no memory; else what stands behind it. */
+static const char *take_one(struct list *l, const char *text)
+{
+  const char *end = NULL;
+  if (l->n == l->capacity) {
+    const size_t capacity = l->capacity > 0 ? 2 * l->capacity : PART;
+    struct row *larger = realloc(l->row, capacity * sizeof *larger);
+    if (!larger)
+      return NULL;
+    l->row = larger;
+    l->capacity = capacity;
+  }
+  cJSON *sensor = cJSON_ParseWithOpts(text, &end, false);
+  char *own = sensor ? strndup(text, (size_t)(end - text)) : NULL;
+  if (!own) {
+    cJSON_Delete(sensor);
+    return NULL;
+  }
+  l->row[l->n++] = (struct row){ sensor, own };
+  return end;
+}
+
+/* Takes the sensors out of an answer, and where the next part begins, 0: there is none. False: it is no answer, or there is no
+ * memory. */
+static bool take_part(struct list *l, const char *text, uint64_t *next)
+{
+  static const char head[] = "{\"sensors\":[";
+  cJSON *part = cJSON_Parse(text);
+  const cJSON *more = cJSON_GetObjectItem(part, "next"), *count = cJSON_GetObjectItem(part, "count");
+  const bool good = cJSON_IsNumber(count) && strncmp(text, head, sizeof head - 1) == 0;
+  const char *at = text + sizeof head - 1;
+  *next = cJSON_IsNumber(more) ? (uint64_t)more->valuedouble : 0;
+  if (good)
+    l->count = count->valuedouble;
+  cJSON_Delete(part);
+  while (good && at && (*at == '{' || *at == ','))
+    at = take_one(l, at + (*at == ','));
+  return good && at;
+}
+
+/* An exit code. */
+static int ask(hankel *h, char **argv, const char *address, const char *glob, uint64_t limit, struct list *l)
+{
+  uint64_t next = 0;
+  do {
+    char *text = NULL;
+    const uint64_t left = limit - l->n;
+    const int status = hankel_sensors(h, glob, left < PART ? (uint32_t)left : PART, next, &text, HK_LINK_WAIT);
+    if (status == -EINVAL)
+      return hk_usage(argv, "%s", hankel_error(h));
+    if (status < 0) {
+      const char *why = hk_link_error(h, address);
+      return hk_failed(argv, "no list from the daemon at %s: %s%s", address, why,
+                       strstr(why, hankel_error_name(HANKEL_BAD_TYPE)) ? "; it is of a version before this request" : "");
+    }
+    const bool good = take_part(l, text, &next);
+    free(text);
+    if (!good)
+      return hk_failed(argv, "the daemon's answer is not a list of sensors, or there is no memory for it");
+  } while (next > 0 && l->n < limit);
+  return HK_EXIT_DONE;
+}
+
+static int by_name(const void *left, const void *right)
+{
+  return strcmp(text_of(((const struct row *)left)->sensor, "name"), text_of(((const struct row *)right)->sensor, "name"));
+}
+
+/* A number of the list, "-" where there is none. */
+static void number_text(const cJSON *item, int digits, char *out, size_t size)
+{
+  if (cJSON_IsNumber(item))
+    snprintf(out, size, "%.*g", digits, item->valuedouble);
+  else
+    snprintf(out, size, "-");
+}
+
+static void state_text(const cJSON *sensor, char *out, size_t size)
+{
+  const char *state = text_of(sensor, "state");
+  const cJSON *samples = cJSON_GetObjectItem(sensor, "samples"), *span = cJSON_GetObjectItem(sensor, "span");
+  const bool raised = cJSON_IsTrue(cJSON_GetObjectItem(sensor, "alert"));
+  if (strcmp(state, "warming") == 0 && cJSON_IsNumber(samples) && cJSON_IsNumber(span))
+    snprintf(out, size, "warming %.0f/%.0f", samples->valuedouble, span->valuedouble);
+  else
+    snprintf(out, size, "%s%s", raised ? "alert" : state, raised && strcmp(state, "stale") == 0 ? " stale" : "");
+}
+
+static void print_table(const struct list *l)
+{
+  printf("%-17s %12s %9s %9s  %-20s  %s\n", "state", "value", "score", "threshold", "last point", "sensor");
+  for (size_t i = 0; i < l->n; i++) {
+    const cJSON *sensor = l->row[i].sensor, *time = cJSON_GetObjectItem(sensor, "time");
+    char state[48], value[48], score[48], threshold[48], last[HK_TIMESTAMP_SIZE] = "-";
+    state_text(sensor, state, sizeof state);
+    number_text(cJSON_GetObjectItem(sensor, "value"), 7, value, sizeof value);
+    number_text(cJSON_GetObjectItem(sensor, "score"), 3, score, sizeof score);
+    number_text(cJSON_GetObjectItem(cJSON_GetObjectItem(sensor, "threshold"), "value"), 4, threshold, sizeof threshold);
+    if (cJSON_IsNumber(time))
+      hk_timestamp_format((int64_t)(time->valuedouble / 1e9) * 1000000000, last); /* cJSON has no room for all digits */
+    printf("%-17s %12s %9s %9s  %-20s  ", state, value, score, threshold, last);
+    hk_print_name(stdout, text_of(sensor, "name"));
+    putchar('\n');
+  }
+}
+
+static int show(char **argv, const struct list *l, const char *glob, bool json)
+{
+  if (l->n == 0 && l->count > 0)
+    return hk_failed(argv, "none of %.0f sensors has a name that matches %s", l->count, glob);
+  if (l->n == 0)
+    return hk_failed(argv, "there are no sensors yet: no points have come");
+  qsort(l->row, l->n, sizeof *l->row, by_name);
+  for (size_t i = 0; i < l->n && json; i++)
+    puts(l->row[i].text);
+  if (!json)
+    print_table(l);
+  return HK_EXIT_DONE;
+}
+
+int hk_command_sensors(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "json", no_argument, NULL, 'j' },       { "limit", required_argument, NULL, 'l' },
+    { "from", required_argument, NULL, 'f' }, HK_SECURE_OPTIONS,
+    { "help", no_argument, NULL, 'h' },       { 0 },
+  };
+  struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
+  const char *address = HK_LINK_ADDRESS;
+  uint64_t limit = UINT32_MAX;
+  bool json = false;
+  int option, code = 0;
+  while (code == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    if (option == HK_OPTION_HELP) {
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    }
+    if (option == 'j')
+      json = true;
+    else if (option == 'f')
+      address = optarg;
+    else if (option == 'l')
+      code = hk_option_whole(argv, "--limit", optarg, 1, UINT32_MAX, &limit);
+    else
+      code = hk_secure_take(&link.security, option, optarg);
+  }
+  if (code != 0)
+    return code;
+  if (argc - optind > 1)
+    return hk_usage(argv, "one GLOB at most is wanted; put it in quotes, so that the shell leaves it as it is");
+  const char *glob = optind < argc ? argv[optind] : "";
+  struct list l = { 0 };
+  hankel *h = NULL;
+  link.once = 1;
+  code = hk_link_open(&h, argv, address, &link);
+  if (code != 0)
+    return code;
+  code = ask(h, argv, address, glob, limit, &l);
+  if (code == 0)
+    code = show(argv, &l, glob, json);
+  free_list(&l);
+  hankel_close(h);
+  return hk_finish_output(argv, code);
+}

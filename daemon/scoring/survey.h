@@ -1,0 +1,64 @@
+/* Survey: how many sensors of a shard are at once, in numbers, for whoever lists them. A look (look.h) is of one sensor and has
+ * all of its samples; a survey is of up to a thousand and keeps a few numbers of each.
+ *
+ *   hk_survey_new -> handle[] filled in -> hk_survey_post -> (outcome is no longer HK_SURVEY_WAITS) -> hk_survey_release
+ *
+ * The shard takes it between two turns when nothing is in flight. Where something always is, it launches nothing after
+ * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Connections that wait are woken.
+ *
+ * The score that a sensor had last is no part of its state: the shard remembers it (hk_scores_note), until the next start.
+ *
+ * Thread: the asker's, but for what survey.c does for the shard. */
+#ifndef HK_SURVEY_H
+#define HK_SURVEY_H
+
+#include "daemon/scoring/shard.h"
+
+#include <stdatomic.h>
+
+#define HK_SURVEY_WAITS 1
+
+/* One sensor. */
+struct hk_surveyed {
+  uint32_t handle;
+  bool there; /* the sensor is, with a detector; else nothing that follows is known */
+  bool held;  /* its device has a state of it; else it is a machine's, and window and alert are zero */
+  struct hk_detector detector;
+  struct hk_window window;
+  struct hk_alert alert;
+  double value; /* the newest sample that arrived; NAN: there is none */
+  float score;  /* the last since the start; NAN: there was none, or it warms up */
+};
+
+struct hk_survey {
+  struct hk_survey *next; /* the shard's */
+  int64_t posted;         /* ns, hk_now */
+  atomic_int outcome;     /* HK_SURVEY_WAITS; 0: taken; -ENODEV: nothing computes; -EAGAIN: not at the moment; -ENOMEM */
+  atomic_uint holders;
+  uint32_t n;
+  struct hk_surveyed sensor[];
+};
+
+/* slots: within the shard. 0 or -ENOMEM. */
+int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots);
+/* Surveys are not taken any more, and nobody is woken. */
+void hk_surveys_close(struct hk_surveys *surveys);
+
+/* Room for n sensors. NULL: no memory. */
+struct hk_survey *hk_survey_new(uint32_t n);
+void hk_survey_release(struct hk_survey *survey); /* NULL is fine */
+/* Hands it to the shard that all of its sensors are of. */
+void hk_survey_post(struct hk_shard *shard, struct hk_survey *survey);
+
+/* Thread of what follows: the shard's.
+ * Takes those that can be taken now. True when there were any. */
+bool hk_shard_take_surveys(struct hk_shard *shard);
+/* Whether one has waited for so long that nothing is to be launched before it. */
+bool hk_shard_survey_waits(const struct hk_shard *shard);
+
+/* Remembers the scores of a batch whose slots are the shard's. */
+void hk_scores_note(struct hk_shard *shard, const struct hk_batch *batch);
+/* The slot is about to be another sensor's. */
+void hk_scores_forget(struct hk_shard *shard, uint32_t within);
+
+#endif
