@@ -44,9 +44,9 @@ bool hk_admission_enter(struct hk_net *net, const struct hk_gate *gate, int fd, 
 
 void hk_admission_leave(struct hk_connection *c)
 {
-  hk_limits_leave(c->net->limits, c->place, c->newcomer && hk_gate_shut(c->gate));
-  c->place = NULL;
-  hk_log_peer_gone(&c->net->audit.log, &c->audit, c->peer);
+  hk_limits_leave(c->net->limits, c->identity.place, c->identity.newcomer && hk_gate_shut(c->identity.gate));
+  c->identity.place = NULL;
+  hk_log_peer_gone(&c->net->audit.log, &c->identity.audit, c->peer);
   hk_tls_free(c->tls);
   c->tls = NULL;
 }
@@ -58,13 +58,13 @@ static void fail(struct hk_connection *c, const char *why)
 {
   struct hk_net *net = c->net;
   hk_count(&c->loop->counters.unauthorized, 1);
-  hk_audit_refused(&net->audit, &c->audit, c->peer, c->gate->name, "%s", why);
-  c->failed = true;
-  if (!c->newcomer || !hk_gate_shut(c->gate))
+  hk_audit_refused(&net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "%s", why);
+  c->identity.failed = true;
+  if (!c->identity.newcomer || !hk_gate_shut(c->identity.gate))
     return;
   const struct hk_limits_most limits = most(c->loop->config);
-  if (hk_limits_fail(net->limits, &limits, c->place, hk_now()))
-    hk_audit_refused(&net->audit, &c->audit, c->peer, c->gate->name,
+  if (hk_limits_fail(net->limits, &limits, c->identity.place, hk_now()))
+    hk_audit_refused(&net->audit, &c->identity.audit, c->peer, c->identity.gate->name,
                      "its address has failed %u times within a minute and is turned away for the rest of it", limits.failures);
 }
 
@@ -80,38 +80,38 @@ static void refuse(struct hk_connection *c, uint16_t code, const char *why)
 void hk_admission_dropped(struct hk_connection *c)
 {
   /* A peer that sent nothing has only looked whether the port is open. */
-  if (c->tls && c->newcomer && !c->failed && c->unproven > 0 && !c->draining)
+  if (c->tls && c->identity.newcomer && !c->identity.failed && c->identity.unproven > 0 && !c->flow.draining)
     fail(c, "it broke off before it had shown who it is");
 }
 
 /* Whether what it has shown is good for a feed of this name. */
 static bool feed_is_its(const struct hk_connection *c, const struct hk_tokens *tokens, struct hk_string name)
 {
-  const struct hk_token *token = tokens ? hk_tokens_again(tokens, &c->shown) : NULL;
+  const struct hk_token *token = tokens ? hk_tokens_again(tokens, &c->identity.shown) : NULL;
   return token && hk_tokens_may_feed(tokens, token, name.data, name.length);
 }
 
 void hk_admission_forbidden(struct hk_connection *c, const char *what)
 {
   char scopes[HK_SCOPES_TEXT];
-  hk_scopes_format(c->scopes, scopes);
+  hk_scopes_format(c->identity.scopes, scopes);
   hk_count(&c->loop->counters.forbidden, 1);
-  hk_audit_refused(&c->net->audit, &c->audit, c->peer, c->gate->name, "%s by %s needs another scope than %s", what,
-                   c->shown.name[0] ? c->shown.name : "a peer without a name", scopes);
+  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "%s by %s needs another scope than %s",
+                   what, c->identity.shown.name[0] ? c->identity.shown.name : "a peer without a name", scopes);
 }
 
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
 {
-  if (c->shown.scopes == 0) /* no token file names it */
+  if (c->identity.shown.scopes == 0) /* no token file names it */
     return true;
-  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
   const bool may = feed_is_its(c, credentials->tokens, name);
   hk_credentials_release(credentials);
   if (may)
     return true;
   hk_count(&c->loop->counters.forbidden, 1);
-  hk_audit_refused(&c->net->audit, &c->audit, c->peer, c->gate->name, "feed %.*s is not one of %s", (int)name.length, name.data,
-                   c->shown.name);
+  hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "feed %.*s is not one of %s",
+                   (int)name.length, name.data, c->identity.shown.name);
   return false;
 }
 
@@ -132,10 +132,10 @@ uint64_t hk_admission_owner(const struct hk_connection *c)
 {
   uint8_t address[HK_LIMITS_ADDRESS];
   struct sockaddr_storage inner;
-  if (c->shown.name[0])
-    return owner_of(c->shown.name, strlen(c->shown.name), OWNER_NAMED);
-  if (c->place)
-    hk_limits_address(c->place, address);
+  if (c->identity.shown.name[0])
+    return owner_of(c->identity.shown.name, strlen(c->identity.shown.name), OWNER_NAMED);
+  if (c->identity.place)
+    hk_limits_address(c->identity.place, address);
   else if (hk_address_parse(c->peer, &inner) == 0)
     return hk_admission_owner_at((const struct sockaddr *)&inner);
   else
@@ -145,7 +145,7 @@ uint64_t hk_admission_owner(const struct hk_connection *c)
 
 bool hk_admission_spent(struct hk_connection *c)
 {
-  if (!c->newcomer || c->unproven <= HK_ADMISSION_BYTES)
+  if (!c->identity.newcomer || c->identity.unproven <= HK_ADMISSION_BYTES)
     return false;
   refuse(c, HANKEL_UNAUTHORIZED, "too many bytes from a peer that has not shown who it is");
   return true;
@@ -153,7 +153,7 @@ bool hk_admission_spent(struct hk_connection *c)
 
 bool hk_admission_late(struct hk_connection *c, int64_t now)
 {
-  if (!c->newcomer)
+  if (!c->identity.newcomer)
     return false;
   const struct hk_net *net = c->net;
   const int64_t open = now - c->opened;
@@ -163,7 +163,7 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
   hk_count(&c->loop->counters.timed_out, 1);
   const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
                                                : "it has not shown who it is within the handshake deadline";
-  if (hk_gate_shut(c->gate))
+  if (hk_gate_shut(c->identity.gate))
     refuse(c, HANKEL_TIMEOUT, why);
   else
     hk_connection_refuse(c, HANKEL_TIMEOUT, why);
@@ -186,7 +186,7 @@ bool hk_admission_allows(const struct hk_connection *c, uint32_t scopes)
 static void set_longest_line(struct hk_connection *c)
 {
   if (c->kind != &hk_binary_kind)
-    c->splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
+    c->lines.buffer.splitter.max_line = c->kind == &hk_text_kind ? HK_LINE_MAX_LEAST : (uint32_t)c->loop->config->max_line;
 }
 
 /* Whether its certificate is revoked by now, though it was not when it was shown. */
@@ -194,7 +194,7 @@ static bool revoked(const struct hk_connection *c, char *why, size_t size)
 {
   if (!c->tls)
     return false;
-  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
   const bool is = credentials->tls && hk_tls_revoked(c->tls, credentials->tls, why, size);
   hk_credentials_release(credentials);
   return is;
@@ -209,23 +209,24 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
     refuse(c, HANKEL_UNAUTHORIZED, why);
     return false;
   }
-  c->scopes = token ? token->scopes : c->gate->rules.scopes;
+  c->identity.scopes = token ? token->scopes : c->identity.gate->rules.scopes;
   if (token)
-    c->shown = *token;
+    c->identity.shown = *token;
   else
-    snprintf(c->shown.name, sizeof c->shown.name, "%s", name);
-  if (!hk_admission_allows(c, c->scopes)) {
+    snprintf(c->identity.shown.name, sizeof c->identity.shown.name, "%s", name);
+  if (!hk_admission_allows(c, c->identity.scopes)) {
     refuse(c, HANKEL_FORBIDDEN, "what it has shown does not allow what this listener is for");
     return false;
   }
-  if (c->newcomer && hk_gate_shut(c->gate)) {
+  if (c->identity.newcomer && hk_gate_shut(c->identity.gate)) {
     char scopes[HK_SCOPES_TEXT];
-    hk_limits_admit(net->limits, c->place);
-    hk_scopes_format(c->scopes, scopes);
-    hk_log(net->log, HK_LOG_DEBUG, "%s: admitted at [listen %s] as %s: %s%s%s", c->peer, c->gate->name,
-           c->shown.name[0] ? c->shown.name : "anybody", scopes, c->tls ? ", " : "", c->tls ? hk_tls_version(c->tls) : "");
+    hk_limits_admit(net->limits, c->identity.place);
+    hk_scopes_format(c->identity.scopes, scopes);
+    hk_log(net->log, HK_LOG_DEBUG, "%s: admitted at [listen %s] as %s: %s%s%s", c->peer, c->identity.gate->name,
+           c->identity.shown.name[0] ? c->identity.shown.name : "anybody", scopes, c->tls ? ", " : "",
+           c->tls ? hk_tls_version(c->tls) : "");
   }
-  c->newcomer = false;
+  c->identity.newcomer = false;
   set_longest_line(c);
   if (c->kind->greet)
     c->kind->greet(c);
@@ -237,7 +238,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
 static bool admit_without(struct hk_connection *c)
 {
   char name[HK_TLS_NAME_MAX] = "";
-  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
   const bool named = c->tls && hk_tls_peer(c->tls, name);
   const struct hk_token *token = named && credentials->tokens ? hk_tokens_certificate(credentials->tokens, name) : NULL;
   const bool enough = token || !credentials->tokens;
@@ -249,7 +250,7 @@ static bool admit_without(struct hk_connection *c)
 
 static bool admit_token(struct hk_connection *c, const char *text, size_t length)
 {
-  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
   const struct hk_token *token =
       length > 0 && length <= HK_TOKEN_MAX && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
   const bool done = token && admit(c, token, "");
@@ -270,8 +271,8 @@ void hk_admission_begin(struct hk_connection *c)
     set_longest_line(c);
     return;
   }
-  if (c->gate->rules.certificate[0]) {
-    struct hk_credentials *credentials = hk_gate_credentials(c->gate);
+  if (c->identity.gate->rules.certificate[0]) {
+    struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
     c->tls = hk_tls_new(credentials->tls);
     hk_credentials_release(credentials);
     c->subscriber.seal = c->tls ? seal : NULL;
@@ -293,7 +294,7 @@ enum hk_turn hk_admission_step(struct hk_connection *c)
 {
   const char *text;
   size_t length;
-  const int status = hk_lines_next(c, &text, &length);
+  const int status = hk_line_buffer_next(&c->lines.buffer, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
   if (hk_line_http(text, length, status)) {
@@ -332,7 +333,7 @@ void hk_admission_farewell(struct hk_connection *c)
 
 static bool cut(struct hk_connection *c)
 {
-  if (!c->ended)
+  if (!c->flow.ended)
     return false;
   hk_admission_dropped(c);
   /* The end of the socket's stream is not one that the peer has said: what was half sent may have been cut by anybody. */
@@ -344,7 +345,7 @@ static bool cut(struct hk_connection *c)
 static bool fault(struct hk_connection *c)
 {
   flush(c); /* the alert */
-  if (c->newcomer) {
+  if (c->identity.newcomer) {
     refuse(c, HANKEL_UNAUTHORIZED, hk_tls_fault(c->tls));
   } else {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", hk_tls_fault(c->tls));
@@ -391,7 +392,7 @@ bool hk_admission_decrypt(struct hk_connection *c)
   if (status == HK_TLS_FAILED)
     return fault(c);
   if (status == HK_TLS_ENDED) {
-    c->ended = true;
+    c->flow.ended = true;
     return false;
   }
   return cut(c);
@@ -402,23 +403,24 @@ bool hk_admission_decrypt(struct hk_connection *c)
 void hk_admission_again(struct hk_connection *c)
 {
   char why[REVOKED] = "what it has shown is not good any more";
-  if (c->state != HK_OPEN || c->newcomer)
+  if (c->state != HK_OPEN || c->identity.newcomer)
     return;
   const bool gone = revoked(c, why, sizeof why);
-  if (c->shown.scopes == 0 && !gone) /* no token file names it */
+  if (c->identity.shown.scopes == 0 && !gone) /* no token file names it */
     return;
-  struct hk_credentials *credentials = hk_gate_credentials(c->gate);
-  const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->shown) : NULL;
+  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
+  const struct hk_token *token = credentials->tokens ? hk_tokens_again(credentials->tokens, &c->identity.shown) : NULL;
   const bool good = !gone && token && (token->scopes & scope_of(c)) &&
                     (!c->feeding.feed || feed_is_its(c, credentials->tokens, c->feeding.feed->name));
-  const bool asked = c->reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
+  const bool asked =
+      c->binary.reload != 0; /* gets its answer, may do nothing else until then, and is looked at again behind it */
   if (good || asked) {
-    c->scopes = good ? token->scopes : 0;
+    c->identity.scopes = good ? token->scopes : 0;
     if (good)
-      c->shown = *token;
-    if (!(c->scopes & HK_SCOPE_SUBSCRIBE))
+      c->identity.shown = *token;
+    if (!(c->identity.scopes & HK_SCOPE_SUBSCRIBE))
       hk_connection_unsubscribe(c);
-    if (!(c->scopes & HK_SCOPE_FEED))
+    if (!(c->identity.scopes & HK_SCOPE_FEED))
       hk_seat_shut(c->seat);
   }
   hk_credentials_release(credentials);

@@ -5,18 +5,13 @@
 #include "daemon/net/admission.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
+#include "daemon/net/peer_socket.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#define KEEPALIVE_PROBES 4        /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
-#define KEEPALIVE_MOST 32767      /* s: the kernel takes no more */
 #define LINGER 2000000000         /* ns */
 #define LINGER_UNSENT 30000000000 /* ns more while something is still to be sent */
 #define TURN_ALL (4u << 20)       /* bytes that a turn of the loop takes from all connections together, more or less, */
@@ -32,12 +27,7 @@ static const struct hk_connection_kind *const kinds[] = {
 static void on_close(uv_handle_t *handle)
 {
   struct hk_connection *c = handle->data;
-  hk_inbox_free(&c->inbox);
-  hk_splitter_free(&c->splitter);
-  free(c->own);
-  free(c->told);
-  c->net->requests.operate_abandon(c->operation);
-  c->net->requests.list_abandon(c->listing);
+  c->kind->free(c);
   hk_loop_remove(c->loop, c);
   hk_admission_leave(c);
   if (c->seat)
@@ -73,15 +63,15 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
   struct hk_connection *c = handle->data;
   (void)suggested;
-  const size_t may = share(c->loop), came = c->turn == c->loop->turn ? c->came : 0;
-  c->sated = came >= may;
-  if (c->sated) {
+  const size_t may = share(c->loop), came = c->flow.turn == c->loop->turn ? c->flow.came : 0;
+  c->flow.sated = came >= may;
+  if (c->flow.sated) {
     *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
     return;
   }
   size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
   char *space = c->state != HK_OPEN ? (char *)c->loop->buffer : c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
-  if (c->newcomer && size > HK_ADMISSION_READ)
+  if (c->identity.newcomer && size > HK_ADMISSION_READ)
     size = HK_ADMISSION_READ;
   *out = uv_buf_init(space, space ? (unsigned)(size < may - came ? size : may - came) : 0);
 }
@@ -91,10 +81,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer);
 
 static void read_start(struct hk_connection *c)
 {
-  if (c->reading || c->ended || (c->draining && c->state == HK_OPEN))
+  if (c->flow.reading || c->flow.ended || (c->flow.draining && c->state == HK_OPEN))
     return;
   if (uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read) == 0)
-    c->reading = true;
+    c->flow.reading = true;
   else
     hk_connection_close(c);
 }
@@ -102,7 +92,7 @@ static void read_start(struct hk_connection *c)
 static void read_stop(struct hk_connection *c)
 {
   uv_read_stop((uv_stream_t *)&c->tcp);
-  c->reading = false;
+  c->flow.reading = false;
 }
 
 /* Bytes came, or the stream has ended (UV_EOF), or there is a fault. */
@@ -113,15 +103,15 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
   if (n > 0) {
     c->heard = hk_now();
     c->loop->busy = c->loop->turn;
-    if (c->turn != c->loop->turn) {
-      c->turn = c->loop->turn;
-      c->came = 0;
+    if (c->flow.turn != c->loop->turn) {
+      c->flow.turn = c->loop->turn;
+      c->flow.came = 0;
       c->loop->readers++;
     }
-    c->came += (size_t)n;
-    if (c->newcomer)
-      c->unproven += (size_t)n;
-    if (c->state != HK_OPEN && c->unproven > 2 * HK_ADMISSION_BYTES)
+    c->flow.came += (size_t)n;
+    if (c->identity.newcomer)
+      c->identity.unproven += (size_t)n;
+    if (c->state != HK_OPEN && c->identity.unproven > 2 * HK_ADMISSION_BYTES)
       hk_connection_close(c); /* that it may still read our words is not worth more */
     if (c->state != HK_OPEN)
       return;
@@ -134,13 +124,13 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
     return;
   }
   if (n == UV_EOF && c->state == HK_OPEN) {
-    c->ended = true;
+    c->flow.ended = true;
     read_stop(c);
     go_on(c);
     return;
   }
   if (n == UV_EOF && c->state == HK_LINGERING && uv_stream_get_write_queue_size(stream) > 0) {
-    c->ended = true; /* it still reads: closed once all is sent, or at the deadline */
+    c->flow.ended = true; /* it still reads: closed once all is sent, or at the deadline */
     read_stop(c);
     return;
   }
@@ -152,7 +142,7 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
 
 int hk_connection_settle(struct hk_connection *c)
 {
-  if (hk_inbox_settle(&c->inbox) == 0 && hk_lines_settle(c) == 0)
+  if (c->kind->settle(c) == 0)
     return 0;
   if (c->state == HK_OPEN) {
     hk_log_peer(c->net->log, &c->quota, HK_LOG_ERROR, c->peer, "closed: no memory to hold the rest of what it sent");
@@ -171,7 +161,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 {
   struct hk_connection *c = stream->data;
   (void)buffer;
-  if (n == UV_ENOBUFS && c->sated)
+  if (n == UV_ENOBUFS && c->flow.sated)
     return;
   take_read(c, stream, n);
   settle(c);
@@ -180,7 +170,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
 static void park(struct hk_connection *c)
 {
   read_stop(c);
-  if (!c->parked)
+  if (!c->links.parked)
     hk_loop_park(c->loop, c);
 }
 
@@ -188,10 +178,10 @@ static void park(struct hk_connection *c)
 static void go_on(struct hk_connection *c)
 {
   while (c->state == HK_OPEN) {
-    c->unread = c->subscriber.replies > REPLIES_MAX;
-    const enum hk_turn step = c->unread                                   ? HK_TURN_WAIT
-                              : c->newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
-                                                                          : c->kind->step(c);
+    c->flow.unread = c->subscriber.replies > REPLIES_MAX;
+    const enum hk_turn step = c->flow.unread                                       ? HK_TURN_WAIT
+                              : c->identity.newcomer && c->kind != &hk_binary_kind ? hk_admission_step(c)
+                                                                                   : c->kind->step(c);
     if (step == HK_TURN_MORE)
       continue;
     if (step == HK_TURN_NEED && c->tls && hk_admission_decrypt(c))
@@ -200,9 +190,9 @@ static void go_on(struct hk_connection *c)
       park(c);
     } else if (step == HK_TURN_NEED && hk_admission_spent(c)) {
       return;
-    } else if (step == HK_TURN_NEED && c->ended) {
+    } else if (step == HK_TURN_NEED && c->flow.ended) {
       hk_admission_dropped(c);
-      if (c->newcomer && c->kind != &hk_binary_kind)
+      if (c->identity.newcomer && c->kind != &hk_binary_kind)
         hk_connection_finish(c); /* the rest of a line is nobody's: nothing was shown */
       else
         c->kind->end(c);
@@ -223,7 +213,8 @@ void hk_connection_go_on(struct hk_connection *c)
 static void take_rest(struct hk_connection *c)
 {
   int fd;
-  for (size_t taken = 0; taken < TURN_ALL && c->state == HK_OPEN && c->reading && uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0;) {
+  for (size_t taken = 0;
+       taken < TURN_ALL && c->state == HK_OPEN && c->flow.reading && uv_fileno((uv_handle_t *)&c->tcp, &fd) == 0;) {
     size_t size = c->tls ? HK_ADMISSION_CHUNK : HK_LOOP_BUFFER;
     char *space = c->tls ? (char *)c->loop->records : c->kind->space(c, &size);
     const ssize_t n = space ? recv(fd, space, size, MSG_DONTWAIT) : -1;
@@ -239,17 +230,18 @@ void hk_connection_drain(struct hk_connection *c)
 {
   if (c->state != HK_OPEN)
     return;
-  const bool lines = c->kind == &hk_line_kind && !c->newcomer;
+  const bool lines = c->kind == &hk_line_kind && !c->identity.newcomer;
   if (lines)
     take_rest(c);
   if (c->state != HK_OPEN)
     return;
-  if (lines && !c->parked) { /* nothing is ever said to its sender, who learns that it must connect again when this closes */
+  if (lines &&
+      !c->links.parked) { /* nothing is ever said to its sender, who learns that it must connect again when this closes */
     hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
     return;
   }
   read_stop(c);
-  c->draining = true;
+  c->flow.draining = true;
 }
 
 static void on_wrote(struct hk_subscriber *s, int status)
@@ -264,7 +256,7 @@ static void on_wrote(struct hk_subscriber *s, int status)
   hk_send_gap(s, c->loop->config->queue / 2);
   if (hk_publish_events_to(c->loop->publisher, s))
     hk_wake_up(&c->loop->wake, HK_WAKE_WORK);
-  if ((c->unread && s->replies <= REPLIES_MAX / 2) || c->leaving)
+  if ((c->flow.unread && s->replies <= REPLIES_MAX / 2) || c->binary.leaving)
     go_on(c);
 }
 
@@ -279,18 +271,18 @@ struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_conf
   c->fd = fd;
   c->net = net;
   c->listener = listener;
-  c->gate = gate;
-  c->newcomer = true;
+  c->identity.gate = gate;
+  c->identity.newcomer = true;
   c->kind = kinds[protocol];
-  c->unit = listener->precision;
-  c->splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
+  c->lines.unit = listener->precision;
+  c->lines.buffer.splitter.max_line = HK_LINE_MAX_LEAST; /* until it is admitted */
   return c;
 }
 
 void hk_connection_forget(struct hk_connection *c)
 {
   hk_source_close(c->source);
-  free(c->told);
+  c->kind->free(c);
   free(c);
 }
 
@@ -302,41 +294,8 @@ void hk_connection_abandon(struct hk_connection *c)
   if (c->seat)
     hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
   atomic_fetch_sub(&c->loop->n_connections, 1);
-  free(c->told);
+  c->kind->free(c);
   free(c);
-}
-
-static void name_peer(struct hk_connection *c)
-{
-  struct sockaddr_storage address;
-  int length = sizeof address;
-  if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&address, &length) == 0)
-    hk_address_format((const struct sockaddr *)&address, c->peer);
-  else
-    snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
-}
-
-/* A peer that is gone without a word (its machine, a cable, a firewall that forgot it) is found out by the kernel: while nothing
- * waits to be sent by probes, else because what was sent is not acknowledged. None of it is vital. */
-static void watch_peer(const struct hk_connection *c)
-{
-  const struct hk_config *config = c->loop->config;
-  const int64_t s = config->keepalive / 1000000000;
-  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST,
-            interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
-  const int probes = KEEPALIVE_PROBES, on = 1;
-  int fd;
-  if (idle == 0 || uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0)
-    return;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  /* To the kernel a peer that leaves its window shut is as good as gone when that is over: not before `stuck` has its say. */
-  const int64_t patience = config->stuck > 2 * config->keepalive ? config->stuck : 2 * config->keepalive;
-  const unsigned ms = patience / 1000000 < INT_MAX ? (unsigned)(patience / 1000000) : INT_MAX;
-  if (config->stuck > 0)
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
 void hk_connection_start(struct hk_connection *c)
@@ -355,9 +314,10 @@ void hk_connection_start(struct hk_connection *c)
   }
   c->fd = -1;
   if (!c->inner) {
-    name_peer(c);
+    if (!hk_peer_name(&c->tcp, c->peer))
+      snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
     (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
-    watch_peer(c);
+    hk_peer_watch(&c->tcp, c->loop->config);
   }
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
@@ -366,7 +326,7 @@ void hk_connection_start(struct hk_connection *c)
     hk_count(&c->loop->counters.refused, 1);
     hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
                 "%s was refused: there are %u connections already (max_connections)", c->peer, net->max_connections);
-    if (c->gate->rules.certificate[0])
+    if (c->identity.gate->rules.certificate[0])
       hk_connection_close(c); /* words would have to be encrypted */
     else
       hk_connection_refuse(c, HANKEL_LIMIT, "too many connections");
@@ -401,7 +361,7 @@ static void on_shutdown(uv_shutdown_t *request, int status)
 {
   struct hk_connection *c = request->data;
   /* A text client has nothing to say that a close could cut off the answer to. */
-  if (status != 0 || c->ended || (c->kind == &hk_text_kind && !c->http))
+  if (status != 0 || c->flow.ended || (c->kind == &hk_text_kind && !c->http))
     hk_connection_close(c);
 }
 
@@ -440,13 +400,13 @@ void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *me
 void hk_connection_refuse_http(struct hk_connection *c)
 {
   c->http = true;
-  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: " HK_HTTP_REFUSED, c->gate->name);
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: " HK_HTTP_REFUSED, c->identity.gate->name);
   hk_connection_refuse(c, HANKEL_FORBIDDEN, "this is HTTP, which is not spoken here");
 }
 
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
 {
-  if (c->state == HK_OPEN && !c->newcomer && c->kind != &hk_line_kind)
+  if (c->state == HK_OPEN && !c->identity.newcomer && c->kind != &hk_line_kind)
     c->kind->tell(c, code, message);
 }
 
@@ -457,21 +417,9 @@ static int64_t heard(const struct hk_connection *c)
   return datagram > c->heard ? datagram : c->heard;
 }
 
-/* Whether the peer of a connection that is not read is gone: libuv does not watch it meanwhile. The end of its stream alone is
- * none: what it sent before is still to be taken. */
-static bool gone_unseen(const struct hk_connection *c)
-{
-  struct pollfd look = { .events = 0 };
-  return !c->reading && uv_fileno((const uv_handle_t *)&c->tcp, &look.fd) == 0 && poll(&look, 1, 0) > 0 &&
-         (look.revents & (POLLERR | POLLHUP));
-}
-
 static void tell_gone(struct hk_connection *c)
 {
-  int fd, n = 0;
-  if (uv_fileno((const uv_handle_t *)&c->tcp, &fd) != 0 || ioctl(fd, FIONREAD, &n) != 0)
-    n = 0;
-  const size_t unread = (size_t)n + (c->size - c->start) + (c->inbox.end - c->inbox.start);
+  const size_t unread = hk_peer_unread(&c->tcp) + c->kind->left(c);
   if (unread > 0)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer,
                 "connection lost while it was not read: its peer is gone, and %zu bytes that it had sent with it", unread);
@@ -487,7 +435,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
     const bool sent = uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp) == 0;
     if (c->state == HK_LINGERING && now > c->deadline + (sent ? 0 : LINGER_UNSENT))
       hk_connection_close(c);
-  } else if (gone_unseen(c)) {
+  } else if (!c->flow.reading && hk_peer_gone(&c->tcp)) {
     tell_gone(c);
     hk_connection_close(c);
   } else if (stuck) {
@@ -496,52 +444,36 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
                 "closed: it read nothing for %.0f s while %zu bytes waited for it", (double)config->stuck * 1e-9,
                 uv_stream_get_write_queue_size((uv_stream_t *)&c->tcp));
     hk_connection_close(c);
-  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->parked &&
+  } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->links.parked &&
              now - heard(c) > config->idle) {
     hk_count(&c->loop->counters.timed_out, 1);
     hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
   }
 }
 
-char *hk_lines_space(struct hk_connection *c, size_t *size)
+char *hk_line_part_space(struct hk_connection *c, size_t *size)
 {
-  c->data = (char *)c->loop->buffer; /* reading goes on only when all was taken */
-  *size = HK_LOOP_BUFFER - 1 - HK_LINE_BEHIND;
-  return c->data;
+  return hk_line_buffer_lend(&c->lines.buffer, c->loop->buffer, HK_LOOP_BUFFER,
+                             size); /* reading goes on only when all was taken */
 }
 
-int hk_lines_settle(struct hk_connection *c)
+void hk_line_part_wrote(struct hk_connection *c, size_t n)
 {
-  const size_t left = c->size - c->start;
-  if (left == 0) {
-    free(c->own);
-    c->data = c->own = NULL;
-    c->start = c->size = 0;
-    return 0;
-  }
-  if (c->data == c->own)
-    return 0;
-  c->own = malloc(left + 1 + HK_LINE_BEHIND);
-  if (c->own)
-    memcpy(c->own, c->data + c->start, left + 1 + HK_LINE_BEHIND);
-  c->data = c->own;
-  c->start = 0;
-  c->size = c->own ? left : 0;
-  return c->own ? 0 : -ENOMEM;
+  hk_line_buffer_wrote(&c->lines.buffer, n);
 }
 
-int hk_lines_next(struct hk_connection *c, const char **text, size_t *length)
+int hk_line_part_settle(struct hk_connection *c)
 {
-  size_t used = 0;
-  if (c->start == c->size)
-    return HK_LINE_NONE;
-  const int status = hk_splitter_next(&c->splitter, c->data + c->start, c->size - c->start, &used, text, length);
-  c->start += used;
-  return status;
+  return hk_line_buffer_settle(&c->lines.buffer);
 }
 
-void hk_lines_wrote(struct hk_connection *c, size_t n)
+size_t hk_line_part_left(const struct hk_connection *c)
 {
-  c->size = n;
-  memset(c->data + n, 0, 1 + HK_LINE_BEHIND); /* looked at, though it does not matter what is there */
+  return c->lines.buffer.size - c->lines.buffer.start;
+}
+
+void hk_line_part_free(struct hk_connection *c)
+{
+  hk_line_buffer_free(&c->lines.buffer);
+  free(c->lines.told);
 }

@@ -17,16 +17,9 @@
 #define HK_CONNECTION_H
 
 #include "daemon/base/address.h"
-#include "daemon/base/log.h"
-#include "daemon/config/config.h"
-#include "daemon/durable/named_feeds.h"
-#include "daemon/intake/decode_lines.h"
-#include "daemon/net/address_limits.h"
-#include "daemon/net/credentials.h"
+#include "daemon/net/connection_parts.h"
 #include "daemon/net/udp_feeds.h"
 #include "daemon/publish/publisher.h"
-#include "proto/line/line.h"
-#include "proto/wire/frame.h"
 
 #include <uv.h>
 
@@ -48,13 +41,17 @@ enum hk_turn {
 struct hk_connection_kind {
   char *(*space)(struct hk_connection *c, size_t *size); /* where bytes go; NULL: no memory */
   void (*wrote)(struct hk_connection *c, size_t n);      /* n bytes were put there */
+  /* The loop's buffers are for others now. 0; or -ENOMEM: what was left in them is gone. */
+  int (*settle)(struct hk_connection *c);
+  size_t (*left)(const struct hk_connection *c); /* bytes that were put there and are not taken yet */
   enum hk_turn (*step)(struct hk_connection *c);
   void (*end)(struct hk_connection *c); /* the peer's stream has ended and all steps are done */
   /* Sends an error that concerns no request, perhaps as last words: enum hankel_error_code. */
   void (*tell)(struct hk_connection *c, uint16_t code, const char *message);
   void (*greet)(struct hk_connection *c); /* the peer may begin; NULL: nothing is to be said */
-  void (*acknowledge)(
-      struct hk_connection *c); /* tells a connection that has a feed what of it is committed, if that is news; NULL: no feeds */
+  /* Tells a connection that has a feed what of it is committed, if that is news; NULL: no feeds. */
+  void (*acknowledge)(struct hk_connection *c);
+  void (*free)(struct hk_connection *c); /* its part of the connection, whatever is in it */
 };
 extern const struct hk_connection_kind hk_binary_kind, hk_line_kind, hk_text_kind;
 
@@ -67,20 +64,12 @@ struct hk_connection {
   struct hk_loop *loop; /* whose thread it is on */
   const struct hk_config_listener *listener;
   const struct hk_connection_kind *kind;
-  struct hk_connection *next, *previous; /* of the loop; next also of those that are on their way to it */
-  struct hk_connection *next_parked;
-  bool parked;
-  bool unread; /* too many of its replies are not sent: it goes on once they are */
-  bool reading;
-  bool ended;    /* the peer's stream has */
-  bool draining; /* no more is read */
-  bool http;     /* its first line was HTTP's */
-  bool inner;    /* net/inner.h */
-  bool sated;    /* enough has come from it in this turn of the loop */
-  uint64_t turn; /* of the loop, in which bytes last came, */
-  size_t came;   /* and how many did */
+  struct hk_connection_links links;
+  struct hk_connection_flow flow;
   enum hk_connection_state state;
   int fd;                   /* until it is started on its loop; then -1 */
+  bool http;                /* its first line was HTTP's */
+  bool inner;               /* net/inner.h */
   struct hk_seat *seat;     /* NULL: there was none; it is to be refused, but for an inner one, which has none */
   struct hk_source *source; /* of its points */
   char peer[HK_ADDRESS_MAX];
@@ -89,47 +78,11 @@ struct hk_connection {
   int64_t deadline; /* ns, LINGERING: when it is closed at last */
   struct hk_log_quota quota;
   struct hk_subscriber subscriber;
-
-  /* who it is: net/admission.h */
-  struct hk_gate *gate;          /* of its listener */
-  struct hk_tls *tls;            /* NULL: plain */
-  struct hk_limits_place *place; /* of its address */
-  struct hk_log_quota audit;
-  bool newcomer;         /* it has not shown who it is */
-  bool failed;           /* that was counted against its address */
-  size_t unproven;       /* bytes that came of a newcomer */
-  uint32_t scopes;       /* enum hk_scope: what it may do */
-  struct hk_token shown; /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
-
-  /* binary */
-  struct hk_feeding feeding;
-  uint64_t acknowledged; /* of the feed: points that were in the last ACK, or FEED_AT */
-  struct hk_connection *next_feeding;
-  struct hk_inbox inbox;
-  bool greeted;
-  int64_t ping_time; /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
-  uint64_t ping_token;
-  uint32_t ping_tag;
-  uint64_t reload; /* ticket of a RELOAD that is not answered yet; 0: none */
-  uint32_t reload_tag;
-  struct hk_operation *operation; /* an OPERATE that is not answered yet; NULL: none */
-  uint32_t operate_tag;
-  struct hk_sensor_list *listing; /* a SENSORS that is not answered yet; NULL: none */
-  uint32_t listing_tag;
-  bool leaving; /* BYE came */
-  uint32_t bye_tag;
-  int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
-  uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
-  bool wants_counts;                  /* in FAREWELL */
-  uint64_t bye_event; /* 1 + position of the last event that is to be told before the FAREWELL; 0: not known yet */
-
-  /* line and text */
-  int64_t unit; /* line: ns of its times */
-  struct hk_splitter splitter;
-  struct hk_lines_told *told; /* line, an inner one: what became of them; else NULL */
-  char *data;                 /* what was read last: in the loop's buffer, or what is left of it, in its own */
-  char *own;
-  size_t start, size; /* of what was read and is not taken yet; bytes read */
+  struct hk_tls *tls; /* NULL: plain */
+  struct hk_identity identity;
+  struct hk_feeding feeding; /* binary */
+  struct hk_binary binary;
+  struct hk_lines_part lines;
 };
 
 /* A connection that a listener has accepted, to be started on a loop. It owns fd. protocol: the listener's, but for an inner one.
@@ -166,13 +119,17 @@ int hk_connection_settle(struct hk_connection *c);
 /* Deadlines. Called every second. */
 void hk_connection_tick(struct hk_connection *c, int64_t now);
 
-/* The part of line and text connections that reads into a buffer for the splitter. */
-char *hk_lines_space(struct hk_connection *c, size_t *size);
-void hk_lines_wrote(struct hk_connection *c, size_t n);
-/* What is left in the loop's buffer is moved to memory of the connection's own, which is given back when nothing is left. 0, or
- * -ENOMEM: it is gone. */
-int hk_lines_settle(struct hk_connection *c);
-/* The next line of what was read: as hk_splitter_next. */
-int hk_lines_next(struct hk_connection *c, const char **text, size_t *length);
+/* Whether it waits for its peer, which does not read its replies or says goodbye, and not for room. */
+static inline bool hk_connection_waits_for_peer(const struct hk_connection *c)
+{
+  return c->flow.unread || c->binary.leaving;
+}
+
+/* What line and text connections have in common of their kind. */
+char *hk_line_part_space(struct hk_connection *c, size_t *size);
+void hk_line_part_wrote(struct hk_connection *c, size_t n);
+int hk_line_part_settle(struct hk_connection *c);
+size_t hk_line_part_left(const struct hk_connection *c);
+void hk_line_part_free(struct hk_connection *c);
 
 #endif

@@ -19,18 +19,18 @@ int hk_inner_adopt(struct hk_net *net, const struct hk_inner *inner, int fd)
   struct hk_connection *c = hk_connection_new(net, inner->listener, inner->protocol, inner->gate, fd);
   if (!c)
     return -ENOMEM;
-  if (inner->protocol == HK_PROTOCOL_LINE && !(c->told = calloc(1, sizeof *c->told))) {
+  if (inner->protocol == HK_PROTOCOL_LINE && !(c->lines.told = calloc(1, sizeof *c->lines.told))) {
     hk_connection_forget(c);
     return -ENOMEM;
   }
   c->inner = true;
-  c->newcomer = false;
-  c->scopes = inner->scopes;
-  c->unit = inner->unit;
+  c->identity.newcomer = false;
+  c->identity.scopes = inner->scopes;
+  c->lines.unit = inner->unit;
   if (inner->shown)
-    c->shown = *inner->shown;
+    c->identity.shown = *inner->shown;
   snprintf(c->peer, sizeof c->peer, "%s", inner->peer);
-  if (!hk_admission_allows(c, c->scopes)) {
+  if (!hk_admission_allows(c, c->identity.scopes)) {
     hk_connection_forget(c);
     return -EACCES;
   }

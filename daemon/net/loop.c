@@ -5,28 +5,28 @@
 
 void hk_loop_add(struct hk_loop *l, struct hk_connection *c)
 {
-  c->previous = NULL;
-  c->next = l->connections;
-  if (c->next)
-    c->next->previous = c;
+  c->links.previous = NULL;
+  c->links.next = l->connections;
+  if (c->links.next)
+    c->links.next->links.previous = c;
   l->connections = c;
 }
 
 void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
 {
-  if (c->previous)
-    c->previous->next = c->next;
+  if (c->links.previous)
+    c->links.previous->links.next = c->links.next;
   else
-    l->connections = c->next;
-  if (c->next)
-    c->next->previous = c->previous;
+    l->connections = c->links.next;
+  if (c->links.next)
+    c->links.next->links.previous = c->links.previous;
   hk_loop_feeds_no_more(l, c);
-  if (c->parked) {
+  if (c->links.parked) {
     struct hk_connection **link = &l->parked;
     while (*link != c)
-      link = &(*link)->next_parked;
-    *link = c->next_parked;
-    if (l->parked_tail == &c->next_parked)
+      link = &(*link)->links.next_parked;
+    *link = c->links.next_parked;
+    if (l->parked_tail == &c->links.next_parked)
       l->parked_tail = link;
   }
   atomic_fetch_sub(&l->n_connections, 1);
@@ -34,10 +34,10 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
 
 void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
 {
-  c->parked = true;
-  c->next_parked = NULL;
+  c->links.parked = true;
+  c->links.next_parked = NULL;
   *l->parked_tail = c;
-  l->parked_tail = &c->next_parked;
+  l->parked_tail = &c->links.next_parked;
 }
 
 void hk_loop_subscribed(struct hk_loop *l)
@@ -49,9 +49,9 @@ void hk_loop_survey(struct hk_loop *l)
 {
   uint32_t subscribers = 0, held_back = 0;
   uint64_t queued = 0;
-  for (const struct hk_connection *c = l->connections; c; c = c->next) {
+  for (const struct hk_connection *c = l->connections; c; c = c->links.next) {
     subscribers += c->subscriber.view != NULL;
-    held_back += c->parked;
+    held_back += c->links.parked;
     if (c->state != HK_CLOSED)
       queued += uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
   }
@@ -64,7 +64,7 @@ void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
 {
   atomic_fetch_add(&l->n_connections, 1);
   pthread_mutex_lock(&l->lock);
-  c->next = l->arrivals;
+  c->links.next = l->arrivals;
   l->arrivals = c;
   pthread_mutex_unlock(&l->lock);
   hk_wake_up(&l->wake, HK_WAKE_WORK);
@@ -91,28 +91,28 @@ void hk_loop_tell_events(struct hk_loop *l)
     hk_wake_up(&l->wake, HK_WAKE_WORK);
 }
 
-bool hk_loop_told(struct hk_loop *l, struct hk_connection *c)
+bool hk_loop_told(struct hk_loop *l, struct hk_subscriber *s, uint64_t *event)
 {
   struct hk_eventlog *log = l->net->shards->events;
   if (!log)
     return true;
-  if (c->bye_event == 0)
-    c->bye_event = hk_eventlog_last(log) + 1;
+  if (*event == 0)
+    *event = hk_eventlog_last(log) + 1;
   hk_loop_tell_events(l);
-  return hk_follower_told(&c->subscriber, c->bye_event - 1);
+  return hk_follower_told(s, *event - 1);
 }
 
 void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
 {
-  c->next_feeding = l->feeding;
+  c->links.next_feeding = l->feeding;
   l->feeding = c;
 }
 
 void hk_loop_feeds_no_more(struct hk_loop *l, struct hk_connection *c)
 {
-  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->next_feeding)
+  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->links.next_feeding)
     if (*link == c) {
-      *link = c->next_feeding;
+      *link = c->links.next_feeding;
       break;
     }
 }

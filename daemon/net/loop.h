@@ -116,8 +116,9 @@ void hk_loop_survey(struct hk_loop *loop);
 
 /* Sends what is shown of the event log; what is left, in another turn. */
 void hk_loop_tell_events(struct hk_loop *loop);
-/* Whether a connection that says goodbye has been sent the events that had come by when this was first asked. */
-bool hk_loop_told(struct hk_loop *loop, struct hk_connection *c);
+/* Whether a subscriber that says goodbye has been sent the events that had come by when this was first asked, with *event == 0.
+ */
+bool hk_loop_told(struct hk_loop *loop, struct hk_subscriber *s, uint64_t *event);
 /* It has a feed from now on, and hears what of it is committed. */
 void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
 /* It has none any more. */

@@ -29,7 +29,7 @@ static void forget(struct hk_loop *l, const struct hk_parcel *p)
 static void tell(struct hk_loop *l, const char *words)
 {
   for (struct hk_connection *c = l->connections, *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     hk_connection_tell(c, HANKEL_INTERNAL, words);
   }
 }
@@ -89,7 +89,7 @@ static struct hk_connection *take_arrivals(struct hk_loop *l)
 static void start_arrivals(struct hk_loop *l)
 {
   for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     hk_connection_start(c);
     if (l->draining)
       hk_connection_drain(c);
@@ -120,7 +120,7 @@ static void drain(struct hk_loop *l)
     read_all(&l->datagrams[i]);
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     hk_listener_close(&l->datagrams[i]);
-  for (struct hk_connection *c = l->connections; c; c = c->next)
+  for (struct hk_connection *c = l->connections; c; c = c->links.next)
     hk_connection_drain(c);
 }
 
@@ -130,7 +130,7 @@ static void flush(struct hk_loop *l, bool give_up)
   while (!give_up && hk_publish_events(l->publisher))
     continue;
   for (struct hk_connection *c = l->connections, *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
     if (!give_up) {
       hk_connection_refuse(c, HANKEL_SHUTTING_DOWN, "the daemon ends");
@@ -157,7 +157,7 @@ static void adopt(struct hk_loop *l)
 static void admit_again(struct hk_loop *l)
 {
   for (struct hk_connection *c = l->connections, *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     hk_admission_again(c);
   }
   atomic_fetch_add_explicit(&l->net->obeyed, 1, memory_order_release);
@@ -202,8 +202,8 @@ static void wake_parked(struct hk_loop *l)
   l->parked_tail = &l->parked;
   l->intake.wall = hk_intake_clock(&l->intake);
   while (c) {
-    struct hk_connection *next = c->next_parked;
-    c->parked = false;
+    struct hk_connection *next = c->links.next_parked;
+    c->links.parked = false;
     hk_connection_go_on(c);
     c = next;
   }
@@ -214,8 +214,8 @@ static void wake_parked(struct hk_loop *l)
 /* Whether a connection waits for room, and not for its peer. */
 static bool anyone_waits(const struct hk_loop *l)
 {
-  for (const struct hk_connection *c = l->parked; c; c = c->next_parked)
-    if (!c->unread && !c->leaving)
+  for (const struct hk_connection *c = l->parked; c; c = c->links.next_parked)
+    if (!hk_connection_waits_for_peer(c))
       return true;
   return false;
 }
@@ -224,7 +224,7 @@ static bool anyone_waits(const struct hk_loop *l)
 static void acknowledge(struct hk_loop *l)
 {
   for (struct hk_connection *c = l->feeding, *next; c; c = next) {
-    next = c->next_feeding;
+    next = c->links.next_feeding;
     c->kind->acknowledge(c);
   }
 }
@@ -294,7 +294,7 @@ static void on_second(uv_timer_t *timer)
     if (l->datagrams[i].open)
       hk_udp_look(&l->datagrams[i]);
   for (struct hk_connection *c = l->connections, *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     hk_connection_tick(c, now);
   }
   hk_loop_survey(l);
@@ -416,10 +416,10 @@ void hk_loop_close(struct hk_loop *l)
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     hk_listener_close(&l->datagrams[i]);
   for (struct hk_connection *c = take_arrivals(l), *next; c; c = next) {
-    next = c->next;
+    next = c->links.next;
     hk_connection_abandon(c);
   }
-  for (struct hk_connection *c = l->connections; c; c = c->next)
+  for (struct hk_connection *c = l->connections; c; c = c->links.next)
     hk_connection_close(c);
   if (l->open) {
     hk_awake(&l->wake); /* nobody is to wake it any more */

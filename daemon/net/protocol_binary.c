@@ -52,27 +52,27 @@ static bool private(const struct hk_connection *c)
 static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_hello m;
-  if (c->greeted)
+  if (c->binary.greeted)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
   if (hk_hello_read(f, &m) != 0)
     return bad_payload(c, f);
   hk_log(c->net->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)m.client.length, m.client.data);
   if (!hk_admission_hello(c, m.token.data, m.token.length))
     return HK_TURN_OVER;
-  c->greeted = true;
+  c->binary.greeted = true;
   const uint64_t feed = c->seat ? hk_seat_open(c->seat, c->source) : 0;
-  if (!(c->scopes & HK_SCOPE_FEED))
+  if (!(c->identity.scopes & HK_SCOPE_FEED))
     hk_seat_shut(c->seat); /* its datagrams are a stranger's */
   if (feed == 0 && c->seat)
     hk_log(c->net->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
-  c->inbox.max_length = (uint32_t)c->loop->config->max_frame;
+  c->binary.inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   uint8_t key[HK_MAC_KEY];
-  c->wants_counts = m.wants & HK_WANTS_COUNTS;
+  c->binary.wants_counts = m.wants & HK_WANTS_COUNTS;
   const bool keyed = c->seat && (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
   const struct hk_welcome welcome = {
-    feed, c->inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
+    feed, c->binary.inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
   };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
     reply(c, &w);
@@ -147,13 +147,13 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
   if (status == -EDQUOT) {
     char why[192];
     snprintf(why, sizeof why, "%.64s has %u feeds, as many as one peer may have (max_feeds_per_peer); use their names again",
-             c->shown.name[0] ? c->shown.name : "this address", c->loop->config->max_feeds_per_peer);
+             c->identity.shown.name[0] ? c->identity.shown.name : "this address", c->loop->config->max_feeds_per_peer);
     return fault(c, f, HANKEL_LIMIT, why);
   }
   if (status != 0)
     return fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
   hk_loop_feeds(c->loop, c);
-  at.points = c->acknowledged = hk_feed_committed(c->feeding.feed);
+  at.points = c->binary.acknowledged = hk_feed_committed(c->feeding.feed);
   uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_feed_at_write(&w, f->tag, &at) == 0)
@@ -166,9 +166,9 @@ static void acknowledge(struct hk_connection *c)
   const uint64_t points = hk_feed_committed(c->feeding.feed);
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (points <= c->acknowledged || c->state != HK_OPEN)
+  if (points <= c->binary.acknowledged || c->state != HK_OPEN)
     return;
-  c->acknowledged = points;
+  c->binary.acknowledged = points;
   if (hk_ack_write(&w, points) == 0)
     reply(c, &w);
 }
@@ -213,22 +213,22 @@ static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *
  * before it is answered. */
 static enum hk_turn pong(struct hk_connection *c)
 {
-  if (!c->net->requests.read_datagrams(c->loop, c->ping_time))
+  if (!c->net->requests.read_datagrams(c->loop, c->binary.ping_time))
     return HK_TURN_WAIT;
-  c->ping_time = 0;
+  c->binary.ping_time = 0;
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_ping_write(&w, HK_PONG, c->ping_tag, c->ping_token) == 0)
+  if (hk_ping_write(&w, HK_PONG, c->binary.ping_tag, c->binary.ping_token) == 0)
     reply(c, &w);
   return HK_TURN_MORE;
 }
 
 static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
 {
-  if (hk_ping_read(f, &c->ping_token) != 0)
+  if (hk_ping_read(f, &c->binary.ping_token) != 0)
     return bad_payload(c, f);
-  c->ping_tag = f->tag;
-  c->ping_time = hk_now();
+  c->binary.ping_tag = f->tag;
+  c->binary.ping_time = hk_now();
   return pong(c);
 }
 
@@ -260,10 +260,10 @@ static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
 static enum hk_turn listed(struct hk_connection *c)
 {
   struct hk_buffer json = { 0 };
-  if (!c->net->requests.list_result(c->listing, &json))
+  if (!c->net->requests.list_result(c->binary.listing, &json))
     return HK_TURN_WAIT;
-  c->listing = NULL;
-  return report(c, c->listing_tag, HK_SENSORS, &json);
+  c->binary.listing = NULL;
+  return report(c, c->binary.listing_tag, HK_SENSORS, &json);
 }
 
 static enum hk_turn sensors(struct hk_connection *c, const struct hk_frame *f)
@@ -271,8 +271,8 @@ static enum hk_turn sensors(struct hk_connection *c, const struct hk_frame *f)
   struct hk_sensors_asked m;
   if (hk_sensors_read(f, &m) != 0)
     return bad_payload(c, f);
-  c->listing_tag = f->tag;
-  if (!(c->listing = c->net->requests.list(c, &m)))
+  c->binary.listing_tag = f->tag;
+  if (!(c->binary.listing = c->net->requests.list(c, &m)))
     return fault(c, f, HANKEL_INTERNAL, "no memory");
   return listed(c);
 }
@@ -282,16 +282,16 @@ static enum hk_turn reloaded(struct hk_connection *c)
 {
   struct hk_buffer text = { 0 };
   bool taken;
-  if (!c->net->requests.reload_result(c->net->server, c->reload, &text, &taken))
+  if (!c->net->requests.reload_result(c->net->server, c->binary.reload, &text, &taken))
     return HK_TURN_WAIT;
-  c->reload = 0;
+  c->binary.reload = 0;
   const size_t shown = text.size < REPORT_MOST ? text.size : REPORT_MOST, size = HK_FRAME_HEADER + 1 + shown;
   uint8_t *bytes = text.failed ? NULL : malloc(size);
   struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
-  if (bytes && hk_reloaded_write(&w, HK_RELOADED, c->reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
+  if (bytes && hk_reloaded_write(&w, HK_RELOADED, c->binary.reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
     reply(c, &w);
   else
-    send_error(c, c->reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
+    send_error(c, c->binary.reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
   free(bytes);
   hk_buffer_free(&text);
   hk_admission_again(c); /* its own token may be one of those that are gone */
@@ -303,15 +303,16 @@ static enum hk_turn operated(struct hk_connection *c)
 {
   struct hk_buffer text = { 0 };
   bool taken;
-  if (!c->net->requests.operate_result(c->operation, &taken, &text))
+  if (!c->net->requests.operate_result(c->binary.operation, &taken, &text))
     return HK_TURN_WAIT;
-  c->operation = NULL;
+  c->binary.operation = NULL;
   uint8_t bytes[HK_FRAME_HEADER + 2048];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (!text.failed && hk_reloaded_write(&w, HK_OPERATED, c->operate_tag, taken, (struct hk_string){ text.data, text.size }) == 0)
+  if (!text.failed &&
+      hk_reloaded_write(&w, HK_OPERATED, c->binary.operate_tag, taken, (struct hk_string){ text.data, text.size }) == 0)
     reply(c, &w);
   else
-    send_error(c, c->operate_tag, HANKEL_INTERNAL, HK_OPERATE, "no memory");
+    send_error(c, c->binary.operate_tag, HANKEL_INTERNAL, HK_OPERATE, "no memory");
   hk_buffer_free(&text);
   return HK_TURN_MORE;
 }
@@ -321,8 +322,8 @@ static enum hk_turn operate(struct hk_connection *c, const struct hk_frame *f)
   struct hk_operate m;
   if (hk_operate_read(f, &m) != 0)
     return bad_payload(c, f);
-  c->operate_tag = f->tag;
-  if (!(c->operation = c->net->requests.operate(c, &m)))
+  c->binary.operate_tag = f->tag;
+  if (!(c->binary.operation = c->net->requests.operate(c, &m)))
     return fault(c, f, HANKEL_INTERNAL, "no memory");
   return operated(c);
 }
@@ -331,8 +332,8 @@ static enum hk_turn reload(struct hk_connection *c, const struct hk_frame *f)
 {
   if (hk_empty_read(f) != 0)
     return bad_payload(c, f);
-  c->reload_tag = f->tag;
-  c->reload = c->net->requests.reload(c->net->server);
+  c->binary.reload_tag = f->tag;
+  c->binary.reload = c->net->requests.reload(c->net->server);
   return reloaded(c);
 }
 
@@ -341,11 +342,11 @@ static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
   uint64_t datagrams, sent;
   if (hk_bye_read(f, &datagrams, &sent) != 0)
     return bad_payload(c, f);
-  c->leaving = true;
-  c->bye_tag = f->tag;
-  c->bye_time = hk_now();
-  c->bye_datagrams = datagrams;
-  c->bye_points = sent;
+  c->binary.leaving = true;
+  c->binary.bye_tag = f->tag;
+  c->binary.bye_time = hk_now();
+  c->binary.bye_datagrams = datagrams;
+  c->binary.bye_points = sent;
   return HK_TURN_MORE;
 }
 
@@ -380,9 +381,9 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 {
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
-  if (!c->greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_SENSORS)
+  if (!c->binary.greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_SENSORS)
     return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
-  if (scopes && !(c->scopes & scopes))
+  if (scopes && !(c->identity.scopes & scopes))
     return forbidden(c, f);
   switch (f->type) {
   case HK_HELLO:
@@ -416,19 +417,20 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
-  const bool feeds = c->seat && (hk_seat_fed(c->seat) || c->bye_datagrams > 0);
-  if (feeds && !c->net->requests.read_datagrams(c->loop, c->bye_time))
+  const bool feeds = c->seat && (hk_seat_fed(c->seat) || c->binary.bye_datagrams > 0);
+  if (feeds && !c->net->requests.read_datagrams(c->loop, c->binary.bye_time))
     return HK_TURN_WAIT;
   if (c->seat)
-    hk_seat_end(c->seat, c->bye_datagrams, c->bye_points);
-  if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, c))
+    hk_seat_end(c->seat, c->binary.bye_datagrams, c->binary.bye_points);
+  if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, &c->subscriber, &c->binary.bye_event))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);
   uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* none is pending: they are final */
   const uint64_t rejected = atomic_load_explicit(&c->source->rejected, memory_order_relaxed);
-  if ((c->wants_counts ? hk_farewell_write(&w, c->bye_tag, late, rejected) : hk_empty_write(&w, HK_FAREWELL, c->bye_tag)) == 0)
+  if ((c->binary.wants_counts ? hk_farewell_write(&w, c->binary.bye_tag, late, rejected)
+                              : hk_empty_write(&w, HK_FAREWELL, c->binary.bye_tag)) == 0)
     reply(c, &w);
   hk_connection_finish(c);
   return HK_TURN_OVER;
@@ -448,22 +450,22 @@ static enum hk_turn step(struct hk_connection *c)
     [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
     [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not fit",
   };
-  if (c->leaving)
+  if (c->binary.leaving)
     return farewell(c);
-  if (c->ping_time != 0)
+  if (c->binary.ping_time != 0)
     return pong(c);
-  if (c->reload != 0)
+  if (c->binary.reload != 0)
     return reloaded(c);
-  if (c->operation)
+  if (c->binary.operation)
     return operated(c);
-  if (c->listing)
+  if (c->binary.listing)
     return listed(c);
-  if (points_next(&c->inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
+  if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
     return HK_TURN_WAIT;
   struct hk_frame f;
-  if (!c->greeted)
-    c->inbox.max_length = FIRST_FRAME;
-  const int code = hk_inbox_next(&c->inbox, &f);
+  if (!c->binary.greeted)
+    c->binary.inbox.max_length = FIRST_FRAME;
+  const int code = hk_inbox_next(&c->binary.inbox, &f);
   if (code == HK_FRAME_WHOLE)
     return take(c, &f);
   if (code == HK_FRAME_PART)
@@ -473,7 +475,7 @@ static enum hk_turn step(struct hk_connection *c)
 
 static void end(struct hk_connection *c)
 {
-  if (c->inbox.end > c->inbox.start) {
+  if (c->binary.inbox.end > c->binary.inbox.start) {
     hk_count(&c->loop->counters.bad_frames, 1);
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "the connection ended within a frame");
   }
@@ -482,13 +484,30 @@ static void end(struct hk_connection *c)
 
 static char *space(struct hk_connection *c, size_t *size)
 {
-  hk_inbox_lend(&c->inbox, c->loop->buffer, HK_LOOP_BUFFER);
-  return (char *)hk_inbox_space(&c->inbox, size);
+  hk_inbox_lend(&c->binary.inbox, c->loop->buffer, HK_LOOP_BUFFER);
+  return (char *)hk_inbox_space(&c->binary.inbox, size);
 }
 
 static void wrote(struct hk_connection *c, size_t n)
 {
-  hk_inbox_wrote(&c->inbox, n);
+  hk_inbox_wrote(&c->binary.inbox, n);
+}
+
+static int settle(struct hk_connection *c)
+{
+  return hk_inbox_settle(&c->binary.inbox);
+}
+
+static size_t left(const struct hk_connection *c)
+{
+  return c->binary.inbox.end - c->binary.inbox.start;
+}
+
+static void free_part(struct hk_connection *c)
+{
+  hk_inbox_free(&c->binary.inbox);
+  c->net->requests.operate_abandon(c->binary.operation);
+  c->net->requests.list_abandon(c->binary.listing);
 }
 
 static void tell(struct hk_connection *c, uint16_t code, const char *message)
@@ -498,4 +517,14 @@ static void tell(struct hk_connection *c, uint16_t code, const char *message)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
 }
 
-const struct hk_connection_kind hk_binary_kind = { space, wrote, step, end, tell, NULL, acknowledge };
+const struct hk_connection_kind hk_binary_kind = {
+  .space = space,
+  .wrote = wrote,
+  .settle = settle,
+  .left = left,
+  .free = free_part,
+  .step = step,
+  .end = end,
+  .tell = tell,
+  .acknowledge = acknowledge,
+};

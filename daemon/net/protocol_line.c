@@ -12,16 +12,16 @@
 
 static struct hk_lines_from from(struct hk_connection *c)
 {
-  return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->unit, c->source, c->told };
+  return (struct hk_lines_from){ c->peer, NULL, hk_admission_owner(c), &c->quota, c->lines.unit, c->source, c->lines.told };
 }
 
 /* The end of an inner connection: what became of all that it brought, once each of its points is dealt with. */
 static enum hk_turn sum_up(struct hk_connection *c)
 {
-  const struct hk_lines_told *told = c->told;
+  const struct hk_lines_told *told = c->lines.told;
   const struct hk_lines_from f = from(c);
   struct hk_buffer out = { 0 };
-  hk_lines_end(c->loop->lines, &f, &c->splitter);
+  hk_lines_end(c->loop->lines, &f, &c->lines.buffer.splitter);
   if (hk_source_pending(c->source) > 0)
     return HK_TURN_WAIT;
   hk_buffer_print(&out, "{\"taken\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"faults\":[",
@@ -48,7 +48,8 @@ static enum hk_turn step(struct hk_connection *c)
   /* As much room as a frame needs, though lines need less: else lines would take all of it before a frame fits. */
   if (!hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
     return HK_TURN_WAIT;
-  switch (hk_lines_read(c->loop->lines, &f, &c->splitter, c->data, c->size, &c->start)) {
+  switch (hk_lines_read(c->loop->lines, &f, &c->lines.buffer.splitter, c->lines.buffer.data, c->lines.buffer.size,
+                        &c->lines.buffer.start)) {
   case HK_LINES_HTTP:
     hk_connection_refuse_http(c);
     return HK_TURN_OVER;
@@ -56,14 +57,14 @@ static enum hk_turn step(struct hk_connection *c)
     return HK_TURN_MORE;
   default:
     hk_lines_flush(c->loop->lines, c->source);
-    return c->told && c->ended ? sum_up(c) : HK_TURN_NEED;
+    return c->lines.told && c->flow.ended ? sum_up(c) : HK_TURN_NEED;
   }
 }
 
 static void end(struct hk_connection *c)
 {
   const struct hk_lines_from f = from(c);
-  hk_lines_end(c->loop->lines, &f, &c->splitter);
+  hk_lines_end(c->loop->lines, &f, &c->lines.buffer.splitter);
   hk_connection_close(c);
 }
 
@@ -78,4 +79,13 @@ static void tell(struct hk_connection *c, uint16_t code, const char *message)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "closed: %s", message);
 }
 
-const struct hk_connection_kind hk_line_kind = { hk_lines_space, hk_lines_wrote, step, end, tell, NULL, NULL };
+const struct hk_connection_kind hk_line_kind = {
+  .space = hk_line_part_space,
+  .wrote = hk_line_part_wrote,
+  .settle = hk_line_part_settle,
+  .left = hk_line_part_left,
+  .free = hk_line_part_free,
+  .step = step,
+  .end = end,
+  .tell = tell,
+};

@@ -147,10 +147,10 @@ static enum hk_turn step(struct hk_connection *c)
 {
   const char *text;
   size_t length;
-  const int status = hk_lines_next(c, &text, &length);
+  const int status = hk_line_buffer_next(&c->lines.buffer, &text, &length);
   if (status == HK_LINE_NONE)
     return HK_TURN_NEED;
-  if (c->splitter.line == 1 && hk_line_http(text, length, status)) {
+  if (c->lines.buffer.splitter.line == 1 && hk_line_http(text, length, status)) {
     hk_count(&c->loop->counters.bad_lines, 1);
     hk_connection_refuse_http(c);
     return HK_TURN_OVER;
@@ -166,7 +166,7 @@ static void end(struct hk_connection *c)
 {
   const char *text;
   size_t length;
-  if (hk_splitter_end(&c->splitter, &text, &length) == HK_LINE_WHOLE)
+  if (hk_splitter_end(&c->lines.buffer.splitter, &text, &length) == HK_LINE_WHOLE)
     take(c, text, length);
   hk_connection_finish(c);
 }
@@ -177,4 +177,14 @@ static void tell(struct hk_connection *c, uint16_t code, const char *message)
   say_error(c, message);
 }
 
-const struct hk_connection_kind hk_text_kind = { hk_lines_space, hk_lines_wrote, step, end, tell, hk_text_greet, NULL };
+const struct hk_connection_kind hk_text_kind = {
+  .space = hk_line_part_space,
+  .wrote = hk_line_part_wrote,
+  .settle = hk_line_part_settle,
+  .left = hk_line_part_left,
+  .free = hk_line_part_free,
+  .step = step,
+  .end = end,
+  .tell = tell,
+  .greet = hk_text_greet,
+};

@@ -33,7 +33,7 @@ static bool hand_over(struct hk_listener *l, int fd, struct hk_limits_place *pla
   struct hk_connection *c = hk_connection_new(net, l->config, l->config->protocol, l->gate, fd);
   if (!c)
     return false;
-  c->place = place;
+  c->identity.place = place;
   c->loop = hk_loop_least_busy(net);
   c->seat = hk_seats_take(&net->seats);
   hk_loop_hand(c->loop, c);

@@ -30,8 +30,8 @@ struct hk_operation {
 /* Who it is: what was shown says more than what is claimed. */
 static void name_peer(const struct hk_connection *c, struct hk_string claimed, char by[HK_WHO_MAX + 1])
 {
-  if (c->shown.name[0])
-    snprintf(by, HK_WHO_MAX + 1, "%s", c->shown.name);
+  if (c->identity.shown.name[0])
+    snprintf(by, HK_WHO_MAX + 1, "%s", c->identity.shown.name);
   else if (claimed.length > 0)
     snprintf(by, HK_WHO_MAX + 1, "%.*s", (int)claimed.length, claimed.data);
   else

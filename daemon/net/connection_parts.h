@@ -1,0 +1,77 @@
+/* Parts of a connection (connection.h), each kept by the files that are named at it. Thread: the loop's. */
+#ifndef HK_CONNECTION_PARTS_H
+#define HK_CONNECTION_PARTS_H
+
+#include "daemon/base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/durable/named_feeds.h"
+#include "daemon/intake/decode_lines.h"
+#include "daemon/net/address_limits.h"
+#include "daemon/net/credentials.h"
+#include "daemon/net/line_buffer.h"
+#include "proto/wire/frame.h"
+
+struct hk_connection;
+struct hk_operation;
+struct hk_sensor_list;
+
+/* The loop's lists: loop.c, loop_thread.c. */
+struct hk_connection_links {
+  struct hk_connection *next, *previous; /* of the loop; next also of those that are on their way to it */
+  struct hk_connection *next_parked, *next_feeding;
+  bool parked;
+};
+
+/* How reading goes: connection.c. */
+struct hk_connection_flow {
+  bool reading;
+  bool ended;    /* the peer's stream has */
+  bool draining; /* no more is read */
+  bool unread;   /* too many of its replies are not sent: it goes on once they are */
+  bool sated;    /* enough has come from it in this turn of the loop */
+  uint64_t turn; /* of the loop, in which bytes last came, */
+  size_t came;   /* and how many did */
+};
+
+/* Who it is: admission.c. */
+struct hk_identity {
+  struct hk_gate *gate;          /* of its listener */
+  struct hk_limits_place *place; /* of its address */
+  struct hk_log_quota audit;
+  bool newcomer;         /* it has not shown who it is */
+  bool failed;           /* that was counted against its address */
+  size_t unproven;       /* bytes that came of a newcomer */
+  uint32_t scopes;       /* enum hk_scope: what it may do */
+  struct hk_token shown; /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
+};
+
+/* Of the binary protocol: protocol_binary.c. */
+struct hk_binary {
+  struct hk_inbox inbox;
+  bool greeted;
+  uint64_t acknowledged; /* of the feed: points that were in the last ACK, or FEED_AT */
+  int64_t ping_time;     /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
+  uint64_t ping_token;
+  uint32_t ping_tag;
+  uint64_t reload; /* ticket of a RELOAD that is not answered yet; 0: none */
+  uint32_t reload_tag;
+  struct hk_operation *operation; /* an OPERATE that is not answered yet; NULL: none */
+  uint32_t operate_tag;
+  struct hk_sensor_list *listing; /* a SENSORS that is not answered yet; NULL: none */
+  uint32_t listing_tag;
+  bool leaving; /* BYE came */
+  uint32_t bye_tag;
+  int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
+  uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
+  bool wants_counts;                  /* in FAREWELL */
+  uint64_t bye_event; /* 1 + position of the last event that is to be told before the FAREWELL; 0: not known yet */
+};
+
+/* Of the line and text protocols: protocol_line.c, protocol_text.c. */
+struct hk_lines_part {
+  struct hk_line_buffer buffer;
+  int64_t unit;               /* line: ns of its times */
+  struct hk_lines_told *told; /* line, an inner one: what became of them; else NULL */
+};
+
+#endif

@@ -1,0 +1,53 @@
+#include "daemon/net/peer_socket.h"
+
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#define KEEPALIVE_PROBES 4   /* in as long as `keepalive` says, that a peer leaves unanswered before it counts as gone */
+#define KEEPALIVE_MOST 32767 /* s: the kernel takes no more */
+
+bool hk_peer_name(const uv_tcp_t *tcp, char name[HK_ADDRESS_MAX])
+{
+  struct sockaddr_storage address;
+  int length = sizeof address;
+  if (uv_tcp_getpeername(tcp, (struct sockaddr *)&address, &length) != 0)
+    return false;
+  hk_address_format((const struct sockaddr *)&address, name);
+  return true;
+}
+
+void hk_peer_watch(const uv_tcp_t *tcp, const struct hk_config *config)
+{
+  const int64_t s = config->keepalive / 1000000000;
+  const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST,
+            interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
+  const int probes = KEEPALIVE_PROBES, on = 1;
+  int fd;
+  if (idle == 0 || uv_fileno((const uv_handle_t *)tcp, &fd) != 0)
+    return;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  /* To the kernel a peer that leaves its window shut is as good as gone when that is over: not before `stuck` has its say. */
+  const int64_t patience = config->stuck > 2 * config->keepalive ? config->stuck : 2 * config->keepalive;
+  const unsigned ms = patience / 1000000 < INT_MAX ? (unsigned)(patience / 1000000) : INT_MAX;
+  if (config->stuck > 0)
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+bool hk_peer_gone(const uv_tcp_t *tcp)
+{
+  struct pollfd look = { .events = 0 };
+  return uv_fileno((const uv_handle_t *)tcp, &look.fd) == 0 && poll(&look, 1, 0) > 0 && (look.revents & (POLLERR | POLLHUP));
+}
+
+size_t hk_peer_unread(const uv_tcp_t *tcp)
+{
+  int fd, n = 0;
+  if (uv_fileno((const uv_handle_t *)tcp, &fd) != 0 || ioctl(fd, FIONREAD, &n) != 0)
+    n = 0;
+  return (size_t)n;
+}
