@@ -52,6 +52,15 @@ enum hankel_event_kind {
   HANKEL_ACKNOWLEDGED = 8, /* with HANKEL_DETAILS: somebody has taken note of an alert that stands */
 };
 
+/* What became of an incident: of what several sensors, or several channels of one, say about one cause. */
+enum hankel_incident_kind {
+  HANKEL_INCIDENT_RAISED = 1,    /* it is told: it fits into the budget of messages */
+  HANKEL_INCIDENT_ESCALATED = 2, /* one that was told is graver by 2, or has three times the sensors */
+  HANKEL_INCIDENT_MERGED = 3,    /* it is found to be part of another */
+  HANKEL_INCIDENT_CLEARED = 4,   /* one that was told is over */
+  HANKEL_INCIDENT_WITHHELD = 5,  /* one is over that was not told */
+};
+
 /* Which question an alert answers. */
 enum hankel_channel {
   HANKEL_NO_CHANNEL = 0,

@@ -97,7 +97,7 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
   hk_incident_day_count(&r->day, time, decision, incident);
   if (over && !incident->told)
     r->gravest = fmax(r->gravest, incident->R);
-  if (over && !r->json)
+  if ((over && !r->json) || decision == HK_INCIDENT_ABSORBED)
     return;
   const struct hk_incident_news news = { r->incidents, incident, into, &r->day, time, threshold, decision };
   print(r, &news);
@@ -143,13 +143,13 @@ static int begin(struct hk_report *r)
   if (status != 0)
     return status;
   hk_incidents_sensors(r->incidents, sensors);
-  return hk_ticks_new(&r->ticks, r->incidents);
+  return hk_ticks_new(&r->ticks, r->incidents, NULL, NULL);
 }
 
 void hk_report_reach(struct hk_report *r, int64_t time)
 {
   if (r->ticks)
-    r->lost += hk_ticks_reach(r->ticks, time);
+    r->lost += hk_ticks_reach(r->ticks, time, UINT64_MAX);
 }
 
 int hk_report_event(struct hk_report *r, const char *sensor, const struct hk_event *e)
@@ -157,7 +157,10 @@ int hk_report_event(struct hk_report *r, const char *sensor, const struct hk_eve
   if (e->kind != HK_EVENT_RAISED && e->kind != HK_EVENT_CORRECTED)
     return 0;
   const int status = r->ticks ? 0 : begin(r);
-  return status != 0 ? status : hk_ticks_event(r->ticks, e->time, hk_string(sensor), e->channel, (double)e->severity, e->instant);
+  const struct hk_tick_event of = {
+    .time = e->time, .instant = e->instant, .severity = (double)e->severity, .channel = e->channel, .name = hk_string(sensor)
+  };
+  return status != 0 ? status : hk_ticks_event(r->ticks, &of);
 }
 
 void hk_report_finish(struct hk_report *r)

@@ -11,38 +11,18 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
-#define TYPE 1u                 /* of record: an event */
 #define PARTS 8                 /* files that all bytes are about */
 #define BLOCKS 64               /* pieces of memory that all bytes are about */
 #define FAR (UINT64_C(1) << 30) /* positions that are passed over where nobody knows how many were told */
 
-/* The payload on the disk; the name, `by` and the note follow. */
-struct payload {
-  uint64_t sequence;
-  uint32_t handle, number;
-  int64_t time, from, instant;
-  double before, after;
-  float score, margin;
-  float spread_before, spread_after;
-  uint32_t held;
-  uint16_t name; /* bytes */
-  uint8_t by;    /* bytes */
-  uint8_t kind, channel, marks;
-  uint8_t note; /* bytes: all of what is new, or none */
-  uint8_t zero;
-  float likeness;
-  int64_t similar_from;
-  uint32_t similar;
-  float severity; /* 0 in logs of before there was one */
-};
-_Static_assert(sizeof(struct payload) == 104, "no padding");
-_Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
-#define RECORD_LEAST (HK_RECORD_HEADER + sizeof(struct payload) + 8)
-#define RECORD_MOST (HK_RECORD_HEADER + sizeof(struct payload) + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
+#define RECORD_LEAST (HK_RECORD_HEADER + HK_SETTLED_LEAST)
+#define RECORD_MOST (HK_RECORD_HEADER + HK_LOGGED_MOST)
 
 struct entry {
   uint64_t position;
-  uint64_t bytes; /* of all, a multiple of 8 */
+  uint64_t incident; /* of an event: that it belongs to; 0: none */
+  uint32_t bytes;    /* of all, a multiple of 8 */
+  uint32_t type;     /* enum hk_log_record */
 };
 
 struct block {
@@ -69,8 +49,11 @@ struct hk_eventlog {
   atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
   pthread_mutex_t lock;      /* of all below */
   struct block *oldest, *newest;
-  uint64_t bytes; /* capacity of all blocks */
-  bool held;      /* none is let go */
+  uint64_t bytes;                     /* capacity of all blocks */
+  bool held;                          /* none is let go */
+  uint64_t settled;                   /* events up to this position have their incidents, where that is known; those behind it */
+  bool settles;                       /* will have: somebody sees to that */
+  struct hk_eventlog_cursor assigned; /* behind the last event that got one */
   struct reached *reached;
   uint64_t n_reached, reached_size;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash by which these are found */
@@ -85,58 +68,6 @@ struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder
                                     .kind = HK_JOURNAL_EVENTS,
                                     .shards = 1,
                                     .segment = most / PARTS };
-}
-
-/* --- records --------------------------------------------------------------------------------------------------------- */
-
-static void read_payload(const uint8_t *data, uint64_t position, struct hk_logged *out)
-{
-  struct payload p;
-  memcpy(&p, data, sizeof p);
-  *out = (struct hk_logged){ .position = position,
-                             .sequence = p.sequence,
-                             .handle = p.handle,
-                             .name = { (const char *)data + sizeof p, p.name },
-                             .by = { (const char *)data + sizeof p + p.name, p.by },
-                             .event = { .index = UINT32_MAX,
-                                        .number = p.number,
-                                        .kind = p.kind,
-                                        .channel = p.channel,
-                                        .marks = p.marks,
-                                        .time = p.time,
-                                        .from = p.from,
-                                        .instant = p.instant,
-                                        .score = p.score,
-                                        .margin = p.margin,
-                                        .before = p.before,
-                                        .after = p.after,
-                                        .spread_before = p.spread_before,
-                                        .spread_after = p.spread_after,
-                                        .held = p.held,
-                                        .similar = p.similar,
-                                        .similar_from = p.similar_from,
-                                        .likeness = p.likeness,
-                                        .severity = p.severity } };
-  if (p.note == sizeof out->event.novelty)
-    memcpy(&out->event.novelty, data + sizeof p + p.name + p.by, p.note);
-}
-
-bool hk_eventlog_takes(uint8_t kind)
-{
-  return (kind >= HK_EVENT_RAISED && kind <= HK_EVENT_CLEARED) || kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
-}
-
-bool hk_eventlog_decode(const struct hk_record *r, struct hk_logged *out)
-{
-  if (r->type != TYPE || r->count != 1 || r->size < sizeof(struct payload))
-    return false;
-  struct payload p;
-  memcpy(&p, r->payload, sizeof p);
-  if (r->size != sizeof p + p.name + p.by + p.note || (p.note != 0 && p.note != sizeof(struct hk_novelty_note)))
-    return false;
-  read_payload(r->payload, r->position + 1, out);
-  return hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
-         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && hk_eventlog_takes(out->event.kind);
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
@@ -155,7 +86,7 @@ static void drop_oldest(struct hk_eventlog *l)
 static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
 {
   if (!l->newest || l->newest->capacity - l->newest->size < bytes) {
-    const size_t capacity = l->most / BLOCKS;
+    const size_t usual = l->most / BLOCKS, capacity = bytes > usual ? bytes : usual;
     struct block *b = malloc(sizeof *b + capacity);
     if (!b)
       return NULL;
@@ -174,18 +105,63 @@ static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
   return at;
 }
 
-static void keep(struct hk_eventlog *l, uint64_t position, const struct payload *p, const char *name, const char *by,
-                 const void *note)
+/* Room for a payload of a type; the entry is written. NULL: no memory, it is left out. */
+static uint8_t *keep(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, size_t size)
 {
-  const struct entry e = { position, sizeof e + (sizeof *p + p->name + p->by + p->note + 7) / 8 * 8 };
+  const struct entry e = { .position = position, .bytes = (uint32_t)(sizeof e + (size + 7) / 8 * 8), .type = type };
   uint8_t *at = room(l, position, e.bytes);
   if (!at)
-    return;
+    return NULL;
   memcpy(at, &e, sizeof e);
-  memcpy(at + sizeof e, p, sizeof *p);
-  memcpy(at + sizeof e + sizeof *p, name, p->name);
-  memcpy(at + sizeof e + sizeof *p + p->name, by, p->by);
-  memcpy(at + sizeof e + sizeof *p + p->name + p->by, note, p->note);
+  return at + sizeof e;
+}
+
+/* The block of the cursor's next entry, or the first one behind it; the cursor's place is in it. NULL: there is none. */
+static struct block *seek(const struct hk_eventlog *l, struct hk_eventlog_cursor *c)
+{
+  struct block *b = l->oldest;
+  while (b && b->next && b->next->first <= c->next)
+    b = b->next;
+  if (b && c->block != b->first) {
+    c->block = b->first;
+    c->offset = 0;
+  }
+  return b;
+}
+
+/* The entry at the cursor's place; of a block that is over, that of the next. Position UINT64_MAX: there is none. */
+static struct entry entry_at(struct block **b, struct hk_eventlog_cursor *c)
+{
+  struct entry e = { .position = UINT64_MAX };
+  if (*b && c->offset == (*b)->size && (*b)->next) {
+    *b = (*b)->next;
+    c->block = (*b)->first;
+    c->offset = 0;
+  }
+  if (*b && c->offset < (*b)->size)
+    memcpy(&e, (*b)->data + c->offset, sizeof e);
+  return e;
+}
+
+/* Events get their incidents. They mostly follow each other, so that the place of the last is where to look for the next. */
+static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
+{
+  struct hk_eventlog_cursor *c = &l->assigned;
+  for (uint32_t i = 0; i < s->n; i++) {
+    const struct hk_settled_event of = hk_settled_at(s, i);
+    if (of.position < c->next)
+      *c = (struct hk_eventlog_cursor){ 0 };
+    c->next = of.position;
+    struct block *b = seek(l, c);
+    struct entry e = entry_at(&b, c);
+    for (; e.position < of.position; e = entry_at(&b, c))
+      c->offset += e.bytes;
+    if (e.position != of.position || e.type != HK_RECORD_EVENT)
+      continue;
+    e.incident = of.incident;
+    memcpy(b->data + c->offset, &e, sizeof e);
+  }
+  l->settled = s->upto > l->settled ? s->upto : l->settled;
 }
 
 /* --- what was reached before this start ------------------------------------------------------------------------------- */
@@ -275,50 +251,73 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
 uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *e, struct hk_string by)
 {
-  const struct payload p = { .sequence = sequence,
-                             .handle = handle,
-                             .number = e->number,
-                             .time = e->time,
-                             .from = e->from,
-                             .instant = e->instant,
-                             .before = e->before,
-                             .after = e->after,
-                             .score = e->score,
-                             .margin = e->margin,
-                             .spread_before = e->spread_before,
-                             .spread_after = e->spread_after,
-                             .held = e->held,
-                             .name = (uint16_t)name.length,
-                             .by = (uint8_t)by.length,
-                             .kind = e->kind,
-                             .channel = e->channel,
-                             .marks = e->marks,
-                             .note = e->novelty.channel != 0 ? sizeof e->novelty : 0,
-                             .similar = e->similar,
-                             .similar_from = e->similar_from,
-                             .likeness = e->likeness,
-                             .severity = e->severity };
-  uint64_t position = 0;
+  struct hk_logged logged = { .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e };
+  const size_t size = hk_logged_size(&logged);
   pthread_mutex_lock(&l->lock);
   if (sequence > hk_eventlog_past(l, handle, name).sequence) {
-    uint8_t *payload = hk_journal_begin(l->journal, TYPE, sizeof p + name.length + by.length + p.note);
+    uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_EVENT, size);
     if (payload) {
-      position = hk_journal_position(l->journal) + 1;
-      keep(l, position, &p, name.data, by.data, &e->novelty); /* before it can be shown */
-      memcpy(payload, &p, sizeof p);
-      memcpy(payload + sizeof p, name.data, name.length);
-      memcpy(payload + sizeof p + name.length, by.data, by.length);
-      memcpy(payload + sizeof p + name.length + by.length, &e->novelty, p.note);
+      logged.position = hk_journal_position(l->journal) + 1;
+      hk_logged_write(&logged, payload);
+      uint8_t *kept = keep(l, logged.position, HK_RECORD_EVENT, size); /* before it can be shown */
+      if (kept)
+        memcpy(kept, payload, size);
       hk_journal_end(l->journal, 1);
-      const struct hk_logged logged = {
-        .position = position, .sequence = sequence, .handle = handle, .name = name, .by = by, .event = *e
-      };
       if (l->reached) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
         (void)reach(l, &logged);
     }
   }
   pthread_mutex_unlock(&l->lock);
+  return logged.position;
+}
+
+uint64_t hk_eventlog_append_incident(struct hk_eventlog *l, const struct hk_logged_incident *incident)
+{
+  const size_t size = hk_logged_incident_size(incident);
+  uint64_t position = 0;
+  if (size > HK_LOGGED_INCIDENT_MOST)
+    return 0;
+  pthread_mutex_lock(&l->lock);
+  uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_INCIDENT, size);
+  if (payload) {
+    position = hk_journal_position(l->journal) + 1;
+    hk_logged_incident_write(incident, payload);
+    uint8_t *kept = keep(l, position, HK_RECORD_INCIDENT, size);
+    if (kept)
+      memcpy(kept, payload, size);
+    hk_journal_end(l->journal, 1);
+  }
+  pthread_mutex_unlock(&l->lock);
   return position;
+}
+
+uint64_t hk_eventlog_append_settled(struct hk_eventlog *l, const struct hk_logged_settled *settled)
+{
+  const size_t size = hk_logged_settled_size(settled);
+  uint64_t position = 0;
+  if (settled->n > HK_SETTLED_MOST)
+    return 0;
+  pthread_mutex_lock(&l->lock);
+  uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_SETTLED, size);
+  if (payload) {
+    position = hk_journal_position(l->journal) + 1;
+    hk_logged_settled_write(settled, payload);
+    uint8_t *kept = keep(l, position, HK_RECORD_SETTLED, size);
+    if (kept)
+      memcpy(kept, payload, size);
+    assign(l, settled);
+    hk_journal_end(l->journal, 1);
+  }
+  pthread_mutex_unlock(&l->lock);
+  return position;
+}
+
+void hk_eventlog_settle(struct hk_eventlog *l, uint64_t position)
+{
+  pthread_mutex_lock(&l->lock);
+  l->settles = true;
+  l->settled = position > l->settled ? position : l->settled;
+  pthread_mutex_unlock(&l->lock);
 }
 
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *l)
@@ -370,19 +369,6 @@ uint64_t hk_eventlog_bytes(struct hk_eventlog *l)
   return bytes;
 }
 
-/* The block of the cursor's next event, or the first one behind it; the cursor's place is in it. NULL: there is none. */
-static const struct block *seek(const struct hk_eventlog *l, struct hk_eventlog_cursor *c)
-{
-  const struct block *b = l->oldest;
-  while (b && b->next && b->next->first <= c->next)
-    b = b->next;
-  if (b && c->block != b->first) {
-    c->block = b->first;
-    c->offset = 0;
-  }
-  return b;
-}
-
 /* Positions before `position` that the cursor wanted are gone. */
 static void miss(struct hk_eventlog_cursor *c, uint64_t position)
 {
@@ -392,41 +378,67 @@ static void miss(struct hk_eventlog_cursor *c, uint64_t position)
   }
 }
 
-uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
-                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
+/* Visits an entry. False: it ends the visit. */
+static bool show(const struct entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit, void *arg, bool unsure)
+{
+  const size_t most = e->bytes - sizeof *e;
+  if (e->type == HK_RECORD_EVENT && visit->event) {
+    struct hk_logged logged;
+    hk_logged_view(payload, &logged);
+    logged.position = e->position;
+    logged.unsure = unsure;
+    logged.incident = e->incident;
+    visit->event(arg, &logged);
+  } else if (e->type == HK_RECORD_INCIDENT && visit->incident) {
+    struct hk_logged_incident incident;
+    hk_logged_incident_view(payload, &incident);
+    incident.position = e->position;
+    incident.unsure = unsure;
+    visit->incident(arg, &incident);
+    return false;
+  } else if (e->type == HK_RECORD_SETTLED && visit->settled) {
+    struct hk_logged_settled settled;
+    if (hk_logged_settled_read(payload, most, &settled))
+      visit->settled(arg, &settled, e->position);
+  }
+  return true;
+}
+
+uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
+                           const struct hk_eventlog_visit *visit, void *arg)
 {
   const uint64_t shown = hk_eventlog_shown(l), sure = hk_journal_sure(l->journal);
   uint32_t n = 0;
+  bool more = true;
   if (last > shown)
     last = shown;
   pthread_mutex_lock(&l->lock);
-  for (const struct block *b = seek(l, c); n < most && c->next <= last;) {
-    struct entry e = { .position = UINT64_MAX };
-    if (b && c->offset == b->size && b->next) {
-      b = b->next;
-      c->block = b->first;
-      c->offset = 0;
-    }
-    if (b && c->offset < b->size)
-      memcpy(&e, b->data + c->offset, sizeof e);
+  for (struct block *b = seek(l, c); more && n < most && c->next <= last;) {
+    const struct entry e = entry_at(&b, c);
     if (e.position > last) { /* there are no more of those */
       miss(c, last + 1);
       break;
     }
+    if (visit->waits && l->settles && e.type == HK_RECORD_EVENT && e.position > l->settled && e.position >= c->next)
+      break;
     const uint8_t *payload = b->data + c->offset + sizeof e;
     c->offset += e.bytes;
     if (e.position < c->next)
       continue;
-    struct hk_logged logged;
     miss(c, e.position);
-    read_payload(payload, e.position, &logged);
-    logged.unsure = e.position > sure;
-    visit(arg, &logged);
+    more = show(&e, payload, visit, arg, e.position > sure);
     c->next = e.position + 1;
     n++;
   }
   pthread_mutex_unlock(&l->lock);
   return n;
+}
+
+uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
+                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
+{
+  const struct hk_eventlog_visit events = { .event = visit };
+  return hk_eventlog_visit(l, c, last, most, &events, arg);
 }
 
 /* --- opening --------------------------------------------------------------------------------------------------------- */
@@ -454,6 +466,24 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   o->lost += d->bytes / (d->tail ? RECORD_MOST : RECORD_LEAST);
 }
 
+/* Whether a record can be read; of its type. */
+static bool is_good(const struct hk_record *r, struct hk_logged *event, struct hk_logged_settled *settled)
+{
+  struct hk_logged_incident incident;
+  if (r->count != 1)
+    return false;
+  switch (r->type) {
+  case HK_RECORD_EVENT:
+    return hk_logged_read(r->payload, r->size, event);
+  case HK_RECORD_INCIDENT:
+    return hk_logged_incident_read(r->payload, r->size, &incident);
+  case HK_RECORD_SETTLED:
+    return hk_logged_settled_read(r->payload, r->size, settled);
+  default:
+    return false;
+  }
+}
+
 /* Takes into memory what the reader has. *position: of the last event. */
 static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
 {
@@ -461,16 +491,21 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
   int status;
   while ((status = hk_journal_next(reader, &r)) > 0) {
     struct hk_logged e;
-    if (!hk_eventlog_decode(&r, &e) || e.position <= *position) /* the same is written twice when the disk fails */
+    struct hk_logged_settled settled;
+    const uint64_t at = r.position + 1;
+    if (at <= *position || !is_good(&r, &e, &settled)) /* the same is written twice when the disk fails */
       continue;
-    struct payload p;
-    memcpy(&p, r.payload, sizeof p);
-    keep(l, e.position, &p, e.name.data, e.by.data, r.payload + sizeof p + p.name + p.by);
-    o->gone += o->hole ? e.position - *position - 1 : 0;
+    uint8_t *kept = keep(l, at, r.type, r.size);
+    if (kept)
+      memcpy(kept, r.payload, r.size);
+    o->gone += o->hole ? at - *position - 1 : 0;
     o->hole = false;
-    *position = e.position;
+    *position = at;
     o->lost = 0;
-    if ((status = reach(l, &e)) != 0)
+    if (r.type == HK_RECORD_SETTLED)
+      assign(l, &settled);
+    e.position = at;
+    if (r.type == HK_RECORD_EVENT && (status = reach(l, &e)) != 0)
       return status;
   }
   return status < 0 ? status : hk_journal_mend(reader);

@@ -4,6 +4,8 @@
  * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
  * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
  *
+ * What is made of events stands among them, in positions of its own: changes of incidents, and which events belong to which.
+ *
  * An event is `shown` to readers when it is on the disk, or at once while the journal is paused.
  *
  *     shard     hk_eventlog_append                               loop    hk_eventlog_read, as far as is shown
@@ -21,23 +23,11 @@
 #ifndef HK_EVENTS_H
 #define HK_EVENTS_H
 
-#include "cpu/rules/alert.h"
 #include "daemon/base/log.h"
+#include "daemon/durable/event_records.h"
 #include "daemon/durable/journal.h"
-#include "proto/wire/message.h"
 
 struct hk_eventlog;
-
-/* An event as it was logged. */
-struct hk_logged {
-  uint64_t position;
-  bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): no peer is told it */
-  uint64_t sequence;     /* of the sensor: counts its events */
-  uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
-  struct hk_string name; /* of the sensor */
-  struct hk_string by;   /* acknowledged: who did; else "" */
-  struct hk_event event; /* index and slot mean nothing */
-};
 
 /* Opens the log in a state folder and takes into memory what is there. most: bytes in memory, and on the disk; at least
  * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: how far it
@@ -57,8 +47,13 @@ void hk_eventlog_free(struct hk_eventlog *log);
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *event, struct hk_string by);
 
-/* Whether events of a kind are logged. */
-bool hk_eventlog_takes(uint8_t kind);
+/* What became of an incident (position and unsure are not looked at). As above; 0: there is no memory, or it is too long. */
+uint64_t hk_eventlog_append_incident(struct hk_eventlog *log, const struct hk_logged_incident *incident);
+/* What was settled: from now on the events have their incidents. At most HK_SETTLED_MOST of them. The rest as above. */
+#define HK_SETTLED_MOST 16384u
+uint64_t hk_eventlog_append_settled(struct hk_eventlog *log, const struct hk_logged_settled *settled);
+/* Somebody settles, from the events behind this position on: for readers that wait for that. */
+void hk_eventlog_settle(struct hk_eventlog *log, uint64_t position);
 
 /* Its journal, to take, pause and resume it and to see how it does. */
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
@@ -84,6 +79,16 @@ struct hk_eventlog_cursor {
 uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                           void (*visit)(void *arg, const struct hk_logged *logged), void *arg);
 
+/* The same with all that is logged; what is NULL is passed over. An incident ends the visit: behind it nothing is visited. */
+struct hk_eventlog_visit {
+  void (*event)(void *arg, const struct hk_logged *logged);
+  void (*incident)(void *arg, const struct hk_logged_incident *incident);
+  void (*settled)(void *arg, const struct hk_logged_settled *settled, uint64_t position);
+  bool waits; /* for the incidents of the events: none is visited before it is settled, where somebody settles */
+};
+uint32_t hk_eventlog_visit(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
+                           const struct hk_eventlog_visit *visit, void *arg);
+
 /* What the log has of a sensor: what it had when it was opened, and what the replay has appended since; all zero: nothing. Valid
  * until hk_eventlog_replayed. Nobody appends meanwhile. */
 struct hk_eventlog_past {
@@ -103,10 +108,6 @@ void hk_eventlog_replayed(struct hk_eventlog *log);
 /* Position of the oldest event that is there (one behind the last when there is none), and bytes of all. */
 uint64_t hk_eventlog_first(struct hk_eventlog *log);
 uint64_t hk_eventlog_bytes(struct hk_eventlog *log);
-
-/* Reads a record of the log's journal, which is of kind HK_JOURNAL_EVENTS; what it gives points into the record. False: it is
- * none. */
-bool hk_eventlog_decode(const struct hk_record *record, struct hk_logged *out);
 
 /* The log's files in a folder. */
 struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most);

@@ -246,10 +246,8 @@ static struct hk_incident *merge(struct hk_incidents *all, struct hk_incident *a
   hk_incident_unlink(all, b);
   hk_incident_unlink(all, a);
   hk_incident_link(all, a);
-  if (b->told) {
-    all->counts.merged++;
-    all->decided(all->arg, all->time, HK_INCIDENT_MERGED, b, a, 0);
-  }
+  all->counts.merged += b->told;
+  all->decided(all->arg, all->time, b->told ? HK_INCIDENT_MERGED : HK_INCIDENT_ABSORBED, b, a, 0);
   free(b);
   return a;
 }

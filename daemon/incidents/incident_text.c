@@ -31,6 +31,7 @@ const char *hk_incident_word(enum hk_incident_decision decision, const struct hk
   case HK_INCIDENT_UPDATE:
     return "update";
   case HK_INCIDENT_MERGED:
+  case HK_INCIDENT_ABSORBED:
     return "merged";
   default:
     return i->told ? "closed" : "withheld";
@@ -124,7 +125,7 @@ void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news
                   hk_incident_word(news->decision, i), i->id, news->time, i->R, i->S);
   if (news->decision == HK_INCIDENT_TOLD)
     hk_buffer_print(out, ",\"threshold\":%.3f", news->threshold);
-  if (news->decision == HK_INCIDENT_MERGED) { /* its sensors are with the other already */
+  if (news->into) { /* its sensors are with the other already */
     hk_buffer_print(out, ",\"into\":%" PRIu64 "}\n", news->into->id);
     return;
   }
@@ -232,7 +233,7 @@ void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *
   const struct hk_incident *i = news->incident;
   put_time(out, news->time);
   hk_buffer_print(out, "  %-8s #%" PRIu64 "  R %.2f", hk_incident_word(news->decision, i), i->id, i->R);
-  if (news->decision == HK_INCIDENT_MERGED) {
+  if (news->into) {
     hk_buffer_print(out, "  is part of #%" PRIu64, news->into->id);
     return;
   }

@@ -94,11 +94,13 @@ static struct hk_incident *open_one(struct hk_incidents *all, int64_t time)
   return i;
 }
 
+/* Its end is where the data had nothing more of it for so long, whenever that is noticed. */
 static void close_one(struct hk_incidents *all, struct hk_incident *i)
 {
+  const int64_t end = i->last + HK_INCIDENT_HOLD * all->rules.interval;
   hk_incident_unlink(all, i);
   all->counts.withheld += !i->told;
-  all->decided(all->arg, all->time, HK_INCIDENT_CLOSED, i, NULL, 0);
+  all->decided(all->arg, end, HK_INCIDENT_CLOSED, i, NULL, 0);
   for (struct hk_fleet_sensor *m = i->members; m; m = m->next) {
     m->incident = NULL;
     all->counts.members--;
@@ -204,6 +206,22 @@ static void end_tick(struct hk_incidents *all)
     judge(all, all->judged[i]);
 }
 
+static int64_t within(int64_t time)
+{
+  return time > HK_INCIDENT_TIME_MOST ? HK_INCIDENT_TIME_MOST : time < -HK_INCIDENT_TIME_MOST ? -HK_INCIDENT_TIME_MOST : time;
+}
+
+bool hk_incidents_expired(const struct hk_incidents *all, int64_t time)
+{
+  return all->oldest && time - all->oldest->last > HK_INCIDENT_HOLD * all->rules.interval;
+}
+
+void hk_incidents_expire(struct hk_incidents *all, int64_t time)
+{
+  while (hk_incidents_expired(all, within(time)))
+    close_one(all, all->oldest);
+}
+
 static void clock_to(struct hk_incidents *all, int64_t time)
 {
   const double scale = hk_tail_clock(&all->tail, time, scored(all));
@@ -212,8 +230,7 @@ static void clock_to(struct hk_incidents *all, int64_t time)
   hk_budget_clock(&all->budget, time);
   all->time = time;
   all->begun = true;
-  while (all->oldest && time - all->oldest->last > HK_INCIDENT_HOLD * all->rules.interval)
-    close_one(all, all->oldest);
+  hk_incidents_expire(all, time);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------- */
@@ -233,11 +250,6 @@ void hk_incidents_budget(struct hk_incidents *all, double a_day)
 {
   all->rules.a_day = a_day;
   hk_budget_change(&all->budget, a_day);
-}
-
-static int64_t within(int64_t time)
-{
-  return time > HK_INCIDENT_TIME_MOST ? HK_INCIDENT_TIME_MOST : time < -HK_INCIDENT_TIME_MOST ? -HK_INCIDENT_TIME_MOST : time;
 }
 
 /* The sensor begins an incident. 0, -ENOMEM or -ENOSPC. */
@@ -261,6 +273,7 @@ static int begin(struct hk_incidents *all, struct hk_fleet_sensor *s, int64_t in
 int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string name, uint32_t channel, double S, int64_t instant)
 {
   time = within(time);
+  all->joined = 0;
   if (!isfinite(S) || channel >= HK_INCIDENT_CHANNELS) {
     all->counts.not_finite++;
     return 0;
@@ -294,7 +307,23 @@ int hk_incidents_event(struct hk_incidents *all, int64_t time, struct hk_string 
   s->incident->touched = true;
   if (s->raised >= all->time - HK_INCIDENT_WINDOW * all->rules.interval)
     hk_company_look(all, s);
+  all->joined = s->incident->id;
   return 0;
+}
+
+uint64_t hk_incidents_joined(const struct hk_incidents *all)
+{
+  return all->joined;
+}
+
+uint64_t hk_incidents_last(const struct hk_incidents *all)
+{
+  return all->last_id;
+}
+
+void hk_incidents_go_on(struct hk_incidents *all, uint64_t id)
+{
+  all->last_id = id > all->last_id ? id : all->last_id;
 }
 
 void hk_incidents_reach(struct hk_incidents *all, int64_t time)

@@ -46,13 +46,14 @@ struct hk_incident {
 };
 
 enum hk_incident_decision {
-  HK_INCIDENT_TOLD,   /* a message; `threshold` is what R had to reach */
-  HK_INCIDENT_UPDATE, /* to a message: graver by 2, or three times the sensors */
-  HK_INCIDENT_MERGED, /* one that was told is found to be part of `into`; its members are with that already */
-  HK_INCIDENT_CLOSED, /* told: it is over; otherwise it was withheld for good */
+  HK_INCIDENT_TOLD,     /* a message; `threshold` is what R had to reach */
+  HK_INCIDENT_UPDATE,   /* to a message: graver by 2, or three times the sensors */
+  HK_INCIDENT_MERGED,   /* one that was told is found to be part of `into`; its members are with that already */
+  HK_INCIDENT_CLOSED,   /* told: it is over; otherwise it was withheld for good. Its time is a hold behind its last event */
+  HK_INCIDENT_ABSORBED, /* one that was not told is found to be part of `into` */
 };
 /* Called for each decision, in order. The incident, and what it refers to, is valid until it returns; it calls nothing of this
- * file that changes anything. into: of MERGED, else NULL; threshold: of TOLD, else 0. */
+ * file that changes anything. into: of MERGED and ABSORBED, else NULL; threshold: of TOLD, else 0. */
 typedef void hk_incident_decided(void *arg, int64_t time, enum hk_incident_decision decision, const struct hk_incident *incident,
                                  const struct hk_incident *into, double threshold);
 
@@ -82,9 +83,18 @@ void hk_incidents_budget(struct hk_incidents *incidents, double a_day);
  * -ENOSPC: it is counted, and lost. */
 int hk_incidents_event(struct hk_incidents *incidents, int64_t time, struct hk_string name, uint32_t channel, double severity,
                        int64_t instant);
+/* The incident that the last event joined, as far as it is known by then; 0: none. Valid until the next one. */
+uint64_t hk_incidents_joined(const struct hk_incidents *incidents);
+/* Number of the last one that began; and those to come have numbers behind this. */
+uint64_t hk_incidents_last(const struct hk_incidents *incidents);
+void hk_incidents_go_on(struct hk_incidents *incidents, uint64_t id);
 /* The data are behind `time` (ns) now, so that a tick that ended before is judged without waiting for another event. No decision
  * depends on whether, or how often, this is called, as long as the events behind it are of later ticks. */
 void hk_incidents_reach(struct hk_incidents *incidents, int64_t time);
+/* Closes what is over by `time`, which hk_incidents_reach was told before: whoever waits for ends need not wait for another
+ * event. Nothing else hangs on it. hk_incidents_expired: whether there is such a one. */
+void hk_incidents_expire(struct hk_incidents *incidents, int64_t time);
+bool hk_incidents_expired(const struct hk_incidents *incidents, int64_t time);
 /* Judges what there is and closes all incidents: for the end of a recording. */
 void hk_incidents_finish(struct hk_incidents *incidents);
 

@@ -4,26 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct waiting {
-  int64_t time, instant;
-  double severity;
-  uint32_t channel, length;
-  char *name;
-};
-
 struct hk_ticks {
   struct hk_incidents *incidents;
-  struct waiting *list;
+  hk_tick_joined *joined;
+  void *arg;
+  struct hk_tick_event *list; /* names are the list's own */
   uint32_t n, room;
   int64_t earliest; /* of the list */
+  struct hk_alert_incidents alerts;
 };
 
-int hk_ticks_new(struct hk_ticks **out, struct hk_incidents *incidents)
+int hk_ticks_new(struct hk_ticks **out, struct hk_incidents *incidents, hk_tick_joined *joined, void *arg)
 {
   struct hk_ticks *t = calloc(1, sizeof *t);
   if (!t)
     return -ENOMEM;
   t->incidents = incidents;
+  t->joined = joined;
+  t->arg = arg;
   *out = t;
   return 0;
 }
@@ -33,8 +31,9 @@ void hk_ticks_free(struct hk_ticks *t)
   if (!t)
     return;
   for (uint32_t i = 0; i < t->n; i++)
-    free(t->list[i].name);
+    free((char *)(uintptr_t)t->list[i].name.data);
   free(t->list);
+  hk_alert_incidents_free(&t->alerts);
   free(t);
 }
 
@@ -43,7 +42,7 @@ static bool has_room(struct hk_ticks *t)
   if (t->n < t->room)
     return true;
   const uint32_t room = t->room ? 2 * t->room : 64;
-  struct waiting *list = realloc(t->list, room * sizeof *list);
+  struct hk_tick_event *list = realloc(t->list, room * sizeof *list);
   if (!list)
     return false;
   t->list = list;
@@ -51,59 +50,82 @@ static bool has_room(struct hk_ticks *t)
   return true;
 }
 
-int hk_ticks_event(struct hk_ticks *t, int64_t time, struct hk_string name, uint32_t channel, double severity, int64_t instant)
+int hk_ticks_event(struct hk_ticks *t, const struct hk_tick_event *e)
 {
-  char *copy = malloc(name.length + 1);
+  char *copy = malloc(e->name.length + 1);
   if (!copy || !has_room(t)) {
     free(copy);
     return -ENOMEM;
   }
-  memcpy(copy, name.data, name.length);
-  copy[name.length] = 0;
-  t->list[t->n++] = (struct waiting){ time, instant, severity, channel, (uint32_t)name.length, copy };
-  t->earliest = t->n == 1 || time < t->earliest ? time : t->earliest;
+  memcpy(copy, e->name.data, e->name.length);
+  copy[e->name.length] = 0;
+  t->list[t->n] = *e;
+  t->list[t->n++].name.data = copy;
+  t->earliest = t->n == 1 || e->time < t->earliest ? e->time : t->earliest;
   return 0;
 }
 
 static int earlier_first(const void *a, const void *b)
 {
-  const struct waiting *x = a, *y = b;
+  const struct hk_tick_event *x = a, *y = b;
   if (x->time != y->time)
     return (x->time > y->time) - (x->time < y->time);
-  const int names = strcmp(x->name, y->name);
+  const int names = strcmp(x->name.data, y->name.data);
   if (names != 0)
     return names;
   if (x->channel != y->channel)
     return (x->channel > y->channel) - (x->channel < y->channel);
+  if (x->ends != y->ends) /* one alert of a channel may end and the next begin with one point, or the other way round */
+    return x->position != y->position ? (x->position > y->position) - (x->position < y->position) : x->ends - y->ends;
   if (x->instant != y->instant)
     return (x->instant > y->instant) - (x->instant < y->instant);
   return (x->severity > y->severity) - (x->severity < y->severity);
 }
 
-/* Tells the incidents of the first n that wait. Returns how many were lost. */
-static uint32_t tell(struct hk_ticks *t, uint32_t n)
+/* Tells the incidents of an event. False: it is lost there. */
+static bool tell_one(struct hk_ticks *t, const struct hk_tick_event *e)
 {
-  uint32_t lost = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    const struct waiting *w = &t->list[i];
-    const struct hk_string name = { w->name, w->length };
-    lost += hk_incidents_event(t->incidents, w->time, name, w->channel, w->severity, w->instant) != 0;
-    free(w->name);
+  uint64_t incident = 0;
+  bool good = true;
+  if (e->ends) {
+    incident = hk_alert_incidents_take(&t->alerts, e->alert);
+  } else {
+    good = hk_incidents_event(t->incidents, e->time, e->name, e->channel, e->severity, e->instant) == 0;
+    incident = good ? hk_incidents_joined(t->incidents) : 0;
+    if (incident != 0 && e->alert != 0)
+      hk_alert_incidents_put(&t->alerts, e->alert, incident);
   }
-  t->n -= n;
-  memmove(t->list, t->list + n, t->n * sizeof *t->list);
+  if (incident != 0 && e->position != 0 && t->joined)
+    t->joined(t->arg, e->position, incident);
+  return good;
+}
+
+/* Tells the incidents of the first n that wait, but of those behind `seen`. Returns how many were lost. */
+static uint32_t tell(struct hk_ticks *t, uint32_t n, uint64_t seen)
+{
+  uint32_t lost = 0, kept = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (t->list[i].position > seen) {
+      t->list[kept++] = t->list[i];
+      continue;
+    }
+    lost += !tell_one(t, &t->list[i]);
+    free((char *)(uintptr_t)t->list[i].name.data);
+  }
+  memmove(t->list + kept, t->list + n, (t->n - n) * sizeof *t->list);
+  t->n -= n - kept;
   t->earliest = t->n > 0 ? t->list[0].time : 0;
   return lost;
 }
 
-uint32_t hk_ticks_reach(struct hk_ticks *t, int64_t time)
+uint32_t hk_ticks_reach(struct hk_ticks *t, int64_t time, uint64_t seen)
 {
   uint32_t n = 0, lost = 0;
   if (t->n > 0 && t->earliest < time) {
     qsort(t->list, t->n, sizeof *t->list, earlier_first);
     while (n < t->n && t->list[n].time < time)
       n++;
-    lost = tell(t, n);
+    lost = tell(t, n, seen);
   }
   hk_incidents_reach(t->incidents, time);
   return lost;
@@ -113,9 +135,14 @@ uint32_t hk_ticks_finish(struct hk_ticks *t)
 {
   if (t->n > 0)
     qsort(t->list, t->n, sizeof *t->list, earlier_first);
-  const uint32_t lost = t->n > 0 ? tell(t, t->n) : 0;
+  const uint32_t lost = t->n > 0 ? tell(t, t->n, UINT64_MAX) : 0;
   hk_incidents_finish(t->incidents);
   return lost;
+}
+
+void hk_ticks_merged(struct hk_ticks *t, const struct hk_incident_merge *merges, uint32_t n)
+{
+  hk_alert_incidents_merge(&t->alerts, merges, n);
 }
 
 uint32_t hk_ticks_waiting(const struct hk_ticks *t)
@@ -131,26 +158,42 @@ int64_t hk_ticks_newest(const struct hk_ticks *t)
   return newest;
 }
 
-/* --- image: of each event this, then its name; the machine is little-endian ------------------------------------------------ */
+uint64_t hk_ticks_first(const struct hk_ticks *t)
+{
+  uint64_t first = UINT64_MAX;
+  for (uint32_t i = 0; i < t->n; i++)
+    first = t->list[i].position < first ? t->list[i].position : first;
+  return first;
+}
+
+/* --- image: the alerts, then of each event this, then its name; the machine is little-endian ------------------------------- */
 
 struct written {
+  uint64_t position, alert;
   int64_t time, instant;
   double severity;
-  uint32_t channel, length;
+  uint32_t channel, length, ends, zero;
 };
 
 void hk_ticks_write(const struct hk_ticks *t, struct hk_buffer *out)
 {
+  hk_alert_incidents_write(&t->alerts, out);
   for (uint32_t i = 0; i < t->n; i++) {
-    const struct waiting *e = &t->list[i];
-    const struct written w = { e->time, e->instant, e->severity, e->channel, e->length };
+    const struct hk_tick_event *e = &t->list[i];
+    const struct written w = { e->position, e->alert, e->time, e->instant, e->severity, e->channel, (uint32_t)e->name.length,
+                               e->ends,     0 };
     hk_buffer_put(out, (const char *)&w, sizeof w);
-    hk_buffer_put(out, e->name, e->length);
+    hk_buffer_put(out, e->name.data, e->name.length);
   }
 }
 
 int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
 {
+  const size_t alerts = hk_alert_incidents_read(&t->alerts, image, size);
+  if (alerts == 0)
+    return -EBADMSG;
+  image += alerts;
+  size -= alerts;
   while (size > 0) {
     struct written w;
     if (size < sizeof w)
@@ -158,10 +201,11 @@ int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
     memcpy(&w, image, sizeof w);
     image += sizeof w;
     size -= sizeof w;
-    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length))
+    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) || w.ends > 1)
       return -EBADMSG;
-    const struct hk_string name = { image, w.length };
-    const int status = hk_ticks_event(t, w.time, name, w.channel, w.severity, w.instant);
+    const struct hk_tick_event e = { w.position, w.alert,   w.time,      w.instant,
+                                     w.severity, w.channel, w.ends == 1, { image, w.length } };
+    const int status = hk_ticks_event(t, &e);
     if (status != 0)
       return status;
     image += w.length;

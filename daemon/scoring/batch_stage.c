@@ -36,6 +36,7 @@ struct hk_stage {
   uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
   uint32_t *chains;                  /* ring of slots that have a chain */
   uint32_t mask, first_chain, n_chains;
+  int64_t earliest;       /* ns: no point of a chain is before it */
   const uint32_t *barred; /* slots of the registry: ours are that divided by `shards` */
   uint32_t n_barred, shards;
   uint64_t *is_barred; /* bit for each slot */
@@ -130,6 +131,7 @@ static void hold(struct hk_stage *s, const struct cell *point)
     tail->next = index;
   }
   s->tail[slot] = index + 1;
+  s->earliest = cell->time < s->earliest ? cell->time : s->earliest;
   s->held++;
 }
 
@@ -194,11 +196,15 @@ void hk_stage_begin(struct hk_stage *s, struct hk_parcel *parcel, uint32_t most,
   b->n = parcel->n_runs = 0;
   parcel->stamps.decoded = INT64_MAX;
   next_round(s, slots);
+  s->earliest = INT64_MAX;
   for (uint32_t turns = s->n_chains; turns > 0; turns--) {
     const uint32_t slot = pop_chain(s);
     unchain(s, slot, others ? s->limit / 2 : s->limit);
-    if (s->tail[slot] != 0)
-      push_chain(s, slot);
+    if (s->tail[slot] == 0)
+      continue;
+    push_chain(s, slot);
+    const int64_t head = s->cells[s->cells[s->tail[slot] - 1].next].time;
+    s->earliest = head < s->earliest ? head : s->earliest;
   }
 }
 
@@ -297,6 +303,11 @@ bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
 uint32_t hk_stage_chained(const struct hk_stage *s)
 {
   return s->held;
+}
+
+int64_t hk_stage_earliest(const struct hk_stage *s)
+{
+  return s->held > 0 ? s->earliest : INT64_MAX;
 }
 
 bool hk_stage_has(const struct hk_stage *s, uint32_t slot)

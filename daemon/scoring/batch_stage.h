@@ -41,6 +41,8 @@ bool hk_stage_room(const struct hk_stage *stage);
 
 /* Points in chains. */
 uint32_t hk_stage_chained(const struct hk_stage *stage);
+/* The time (ns) of the earliest of them, or a time before that; INT64_MAX: there is none. */
+int64_t hk_stage_earliest(const struct hk_stage *stage);
 /* Whether a sensor has points in a chain. */
 bool hk_stage_has(const struct hk_stage *stage, uint32_t slot);
 

@@ -34,6 +34,8 @@ struct hk_parcel {
   uint64_t events;         /* RESULTS: position in the event log of the last event that came of it; 0: none did */
   struct hk_stamps stamps; /* of its oldest point */
   uint64_t position;       /* of the shard: all its points were taken before */
+  int64_t
+      reached; /* ns, of the data: of its shard, no point before this is still to come or to be scored behind it; 0: not known */
   uint64_t late, rejected, scored, unscored; /* points: what became of them */
   uint64_t failed, device_lost;
   const uint32_t *slots; /* FORGET */

@@ -60,6 +60,8 @@ struct hk_shard {
   struct hk_lane *lanes; /* from each loop */
   struct hk_counters counters;
   struct hk_shard_life life;
+  _Atomic int64_t reached; /* ns, of the data, where incidents are made: all points before it are scored, their events logged */
+  int64_t taken;           /* ns, of the data: the latest point that went into a batch */
 
   /* Under lock for other threads to read; changed by this one. */
   pthread_mutex_t lock;

@@ -119,6 +119,9 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
     b->event[told++] = e;
   }
   b->n_events = told;
+  /* behind its events */
+  if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->reached, memory_order_relaxed))
+    atomic_store_explicit(&s->reached, p->reached, memory_order_release);
   name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
   show(s, p);
@@ -306,6 +309,22 @@ static bool next_chunk(struct hk_shard *s)
   return s->taking.cursor.chunk != NULL;
 }
 
+/* Where the data are with a batch that was filled just now: behind it come points of chains, the rest of the chunk that is being
+ * taken, and what is made of it before that. */
+static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
+{
+  const struct hk_cursor *c = &s->taking.cursor;
+  const int64_t most = hk_now() + s->ahead; /* what is ahead of the clock may be rejected, and says nothing */
+  for (uint32_t i = 0; i < b->n; i++)
+    if (b->time[i] > s->taken && b->time[i] <= most)
+      s->taken = b->time[i];
+  const int64_t chained = hk_stage_earliest(s->stage), next = c->chunk ? c->chunk->time[c->at] : INT64_MAX,
+                made = s->taking.derivation.from ? s->taking.derivation.from->time[0] : INT64_MAX;
+  const int64_t to_come = chained < next ? chained : next;
+  const int64_t least = to_come < made ? to_come : made;
+  return least < s->taken ? least : s->taken;
+}
+
 /* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
 static struct hk_parcel *fill(struct hk_shard *s)
 {
@@ -334,6 +353,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
   hk_rates_apply(s, p->batch);
   hk_queue_use(&s->queue);
   p->position = hk_gate_position(&s->gate);
+  p->reached = s->all->config->incidents.wanted ? reach(s, p->batch) : 0;
   return p;
 }
 

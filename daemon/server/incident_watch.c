@@ -1,41 +1,29 @@
 #include "daemon/server/incident_watch.h"
 
 #include "daemon/base/thread.h"
-#include "daemon/durable/event_log.h"
-#include "daemon/incidents/incident_text.h"
-#include "daemon/incidents/incidents_image.h"
-#include "daemon/incidents/ticks.h"
-#include "daemon/server/incident_board.h"
+#include "daemon/durable/commit_thread.h"
+#include "daemon/server/incident_maker.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #define TURN 200000000             /* ns between two looks at the log */
-#define SETTLE INT64_C(2000000000) /* ns that a tick waits for events of other shards */
+#define SETTLE INT64_C(2000000000) /* ns that a tick waits for events of other shards where the data stand still, */
+#define BUSY 10                    /* and so many times that while points wait to be scored */
 #define SHOW INT64_C(500000000)    /* ns between two writings of the board */
-#define SAVE INT64_C(60000000000)  /* ns between two states, where nothing is told */
-#define PIECE 256                  /* events, or names, that are looked at together */
+#define SAVE INT64_C(60000000000)  /* ns between two states */
 #define END 10                     /* s that the thread gets to end */
 #define FILE_MOST (UINT64_C(1) << 32)
 
 static const char file_name[] = "incidents", file_new[] = "incidents.new";
 
-struct header {
-  char magic[8];
-  uint64_t size, checksum; /* of what stands behind it */
-  uint64_t position, ticks;
-  struct hk_incident_day day;
-};
-static const char magic[8] = "HKINC 1\n";
-
 struct hk_incident_watch {
   struct hk_durable *durable;
-  struct hk_registry *registry;
   struct hk_log *log;
+  struct hk_watch_source source;
   pthread_t thread;
   pthread_mutex_t lock; /* of what other threads look at: budget, quit, status */
   pthread_cond_t woken;
@@ -44,80 +32,34 @@ struct hk_incident_watch {
   struct hk_watch_status status;
   struct hk_incident_board *board;
   /* the thread's own */
-  struct hk_incidents *incidents;
-  struct hk_ticks *ticks;
-  struct hk_incident_day day;
-  struct hk_eventlog_cursor cursor;
-  struct hk_buffer told;                    /* messages, each ends with 0, that are given once the state is on the disk */
-  uint64_t added;                           /* sensors of the registry, when their names were learned last */
-  int64_t newest, settling, settling_since; /* ns: of the data; of the data, 0: nothing settles; monotonic */
-  int64_t saved;                            /* ns, monotonic */
-  bool changed, failed;                     /* since that; it could not be written */
-  bool stale;                               /* the board, */
-  int64_t shown;                            /* ns, monotonic: when it was written last */
+  struct hk_incident_maker *maker;
+  int64_t over;                     /* ns, of the data: ticks before it are over */
+  int64_t reached;                  /* ns, of the data: where all shards are, 0: not known; once the log is read up to */
+  uint64_t barrier;                 /* this position, ticks before that are over */
+  int64_t settling, settling_since; /* ns: of the data, 0: nothing settles; monotonic */
+  int64_t saved;                    /* ns, monotonic */
+  bool changed, failed;             /* since that; it could not be written */
+  bool stale;                       /* the board, */
+  int64_t shown;                    /* ns, monotonic: when it was written last */
 };
-
-/* --- decisions ---------------------------------------------------------------------------------------------------------- */
-
-static void decided(void *arg, int64_t time, enum hk_incident_decision decision, const struct hk_incident *incident,
-                    const struct hk_incident *into, double threshold)
-{
-  struct hk_incident_watch *w = arg;
-  const struct hk_incident_news news = { w->incidents, incident, into, &w->day, time, threshold, decision };
-  hk_incident_day_count(&w->day, time, decision, incident);
-  w->stale = true;
-  if (decision == HK_INCIDENT_CLOSED) {
-    hk_board_over(w->board, &news);
-    return;
-  }
-  hk_incident_sentence(&w->told, &news);
-  hk_buffer_put(&w->told, "", 1);
-}
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */
 
 static void save(struct hk_incident_watch *w)
 {
   struct hk_buffer bytes = { 0 };
-  struct header header = { .position = w->cursor.next, .day = w->day };
-  memcpy(header.magic, magic, sizeof magic);
-  hk_buffer_put(&bytes, (const char *)&header, sizeof header);
-  hk_ticks_write(w->ticks, &bytes);
-  header.ticks = bytes.size - sizeof header;
-  hk_incidents_write(w->incidents, &bytes);
-  int status = -ENOMEM;
-  if (!bytes.failed) {
-    header.size = bytes.size - sizeof header;
-    header.checksum = XXH3_64bits(bytes.data + sizeof header, header.size);
-    memcpy(bytes.data, &header, sizeof header);
-    status = hk_disk_replace(&w->durable->disk, w->durable->folder, file_name, file_new, bytes.data, bytes.size, NULL);
-  }
+  hk_maker_write(w->maker, &bytes);
+  const int status =
+      bytes.failed ? -ENOMEM
+                   : hk_disk_replace(&w->durable->disk, w->durable->folder, file_name, file_new, bytes.data, bytes.size, NULL);
   hk_buffer_free(&bytes);
   if (status != 0 && !w->failed)
-    hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be written: %s; after a crash some may be told again",
+    hk_log(w->log, HK_LOG_WARNING,
+           "incidents: their state cannot be written: %s; a start takes up an older one, and decides again from the log",
            strerror(-status));
   w->failed = status != 0;
   w->changed = false;
   w->saved = hk_now();
-}
-
-/* Takes up what a file has. 0; -ENOENT; -EBADMSG; -ENOMEM. */
-static int take_up(struct hk_incident_watch *w, const char *bytes, size_t size)
-{
-  struct header header;
-  if (size < sizeof header)
-    return -EBADMSG;
-  memcpy(&header, bytes, sizeof header);
-  bytes += sizeof header;
-  if (memcmp(header.magic, magic, sizeof magic) != 0 || header.size != size - sizeof header || header.ticks > header.size ||
-      XXH3_64bits(bytes, header.size) != header.checksum)
-    return -EBADMSG;
-  int status = hk_incidents_read(w->incidents, bytes + header.ticks, header.size - header.ticks);
-  if (status == 0)
-    status = hk_ticks_read(w->ticks, bytes, header.ticks);
-  w->cursor.next = header.position;
-  w->day = header.day;
-  return status;
 }
 
 static int restore(struct hk_incident_watch *w)
@@ -130,95 +72,70 @@ static int restore(struct hk_incident_watch *w)
   status = bytes ? hk_disk_read(&w->durable->disk, file, 0, bytes, size) : -ENOMEM;
   close(file);
   if (status == 0)
-    status = take_up(w, bytes, size);
+    status = hk_maker_take(w->maker, bytes, size);
   free(bytes);
   return status;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------------------------------------- */
 
-/* Names that are new. Sensors are scored that are nobody's companions. */
-static void learn(struct hk_incident_watch *w)
+static void settle(struct hk_incident_watch *w, int64_t time)
 {
-  const uint64_t added = hk_registry_added(w->registry);
-  const uint32_t slots = hk_registry_slots(w->registry);
-  uint32_t sensors = 0;
-  if (added == w->added)
-    return;
-  for (uint32_t slot = 0; slot < slots;) {
-    hk_registry_read(w->registry);
-    for (const uint32_t end = slot + PIECE; slot < end && slot < slots; slot++) {
-      if (!hk_registry_holds(w->registry, slot) || hk_registry_derived(w->registry, slot))
-        continue;
-      sensors++;
-      if (hk_incidents_learn(w->incidents, hk_registry_name(w->registry, slot), NULL, 0) == -ENOMEM)
-        continue; /* an alert of it learns it, or is counted as lost */
-    }
-    hk_registry_read_end(w->registry);
-  }
-  hk_incidents_sensors(w->incidents, sensors);
-  w->added = added;
-}
-
-/* Between hk_registry_read and its end. */
-static void take(void *arg, const struct hk_logged *l)
-{
-  struct hk_incident_watch *w = arg;
-  struct hk_string name = l->name;
-  uint32_t slot;
-  if (l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED)
-    return;
-  if (hk_registry_find(w->registry, name.data, name.length, &slot) == 0)
-    name = hk_registry_name(w->registry, hk_registry_primary(w->registry, slot));
+  hk_maker_settle(w->maker, time);
+  hk_durable_nudge(w->durable);
+  w->over = time > w->over ? time : w->over;
   w->changed = w->stale = true;
-  w->newest = l->event.time > w->newest ? l->event.time : w->newest;
-  if (hk_ticks_event(w->ticks, l->event.time, name, l->event.channel, (double)l->event.severity, l->event.instant) != 0)
-    hk_log(w->log, HK_LOG_WARNING, "incidents: no memory for an alert; it belongs to none");
 }
 
-/* Judges the ticks that have settled; all: those that have not, too. */
-static void settle(struct hk_incident_watch *w)
+/* The data of all shards are past some ticks, and what they had logged by then is read. */
+static bool settle_reached(struct hk_incident_watch *w, const struct hk_maker_look *look)
 {
-  const int64_t now = hk_now();
-  if (w->settling != 0 && now - w->settling_since >= SETTLE) {
-    (void)hk_ticks_reach(w->ticks, w->settling + 1);
-    w->changed = w->stale = true;
+  if (w->reached == 0 || look->position < w->barrier)
+    return false;
+  const int64_t time = w->reached;
+  w->reached = 0;
+  if (time <= w->over || !hk_maker_due(w->maker, time))
+    return false;
+  settle(w, time);
+  return true;
+}
+
+/* The data stand still. */
+static void settle_waiting(struct hk_incident_watch *w, const struct hk_maker_look *look)
+{
+  const int64_t now = hk_now(), waited = now - w->settling_since;
+  if (look->waiting == 0) {
+    w->settling = 0;
+    if (look->fresh)
+      settle(w, w->over);
+    return;
+  }
+  if (w->settling == 0) {
+    w->settling = look->newest;
+    w->settling_since = now;
+  } else if (waited >= SETTLE && (waited >= BUSY * SETTLE || w->source.idle(w->source.arg))) {
+    settle(w, w->settling + 1);
     w->settling = 0;
   }
-  if (w->settling == 0 && hk_ticks_waiting(w->ticks) > 0) {
-    w->settling = w->newest;
-    w->settling_since = now;
-  }
-}
-
-static void give(struct hk_incident_watch *w)
-{
-  for (size_t at = 0; at < w->told.size; at += strlen(w->told.data + at) + 1)
-    hk_log(w->log, HK_LOG_NOTICE, "incident: %s", w->told.data + at);
-  if (w->told.failed)
-    hk_log(w->log, HK_LOG_WARNING, "incidents: no memory to tell of one");
-  hk_buffer_free(&w->told);
 }
 
 static void turn(struct hk_incident_watch *w)
 {
-  struct hk_eventlog *log = w->durable->events;
-  const uint64_t shown = hk_eventlog_shown(log);
-  uint32_t n = PIECE;
-  if (w->cursor.next > shown + 1) /* of another log, or of one whose end is gone */
-    w->cursor.next = shown + 1;
-  learn(w);
-  while (n == PIECE) {
-    hk_registry_read(w->registry);
-    n = hk_eventlog_read(log, &w->cursor, shown, PIECE, take, w);
-    hk_registry_read_end(w->registry);
+  const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
+  if (w->reached == 0) {
+    const int64_t reached = w->source.reached(w->source.arg, shards), wall = hk_wall();
+    w->reached = reached < wall ? reached : wall; /* a sensor whose clock is wrong is no reason to end what stands */
+    w->barrier = hk_eventlog_last(w->durable->events);
   }
-  settle(w);
-  if (w->told.size > 0 || w->told.failed || (w->changed && hk_now() - w->saved >= SAVE))
+  w->stale |= hk_maker_read(w->maker);
+  w->changed |= w->stale;
+  const struct hk_maker_look look = hk_maker_look(w->maker);
+  if (!look.again && !settle_reached(w, &look))
+    settle_waiting(w, &look);
+  if (w->changed && !look.again && hk_now() - w->saved >= SAVE)
     save(w);
-  give(w);
   if (w->stale && hk_now() - w->shown >= SHOW) {
-    hk_board_stand(w->board, w->incidents, &w->day);
+    hk_maker_show(w->maker);
     w->stale = false;
     w->shown = hk_now();
   }
@@ -228,20 +145,21 @@ static void turn(struct hk_incident_watch *w)
 
 static void publish(struct hk_incident_watch *w)
 {
-  const struct hk_incidents_counts c = hk_incidents_count(w->incidents);
-  w->status = (struct hk_watch_status){ .events = c.events,
-                                        .told = c.told,
-                                        .updates = c.updates,
-                                        .merged = c.merged,
-                                        .withheld = c.withheld,
-                                        .unlisted = c.unlisted + c.not_finite,
-                                        .open = c.open,
-                                        .members = c.members,
-                                        .told_today = w->day.told,
-                                        .withheld_today = w->day.withheld,
-                                        .gravest_today = w->day.gravest,
+  const struct hk_maker_look look = hk_maker_look(w->maker);
+  const struct hk_incidents_counts *c = &look.counts;
+  w->status = (struct hk_watch_status){ .events = c->events,
+                                        .told = c->told,
+                                        .updates = c->updates,
+                                        .merged = c->merged,
+                                        .withheld = c->withheld,
+                                        .unlisted = c->unlisted + c->not_finite,
+                                        .open = c->open,
+                                        .members = c->members,
+                                        .told_today = look.day.told,
+                                        .withheld_today = look.day.withheld,
+                                        .gravest_today = look.day.gravest,
                                         .budget = w->a_day,
-                                        .position = w->cursor.next - 1 };
+                                        .position = look.position };
 }
 
 static void *run(void *arg)
@@ -263,61 +181,54 @@ static void *run(void *arg)
       (void)pthread_cond_timedwait(&w->woken, &w->lock, &until);
     quit = w->quit;
     if (a_day != w->a_day)
-      hk_incidents_budget(w->incidents, a_day = w->a_day);
+      hk_maker_budget(w->maker, a_day = w->a_day);
     pthread_mutex_unlock(&w->lock);
   }
   turn(w);
-  if (w->changed)
+  if (w->changed && !hk_maker_look(w->maker).again)
     save(w);
   return NULL;
 }
 
 static void discard(struct hk_incident_watch *w)
 {
-  hk_ticks_free(w->ticks);
-  hk_incidents_free(w->incidents);
-  hk_buffer_free(&w->told);
+  hk_maker_free(w->maker);
   hk_board_free(w->board);
   free(w);
 }
 
-static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule)
+/* A new maker, with the state of the file. */
+static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rule, struct hk_registry *registry)
 {
-  const struct hk_incidents_rules rules = { .a_day = rule->a_day, .interval = rule->interval, .most_members = rule->members };
-  hk_ticks_free(w->ticks);
-  hk_incidents_free(w->incidents);
-  w->ticks = NULL;
-  w->incidents = NULL;
-  w->day = (struct hk_incident_day){ 0 };
-  w->cursor = (struct hk_eventlog_cursor){ .next = hk_eventlog_first(w->durable->events) };
-  const int status = hk_incidents_new(&w->incidents, &rules, decided, w);
-  return status == 0 ? hk_ticks_new(&w->ticks, w->incidents) : status;
+  const struct hk_maker_parts parts = { w->durable->events, registry, w->log, w->board };
+  int status = hk_maker_new(&w->maker, rule, &parts);
+  const int restored = status == 0 ? restore(w) : status;
+  if (status != 0 || restored == 0)
+    return status;
+  if (restored != -ENOENT)
+    hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be taken up: %s; they begin anew, with the alerts of the log",
+           restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
+  hk_maker_free(w->maker); /* what was read in part is gone */
+  w->maker = NULL;
+  return hk_maker_new(&w->maker, rule, &parts);
 }
 
-int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, struct hk_durable *durable,
-                   struct hk_registry *registry, struct hk_log *log)
+int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
+                   struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log)
 {
   struct hk_incident_watch *w = calloc(1, sizeof *w);
   if (!w)
     return -ENOMEM;
   w->durable = durable;
-  w->registry = registry;
+  w->source = *source;
   w->log = log;
   w->a_day = rule->a_day;
-  w->added = UINT64_MAX;
   w->saved = hk_now();
   w->stale = true;
   w->board = hk_board_new();
-  int status = w->board ? make(w, rule) : -ENOMEM;
-  const int restored = status == 0 ? restore(w) : status;
-  if (status == 0 && restored != 0) {
-    if (restored != -ENOENT)
-      hk_log(log, HK_LOG_WARNING, "incidents: their state cannot be taken up: %s; they begin anew, with the alerts of the log",
-             restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
-    status = make(w, rule); /* what was read in part is gone */
-  }
-  w->newest = hk_ticks_newest(w->ticks);
+  int status = w->board ? make(w, rule, registry) : -ENOMEM;
   if (status == 0) {
+    hk_eventlog_settle(durable->events, 0);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->woken, NULL);
     status = -pthread_create(&w->thread, NULL, run, w);

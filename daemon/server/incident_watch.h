@@ -1,11 +1,10 @@
-/* Incident watch: a thread that follows the event log, makes incidents of the alerts, and logs those that fit into the budget.
+/* Incident watch: the thread of the incident maker, which follows the event log and logs what becomes of incidents.
  *
- * It reads what is shown, in the order of the log, whatever shard it comes from. A tick is judged once the log has had nothing of
- * it for SETTLE (incident_watch.c): then all shards are taken to be past it; an alert that comes later counts as of the next
- * tick. Alerts of one tick come in an order of their own (ticks.h).
+ * A tick is over once the data of all shards that have sensors are past it, and all that they have logged by then was read; or,
+ * where the data stand still, once nothing waits to be scored and the log has had nothing of it for SETTLE (incident_watch.c).
+ * What comes later all the same counts as of the next tick.
  *
- * Its state is a file of the state folder: the place in the log, what waits, and the incidents. It is written before a message is
- * given, so that no message is given twice; after a crash the events behind it are read from the log again.
+ * Its state is a file of the state folder, written now and then: what came since is decided again from the log.
  *
  * Thread: main, but for hk_watch_status and hk_watch_incidents: any. */
 #ifndef HK_INCIDENT_WATCH_H
@@ -25,10 +24,19 @@ struct hk_watch_status {
   uint64_t position; /* of the last event that was read */
 };
 
+/* Where the data are; called from the watch's thread. */
+struct hk_watch_source {
+  int64_t (*reached)(void *arg, uint64_t shards); /* ns: the data of all of these shards, a bit each, are not before it; 0: of
+                                                     some nobody knows */
+  bool (*idle)(void *arg);                        /* nothing waits to be scored */
+  void *arg;
+  uint32_t shards;
+};
+
 /* Takes up the state, and begins. Durable has an event log; it, the registry and the log outlive this. 0, -ENOMEM, or what
  * pthread_create says. A state that cannot be read is told, and begun anew. */
-int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, struct hk_durable *durable,
-                   struct hk_registry *registry, struct hk_log *log);
+int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
+                   struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log);
 /* Another budget from now on. watch: NULL is fine. */
 void hk_watch_budget(struct hk_incident_watch *watch, double a_day);
 /* watch NULL: all zero. */

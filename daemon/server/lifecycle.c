@@ -409,6 +409,29 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   return open_listeners(s, error, size);
 }
 
+/* Where the data of these shards are, as of struct hk_watch_source. */
+static int64_t reached(void *arg, uint64_t shards)
+{
+  const struct hk_server *s = arg;
+  int64_t least = 0;
+  for (uint32_t i = 0; i < s->shards.n; i++) {
+    const int64_t of = atomic_load_explicit(&s->shard[i].reached, memory_order_acquire);
+    if (!(shards >> i & 1))
+      continue;
+    if (of == 0)
+      return 0;
+    least = least == 0 || of < least ? of : least;
+  }
+  return least;
+}
+
+static bool is_idle(void *arg)
+{
+  struct hk_counters sum;
+  hk_server_sum(arg, &sum);
+  return hk_counters_pending(&sum) == 0;
+}
+
 /* Starts all threads. 0, or a negative errno with a message. */
 static int start(struct hk_server *s, char *error, size_t size)
 {
@@ -422,7 +445,8 @@ static int start(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
-    status = hk_watch_start(&s->incidents, &s->config->incidents, &s->durable, s->shards.registry, &s->log);
+    status = hk_watch_start(&s->incidents, &s->config->incidents, &(struct hk_watch_source){ reached, is_idle, s, s->shards.n },
+                            &s->durable, s->shards.registry, &s->log);
   if (status == 0 && s->durable.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)

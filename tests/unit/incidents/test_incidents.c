@@ -30,6 +30,8 @@ static void hear(void *arg, int64_t time, enum hk_incident_decision d, const str
 {
   static const char *const names[] = { "PAGE", "UPDATE", "MERGED", "CLOSED" };
   struct heard *h = arg;
+  if (d == HK_INCIDENT_ABSORBED)
+    return;
   const uint64_t numbers[] = { (uint64_t)time, d, i->id, into ? into->id : 0, i->n };
   h->decisions++;
   h->sum = XXH3_64bits_withSeed(numbers, sizeof numbers, h->sum);

@@ -1,0 +1,250 @@
+/* Numbers stand as the machine has them, which is little-endian. */
+#include "daemon/durable/event_records.h"
+
+#include "proto/wire/name.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- events ------------------------------------------------------------------------------------------------------------- */
+
+/* The name, `by` and the note follow. */
+struct payload {
+  uint64_t sequence;
+  uint32_t handle, number;
+  int64_t time, from, instant;
+  double before, after;
+  float score, margin;
+  float spread_before, spread_after;
+  uint32_t held;
+  uint16_t name; /* bytes */
+  uint8_t by;    /* bytes */
+  uint8_t kind, channel, marks;
+  uint8_t note; /* bytes: all of what is new, or none */
+  uint8_t zero;
+  float likeness;
+  int64_t similar_from;
+  uint32_t similar;
+  float severity; /* 0 in logs of before there was one */
+};
+_Static_assert(sizeof(struct payload) == 104, "no padding");
+_Static_assert(sizeof(struct hk_novelty_note) == 40, "no padding");
+_Static_assert(sizeof(struct payload) == HK_LOGGED_LEAST, "as the header says");
+
+void hk_logged_view(const uint8_t *data, struct hk_logged *out)
+{
+  struct payload p;
+  memcpy(&p, data, sizeof p);
+  *out = (struct hk_logged){ .sequence = p.sequence,
+                             .handle = p.handle,
+                             .name = { (const char *)data + sizeof p, p.name },
+                             .by = { (const char *)data + sizeof p + p.name, p.by },
+                             .event = { .index = UINT32_MAX,
+                                        .number = p.number,
+                                        .kind = p.kind,
+                                        .channel = p.channel,
+                                        .marks = p.marks,
+                                        .time = p.time,
+                                        .from = p.from,
+                                        .instant = p.instant,
+                                        .score = p.score,
+                                        .margin = p.margin,
+                                        .before = p.before,
+                                        .after = p.after,
+                                        .spread_before = p.spread_before,
+                                        .spread_after = p.spread_after,
+                                        .held = p.held,
+                                        .similar = p.similar,
+                                        .similar_from = p.similar_from,
+                                        .likeness = p.likeness,
+                                        .severity = p.severity } };
+  if (p.note == sizeof out->event.novelty)
+    memcpy(&out->event.novelty, data + sizeof p + p.name + p.by, p.note);
+}
+
+bool hk_eventlog_takes(uint8_t kind)
+{
+  return (kind >= HK_EVENT_RAISED && kind <= HK_EVENT_CLEARED) || kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
+}
+
+bool hk_logged_read(const uint8_t *data, size_t size, struct hk_logged *out)
+{
+  struct payload p;
+  if (size < sizeof p)
+    return false;
+  memcpy(&p, data, sizeof p);
+  if (size != sizeof p + p.name + p.by + p.note || (p.note != 0 && p.note != sizeof(struct hk_novelty_note)))
+    return false;
+  hk_logged_view(data, out);
+  return hk_name_valid(out->name.data, out->name.length) && out->by.length <= HK_WHO_MAX &&
+         (out->by.length == 0 || hk_name_valid(out->by.data, out->by.length)) && hk_eventlog_takes(out->event.kind);
+}
+
+static size_t note_size(const struct hk_event *e)
+{
+  return e->novelty.channel != 0 ? sizeof e->novelty : 0;
+}
+
+size_t hk_logged_size(const struct hk_logged *l)
+{
+  return sizeof(struct payload) + l->name.length + l->by.length + note_size(&l->event);
+}
+
+void hk_logged_write(const struct hk_logged *l, uint8_t *data)
+{
+  const struct hk_event *e = &l->event;
+  const struct payload p = { .sequence = l->sequence,
+                             .handle = l->handle,
+                             .number = e->number,
+                             .time = e->time,
+                             .from = e->from,
+                             .instant = e->instant,
+                             .before = e->before,
+                             .after = e->after,
+                             .score = e->score,
+                             .margin = e->margin,
+                             .spread_before = e->spread_before,
+                             .spread_after = e->spread_after,
+                             .held = e->held,
+                             .name = (uint16_t)l->name.length,
+                             .by = (uint8_t)l->by.length,
+                             .kind = e->kind,
+                             .channel = e->channel,
+                             .marks = e->marks,
+                             .note = (uint8_t)note_size(e),
+                             .similar = e->similar,
+                             .similar_from = e->similar_from,
+                             .likeness = e->likeness,
+                             .severity = e->severity };
+  memcpy(data, &p, sizeof p);
+  memcpy(data + sizeof p, l->name.data, l->name.length);
+  memcpy(data + sizeof p + l->name.length, l->by.data, l->by.length);
+  memcpy(data + sizeof p + l->name.length + l->by.length, &e->novelty, p.note);
+}
+
+/* --- incidents ---------------------------------------------------------------------------------------------------------- */
+
+/* The text, what is said about it, and the sensors follow. */
+struct change {
+  uint64_t number, id, into;
+  int64_t time, since;
+  double rank, severity;
+  uint32_t count, text, about, sensors; /* bytes, but for the first */
+  uint8_t kind, told, zero[6];
+};
+_Static_assert(sizeof(struct change) == 80, "no padding");
+
+size_t hk_logged_incident_size(const struct hk_logged_incident *i)
+{
+  return sizeof(struct change) + i->text.length + i->about.length + i->sensors.length;
+}
+
+void hk_logged_incident_write(const struct hk_logged_incident *i, uint8_t *data)
+{
+  const struct change c = { .number = i->number,
+                            .id = i->id,
+                            .into = i->into,
+                            .time = i->time,
+                            .since = i->since,
+                            .rank = i->rank,
+                            .severity = i->severity,
+                            .count = i->count,
+                            .text = (uint32_t)i->text.length,
+                            .about = (uint32_t)i->about.length,
+                            .sensors = (uint32_t)i->sensors.length,
+                            .kind = i->kind,
+                            .told = i->told };
+  memcpy(data, &c, sizeof c);
+  memcpy(data + sizeof c, i->text.data, c.text);
+  memcpy(data + sizeof c + c.text, i->about.data, c.about);
+  memcpy(data + sizeof c + c.text + c.about, i->sensors.data, c.sensors);
+}
+
+/* Names, each with a 0 behind it. */
+static bool names_valid(struct hk_string s)
+{
+  for (size_t at = 0; at < s.length;) {
+    const char *end = memchr(s.data + at, 0, s.length - at);
+    if (!end || !hk_name_valid(s.data + at, (size_t)(end - s.data) - at))
+      return false;
+    at = (size_t)(end - s.data) + 1;
+  }
+  return true;
+}
+
+void hk_logged_incident_view(const uint8_t *data, struct hk_logged_incident *out)
+{
+  struct change c;
+  memcpy(&c, data, sizeof c);
+  const char *text = (const char *)data + sizeof c;
+  *out = (struct hk_logged_incident){ .number = c.number,
+                                      .id = c.id,
+                                      .into = c.into,
+                                      .time = c.time,
+                                      .since = c.since,
+                                      .rank = c.rank,
+                                      .severity = c.severity,
+                                      .count = c.count,
+                                      .kind = c.kind,
+                                      .told = c.told,
+                                      .text = { text, c.text },
+                                      .about = { text + c.text, c.about },
+                                      .sensors = { text + c.text + c.about, c.sensors } };
+}
+
+bool hk_logged_incident_read(const uint8_t *data, size_t size, struct hk_logged_incident *out)
+{
+  struct change c;
+  if (size < sizeof c || size > HK_LOGGED_INCIDENT_MOST)
+    return false;
+  memcpy(&c, data, sizeof c);
+  if (size != sizeof c + (uint64_t)c.text + c.about + c.sensors || c.kind < HANKEL_INCIDENT_RAISED ||
+      c.kind > HANKEL_INCIDENT_WITHHELD || c.told > 1 || c.id == 0 || !isfinite(c.rank) || !isfinite(c.severity))
+    return false;
+  hk_logged_incident_view(data, out);
+  return hk_name_piece_valid(out->text.data, c.text, NULL) && hk_name_piece_valid(out->about.data, c.about, NULL) &&
+         names_valid(out->sensors);
+}
+
+/* --- what was settled --------------------------------------------------------------------------------------------------- */
+
+struct settled {
+  uint64_t seen, upto;
+  int64_t time;
+  uint64_t number, id;
+  double a_day;
+  uint32_t sensors, n;
+};
+_Static_assert(sizeof(struct settled) == HK_SETTLED_LEAST && sizeof(struct hk_settled_event) == 16, "no padding");
+
+size_t hk_logged_settled_size(const struct hk_logged_settled *s)
+{
+  return sizeof(struct settled) + (size_t)s->n * sizeof(struct hk_settled_event);
+}
+
+void hk_logged_settled_write(const struct hk_logged_settled *s, uint8_t *data)
+{
+  const struct settled head = { s->seen, s->upto, s->time, s->number, s->id, s->a_day, s->sensors, s->n };
+  memcpy(data, &head, sizeof head);
+  if (s->n > 0)
+    memcpy(data + sizeof head, s->events, (size_t)s->n * sizeof(struct hk_settled_event));
+}
+
+bool hk_logged_settled_read(const uint8_t *data, size_t size, struct hk_logged_settled *out)
+{
+  struct settled s;
+  if (size < sizeof s)
+    return false;
+  memcpy(&s, data, sizeof s);
+  *out = (struct hk_logged_settled){ s.seen, s.upto, s.time, s.number, s.id, s.a_day, s.sensors, s.n, data + sizeof s };
+  if (size != sizeof s + (uint64_t)s.n * sizeof(struct hk_settled_event) || !isfinite(s.a_day) || s.a_day < 0 || s.upto > s.seen)
+    return false;
+  uint64_t before = 0;
+  for (uint32_t i = 0; i < s.n; i++) {
+    const struct hk_settled_event e = hk_settled_at(out, i);
+    if (e.position <= before || e.position > s.seen)
+      return false;
+    before = e.position;
+  }
+  return true;
+}

@@ -1,0 +1,92 @@
+/* Records of the event log: what is logged, and how its payloads are written and read. FORMAT.md has them byte by byte.
+ *
+ * Three types. An event of a sensor; a change of an incident; and what was settled: to which incidents the events up to a
+ * position belong, and what is needed to decide the same again from the log alone.
+ *
+ * Pure functions. What a reader gives points into the payload. Thread: any. */
+#ifndef HK_EVENT_RECORDS_H
+#define HK_EVENT_RECORDS_H
+
+#include "cpu/rules/alert.h"
+#include "proto/hankel.h"
+#include "proto/wire/message.h"
+
+enum hk_log_record { HK_RECORD_EVENT = 1, HK_RECORD_INCIDENT = 2, HK_RECORD_SETTLED = 3 };
+
+/* An event as it was logged. */
+struct hk_logged {
+  uint64_t position;
+  bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): no peer is told it */
+  uint64_t sequence;     /* of the sensor: counts its events */
+  uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
+  struct hk_string name; /* of the sensor */
+  struct hk_string by;   /* acknowledged: who did; else "" */
+  struct hk_event event; /* index and slot mean nothing */
+  uint64_t incident;     /* that it belongs to; 0: to none, or it is not known yet. Not of the record: a later one says it */
+};
+
+/* What became of an incident. */
+struct hk_logged_incident {
+  uint64_t position;
+  bool unsure;     /* as of an event */
+  uint64_t number; /* counts what is logged of incidents, since ever */
+  uint64_t id;
+  uint64_t into;            /* merged: the one that it is part of; else 0 */
+  int64_t time, since;      /* ns, of the data: when this was decided, and its first event */
+  double rank, severity;    /* as it is judged; the greatest of its events */
+  uint32_t count;           /* sensors */
+  uint8_t kind;             /* enum hankel_incident_kind */
+  bool told;                /* it fitted into the budget */
+  struct hk_string text;    /* for people */
+  struct hk_string about;   /* an object of JSON, for programs */
+  struct hk_string sensors; /* names of those that are listed, each ends with 0 */
+};
+
+struct hk_settled_event {
+  uint64_t position, incident;
+};
+/* All events of times before `time` that stand up to the position `seen` are judged, and so are all up to `upto`. */
+struct hk_logged_settled {
+  uint64_t seen, upto; /* upto <= seen */
+  int64_t time;        /* ns, of the data; INT64_MIN: the record only says where events belong, as there are so many */
+  uint64_t number, id; /* of the last change that was logged, and the last incident that began, before this */
+  double a_day;        /* the budget */
+  uint32_t sensors;    /* that were scored */
+  uint32_t n;
+  const uint8_t *events; /* n of struct hk_settled_event, not aligned; by position */
+};
+static inline struct hk_settled_event hk_settled_at(const struct hk_logged_settled *settled, uint32_t i)
+{
+  struct hk_settled_event event;
+  memcpy(&event, settled->events + (size_t)i * sizeof event, sizeof event);
+  return event;
+}
+
+/* What of an event is in the log, and how long the payload is: of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes),
+ * of a change, of what was settled. Writers write so many bytes. */
+size_t hk_logged_size(const struct hk_logged *logged);
+void hk_logged_write(const struct hk_logged *logged, uint8_t *payload);
+size_t hk_logged_incident_size(const struct hk_logged_incident *incident);
+void hk_logged_incident_write(const struct hk_logged_incident *incident, uint8_t *payload);
+size_t hk_logged_settled_size(const struct hk_logged_settled *settled);
+void hk_logged_settled_write(const struct hk_logged_settled *settled, uint8_t *payload);
+
+/* Of a payload that was good when it was read. */
+void hk_logged_view(const uint8_t *payload, struct hk_logged *out);
+void hk_logged_incident_view(const uint8_t *payload, struct hk_logged_incident *out);
+/* Read a payload; positions are the caller's. False: it is none. */
+bool hk_logged_read(const uint8_t *payload, size_t size, struct hk_logged *out);
+bool hk_logged_incident_read(const uint8_t *payload, size_t size, struct hk_logged_incident *out);
+bool hk_logged_settled_read(const uint8_t *payload, size_t size, struct hk_logged_settled *out);
+
+/* Bytes of the least and the greatest payload of an event. */
+#define HK_LOGGED_LEAST 104u
+#define HK_LOGGED_MOST (HK_LOGGED_LEAST + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
+#define HK_SETTLED_LEAST 56u
+/* Most bytes of what is said of an incident together. */
+#define HK_LOGGED_INCIDENT_MOST (1u << 18)
+
+/* Whether events of a kind are logged. */
+bool hk_eventlog_takes(uint8_t kind);
+
+#endif

@@ -1,0 +1,173 @@
+/* Ticks: whatever the order in which events come, what is over is told in one order, and each event learns its incident. */
+#include "daemon/incidents/ticks.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MINUTE INT64_C(60000000000)
+
+struct heard {
+  struct hk_incidents *all;
+  struct hk_ticks *ticks;
+  char text[512];
+  size_t used;
+};
+
+static void decided(void *arg, int64_t time, enum hk_incident_decision d, const struct hk_incident *i,
+                    const struct hk_incident *into, double threshold)
+{
+  (void)arg, (void)time, (void)d, (void)i, (void)into, (void)threshold;
+}
+
+static void joined(void *arg, uint64_t position, uint64_t incident)
+{
+  struct heard *h = arg;
+  h->used += (size_t)snprintf(h->text + h->used, sizeof h->text - h->used, "%llu=%llu ", (unsigned long long)position,
+                              (unsigned long long)incident);
+}
+
+static struct heard *begin(void)
+{
+  struct heard *h = calloc(1, sizeof *h);
+  assert_non_null(h);
+  assert_int_equal(hk_incidents_new(&h->all, &(struct hk_incidents_rules){ .a_day = 10, .interval = MINUTE }, decided, h), 0);
+  for (int i = 0; i < 300; i++) { /* a fleet in which two alerts at one time are nothing */
+    char name[16];
+    (void)snprintf(name, sizeof name, "other %d", i);
+    assert_int_equal(hk_incidents_learn(h->all, hk_string(name), NULL, 0), 0);
+  }
+  assert_int_equal(hk_ticks_new(&h->ticks, h->all, joined, h), 0);
+  return h;
+}
+
+static void end(struct heard *h)
+{
+  hk_ticks_free(h->ticks);
+  hk_incidents_free(h->all);
+  free(h);
+}
+
+static void event(struct heard *h, uint64_t position, int64_t minute, const char *name, uint64_t alert, bool ends)
+{
+  const struct hk_tick_event e = {
+    .position = position, .alert = alert, .time = minute * MINUTE, .severity = 1.6, .ends = ends, .name = hk_string(name)
+  };
+  assert_int_equal(hk_ticks_event(h->ticks, &e), 0);
+}
+
+static void expect(struct heard *h, int64_t minute, uint64_t seen, const char *expected)
+{
+  h->used = 0;
+  h->text[0] = 0;
+  assert_int_equal(hk_ticks_reach(h->ticks, minute * MINUTE, seen), 0);
+  assert_string_equal(h->text, expected);
+}
+
+static void test_order(void **state)
+{
+  (void)state;
+  struct heard *h = begin();
+  event(h, 1, 5, "x", 11, false);
+  event(h, 2, 4, "y", 12, false);
+  event(h, 3, 4, "a", 13, false);
+  event(h, 4, 6, "b", 14, false);
+  assert_int_equal(hk_ticks_newest(h->ticks), 6 * MINUTE);
+  assert_int_equal(hk_ticks_first(h->ticks), 1);
+  expect(h, 4, UINT64_MAX, ""); /* it may still go on */
+  expect(h, 6, UINT64_MAX, "3=1 2=2 1=3 ");
+  assert_int_equal(hk_ticks_waiting(h->ticks), 1);
+  expect(h, 7, 3, ""); /* nobody knew of it then */
+  expect(h, 7, 4, "4=4 ");
+  assert_int_equal(hk_ticks_first(h->ticks), UINT64_MAX);
+  end(h);
+}
+
+/* The end of an alert belongs to the incident of its beginning, whatever came since. */
+static void test_ends(void **state)
+{
+  (void)state;
+  struct heard *h = begin();
+  event(h, 1, 1, "x", 11, false);
+  event(h, 2, 1, "x", 11, true); /* both of one point */
+  event(h, 3, 2, "y", 12, false);
+  event(h, 4, 900, "y", 13, false); /* another incident */
+  event(h, 5, 901, "y", 12, true);
+  event(h, 6, 902, "y", 12, true); /* it is over */
+  event(h, 7, 902, "z", 99, true); /* nobody knows it */
+  expect(h, 1000, UINT64_MAX, "1=1 2=1 3=2 4=3 5=2 ");
+  event(h, 8, 1001, "y", 13, true);
+  hk_ticks_merged(h->ticks, (const struct hk_incident_merge[]){ { 2, 1 }, { 3, 2 } }, 2);
+  expect(h, 1002, UINT64_MAX, "8=1 ");
+  end(h);
+}
+
+static void test_many_alerts(void **state)
+{
+  (void)state;
+  struct hk_alert_incidents a = { 0 }, b = { 0 };
+  struct hk_buffer image = { 0 };
+  for (uint64_t i = 1; i <= 1000; i++)
+    hk_alert_incidents_put(&a, i << 32 | 1, i + 5);
+  for (uint64_t i = 1; i <= 1000; i += 3)
+    assert_int_equal(hk_alert_incidents_take(&a, i << 32 | 1), i + 5);
+  hk_alert_incidents_write(&a, &image);
+  assert_int_equal(hk_alert_incidents_read(&b, image.data, image.size), image.size);
+  for (uint64_t i = 1; i <= 1000; i++)
+    assert_int_equal(hk_alert_incidents_take(&b, i << 32 | 1), i % 3 == 1 ? 0 : i + 5);
+  assert_int_equal(b.n, 0);
+  hk_buffer_free(&image);
+  hk_alert_incidents_free(&a);
+  hk_alert_incidents_free(&b);
+}
+
+/* Whatever byte of an image is another: it is refused, or read as something whole. And of a good one the same comes again. */
+static void test_image(void **state)
+{
+  (void)state;
+  struct heard *h = begin();
+  struct hk_buffer image = { 0 };
+  event(h, 1, 1, "x", 11, false);
+  event(h, 2, 1, "y", 12, false);
+  expect(h, 2, UINT64_MAX, "1=1 2=2 ");
+  event(h, 3, 7, "one", 13, false);
+  event(h, 4, 9, "x", 11, true);
+  hk_ticks_write(h->ticks, &image);
+  for (size_t at = 0; at <= image.size; at++) {
+    for (int bit = 0; bit < 8; bit++) {
+      struct heard *other = begin();
+      char *copy = malloc(image.size);
+      assert_non_null(copy);
+      memcpy(copy, image.data, image.size);
+      if (at < image.size)
+        copy[at] = (char)(copy[at] ^ 1 << bit);
+      const int status = hk_ticks_read(other->ticks, copy, image.size);
+      assert_true(status == 0 || (status == -EBADMSG && at < image.size));
+      if (at == image.size)
+        expect(other, 10, UINT64_MAX, "3=1 4=1 ");
+      else if (status == 0)
+        (void)hk_ticks_finish(other->ticks);
+      free(copy);
+      end(other);
+    }
+  }
+  for (size_t size = 0; size < image.size; size++) {
+    struct heard *other = begin();
+    (void)hk_ticks_read(other->ticks, image.data, size); /* of whole events it may be one */
+    end(other);
+  }
+  hk_buffer_free(&image);
+  end(h);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_order), cmocka_unit_test(test_ends),
+                                      cmocka_unit_test(test_many_alerts), cmocka_unit_test(test_image) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
