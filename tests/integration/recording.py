@@ -7,7 +7,7 @@ import harness
 from harness import SECOND, START, WAIT, until
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 
 class Recording(harness.Case):

@@ -14,7 +14,7 @@ import harness
 from harness import SECOND, START, until
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 SENSORS = 4

@@ -15,7 +15,7 @@ from harness import ALERTS, SCORED, SECOND, START, UNSCORED
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'proto', 'python'))
 sys.path.insert(0, os.path.join(harness.ROOT, 'tests', 'faults'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 import kills  # noqa: E402
 
 DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'

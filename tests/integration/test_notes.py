@@ -15,7 +15,7 @@ from harness import SECOND, START, WAIT, until
 from recording import Recording
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 KEYS = 'algorithm=novelty,resident=2000,interval=1s,alert=0.4'
 NOTE = hankel.Novelty._fields

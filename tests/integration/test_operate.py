@@ -15,7 +15,7 @@ import harness
 from harness import SECOND, START, until
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 
@@ -151,7 +151,7 @@ class Operate(harness.Case):
         self.assertEqual(events[1], told)
         plain = hankel.Client(f'127.0.0.1:{self.d.port["binary tcp"]}', timeout=harness.WAIT)
         self.addCleanup(plain.close)
-        plain.subscribe('press', scores=False, notices=False, since=0)  # knows nothing of such events
+        plain.subscribe('press', scores=False, notices=False, since=0, details=False)  # knows nothing of such events
         self.assertEqual([plain.read(harness.WAIT).kind for _ in range(2)], ['raised', 'cleared'])
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')

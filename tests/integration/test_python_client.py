@@ -6,7 +6,7 @@ import harness
 from harness import SECOND, START, until
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 WARM = '[detector all]\nmatch = warm*\nwindow = 8\ninterval = 1s\nalert = off\n'
 

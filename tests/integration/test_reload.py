@@ -15,7 +15,7 @@ import harness
 from harness import ALERTS, HANKEL, ROOT, SCORED, SECOND, START, UNSCORED, VALUES, WAIT
 
 sys.path.insert(0, os.path.join(ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 STEADY = '[detector steady]\nmatch = a*\nwindow = 20\ninterval = 1s\nalert = 0.3\nsignal = 0\n'
 ANY = '[detector any]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'

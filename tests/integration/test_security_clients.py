@@ -14,7 +14,7 @@ from harness import HANKEL, SECOND, START, until
 from secured import FORBIDDEN, UNAUTHORIZED, Secured, token_line, token_of
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 
 def own_address():

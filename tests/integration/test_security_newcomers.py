@@ -14,7 +14,7 @@ from harness import ERROR, HELLO, SECOND, START, WELCOME, Client, frame, points,
 from secured import DETECTOR, UNAUTHORIZED, Secured, token_of
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 
 class TestNewcomers(Secured):

@@ -14,7 +14,7 @@ from harness import SECOND, START, WAIT, until
 from recording import Recording
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
 
 KEYS = 'algorithm=graph,window=16,resident=600,interval=1s'
 KINDS = [0, 1, 2, 0, 1, 3, 2, 0]  # of the segments

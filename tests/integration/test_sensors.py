@@ -11,7 +11,7 @@ import time
 
 import harness
 import recording  # noqa: F401 # has the path of the client
-import hankel
+import hankeld as hankel
 from harness import REPORT, SECOND, START, frame, text, until
 
 SENSORS = 0x0c

@@ -11,7 +11,8 @@ import unittest
 import harness
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
-import hankel  # noqa: E402
+import hankeld as hankel  # noqa: E402
+from hankeld import wire  # noqa: E402
 
 with open(os.path.join(harness.ROOT, 'proto', 'vectors', 'frames.json'), encoding='utf-8') as f:
     VECTORS = {v['name']: v for v in json.load(f)['frames']}
@@ -78,7 +79,7 @@ class Vectors(unittest.TestCase):
         self.assertEqual(len(peer.got) - 1, len(names))
 
     def test_no_type_lacks_a_vector(self):
-        spoken = {value for name, value in vars(hankel).items() if name.startswith('_') and name[1:].isupper() and isinstance(value, int) and
+        spoken = {value for name, value in vars(wire).items() if name.startswith('_') and name[1:].isupper() and isinstance(value, int) and
                   name not in ('_VERSION', '_MAX_FRAME', '_REGISTER_MOST', '_LIST_MOST', '_BATCH', '_KEPT', '_NOW', '_DATAGRAM')}
         self.assertEqual(spoken, {v['type'] for v in VECTORS.values()})
 

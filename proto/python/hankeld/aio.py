@@ -1,0 +1,226 @@
+"""The client for asyncio: what the plain one does, but for feeds and datagrams, which it does not have, and connecting again."""
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from types import TracebackType
+from typing import Any, AsyncIterator, Sequence
+
+from .client import _address, _hello
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _HELLO, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
+                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Item, _columns_of_frame, _frame, _points, _what)
+
+
+class AsyncClient(End):
+    """A connection to hankeld, for one event loop:
+
+        async with AsyncClient("127.0.0.1:7410") as client: ...
+
+    or `await client.connect()` and `await client.close()`. Several tasks may use it at a time; one of them reads. tls, token, token_in_clear: as of
+    Client. When the connection ends, calls that wait raise ConnectionError, and so does `read`, once what came before has been read."""
+
+    def __init__(self, address: str = "127.0.0.1:7410", name: str = "hankeld for Python", timeout: float = 10.0, tls: bool | ssl.SSLContext | None = None,
+                 token: str | None = None, token_in_clear: bool = False) -> None:
+        super().__init__()
+        self._how = address, name, tls, token, token_in_clear
+        self._timeout = timeout
+        self._points: list[tuple[str, int, float]] = []
+        self._waiting: dict[int, asyncio.Future[None]] = {}  # tag -> whoever awaits the reply
+        self._fault: BaseException | None = None  # why the connection has ended
+        self._news = asyncio.Event()  # items have come, or the end
+        self._reading: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> AsyncClient:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if kind is None and self._fault is None:
+                await self.flush()
+        finally:
+            await self.close()
+
+    async def connect(self) -> None:
+        """Connects and says HELLO."""
+        address, name, tls, token, token_in_clear = self._how
+        host, port = _address(address)
+        context = ssl.create_default_context() if tls is True else tls or None
+        opening = asyncio.open_connection(host, port, ssl=context, server_hostname=host if context else None)
+        self._reader, self._writer = await asyncio.wait_for(opening, self._timeout)
+        self._begin()
+        self._fault = None
+        self._reading = asyncio.get_running_loop().create_task(self._read_all())
+        try:
+            hello = _hello(address, name, token, False, tls, token_in_clear, self._writer.get_extra_info("peername")[0])
+            self._welcomed(await self._request(_HELLO, _WELCOME, hello))
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Closes at once; what was not flushed is lost."""
+        if self._reading:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+            self._reading = None
+            self._writer.close()
+            try:
+                await self._writer.wait_closed()
+            except (OSError, ssl.SSLError):
+                pass  # it is over either way
+
+    async def _read_all(self) -> None:
+        """Takes what comes until the connection ends."""
+        fault: BaseException = ConnectionResetError("the daemon closed the connection")
+        try:
+            while data := await self._reader.read(1 << 18):
+                self._came(data)
+                for tag in self._replies.keys() & self._waiting.keys():
+                    if not self._waiting[tag].done():
+                        self._waiting[tag].set_result(None)
+                if self._items:
+                    self._news.set()
+        except asyncio.CancelledError:
+            fault = ConnectionAbortedError("the connection was closed")
+        except Exception as why:
+            fault = why
+        self._fault = fault
+        self._news.set()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(fault)
+
+    async def _write(self, data: bytes) -> None:
+        if self._fault:
+            raise self._fault
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def _request(self, kind: int, reply: int, payload: bytes = b"") -> bytes:
+        """Sends a frame and waits for its answer."""
+        tag = self._next_tag()
+        self._waiting[tag] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write(_frame(kind, payload, tag))
+            await asyncio.wait_for(self._waiting[tag], self._timeout)
+            return self._reply(tag, kind, reply)
+        finally:
+            del self._waiting[tag]
+
+    # --- points ---
+
+    async def send(self, sensor: str, time: int, value: float) -> None:
+        """Buffers a point; time in ns since 1970."""
+        self._points.append((sensor, time, value))
+        if len(self._points) >= _BATCH:
+            await self.flush()
+
+    async def send_columns(self, sensor: str | Sequence[str], times: Any, values: Any) -> None:
+        """As Client.send_columns."""
+        await self.flush()
+        await self._register([sensor] if isinstance(sensor, str) else sensor)
+        names, times, values = self._cut(sensor, times, values)
+        handles = [self._handles[name] for name in names]
+        for begin in range(0, len(handles), _BATCH):
+            end = begin + _BATCH
+            await self._write(_points(handles[begin:end], times[begin:end], values[begin:end]))
+
+    async def send_frame(self, frame: Any, prefix: str = "") -> None:
+        """As Client.send_frame."""
+        for name, times, values in _columns_of_frame(frame, prefix):
+            await self.send_columns(name, times, values)
+
+    async def flush(self) -> None:
+        """Sends all points that wait."""
+        points, self._points = self._points, []
+        await self._register([sensor for sensor, _, _ in points])
+        good = [(self._handles[sensor], time, value) for sensor, time, value in points if sensor not in self.refused]
+        for begin in range(0, len(good), _BATCH):
+            handles, times, values = zip(*good[begin : begin + _BATCH])
+            await self._write(_points(handles, times, values))
+
+    async def sync(self) -> None:
+        """Sends all points and waits until the daemon has taken them over."""
+        await self.flush()
+        await self._request(_PING, _PONG, bytes(8))
+
+    async def _register(self, sensors: Sequence[str]) -> None:
+        for some in self._unknown(sensors):
+            self._registered(some, await self._request(_REGISTER, _REGISTERED, self._names_payload(some)))
+
+    # --- results ---
+
+    async def subscribe(self, glob: str = "", min_score: float = 0.0, scores: bool = True, unscored: bool = False, events: bool = True, notices: bool = True,
+                        values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False) -> None:
+        """As Client.subscribe. `event_position` is the position of the last event that came."""
+        self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details), min_score, glob
+        self._as_columns = columns
+        self.event_position = _NOW if since is None or since < 0 else since
+        self._subscribed(await self._request(_SUBSCRIBE, _DONE, self._subscribe_payload()))
+
+    async def unsubscribe(self) -> None:
+        self._subscription = None
+        await self._request(_UNSUBSCRIBE, _DONE)
+
+    async def read(self, timeout: float | None = None) -> Item | None:
+        """The next item; None when none came within timeout seconds (None: waits as long as it takes)."""
+        while not self._items:
+            if self._fault:
+                raise self._fault
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), timeout)
+            except asyncio.TimeoutError:
+                return None
+        return self._items.popleft()
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        while True:
+            try:
+                item = await self.read()
+            except (ConnectionResetError, ConnectionAbortedError):
+                return
+            if item is not None:
+                yield item
+
+    # --- the rest ---
+
+    async def status(self) -> dict[str, Any]:
+        """The daemon's counters."""
+        report: dict[str, Any] = json.loads(await self._request(_STATUS, _REPORT))
+        return report
+
+    async def sensors(self, glob: str = "") -> AsyncIterator[dict[str, Any]]:
+        """As Client.sensors."""
+        after: int | None = 0
+        while after is not None:
+            part = json.loads(await self._request(_SENSORS, _REPORT, self._list_payload(glob, after, _LIST_MOST)))
+            for sensor in part["sensors"]:
+                yield sensor
+            after = part.get("next")
+
+    async def reload(self) -> tuple[bool, str]:
+        """Makes the daemon read its configuration again: whether it is in force now, and lines that say what came of it."""
+        payload = await self._request(_RELOAD, _RELOADED)
+        return payload[0] == 1, payload[1:].decode()
+
+    async def acknowledge(self, sensor: str, number: int = 0, by: str = "") -> tuple[bool, str]:
+        """Takes note of an alert that stands (0: whichever does): whether that was done, and a line that says what came of it."""
+        return await self._operate(1, number, 0, sensor, by)
+
+    async def maintain(self, glob: str, seconds: float, by: str = "") -> tuple[bool, str]:
+        """Marks the alerts that sensors raise from now on for so long; 0 ends what was begun with this glob. As acknowledge."""
+        return await self._operate(2 if seconds else 3, 0, round(seconds * 1e9), glob, by)
+
+    async def _operate(self, what: int, number: int, duration: int, subject: str, by: str) -> tuple[bool, str]:
+        payload = await self._request(_OPERATE, _OPERATED, self._operate_payload(what, number, duration, subject, by))
+        return payload[0] == 1, payload[1:].decode()
+
+    async def finish(self) -> None:
+        """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes. What has come and was
+        not read yet can still be read."""
+        await self.flush()
+        await self._request(_BYE, _FAREWELL, bytes(16))
+        await self.close()

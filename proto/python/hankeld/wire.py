@@ -1,0 +1,388 @@
+"""What both clients speak: frames of the binary protocol (PROTOCOL.md), what they carry, and how points and results are coded. No socket is
+touched here."""
+from __future__ import annotations
+
+import array
+import collections
+import itertools
+import json
+import math
+import struct
+import sys
+import zlib
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
+
+STATES = ("warming", "ok", "gap", "late", "rejected")
+EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
+NOVELTIES = ("", "value", "context", "shape")
+CHANNELS = ("", "score", "change", "shift", "group", "novelty")
+REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
+            "the daemon makes that series itself", "this peer has as many sensors as one may have")
+
+_HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
+_RELOAD, _RELOADED, _OPERATE, _OPERATED, _SENSORS = 0x0A, 0x8A, 0x0B, 0x8B, 0x0C
+_WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
+_NAMES, _SCORES, _EVENTS, _GAP, _ACK, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0xFF
+_VERSION = 1
+_MAX_FRAME = 1 << 20
+_REGISTER_MOST = 200  # names in a frame
+_LIST_MOST = 1000  # sensors in an answer
+_BATCH = 4096  # points in a frame over TCP
+_NOW = (1 << 64) - 1  # as a position
+_HEAD = struct.Struct("<2sBBII")
+_POINT_HEAD = struct.Struct("<QQQIBBH")
+
+
+class Result(NamedTuple):
+    """What the daemon found out about one point."""
+    sensor: str
+    time: int  # ns since 1970
+    value: float | None  # None unless subscribed with values
+    score: float | None  # None when none was due
+    state: str  # of STATES
+    sequence: int | None = None  # of the point among its sensor's, if subscribed with sequences
+
+
+class Scores(NamedTuple):
+    """Results as columns of numpy, of one frame: instead of a Result each, if subscribed with columns."""
+    names: list[str]  # of sensors
+    sensor: Any  # uint32: of each result, which of the names
+    time: Any  # int64: ns since 1970
+    value: Any  # float64; None unless subscribed with values
+    score: Any  # float32; NaN when none was due
+    state: Any  # uint8: which of STATES
+    sequence: Any  # uint64; None unless subscribed with sequences
+
+    def frame(self) -> Any:
+        """A DataFrame of pandas: sensor, value, score and state by time (UTC)."""
+        import numpy
+        import pandas
+        columns = {"sensor": pandas.Categorical.from_codes(self.sensor.astype("int64"), self.names), "value": self.value, "score": self.score,
+                   "state": pandas.Categorical.from_codes(self.state.astype("int8"), list(STATES))}
+        return pandas.DataFrame({name: column for name, column in columns.items() if column is not None},
+                                index=pandas.DatetimeIndex(numpy.asarray(self.time).view("datetime64[ns]"), tz="UTC", name="time"))
+
+
+class Novelty(NamedTuple):
+    """What is new, of an event of the channel novelty."""
+    kind: str  # value, context (a mean of the last `reach` points) or shape
+    expected: float  # the nearest that was there, where the event's `after` is what is now; of a shape 0, and `after` the rms difference to it
+    tolerance: float  # how far these usually lie apart at most
+    nearest: int  # ns: when it was there
+    oldest: int  # ns: beginning of what it was compared with
+    low: float  # range of the values that are resident
+    high: float
+    compared: int  # points
+    reach: int  # points
+
+
+class Event(NamedTuple):
+    """An alert (raised, corrected, cleared, flapping, acknowledged) or a notice (stale, back; only sensor, kind and time mean something)."""
+    sensor: str
+    number: int  # with the sensor's name the alert's id
+    kind: str  # of EVENTS
+    time: int  # ns: of the point; of a notice, of the sensor's last one
+    start: int  # ns: of the interval that the alert was raised on
+    instant: int  # ns: estimate of when the change took place
+    score: float  # raised: the score; corrected, cleared: the highest since
+    before: float  # level before the change
+    after: float  # and after it
+    position: int = 0  # in the daemon's event log; 0: it is in none, or not subscribed with `since`
+    sequence: int = 0  # among the sensor's events; 0 likewise
+    # What follows is 0, "" or None if subscribed without details.
+    severity: float = 0  # 0..40: where nothing has changed at most 2 x 10^-severity of the blocks of 40 points have one so grave. 0: not known. See level()
+    margin: float = 0  # what the statistic was of its threshold
+    channel: str = ""  # of CHANNELS: which question the alert answers
+    spread_before: float = 0  # standard deviation about the levels
+    spread_after: float = 0
+    maintenance: bool = False  # it was raised in a maintenance window
+    held: int = 0  # raised: alerts of the sensor that were held back since the last that was told
+    by: str = ""  # acknowledged: who did
+    likeness: float = 0  # channel change: how like an earlier segment the new one is, 0..1; 0: like none
+    similar: int = 0  # number of the alert with which that began; 0: it is the first that is known
+    similar_from: int = 0  # ns: its beginning
+    novelty: Novelty | None = None
+
+
+class Gap(NamedTuple):
+    """So many results and events were left out: this subscriber read too slowly, or the log of events has them no more. 2^63 - 1 events or
+    more: nobody knows, for `since` lies beyond the end of the log, which is another one."""
+    results: int
+    events: int
+
+
+Item = Union[Result, Scores, Event, Gap]
+
+WARNING, SEVERE = 2.5, 3.5
+
+
+def level(severity: float) -> str:
+    """notice, warning or severe; unknown of 0."""
+    return "severe" if severity >= SEVERE else "warning" if severity >= WARNING else "notice" if severity > 0 else "unknown"
+
+
+class Error(ConnectionError):
+    """The daemon answered with an error frame: `code` and text as in PROTOCOL.md."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{message} (error {code})")
+        self.code = code
+
+
+def _frame(kind: int, payload: bytes = b"", tag: int = 0) -> bytes:
+    head = _HEAD.pack(b"HK", _VERSION, kind, len(payload), tag)
+    return head + struct.pack("<I", zlib.crc32(payload, zlib.crc32(head))) + payload
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<H", len(data)) + data
+
+
+def _column(code: str, data: bytes) -> array.array[Any]:
+    """Little-endian numbers to an array."""
+    column = array.array(code)
+    column.frombytes(data)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def _bytes(code: str, numbers: Any) -> bytes:
+    """Numbers to little-endian ones. Columns of numpy go as they are."""
+    if hasattr(numbers, "astype"):
+        return bytes(numbers.astype({"q": "<i8", "d": "<f8", "I": "<u4"}[code]).tobytes())
+    column = array.array(code, numbers)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+def _points(handles: Any, times: Any, values: Any, feed: int = 0, sequence: int = 0, before: int = 0) -> bytes:
+    """A POINTS frame."""
+    return _frame(_POINTS, _POINT_HEAD.pack(feed, sequence, before, len(handles), 0, 0, 0) + _bytes("q", times) + _bytes("d", values) + _bytes("I", handles))
+
+
+def _plain(column: Any) -> Any:
+    """A column of numpy or pandas, or a sequence, as something to be cut and coded: times of datetime64 become ns."""
+    if getattr(getattr(column, "dtype", None), "tz", None):
+        import pandas
+        column = pandas.DatetimeIndex(column).tz_convert(None)
+    if hasattr(column, "to_numpy"):
+        column = column.to_numpy()
+    if getattr(getattr(column, "dtype", None), "kind", "") == "M":
+        column = column.astype("datetime64[ns]").astype("int64")
+    return column
+
+
+def _columns_of_frame(frame: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    """Of a DataFrame, each column's name, times and values; empty cells are left out."""
+    times = _plain(frame.index)
+    if times.dtype.kind not in "iu":
+        raise TypeError("the index of the frame is to be times: a DatetimeIndex, or whole ns since 1970")
+    for name in frame.columns:
+        there = frame[name].notna().to_numpy()
+        yield prefix + str(name), times[there], frame[name].to_numpy(dtype="float64", na_value=math.nan)[there]
+
+
+def _what(scores: bool, unscored: bool, events: bool, notices: bool, values: bool, since: int | None, sequences: bool, details: bool) -> int:
+    """The bits of SUBSCRIBE."""
+    return scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 | 384 * bool(details)
+
+
+class End:
+    """This end of a connection, without its socket: what came becomes items and replies."""
+
+    def __init__(self) -> None:
+        self.on_error: Callable[[int, str], None] | None = None  # called with (code, message) for errors that do not end the connection
+        self.refused: dict[str, str | None] = {}  # sensor -> why the daemon does not take it; its points are dropped
+        self.server: str | None = None
+        self.position = 0  # of the feed: points that are acknowledged
+        self.event_position = _NOW  # of the last event, with `since`
+        self._items: collections.deque[Item] = collections.deque()
+        self._subscription: tuple[int, float, str] | None = None
+        self._as_columns = False
+        self._tag = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """A connection begins."""
+        self._inbox = bytearray()
+        self._handles: dict[str, int | None] = {}  # sensor -> handle, None before the daemon has said
+        self._names: dict[int, str] = {}  # handle -> sensor, of results
+        self._replies: dict[int, tuple[Any, bytes]] = {}  # tag -> reply
+        self._feed = 0
+        self._max_frame = 0
+        self._key: bytes | None = None
+
+    def _next_tag(self) -> int:
+        self._tag = self._tag % 0xFFFFFFFF + 1
+        return self._tag
+
+    def _reply(self, tag: int, kind: int, reply: int) -> bytes:
+        """The payload of a reply that has come."""
+        got, payload = self._replies.pop(tag)
+        if isinstance(got, Error):
+            raise got
+        if got != reply:
+            raise ConnectionError(f"the daemon answered {kind:#x} with {got:#x}")
+        return payload
+
+    def _welcomed(self, payload: bytes) -> None:
+        self._feed, self._max_frame = struct.unpack_from("<QI", payload)
+        length = struct.unpack_from("<H", payload, 12)[0]
+        self.server = payload[14 : 14 + length].decode()
+        self._key = payload[16 + length :]
+
+    def _unknown(self, sensors: Sequence[str]) -> list[list[str]]:
+        """Of the sensors those that have no handle yet, as many together as go into a frame."""
+        new = [sensor for sensor in dict.fromkeys(sensors) if self._handles.get(sensor) is None and sensor not in self.refused]
+        return [new[begin : begin + _REGISTER_MOST] for begin in range(0, len(new), _REGISTER_MOST)]
+
+    @staticmethod
+    def _names_payload(sensors: Sequence[str]) -> bytes:
+        return struct.pack("<I", len(sensors)) + b"".join(map(_string, sensors))
+
+    def _registered(self, sensors: Sequence[str], payload: bytes) -> None:
+        for sensor, (handle, reason) in zip(sensors, struct.iter_unpack("<II", payload[4:])):
+            self._handles[sensor] = handle
+            if reason:
+                self.refused[sensor] = REFUSALS[reason] if reason < len(REFUSALS) else "?"
+
+    def _cut(self, sensor: str | Sequence[str], times: Any, values: Any) -> tuple[list[str], Any, Any]:
+        """Columns that were given, without the points of refused sensors: a name for each, or one for all."""
+        times, values = _plain(times), _plain(values)
+        n = len(times)
+        if len(values) != n or (not isinstance(sensor, str) and len(sensor) != n):
+            raise ValueError("the columns are not of one length")
+        names = [sensor] * n if isinstance(sensor, str) else list(sensor)
+        if not self.refused.keys() & set(names):
+            return names, times, values
+        keep = [i for i, name in enumerate(names) if name not in self.refused]
+        return [names[i] for i in keep], [int(times[i]) for i in keep], [float(values[i]) for i in keep]
+
+    def _subscribe_payload(self) -> bytes:
+        assert self._subscription
+        what, min_score, glob = self._subscription
+        return struct.pack("<If", what, min_score) + _string(glob) + (struct.pack("<Q", self.event_position) if what & 32 else b"")
+
+    def _subscribed(self, payload: bytes) -> None:
+        if payload and self.event_position == _NOW:
+            self.event_position = struct.unpack("<Q", payload)[0]
+
+    @staticmethod
+    def _list_payload(glob: str, after: int, limit: int) -> bytes:
+        return struct.pack("<QI", after, limit) + _string(glob)
+
+    @staticmethod
+    def _operate_payload(what: int, number: int, duration: int, subject: str, by: str) -> bytes:
+        return struct.pack("<BxxxIQ", what, number, duration) + _string(subject) + _string(by)
+
+    def _came(self, data: bytes) -> None:
+        """Takes the whole frames among what has come."""
+        self._inbox += data
+        at = 0
+        while len(self._inbox) - at >= 16:
+            magic, version, kind, length, tag = _HEAD.unpack_from(self._inbox, at)
+            if magic != b"HK" or version != _VERSION and kind != _ERROR or length > _MAX_FRAME:
+                raise ConnectionError("not a frame of this protocol")
+            if len(self._inbox) - at < 16 + length:
+                break
+            head, payload = self._inbox[at : at + 12], bytes(self._inbox[at + 16 : at + 16 + length])
+            if struct.unpack_from("<I", self._inbox, at + 12)[0] != zlib.crc32(payload, zlib.crc32(head)):
+                raise ConnectionError("a frame was damaged")
+            at += 16 + length
+            self._take(kind, tag, payload)
+        del self._inbox[:at]
+
+    def _take(self, kind: int, tag: int, payload: bytes) -> None:
+        if kind == _NAMES:
+            at = 4
+            for _ in range(struct.unpack_from("<I", payload)[0]):
+                handle, length = struct.unpack_from("<IH", payload, at)
+                self._names[handle] = payload[at + 6 : at + 6 + length].decode()
+                at += 6 + length
+        elif kind == _SCORES:
+            self._take_scores(payload)
+        elif kind == _EVENTS:
+            self._take_events(payload)
+        elif kind == _ACK:
+            self._acknowledged(struct.unpack("<Q", payload)[0])
+        elif kind == _GAP:
+            self._items.append(Gap(*struct.unpack("<QQ", payload)))
+        elif kind == _ERROR:
+            self._take_error(tag, payload)
+        else:
+            self._replies[tag] = kind, payload
+
+    def _acknowledged(self, points: int) -> None:
+        """So many points of the feed are committed."""
+
+    def _take_events(self, payload: bytes) -> None:
+        n, with_ = struct.unpack_from("<II", payload)
+        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<xxxxfffBBHIIfqH"), 8
+        notes = struct.Struct("<qqddIHBx")
+        for _ in range(n):
+            *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
+            at += record.size
+            more: tuple[Any, ...] = ()
+            if with_ & 4:
+                nearest, oldest, low, high, compared, reach, kind_of_novelty = notes.unpack_from(payload, at)
+                at += notes.size
+            if with_ & 2:
+                (margin, spread_before, spread_after, channel, marks, severity, held, similar, likeness, similar_from,
+                 length) = details.unpack_from(payload, at)
+                at += details.size + length
+                more = (severity / 1000, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
+                        payload[at - length : at].decode(), likeness, similar, similar_from)
+                if with_ & 4 and kind_of_novelty:
+                    more += Novelty(NOVELTIES[kind_of_novelty], before, spread_before, nearest, oldest, low, high, compared, reach),
+            self._items.append(Event(self._names[handle], number, EVENTS[kind] or "", time, start, instant, score, before, after,
+                                     *(place or (0, 0)), *more))
+            if place and place[0]:
+                self.event_position = place[0]
+
+    def _take_scores(self, payload: bytes) -> None:
+        n, time_kind, columns, _ = struct.unpack_from("<IBBH", payload)
+        head = struct.unpack_from(("", "<q", "<qq", "<qq")[time_kind], payload, 8)
+        at = 8 + 8 * len(head)
+
+        def take(size: int, there: object = True) -> bytes:
+            nonlocal at
+            at += size * n if there else 0
+            return payload[at - size * n : at] if there else b""
+
+        raw = (take(8, time_kind == 0), take(8, columns & 1), take(8, columns & 4), take(4), take(4), take(4, time_kind == 3), take(1, columns & 2))
+        (self._add_columns if self._as_columns else self._add_results)(n, time_kind, head, *raw)
+
+    def _add_results(self, n: int, time_kind: int, head: tuple[int, ...], times: bytes, values: bytes, sequences: bytes, handles: bytes, scores: bytes,
+                     steps: bytes, states: bytes) -> None:
+        when: Any = (_column("q", times) if time_kind == 0 else itertools.repeat(head[0]) if time_kind == 1 else itertools.count(*head) if time_kind == 2 else
+                     (head[0] + step * head[1] for step in _column("I", steps)))
+        none: Any = itertools.repeat(None)
+        for handle, time, value, score, state, sequence in zip(_column("I", handles), when, _column("d", values) if values else none, _column("f", scores),
+                                                               states or itertools.repeat(1), _column("Q", sequences) if sequences else none):
+            self._items.append(Result(self._names[handle], time, value, None if math.isnan(score) else score, STATES[state], sequence))
+
+    def _add_columns(self, n: int, time_kind: int, head: tuple[int, ...], times: bytes, values: bytes, sequences: bytes, handles: bytes, scores: bytes,
+                     steps: bytes, states: bytes) -> None:
+        import numpy
+        of, sensor = numpy.unique(numpy.frombuffer(handles, "<u4"), return_inverse=True)
+        when = (numpy.frombuffer(times, "<i8") if time_kind == 0 else numpy.full(n, head[0], "i8") if time_kind == 1 else
+                head[0] + head[1] * numpy.arange(n, dtype="i8") if time_kind == 2 else head[0] + head[1] * numpy.frombuffer(steps, "<u4").astype("i8"))
+        self._items.append(Scores([self._names[handle] for handle in of.tolist()], sensor.astype("u4"), when,
+                                  numpy.frombuffer(values, "<f8") if values else None, numpy.frombuffer(scores, "<f4"),
+                                  numpy.frombuffer(states, "u1") if states else numpy.ones(n, "u1"),
+                                  numpy.frombuffer(sequences, "<u8") if sequences else None))
+
+    def _take_error(self, tag: int, payload: bytes) -> None:
+        code, _, closing, length = struct.unpack_from("<HBBH", payload)
+        error = Error(code, payload[6 : 6 + length].decode(errors="replace"))
+        if closing:
+            raise error
+        if code == 8:  # unknown handle: sensors were evicted; they are registered again with their next points
+            self._handles.clear()
+        if tag:
+            self._replies[tag] = error, b""
+        if self.on_error:
+            self.on_error(code, str(error))
