@@ -102,7 +102,7 @@ enum hk_alert_mode */
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
 struct hk_detector_draft {
   struct hk_detector detector;
-  uint32_t given; /* bit i: key i of the table in detector.c was given */
+  uint32_t given; /* bit i: key i of enum hk_key was given */
   uint8_t preset; /* of the presets there */
 };
 #define HK_DETECTOR_DRAFT_NULL                                                                                                   \
@@ -142,6 +142,10 @@ void hk_detector_differences(const struct hk_detector *a, const struct hk_detect
 /* The keys that say something of a detector's algorithm, with their values as a configuration has them, one after another: name
  * of the key, or NULL when there are no more. *next: 0 at first. value: cut where it does not fit; 32 bytes are enough. */
 const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, char *value, size_t size);
+
+/* Those of the keys that were given which say nothing of an algorithm, or have a value that means nothing to it; bits as in
+ * `given`. */
+uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm);
 
 /* Names for messages and reports; "?" when out of range. */
 const char *hk_algorithm_name(uint8_t algorithm);

@@ -1,6 +1,7 @@
 /* Keys of a section are sorted into those of all its algorithms and those of one; each algorithm then gets the detector that it
  * would have with those that say something of it. */
-#include "cpu/detector_parts.h"
+#include "cpu/detectors.h"
+#include "cpu/detector_keys.h"
 
 #include <errno.h>
 #include <stdarg.h>
