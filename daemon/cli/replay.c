@@ -14,6 +14,7 @@
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
 #include "daemon/sensors/novelty_shown.h"
+#include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
 #include "proto/wire/name.h"
 

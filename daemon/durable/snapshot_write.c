@@ -2,6 +2,7 @@
  * end does not wait for all of it, and others' syncs not for ours. */
 #include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
+#include "proto/wire/event_message.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "daemon/publish/encode_results.h"
 
 #include "daemon/sensors/novelty_shown.h"
+#include "proto/wire/event_message.h"
 
 #include <inttypes.h>
 #include <math.h>

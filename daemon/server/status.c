@@ -11,6 +11,7 @@
 #include "daemon/server/receivers_status.h"
 
 #include "cpu/sst/score.h"
+#include "proto/wire/event_message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

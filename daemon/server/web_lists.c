@@ -5,6 +5,7 @@
 #include "daemon/publish/encode_results.h"
 #include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
+#include "proto/wire/event_message.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* libhankel: everything that comes in. See client.h. */
 #include "proto/client/client.h"
+#include "proto/wire/event_message.h"
 
 #include <errno.h>
 #include <stdio.h>

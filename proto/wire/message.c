@@ -1,41 +1,16 @@
-/* Payloads of the binary protocol, but for POINTS (columns.c) and SCORES (scores.c). See message.h. */
+/* Payloads of the binary protocol, but for POINTS (columns.c), SCORES (scores.c) and EVENTS (event_message.c). See message.h. */
 #include "proto/wire/message.h"
 
 #include <errno.h>
-#include <math.h>
-
-static int verdict(const struct hk_reader *r)
-{
-  return hk_reader_done(r) ? 0 : HANKEL_BAD_PAYLOAD;
-}
-
-static void put_string(struct hk_writer *w, struct hk_string s)
-{
-  hk_put_u16(w, (uint16_t)s.length);
-  hk_put(w, s.data, s.length);
-}
-
-static struct hk_string get_string(struct hk_reader *r)
-{
-  const uint16_t length = hk_get_u16(r);
-  const uint8_t *data = hk_take(r, length);
-  return data ? (struct hk_string){ (const char *)data, length } : (struct hk_string){ "", 0 };
-}
-
-/* A text for people or logs: no longer than most, and valid by the rule of name.h. */
-static bool text_valid(struct hk_string s, size_t most)
-{
-  return s.length <= most && hk_name_piece_valid(s.data, s.length, NULL);
-}
 
 int hk_hello_write(struct hk_writer *w, uint32_t tag, const struct hk_hello *m)
 {
   if (m->client.length > HK_CLIENT_MAX || m->token.length > HK_TOKEN_BYTES)
     return -EINVAL;
   const size_t place = hk_frame_begin(w, HK_HELLO, tag);
-  put_string(w, m->client);
+  hk_put_string(w, m->client);
   if (m->token.length > 0 || m->wants) {
-    put_string(w, m->token);
+    hk_put_string(w, m->token);
     hk_put_u32(w, m->wants);
   }
   return hk_frame_end(w, place);
@@ -44,16 +19,16 @@ int hk_hello_write(struct hk_writer *w, uint32_t tag, const struct hk_hello *m)
 int hk_hello_read(const struct hk_frame *f, struct hk_hello *m)
 {
   struct hk_reader r = hk_reader(f);
-  *m = (struct hk_hello){ .client = get_string(&r), .token = hk_string("") };
+  *m = (struct hk_hello){ .client = hk_get_string(&r), .token = hk_string("") };
   if (r.size > 0) {
-    m->token = get_string(&r);
+    m->token = hk_get_string(&r);
     m->wants = hk_get_u32(&r);
     if (m->token.length == 0 && m->wants == 0) /* is written without the two */
       return HANKEL_BAD_PAYLOAD;
   }
-  return text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES &&
+  return hk_text_valid(m->client, HK_CLIENT_MAX) && m->token.length <= HK_TOKEN_BYTES &&
                  !(m->wants & ~(uint32_t)(HK_WANTS_KEY | HK_WANTS_COUNTS))
-             ? verdict(&r)
+             ? hk_reader_verdict(&r)
              : HANKEL_BAD_PAYLOAD;
 }
 
@@ -64,9 +39,9 @@ int hk_welcome_write(struct hk_writer *w, uint32_t tag, const struct hk_welcome 
   const size_t place = hk_frame_begin(w, HK_WELCOME, tag);
   hk_put_u64(w, m->feed);
   hk_put_u32(w, m->max_frame);
-  put_string(w, m->server);
+  hk_put_string(w, m->server);
   if (m->key.length > 0)
-    put_string(w, m->key);
+    hk_put_string(w, m->key);
   return hk_frame_end(w, place);
 }
 
@@ -75,11 +50,11 @@ int hk_welcome_read(const struct hk_frame *f, struct hk_welcome *m)
   struct hk_reader r = hk_reader(f);
   m->feed = hk_get_u64(&r);
   m->max_frame = hk_get_u32(&r);
-  m->server = get_string(&r);
+  m->server = hk_get_string(&r);
   const bool keyed = r.size > 0;
-  m->key = keyed ? get_string(&r) : hk_string("");
-  return text_valid(m->server, HK_CLIENT_MAX) && (m->key.length > 0) == keyed && m->key.length <= HK_TOKEN_BYTES
-             ? verdict(&r)
+  m->key = keyed ? hk_get_string(&r) : hk_string("");
+  return hk_text_valid(m->server, HK_CLIENT_MAX) && (m->key.length > 0) == keyed && m->key.length <= HK_TOKEN_BYTES
+             ? hk_reader_verdict(&r)
              : HANKEL_BAD_PAYLOAD;
 }
 
@@ -93,7 +68,7 @@ int hk_register_write(struct hk_writer *w, uint32_t tag, uint32_t n, const struc
     if (names[i].length > UINT16_MAX)
       w->full = true; /* takes the frame back below */
     else
-      put_string(w, names[i]);
+      hk_put_string(w, names[i]);
   }
   return hk_frame_end(w, place);
 }
@@ -106,13 +81,13 @@ int hk_register_read(const struct hk_frame *f, struct hk_list *names)
   if (names->n < 1 || names->n > HK_REGISTER_MAX)
     return HANKEL_BAD_PAYLOAD;
   for (uint32_t i = 0; i < names->n; i++)
-    get_string(&r);
-  return verdict(&r);
+    hk_get_string(&r);
+  return hk_reader_verdict(&r);
 }
 
 struct hk_string hk_name_next(struct hk_list *names)
 {
-  return get_string(&names->reader);
+  return hk_get_string(&names->reader);
 }
 
 int hk_registered_write(struct hk_writer *w, uint32_t tag, uint32_t n, const uint32_t *handles, const uint32_t *reasons)
@@ -147,7 +122,7 @@ int hk_subscribe_write(struct hk_writer *w, uint32_t tag, const struct hk_subscr
   const size_t place = hk_frame_begin(w, HK_SUBSCRIBE, tag);
   hk_put_u32(w, m->what);
   hk_put_f32(w, m->min_score);
-  put_string(w, m->glob);
+  hk_put_string(w, m->glob);
   if (m->what & HANKEL_POSITIONS)
     hk_put_u64(w, m->since);
   return hk_frame_end(w, place);
@@ -159,12 +134,12 @@ int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
   struct hk_reader r = hk_reader(f);
   m->what = hk_get_u32(&r);
   m->min_score = hk_get_f32(&r);
-  m->glob = get_string(&r);
+  m->glob = hk_get_string(&r);
   m->since = m->what & HANKEL_POSITIONS ? hk_get_u64(&r) : HANKEL_NOW;
   if (!hk_reader_done(&r))
     return HANKEL_BAD_PAYLOAD;
   const bool good = !(m->what & ~(shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES)) &&
-                    (m->what & shown) && m->min_score >= 0 && m->min_score <= 1 && text_valid(m->glob, HK_GLOB_MAX);
+                    (m->what & shown) && m->min_score >= 0 && m->min_score <= 1 && hk_text_valid(m->glob, HK_GLOB_MAX);
   return good ? 0 : HANKEL_BAD_SUBSCRIPTION;
 }
 
@@ -173,15 +148,15 @@ int hk_feed_write(struct hk_writer *w, uint32_t tag, struct hk_string name)
   if (name.length > HK_FEED_NAME_MAX)
     return -EINVAL;
   const size_t place = hk_frame_begin(w, HK_FEED, tag);
-  put_string(w, name);
+  hk_put_string(w, name);
   return hk_frame_end(w, place);
 }
 
 int hk_feed_read(const struct hk_frame *f, struct hk_string *name)
 {
   struct hk_reader r = hk_reader(f);
-  *name = get_string(&r);
-  return name->length <= HK_FEED_NAME_MAX && hk_name_valid(name->data, name->length) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  *name = hk_get_string(&r);
+  return name->length <= HK_FEED_NAME_MAX && hk_name_valid(name->data, name->length) ? hk_reader_verdict(&r) : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_feed_at_write(struct hk_writer *w, uint32_t tag, const struct hk_feed_at *m)
@@ -197,7 +172,7 @@ int hk_feed_at_read(const struct hk_frame *f, struct hk_feed_at *m)
   struct hk_reader r = hk_reader(f);
   m->points = hk_get_u64(&r);
   m->durability = hk_get_u32(&r);
-  return verdict(&r);
+  return hk_reader_verdict(&r);
 }
 
 int hk_empty_write(struct hk_writer *w, uint8_t type, uint32_t tag)
@@ -220,7 +195,7 @@ static int one_read(const struct hk_frame *f, uint64_t *a)
 {
   struct hk_reader r = hk_reader(f);
   *a = hk_get_u64(&r);
-  return verdict(&r);
+  return hk_reader_verdict(&r);
 }
 
 int hk_ping_write(struct hk_writer *w, uint8_t type, uint32_t tag, uint64_t token)
@@ -262,7 +237,7 @@ static int two_read(const struct hk_frame *f, uint64_t *a, uint64_t *b)
   struct hk_reader r = hk_reader(f);
   *a = hk_get_u64(&r);
   *b = hk_get_u64(&r);
-  return verdict(&r);
+  return hk_reader_verdict(&r);
 }
 
 int hk_bye_write(struct hk_writer *w, uint32_t tag, uint64_t datagrams, uint64_t points)
@@ -304,7 +279,7 @@ int hk_sensors_write(struct hk_writer *w, uint32_t tag, const struct hk_sensors_
   const size_t place = hk_frame_begin(w, HK_SENSORS, tag);
   hk_put_u64(w, m->after);
   hk_put_u32(w, m->limit);
-  put_string(w, m->glob);
+  hk_put_string(w, m->glob);
   return hk_frame_end(w, place);
 }
 
@@ -313,8 +288,9 @@ int hk_sensors_read(const struct hk_frame *f, struct hk_sensors_asked *m)
   struct hk_reader r = hk_reader(f);
   m->after = hk_get_u64(&r);
   m->limit = hk_get_u32(&r);
-  m->glob = get_string(&r);
-  return m->limit >= 1 && m->limit <= HK_SENSORS_MAX && text_valid(m->glob, HK_GLOB_MAX) ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  m->glob = hk_get_string(&r);
+  return m->limit >= 1 && m->limit <= HK_SENSORS_MAX && hk_text_valid(m->glob, HK_GLOB_MAX) ? hk_reader_verdict(&r)
+                                                                                            : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate *m)
@@ -327,8 +303,8 @@ int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate 
   hk_put_u16(w, 0);
   hk_put_u32(w, m->number);
   hk_put_u64(w, m->duration);
-  put_string(w, m->subject);
-  put_string(w, m->by);
+  hk_put_string(w, m->subject);
+  hk_put_string(w, m->by);
   return hk_frame_end(w, place);
 }
 
@@ -339,12 +315,12 @@ int hk_operate_read(const struct hk_frame *f, struct hk_operate *m)
   const uint32_t zero = hk_get_u8(&r) | (uint32_t)hk_get_u16(&r);
   m->number = hk_get_u32(&r);
   m->duration = hk_get_u64(&r);
-  m->subject = get_string(&r);
-  m->by = get_string(&r);
+  m->subject = hk_get_string(&r);
+  m->by = hk_get_string(&r);
   const bool good = zero == 0 && m->what >= HANKEL_ACKNOWLEDGE && m->what <= HANKEL_END_MAINTENANCE &&
-                    text_valid(m->subject, HK_GLOB_MAX) && text_valid(m->by, HK_WHO_MAX) &&
+                    hk_text_valid(m->subject, HK_GLOB_MAX) && hk_text_valid(m->by, HK_WHO_MAX) &&
                     (m->what != HANKEL_BEGIN_MAINTENANCE || m->duration > 0);
-  return good ? verdict(&r) : HANKEL_BAD_PAYLOAD;
+  return good ? hk_reader_verdict(&r) : HANKEL_BAD_PAYLOAD;
 }
 
 int hk_reloaded_write(struct hk_writer *w, uint8_t type, uint32_t tag, bool taken, struct hk_string text)
@@ -374,7 +350,7 @@ int hk_names_write(struct hk_writer *w, uint32_t n, const uint32_t *handles, con
     if (names[i].length > HK_NAME_MAX)
       w->full = true; /* takes the frame back below */
     hk_put_u32(w, handles[i]);
-    put_string(w, names[i]);
+    hk_put_string(w, names[i]);
   }
   return hk_frame_end(w, place);
 }
@@ -386,158 +362,16 @@ int hk_names_read(const struct hk_frame *f, struct hk_list *list)
   list->reader = r;
   for (uint32_t i = 0; i < list->n && !r.bad; i++) {
     (void)hk_get_u32(&r);
-    const struct hk_string name = get_string(&r);
+    const struct hk_string name = hk_get_string(&r);
     r.bad |= !hk_name_valid(name.data, name.length);
   }
-  return verdict(&r);
+  return hk_reader_verdict(&r);
 }
 
 void hk_names_next(struct hk_list *list, uint32_t *handle, struct hk_string *name)
 {
   *handle = hk_get_u32(&list->reader);
-  *name = get_string(&list->reader);
-}
-
-static uint16_t thousandths(float severity)
-{
-  return severity > 0 ? (uint16_t)lroundf(1000 * (severity < HK_SEVERITY_TOLD ? severity : HK_SEVERITY_TOLD)) : 0;
-}
-
-float hk_severity_told(float severity)
-{
-  return (float)thousandths(severity) / 1000;
-}
-
-static void put_details(struct hk_writer *w, const struct hk_event_message *e)
-{
-  const float told = hk_severity_told(e->severity);
-  hk_put_f32(w, told / (told + 2)); /* a strength of 0..1, as clients of before take it */
-  hk_put_f32(w, e->margin);
-  hk_put_f32(w, e->spread_before);
-  hk_put_f32(w, e->spread_after);
-  hk_put_u8(w, e->channel);
-  hk_put_u8(w, e->marks);
-  hk_put_u16(w, thousandths(e->severity));
-  hk_put_u32(w, e->held);
-  hk_put_u32(w, e->similar);
-  hk_put_f32(w, e->likeness);
-  hk_put_i64(w, e->similar_from);
-  put_string(w, e->by);
-}
-
-static void get_details(struct hk_reader *r, struct hk_event_message *e)
-{
-  (void)hk_get_f32(r);
-  e->margin = hk_get_f32(r);
-  e->spread_before = hk_get_f32(r);
-  e->spread_after = hk_get_f32(r);
-  e->channel = hk_get_u8(r);
-  e->marks = hk_get_u8(r);
-  e->severity = (float)hk_get_u16(r) / 1000;
-  e->held = hk_get_u32(r);
-  e->similar = hk_get_u32(r);
-  e->likeness = hk_get_f32(r);
-  e->similar_from = hk_get_i64(r);
-  e->by = get_string(r);
-}
-
-static void put_note(struct hk_writer *w, const struct hankel_novelty *n)
-{
-  hk_put_i64(w, n->nearest);
-  hk_put_i64(w, n->oldest);
-  hk_put_f64(w, n->low);
-  hk_put_f64(w, n->high);
-  hk_put_u32(w, n->compared);
-  hk_put_u16(w, n->reach);
-  hk_put_u8(w, n->kind);
-  hk_put_u8(w, 0);
-}
-
-static void get_note(struct hk_reader *r, struct hankel_novelty *n)
-{
-  n->nearest = hk_get_i64(r);
-  n->oldest = hk_get_i64(r);
-  n->low = hk_get_f64(r);
-  n->high = hk_get_f64(r);
-  n->compared = hk_get_u32(r);
-  n->reach = hk_get_u16(r);
-  n->kind = hk_get_u8(r);
-  (void)hk_get_u8(r);
-}
-
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with)
-{
-  static const uint8_t zeros[3];
-  const size_t place = hk_frame_begin(w, HK_EVENTS, 0);
-  hk_put_u32(w, n);
-  hk_put_u32(w, with);
-  for (uint32_t i = 0; i < n; i++) {
-    const struct hk_event_message *e = &events[i];
-    if (e->by.length > HK_WHO_MAX)
-      w->full = true; /* takes the frame back below */
-    if (with & HK_EVENTS_PLACED) {
-      hk_put_u64(w, e->position);
-      hk_put_u64(w, e->sequence);
-    }
-    hk_put_u32(w, e->handle);
-    hk_put_u32(w, e->number);
-    hk_put_u8(w, e->kind);
-    hk_put(w, zeros, sizeof zeros);
-    hk_put_f32(w, e->score);
-    hk_put_i64(w, e->time);
-    hk_put_i64(w, e->from);
-    hk_put_i64(w, e->instant);
-    hk_put_f64(w, e->before);
-    hk_put_f64(w, e->after);
-    if (with & HK_EVENTS_NOTED)
-      put_note(w, &e->novelty);
-    if (with & HK_EVENTS_DETAILED)
-      put_details(w, e);
-  }
-  return hk_frame_end(w, place);
-}
-
-int hk_events_read(const struct hk_frame *f, struct hk_list *list)
-{
-  struct hk_reader r = hk_reader(f);
-  list->n = hk_get_u32(&r);
-  list->with = hk_get_u32(&r);
-  list->reader = r;
-  const size_t each = HK_EVENT_BYTES + (list->with & HK_EVENTS_PLACED ? HK_EVENT_PLACE_BYTES : 0) +
-                      (list->with & HK_EVENTS_NOTED ? HK_EVENT_NOTE_BYTES : 0);
-  if (r.bad || list->with > (HK_EVENTS_PLACED | HK_EVENTS_DETAILED | HK_EVENTS_NOTED))
-    return HANKEL_BAD_PAYLOAD;
-  if (!(list->with & HK_EVENTS_DETAILED))
-    return r.size == each * list->n ? 0 : HANKEL_BAD_PAYLOAD;
-  for (uint32_t i = 0; i < list->n && !r.bad; i++) {
-    struct hk_event_message e;
-    (void)hk_take(&r, each);
-    get_details(&r, &e);
-    r.bad |= !text_valid(e.by, HK_WHO_MAX);
-  }
-  return verdict(&r);
-}
-
-void hk_event_next(struct hk_list *list, struct hk_event_message *event)
-{
-  struct hk_reader *r = &list->reader;
-  *event = (struct hk_event_message){ .by = { "", 0 } };
-  event->position = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
-  event->sequence = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
-  event->handle = hk_get_u32(r);
-  event->number = hk_get_u32(r);
-  event->kind = hk_get_u8(r);
-  (void)hk_take(r, 3);
-  event->score = hk_get_f32(r);
-  event->time = hk_get_i64(r);
-  event->from = hk_get_i64(r);
-  event->instant = hk_get_i64(r);
-  event->before = hk_get_f64(r);
-  event->after = hk_get_f64(r);
-  if (list->with & HK_EVENTS_NOTED)
-    get_note(r, &event->novelty);
-  if (list->with & HK_EVENTS_DETAILED)
-    get_details(r, event);
+  *name = hk_get_string(&list->reader);
 }
 
 bool hk_error_closes(uint16_t code)
@@ -551,7 +385,7 @@ int hk_error_write(struct hk_writer *w, uint32_t tag, uint16_t code, uint8_t typ
   hk_put_u16(w, code);
   hk_put_u8(w, type);
   hk_put_u8(w, hk_error_closes(code));
-  put_string(w, (struct hk_string){ message.data, message.length < most ? message.length : most });
+  hk_put_string(w, (struct hk_string){ message.data, message.length < most ? message.length : most });
   return hk_frame_end(w, place);
 }
 
@@ -561,6 +395,6 @@ int hk_error_read(const struct hk_frame *f, struct hk_error_message *m)
   m->code = hk_get_u16(&r);
   m->type = hk_get_u8(&r);
   m->closing = hk_get_u8(&r) != 0;
-  m->message = get_string(&r);
-  return verdict(&r);
+  m->message = hk_get_string(&r);
+  return hk_reader_verdict(&r);
 }

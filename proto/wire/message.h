@@ -6,26 +6,7 @@
 #ifndef HK_MESSAGE_H
 #define HK_MESSAGE_H
 
-#include "proto/wire/frame.h"
-#include "proto/wire/name.h"
-
-/* Bytes of UTF-8, with no 0 at the end. */
-struct hk_string {
-  const char *data;
-  size_t length;
-};
-static inline struct hk_string hk_string(const char *text)
-{
-  return (struct hk_string){ text, strlen(text) };
-}
-
-/* Several of the readers below leave a list to be walked with hk_name_next / hk_registered_next / hk_event_next; the whole
- * list has been checked by then, so n steps never fail. */
-struct hk_list {
-  uint32_t n;
-  uint32_t with; /* EVENTS: enum hk_events_with, added up */
-  struct hk_reader reader;
-};
+#include "proto/wire/payload.h"
 
 /* What a client wants to be told: a key in WELCOME, counts in FAREWELL; added up. */
 enum hk_wants { HK_WANTS_KEY = 1, HK_WANTS_COUNTS = 2 };
@@ -169,34 +150,6 @@ void hk_scores_times(const struct hk_scores *s, int64_t *time);
 size_t hk_scores_size(const struct hk_scores *s);
 size_t hk_scores_most(uint32_t n, unsigned wide);
 
-#define HK_EVENT_BYTES 56u
-#define HK_EVENT_PLACE_BYTES 16u  /* more, with position and sequence, */
-#define HK_EVENT_DETAIL_BYTES 42u /* and with details, whose `by` is empty */
-#define HK_EVENT_NOTE_BYTES 40u   /* and with what is new */
-#define HK_WHO_MAX 64u            /* bytes of `by` */
-/* The greatest severity that there is. hk_severity_told: one as a message tells it; not a number is 0. */
-#define HK_SEVERITY_TOLD 40.0f
-float hk_severity_told(float severity);
-
-enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2, HK_EVENTS_NOTED = 4 };
-struct hk_event_message {
-  uint32_t handle, number;
-  uint8_t kind; /* enum hankel_event_kind */
-  float score;
-  int64_t time, from, instant;
-  double before, after;
-  uint64_t position, sequence; /* 0 where they are not sent along */
-  float severity; /* 0..HK_SEVERITY_TOLD, told in thousandths. This and what follows: 0 and "" where details are not sent along */
-  float margin;
-  float spread_before, spread_after;
-  uint8_t channel; /* enum hankel_channel */
-  uint8_t marks;   /* enum hankel_mark, added up */
-  uint32_t held, similar;
-  float likeness;
-  int64_t similar_from;
-  struct hk_string by;
-  struct hankel_novelty novelty; /* all 0 where notes are not sent along */
-};
 /* OPERATE. subject: a sensor's name, or a glob. */
 struct hk_operate {
   uint8_t what;      /* enum hankel_operation */
@@ -206,11 +159,6 @@ struct hk_operate {
 };
 int hk_operate_write(struct hk_writer *w, uint32_t tag, const struct hk_operate *m);
 int hk_operate_read(const struct hk_frame *f, struct hk_operate *m);
-
-/* with: enum hk_events_with, added up; in a list that was read it says what is there. */
-int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with);
-int hk_events_read(const struct hk_frame *f, struct hk_list *list);
-void hk_event_next(struct hk_list *list, struct hk_event_message *event);
 
 struct hk_error_message {
   uint16_t code; /* enum hankel_error_code */

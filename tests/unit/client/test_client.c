@@ -1,4 +1,5 @@
 /* libhankel: points, results, names, datagrams. */
+#include "proto/wire/event_message.h"
 #include "tests/unit/support/client_server.h"
 
 static void points_arrive_in_order(void **state)

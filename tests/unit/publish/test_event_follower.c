@@ -1,6 +1,7 @@
 /* Events from the log to subscribers over real sockets: whoever begins where, reads how fast and asks for what gets all that it
  * asked for, in order and once; and who falls out of the log is told exactly how many are gone. */
 #include "daemon/publish/publisher.h"
+#include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
 
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
+#include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 /* Frames: every cut, every flipped bit, every type there and back, wrong lengths, and inboxes. */
+#include "proto/wire/event_message.h"
 #include "tests/unit/support/frames.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* Messages: what stands in a payload, of each type: values at their limits, those beyond, names, layouts of scores and events. */
+#include "proto/wire/event_message.h"
 #include "tests/unit/support/frames.h"
 
 #include <errno.h>
