@@ -74,6 +74,7 @@ enum hankel_channel {
 /* What else there is to say of an event; added up. */
 enum hankel_mark {
   HANKEL_MAINTENANCE = 1, /* the alert was raised in a maintenance window of its sensor */
+  HANKEL_SECONDARY = 2,   /* of a field: another sensor, `by`, is to blame for it */
 };
 
 /* What to subscribe to; add them up. */

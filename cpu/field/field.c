@@ -276,14 +276,14 @@ static void keep(struct hk_field *f)
 static bool close_row(struct hk_field *f, struct hk_field_row *out)
 {
   struct hk_field_open *open = hk_field_open_row(f, f->next++);
+  int64_t latest = HK_FIELD_NEVER;
   uint32_t n = 0;
   f->counted = false;
-  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = HK_FIELD_NEVER };
   for (uint32_t i = 0; i < f->top; i++) {
     if (isnan(open->value[i]))
       continue;
     n++;
-    out->latest = open->time[i] > out->latest ? open->time[i] : out->latest;
+    latest = open->time[i] > latest ? open->time[i] : latest;
   }
   if (n == 0)
     return false;
@@ -297,6 +297,7 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
     keep(f);
     hk_field_choose(f);
   }
+  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest };
   return true;
 }
 

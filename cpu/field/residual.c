@@ -9,7 +9,7 @@ struct column {
   size_t at, bytes, numbers;
 };
 
-#define STATE 17 /* columns that are state; the others are of a row */
+#define STATE 18 /* columns that are state; the others are of a row */
 #define COLUMNS (STATE + 5)
 
 static void columns_of(const struct hk_residual_rule *r, struct column out[COLUMNS])
@@ -23,11 +23,11 @@ static void columns_of(const struct hk_residual_rule *r, struct column out[COLUM
     COLUMN(neighbour, q),  COLUMN(weight, q + 1), COLUMN(product, (q + 1) * (q + 2) / 2),
     COLUMN(target, q + 1), COLUMN(total, 1),      COLUMN(mean, 1),
     COLUMN(spread, 1),     COLUMN(error, 1),      COLUMN(fast, 1),
-    COLUMN(slow, 1),       COLUMN(last, 1),       COLUMN(settled, 1),
-    COLUMN(learned, 1),    COLUMN(errors, 1),     COLUMN(refused, 1),
-    COLUMN(made, 1),       COLUMN(ripe, q),       COLUMN(z, 1),
-    COLUMN(stand, 1),      COLUMN(guess, 1),      COLUMN(off, 1),
-    COLUMN(bound, 1),
+    COLUMN(slow, 1),       COLUMN(loud, 1),       COLUMN(last, 1),
+    COLUMN(settled, 1),    COLUMN(learned, 1),    COLUMN(errors, 1),
+    COLUMN(refused, 1),    COLUMN(made, 1),       COLUMN(ripe, q),
+    COLUMN(z, 1),          COLUMN(stand, 1),      COLUMN(guess, 1),
+    COLUMN(off, 1),        COLUMN(bound, 1),
   };
 #undef COLUMN
   memcpy(out, all, sizeof all);

@@ -10,7 +10,7 @@
  *
  *   1 hk_residual_standardise  reads  x                                      writes z, settled, mean, spread
  *   2 hk_residual_stand_in     reads  z, last of neighbours                  writes stand
- *   3 hk_residual_predict      reads  z, stand, error, fast, slow of neighbours     writes guess, off, and r
+ *   3 hk_residual_predict      reads  z, stand, error, errors, fast, slow, loud of neighbours     writes guess, off, bound, and r
  *   4 hk_residual_learn        reads  z, stand, off, error of neighbours     writes product, target, total, error, fast, slow,
  * last
  *
@@ -34,10 +34,11 @@
  * than half of |w| have no value there is no residual, and nothing is learned. If a pivot of the ridge is below 2^-18 of its
  * diagonal, w is kept and `refused` counted.
  *
- * Blame. A faulty sensor leaks into the residuals of those whose neighbour it is: by -w_ij times its own step. Two slow means of
- * e, a fast and a slow one, say how far the residual of a node has stepped: |fast - slow| / c. A neighbour is to blame if its
- * step is larger than the node's own and its leak has the sign and at least half of the size of the node's step; of several, the
- * one with the largest step. The five lowest bits of r's mantissa say who is: 1 + k of the neighbour, or 0 (hk_residual_blamed).
+ * Blame. A faulty sensor leaks into the residuals of those whose neighbour it is, by -w_ij times its own. How far a node is out
+ * of its ways is the larger of two: |fast - slow|, a fast and a slow mean of e (it has stepped), and loud - c, the fast mean of
+ * |e| less c (it moves otherwise); in these means each e is taken as 20 c at most. A neighbour is to blame if it is farther out
+ * than the node, each in its own c, and |w| times that is at least half of what the node is; of several, the one that is farthest
+ * out. The five lowest bits of r's mantissa say who is: 1 + k of the neighbour, or 0 (hk_residual_blamed).
  * They are 1e-14 of the value, below what the detectors' float32 can tell, and go wherever the value goes, so an alert that comes
  * of the value knows, however the work was cut.
  *
@@ -91,6 +92,7 @@ struct hk_residual {
   double *spread;      /* s; while it settles the sum of the squared differences from the mean */
   float *error;        /* c */
   float *fast, *slow;  /* means of e */
+  float *loud;         /* fast mean of |e| */
   float *last;         /* h of the row before; NaN: none */
   uint32_t *settled;   /* values, up to HK_RESIDUAL_SETTLE: then there is a z */
   uint32_t *learned;   /* rows; w is made from HK_RESIDUAL_SETTLE on */
@@ -160,32 +162,30 @@ HK_INLINE void hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
   f->stand[i] = sum + f->weight[(size_t)q * f->room + i];
 }
 
-/* Whether the step of neighbour j, whose weight is w, explains the one of node i, which is `own` in its c. */
-HK_INLINE bool hk_residual_explains(const struct hk_residual *f, uint32_t i, uint32_t j, float w, float own)
+/* How far a node is out of its ways, in z; 0 where that is not known yet. */
+HK_INLINE float hk_residual_out(const struct hk_residual *f, uint32_t i)
 {
-  const float step = f->fast[i] - f->slow[i], of = f->fast[j] - f->slow[j], leak = -(w * of);
-  if (f->errors[j] < HK_RESIDUAL_SETTLE || !(f->error[j] > 0) || !(fabsf(of) / f->error[j] > own))
-    return false;
-  return step > 0 ? leak >= 0.5f * step : leak <= 0.5f * step;
+  if (f->errors[i] < HK_RESIDUAL_SETTLE || !(f->error[i] > 0))
+    return 0;
+  const float step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - f->error[i];
+  return step > more ? step : more;
 }
 
 /* 1 + k of the neighbour that is to blame for the residual of node i; 0: none is. */
 HK_INLINE uint32_t hk_residual_blame(const struct hk_residual *f, uint32_t i)
 {
+  const float own = hk_residual_out(f, i);
   uint32_t found = 0;
-  if (f->errors[i] < HK_RESIDUAL_SETTLE || !(f->error[i] > 0))
+  if (!(own > 0))
     return 0;
-  const float own = fabsf(f->fast[i] - f->slow[i]) / f->error[i];
-  float most = 0;
+  float most = own / f->error[i];
   for (uint32_t k = 0; k < f->rule.neighbours; k++) {
     const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    if (j == HK_RESIDUAL_NONE || !hk_residual_explains(f, i, j, f->weight[(size_t)k * f->room + i], own))
+    const float out = j == HK_RESIDUAL_NONE ? 0 : hk_residual_out(f, j);
+    if (!(out > 0) || fabsf(f->weight[(size_t)k * f->room + i]) * out < 0.5f * own || !(out / f->error[j] > most))
       continue;
-    const float step = fabsf(f->fast[j] - f->slow[j]) / f->error[j];
-    if (step > most) {
-      most = step;
-      found = 1 + k;
-    }
+    most = out / f->error[j];
+    found = 1 + k;
   }
   return found;
 }
@@ -243,8 +243,10 @@ HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
   const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
   const bool new_one = n <= HK_RESIDUAL_SETTLE;
   f->error[i] += (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
-  f->fast[i] += (e - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
-  f->slow[i] += (e - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
+  const float far = c > 0 ? hk_residual_within(f->off[i], 20 * c) : f->off[i];
+  f->loud[i] += (fabsf(far) - f->loud[i]) * (first > f->rule.fast ? first : f->rule.fast);
+  f->fast[i] += (far - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
+  f->slow[i] += (far - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
 }
 
 /* Adds a row to the sums of a node: u of its neighbours, and z for itself. */

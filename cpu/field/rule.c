@@ -44,6 +44,22 @@ static int set_real(double *out, double least, double most, const char *key, con
   return 0;
 }
 
+static int set_file(struct hk_field_rule *r, const char *key, const char *value, char *error, size_t size)
+{
+  if (value[0] == 0 || strlen(value) >= sizeof r->file) {
+    snprintf(error, size, "%s: a path of 1 to %zu bytes is needed", key, sizeof r->file - 1);
+    return -EINVAL;
+  }
+  snprintf(r->file, sizeof r->file, "%s", value);
+  return 0;
+}
+
+static int set_neighbours(struct hk_field_rule *r, const char *value, char *error, size_t size)
+{
+  r->neighbours = strcmp(value, "auto") == 0 ? HK_FIELD_AUTO : strcmp(value, "nearest") == 0 ? HK_FIELD_NEAREST : HK_FIELD_GRAPH;
+  return r->neighbours == HK_FIELD_GRAPH ? set_file(r, "neighbours", value, error, size) : 0;
+}
+
 int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, char *error, size_t size)
 {
   const struct {
@@ -70,6 +86,12 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
     snprintf(error, size, "%s = %s: not a duration such as 250ms or 5m, at least 1us", key, value);
     return -EINVAL;
   }
+  if (strcmp(key, "neighbours") == 0)
+    return set_neighbours(r, value, error, size);
+  if (strcmp(key, "positions") == 0) {
+    r->placed = true;
+    return set_file(r, key, value, error, size);
+  }
   snprintf(error, size, "%s: there is no such key of a field", key);
   return -EINVAL;
 }
@@ -80,14 +102,49 @@ int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
                       r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 && r->wait >= 1 && r->wait <= HK_FIELD_WAIT_MAX &&
                       r->members >= 3 && r->members <= HK_FIELD_MEMBERS_MAX && r->interval >= HK_FIELD_INTERVAL_MIN &&
                       r->forget >= 0.9 && r->forget <= 0.99999 && r->clip >= 1 && r->clip <= 1000;
-  if (limits && (r->neighbours != HK_FIELD_AUTO || r->members <= HK_FIELD_AUTO_MAX))
+  const bool filed = (r->neighbours == HK_FIELD_NEAREST) == r->placed && (r->neighbours == HK_FIELD_AUTO) == !r->file[0];
+  if (limits && filed && (r->neighbours != HK_FIELD_AUTO || r->members <= HK_FIELD_AUTO_MAX))
     return 0;
-  if (limits)
+  if (limits && !filed)
+    snprintf(error, size, "neighbours = nearest needs positions = FILE, and nothing else has them");
+  else if (limits)
     snprintf(error, size, "members = %u: with neighbours = auto at most %u, for each is compared with all others", r->members,
              HK_FIELD_AUTO_MAX);
   else
     snprintf(error, size, "a key of a field is out of its limits");
   return -EINVAL;
+}
+
+/* Without the blanks around it. */
+static char *trimmed(char *text)
+{
+  while (*text == ' ')
+    text++;
+  for (size_t n = strlen(text); n > 0 && text[n - 1] == ' ';)
+    text[--n] = 0;
+  return text;
+}
+
+int hk_field_parse(const char *text, struct hk_field_rule *out, char *error, size_t size)
+{
+  char copy[2048], *rest = copy, *token;
+  *out = hk_field_default();
+  if (strlen(text) >= sizeof copy) {
+    snprintf(error, size, "the keys are longer than %zu bytes", sizeof copy - 1);
+    return -EINVAL;
+  }
+  memcpy(copy, text, strlen(text) + 1);
+  while (*text && (token = strsep(&rest, ","))) {
+    char *value = strchr(token, '=');
+    if (!value) {
+      snprintf(error, size, "%s: not key=value", token);
+      return -EINVAL;
+    }
+    *value++ = 0;
+    if (hk_field_set(out, trimmed(token), trimmed(value), error, size) < 0)
+      return -EINVAL;
+  }
+  return hk_field_check(out, error, size);
 }
 
 struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)

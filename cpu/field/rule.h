@@ -9,6 +9,8 @@
 #define HK_FIELD_MEMBERS_MAX 1048576
 #define HK_FIELD_AUTO_MAX 4096 /* members that find their neighbours themselves */
 
+#define HK_FIELD_FILE_MAX 512 /* bytes of a path, with the 0 */
+
 enum hk_field_neighbours {
   HK_FIELD_AUTO,
   HK_FIELD_GRAPH,   /* of a file of edges */
@@ -16,23 +18,27 @@ enum hk_field_neighbours {
 };
 
 struct hk_field_rule {
-  uint32_t neighbours; /* enum hk_field_neighbours */
-  uint32_t q;          /* of a member, at most; 2..HK_RESIDUAL_NEIGHBOURS_MAX */
-  uint32_t refit;      /* rows; 1..4096 */
-  uint32_t blame;      /* rows that a step is seen over; 4..4096 */
-  uint32_t wait;       /* rows; 1..HK_FIELD_WAIT_MAX */
-  uint32_t members;    /* at most; 3..HK_FIELD_MEMBERS_MAX */
-  int64_t interval;    /* ns of a row; at least HK_FIELD_INTERVAL_MIN */
-  double forget;       /* 0.9..0.99999 */
-  double clip;         /* 1..1000 */
+  uint32_t neighbours;          /* enum hk_field_neighbours */
+  uint32_t q;                   /* of a member, at most; 2..HK_RESIDUAL_NEIGHBOURS_MAX */
+  uint32_t refit;               /* rows; 1..4096 */
+  uint32_t blame;               /* rows that a step is seen over; 4..4096 */
+  uint32_t wait;                /* rows; 1..HK_FIELD_WAIT_MAX */
+  uint32_t members;             /* at most; 3..HK_FIELD_MEMBERS_MAX */
+  int64_t interval;             /* ns of a row; at least HK_FIELD_INTERVAL_MIN */
+  double forget;                /* 0.9..0.99999 */
+  double clip;                  /* 1..1000 */
+  char file[HK_FIELD_FILE_MAX]; /* of edges or places; "": none */
+  bool placed;                  /* it was said to be of places */
 };
 
 /* The rule with every key at its default. */
 struct hk_field_rule hk_field_default(void);
-/* Sets one key, of q refit blame wait members interval forget clip; hankeld.conf(5) documents them. hk_field_check: how they fit
- * together. 0, or -EINVAL with a message. */
+/* Sets one key, of neighbours positions q refit blame wait members interval forget clip; hankeld.conf(5) documents them.
+ * hk_field_check: how they fit together. 0, or -EINVAL with a message. */
 int hk_field_set(struct hk_field_rule *rule, const char *key, const char *value, char *error, size_t size);
 int hk_field_check(const struct hk_field_rule *rule, char *error, size_t size);
+/* Parses "key=value,key=value"; "" is the default. As hk_field_check. */
+int hk_field_parse(const char *text, struct hk_field_rule *out, char *error, size_t size);
 /* What the residual is told of it. */
 struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *rule);
 

@@ -117,6 +117,8 @@ static bool is_row(int64_t interval, int64_t row)
 static struct hk_field_rule rule_of(const struct head *h)
 {
   return (struct hk_field_rule){ .neighbours = h->neighbours,
+                                 .placed = h->neighbours == HK_FIELD_NEAREST,
+                                 .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* that there is one is enough */
                                  .q = h->q,
                                  .refit = h->refit,
                                  .blame = h->blame,

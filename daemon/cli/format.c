@@ -257,6 +257,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   fprintf(out, ",\"spread_before\":%.9g,\"spread_after\":%.9g", (double)event->spread_before, (double)event->spread_after);
   if (event->marks & HANKEL_MAINTENANCE)
     fputs(",\"maintenance\":true", out);
+  if (event->marks & HANKEL_SECONDARY)
+    fputs(",\"secondary\":true", out);
   if (event->held > 0)
     fprintf(out, ",\"held\":%" PRIu32, event->held);
   if (event->likeness > 0)
@@ -302,6 +304,8 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     fprintf(out, ", severity %.1f (%s)", (double)event->severity, hankel_severity_name(event->severity));
   if (event->marks & HANKEL_MAINTENANCE)
     fputs(", in maintenance", out);
+  if (event->marks & HANKEL_SECONDARY)
+    fputs(", secondary", out);
   if (event->held > 0)
     fprintf(out, ", %" PRIu32 " held back before", event->held);
   if (event->likeness > 0) {

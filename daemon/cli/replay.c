@@ -9,6 +9,7 @@
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
+#include "daemon/cli/fielded.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/incident_report.h"
 #include "daemon/cli/options.h"
@@ -40,6 +41,8 @@ static const char help_text[] =
     "  --format NAME      csv (default) or jsonl\n"
     "  --budget N/day     incidents in place of points and events, at most about so many told a day; as text,\n"
     "                     or with --format jsonl; without --detector by novelty\n"
+    "  --field KEYS       the sensors are a field: of each SENSOR#residual is scored, what it reads less what its\n"
+    "                     neighbours say that it should (man hankel lists the keys)\n"
     "  --interval SECONDS of --budget: between points of a sensor; otherwise as the first lines have it\n" HK_INPUT_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
     "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
@@ -49,6 +52,7 @@ static const char help_text[] =
     "  hankel replay --detector algorithm=graph,window=20 machine.csv | grep '^#event'\n"
     "  hankel replay --detector algorithm=ika,graph,shift,window=20 machine.csv\n"
     "  hankel replay --budget 10/day fleet.csv\n"
+    "  hankel replay --field interval=1h,q=5 --detector algorithm=shift stations.csv | grep '^#event'\n"
     "  hankel replay --column pressure pump.csv | awk -F, '$4 > 0.5'\n";
 
 /* What is remembered of a slot. */
@@ -57,6 +61,7 @@ struct past {
   uint64_t points, late, rejected;
   bool scored; /* any of them was */
   struct hk_segments segments;
+  const char *blamed;   /* of a field: who is to blame for the alert that was raised last; NULL: nobody else is */
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
 };
 
@@ -75,13 +80,15 @@ struct replay {
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
                           batch */
   enum hk_format format;
+  struct hk_fielded *field; /* NULL: sensors are scored, not what a field makes of them */
   struct hk_report *report; /* NULL: points and events are printed; else incidents */
   uint64_t points;
 };
 
 static const char *sensor_of(const struct replay *replay, uint32_t slot)
 {
-  return hk_recording_sensor(replay->csv, slot / replay->algorithms);
+  const uint32_t sensor = slot / replay->algorithms;
+  return replay->field ? hk_fielded_name(replay->field, sensor) : hk_recording_sensor(replay->csv, sensor);
 }
 
 static const char *algorithm_of(const struct replay *replay, uint32_t slot)
@@ -103,6 +110,15 @@ static void compare(struct past *past, struct hk_event *event)
     event->similar_from = past->last.similar_from;
     event->likeness = past->last.likeness;
   }
+}
+
+/* Who is to blame for an alert of which an event of a batch is; NULL: nobody but the sensor. */
+static const char *blame(struct replay *replay, const struct hk_batch *batch, const struct hk_event *event)
+{
+  struct past *past = &replay->past[event->slot];
+  if (replay->field && event->kind == HK_EVENT_RAISED)
+    past->blamed = hk_fielded_blamed(replay->field, event->slot / replay->algorithms, batch->value[event->index]);
+  return past->blamed;
 }
 
 static void count(struct replay *replay, const struct hk_batch *batch)
@@ -129,10 +145,12 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
       further[k - 1] = (struct hk_shown_further){ algorithm_of(replay, k), batch->score[i + k], batch->state[i + k] };
     hk_print_result(stdout, replay->format, &result, further, replay->shown - 1);
     for (; event < last && event->index < i + n; event++) {
-      char name[HK_NAME_MAX + 16];
+      char name[HK_NAME_MAX + 32];
+      const char *const blamed = blame(replay, batch, event);
       const bool first = event->slot % n == 0;
+      const char *const apart = first ? "" : replay->field ? "." : "#"; /* SENSOR#residual.graph, SENSOR#graph */
       compare(&replay->past[event->slot], event);
-      snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), first ? "" : "#",
+      snprintf(name, sizeof name, "%s%s%s", sensor_of(replay, event->slot), apart,
                first ? "" : algorithm_of(replay, event->slot));
       const struct hankel_event shown = { .name = name,
                                           .number = event->number,
@@ -151,7 +169,8 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .likeness = event->likeness,
                                           .similar = event->similar,
                                           .similar_from = event->similar_from,
-                                          .by = "",
+                                          .marks = blamed ? HANKEL_SECONDARY : 0,
+                                          .by = blamed ? blamed : "",
                                           .novelty = hk_novelty_shown(event) };
       hk_print_event(stdout, replay->format, &shown);
     }
@@ -167,7 +186,8 @@ static int report_batch(struct replay *replay, const struct hk_batch *batch)
     if (batch->state[i] != HK_STATE_LATE && batch->state[i] != HK_STATE_REJECTED)
       hk_report_reach(replay->report, batch->time[i]);
     for (; event < last && event->index <= i && status == 0; event++)
-      status = hk_report_event(replay->report, sensor_of(replay, event->slot), event);
+      if (!blame(replay, batch, event))
+        status = hk_report_event(replay->report, sensor_of(replay, event->slot), event);
   }
   return status;
 }
@@ -320,6 +340,19 @@ static int put(struct replay *replay, uint32_t sensor, int64_t time, double valu
   return 0;
 }
 
+/* Takes a point of a sensor. */
+static int take(struct replay *replay, uint32_t sensor, int64_t time, double value)
+{
+  struct hk_fielded_point made;
+  int code = 0;
+  if (!replay->field)
+    return put(replay, sensor, time, value);
+  hk_fielded_put(replay->field, sensor, time, value);
+  while (code == 0 && hk_fielded_next(replay->field, &made))
+    code = put(replay, made.sensor, made.time, made.value);
+  return code;
+}
+
 static void print_header(const struct replay *replay)
 {
   struct hk_shown_further further[HK_COMPANIONS] = { { 0 } };
@@ -346,7 +379,7 @@ static int run(struct replay *replay)
     if (replay->report)
       hk_report_row(replay->report, row.time);
     for (uint32_t i = 0; i < row.n && code == 0; i++)
-      code = put(replay, row.sensor[i], row.time, row.value[i]);
+      code = take(replay, row.sensor[i], row.time, row.value[i]);
     hk_progress_show(&progress, hk_recording_progress(replay->csv), replay->points);
   }
   if (code == 0)
@@ -358,6 +391,8 @@ static int run(struct replay *replay)
     explain(replay);
   if (code == 0 && replay->report)
     hk_report_finish(replay->report);
+  if (code == 0 && replay->field)
+    hk_fielded_explain(replay->field);
   return hk_finish_output(replay->argv, code);
 }
 
@@ -408,6 +443,7 @@ static void stop(struct replay *replay)
     replay->backend->ops->close(replay->backend);
   }
   hk_report_free(replay->report);
+  hk_fielded_close(replay->field);
   free(replay->in_batch);
   free(replay->past);
   hk_recording_close(replay->csv);
@@ -416,16 +452,21 @@ static void stop(struct replay *replay)
 int hk_command_replay(int argc, char **argv)
 {
   static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' },  { "detector", required_argument, NULL, 'd' },
-    { "format", required_argument, NULL, 'f' },   { "budget", required_argument, NULL, 'B' },
-    { "interval", required_argument, NULL, 'i' }, HK_INPUT_OPTIONS,
-    { "help", no_argument, NULL, 'h' },           { 0 },
+    { "backend", required_argument, NULL, 'b' },
+    { "detector", required_argument, NULL, 'd' },
+    { "format", required_argument, NULL, 'f' },
+    { "budget", required_argument, NULL, 'B' },
+    { "interval", required_argument, NULL, 'i' },
+    { "field", required_argument, NULL, 'F' },
+    HK_INPUT_OPTIONS,
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
   };
   static const char *const formats[] = { "csv", "jsonl", NULL };
   struct hk_input input = { 0 };
   struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
   struct hk_report_rules rules = { 0 };
-  const char *keys = NULL;
+  const char *keys = NULL, *field = NULL;
   char error[512];
   int option, format = -1, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -442,6 +483,9 @@ int hk_command_replay(int argc, char **argv)
       break;
     case 'B':
       code = hk_report_budget(argv, optarg, &rules);
+      break;
+    case 'F':
+      field = optarg;
       break;
     case 'i':
       code = hk_report_interval(argv, optarg, &rules);
@@ -470,6 +514,8 @@ int hk_command_replay(int argc, char **argv)
   code = hk_input_open(&input, argc, argv, &replay.csv);
   if (code == 0 && !hk_recording_sensors_known(replay.csv))
     code = hk_failed(argv, "--long needs a file, not a pipe: the sensors are to be known before the first point");
+  if (code == 0 && field)
+    code = hk_fielded_open(&replay.field, argv, field, replay.csv);
   if (code == 0 && rules.wanted)
     code = hk_report_new(&replay.report, argv, &rules, replay.csv, format == 1);
   if (code == 0)

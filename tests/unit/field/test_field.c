@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -44,6 +45,7 @@ static struct hk_field_rule rule_of(uint32_t neighbours)
 {
   struct hk_field_rule rule = hk_field_default();
   rule.neighbours = neighbours;
+  snprintf(rule.file, sizeof rule.file, "%s", neighbours == HK_FIELD_AUTO ? "" : "graph");
   rule.q = 4;
   rule.members = 64;
   return rule;
@@ -74,8 +76,8 @@ struct heard {
 
 static void listen(struct heard *h, struct hk_field *f)
 {
-  struct hk_field_row row;
-  while (hk_field_next(f, &row)) {
+  struct hk_field_row row = { .n = UINT32_MAX };
+  for (; hk_field_next(f, &row); row.n = UINT32_MAX) {
     assert_true(row.latest > h->latest);
     h->latest = row.latest;
     h->rows++;
@@ -88,6 +90,7 @@ static void listen(struct heard *h, struct hk_field *f)
       h->values++;
     }
   }
+  assert_int_equal(row.n, UINT32_MAX); /* where there is no row none is written */
 }
 
 static struct hk_field *over(struct hk_field *f)
@@ -270,6 +273,7 @@ static void odd_states(void **state)
   others[1].wait++;
   others[2].interval++;
   others[3].neighbours = HK_FIELD_GRAPH;
+  others[3].file[0] = 'g';
   others[4].q = 16;
   for (uint32_t i = 0; i < 5; i++)
     assert_int_equal(hk_field_read(&read, &others[i], words, size), -EINVAL);
@@ -336,7 +340,16 @@ static void keys(void **state)
   rule.members = HK_FIELD_AUTO_MAX + 1;
   assert_int_equal(hk_field_check(&rule, error, sizeof error), -EINVAL);
   rule.neighbours = HK_FIELD_GRAPH;
+  assert_int_equal(hk_field_check(&rule, error, sizeof error), -EINVAL); /* of no file */
+  assert_int_equal(hk_field_set(&rule, "neighbours", "roads.txt", error, sizeof error), 0);
   assert_int_equal(hk_field_check(&rule, error, sizeof error), 0);
+  assert_int_equal(hk_field_set(&rule, "neighbours", "nearest", error, sizeof error), 0);
+  assert_int_equal(hk_field_check(&rule, error, sizeof error), -EINVAL); /* of edges */
+  assert_int_equal(hk_field_parse("neighbours=nearest,positions=places.txt,q=3", &rule, error, sizeof error), 0);
+  assert_true(rule.neighbours == HK_FIELD_NEAREST && rule.q == 3 && strcmp(rule.file, "places.txt") == 0);
+  assert_int_equal(hk_field_parse("neighbours=auto,positions=places.txt", &rule, error, sizeof error), -EINVAL);
+  assert_int_equal(hk_field_parse("q", &rule, error, sizeof error), -EINVAL);
+  rule = hk_field_default();
   rule.q = 0;
   assert_int_equal(hk_field_check(&rule, error, sizeof error), -EINVAL);
   struct hk_field *f;
