@@ -2,6 +2,7 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/durable.h"
+#include "daemon/durable/journal_segments.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * bytes, or when the journal's files with its events do. A record in memory is an entry, then the payload that it has on the
  * disk. */
 #include "daemon/durable/event_log.h"
+#include "daemon/durable/journal_segments.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,8 @@
 /* Appending fills one buffer while the commit thread writes another; a take swaps them. */
 #include "daemon/base/log.h"
 #include "daemon/durable/journal_format.h"
+#include "daemon/durable/journal_internal.h"
+#include "daemon/durable/journal_segments.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,97 +11,6 @@
 #include <unistd.h>
 
 #define BUFFER_LEAST (1u << 20)
-
-struct buffer {
-  uint8_t *data;
-  size_t size, capacity;
-  int64_t since;  /* ns: when the first record was put in; 0: there is none */
-  uint64_t begin; /* position before the first record */
-  uint64_t end;   /* and behind the last one */
-};
-
-struct segment {
-  uint64_t number, begin, bytes, salt; /* bytes: that were committed */
-  struct hk_disk_file file;            /* what it was when it was found or made; its size means nothing */
-  bool stale;                          /* it is not as it was written */
-};
-
-struct hk_journal {
-  struct hk_journal_place place;
-
-  pthread_mutex_t lock;  /* of these: */
-  struct buffer filling; /* what is appended */
-  size_t record;         /* where the record begins that is being appended */
-  int64_t taken_since;   /* ns: of what is being committed; 0: nothing is */
-  struct segment *segments;
-  size_t n_segments;
-  uint64_t number; /* of the next segment */
-  bool paused;
-  bool renew; /* the next commit begins a new segment */
-
-  atomic_size_t waiting; /* bytes in `filling` */
-  atomic_uint_fast64_t position, committed, sure;
-
-  /* the commit thread's */
-  struct buffer taken;
-  int file; /* -1: none is open */
-  struct segment open;
-  uint64_t marked; /* position of the mark */
-};
-
-static void name_of(const struct hk_journal *j, uint64_t number, char out[HK_DISK_NAME_MAX])
-{
-  hk_disk_name(out, j->place.stem, number, j->place.suffix);
-}
-
-/* Looks what segments there are. One whose head cannot be read begins where the one before it does. */
-static int find_segments(struct hk_journal *j)
-{
-  uint64_t *numbers;
-  size_t n;
-  int status = hk_disk_list(j->place.disk, j->place.folder, j->place.stem, j->place.suffix, &numbers, &n);
-  if (status != 0)
-    return status;
-  j->segments = n > 0 ? calloc(n, sizeof *j->segments) : NULL;
-  if (n > 0 && !j->segments)
-    status = -ENOMEM;
-  for (size_t i = 0; i < n && status == 0; i++) {
-    struct segment *s = &j->segments[i];
-    struct hk_segment_head head;
-    char name[HK_DISK_NAME_MAX];
-    int file;
-    name_of(j, numbers[i], name);
-    *s = (struct segment){ .number = numbers[i], .begin = i > 0 ? s[-1].begin : 0 };
-    status = hk_disk_look(j->place.disk, j->place.folder, name, &s->file);
-    if (status != 0)
-      break;
-    status = hk_disk_open(j->place.disk, j->place.folder, name, &file, &s->bytes);
-    if (status != 0)
-      break;
-    const size_t some = s->bytes < sizeof head ? (size_t)s->bytes : sizeof head;
-    if (hk_disk_read(j->place.disk, file, 0, &head, some) == 0 && hk_segment_head_good(&head, some)) {
-      s->begin = head.begin;
-      s->salt = head.salt;
-    }
-    close(file);
-    j->n_segments++;
-  }
-  j->number = n > 0 ? numbers[n - 1] + 1 : 1;
-  free(numbers);
-  if (status == 0) /* the numbers of those that were set aside are not used again either */
-    status = hk_disk_list(j->place.disk, j->place.folder, j->place.stem, HK_JOURNAL_ASIDE, &numbers, &n);
-  if (status == 0) {
-    j->number = n > 0 && numbers[n - 1] >= j->number ? numbers[n - 1] + 1 : j->number;
-    free(numbers);
-  }
-  struct hk_journal_mark mark;
-  if (j->place.marks && hk_marks_get(j->place.marks, j->place.mark, &mark)) { /* nor are those that are gone */
-    j->number = mark.segment >= j->number ? mark.segment + 1 : j->number;
-    const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
-    j->marked = mark.position < position ? mark.position : position;
-  }
-  return status;
-}
 
 int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position)
 {
@@ -112,7 +23,7 @@ int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place
   atomic_init(&j->position, position);
   atomic_init(&j->committed, position);
   atomic_init(&j->sure, place->marks ? position : UINT64_MAX);
-  const int status = find_segments(j);
+  const int status = hk_journal_find_segments(j);
   if (status != 0) {
     hk_journal_free(j);
     return status;
@@ -136,7 +47,7 @@ void hk_journal_free(struct hk_journal *j)
 
 /* --- appending ------------------------------------------------------------------------------------------------------- */
 
-static int reserve(struct buffer *b, size_t more)
+static int reserve(struct hk_journal_buffer *b, size_t more)
 {
   size_t capacity = b->capacity ? b->capacity : BUFFER_LEAST;
   while (capacity - b->size < more)
@@ -155,7 +66,7 @@ void *hk_journal_begin(struct hk_journal *j, uint32_t type, size_t size)
 {
   const size_t bytes = hk_record_bytes(size);
   pthread_mutex_lock(&j->lock);
-  struct buffer *b = &j->filling;
+  struct hk_journal_buffer *b = &j->filling;
   if (size > HK_RECORD_MAX || reserve(b, bytes) != 0) {
     pthread_mutex_unlock(&j->lock);
     return NULL;
@@ -175,7 +86,7 @@ void *hk_journal_begin(struct hk_journal *j, uint32_t type, size_t size)
 
 uint64_t hk_journal_end(struct hk_journal *j, uint32_t count)
 {
-  struct buffer *b = &j->filling;
+  struct hk_journal_buffer *b = &j->filling;
   const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed) + count;
   memcpy(b->data + j->record + offsetof(struct hk_record_head, count), &count, sizeof count);
   b->end = position;
@@ -214,12 +125,12 @@ int64_t hk_journal_waiting_since(struct hk_journal *j)
 
 /* --- marks ----------------------------------------------------------------------------------------------------------- */
 
-static struct hk_journal_mark mark_of(uint64_t position, const struct segment *last)
+static struct hk_journal_mark mark_of(uint64_t position, const struct hk_segment *last)
 {
   return (struct hk_journal_mark){ .position = position, .segment = last->number, .bytes = last->bytes, .salt = last->salt };
 }
 
-static int put_mark(struct hk_journal *j, uint64_t position, const struct segment *last, bool apart)
+static int put_mark(struct hk_journal *j, uint64_t position, const struct hk_segment *last, bool apart)
 {
   struct hk_journal_mark mark = mark_of(position, last);
   mark.apart = apart;
@@ -232,24 +143,24 @@ static int put_mark(struct hk_journal *j, uint64_t position, const struct segmen
 }
 
 /* The last segment; all zero: there is none. */
-static struct segment last_of(struct hk_journal *j)
+static struct hk_segment last_of(struct hk_journal *j)
 {
   pthread_mutex_lock(&j->lock);
-  const struct segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct segment){ 0 };
+  const struct hk_segment last = j->n_segments > 0 ? j->segments[j->n_segments - 1] : (struct hk_segment){ 0 };
   pthread_mutex_unlock(&j->lock);
   return last;
 }
 
 int hk_journal_note(struct hk_journal *j)
 {
-  const struct segment last = last_of(j);
+  const struct hk_segment last = last_of(j);
   const bool shows = j->place.kind == HK_JOURNAL_EVENTS; /* points are acknowledged when they are on the disk only */
   return put_mark(j, shows ? hk_journal_committed(j) : j->marked, &last, false);
 }
 
 int hk_journal_note_apart(struct hk_journal *j)
 {
-  const struct segment last = last_of(j);
+  const struct hk_segment last = last_of(j);
   int status = put_mark(j, hk_journal_position(j), &last, true);
   if (status == 0 && j->place.marks)
     status = hk_marks_sync(j->place.marks);
@@ -265,7 +176,7 @@ uint64_t hk_journal_sure(const struct hk_journal *j)
 
 int hk_journal_note_end(struct hk_journal *j)
 {
-  const struct segment last = last_of(j);
+  const struct hk_segment last = last_of(j);
   struct hk_journal_mark mark = mark_of(hk_journal_committed(j), &last);
   mark.reserved = mark.position;
   return j->place.marks ? hk_marks_end(j->place.marks, j->place.mark, &mark) : 0;
@@ -278,7 +189,7 @@ bool hk_journal_take(struct hk_journal *j)
   if (j->taken.size > 0)
     return true; /* was not committed the last time */
   pthread_mutex_lock(&j->lock);
-  const struct buffer full = j->filling;
+  const struct hk_journal_buffer full = j->filling;
   if (full.size > 0) {
     j->filling = j->taken;
     j->filling.size = 0;
@@ -304,16 +215,16 @@ static void leave_segment(struct hk_journal *j, bool broken)
   close(j->file);
   j->file = -1;
   if (broken) { /* a reader would cut it, too; this gives a full disk its room back at once */
-    name_of(j, j->open.number, name);
+    hk_segment_name(j, j->open.number, name);
     (void)hk_disk_cut(j->place.disk, j->place.folder, name, j->open.bytes);
   }
 }
 
 /* Makes room for one more in the list. */
-static int list_segment(struct hk_journal *j, const struct segment *s)
+static int list_segment(struct hk_journal *j, const struct hk_segment *s)
 {
   pthread_mutex_lock(&j->lock);
-  struct segment *segments = realloc(j->segments, (j->n_segments + 1) * sizeof *segments);
+  struct hk_segment *segments = realloc(j->segments, (j->n_segments + 1) * sizeof *segments);
   if (segments) {
     segments[j->n_segments++] = *s;
     j->segments = segments;
@@ -328,7 +239,7 @@ static void name_before(struct hk_journal *j, struct hk_segment_head *head)
 {
   pthread_mutex_lock(&j->lock);
   if (j->n_segments > 0) {
-    const struct segment *last = &j->segments[j->n_segments - 1];
+    const struct hk_segment *last = &j->segments[j->n_segments - 1];
     head->before = last->number;
     head->before_bytes = last->bytes;
     head->before_salt = last->salt;
@@ -352,7 +263,7 @@ static int begin_segment(struct hk_journal *j)
     return -EIO;
   name_before(j, &head);
   head.checksum = hk_segment_checksum(&head);
-  name_of(j, head.number, name);
+  hk_segment_name(j, head.number, name);
   int status = hk_disk_create(disk, j->place.folder, name, &j->file);
   if (status == -EEXIST) /* was made, and could not be removed when the next step failed */
     j->number++;
@@ -361,7 +272,7 @@ static int begin_segment(struct hk_journal *j)
   status = hk_disk_write(disk, j->file, &head, sizeof head);
   if (status == 0)
     status = hk_disk_sync_folder(disk, j->place.folder);
-  j->open = (struct segment){ .number = head.number, .begin = head.begin, .bytes = sizeof head, .salt = head.salt };
+  j->open = (struct hk_segment){ .number = head.number, .begin = head.begin, .bytes = sizeof head, .salt = head.salt };
   if (status == 0)
     status = hk_disk_look(disk, j->file, NULL, &j->open.file);
   if (status == 0)
@@ -375,14 +286,14 @@ static int begin_segment(struct hk_journal *j)
   return 0;
 }
 
-static struct hk_record_head *head_at(const struct buffer *b, size_t at)
+static struct hk_record_head *head_at(const struct hk_journal_buffer *b, size_t at)
 {
   return (struct hk_record_head *)(void *)(b->data + at);
 }
 
 static void seal(struct hk_journal *j)
 {
-  const struct buffer *b = &j->taken;
+  const struct hk_journal_buffer *b = &j->taken;
   for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
     struct hk_record_head *head = head_at(b, at);
     head->checksum = hk_record_checksum(head, head + 1, j->open.salt);
@@ -421,7 +332,7 @@ static int write_taken(struct hk_journal *j)
   if (status == 0)
     status = check_open(j);
   if (status == 0) {
-    struct segment now = j->open;
+    struct hk_segment now = j->open;
     now.bytes += j->taken.size;
     status = put_mark(j, j->taken.end, &now, false);
   }
@@ -433,7 +344,7 @@ static int write_taken(struct hk_journal *j)
   return 0;
 }
 
-static void tell(const struct buffer *b, void (*each)(void *arg, const struct hk_record *record), void *arg)
+static void tell(const struct hk_journal_buffer *b, void (*each)(void *arg, const struct hk_record *record), void *arg)
 {
   for (size_t at = 0; at < b->size; at += hk_record_bytes(head_at(b, at)->size)) {
     const struct hk_record_head *head = head_at(b, at);
@@ -479,129 +390,4 @@ uint64_t hk_journal_resume(struct hk_journal *j)
   const uint64_t position = atomic_load_explicit(&j->position, memory_order_relaxed);
   pthread_mutex_unlock(&j->lock);
   return position;
-}
-
-/* --- what is gone ---------------------------------------------------------------------------------------------------- */
-
-/* How a segment is not as it was written. NULL: it is, or the disk does not say. */
-static const char *segment_fault(const struct hk_journal *j, const struct segment *s, const char *name)
-{
-  struct hk_disk_file now;
-  const int status = hk_disk_look(j->place.disk, j->place.folder, name, &now);
-  if (status == -ENOENT)
-    return "was removed or renamed";
-  if (status != 0)
-    return NULL;
-  if (!hk_disk_same(&now, &s->file))
-    return "was replaced by another file";
-  return now.size < s->bytes || s->stale ? "was cut, or written to by another program" : NULL;
-}
-
-bool hk_journal_look(struct hk_journal *j, bool forget, struct hk_journal_gone *out)
-{
-  size_t kept = 0;
-  *out = (struct hk_journal_gone){ 0 };
-  pthread_mutex_lock(&j->lock);
-  const uint64_t committed = atomic_load_explicit(&j->committed, memory_order_relaxed);
-  for (size_t i = 0; i < j->n_segments; i++) {
-    const struct segment s = j->segments[i];
-    const uint64_t end = i + 1 < j->n_segments ? j->segments[i + 1].begin : committed;
-    char name[HK_DISK_NAME_MAX];
-    name_of(j, s.number, name);
-    const char *how = segment_fault(j, &s, name);
-    if (how && out->segments++ == 0) {
-      memcpy(out->name, name, sizeof name);
-      out->how = how;
-    }
-    out->count += how && end > s.begin ? end - s.begin : 0;
-    if (!how || !forget)
-      j->segments[kept++] = s;
-  }
-  j->n_segments = kept;
-  pthread_mutex_unlock(&j->lock);
-  return out->segments > 0;
-}
-
-/* --- letting go ------------------------------------------------------------------------------------------------------ */
-
-static uint64_t bytes_of(const struct hk_journal *j)
-{
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < j->n_segments; i++)
-    bytes += j->segments[i].bytes;
-  return bytes;
-}
-
-/* Removes segments, oldest first and never the last one, as long as there are more than so many bytes and all that is in them is
- * below a position. Appending does not wait for that. */
-static int let_go(struct hk_journal *j, uint64_t bytes, uint64_t position)
-{
-  int status = 0;
-  bool any = true;
-  while (any && status == 0) {
-    char name[HK_DISK_NAME_MAX];
-    pthread_mutex_lock(&j->lock);
-    any = j->n_segments > 1 && j->segments[1].begin < position && bytes_of(j) > bytes;
-    if (any) {
-      name_of(j, j->segments[0].number, name);
-      memmove(j->segments, j->segments + 1, --j->n_segments * sizeof *j->segments);
-    }
-    pthread_mutex_unlock(&j->lock);
-    if (any)
-      status = hk_disk_remove(j->place.disk, j->place.folder, name);
-  }
-  return status == -ENOENT ? 0 : status;
-}
-
-int hk_journal_trim(struct hk_journal *j, uint64_t position)
-{
-  /* Records that do not move the position may stand at the end of a segment, at the position at which the next one begins. */
-  return let_go(j, 0, position);
-}
-
-int hk_journal_bound(struct hk_journal *j, uint64_t bytes, uint64_t keep)
-{
-  return let_go(j, bytes, keep < UINT64_MAX ? keep + 1 : keep);
-}
-
-uint64_t hk_journal_begins(struct hk_journal *j)
-{
-  pthread_mutex_lock(&j->lock);
-  const uint64_t begin = j->n_segments > 0 ? j->segments[0].begin : atomic_load_explicit(&j->position, memory_order_relaxed);
-  pthread_mutex_unlock(&j->lock);
-  return begin;
-}
-
-uint64_t hk_journal_bytes(struct hk_journal *j)
-{
-  pthread_mutex_lock(&j->lock);
-  const uint64_t bytes = bytes_of(j);
-  pthread_mutex_unlock(&j->lock);
-  return bytes;
-}
-
-int hk_journal_version(const struct hk_journal_place *place, uint32_t *version)
-{
-  uint64_t *numbers, size;
-  size_t n;
-  int status = hk_disk_list(place->disk, place->folder, place->stem, place->suffix, &numbers, &n);
-  if (status != 0)
-    return status;
-  *version = 0;
-  while (n-- > 0 && *version == 0 && status == 0) {
-    struct hk_segment_head head = { 0 };
-    char name[HK_DISK_NAME_MAX];
-    int file;
-    hk_disk_name(name, place->stem, numbers[n], place->suffix);
-    status = hk_disk_open(place->disk, place->folder, name, &file, &size);
-    if (status != 0)
-      break;
-    const size_t some = size < sizeof head ? (size_t)size : sizeof head;
-    status = hk_disk_read(place->disk, file, 0, &head, some);
-    if (status == 0 && hk_segment_head_good(&head, some))
-      *version = head.version;
-    close(file);
-  }
-  free(numbers);
-  return status;
 }

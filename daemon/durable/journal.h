@@ -17,14 +17,11 @@
 #define HK_JOURNAL_H
 
 #include "daemon/base/disk.h"
+#include "daemon/durable/journal_format.h"
 #include "daemon/durable/marks.h"
 
 #include <stdatomic.h>
 
-#define HK_JOURNAL_VERSION 4
-#define HK_JOURNAL_HEADER 96        /* bytes at the begin of a segment */
-#define HK_RECORD_HEADER 32         /* bytes before a payload */
-#define HK_RECORD_MAX (1u << 20)    /* bytes of a payload */
 #define HK_JOURNAL_ROOM (64u << 20) /* bytes that wait in memory before whoever can wait should */
 
 /* What is in a journal; in the head of each segment. */
@@ -91,30 +88,11 @@ int hk_journal_note_apart(struct hk_journal *journal);
 uint64_t hk_journal_sure(const struct hk_journal *journal);
 /* Nothing is told any more. Of events: none was behind what is shown. */
 int hk_journal_note_end(struct hk_journal *journal);
-/* Segments that are not as they were written: removed, renamed, replaced, cut or written to by another program. */
-struct hk_journal_gone {
-  uint32_t segments;
-  uint64_t count;              /* by how much their records have moved the position */
-  char name[HK_DISK_NAME_MAX]; /* of the first one, */
-  const char *how;             /* and how it is gone */
-};
-/* Looks at all segments. forget: those that are gone are the journal's no longer. True: there is one. Thread: the one that
- * commits; appending waits for it. */
-bool hk_journal_look(struct hk_journal *journal, bool forget, struct hk_journal_gone *out);
 /* Without the disk, from now on: what is not committed is forgotten, and so is what is appended; the position moves on as ever,
  * and all of it counts as committed. Thread: any. */
 void hk_journal_pause(struct hk_journal *journal);
 /* With the disk again, in a new segment. Returns the position from which on the journal has everything. Thread: any. */
 uint64_t hk_journal_resume(struct hk_journal *journal);
-/* Removes the segments all of whose records are below a position. Thread: any. */
-int hk_journal_trim(struct hk_journal *journal, uint64_t position);
-/* Removes the oldest segments until the others have at most so many bytes, but none that has records from position `keep` on.
- * Thread: any. */
-int hk_journal_bound(struct hk_journal *journal, uint64_t bytes, uint64_t keep);
-/* Position at which the oldest segment begins, and bytes of all of them. Thread: any. */
-uint64_t hk_journal_begins(struct hk_journal *journal);
-uint64_t hk_journal_bytes(struct hk_journal *journal);
-
 /* --- reading --------------------------------------------------------------------------------------------------------- */
 
 struct hk_journal_reader;
@@ -141,8 +119,6 @@ uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
 uint64_t hk_journal_number(const struct hk_journal_reader *reader);
 /* Bytes that are left to be read. */
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
-/* The version of the newest segment there is with a good head; 0: there is none. 0 or a negative errno. */
-int hk_journal_version(const struct hk_journal_place *place, uint32_t *version);
 /* Cuts off what a crash has left at the end of the last segment. All was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
 void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is fine */

@@ -3,14 +3,18 @@
 #ifndef HK_JOURNAL_FORMAT_H
 #define HK_JOURNAL_FORMAT_H
 
-#include "daemon/durable/journal.h"
-
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <xxhash.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are in memory");
+
+#define HK_JOURNAL_VERSION 4
+#define HK_JOURNAL_HEADER 96     /* bytes at the begin of a segment */
+#define HK_RECORD_HEADER 32      /* bytes before a payload */
+#define HK_RECORD_MAX (1u << 20) /* bytes of a payload */
 
 struct hk_segment_head {
   char magic[8];

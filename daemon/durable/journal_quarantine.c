@@ -1,5 +1,6 @@
 /* Setting damaged files of a journal aside. The order of the steps is such that a crash between any two leaves the damage to be
  * found, and the steps that were done to be found done: what is behind it goes first, the cut comes last. */
+#include "daemon/durable/journal.h"
 #include "daemon/durable/journal_format.h"
 
 #include <errno.h>

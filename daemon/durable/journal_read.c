@@ -3,6 +3,7 @@
  * what a crash has left. */
 #include "daemon/durable/journal_read.h"
 #include "daemon/base/limits.h"
+#include "daemon/durable/journal.h"
 #include "daemon/durable/journal_format.h"
 
 #include <errno.h>

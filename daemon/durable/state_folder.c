@@ -1,5 +1,6 @@
 /* See state_folder.h. */
 #include "daemon/durable/state_folder.h"
+#include "daemon/durable/journal_segments.h"
 
 #include "daemon/durable/snapshot.h"
 #include "daemon/sensors/maintenance.h"

@@ -2,6 +2,7 @@
 #include "daemon/server/status.h"
 #include "daemon/base/counter_table.h"
 #include "daemon/durable/disk_health.h"
+#include "daemon/durable/journal_segments.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/snapshot_slices.h"

@@ -3,6 +3,7 @@
 #include "daemon/durable/commit_thread.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/durable/durable.h"
+#include "daemon/durable/journal_segments.h"
 #include "daemon/scoring/device.h"
 #include "daemon/sensors/register.h"
 

@@ -1,0 +1,51 @@
+/* A journal that is written to, for journal.c, which appends and commits, and journal_segments.c, which sees to its files. */
+#ifndef HK_JOURNAL_INTERNAL_H
+#define HK_JOURNAL_INTERNAL_H
+
+#include "daemon/durable/journal.h"
+
+#include <pthread.h>
+
+struct hk_journal_buffer {
+  uint8_t *data;
+  size_t size, capacity;
+  int64_t since;  /* ns: when the first record was put in; 0: there is none */
+  uint64_t begin; /* position before the first record */
+  uint64_t end;   /* and behind the last one */
+};
+
+struct hk_segment {
+  uint64_t number, begin, bytes, salt; /* bytes: that were committed */
+  struct hk_disk_file file;            /* what it was when it was found or made; its size means nothing */
+  bool stale;                          /* it is not as it was written */
+};
+
+struct hk_journal {
+  struct hk_journal_place place;
+
+  pthread_mutex_t lock;             /* of these: */
+  struct hk_journal_buffer filling; /* what is appended */
+  size_t record;                    /* where the record begins that is being appended */
+  int64_t taken_since;              /* ns: of what is being committed; 0: nothing is */
+  struct hk_segment *segments;
+  size_t n_segments;
+  uint64_t number; /* of the next segment */
+  bool paused;
+  bool renew; /* the next commit begins a new segment */
+
+  atomic_size_t waiting; /* bytes in `filling` */
+  atomic_uint_fast64_t position, committed, sure;
+
+  /* the commit thread's */
+  struct hk_journal_buffer taken;
+  int file; /* -1: none is open */
+  struct hk_segment open;
+  uint64_t marked; /* position of the mark */
+};
+
+static inline void hk_segment_name(const struct hk_journal *j, uint64_t number, char out[HK_DISK_NAME_MAX])
+{
+  hk_disk_name(out, j->place.stem, number, j->place.suffix);
+}
+
+#endif
