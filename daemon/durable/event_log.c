@@ -2,6 +2,7 @@
  * bytes, or when the journal's files with its events do. A record in memory is an entry, then the payload that it has on the
  * disk. */
 #include "daemon/durable/event_log.h"
+#include "daemon/durable/event_log_past.h"
 #include "daemon/durable/journal_segments.h"
 
 #include <errno.h>
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <xxhash.h>
 
 #define PARTS 8                 /* files that all bytes are about */
 #define BLOCKS 64               /* pieces of memory that all bytes are about */
@@ -33,16 +32,6 @@ struct block {
   uint8_t data[];
 };
 
-/* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
-struct reached {
-  uint64_t key, sequence;
-  uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
-  uint32_t number; /* of the last alert */
-  uint32_t noted;  /* number of the last alert that somebody has acknowledged; 0: there was none */
-  int64_t when;
-  char by[HK_WHO_MAX + 1];
-};
-
 struct hk_eventlog {
   uint64_t most;
   uint64_t lost; /* events that were told, and are gone */
@@ -55,9 +44,7 @@ struct hk_eventlog {
   uint64_t settled;                   /* events up to this position have their incidents, where that is known; those behind it */
   bool settles;                       /* will have: somebody sees to that */
   struct hk_eventlog_cursor assigned; /* behind the last event that got one */
-  struct reached *reached;
-  uint64_t n_reached, reached_size;
-  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash by which these are found */
+  struct hk_past past;                /* until the replay is over */
 };
 
 struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder, uint64_t most)
@@ -107,7 +94,7 @@ static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
 }
 
 /* Room for a payload of a type; the entry is written. NULL: no memory, it is left out. */
-static uint8_t *keep(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, size_t size)
+static uint8_t *keep_room(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, size_t size)
 {
   const struct entry e = { .position = position, .bytes = (uint32_t)(sizeof e + (size + 7) / 8 * 8), .type = type };
   uint8_t *at = room(l, position, e.bytes);
@@ -115,6 +102,14 @@ static uint8_t *keep(struct hk_eventlog *l, uint64_t position, enum hk_log_recor
     return NULL;
   memcpy(at, &e, sizeof e);
   return at + sizeof e;
+}
+
+/* Keeps a payload; without memory it is left out. */
+static void keep(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, const void *payload, size_t size)
+{
+  uint8_t *kept = keep_room(l, position, type, size);
+  if (kept)
+    memcpy(kept, payload, size);
 }
 
 /* The block of the cursor's next entry, or the first one behind it; the cursor's place is in it. NULL: there is none. */
@@ -165,67 +160,16 @@ static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
   l->settled = s->upto > l->settled ? s->upto : l->settled;
 }
 
-/* --- what was reached before this start ------------------------------------------------------------------------------- */
+/* --- a replay -------------------------------------------------------------------------------------------------------- */
 
-/* Under a secret, so that nobody can prepare names that collide. */
-static uint64_t key_of(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
+struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
 {
-  const uint64_t both[2] = { XXH3_64bits_withSecret(name.data, name.length, l->secret, sizeof l->secret), handle };
-  const uint64_t key = XXH3_64bits_withSecret(both, sizeof both, l->secret, sizeof l->secret);
-  return key ? key : 1;
-}
-
-static struct reached *place_of(const struct hk_eventlog *l, uint64_t key)
-{
-  uint64_t i = key & (l->reached_size - 1);
-  while (l->reached[i].key != 0 && l->reached[i].key != key)
-    i = (i + 1) & (l->reached_size - 1);
-  return &l->reached[i];
-}
-
-static int reach(struct hk_eventlog *l, const struct hk_logged *e)
-{
-  if (2 * (l->n_reached + 1) > l->reached_size) {
-    struct hk_eventlog grown = { .reached_size = l->reached_size ? 2 * l->reached_size : 256 };
-    if (!(grown.reached = calloc(grown.reached_size, sizeof *grown.reached)))
-      return -ENOMEM;
-    for (uint64_t i = 0; i < l->reached_size; i++)
-      if (l->reached[i].key != 0)
-        *place_of(&grown, l->reached[i].key) = l->reached[i];
-    free(l->reached);
-    l->reached = grown.reached;
-    l->reached_size = grown.reached_size;
-  }
-  struct reached *r = place_of(l, key_of(l, e->handle, e->name));
-  l->n_reached += r->key == 0;
-  r->key = key_of(l, e->handle, e->name);
-  r->sequence = e->sequence;
-  if (e->event.kind != HK_EVENT_ACKNOWLEDGED) {
-    r->number = e->event.number;
-    r->open = e->event.kind == HK_EVENT_RAISED || e->event.kind == HK_EVENT_CORRECTED ? e->position : 0;
-  } else {
-    r->noted = e->event.number;
-    r->when = e->event.time;
-    snprintf(r->by, sizeof r->by, "%.*s", (int)e->by.length, e->by.data);
-  }
-  return 0;
+  return hk_past_find(&l->past, handle, name);
 }
 
 bool hk_eventlog_noted(const struct hk_eventlog *l, uint32_t handle, struct hk_string name, struct hk_logged *out)
 {
-  const struct reached *r = l->reached ? place_of(l, key_of(l, handle, name)) : NULL;
-  if (!r || r->noted == 0)
-    return false;
-  *out = (struct hk_logged){ .by = hk_string(r->by), .event = { .number = r->noted, .time = r->when } };
-  return true;
-}
-
-struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *l, uint32_t handle, struct hk_string name)
-{
-  if (!l->reached)
-    return (struct hk_eventlog_past){ 0 };
-  const struct reached *r = place_of(l, key_of(l, handle, name));
-  return (struct hk_eventlog_past){ r->sequence, r->open, r->number };
+  return hk_past_noted(&l->past, handle, name, out);
 }
 
 void hk_eventlog_hold(struct hk_eventlog *l)
@@ -241,9 +185,7 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
   l->held = false;
   while (l->oldest && l->bytes > l->most)
     drop_oldest(l);
-  free(l->reached);
-  l->reached = NULL;
-  l->n_reached = l->reached_size = 0;
+  hk_past_free(&l->past);
   pthread_mutex_unlock(&l->lock);
 }
 
@@ -260,12 +202,10 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
     if (payload) {
       logged.position = hk_journal_position(l->journal) + 1;
       hk_logged_write(&logged, payload);
-      uint8_t *kept = keep(l, logged.position, HK_RECORD_EVENT, size); /* before it can be shown */
-      if (kept)
-        memcpy(kept, payload, size);
+      keep(l, logged.position, HK_RECORD_EVENT, payload, size); /* before it can be shown */
       hk_journal_end(l->journal, 1);
-      if (l->reached) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
-        (void)reach(l, &logged);
+      if (hk_past_any(&l->past)) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
+        (void)hk_past_reach(&l->past, &logged);
     }
   }
   pthread_mutex_unlock(&l->lock);
@@ -283,9 +223,7 @@ uint64_t hk_eventlog_append_incident(struct hk_eventlog *l, const struct hk_logg
   if (payload) {
     position = hk_journal_position(l->journal) + 1;
     hk_logged_incident_write(incident, payload);
-    uint8_t *kept = keep(l, position, HK_RECORD_INCIDENT, size);
-    if (kept)
-      memcpy(kept, payload, size);
+    keep(l, position, HK_RECORD_INCIDENT, payload, size);
     hk_journal_end(l->journal, 1);
   }
   pthread_mutex_unlock(&l->lock);
@@ -303,9 +241,7 @@ uint64_t hk_eventlog_append_settled(struct hk_eventlog *l, const struct hk_logge
   if (payload) {
     position = hk_journal_position(l->journal) + 1;
     hk_logged_settled_write(settled, payload);
-    uint8_t *kept = keep(l, position, HK_RECORD_SETTLED, size);
-    if (kept)
-      memcpy(kept, payload, size);
+    keep(l, position, HK_RECORD_SETTLED, payload, size);
     assign(l, settled);
     hk_journal_end(l->journal, 1);
   }
@@ -496,9 +432,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
     const uint64_t at = r.position + 1;
     if (at <= *position || !is_good(&r, &e, &settled)) /* the same is written twice when the disk fails */
       continue;
-    uint8_t *kept = keep(l, at, r.type, r.size);
-    if (kept)
-      memcpy(kept, r.payload, r.size);
+    keep(l, at, r.type, r.payload, r.size);
     o->gone += o->hole ? at - *position - 1 : 0;
     o->hole = false;
     *position = at;
@@ -506,7 +440,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
     if (r.type == HK_RECORD_SETTLED)
       assign(l, &settled);
     e.position = at;
-    if (r.type == HK_RECORD_EVENT && (status = reach(l, &e)) != 0)
+    if (r.type == HK_RECORD_EVENT && (status = hk_past_reach(&l->past, &e)) != 0)
       return status;
   }
   return status < 0 ? status : hk_journal_mend(reader);
@@ -561,7 +495,7 @@ int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int f
   }
   l->most = most < HK_EVENTLOG_LEAST ? HK_EVENTLOG_LEAST : most;
   pthread_mutex_init(&l->lock, NULL);
-  if (getrandom(l->secret, sizeof l->secret, 0) != (ssize_t)sizeof l->secret) {
+  if (hk_past_open(&l->past) != 0) {
     snprintf(error, size, "event log: no random bytes for its table");
     hk_eventlog_free(l);
     return -EIO;
@@ -585,7 +519,7 @@ void hk_eventlog_free(struct hk_eventlog *l)
   while (l->oldest)
     drop_oldest(l);
   hk_journal_free(l->journal);
-  free(l->reached);
+  hk_past_free(&l->past);
   pthread_mutex_destroy(&l->lock);
   free(l);
 }

@@ -1,0 +1,41 @@
+/* What the event log had of each sensor when it was opened, and what the replay has appended since. */
+#ifndef HK_EVENT_LOG_PAST_H
+#define HK_EVENT_LOG_PAST_H
+
+#include "daemon/durable/event_log.h"
+
+#include <xxhash.h>
+
+/* Last sequences of sensors, as found at the start: open addressing by key, 0 = free. */
+struct hk_past_reached {
+  uint64_t key, sequence;
+  uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
+  uint32_t number; /* of the last alert */
+  uint32_t noted;  /* number of the last alert that somebody has acknowledged; 0: there was none */
+  int64_t when;
+  char by[HK_WHO_MAX + 1];
+};
+
+struct hk_past { /* all zero: not open */
+  struct hk_past_reached *reached;
+  uint64_t n, size;
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash by which these are found */
+};
+
+/* 0; or -EIO: there are no random numbers. */
+int hk_past_open(struct hk_past *past);
+/* Nothing is known any more. */
+void hk_past_free(struct hk_past *past);
+/* An event is the last one of its sensor. 0 or -ENOMEM. */
+int hk_past_reach(struct hk_past *past, const struct hk_logged *logged);
+/* As hk_eventlog_past and hk_eventlog_noted. */
+struct hk_eventlog_past hk_past_find(const struct hk_past *past, uint32_t handle, struct hk_string name);
+bool hk_past_noted(const struct hk_past *past, uint32_t handle, struct hk_string name, struct hk_logged *out);
+
+/* Whether anything is known. */
+static inline bool hk_past_any(const struct hk_past *past)
+{
+  return past->reached != NULL;
+}
+
+#endif
