@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""scripts/package: what the packages have in them, and what installing, upgrading, removing and purging them does to a system. The programs are those that
+have been built, so that nothing is compiled here; lintian has been content where the script ends with 0."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+import harness
+
+NEEDED = ('dh', 'lintian', 'dpkg-deb', 'git')
+ENVIRONMENT = {**os.environ, 'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'DEBIAN_FRONTEND': 'noninteractive'}
+WAIT = 5 * harness.WAIT
+with open(os.path.join(harness.ROOT, 'meson.build'), encoding='utf-8') as f:
+    VERSION = re.search(r"version: '(.*)'", f.read()).group(1)
+
+
+@unittest.skipUnless(all(map(shutil.which, NEEDED)) and os.path.exists(os.path.join(harness.ROOT, '.git')), 'packages cannot be built here')
+class TestPackages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix='hankeld-packages-')
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.out = os.path.join(cls.folder, 'out')
+        run = subprocess.run([os.path.join(harness.ROOT, 'scripts', 'package'), '--built', os.path.dirname(harness.HANKELD), '--out', cls.out], cwd=harness.ROOT,
+                             capture_output=True, text=True, timeout=WAIT)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert not re.search('^[EW]: ', run.stdout, re.M), run.stdout
+
+    def deb(self, name):
+        found = glob.glob(os.path.join(self.out, f'{name}_{VERSION}-1_*.deb'))
+        self.assertEqual(len(found), 1, os.listdir(self.out))
+        return found[0]
+
+    def test_contents(self):
+        for name, there in (('hankeld', ('/etc/hankeld.conf', '/usr/lib/hankeld/cpu/hankeld', '/usr/lib/hankeld/cpu/hankel', '/usr/share/man/man8/hankeld.8.gz',
+                                         '/usr/lib/sysusers.d/hankeld.conf', '/lib/systemd/system/hankeld.service', '/lib/systemd/system/hankeld.socket',
+                                         '/usr/share/bash-completion/completions/hankel', '/usr/share/doc/hankeld/PROTOCOL.md.gz')),
+                            ('libhankel0', (r'/usr/lib/\S+/libhankel.so.0', )), ('libhankel-dev', ('/usr/include/hankel.h', r'/usr/lib/\S+/pkgconfig/hankel.pc', r'/usr/lib/\S+/libhankel.a')),
+                            ('python3-hankeld', ('/usr/lib/python3/dist-packages/hankeld/client.py', '/usr/lib/python3/dist-packages/hankeld/py.typed'))):
+            listed = subprocess.run(['dpkg-deb', '-c', self.deb(name)], capture_output=True, text=True, check=True, timeout=harness.WAIT).stdout
+            for path in there:
+                self.assertRegex(listed, re.compile(rf' root/root .* \.{path}( -> \S+)?$', re.M), name)
+        depends = subprocess.run(['dpkg-deb', '-f', self.deb('hankeld'), 'Depends'], capture_output=True, text=True, check=True, timeout=harness.WAIT).stdout
+        self.assertNotIn('libhankel0', depends)  # the programs have it in them
+        self.assertRegex(depends, r'libuv1 \(>=')
+
+    def test_install_upgrade_remove_purge(self):
+        """In a folder of their own: scripts are run as on an image that is being made."""
+        if os.geteuid() != 0:
+            self.skipTest('only root installs packages')
+        root = os.path.join(self.folder, 'root')
+        dpkg = os.path.join(root, 'var/lib/dpkg')
+        for folder in ('updates', 'info', 'triggers', 'alternatives'):
+            os.makedirs(os.path.join(dpkg, folder))
+        for folder in ('etc/alternatives', 'usr/sbin', 'usr/bin', 'var/log'):
+            os.makedirs(os.path.join(root, folder))
+        open(os.path.join(dpkg, 'status'), 'w', encoding='utf-8').close()
+
+        def run(*arguments):
+            done = subprocess.run(['dpkg', f'--root={root}', '--force-script-chrootless', '--force-depends', '--force-confold', *arguments], env=ENVIRONMENT, capture_output=True,
+                                  text=True, timeout=harness.WAIT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+        def path(name):
+            return os.path.join(root, name)
+
+        run('--install', self.deb('hankeld'), self.deb('libhankel0'), self.deb('libhankel-dev'))
+        self.assertEqual((os.readlink(path('usr/sbin/hankeld')), os.readlink(path('etc/alternatives/hankeld'))), ('/etc/alternatives/hankeld', '/usr/lib/hankeld/cpu/hankeld'))
+        self.assertEqual(os.readlink(path('etc/alternatives/hankel')), '/usr/lib/hankeld/cpu/hankel')
+        for program in ('hankeld', 'hankel'):
+            said = subprocess.run([path(f'usr/lib/hankeld/cpu/{program}'), '--version'], capture_output=True, text=True, timeout=harness.WAIT).stdout
+            self.assertEqual(said, f'{program} {VERSION}\n')
+        with open(path('lib/systemd/system/hankeld.service'), encoding='utf-8') as unit:
+            self.assertIn('\nExecStart=/usr/sbin/hankeld -c /etc/hankeld.conf\n', unit.read())
+        shutil.copytree(os.path.join(harness.DATA, 'state-0.1'), path('var/lib/hankeld'))
+        with open(path('etc/hankeld.conf'), 'a', encoding='utf-8') as configuration:
+            configuration.write('# mine\n')
+        kept = sorted(os.listdir(path('var/lib/hankeld')))
+        run('--install', self.deb('hankeld'))  # as an upgrade: the scripts get the version that was there
+        self.assertEqual(sorted(os.listdir(path('var/lib/hankeld'))), kept)
+        verified = subprocess.run([path('usr/lib/hankeld/cpu/hankel'), 'state', 'verify', path('var/lib/hankeld')], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        with open(path('etc/hankeld.conf'), encoding='utf-8') as configuration:
+            self.assertTrue(configuration.read().endswith('# mine\n'))
+        self.assertTrue(os.path.islink(path('usr/sbin/hankeld')))
+        run('--remove', 'hankeld')
+        self.assertEqual(sorted(os.listdir(path('var/lib/hankeld'))), kept)
+        self.assertTrue(os.path.exists(path('etc/hankeld.conf')))
+        self.assertFalse(os.path.lexists(path('usr/sbin/hankeld')) or os.path.lexists(path('usr/bin/hankel')))
+        os.makedirs(path('var/lib/private/hankeld'))
+        run('--purge', 'hankeld', 'libhankel0', 'libhankel-dev')
+        left = [name for name in ('var/lib/hankeld', 'var/lib/private/hankeld', 'etc/hankeld.conf', 'usr/lib/hankeld', 'usr/include/hankel.h') if os.path.exists(path(name))]
+        self.assertEqual(left, [])
+
+    def test_the_unit_of_the_gpu_comes_behind_that_of_the_cpu(self):
+        """Drop-ins hold in the order of their names."""
+        with open(os.path.join(harness.ROOT, 'conf', 'debian', 'hankeld-cuda.install'), encoding='utf-8') as f:
+            self.assertIn('debian/gpu.conf lib/systemd/system/hankeld.service.d', f.read())
+        self.assertLess('cpu-only.conf', 'gpu.conf')
+
+        def settings(*path):
+            with open(os.path.join(harness.ROOT, 'conf', *path), encoding='utf-8') as f:
+                return dict(line.strip().split('=', 1) for line in f if '=' in line and not line.startswith('#'))
+
+        self.assertEqual(settings('cpu-only.conf').keys() - settings('debian', 'gpu.conf').keys(), set())
+
+    def test_wheel_and_sdist(self):
+        wheel = os.path.join(self.out, f'hankeld-{VERSION}-py3-none-any.whl')
+        self.assertLessEqual({f'hankeld/{name}' for name in ('__init__.py', 'aio.py', 'client.py', 'wire.py', 'py.typed')}, set(zipfile.ZipFile(wheel).namelist()))
+        run = subprocess.run([sys.executable, '-c', 'import hankeld; print(hankeld.__version__, hankeld.__file__)'], env={**os.environ, 'PYTHONPATH': wheel}, cwd='/', capture_output=True,
+                             text=True, timeout=harness.WAIT)
+        self.assertEqual(run.stdout, f'{VERSION} {wheel}/hankeld/__init__.py\n', run.stderr)
+        with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tar.gz')) as sdist:
+            self.assertLessEqual({f'hankeld-{VERSION}/pyproject.toml', f'hankeld-{VERSION}/README.md', f'hankeld-{VERSION}/hankeld/aio.py'}, set(sdist.getnames()))
+
+
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)
