@@ -39,6 +39,7 @@ START = 1_600_000_000 * SECOND
 STATES = ['warming', 'ok', 'gap', 'late', 'rejected']
 KINDS = ['', 'raised', 'corrected', 'cleared', 'stale', 'back']
 SANITIZED = os.environ.get('HANKEL_SANITIZE', 'none') != 'none'
+TSAN = os.environ.get('HANKEL_SANITIZE') == 'thread'
 WAIT = int(os.environ.get('HANKEL_WAIT', 120 if SANITIZED else 60))  # seconds that anything may take before a test fails
 
 HELLO, REGISTER, POINTS, SUBSCRIBE, UNSUBSCRIBE, PING, STATUS, BYE = range(1, 9)
@@ -332,8 +333,10 @@ class Daemon:
         """Writes the configuration's file, which the daemon reads when it starts and when it is told to."""
         drain = '' if 'drain' in keys else f'drain = {WAIT}s\n'
         loops = '' if 'loops' in keys or not LOOPS else f'loops = {LOOPS}\n'
+        # of a million, which is the default, a sanitizer would shadow all tables each time
+        sensors = '' if 'max_sensors' in keys or not SANITIZED else 'max_sensors = 20000\n'
         with open(os.path.join(self.directory.name, 'hankeld.conf'), 'w') as f:
-            f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{keys}{self.listeners}{detectors}')
+            f.write(f'[daemon]\nbackend = {self.backend}\n{drain}{loops}{sensors}{keys}{self.listeners}{detectors}')
 
     def _read(self):
         rest = b''

@@ -127,14 +127,15 @@ class Write(Case):
     def test_bodies_that_are_too_large(self):
         d = self.web()
         line = f's value=1 {START} '.encode()
+        filler = b'#' + b'x' * 4094 + b'\n'  # 4 KiB that are looked at and say nothing
         self.assertEqual(self.write(d, b'#' + b'x' * 60000 + b'\n', Content_Length=str(BODY + 1))[0], 413)
-        chunk = b'%x\r\n%s\r\n' % (1 << 20, b'\n' * (1 << 20))
+        chunk = b'%x\r\n%s\r\n' % (1 << 20, filler * (1 << 8))
         said = self.sent_while_it_goes(d, b'POST /write HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n', chunk, 40)
         self.assertIn(b' 413 ', said.partition(b'\r\n')[0])
-        self.assertEqual(self.write(d, gzip.compress(b'\n' * (UNPACKED + 1), 1), Content_Encoding='gzip')[0], 413)
-        self.assertEqual(self.write(d, gzip.compress(b'\n' * (UNPACKED - 100) + line, 1), Content_Encoding='gzip')[0], 204)
+        self.assertEqual(self.write(d, gzip.compress(filler * (UNPACKED >> 12) + b'\n', 1), Content_Encoding='gzip')[0], 413)
+        self.assertEqual(self.write(d, gzip.compress(filler * ((UNPACKED >> 12) - 1) + line, 1), Content_Encoding='gzip')[0], 204)
         self.assertEqual(d.status()['points']['in'], 1)
-        self.assertEqual(self.write(d, b'\n' * BODY)[0], 204)
+        self.assertEqual(self.write(d, filler * (BODY >> 12))[0], 204)
 
     def sent_while_it_goes(self, daemon, head, piece, times):
         s = self.raw(daemon)
