@@ -54,11 +54,11 @@ enum hankel_event_kind {
 
 /* What became of an incident: of what several sensors, or several channels of one, say about one cause. */
 enum hankel_incident_kind {
-  HANKEL_INCIDENT_RAISED = 1,    /* it is told: it fits into the budget of messages */
-  HANKEL_INCIDENT_ESCALATED = 2, /* one that was told is graver by 2, or has three times the sensors */
-  HANKEL_INCIDENT_MERGED = 3,    /* it is found to be part of another */
-  HANKEL_INCIDENT_CLEARED = 4,   /* one that was told is over */
-  HANKEL_INCIDENT_WITHHELD = 5,  /* one is over that was not told */
+  HANKEL_INCIDENT_TOLD = 1,     /* it is raised: it fits into the budget of messages */
+  HANKEL_INCIDENT_UPDATE = 2,   /* one that was told has escalated: it is graver by 2, or has three times the sensors */
+  HANKEL_INCIDENT_MERGED = 3,   /* it is found to be part of another */
+  HANKEL_INCIDENT_CLOSED = 4,   /* one that was told is over */
+  HANKEL_INCIDENT_WITHHELD = 5, /* one is over that was not told */
 };
 
 /* Which question an alert answers. */
@@ -88,6 +88,9 @@ enum hankel_what {
   HANKEL_SEQUENCES = 64, /* the points' sequences along with the results */
   HANKEL_DETAILS = 128,  /* events with all that is known of them, and HANKEL_FLAPPING and HANKEL_ACKNOWLEDGED */
   HANKEL_NOTES = 256,    /* and those of the channel novelty with what is new: struct hankel_novelty */
+  /* what becomes of incidents; and events with the incident that they belong to: they come once that is known, which takes
+   * some seconds where the daemon makes incidents */
+  HANKEL_INCIDENTS = 512,
 };
 
 /* What people at a desk ask for. */
@@ -200,6 +203,23 @@ struct hankel_event {
   int64_t similar_from;          /* ns: its beginning */
   const char *by;                /* acknowledged: who did */
   struct hankel_novelty novelty; /* all 0 unless subscribed with HANKEL_NOTES */
+  uint64_t incident;             /* that it belongs to; 0: to none, or not subscribed with HANKEL_INCIDENTS */
+};
+
+/* What became of an incident. */
+struct hankel_incident {
+  uint64_t id;
+  uint8_t kind;      /* enum hankel_incident_kind */
+  uint8_t told;      /* 1: it fitted into the budget, once at least */
+  uint32_t count;    /* sensors in it */
+  uint64_t into;     /* merged: the incident that it is part of; else 0 */
+  int64_t time;      /* ns, of the data: when this was decided, */
+  int64_t since;     /* and its first event */
+  double rank;       /* what it was told or withheld by: the greatest severity, and what the company of its sensors adds */
+  double severity;   /* the greatest of its events, 0..40 */
+  uint64_t position; /* in the daemon's event log; 0: not asked for (HANKEL_POSITIONS) */
+  const char *text;  /* a sentence for people */
+  const char *about; /* an object of JSON: its sensors, which was first, and so on. PROTOCOL.md, incidents */
 };
 
 /* Any may be NULL. arg: as given in the options. */
@@ -216,6 +236,8 @@ struct hankel_callbacks {
   void (*refused)(void *arg, const char *name, int refusal);
   /* An error frame that did not end the connection (enum hankel_error_code). */
   void (*error)(void *arg, int code, const char *message);
+  /* With HANKEL_INCIDENTS, of incidents one of whose sensors matches. */
+  void (*incident)(void *arg, const struct hankel_incident *incident);
 };
 
 /* TLS, and what is shown to the daemon. Files are read whenever the library connects, so that what they hold may change. Where
@@ -355,6 +377,7 @@ const char *hankel_state_name(int state);
 const char *hankel_event_name(int kind);
 const char *hankel_channel_name(int channel);
 const char *hankel_novelty_name(int kind);
+const char *hankel_incident_name(int kind);
 /* "notice", from HANKEL_WARNING on "warning", from HANKEL_SEVERE on "severe"; "unknown" of 0. */
 const char *hankel_severity_name(float severity);
 const char *hankel_error_name(int code);

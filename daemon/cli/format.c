@@ -272,6 +272,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
   }
   if (event->position > 0)
     fprintf(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, event->position, event->sequence);
+  if (event->incident > 0)
+    fprintf(out, ",\"incident\":%" PRIu64, event->incident);
   fputs("}\n", out);
 }
 
@@ -316,6 +318,8 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
     fputs(", by ", out);
     hk_print_name(out, event->by);
   }
+  if (event->incident > 0)
+    fprintf(out, ", incident #%" PRIu64, event->incident);
   if (event->position > 0)
     fprintf(out, "  [%" PRIu64 "]", event->position);
   fputc('\n', out);
@@ -329,4 +333,25 @@ void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event 
     print_event_json(out, event);
   else
     print_event_text(out, event);
+}
+
+void hk_print_incident(FILE *out, enum hk_format format, const struct hankel_incident *i)
+{
+  const size_t length = strlen(i->about);
+  if (format == HK_FORMAT_JSONL) {
+    fprintf(out, "%.*s", (int)length - 1, i->about); /* without the bracket at the end */
+    if (i->position > 0)
+      fprintf(out, ",\"position\":%" PRIu64, i->position);
+    fputs("}\n", out);
+  } else if (format == HK_FORMAT_CSV) {
+    fprintf(out, "#incident,%" PRIu64 ",%s,%" PRId64 ",%.3f,%.3f,%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",", i->id,
+            hankel_incident_name(i->kind), i->time, i->rank, i->severity, i->count, i->into, i->position);
+    hk_print_csv_string(out, i->text);
+    fputc('\n', out);
+  } else {
+    hk_print_name(out, i->text);
+    if (i->position > 0)
+      fprintf(out, "  [%" PRIu64 "]", i->position);
+    fputc('\n', out);
+  }
 }

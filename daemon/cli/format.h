@@ -38,6 +38,10 @@ void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_res
  * columns are fixed; what is new, of the channel novelty, has a line of its own there, #novelty. */
 void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event);
 
+/* What became of an incident: the sentence; its object of JSON;
+ * #incident,id,kind,time,rank,severity,sensors,into,position,"sentence". */
+void hk_print_incident(FILE *out, enum hk_format format, const struct hankel_incident *incident);
+
 /* A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD. */
 void hk_print_json_string(FILE *out, const char *text);
 /* A CSV cell in quotes, those within it doubled. */

@@ -25,12 +25,14 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
+    "  --incidents        only what becomes of incidents; with --events these, too, each with its incident, some seconds later\n"
     "  --since POSITION   first the events behind this position that the daemon still has (0: all); shows positions\n"
     "  --forever          waits for a daemon that went away as long as it takes\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
     "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
     "examples:\n"
     "  hankel tail --events\n"
+    "  hankel tail --incidents\n"
     "  hankel tail --events --since 1207 --forever --format jsonl >>events\n"
     "  hankel tail --match 'plant1*' --min-score 0.5 --format jsonl\n";
 
@@ -72,6 +74,17 @@ static void on_event(void *arg, const struct hankel_event *event)
   else if (shown.position > 0)
     tail->position = shown.position;
   hk_print_event(stdout, tail->format, &shown);
+}
+
+static void on_incident(void *arg, const struct hankel_incident *incident)
+{
+  struct tail *tail = arg;
+  struct hankel_incident shown = *incident;
+  if (!tail->positions)
+    shown.position = 0;
+  else if (shown.position > 0)
+    tail->position = shown.position;
+  hk_print_incident(stdout, tail->format, &shown);
 }
 
 static void on_gap(void *arg, uint64_t results, uint64_t events)
@@ -155,6 +168,7 @@ int hk_command_tail(int argc, char **argv)
     { "match", required_argument, NULL, 'm' },
     { "min-score", required_argument, NULL, 's' },
     { "events", no_argument, NULL, 'e' },
+    { "incidents", no_argument, NULL, 'i' },
     { "since", required_argument, NULL, 'p' },
     { "forever", no_argument, NULL, 'w' },
     { "format", required_argument, NULL, 'o' },
@@ -168,6 +182,7 @@ int hk_command_tail(int argc, char **argv)
   const char *address = HK_LINK_ADDRESS, *match = "";
   double min_score = 0;
   uint64_t since = HANKEL_NOW;
+  bool events = false, incidents = false;
   struct hankel_options link = HANKEL_OPTIONS_DEFAULT;
   int option, format = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
@@ -183,7 +198,10 @@ int hk_command_tail(int argc, char **argv)
       what &= ~(uint32_t)HANKEL_UNSCORED;
       break;
     case 'e':
-      what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
+      events = true;
+      break;
+    case 'i':
+      incidents = true;
       break;
     case 'p':
       code = hk_option_whole(argv, "--since", optarg, 0, INT64_MAX, &since);
@@ -208,11 +226,16 @@ int hk_command_tail(int argc, char **argv)
   }
   if (optind != argc)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+  if (events || incidents)
+    what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
+  if (incidents)
+    what = events ? what | HANKEL_INCIDENTS : HANKEL_INCIDENTS;
   if (tail.format != HK_FORMAT_CSV && what & HANKEL_SCORES)
     what |= HANKEL_VALUES;
 
   link.callbacks = (struct hankel_callbacks){ .scores = on_scores,
                                               .event = on_event,
+                                              .incident = on_incident,
                                               .gap = on_gap,
                                               .connected = on_connected,
                                               .disconnected = on_disconnected,

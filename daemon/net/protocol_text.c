@@ -79,12 +79,15 @@ const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out
       out->what |= HANKEL_EVENTS;
     else if (is(word, "notices"))
       out->what |= HANKEL_NOTICES;
+    else if (is(word, "incidents"))
+      out->what |= HANKEL_INCIDENTS;
     else if (word.length > 6 && memcmp(word.data, "since=", 6) == 0) {
       if (read_position(word, &out->since) != 0)
         return "behind since= stands the position of an event";
       out->what |= HANKEL_POSITIONS;
     } else
-      return "not one of scores, results, events, notices, since=POSITION; say for example: scores>=0.8,events machine*";
+      return "not one of scores, results, events, notices, incidents, since=POSITION; say for example: scores>=0.8,events "
+             "machine*";
   }
   if (out->what == HANKEL_POSITIONS)
     return "since= says from where, but nothing is asked for; say for example: events,since=120 machine*";

@@ -3,6 +3,7 @@
 
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/incident_message.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -132,10 +133,11 @@ static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
   hk_buffer_print(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", note->compared, note->reach);
 }
 
-/* position: 0: it is not in the log. by: who acknowledged. */
-static void event_line(struct hk_buffer *out, struct hk_string name, const struct hk_event *e, uint64_t position,
-                       uint64_t sequence, struct hk_string by)
+/* position: 0: it is not in the log. incidents: its own is told. */
+static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_t position, bool incidents)
 {
+  const struct hk_event *e = &l->event;
+  const struct hk_string name = l->name, by = l->by;
   const bool notice = e->kind == HK_EVENT_STALE || e->kind == HK_EVENT_BACK;
   hk_buffer_print(out, "{\"%s\":\"%s\"", notice ? "notice" : "event", hankel_event_name(e->kind));
   if (!notice) {
@@ -163,7 +165,9 @@ static void event_line(struct hk_buffer *out, struct hk_string name, const struc
     hk_json_string(out, by.data, by.length);
   }
   if (position > 0)
-    hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, position, sequence);
+    hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"sequence\":%" PRIu64, position, l->sequence);
+  if (incidents && l->incident > 0)
+    hk_buffer_print(out, ",\"incident\":%" PRIu64, l->incident);
   hk_buffer_put(out, "}\n", 2);
 }
 
@@ -195,13 +199,15 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
 static uint32_t with(uint32_t what)
 {
   return (what & HANKEL_POSITIONS ? HK_EVENTS_PLACED : 0) | (what & HANKEL_DETAILS ? HK_EVENTS_DETAILED : 0) |
-         (what & HANKEL_NOTES ? HK_EVENTS_NOTED : 0);
+         (what & HANKEL_NOTES ? HK_EVENTS_NOTED : 0) | (what & HANKEL_INCIDENTS ? HK_EVENTS_GROUPED : 0);
 }
 
 /* Bytes of a frame; all `by` together have so many. */
 static size_t events_size(uint32_t n, size_t by)
 {
-  return HK_FRAME_HEADER + 8 + (size_t)n * (HK_EVENT_BYTES + HK_EVENT_PLACE_BYTES + HK_EVENT_DETAIL_BYTES + HK_EVENT_NOTE_BYTES) +
+  return HK_FRAME_HEADER + 8 +
+         (size_t)n *
+             (HK_EVENT_BYTES + HK_EVENT_PLACE_BYTES + HK_EVENT_DETAIL_BYTES + HK_EVENT_NOTE_BYTES + HK_EVENT_GROUP_BYTES) +
          by;
 }
 
@@ -235,7 +241,7 @@ void hk_encode_events(struct hk_buffer *out, enum hk_protocol format, const stru
   if (format == HK_PROTOCOL_TEXT) {
     for (uint32_t i = 0; i < n; i++) {
       const struct hk_event *e = &b->event[chosen->index[i]];
-      event_line(out, hk_registry_name(registry, e->slot), e, 0, 0, by);
+      event_line(out, &(struct hk_logged){ .name = hk_registry_name(registry, e->slot), .by = by, .event = *e }, 0, false);
     }
     return;
   }
@@ -269,8 +275,7 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
   struct hk_event_message messages[HK_LOGGED_FRAME];
   size_t by = 0;
   for (uint32_t i = 0; format == HK_PROTOCOL_TEXT && i < n; i++)
-    event_line(out, events[i].name, &events[i].event, events[i].unsure ? 0 : events[i].position, events[i].sequence,
-               events[i].by);
+    event_line(out, &events[i], events[i].unsure ? 0 : events[i].position, what & HANKEL_INCIDENTS);
   if (format == HK_PROTOCOL_TEXT)
     return;
   for (uint32_t i = 0; i < n; i++) {
@@ -280,10 +285,41 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
     messages[i].position = events[i].unsure ? 0 : events[i].position;
     messages[i].sequence = events[i].unsure ? 0 : events[i].sequence;
     messages[i].by = events[i].by;
+    messages[i].incident = events[i].incident;
     by += events[i].by.length;
   }
   put_names(out, n, handles, names);
   put_events(out, n, messages, by, what);
+}
+
+void hk_encode_incident(struct hk_buffer *out, enum hk_protocol format, const struct hk_logged_incident *i, uint32_t what)
+{
+  const uint64_t position = i->unsure ? 0 : i->position;
+  if (format == HK_PROTOCOL_TEXT) {
+    const bool closed = i->about.length > 0 && i->about.data[i->about.length - 1] == '}';
+    hk_buffer_put(out, i->about.data, i->about.length - closed);
+    if (closed && position > 0)
+      hk_buffer_print(out, ",\"position\":%" PRIu64, position);
+    hk_buffer_put(out, "}\n", closed ? 2 : 0);
+    return;
+  }
+  const struct hk_incident_message m = { .position = what & HANKEL_POSITIONS ? position : 0,
+                                         .id = i->id,
+                                         .into = i->into,
+                                         .time = i->time,
+                                         .since = i->since,
+                                         .rank = i->rank,
+                                         .severity = i->severity,
+                                         .count = i->count,
+                                         .kind = i->kind,
+                                         .told = i->told,
+                                         .text = i->text,
+                                         .about = i->about };
+  struct hk_writer w = writer(out, HK_FRAME_HEADER + HK_INCIDENT_BYTES + i->text.length + i->about.length);
+  if (hk_incident_write(&w, &m) == 0)
+    out->size += w.size;
+  else
+    out->failed = true;
 }
 
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events)

@@ -20,6 +20,7 @@ struct hk_follower {
   struct hk_eventlog_cursor behind;
   struct hk_buffer bytes;
   uint32_t events;
+  struct hk_buffer change; /* of an incident, behind them */
 };
 
 int hk_follower_new(struct hk_follower **out, struct hk_eventlog *log, struct hk_views *views, struct hk_counters *counters,
@@ -41,12 +42,8 @@ void hk_follower_free(struct hk_follower *f)
   if (!f)
     return;
   hk_buffer_free(&f->bytes);
+  hk_buffer_free(&f->change);
   free(f);
-}
-
-static bool wants_events(const struct hk_view *v)
-{
-  return v->wanted.what & HANKEL_EVENTS;
 }
 
 static bool has_room(const struct hk_follower *f, const struct hk_subscriber *s)
@@ -67,11 +64,12 @@ uint64_t hk_follow_from(struct hk_follower *f, struct hk_subscriber *s, uint64_t
 
 bool hk_follower_told(const struct hk_subscriber *s, uint64_t position)
 {
-  return !s->view || !wants_events(s->view) || s->events.next > position;
+  return !s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > position;
 }
 
 struct choosing {
   const struct hk_view *view;
+  struct hk_buffer *change;
   struct hk_logged chosen[HK_LOGGED_FRAME];
   uint32_t n;
   char names[HK_LOGGED_FRAME * (HK_NAME_MAX + HK_WHO_MAX)]; /* of sensors, and of those who acknowledged */
@@ -91,23 +89,42 @@ static void choose(void *arg, const struct hk_logged *l)
   c->size += l->by.length;
 }
 
+/* An incident is for whoever wants to hear of one of its sensors. */
+static void choose_change(void *arg, const struct hk_logged_incident *i)
+{
+  struct choosing *c = arg;
+  const char *name = i->sensors.data, *end = name + i->sensors.length;
+  bool wanted = false;
+  for (; name < end && !wanted; name += strlen(name) + 1)
+    wanted = hk_view_matches(c->view, hk_string(name));
+  if (wanted)
+    hk_encode_incident(c->change, c->view->wanted.format, i, c->view->wanted.what);
+}
+
 /* Encodes the next piece for a subscriber, unless it is the one that was encoded last. */
 static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_t shown)
 {
   if (f->view == s->view && f->from == s->events.next)
     return;
   struct choosing c;
+  const struct hk_eventlog_visit visit = { choose, s->view->wanted.what & HANKEL_INCIDENTS ? choose_change : NULL, NULL,
+                                           (s->view->wanted.what & (HANKEL_INCIDENTS | HANKEL_EVENTS)) ==
+                                               (HANKEL_INCIDENTS | HANKEL_EVENTS) };
   c.view = s->view;
+  c.change = &f->change;
   c.n = 0;
   c.size = 0;
   f->view = s->view;
   f->from = s->events.next;
   f->behind = s->events;
-  f->bytes.size = 0;
-  (void)hk_eventlog_read(f->log, &f->behind, shown, HK_LOGGED_FRAME, choose, &c);
-  f->events = c.n;
+  f->bytes.size = f->change.size = 0;
+  (void)hk_eventlog_visit(f->log, &f->behind, shown, HK_LOGGED_FRAME, &visit, &c);
+  f->events = c.n + (f->change.size > 0 || f->change.failed);
   if (c.n > 0)
     hk_encode_logged(&f->bytes, s->view->wanted.format, c.chosen, c.n, s->view->wanted.what);
+  if (f->change.size > 0)
+    hk_buffer_put(&f->bytes, f->change.data, f->change.size);
+  f->bytes.failed |= f->change.failed;
 }
 
 /* Sends one piece. False: it cannot be sent now. */
@@ -119,6 +136,7 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
     f->counters->gap_events += f->events;
     f->events = 0;
     hk_buffer_free(&f->bytes);
+    hk_buffer_free(&f->change);
   }
   const uint64_t missed = f->behind.missed;
   if (missed > 0) {
@@ -135,16 +153,16 @@ static bool send_piece(struct hk_follower *f, struct hk_subscriber *s, uint64_t 
 
 static bool follow(struct hk_follower *f, struct hk_subscriber *s)
 {
-  const uint64_t shown = hk_eventlog_shown(f->log);
-  if (!s->view || !wants_events(s->view) || s->events.next > shown || !has_room(f, s))
+  const uint64_t shown = hk_eventlog_shown(f->log), next = s->events.next;
+  if (!s->view || !hk_wants_logged(&s->view->wanted) || s->events.next > shown || !has_room(f, s))
     return false;
-  return send_piece(f, s, shown) && s->events.next <= shown && has_room(f, s);
+  return send_piece(f, s, shown) && s->events.next > next && s->events.next <= shown && has_room(f, s);
 }
 
 static void follow_view(void *arg, struct hk_view *v)
 {
   struct hk_follower *f = arg;
-  for (struct hk_subscriber *s = v->subscribers; s && wants_events(v); s = s->next)
+  for (struct hk_subscriber *s = v->subscribers; s && hk_wants_logged(&v->wanted); s = s->next)
     f->more |= follow(f, s);
 }
 

@@ -41,6 +41,12 @@ static inline bool hk_wants_event(const struct hk_wanted *w, uint8_t kind)
   return w->what & HANKEL_EVENTS && (!new || w->what &HANKEL_DETAILS || w->format == HK_PROTOCOL_TEXT);
 }
 
+/* Whether anything of the event log is. */
+static inline bool hk_wants_logged(const struct hk_wanted *w)
+{
+  return w->what & (HANKEL_EVENTS | HANKEL_INCIDENTS);
+}
+
 /* Indices of what was chosen, in order. */
 struct hk_choice {
   const uint32_t *index; /* NULL: 0..n-1 */

@@ -56,11 +56,11 @@ static uint8_t kind_of(enum hk_incident_decision decision, const struct hk_incid
 {
   switch (decision) {
   case HK_INCIDENT_TOLD:
-    return HANKEL_INCIDENT_RAISED;
+    return HANKEL_INCIDENT_TOLD;
   case HK_INCIDENT_UPDATE:
-    return HANKEL_INCIDENT_ESCALATED;
+    return HANKEL_INCIDENT_UPDATE;
   case HK_INCIDENT_CLOSED:
-    return i->told ? HANKEL_INCIDENT_CLEARED : HANKEL_INCIDENT_WITHHELD;
+    return i->told ? HANKEL_INCIDENT_CLOSED : HANKEL_INCIDENT_WITHHELD;
   default:
     return HANKEL_INCIDENT_MERGED;
   }
@@ -343,7 +343,7 @@ static void take_change(void *arg, const struct hk_logged_incident *i)
     drop_pending(m, i->number);
     m->number = i->number > m->number ? i->number : m->number;
     hk_incidents_go_on(m->incidents, i->id);
-  } else if (i->told && i->kind != HANKEL_INCIDENT_CLEARED) {
+  } else if (i->told && i->kind != HANKEL_INCIDENT_CLOSED) {
     hk_log(m->parts.log, HK_LOG_NOTICE, "incident: %.*s", (int)i->text.length, i->text.data);
   }
 }

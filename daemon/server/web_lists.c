@@ -137,7 +137,8 @@ static void event(void *arg, const struct hk_logged *l)
     return;
   if (e->n++ > 0)
     hk_buffer_put(e->out, ",", 1);
-  hk_encode_logged(e->out, HK_PROTOCOL_TEXT, l, 1, HANKEL_EVENTS | HANKEL_POSITIONS | HANKEL_DETAILS | HANKEL_NOTES);
+  hk_encode_logged(e->out, HK_PROTOCOL_TEXT, l, 1,
+                   HANKEL_EVENTS | HANKEL_POSITIONS | HANKEL_DETAILS | HANKEL_NOTES | HANKEL_INCIDENTS);
 }
 
 int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out)

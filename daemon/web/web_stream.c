@@ -1,5 +1,6 @@
-/* A line is an event of the stream: results are unnamed, alerts `alert`, notices `notice`, gaps `gap`, faults of the daemon
- * `fault`; an alert's position is its id, so that whoever connects again goes on from there (Last-Event-ID).
+/* A line is an event of the stream: results are unnamed, alerts `alert`, incidents `incident`, notices `notice`, gaps `gap`,
+ * faults of the daemon `fault`; the position of an alert or incident is its id, so that whoever connects again goes on from there
+ * (Last-Event-ID).
  *
  * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and
  * then is left out and told by a gap. */
@@ -22,7 +23,11 @@
 
 static const struct name {
   const char *begins, *event;
-} names[] = { { "{\"event\":", "alert" }, { "{\"notice\":", "notice" }, { "{\"gap\":", "gap" }, { "{\"error\":", "fault" } };
+} names[] = { { "{\"event\":", "alert" },
+              { "{\"incident\":", "incident" },
+              { "{\"notice\":", "notice" },
+              { "{\"gap\":", "gap" },
+              { "{\"error\":", "fault" } };
 
 static const char *name_of(const char *line)
 {
@@ -45,7 +50,7 @@ static void pass(const struct hk_web_inner *inner, const char *line, size_t leng
     if (strncmp(of + sizeof channel - 1, inner->channel, name) != 0 || of[sizeof channel - 1 + name] != '"')
       return;
   }
-  const char *at = alert ? strstr(line, position) : NULL;
+  const char *at = alert || (event && strcmp(event, "incident") == 0) ? strstr(line, position) : NULL;
   if (at) {
     at += sizeof position - 1;
     hk_buffer_print(out, "id: %.*s\n", (int)strspn(at, "0123456789"), at);

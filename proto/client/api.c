@@ -243,7 +243,7 @@ int hankel_finish(hankel *h, int timeout)
 
 static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what, uint64_t since)
 {
-  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_INCIDENTS;
   const uint32_t all = shown | HANKEL_VALUES | HANKEL_POSITIONS | HANKEL_SEQUENCES | HANKEL_DETAILS | HANKEL_NOTES;
   if ((what & ~all) || (what != 0 && !(what & shown)) || !(min_score >= 0 && min_score <= 1) || strlen(glob) > HK_GLOB_MAX) {
     snprintf(h->error, sizeof h->error,

@@ -1,6 +1,7 @@
 /* libhankel: everything that comes in. See client.h. */
 #include "proto/client/client.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/incident_message.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -260,7 +261,8 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
                                     .similar = m.similar,
                                     .similar_from = m.similar_from,
                                     .by = by,
-                                    .novelty = m.novelty };
+                                    .novelty = m.novelty,
+                                    .incident = m.incident };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
     /* those that a former subscription still brings say nothing about the one that is asked for */
@@ -269,6 +271,37 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
     if (h->options.callbacks.event)
       h->options.callbacks.event(h->options.arg, &e);
   }
+  return 0;
+}
+
+static int take_incident(struct hankel *h, const struct hk_frame *f)
+{
+  struct hk_incident_message m;
+  if (hk_incident_read(f, &m) != 0)
+    return HANKEL_BAD_PAYLOAD;
+  char *strings = malloc(m.text.length + m.about.length + 2), *about = strings + m.text.length + 1;
+  if (!strings)
+    return -ENOMEM;
+  memcpy(strings, m.text.data, m.text.length);
+  memcpy(about, m.about.data, m.about.length);
+  strings[m.text.length] = about[m.about.length] = 0;
+  const struct hankel_incident i = { .id = m.id,
+                                     .kind = m.kind,
+                                     .told = m.told,
+                                     .count = m.count,
+                                     .into = m.into,
+                                     .time = m.time,
+                                     .since = m.since,
+                                     .rank = m.rank,
+                                     .severity = m.severity,
+                                     .position = m.position,
+                                     .text = strings,
+                                     .about = about };
+  if (m.position > 0 && h->subscribing == 0 && !h->subscribe_wanted)
+    h->since = m.position;
+  if (h->options.callbacks.incident)
+    h->options.callbacks.incident(h->options.arg, &i);
+  free(strings);
   return 0;
 }
 
@@ -381,6 +414,8 @@ static int take(struct hankel *h, const struct hk_frame *f)
     return take_scores(h, f);
   case HK_EVENTS:
     return take_events(h, f);
+  case HK_INCIDENT:
+    return take_incident(h, f);
   case HK_GAP:
     return take_gap(h, f);
   case HK_ERROR:

@@ -83,6 +83,8 @@ int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_messa
       hk_put_u64(w, e->position);
       hk_put_u64(w, e->sequence);
     }
+    if (with & HK_EVENTS_GROUPED)
+      hk_put_u64(w, e->incident);
     hk_put_u32(w, e->handle);
     hk_put_u32(w, e->number);
     hk_put_u8(w, e->kind);
@@ -108,8 +110,9 @@ int hk_events_read(const struct hk_frame *f, struct hk_list *list)
   list->with = hk_get_u32(&r);
   list->reader = r;
   const size_t each = HK_EVENT_BYTES + (list->with & HK_EVENTS_PLACED ? HK_EVENT_PLACE_BYTES : 0) +
-                      (list->with & HK_EVENTS_NOTED ? HK_EVENT_NOTE_BYTES : 0);
-  if (r.bad || list->with > (HK_EVENTS_PLACED | HK_EVENTS_DETAILED | HK_EVENTS_NOTED))
+                      (list->with & HK_EVENTS_NOTED ? HK_EVENT_NOTE_BYTES : 0) +
+                      (list->with & HK_EVENTS_GROUPED ? HK_EVENT_GROUP_BYTES : 0);
+  if (r.bad || list->with > (HK_EVENTS_PLACED | HK_EVENTS_DETAILED | HK_EVENTS_NOTED | HK_EVENTS_GROUPED))
     return HANKEL_BAD_PAYLOAD;
   if (!(list->with & HK_EVENTS_DETAILED))
     return r.size == each * list->n ? 0 : HANKEL_BAD_PAYLOAD;
@@ -128,6 +131,7 @@ void hk_event_next(struct hk_list *list, struct hk_event_message *event)
   *event = (struct hk_event_message){ .by = { "", 0 } };
   event->position = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
   event->sequence = list->with & HK_EVENTS_PLACED ? hk_get_u64(r) : 0;
+  event->incident = list->with & HK_EVENTS_GROUPED ? hk_get_u64(r) : 0;
   event->handle = hk_get_u32(r);
   event->number = hk_get_u32(r);
   event->kind = hk_get_u8(r);

@@ -8,12 +8,13 @@
 #define HK_EVENT_BYTES 56u
 #define HK_EVENT_PLACE_BYTES 16u  /* more, with position and sequence, */
 #define HK_EVENT_DETAIL_BYTES 42u /* and with details, whose `by` is empty */
-#define HK_EVENT_NOTE_BYTES 40u   /* and with what is new */
+#define HK_EVENT_NOTE_BYTES 40u   /* and with what is new, */
+#define HK_EVENT_GROUP_BYTES 8u   /* and with incidents */
 /* The greatest severity that there is. hk_severity_told: one as a message tells it; not a number is 0. */
 #define HK_SEVERITY_TOLD 40.0f
 float hk_severity_told(float severity);
 
-enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2, HK_EVENTS_NOTED = 4 };
+enum hk_events_with { HK_EVENTS_PLACED = 1, HK_EVENTS_DETAILED = 2, HK_EVENTS_NOTED = 4, HK_EVENTS_GROUPED = 8 };
 struct hk_event_message {
   uint32_t handle, number;
   uint8_t kind; /* enum hankel_event_kind */
@@ -31,6 +32,7 @@ struct hk_event_message {
   int64_t similar_from;
   struct hk_string by;
   struct hankel_novelty novelty; /* all 0 where notes are not sent along */
+  uint64_t incident;             /* 0 where they are not sent along */
 };
 
 /* with: enum hk_events_with, added up; in a list that was read it says what is there. */

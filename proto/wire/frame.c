@@ -64,6 +64,8 @@ const char *hk_frame_name(uint8_t type)
     return "GAP";
   case HK_ACK:
     return "ACK";
+  case HK_INCIDENT:
+    return "INCIDENT";
   case HK_ERROR:
     return "ERROR";
   }

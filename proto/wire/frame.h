@@ -57,6 +57,7 @@ enum hk_frame_type {
   HK_EVENTS = 0x93,
   HK_GAP = 0x94,
   HK_ACK = 0x95,
+  HK_INCIDENT = 0x96,
   HK_ERROR = 0xff,
 };
 

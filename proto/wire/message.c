@@ -130,7 +130,7 @@ int hk_subscribe_write(struct hk_writer *w, uint32_t tag, const struct hk_subscr
 
 int hk_subscribe_read(const struct hk_frame *f, struct hk_subscription *m)
 {
-  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES;
+  const uint32_t shown = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_INCIDENTS;
   struct hk_reader r = hk_reader(f);
   m->what = hk_get_u32(&r);
   m->min_score = hk_get_f32(&r);

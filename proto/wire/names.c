@@ -23,6 +23,12 @@ const char *hankel_channel_name(int channel)
   return NAME(names, channel);
 }
 
+const char *hankel_incident_name(int kind)
+{
+  static const char *const names[] = { "?", "told", "update", "merged", "closed", "withheld" };
+  return kind > 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : "?";
+}
+
 const char *hankel_novelty_name(int kind)
 {
   static const char *const names[] = { NULL, "value", "context", "shape" };

@@ -31,6 +31,11 @@ static void on_event(void *arg, const struct hankel_event *e)
 {
   *(uint64_t *)arg += strlen(e->name) + strlen(hankel_event_name(e->kind));
 }
+static void on_incident(void *arg, const struct hankel_incident *i)
+{
+  *(uint64_t *)arg += strlen(i->text) + strlen(i->about) + strlen(hankel_incident_name(i->kind));
+  require(i->id > 0 && i->told <= 1);
+}
 static void on_text(void *arg, int code, const char *text)
 {
   *(uint64_t *)arg += strlen(text) + strlen(hankel_error_name(code));
@@ -60,7 +65,8 @@ static hankel *client(int *peer, uint64_t *sum, bool greeted)
   o.address = "no port"; /* it gives up at once, so that the socket can be put in its place */
   o.buffer = 1024;
   o.arg = sum;
-  o.callbacks = (struct hankel_callbacks){ on_scores, on_event, on_gap, on_connected, on_disconnected, on_refused, on_text };
+  o.callbacks =
+      (struct hankel_callbacks){ on_scores, on_event, on_gap, on_connected, on_disconnected, on_refused, on_text, on_incident };
   hankel *h = hankel_open(&o);
   require(h && h->phase == HK_CLIENT_OVER && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
   h->options.once = 1;

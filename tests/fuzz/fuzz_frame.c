@@ -3,6 +3,7 @@
  * readers of payloads are reached. What has been read is written again and must be the same bytes. */
 #include "daemon/intake/decode_points.h"
 #include "proto/wire/event_message.h"
+#include "proto/wire/incident_message.h"
 #include "proto/wire/message.h"
 
 #include <stdlib.h>
@@ -127,6 +128,7 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
   struct hk_subscription subscription;
   struct hk_error_message error;
   struct hk_event_message event;
+  struct hk_incident_message incident;
   struct hk_feed_at feed_at;
   uint64_t a, b;
   uint32_t handle, reason;
@@ -223,6 +225,10 @@ static void read_payload(const struct hk_frame *f, struct hk_writer *w)
         hk_event_next(&list, &event);
       require(hk_reader_done(&list.reader));
     }
+    break;
+  case HK_INCIDENT:
+    if (hk_incident_read(f, &incident) == 0)
+      same(f, w, hk_incident_write(w, &incident));
     break;
   case HK_ERROR:
     (void)hk_error_read(f, &error);

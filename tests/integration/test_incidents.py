@@ -126,6 +126,14 @@ class InDaemon(harness.Case):
         subprocess.run([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', self.path], check=True,
                        capture_output=True, timeout=harness.WAIT)
 
+    def expected(self):
+        """The sentences of replay."""
+        return replay('--budget', '10/day', '--interval', '300', '--detector', 'algorithm=novelty', self.path).stdout.splitlines()
+
+    def replayed(self):
+        run = replay('--budget', '10/day', '--interval', '300', '--format', 'jsonl', '--detector', 'algorithm=novelty', self.path)
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
     def said(self, daemon):
         return [line.split('incident: ', 1)[1] for line in daemon.log if 'notice: incident: ' in line]
 
@@ -156,6 +164,86 @@ class InDaemon(harness.Case):
         self.assertEqual(self.said(again), [])
         self.assertEqual(again.status()['incidents']['told_today'], told)
 
+    def lines(self, daemon, asked, done, what):
+        """What a subscriber of the text protocol gets until it has what it waits for."""
+        got = []
+        with daemon.connect('text tcp') as s:
+            s.sendall(asked.encode())
+            file = s.makefile()
+            harness.until(lambda: got.append(json.loads(file.readline())) or done(got), what)
+        return [x for x in got if 'event' in x or 'incident' in x or 'gap' in x]
+
+    def test_to_subscribers(self):
+        """Incidents and the events of them come by position, each once, the same over a restart; an event knows its incident, the end of an alert that of its
+        beginning; a glob chooses; the library, tail and the stream bring the same."""
+        web = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n[listen binary]\nprotocol = binary\naddress = 127.0.0.1:0\n' \
+              '[listen text]\nprotocol = text\naddress = 127.0.0.1:0\n'
+        replayed = self.replayed()
+        first = self.start(listeners=web)
+        self.feed(first)
+        harness.until(lambda: len(self.said(first)) >= len(self.expected()), 'all messages')
+        log = harness.until(lambda: (lambda s: s['events_last'] if s['events_last'] == s['events_shown'] else None)(first.status()['durability']), 'the log')
+        got = self.lines(first, 'events,incidents,since=0 *\n', lambda got: got[-1].get('position', 0) >= log - 1, 'the last event')
+        changes, events = [x for x in got if 'incident' in x and 'event' not in x], [x for x in got if 'event' in x]
+        positions = [x['position'] for x in got]
+        self.assertEqual(positions, sorted(set(positions)))
+        plain = [{k: v for k, v in x.items() if k != 'position'} for x in changes if x['incident'] in ('told', 'update')]
+        self.assertEqual(plain, [x for x in replayed if x['incident'] in ('told', 'update')])
+        over = {x['id']: x for x in replayed if x['incident'] in ('closed', 'withheld')}
+        for x in changes:
+            if x['incident'] in ('closed', 'withheld'):
+                self.assertEqual({**x, 'position': 0}, {**over[x['id']], 'position': 0})
+        self.assertGreater(len([x for x in changes if x['incident'] == 'withheld']), 5)
+        raised = {x['id']: x['incident'] for x in events if x['event'] == 'raised' and x['severity'] >= 1.5}
+        self.assertGreater(len(raised), 30)
+        self.assertTrue(all(raised.values()))
+        ends = [x for x in events if x['event'] == 'cleared' and x['id'] in raised]
+        self.assertGreater(len(ends), 30)
+        merged = {x['id']: x['into'] for x in changes if x['incident'] == 'merged'}
+        for x in ends:
+            self.assertEqual(x['incident'], merged.get(raised[x['id']], raised[x['id']]), x)
+        self.assertLessEqual({x['id'] for x in changes}, set(raised.values()))
+        told = next(x for x in changes if x['incident'] in ('told', 'update') and x.get('node') == 'hall1.m2')
+        only = self.lines(first, f"incidents,since={told['position'] - 1} hall1.m2.*\n", lambda got: got[-1].get('position') == told['position'], 'one')
+        self.assertEqual(only[-1], told)
+        every = self.lines(first, 'incidents,since=0 *\n', lambda got: got[-1].get('position') == changes[-1]['position'], 'incidents alone')
+        self.assertEqual(every, changes)
+        few = self.lines(first, 'incidents,since=0 hall1.m2.c0\n', lambda got: got[-1].get('position', 0) >= told['position'], 'those of a sensor')
+        self.assertTrue(all('hall1.m2.c0' in {s['sensor'] for s in x['sensors']} for x in few if 'sensors' in x), few)
+        self.assertLess(len(few), len(changes) / 2)
+        self.tails(first, got, changes)
+        self.streams(first, changes)
+        first.stop()
+        again = self.start(listeners=web)
+        self.assertEqual(self.lines(again, 'events,incidents,since=0 *\n', lambda lines: lines[-1].get('position') == positions[-1], 'the same'), got)
+
+    def tails(self, daemon, got, changes):
+        at = f"127.0.0.1:{daemon.port['binary tcp']}"
+        for options, want in ((('--incidents',), changes), (('--events', '--incidents'), got)):
+            with subprocess.Popen([harness.HANKEL, 'tail', '--from', at, '--since', '0', '--format', 'jsonl', *options], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as tail:
+                lines = [json.loads(tail.stdout.readline()) for _ in want]
+                tail.send_signal(signal.SIGINT)
+                tail.communicate(timeout=harness.WAIT)
+            self.assertEqual([(x.get('incident'), x['position'], x.get('id')) for x in lines], [(x.get('incident'), x['position'], x.get('id')) for x in want])
+            self.assertEqual([x for x in lines if 'event' not in x], changes)
+        with subprocess.Popen([harness.HANKEL, 'tail', '--from', at, '--since', '0', '--incidents'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as tail:
+            said = [tail.stdout.readline() for _ in changes]
+            tail.send_signal(signal.SIGINT)
+            tail.communicate(timeout=harness.WAIT)
+        self.assertEqual([line.split('  [')[0] for line in said if 'told  ' in line.split('#')[0]], [line for line in self.said(daemon) if 'told  ' in line.split('#')[0]])
+
+    def streams(self, daemon, changes):
+        with urllib.request.urlopen(f"http://127.0.0.1:{daemon.port['http tcp']}/api/v1/stream?what=incidents&since=0", timeout=harness.WAIT) as stream:
+            seen = []
+            while len(seen) < len(changes):
+                line = stream.readline().decode().rstrip()
+                if line.startswith('id: '):
+                    self.assertEqual(stream.readline(), b'event: incident\n')
+                    seen.append((int(line[4:]), json.loads(stream.readline().decode()[6:])))
+        self.assertEqual(seen, [(x['position'], x) for x in changes])
+
     def ask(self, daemon):
         with urllib.request.urlopen(f"http://127.0.0.1:{daemon.port['http tcp']}/api/v1/incidents", timeout=harness.WAIT) as answer:
             return json.load(answer)
@@ -185,6 +273,61 @@ class InDaemon(harness.Case):
         first.stop()
         again = self.start(listeners=web)
         self.assertEqual([i['about']['id'] for i in harness.until(lambda: self.ask(again)['incidents'], 'what stood')], [i['about']['id'] for i in got['incidents']])
+
+
+@unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+class SeveralShards(InDaemon):
+    """The same points give the same incidents however many shards there are, and however often the daemon was killed."""
+    test_as_replay_and_once = test_over_http = test_to_subscribers = None
+
+    def shards(self, n, **how):
+        return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': str(n)}, **how)
+
+    def changes(self, daemon, n):
+        """What was logged of incidents, without positions and what counts days; n of them are waited for."""
+        got = self.lines(daemon, 'incidents,since=0 *\n', lambda got: sum('incident' in x for x in got) >= n, f'{n} changes')
+        return [{k: v for k, v in x.items() if k != 'position'} for x in got]
+
+    def wanted(self):
+        """Those of replay, but for incidents that are open at the end, which no end of a recording closes here."""
+        last = BEGIN + STEP * (END - 1)
+        return [x for x in self.replayed() if x['incident'] not in ('closed', 'withheld') or x['time'] < last * 10**9]
+
+    def test_one_two_four(self):
+        wanted = self.wanted()
+        self.assertGreater(len(wanted), 70)
+        for n in (1, 2, 4):
+            with self.subTest(shards=n):
+                self.folder = tempfile.TemporaryDirectory()
+                self.addCleanup(self.folder.cleanup)
+                daemon = self.shards(n)
+                self.feed(daemon)
+                self.assertEqual(self.changes(daemon, len(wanted)), wanted)
+                daemon.stop()
+
+    def test_killed_again_and_again(self):
+        wanted, chance = self.wanted(), random.Random(1)
+        for n in (1, 4):
+            with self.subTest(shards=n):
+                self.folder = tempfile.TemporaryDirectory()
+                self.addCleanup(self.folder.cleanup)
+                for turn in range(6):
+                    daemon = self.shards(n, ends=0 if turn == 2 else -signal.SIGKILL)
+                    feed = subprocess.Popen([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', '--rate', '25000', self.path],
+                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                    time.sleep(.3 + 1.2 * chance.random())
+                    daemon.process.send_signal(signal.SIGTERM if turn == 2 else signal.SIGKILL)  # once there is a state of theirs to go on from
+                    daemon.process.wait(harness.WAIT)
+                    feed.kill()
+                    feed.wait()
+                daemon = self.shards(n)
+                self.assertGreater(daemon.status()['durability']['events_last'], 50)
+                self.feed(daemon)
+                got = self.changes(daemon, len(wanted))
+                ids = [x['id'] for x in got if x['incident'] == 'told']
+                self.assertEqual(len(ids), len(set(ids)))
+                self.assertEqual(got, wanted)
+                daemon.stop()
 
 
 if __name__ == '__main__':

@@ -178,7 +178,7 @@ class Vectors(unittest.TestCase):
 
     def test_events(self):
         names = dict(zip(fields('names')['handles'], fields('names')['names']))
-        for name in ('events', 'events without details', 'events with notes'):
+        for name in ('events', 'events without details', 'events with notes', 'events with incidents'):
             got, want = self.received(name), fields(name)['events']
             self.assertEqual(len(got), len(want))
             for g, w in zip(got, want):
@@ -192,7 +192,15 @@ class Vectors(unittest.TestCase):
                     told[key] = number(w[key])
                 told['novelty'] = hankel.Novelty(hankel.NOVELTIES[w['novelty']], w['before'], w['spread_before'], number(w['nearest']), number(w['oldest']), w['low'],
                                                  w['high'], w['compared'], w['reach']) if w.get('novelty') else None
+                told['incident'] = number(w.get('incident', 0))
                 self.assertEqual(g._asdict(), told, name)
+
+    def test_incident(self):
+        got, want = self.received('incident'), fields('incident')
+        told = {key: number(want[key]) for key in ('id', 'into', 'time', 'since', 'position', 'count')}
+        told |= {'kind': hankel.INCIDENTS[want['kind']], 'rank': want['rank'], 'severity': want['severity'], 'told': True, 'text': want['text'],
+                 'about': json.loads(want['about'])}
+        self.assertEqual([g._asdict() for g in got], [told])
 
     def test_gap_and_errors(self):
         self.assertEqual(self.received('gap'), [hankel.Gap(number(fields('gap')['results']), number(fields('gap')['events']))])

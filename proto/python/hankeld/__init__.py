@@ -10,7 +10,7 @@
 
     with hankeld.Client() as client:
         client.subscribe("machine*", min_score=0.8)
-        for item in client:                                               # Result, Event or Gap
+        for item in client:                                               # Result, Event, Incident or Gap
             if isinstance(item, hankeld.Event) and item.kind == "raised" and not item.maintenance:
                 print(item.sensor, hankeld.level(item.severity))
 
@@ -27,8 +27,8 @@ PROTOCOL.md describes the protocol.
 """
 from .aio import AsyncClient
 from .client import Client
-from .wire import CHANNELS, EVENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Error, Event, Gap, Item, Novelty, Result, Scores, level
+from .wire import CHANNELS, EVENTS, INCIDENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Error, Event, Gap, Incident, Item, Novelty, Result, Scores, level
 
-__all__ = ["AsyncClient", "CHANNELS", "Client", "EVENTS", "Error", "Event", "Gap", "Item", "NOVELTIES", "Novelty", "REFUSALS", "Result", "SEVERE", "STATES", "Scores", "WARNING",
+__all__ = ["AsyncClient", "CHANNELS", "Client", "EVENTS", "Error", "Event", "Gap", "INCIDENTS", "Incident", "Item", "NOVELTIES", "Novelty", "REFUSALS", "Result", "SEVERE", "STATES", "Scores", "WARNING",
            "level"]
 __version__ = "0.1.0"

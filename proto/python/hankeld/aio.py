@@ -153,9 +153,10 @@ class AsyncClient(End):
     # --- results ---
 
     async def subscribe(self, glob: str = "", min_score: float = 0.0, scores: bool = True, unscored: bool = False, events: bool = True, notices: bool = True,
-                        values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False) -> None:
+                        values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False,
+                        incidents: bool = False) -> None:
         """As Client.subscribe. `event_position` is the position of the last event that came."""
-        self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details), min_score, glob
+        self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details, incidents), min_score, glob
         self._as_columns = columns
         self.event_position = _NOW if since is None or since < 0 else since
         self._subscribed(await self._request(_SUBSCRIBE, _DONE, self._subscribe_payload()))

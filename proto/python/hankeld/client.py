@@ -238,13 +238,15 @@ class Client(End):
     # --- results ---
 
     def subscribe(self, glob: str = "", min_score: float = 0.0, scores: bool = True, unscored: bool = False, events: bool = True, notices: bool = True,
-                  values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False) -> None:
+                  values: bool = False, since: int | None = None, sequences: bool = False, details: bool = True, columns: bool = False,
+                  incidents: bool = False) -> None:
         """Results, events and notices of sensors that match the glob (`*`, `?`) come out of iteration and `read`.
 
         since: the position of the last event that is known (0: all that the daemon has, -1: none before now); the events behind it come,
-        each once, also when the connection breaks in between. sequences: results have their sequence. details: events have all fields, so that
+        each once, also when the connection breaks in between. incidents: what becomes of them comes, and events carry their
+        incident, some seconds later. sequences: results have their sequence. details: events have all fields, so that
         those of a maintenance window can be told, and the kinds flapping and acknowledged come too. columns: results come as Scores, columns of numpy."""
-        self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details), min_score, glob
+        self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details, incidents), min_score, glob
         self._as_columns = columns
         self.event_position = _NOW if since is None or since < 0 else since
         self._resubscribe()

@@ -14,6 +14,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
+INCIDENTS = (None, "told", "update", "merged", "closed", "withheld")
 NOVELTIES = ("", "value", "context", "shape")
 CHANNELS = ("", "score", "change", "shift", "group", "novelty")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
@@ -22,7 +23,7 @@ REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches
 _HELLO, _REGISTER, _POINTS, _SUBSCRIBE, _UNSUBSCRIBE, _PING, _STATUS, _BYE, _FEED = range(1, 10)
 _RELOAD, _RELOADED, _OPERATE, _OPERATED, _SENSORS = 0x0A, 0x8A, 0x0B, 0x8B, 0x0C
 _WELCOME, _REGISTERED, _DONE, _PONG, _REPORT, _FAREWELL, _FEED_AT = 0x81, 0x82, 0x84, 0x86, 0x87, 0x88, 0x89
-_NAMES, _SCORES, _EVENTS, _GAP, _ACK, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0xFF
+_NAMES, _SCORES, _EVENTS, _GAP, _ACK, _INCIDENT, _ERROR = 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0xFF
 _VERSION = 1
 _MAX_FRAME = 1 << 20
 _REGISTER_MOST = 200  # names in a frame
@@ -102,6 +103,23 @@ class Event(NamedTuple):
     similar: int = 0  # number of the alert with which that began; 0: it is the first that is known
     similar_from: int = 0  # ns: its beginning
     novelty: Novelty | None = None
+    incident: int = 0  # that it belongs to; 0: to none, or not subscribed with incidents
+
+
+class Incident(NamedTuple):
+    """What became of an incident, that is, of what several sensors, or several algorithms, say about one cause."""
+    kind: str  # of INCIDENTS: told (it fits into the budget of messages), update (a told one is graver), merged, closed, withheld (over, never told)
+    id: int
+    into: int  # merged: the incident that it is part of
+    time: int  # ns, of the data: when this was decided
+    since: int  # ns: its first event
+    rank: float  # what it was told or withheld by
+    severity: float  # the greatest of its events
+    count: int  # sensors in it
+    told: bool  # it fitted into the budget, once at least
+    text: str  # a sentence
+    about: dict[str, Any]  # its sensors, which was first, and so on: PROTOCOL.md, incidents
+    position: int = 0  # as an event's
 
 
 class Gap(NamedTuple):
@@ -111,7 +129,7 @@ class Gap(NamedTuple):
     events: int
 
 
-Item = Union[Result, Scores, Event, Gap]
+Item = Union[Result, Scores, Event, Incident, Gap]
 
 WARNING, SEVERE = 2.5, 3.5
 
@@ -185,9 +203,11 @@ def _columns_of_frame(frame: Any, prefix: str) -> Iterator[tuple[str, Any, Any]]
         yield prefix + str(name), times[there], frame[name].to_numpy(dtype="float64", na_value=math.nan)[there]
 
 
-def _what(scores: bool, unscored: bool, events: bool, notices: bool, values: bool, since: int | None, sequences: bool, details: bool) -> int:
+def _what(scores: bool, unscored: bool, events: bool, notices: bool, values: bool, since: int | None, sequences: bool, details: bool,
+          incidents: bool) -> int:
     """The bits of SUBSCRIBE."""
-    return scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 | 384 * bool(details)
+    return (scores | unscored << 1 | events << 2 | notices << 3 | values << 4 | (since is not None) << 5 | sequences << 6 | 384 * bool(details) |
+            incidents << 9)
 
 
 class End:
@@ -306,6 +326,8 @@ class End:
             self._take_scores(payload)
         elif kind == _EVENTS:
             self._take_events(payload)
+        elif kind == _INCIDENT:
+            self._take_incident(payload)
         elif kind == _ACK:
             self._acknowledged(struct.unpack("<Q", payload)[0])
         elif kind == _GAP:
@@ -320,11 +342,12 @@ class End:
 
     def _take_events(self, payload: bytes) -> None:
         n, with_ = struct.unpack_from("<II", payload)
-        record, details, at = struct.Struct("<QQIIB3xfqqqdd" if with_ & 1 else "<IIB3xfqqqdd"), struct.Struct("<xxxxfffBBHIIfqH"), 8
+        record, details, at = struct.Struct("<" + "QQ" * (with_ & 1) + "Q" * (with_ >> 3 & 1) + "IIB3xfqqqdd"), struct.Struct("<xxxxfffBBHIIfqH"), 8
         notes = struct.Struct("<qqddIHBx")
         for _ in range(n):
             *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
             at += record.size
+            incident = place.pop() if with_ & 8 else 0
             more: tuple[Any, ...] = ()
             if with_ & 4:
                 nearest, oldest, low, high, compared, reach, kind_of_novelty = notes.unpack_from(payload, at)
@@ -338,9 +361,17 @@ class End:
                 if with_ & 4 and kind_of_novelty:
                     more += Novelty(NOVELTIES[kind_of_novelty], before, spread_before, nearest, oldest, low, high, compared, reach),
             self._items.append(Event(self._names[handle], number, EVENTS[kind] or "", time, start, instant, score, before, after,
-                                     *(place or (0, 0)), *more))
+                                     *(place or (0, 0)), *more)._replace(incident=incident))
             if place and place[0]:
                 self.event_position = place[0]
+
+    def _take_incident(self, payload: bytes) -> None:
+        record = struct.Struct("<QQQqqddIBBH")
+        position, id_, into, time, since, rank, severity, count, kind, told, length = record.unpack_from(payload)
+        text, about = payload[record.size : record.size + length].decode(), json.loads(payload[record.size + length :])
+        self._items.append(Incident(INCIDENTS[kind] or "", id_, into, time, since, rank, severity, count, bool(told), text, about, position))
+        if position:
+            self.event_position = position
 
     def _take_scores(self, payload: bytes) -> None:
         n, time_kind, columns, _ = struct.unpack_from("<IBBH", payload)

@@ -535,7 +535,7 @@ static void hear_event(void *arg, const struct hk_logged *l)
 
 static void hear_change(void *arg, const struct hk_logged_incident *i)
 {
-  assert_true(i->kind == HANKEL_INCIDENT_ESCALATED && i->told && i->count == 2 && i->number == 9 && i->rank == 4.5);
+  assert_true(i->kind == HANKEL_INCIDENT_UPDATE && i->told && i->count == 2 && i->number == 9 && i->rank == 4.5);
   assert_true(i->time == 1000 && i->since == 900 && i->severity == 3.25);
   assert_int_equal(i->text.length, 4);
   assert_memory_equal(i->text.data, "text", 4);
@@ -582,7 +582,7 @@ static void test_incidents(void **state)
                                              .rank = 4.5,
                                              .severity = 3.25,
                                              .count = 2,
-                                             .kind = HANKEL_INCIDENT_ESCALATED,
+                                             .kind = HANKEL_INCIDENT_UPDATE,
                                              .told = true,
                                              .text = hk_string("text"),
                                              .about = hk_string("{}"),
@@ -620,7 +620,7 @@ static void test_payloads(void **state)
   const struct hk_settled_event of[] = { { 2, 7 }, { 5, 8 } };
   const struct hk_logged_settled settled = { 9, 5, 77, 8, 6, 2.5, 11, 2, (const uint8_t *)of };
   const struct hk_logged_incident change = {
-    .id = 7, .kind = HANKEL_INCIDENT_RAISED, .text = hk_string("text"), .about = hk_string("{}"), .sensors = { "a\0b", 4 }
+    .id = 7, .kind = HANKEL_INCIDENT_TOLD, .text = hk_string("text"), .about = hk_string("{}"), .sensors = { "a\0b", 4 }
   };
   const size_t sizes[] = { hk_logged_settled_size(&settled), hk_logged_incident_size(&change) };
   for (int type = 0; type < 2; type++) {

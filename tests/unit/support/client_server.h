@@ -248,7 +248,8 @@ static inline hankel *client(const struct server *s, struct heard *heard, bool u
   o.once = once;
   o.buffer = 8192;
   o.arg = heard;
-  o.callbacks = (struct hankel_callbacks){ on_scores, on_event, on_gap, on_connected, on_disconnected, on_refused, on_error };
+  o.callbacks =
+      (struct hankel_callbacks){ on_scores, on_event, on_gap, on_connected, on_disconnected, on_refused, on_error, NULL };
   hankel *h = hankel_open(&o);
   assert_non_null(h);
   return h;

@@ -383,10 +383,11 @@ static void details_of_events(void **state)
       0.75f,
       -9,
       text(""),
-      { HANKEL_NOVELTY_CONTEXT, 258, 66051, 11, -12, -13.5, 14.5 } },
+      { HANKEL_NOVELTY_CONTEXT, 258, 66051, 11, -12, -13.5, 14.5 },
+      77 },
     { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
   };
-  for (uint32_t with = 0; with <= 7; with++) {
+  for (uint32_t with = 0; with <= 15; with++) {
     struct hk_writer w = HK_WRITER(data, sizeof data);
     struct hk_list list;
     struct hk_event_message e;
@@ -397,6 +398,7 @@ static void details_of_events(void **state)
       hk_event_next(&list, &e);
       assert_true(e.handle == events[i].handle && e.kind == events[i].kind && e.time == events[i].time);
       assert_true(e.position == (with & HK_EVENTS_PLACED ? events[i].position : 0));
+      assert_true(e.incident == (with & HK_EVENTS_GROUPED ? events[i].incident : 0));
       const struct hk_event_message none = { .by = text("") }, *told = with & HK_EVENTS_DETAILED ? &events[i] : &none;
       assert_true(e.severity == hk_severity_told(told->severity) && e.margin == told->margin &&
                   e.spread_before == told->spread_before && e.spread_after == told->spread_after && e.channel == told->channel &&

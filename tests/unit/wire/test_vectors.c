@@ -2,6 +2,7 @@
  * writer makes of what the reader takes from the frame. So neither can put or take a field elsewhere, or in another byte order,
  * not even both. */
 #include "proto/wire/event_message.h"
+#include "proto/wire/incident_message.h"
 #include "tests/unit/support/frames.h"
 
 #include <cjson/cJSON.h>
@@ -132,9 +133,27 @@ static int write_events(struct hk_writer *w, const cJSON *f)
                                                           .nearest = (int64_t)u(e, "nearest"),
                                                           .oldest = (int64_t)u(e, "oldest"),
                                                           .low = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "low")),
-                                                          .high = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "high")) } };
+                                                          .high = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "high")) },
+                                             .incident = cJSON_HasObjectItem(e, "incident") ? u(e, "incident") : 0 };
   }
   return hk_events_write(w, n, events, (uint32_t)u(f, "with"));
+}
+
+static int write_incident(struct hk_writer *w, const cJSON *f)
+{
+  const struct hk_incident_message m = { .position = u(f, "position"),
+                                         .id = u(f, "id"),
+                                         .into = u(f, "into"),
+                                         .time = (int64_t)u(f, "time"),
+                                         .since = (int64_t)u(f, "since"),
+                                         .rank = of(f, "rank")->valuedouble,
+                                         .severity = of(f, "severity")->valuedouble,
+                                         .count = (uint32_t)u(f, "count"),
+                                         .kind = (uint8_t)u(f, "kind"),
+                                         .told = (uint8_t)u(f, "told"),
+                                         .text = s(f, "text"),
+                                         .about = s(f, "about") };
+  return hk_incident_write(w, &m);
 }
 
 static int write_scores(struct hk_writer *w, const cJSON *f)
@@ -198,6 +217,8 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
     return write_scores(w, f);
   case HK_EVENTS:
     return write_events(w, f);
+  case HK_INCIDENT:
+    return write_incident(w, f);
   case HK_GAP:
     return hk_gap_write(w, u(f, "results"), u(f, "events"));
   case HK_ERROR:
@@ -266,6 +287,7 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     struct hk_feed_at feed_at;
     struct hk_operate operate;
     struct hk_sensors_asked sensors;
+    struct hk_incident_message incident;
     struct hk_error_message error;
     struct hk_string text;
     uint64_t number[2];
@@ -306,6 +328,8 @@ static int read_and_write(struct hk_writer *w, const struct hk_frame *f)
     AGAIN(hk_sensors_read(f, &m.sensors), hk_sensors_write(w, f->tag, &m.sensors));
   case HK_SCORES:
     return scores_again(w, f);
+  case HK_INCIDENT:
+    AGAIN(hk_incident_read(f, &m.incident), hk_incident_write(w, &m.incident));
   case HK_GAP:
     AGAIN(hk_gap_read(f, &m.number[0], &m.number[1]), hk_gap_write(w, m.number[0], m.number[1]));
   case HK_FAREWELL:
