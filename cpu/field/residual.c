@@ -4,44 +4,36 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A column: where the struct has it, bytes of a number, numbers a node. */
-struct column {
-  size_t at, bytes, numbers;
-};
-
-#define STATE 18 /* columns that are state; the others are of a row */
-#define COLUMNS (STATE + 5)
-
-static void columns_of(const struct hk_residual_rule *r, struct column out[COLUMNS])
+void hk_residual_columns(const struct hk_residual_rule *r, struct hk_residual_column out[HK_RESIDUAL_COLUMNS])
 {
 #define COLUMN(name, n)                                                                                                          \
   {                                                                                                                              \
     offsetof(struct hk_residual, name), sizeof *((const struct hk_residual *)0)->name, n                                         \
   }
   const size_t q = r->neighbours;
-  const struct column all[COLUMNS] = {
+  const struct hk_residual_column all[HK_RESIDUAL_COLUMNS] = {
     COLUMN(neighbour, q),  COLUMN(weight, q + 1), COLUMN(product, (q + 1) * (q + 2) / 2),
     COLUMN(target, q + 1), COLUMN(total, 1),      COLUMN(mean, 1),
     COLUMN(spread, 1),     COLUMN(error, 1),      COLUMN(fast, 1),
     COLUMN(slow, 1),       COLUMN(loud, 1),       COLUMN(last, 1),
     COLUMN(settled, 1),    COLUMN(learned, 1),    COLUMN(errors, 1),
     COLUMN(refused, 1),    COLUMN(made, 1),       COLUMN(ripe, q),
-    COLUMN(z, 1),          COLUMN(stand, 1),      COLUMN(guess, 1),
-    COLUMN(off, 1),        COLUMN(bound, 1),
+    COLUMN(z, 1),          COLUMN(guess, 1),      COLUMN(off, 1),
+    COLUMN(seen, 1),       COLUMN(lesson, 1),
   };
 #undef COLUMN
   memcpy(out, all, sizeof all);
 }
 
 /* The memory of a column; every pointer to an object has the same form. */
-static char *get_column(const struct hk_residual *f, const struct column *c)
+void *hk_residual_get(const struct hk_residual *f, const struct hk_residual_column *c)
 {
-  char *memory;
+  void *memory;
   memcpy(&memory, (const char *)f + c->at, sizeof memory);
   return memory;
 }
 
-static void set_column(struct hk_residual *f, const struct column *c, char *memory)
+void hk_residual_set(struct hk_residual *f, const struct hk_residual_column *c, void *memory)
 {
   memcpy((char *)f + c->at, &memory, sizeof memory);
 }
@@ -52,7 +44,7 @@ static void set_column(struct hk_residual *f, const struct column *c, char *memo
 static void clear(const struct hk_residual *f, uint32_t from)
 {
   for (uint32_t i = from; i < f->room; i++)
-    f->last[i] = f->z[i] = f->stand[i] = f->guess[i] = f->off[i] = NAN;
+    f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     for (uint32_t i = from; i < f->room; i++)
       f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
@@ -66,30 +58,30 @@ int hk_residual_open(struct hk_residual *f, const struct hk_residual_rule *rule,
 
 void hk_residual_close(struct hk_residual *f)
 {
-  struct column column[COLUMNS];
-  columns_of(&f->rule, column);
-  for (uint32_t c = 0; c < COLUMNS; c++)
-    free(get_column(f, &column[c]));
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
+  hk_residual_columns(&f->rule, column);
+  for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
+    free(hk_residual_get(f, &column[c]));
   *f = (struct hk_residual){ .rule = f->rule };
 }
 
 uint64_t hk_residual_need(const struct hk_residual_rule *rule, uint32_t room)
 {
-  struct column column[COLUMNS];
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   uint64_t bytes = 0;
-  columns_of(rule, column);
-  for (uint32_t c = 0; c < COLUMNS; c++)
+  hk_residual_columns(rule, column);
+  for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
     bytes += column[c].bytes * column[c].numbers * room;
   return bytes;
 }
 
 int hk_residual_grow(struct hk_residual *f, uint32_t nodes)
 {
-  struct column column[COLUMNS];
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   const uint32_t room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES, before = f->room;
   struct hk_residual grown = { .rule = f->rule, .room = room, .rows = f->rows };
-  columns_of(&f->rule, column);
-  for (uint32_t c = 0; c < COLUMNS; c++) {
+  hk_residual_columns(&f->rule, column);
+  for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++) {
     const size_t row = column[c].bytes * room, old = column[c].bytes * before;
     char *memory = calloc(column[c].numbers, row);
     if (!memory) {
@@ -97,8 +89,8 @@ int hk_residual_grow(struct hk_residual *f, uint32_t nodes)
       return -ENOMEM;
     }
     for (size_t k = 0; k < column[c].numbers && before > 0; k++)
-      memcpy(memory + k * row, get_column(f, &column[c]) + k * old, old);
-    set_column(&grown, &column[c], memory);
+      memcpy(memory + k * row, (char *)hk_residual_get(f, &column[c]) + k * old, old);
+    hk_residual_set(&grown, &column[c], memory);
   }
   hk_residual_close(f);
   *f = grown;
@@ -113,7 +105,7 @@ void hk_residual_row(struct hk_residual *f, const double *x, double *r)
   for (uint32_t i = 0; i < f->room; i++)
     hk_residual_standardise(f, x, i);
   for (uint32_t i = 0; i < f->room; i++)
-    hk_residual_stand_in(f, i);
+    hk_residual_show(f, i);
   for (uint32_t i = 0; i < f->room; i++)
     r[i] = hk_residual_predict(f, i);
   for (uint32_t i = 0; i < f->room; i++)
@@ -138,44 +130,45 @@ void hk_residual_bind(struct hk_residual *f, uint32_t i, uint32_t k, uint32_t j)
 
 void hk_residual_forget(struct hk_residual *f, uint32_t i)
 {
-  struct column column[COLUMNS];
-  columns_of(&f->rule, column);
-  for (uint32_t c = 0; c < COLUMNS; c++)
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
+  hk_residual_columns(&f->rule, column);
+  for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
     for (size_t k = 0; k < column[c].numbers; k++)
-      memset(get_column(f, &column[c]) + (k * f->room + i) * column[c].bytes, 0, column[c].bytes);
+      memset((char *)hk_residual_get(f, &column[c]) + (k * f->room + i) * column[c].bytes, 0, column[c].bytes);
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
-  f->last[i] = f->z[i] = f->stand[i] = f->guess[i] = f->off[i] = NAN;
+  f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
 }
 
 /* --- state ----------------------------------------------------------------------------------------------------------- */
 
-static size_t column_size(const struct column *c, uint32_t n)
+static size_t column_size(const struct hk_residual_column *c, uint32_t n)
 {
   return (c->bytes * c->numbers * n + 7) / 8 * 8;
 }
 
 size_t hk_residual_state_size(const struct hk_residual_rule *rule, uint32_t n)
 {
-  struct column column[COLUMNS];
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   size_t size = sizeof(uint64_t);
-  columns_of(rule, column);
-  for (uint32_t c = 0; c < STATE; c++)
+  hk_residual_columns(rule, column);
+  for (uint32_t c = 0; c < HK_RESIDUAL_STATE; c++)
     size += column_size(&column[c], n);
   return size;
 }
 
 void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
 {
-  struct column column[COLUMNS];
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   char *at = state;
-  columns_of(&f->rule, column);
+  hk_residual_columns(&f->rule, column);
   memset(state, 0, hk_residual_state_size(&f->rule, n));
   memcpy(at, &f->rows, sizeof f->rows);
   at += sizeof f->rows;
-  for (uint32_t c = 0; c < STATE; at += column_size(&column[c], n), c++)
+  for (uint32_t c = 0; c < HK_RESIDUAL_STATE; at += column_size(&column[c], n), c++)
     for (size_t k = 0; k < column[c].numbers; k++)
-      memcpy(at + k * n * column[c].bytes, get_column(f, &column[c]) + k * f->room * column[c].bytes, n * column[c].bytes);
+      memcpy(at + k * n * column[c].bytes, (char *)hk_residual_get(f, &column[c]) + k * f->room * column[c].bytes,
+             n * column[c].bytes);
 }
 
 /* Whether a node may be as it was read. */
@@ -194,15 +187,16 @@ static bool is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
 
 bool hk_residual_read(struct hk_residual *f, uint32_t n, const void *state)
 {
-  struct column column[COLUMNS];
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   const char *at = state;
   bool sound = true;
-  columns_of(&f->rule, column);
+  hk_residual_columns(&f->rule, column);
   memcpy(&f->rows, at, sizeof f->rows);
   at += sizeof f->rows;
-  for (uint32_t c = 0; c < STATE; at += column_size(&column[c], n), c++)
+  for (uint32_t c = 0; c < HK_RESIDUAL_STATE; at += column_size(&column[c], n), c++)
     for (size_t k = 0; k < column[c].numbers; k++)
-      memcpy(get_column(f, &column[c]) + k * f->room * column[c].bytes, at + k * n * column[c].bytes, n * column[c].bytes);
+      memcpy((char *)hk_residual_get(f, &column[c]) + k * f->room * column[c].bytes, at + k * n * column[c].bytes,
+             n * column[c].bytes);
   for (uint32_t i = 0; i < n; i++)
     sound = sound && is_sound(f, i, n);
   return sound;

@@ -8,15 +8,14 @@
  * four passes. Within a pass nodes are independent of each other and may be taken in any order, by any number of threads; a pass
  * begins when the one before is whole, for it reads what that one wrote of other nodes. Rows are taken in order, one by one.
  *
- *   1 hk_residual_standardise  reads  x                                      writes z, settled, mean, spread
- *   2 hk_residual_stand_in     reads  z, last of neighbours                  writes stand
- *   3 hk_residual_predict      reads  z, stand, error, errors, fast, slow, loud of neighbours     writes guess, off, bound, and r
- *   4 hk_residual_learn        reads  z, stand, off, error of neighbours     writes product, target, total, error, fast, slow,
- * last
+ *   1 hk_residual_standardise  reads  x                            writes z, settled, mean, spread
+ *   2 hk_residual_show         reads  z, last of neighbours        writes seen
+ *   3 hk_residual_predict      reads  seen of neighbours           writes guess, off, lesson, and r
+ *   4 hk_residual_learn        reads  lesson of neighbours         writes product, target, total, error, fast, slow, loud, last
  *
- * Pass 4 writes what pass 3 of the same row read: so no node's pass 4 may begin before pass 3 is whole; `error` of a neighbour is
- * read in pass 4 as it was before this row, for which pass 3 has put it into `bound`. Behind pass 4 of each rule.refit'th row
- * (hk_residual.rows counts them) comes hk_residual_refit for every node, which reads and writes that node alone.
+ * What is read of neighbours lies in two small records of theirs, 16 and 8 bytes, so that each costs one access to memory.
+ * Behind pass 4 of each rule.refit'th row (hk_residual.rows counts them) comes hk_residual_refit for every node, which reads and
+ * writes that node alone.
  *
  * With z_j = (x_j - m_j) / s_j, m and s the mean and the standard deviation of the first HK_RESIDUAL_SETTLE values, N(i) the
  * neighbours and u = (h of N(i), 1), h_j being z_j or what stands for it:
@@ -78,6 +77,22 @@ struct hk_residual_rule {
   float fast, slow;    /* weights of a new error in the two means, but for the first ones */
 };
 
+/* What a node shows those whose neighbour it is, for what they predict. */
+struct hk_residual_seen {
+  float h;        /* z, or what stands for it; NaN: nothing does */
+  float out;      /* how far it is out of its ways, in z; 0 where that is not known yet */
+  float far;      /* the same in its own c */
+  uint32_t there; /* 1: h is z */
+};
+
+/* And for what they learn. */
+struct hk_residual_lesson {
+  float h;       /* as above; 0: nothing */
+  uint32_t kind; /* HK_RESIDUAL_THERE, HK_RESIDUAL_WILD or both */
+};
+#define HK_RESIDUAL_THERE 1u
+#define HK_RESIDUAL_WILD 2u /* off by more than 4 clip c */
+
 /* Columns of a field, in host or device memory. q = rule.neighbours. A field that is new is all zero, but neighbour, z, last. */
 struct hk_residual {
   struct hk_residual_rule rule;
@@ -101,8 +116,9 @@ struct hk_residual {
   uint32_t *made;      /* 1: there is a w */
   uint32_t *ripe;      /* q: rows that were learned with a value of the neighbour, up to HK_RESIDUAL_SETTLE */
   /* Of the row that is being taken. */
-  float *z, *stand, *guess, *off; /* off: e; NaN: none */
-  float *bound; /* 5 c, 4 clip c and so on are multiples of this: c before the row, 0 where it is not known yet */
+  float *z, *guess, *off; /* off: e; NaN: none */
+  struct hk_residual_seen *seen;
+  struct hk_residual_lesson *lesson;
 };
 
 /* Where a and b <= a of a packed triangle lie. */
@@ -141,17 +157,13 @@ HK_INLINE void hk_residual_standardise(const struct hk_residual *f, const double
   f->z[i] = hk_residual_within((float)((value - f->mean[i]) / f->spread[i]), HK_RESIDUAL_FAR);
 }
 
-/* Pass 2. */
-HK_INLINE void hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
+/* What stands for a node that has no value. */
+HK_INLINE float hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
 {
   const uint32_t q = f->rule.neighbours;
   float sum = 0;
-  f->stand[i] = f->z[i];
-  if (f->z[i] == f->z[i])
-    return;
-  f->stand[i] = f->last[i];
   if (!f->made[i])
-    return;
+    return f->last[i];
   for (uint32_t k = 0; k < q; k++) {
     const uint32_t j = f->neighbour[(size_t)k * f->room + i];
     if (j == HK_RESIDUAL_NONE)
@@ -159,35 +171,45 @@ HK_INLINE void hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
     const float h = f->z[j] == f->z[j] ? f->z[j] : f->last[j];
     sum += f->weight[(size_t)k * f->room + i] * (h == h ? h : 0);
   }
-  f->stand[i] = sum + f->weight[(size_t)q * f->room + i];
+  return sum + f->weight[(size_t)q * f->room + i];
 }
 
-/* How far a node is out of its ways, in z; 0 where that is not known yet. */
-HK_INLINE float hk_residual_out(const struct hk_residual *f, uint32_t i)
+/* Pass 2. */
+HK_INLINE void hk_residual_show(const struct hk_residual *f, uint32_t i)
 {
-  if (f->errors[i] < HK_RESIDUAL_SETTLE || !(f->error[i] > 0))
-    return 0;
-  const float step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - f->error[i];
-  return step > more ? step : more;
-}
-
-/* 1 + k of the neighbour that is to blame for the residual of node i; 0: none is. */
-HK_INLINE uint32_t hk_residual_blame(const struct hk_residual *f, uint32_t i)
-{
-  const float own = hk_residual_out(f, i);
-  uint32_t found = 0;
-  if (!(own > 0))
-    return 0;
-  float most = own / f->error[i];
-  for (uint32_t k = 0; k < f->rule.neighbours; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    const float out = j == HK_RESIDUAL_NONE ? 0 : hk_residual_out(f, j);
-    if (!(out > 0) || fabsf(f->weight[(size_t)k * f->room + i]) * out < 0.5f * own || !(out / f->error[j] > most))
-      continue;
-    most = out / f->error[j];
-    found = 1 + k;
+  const float z = f->z[i], c = f->error[i], step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - c;
+  struct hk_residual_seen seen = { z == z ? z : hk_residual_stand_in(f, i), 0, 0, z == z };
+  if (f->errors[i] >= HK_RESIDUAL_SETTLE && c > 0) {
+    seen.out = step > more ? step : more;
+    seen.far = seen.out / c;
   }
-  return found;
+  f->seen[i] = seen;
+}
+
+/* Pass 3, in parts. What the neighbours let expect, and who of them is to blame. */
+struct hk_residual_view {
+  float sum, all, missing; /* of w h, of |w|, and of |w| of those without a value */
+  float most;              /* how far the one to blame is out, in its c; at first the node itself */
+  uint32_t blamed;         /* 1 + k of whose it is; 0: nobody's */
+};
+
+HK_INLINE struct hk_residual_view hk_residual_begin(const struct hk_residual_seen *own)
+{
+  const struct hk_residual_view v = { 0, 0, 0, own->far, 0 };
+  return v;
+}
+
+/* Takes neighbour k, with weight w and seen as `from`, into the view of the node that is seen as `own`. */
+HK_INLINE void hk_residual_look(struct hk_residual_view *v, const struct hk_residual_seen *own,
+                                const struct hk_residual_seen *from, float w, uint32_t k)
+{
+  v->sum += w * (from->h == from->h ? from->h : 0);
+  v->all += fabsf(w);
+  v->missing += from->there ? 0 : fabsf(w);
+  if (own->out > 0 && from->out > 0 && fabsf(w) * from->out >= 0.5f * own->out && from->far > v->most) {
+    v->most = from->far;
+    v->blamed = 1 + k;
+  }
 }
 
 #define HK_RESIDUAL_BLAME_BITS 31u
@@ -210,35 +232,68 @@ HK_INLINE uint32_t hk_residual_blamed(double r)
   return (uint32_t)(bits & HK_RESIDUAL_BLAME_BITS);
 }
 
+/* c before the row, of which all bounds are multiples; 0: not known yet. */
+HK_INLINE float hk_residual_bound(uint32_t errors, float error)
+{
+  return errors < HK_RESIDUAL_SETTLE ? 0 : error;
+}
+
+/* What the row is to a node. */
+struct hk_residual_verdict {
+  double r;
+  float guess, off;
+  struct hk_residual_lesson lesson;
+};
+
+/* Of a node without a z, or with nothing learned. */
+HK_INLINE struct hk_residual_verdict hk_residual_silence(const struct hk_residual_seen *own)
+{
+  const struct hk_residual_verdict none = {
+    (double)NAN, NAN, NAN, { own->h == own->h ? own->h : 0, own->there ? HK_RESIDUAL_THERE : 0 }
+  };
+  return none;
+}
+
+/* Of a node with a z, which is own->h, a view of its neighbours, its weight of the constant, spread and bound. */
+HK_INLINE struct hk_residual_verdict hk_residual_judge(const struct hk_residual *f, const struct hk_residual_seen *own,
+                                                       const struct hk_residual_view *v, float level, double spread, float bound)
+{
+  struct hk_residual_verdict out = hk_residual_silence(own);
+  out.guess = v->sum + level;
+  if (2 * v->missing > v->all)
+    return out;
+  out.off = own->h - out.guess;
+  out.r = hk_residual_tag(spread * (double)out.off, v->blamed);
+  if (bound > 0 && fabsf(out.off) > 4 * f->rule.clip * bound)
+    out.lesson.kind |= HK_RESIDUAL_WILD;
+  return out;
+}
+
 /* Pass 3. Returns r. */
 HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
 {
-  const uint32_t q = f->rule.neighbours;
-  float sum = 0, all = 0, missing = 0;
-  f->off[i] = f->guess[i] = NAN;
-  f->bound[i] = f->errors[i] < HK_RESIDUAL_SETTLE ? 0 : f->error[i];
-  if (!f->made[i] || f->z[i] != f->z[i])
-    return (double)NAN;
-  for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    if (j == HK_RESIDUAL_NONE)
-      continue;
-    const float w = f->weight[(size_t)k * f->room + i], h = f->stand[j];
-    sum += w * (h == h ? h : 0);
-    all += fabsf(w);
-    missing += f->z[j] == f->z[j] ? 0 : fabsf(w);
+  const struct hk_residual_seen own = f->seen[i];
+  struct hk_residual_verdict out = hk_residual_silence(&own);
+  if (f->made[i] && own.there) {
+    struct hk_residual_view v = hk_residual_begin(&own);
+    for (uint32_t k = 0; k < f->rule.neighbours; k++) {
+      const uint32_t j = f->neighbour[(size_t)k * f->room + i];
+      if (j != HK_RESIDUAL_NONE)
+        hk_residual_look(&v, &own, &f->seen[j], f->weight[(size_t)k * f->room + i], k);
+    }
+    out = hk_residual_judge(f, &own, &v, f->weight[(size_t)f->rule.neighbours * f->room + i], f->spread[i],
+                            hk_residual_bound(f->errors[i], f->error[i]));
   }
-  f->guess[i] = sum + f->weight[(size_t)q * f->room + i];
-  if (2 * missing > all)
-    return (double)NAN;
-  f->off[i] = f->z[i] - f->guess[i];
-  return hk_residual_tag(f->spread[i] * (double)f->off[i], hk_residual_blame(f, i));
+  f->guess[i] = out.guess;
+  f->off[i] = out.off;
+  f->lesson[i] = out.lesson;
+  return out.r;
 }
 
 /* Takes the error of a node into its means. */
 HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
 {
-  const float c = f->bound[i];
+  const float c = hk_residual_bound(f->errors[i], f->error[i]);
   const float e = c > 0 ? hk_residual_within(f->off[i], 5 * c) : f->off[i];
   const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
   const bool new_one = n <= HK_RESIDUAL_SETTLE;
@@ -249,52 +304,76 @@ HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
   f->slow[i] += (far - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
 }
 
-/* Adds a row to the sums of a node: u of its neighbours, and z for itself. */
+/* A sum of a node with one more row in it: of G with u_a and u_b, of b with u_a and the node's z. */
+HK_INLINE double hk_residual_sum(const struct hk_residual *f, double sum, float a, float b)
+{
+  return f->rule.forget * sum + (double)a * (double)b;
+}
+
+HK_INLINE void hk_residual_count_row(const struct hk_residual *f, uint32_t i)
+{
+  f->total[i] = f->rule.forget * f->total[i] + 1;
+  f->learned[i] += f->learned[i] < UINT32_MAX;
+}
+
+/* Adds a row to all sums of a node: u of its neighbours and 1, z for itself. */
 HK_INLINE void hk_residual_add(const struct hk_residual *f, uint32_t i, const float *u, float z)
 {
-  const uint32_t q = f->rule.neighbours;
-  const double forget = f->rule.forget;
-  for (uint32_t a = 0; a <= q; a++) {
+  for (uint32_t a = 0; a <= f->rule.neighbours; a++) {
+    double *t = &f->target[(size_t)a * f->room + i];
     for (uint32_t b = 0; b <= a; b++) {
       double *g = &f->product[hk_residual_packed(a, b) * f->room + i];
-      *g = forget * *g + (double)u[a] * (double)u[b];
+      *g = hk_residual_sum(f, *g, u[a], u[b]);
     }
-    double *t = &f->target[(size_t)a * f->room + i];
-    *t = forget * *t + (double)u[a] * (double)z;
+    *t = hk_residual_sum(f, *t, u[a], z);
   }
-  f->total[i] = forget * f->total[i] + 1;
-  f->learned[i] += f->learned[i] < UINT32_MAX;
+  hk_residual_count_row(f, i);
+}
+
+/* Pass 4, in parts. The value that a node with a z learns, with its error taken into the means. False: none, because one of its
+ * neighbours was wild, or it had no error although it is made. */
+HK_INLINE bool hk_residual_lesson_of(const struct hk_residual *f, uint32_t i, bool wild, float *z)
+{
+  *z = f->z[i];
+  if (f->off[i] != f->off[i])
+    return !wild && !f->made[i];
+  const float c = hk_residual_bound(f->errors[i], f->error[i]);
+  *z = c > 0 ? f->guess[i] + hk_residual_within(f->off[i], f->rule.clip * c) : *z;
+  hk_residual_mean_error(f, i);
+  return !wild;
+}
+
+/* Counts the rows with a value of a neighbour; there: a bit a neighbour. */
+HK_INLINE void hk_residual_ripen(const struct hk_residual *f, uint32_t i, uint32_t there)
+{
+  for (uint32_t k = 0; k < f->rule.neighbours; k++)
+    if ((there >> k & 1) && f->ripe[(size_t)k * f->room + i] < HK_RESIDUAL_SETTLE)
+      f->ripe[(size_t)k * f->room + i]++;
 }
 
 /* Pass 4. */
 HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
 {
   const uint32_t q = f->rule.neighbours;
-  float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1];
-  bool wild = f->made[i] && f->off[i] != f->off[i];
-  f->last[i] = f->stand[i];
+  float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1], z;
+  uint32_t there = 0;
+  bool wild = false;
+  f->last[i] = f->seen[i].h;
   if (f->z[i] != f->z[i])
     return;
   for (uint32_t k = 0; k < q; k++) {
     const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    u[k] = j == HK_RESIDUAL_NONE || f->stand[j] != f->stand[j] ? 0 : f->stand[j];
+    struct hk_residual_lesson from = { 0, 0 };
     if (j != HK_RESIDUAL_NONE)
-      wild |= f->bound[j] > 0 && fabsf(f->off[j]) > 4 * f->rule.clip * f->bound[j];
+      from = f->lesson[j];
+    u[k] = from.h;
+    there |= (from.kind & HK_RESIDUAL_THERE) << k;
+    wild |= (from.kind & HK_RESIDUAL_WILD) != 0;
   }
   u[q] = 1;
-  float z = f->z[i];
-  if (f->off[i] == f->off[i]) {
-    const float c = f->bound[i];
-    z = c > 0 ? f->guess[i] + hk_residual_within(f->off[i], f->rule.clip * c) : z;
-    hk_residual_mean_error(f, i);
-  }
-  if (wild)
+  if (!hk_residual_lesson_of(f, i, wild, &z))
     return;
-  for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    if (j != HK_RESIDUAL_NONE && f->z[j] == f->z[j] && f->ripe[(size_t)k * f->room + i] < HK_RESIDUAL_SETTLE)
-      f->ripe[(size_t)k * f->room + i]++;
-  }
+  hk_residual_ripen(f, i, there);
   hk_residual_add(f, i, u, z);
 }
 
@@ -303,8 +382,24 @@ HK_INLINE bool hk_residual_is_ripe(const struct hk_residual *f, uint32_t i, uint
   return k == f->rule.neighbours || f->ripe[(size_t)k * f->room + i] >= HK_RESIDUAL_SETTLE;
 }
 
-/* The ridge's matrix in m, packed, and its right side in v; neighbours that are not ripe give 0. ripe: how many are. */
-HK_INLINE void hk_residual_ridge(const struct hk_residual *f, uint32_t i, uint32_t ripe, double *m, double *v)
+/* Where the ridge is solved: (q + 1)(q + 2)/2 + q + 1 numbers, `step` apart. */
+struct hk_residual_ridge {
+  double *at;
+  uint32_t step, n; /* n = q + 1 */
+};
+
+HK_INLINE double *hk_residual_matrix(const struct hk_residual_ridge *m, uint32_t a, uint32_t b)
+{
+  return &m->at[hk_residual_packed(a, b) * m->step];
+}
+
+HK_INLINE double *hk_residual_side(const struct hk_residual_ridge *m, uint32_t a)
+{
+  return &m->at[((size_t)m->n * (m->n + 1) / 2 + a) * m->step];
+}
+
+/* The ridge of a node; neighbours that are not ripe give 0. ripe: how many are. */
+HK_INLINE void hk_residual_gather(const struct hk_residual *f, uint32_t i, uint32_t ripe, const struct hk_residual_ridge *m)
 {
   const uint32_t q = f->rule.neighbours;
   const double ridge = HK_RESIDUAL_RIDGE * f->total[i];
@@ -312,48 +407,51 @@ HK_INLINE void hk_residual_ridge(const struct hk_residual *f, uint32_t i, uint32
     const bool is = hk_residual_is_ripe(f, i, a);
     for (uint32_t b = 0; b <= a; b++) {
       const bool both = is && hk_residual_is_ripe(f, i, b);
-      m[hk_residual_packed(a, b)] = both ? f->product[hk_residual_packed(a, b) * f->room + i] : 0;
+      *hk_residual_matrix(m, a, b) = both ? f->product[hk_residual_packed(a, b) * f->room + i] : 0;
     }
-    double *diagonal = &m[hk_residual_packed(a, a)];
+    double *diagonal = hk_residual_matrix(m, a, a);
     *diagonal = !is ? 1 : *diagonal + (a < q ? ridge : HK_RESIDUAL_RIDGE_LEVEL * f->total[i]);
-    v[a] = is ? f->target[(size_t)a * f->room + i] + (a < q ? ridge / ripe : 0) : 0;
+    *hk_residual_side(m, a) = is ? f->target[(size_t)a * f->room + i] + (a < q ? ridge / ripe : 0) : 0;
   }
 }
 
-/* Solves m x = v in place, m = L D L^T of n unknowns. False: a pivot is too small, and both are spoilt. */
-HK_INLINE bool hk_residual_solve(double *m, double *v, uint32_t n)
+/* Solves m x = v in place, m = L D L^T. False: a pivot is too small, and both are spoilt. */
+HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
 {
-  for (uint32_t j = 0; j < n; j++) {
-    const double diagonal = m[hk_residual_packed(j, j)];
+  for (uint32_t j = 0; j < m->n; j++) {
+    const double diagonal = *hk_residual_matrix(m, j, j);
     double pivot = diagonal;
     for (uint32_t k = 0; k < j; k++)
-      pivot -= m[hk_residual_packed(j, k)] * m[hk_residual_packed(j, k)] * m[hk_residual_packed(k, k)];
+      pivot -= *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, k, k);
     if (!(pivot >= HK_RESIDUAL_PIVOT * diagonal) || !(pivot > 0))
       return false;
-    m[hk_residual_packed(j, j)] = pivot;
-    for (uint32_t i = j + 1; i < n; i++) {
-      double sum = m[hk_residual_packed(i, j)];
+    *hk_residual_matrix(m, j, j) = pivot;
+    for (uint32_t i = j + 1; i < m->n; i++) {
+      double sum = *hk_residual_matrix(m, i, j);
       for (uint32_t k = 0; k < j; k++)
-        sum -= m[hk_residual_packed(i, k)] * m[hk_residual_packed(j, k)] * m[hk_residual_packed(k, k)];
-      m[hk_residual_packed(i, j)] = sum / pivot;
+        sum -= *hk_residual_matrix(m, i, k) * *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, k, k);
+      *hk_residual_matrix(m, i, j) = sum / pivot;
     }
   }
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < m->n; i++) {
+    double x = *hk_residual_side(m, i);
     for (uint32_t k = 0; k < i; k++)
-      v[i] -= m[hk_residual_packed(i, k)] * v[k];
-  for (uint32_t i = n; i-- > 0;) {
-    v[i] /= m[hk_residual_packed(i, i)];
-    for (uint32_t k = i + 1; k < n; k++)
-      v[i] -= m[hk_residual_packed(k, i)] * v[k];
+      x -= *hk_residual_matrix(m, i, k) * *hk_residual_side(m, k);
+    *hk_residual_side(m, i) = x;
+  }
+  for (uint32_t i = m->n; i-- > 0;) {
+    double x = *hk_residual_side(m, i) / *hk_residual_matrix(m, i, i);
+    for (uint32_t k = i + 1; k < m->n; k++)
+      x -= *hk_residual_matrix(m, k, i) * *hk_residual_side(m, k);
+    *hk_residual_side(m, i) = x;
   }
   return true;
 }
 
-/* Behind pass 4: w of a node. */
-HK_INLINE void hk_residual_refit(const struct hk_residual *f, uint32_t i)
+/* Behind pass 4: w of a node, with room for the ridge at m. */
+HK_INLINE void hk_residual_refit_at(const struct hk_residual *f, uint32_t i, const struct hk_residual_ridge *m)
 {
   const uint32_t q = f->rule.neighbours;
-  double m[(HK_RESIDUAL_NEIGHBOURS_MAX + 1) * (HK_RESIDUAL_NEIGHBOURS_MAX + 2) / 2], v[HK_RESIDUAL_NEIGHBOURS_MAX + 1];
   uint32_t ripe = 0;
   for (uint32_t k = 0; k < q; k++)
     ripe += hk_residual_is_ripe(f, i, k);
@@ -361,17 +459,36 @@ HK_INLINE void hk_residual_refit(const struct hk_residual *f, uint32_t i)
     f->made[i] = 0;
   if (ripe < 2 || f->learned[i] < HK_RESIDUAL_SETTLE)
     return;
-  hk_residual_ridge(f, i, ripe, m, v);
-  if (!hk_residual_solve(m, v, q + 1)) {
+  hk_residual_gather(f, i, ripe, m);
+  if (!hk_residual_solve(m)) {
     f->refused[i]++;
     return;
   }
   for (uint32_t a = 0; a <= q; a++)
-    f->weight[(size_t)a * f->room + i] = (float)v[a];
+    f->weight[(size_t)a * f->room + i] = (float)*hk_residual_side(m, a);
   f->made[i] = 1;
 }
 
+HK_INLINE void hk_residual_refit(const struct hk_residual *f, uint32_t i)
+{
+  double room[(HK_RESIDUAL_NEIGHBOURS_MAX + 1) * (HK_RESIDUAL_NEIGHBOURS_MAX + 2) / 2 + HK_RESIDUAL_NEIGHBOURS_MAX + 1];
+  const struct hk_residual_ridge m = { room, 1, f->rule.neighbours + 1 };
+  hk_residual_refit_at(f, i, &m);
+}
+
 /* --- residual.c: the same on the host ------------------------------------------------------------------------------- */
+
+/* A column of struct hk_residual: where its pointer stands, bytes of a number, and numbers of a node. */
+struct hk_residual_column {
+  size_t at, bytes, numbers;
+};
+#define HK_RESIDUAL_STATE 18u /* the first ones, which are state; the others are of a row */
+#define HK_RESIDUAL_COLUMNS (HK_RESIDUAL_STATE + 5u)
+
+/* All of them, and the memory of one. */
+void hk_residual_columns(const struct hk_residual_rule *rule, struct hk_residual_column out[HK_RESIDUAL_COLUMNS]);
+void *hk_residual_get(const struct hk_residual *field, const struct hk_residual_column *column);
+void hk_residual_set(struct hk_residual *field, const struct hk_residual_column *column, void *memory);
 
 /* Makes columns for `room` nodes, on the host, of a field that is new. 0 or -ENOMEM. hk_residual_close: frees them. */
 int hk_residual_open(struct hk_residual *field, const struct hk_residual_rule *rule, uint32_t room);

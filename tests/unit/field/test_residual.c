@@ -269,7 +269,7 @@ static void any_order(void **state)
     for (uint32_t i = ROOM; i-- > 0;)
       hk_residual_standardise(&f, value[t], i);
     for (uint32_t i = 0; i < ROOM; i++)
-      hk_residual_stand_in(&f, (i * 5 + t) % ROOM);
+      hk_residual_show(&f, (i * 5 + t) % ROOM);
     for (uint32_t i = ROOM; i-- > 0;)
       r[i] = hk_residual_predict(&f, i);
     for (uint32_t i = 0; i < ROOM; i++)
@@ -348,10 +348,11 @@ static void goes_on(void **state)
 static void refuses(void **state)
 {
   (void)state;
-  double m[] = { 1, 1, 1 }, v[] = { 1, 1 }, good[] = { 4, 2, 3 }, w[] = { 2, 5 };
-  assert_false(hk_residual_solve(m, v, 2));
-  assert_true(hk_residual_solve(good, w, 2));
-  assert_true(fabs(w[0] + 0.5) < 1e-15 && fabs(w[1] - 2) < 1e-15);
+  double singular[] = { 1, 1, 1, 1, 1 }, good[] = { 4, 9, 2, 9, 3, 9, 2, 9, 5, 9 };
+  const struct hk_residual_ridge one = { singular, 1, 2 }, two = { good, 2, 2 };
+  assert_false(hk_residual_solve(&one));
+  assert_true(hk_residual_solve(&two));
+  assert_true(fabs(good[6] + 0.5) < 1e-15 && fabs(good[8] - 2) < 1e-15 && good[7] == 9);
   struct hk_residual f;
   weather(0, 0);
   open_ring(&f);

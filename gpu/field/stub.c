@@ -1,0 +1,36 @@
+/* A build without nvcc: there is no GPU. */
+#include "gpu/field/residual_gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual *host, uint32_t device, char *error, size_t size)
+{
+  (void)host, (void)device;
+  *out = NULL;
+  snprintf(error, size, "this build has no CUDA backend (meson option gpu)");
+  return -ENODEV;
+}
+
+void hk_residual_gpu_close(struct hk_residual_gpu *g)
+{
+  (void)g;
+}
+
+int hk_residual_gpu_rows(struct hk_residual_gpu *g, const double *x, double *r, uint32_t n)
+{
+  (void)g, (void)x, (void)r, (void)n;
+  return -ENODEV;
+}
+
+int hk_residual_gpu_write(struct hk_residual_gpu *g, const struct hk_residual *host)
+{
+  (void)g, (void)host;
+  return -ENODEV;
+}
+
+int hk_residual_gpu_read(struct hk_residual_gpu *g, struct hk_residual *host)
+{
+  (void)g, (void)host;
+  return -ENODEV;
+}

@@ -1,0 +1,208 @@
+/* The graph residual on the GPU against the one of the host: every residual and every column, bit by bit, over many shapes of
+ * fields; and that a field goes from one to the other in its midst. Skips where there is no GPU. */
+#include "gpu/field/residual_gpu.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define ROWS 420u
+#define AT_ONCE 7u
+
+static uint64_t seed;
+
+static double uniform(void)
+{
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return ((double)(seed >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double noise(void)
+{
+  return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+struct shape {
+  uint32_t nodes, q, refit;
+  double zero, scale, missing, spike; /* shares of values that are missing, or far off */
+  uint32_t least;                     /* residuals of a node, on average, at least */
+  uint32_t alone;                     /* one node of so many has no neighbours, and the next one stands still; 0: none */
+};
+
+static const struct shape shapes[] = {
+  { 12, 4, 24, 0, 1, 0, 0, 150, 0 },
+  { 32, 2, 1, 0, 1, 0.05, 0.01, 100, 0 },
+  { 33, 3, 5, 1e6, 1e-3, 0.2, 0.01, 20, 7 },
+  { 127, 5, 24, -1e6, 1, 0.25, 0, 5, 5 },
+  { 128, 8, 24, 0, 1, 0.01, 0.002, 100, 0 },
+  { 129, 9, 7, 0, 1e-155, 0.01, 0, 100, 0 },
+  { 1000, 12, 24, 20, 1e9, 0.1, 0.001, 50, 9 },
+  { 4099, 16, 24, 0, 1, 0.02, 0.001, 50, 11 },
+  { 300, 13, 96, 0, 1e-42, 0, 0, 100, 0 },
+};
+
+static struct hk_residual_rule rule_of(const struct shape *s)
+{
+  return (struct hk_residual_rule){
+    .neighbours = s->q, .refit = s->refit, .forget = 0.999, .clip = 3.75f, .fast = 4.0f / 96, .slow = 1.0f / 768
+  };
+}
+
+static void open_field(struct hk_residual *f, const struct shape *s)
+{
+  const struct hk_residual_rule rule = rule_of(s);
+  assert_int_equal(hk_residual_open(f, &rule, s->nodes), 0);
+  for (uint32_t i = 0; i < s->nodes; i++)
+    for (uint32_t k = 0; k < s->q; k++) {
+      const uint32_t j = k % 2 == 0 ? (i + 1 + k) % s->nodes : (uint32_t)(uniform() * s->nodes);
+      if (j != i && !(s->alone && i % s->alone == 0) && uniform() > 0.05)
+        hk_residual_bind(f, i, k, j);
+    }
+}
+
+static double *values(const struct shape *s, uint32_t room)
+{
+  double *x = malloc((size_t)ROWS * room * sizeof *x), front = 0;
+  assert_non_null(x);
+  for (uint32_t t = 0; t < ROWS; t++) {
+    front = 0.98 * front + noise();
+    for (uint32_t i = 0; i < room; i++) {
+      double v = s->zero + s->scale * ((1 + 0.1 * (i % 10)) * front + 0.3 * noise());
+      if (uniform() < s->spike)
+        v += 50 * s->scale * noise();
+      if (s->alone && i % s->alone == 1)
+        v = s->zero;
+      x[(size_t)t * room + i] = i >= s->nodes || uniform() < s->missing ? NAN : v;
+    }
+  }
+  return x;
+}
+
+/* Numbers of `bytes` each are the same bits, or both no number: which NaN it is, is not promised. */
+static void assert_same(const void *a, const void *b, size_t n, size_t bytes, bool real)
+{
+  const char *p = a, *q = b;
+  for (size_t i = 0; i < n; i++, p += bytes, q += bytes) {
+    float x, y;
+    if (memcmp(p, q, bytes) == 0)
+      continue;
+    if (real && bytes == sizeof x && (memcpy(&x, p, sizeof x), memcpy(&y, q, sizeof y), isnan(x) && isnan(y)))
+      continue;
+    double u, v;
+    if (real && bytes == sizeof u && (memcpy(&u, p, sizeof u), memcpy(&v, q, sizeof v), isnan(u) && isnan(v)))
+      continue;
+    fail_msg("number %zu of %zu differs", i, n);
+  }
+}
+
+static void assert_same_columns(const struct hk_residual *a, const struct hk_residual *b)
+{
+  struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
+  hk_residual_columns(&a->rule, column);
+  assert_true(a->rows == b->rows);
+  for (uint32_t c = 0; c < HK_RESIDUAL_STATE; c++)
+    assert_same(hk_residual_get(a, &column[c]), hk_residual_get(b, &column[c]), (size_t)a->room * column[c].numbers,
+                column[c].bytes, true);
+}
+
+static struct hk_residual_gpu *open_gpu(const struct hk_residual *host)
+{
+  struct hk_residual_gpu *g;
+  char error[256];
+  if (hk_residual_gpu_open(&g, host, 0, error, sizeof error) != 0)
+    fail_msg("%s", error);
+  return g;
+}
+
+/* The device takes the second and last third of the rows, and the columns come back between them. */
+static void try(const struct shape *s)
+{
+  struct hk_residual host, back;
+  seed = 11;
+  open_field(&host, s);
+  seed = 11;
+  open_field(&back, s);
+  struct hk_residual_gpu *g = open_gpu(&back);
+  const uint32_t room = host.room;
+  double *x = values(s, room), *want = malloc((size_t)room * sizeof *want), *got = malloc((size_t)AT_ONCE * room * sizeof *got);
+  uint32_t finite = 0;
+  assert_non_null(want);
+  assert_non_null(got);
+  for (uint32_t t = 0; t < ROWS; t += AT_ONCE) {
+    const double *rows = x + (size_t)t * room;
+    if (t / (ROWS / 3) == 0) /* the host's, which then goes up */
+      for (uint32_t k = 0; k < AT_ONCE; k++)
+        hk_residual_row(&back, rows + (size_t)k * room, got + (size_t)k * room);
+    else
+      assert_int_equal(hk_residual_gpu_rows(g, rows, got, AT_ONCE), 0);
+    if (t + AT_ONCE == ROWS / 3)
+      assert_int_equal(hk_residual_gpu_write(g, &back), 0);
+    if (t + AT_ONCE == ROWS / 3 * 2) {
+      assert_int_equal(hk_residual_gpu_read(g, &back), 0);
+      assert_int_equal(hk_residual_gpu_write(g, &back), 0);
+    }
+    for (uint32_t k = 0; k < AT_ONCE; k++) {
+      hk_residual_row(&host, rows + (size_t)k * room, want);
+      assert_same(want, got + (size_t)k * room, room, sizeof *want, true);
+      for (uint32_t i = 0; i < room; i++)
+        finite += !isnan(want[i]);
+    }
+  }
+  assert_int_equal(hk_residual_gpu_read(g, &back), 0);
+  assert_same_columns(&host, &back);
+  assert_true(finite >= s->nodes * s->least);
+  print_message("# %u nodes, q = %u: %u residuals\n", s->nodes, s->q, finite);
+  free(x);
+  free(want);
+  free(got);
+  hk_residual_gpu_close(g);
+  hk_residual_close(&host);
+  hk_residual_close(&back);
+}
+
+static void same_as_the_host(void **state)
+{
+  (void)state;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    try(&shapes[i]);
+}
+
+static void says_what_is_missing(void **state)
+{
+  (void)state;
+  struct hk_residual host;
+  struct hk_residual_gpu *g;
+  char error[256] = "";
+  open_field(&host, &shapes[0]);
+  hk_residual_gpu_close(open_gpu(&host));
+  assert_int_equal(hk_residual_gpu_open(&g, &host, 1000, error, sizeof error), -ENODEV);
+  assert_null(g);
+  assert_true(strlen(error) > 5);
+  hk_residual_close(&host);
+}
+
+/* Whether there is a GPU; else why not. */
+static bool has_gpu(char *error, size_t size)
+{
+  struct hk_residual host;
+  struct hk_residual_gpu *g;
+  open_field(&host, &shapes[0]);
+  const int code = hk_residual_gpu_open(&g, &host, 0, error, size);
+  hk_residual_gpu_close(g);
+  hk_residual_close(&host);
+  return code != -ENODEV;
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_the_host), cmocka_unit_test(says_what_is_missing) };
+  char error[256];
+  if (has_gpu(error, sizeof error))
+    return cmocka_run_group_tests_name("residual", tests, NULL, NULL);
+  printf("1..0 # SKIP %s\n", error);
+  return 0;
+}
