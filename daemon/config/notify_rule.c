@@ -17,6 +17,7 @@
 
 const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", "syslog", NULL };
 static const char *const group_words[] = { "all", "prefix", "sensor", NULL };
+static const char *const about_words[] = { "alerts", "incidents", NULL };
 static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", NULL };
 static const char *const yes_words[] = { "no", "yes", NULL };
 
@@ -102,6 +103,12 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
                : NULL;
   if (strcmp(name, "group_by") == 0)
     return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor" : NULL;
+  if (strcmp(name, "about") == 0) {
+    if (hk_word_find(about_words, value, &word) != 0)
+      return "not alerts or incidents";
+    r->incidents = word == 1;
+    return NULL;
+  }
   if (strcmp(name, "channel") == 0)
     return take_channels(&r->channels, value);
   if (strcmp(name, "min_severity") == 0)

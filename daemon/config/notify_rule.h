@@ -39,6 +39,7 @@ struct hk_notify_rule {
   int64_t give_up; /* ns after which a message that cannot be delivered is set aside */
   int64_t timeout; /* ns that one try may take */
   bool resolved;   /* ends are told, too */
+  bool incidents;  /* messages are about incidents, each of its own, and not about alerts */
 };
 
 extern const char *const hk_notify_type_words[]; /* by number; the table ends with NULL */

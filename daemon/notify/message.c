@@ -21,6 +21,11 @@ static bool is_over(const struct hk_notice *n)
   return n->logged.event.kind == HK_EVENT_CLEARED;
 }
 
+static bool is_incident(const struct hk_notice *n)
+{
+  return n->change.id != 0;
+}
+
 size_t hk_message_prefix(struct hk_string name)
 {
   size_t i = 0;
@@ -29,22 +34,28 @@ size_t hk_message_prefix(struct hk_string name)
   return i;
 }
 
-/* The name as text: what would act on a reader's terminal, or is no UTF-8, is left out of it. */
-static void name_of(const struct hk_notice *n, char out[HK_NAME_MAX + 1])
+/* Text from outside as text for people: what would act on a reader's terminal, or is no UTF-8, is left out of it. Returns the
+ * bytes; out has room for as many as there are, and a 0. */
+static size_t shown(struct hk_string text, char *out)
 {
-  const struct hk_string name = n->logged.name;
   size_t used = 0;
-  for (size_t i = 0, step; i < name.length; i += step) {
+  for (size_t i = 0, step; i < text.length; i += step) {
     uint32_t code;
-    step = hk_text_character(name.data + i, name.length - i, &code);
-    if (code == HK_SHOWN_AS_IT_IS && used + step <= HK_NAME_MAX) {
-      memcpy(out + used, name.data + i, step);
+    step = hk_text_character(text.data + i, text.length - i, &code);
+    if (code == HK_SHOWN_AS_IT_IS) {
+      memcpy(out + used, text.data + i, step);
       used += step;
-    } else if (used < HK_NAME_MAX) {
+    } else {
       out[used++] = '?';
     }
   }
   out[used] = 0;
+  return used;
+}
+
+static void name_of(const struct hk_notice *n, char out[HK_NAME_MAX + 1])
+{
+  (void)shown(n->logged.name, out);
 }
 
 /* One alert in one sentence. */
@@ -79,6 +90,11 @@ static char *sentence_text(const struct hk_notice *n)
 {
   char *text = NULL;
   size_t size;
+  if (is_incident(n)) {
+    if ((text = malloc(n->change.text.length + 1)) != NULL)
+      (void)shown(n->change.text, text);
+    return text;
+  }
   FILE *out = open_memstream(&text, &size);
   if (!out)
     return NULL;
@@ -115,6 +131,32 @@ static bool put_novelty(cJSON *alert, const struct hk_event *e)
   return o && cJSON_AddStringToObject(o, "kind", hankel_novelty_name(e->novelty.channel)) &&
          cJSON_AddItemToObject(o, "low", number(e->novelty.low)) && cJSON_AddItemToObject(o, "high", number(e->novelty.high)) &&
          cJSON_AddNumberToObject(o, "compared", e->novelty.compared) && cJSON_AddNumberToObject(o, "reach", e->novelty.reach);
+}
+
+static bool put_incident(cJSON *list, const struct hk_told_of *w, const struct hk_notice *n)
+{
+  const struct hk_logged_incident *i = &n->change;
+  char key[64], when[HK_TIME_TEXT_MAX], since[HK_TIME_TEXT_MAX];
+  cJSON *a = cJSON_CreateObject(), *about = cJSON_ParseWithLength(i->about.data, i->about.length);
+  if (!a || !cJSON_AddItemToArray(list, a)) {
+    cJSON_Delete(about);
+    return false;
+  }
+  key_text(key, sizeof key, w, n);
+  time_text(i->time, when);
+  time_text(i->since, since);
+  char *text = sentence_text(n);
+  const bool good =
+      text && about && cJSON_AddItemToObject(a, "about", about) && cJSON_AddStringToObject(a, "key", key) &&
+      cJSON_AddStringToObject(a, "status", is_over(n) ? "resolved" : "firing") && cJSON_AddBoolToObject(a, "again", n->again) &&
+      cJSON_AddNumberToObject(a, "incident", (double)i->id) &&
+      cJSON_AddStringToObject(a, "kind", hankel_incident_name(i->kind)) &&
+      cJSON_AddNumberToObject(a, "position", (double)i->position) && cJSON_AddStringToObject(a, "time", when) &&
+      cJSON_AddStringToObject(a, "since", since) && cJSON_AddNumberToObject(a, "sensors", i->count) &&
+      cJSON_AddItemToObject(a, "rank", number(i->rank)) && cJSON_AddItemToObject(a, "severity", number(i->severity)) &&
+      cJSON_AddStringToObject(a, "level", hankel_severity_name((float)i->severity)) && cJSON_AddStringToObject(a, "text", text);
+  free(text);
+  return good;
 }
 
 static bool put_alert(cJSON *list, const struct hk_told_of *w, const struct hk_notice *n)
@@ -156,7 +198,7 @@ static cJSON *make_webhook(const struct hk_message *m, const struct hk_notify_ru
   cJSON *list = good ? cJSON_AddArrayToObject(o, "alerts") : NULL;
   good = list != NULL;
   for (uint32_t i = 0; i < w->n && good; i++)
-    good = put_alert(list, w, w->notice[i]);
+    good = (is_incident(w->notice[i]) ? put_incident : put_alert)(list, w, w->notice[i]);
   if (!good)
     cJSON_Delete(o);
   return good ? o : NULL;
@@ -178,13 +220,15 @@ static bool put_labelled(cJSON *list, const struct hk_notify_rule *r, const stru
   time_text(is_over(n) ? w->now : w->now + lasts, ends);
   char *text = sentence_text(n);
   cJSON *labels = cJSON_AddObjectToObject(a, "labels"), *notes = cJSON_AddObjectToObject(a, "annotations");
-  const bool good = text && labels && notes && cJSON_AddStringToObject(labels, "alertname", "hankeld") &&
-                    cJSON_AddStringToObject(labels, "sensor", name) && cJSON_AddStringToObject(labels, "number", count) &&
-                    cJSON_AddStringToObject(labels, "channel", hankel_channel_name(e->channel)) &&
-                    cJSON_AddStringToObject(notes, "summary", text) &&
-                    cJSON_AddStringToObject(notes, "level", hankel_severity_name(e->severity)) &&
-                    cJSON_AddStringToObject(a, "startsAt", begins) && cJSON_AddStringToObject(a, "endsAt", ends) &&
-                    (!r->page[0] || cJSON_AddStringToObject(a, "generatorURL", r->page));
+  const bool good =
+      text && labels && notes && cJSON_AddStringToObject(labels, "alertname", "hankeld") &&
+      (is_incident(n) ? cJSON_AddStringToObject(labels, "incident", count) != NULL
+                      : cJSON_AddStringToObject(labels, "sensor", name) && cJSON_AddStringToObject(labels, "number", count) &&
+                            cJSON_AddStringToObject(labels, "channel", hankel_channel_name(e->channel))) &&
+      cJSON_AddStringToObject(notes, "summary", text) &&
+      cJSON_AddStringToObject(notes, "level", hankel_severity_name(e->severity)) &&
+      cJSON_AddStringToObject(a, "startsAt", begins) && cJSON_AddStringToObject(a, "endsAt", ends) &&
+      (!r->page[0] || cJSON_AddStringToObject(a, "generatorURL", r->page));
   free(text);
   return good;
 }
@@ -219,7 +263,8 @@ static void headline(FILE *out, const struct hk_told_of *w)
   if (w->prefix[0])
     fprintf(out, "%s: ", w->prefix);
   if (over < w->n)
-    fprintf(out, "%u alert%s%s", w->n - over, w->n - over == 1 ? "" : "s", w->again ? " stand still" : "");
+    fprintf(out, "%u %s%s%s", w->n - over, is_incident(w->notice[0]) ? "incident" : "alert", w->n - over == 1 ? "" : "s",
+            w->again ? " stand still" : "");
   if (over > 0)
     fprintf(out, "%s%u over", over < w->n ? ", " : "", over);
 }
@@ -241,16 +286,18 @@ static char *people_text(const struct hk_notify_rule *r, const struct hk_told_of
     headline(out, w);
     fputc('\n', out);
   }
+  bool good = true;
   for (uint32_t i = 0; i < w->n && i < LISTED; i++) {
-    sentence(out, sorted[i]);
-    fputc('\n', out);
+    char *line = sentence_text(sorted[i]);
+    good &= line && fprintf(out, "%s\n", line) > 0;
+    free(line);
   }
   if (w->n > LISTED)
     fprintf(out, "and %u more\n", w->n - LISTED);
   if (r->page[0])
     fprintf(out, "%s\n", r->page);
   free(sorted);
-  if (fclose(out) != 0) {
+  if (fclose(out) != 0 || !good) {
     free(text);
     return NULL;
   }
@@ -361,8 +408,11 @@ static void make_syslog(struct hk_message *m, const struct hk_told_of *w)
   for (uint32_t i = 0; i < w->n; i++) {
     const struct hk_notice *n = w->notice[i];
     char head[160], *text = sentence_text(n);
-    const int length = snprintf(head, sizeof head, "<%d>1 %s %s hankeld - %s - ", DAEMON + (is_over(n) ? NOTICE : WARNING), when,
-                                host, is_over(n) ? "over" : "alert");
+    const int length =
+        snprintf(head, sizeof head, "<%d>1 %s %s hankeld - %s - ", DAEMON + (is_over(n) ? NOTICE : WARNING), when, host,
+                 is_over(n)       ? "over"
+                 : is_incident(n) ? "incident"
+                                  : "alert");
     hk_buffer_print(&m->body, "%zu %s", (size_t)length + (text ? strlen(text) : 0), head);
     hk_buffer_put(&m->body, text ? text : "", text ? strlen(text) : 0);
     m->body.failed |= !text;

@@ -5,11 +5,12 @@
 #include "daemon/durable/event_log.h"
 #include "daemon/notify/send.h"
 
-/* What a message tells of; in the order of the log. */
+/* What a message tells of; in the order of the log. Names and other strings are the owner's. */
 struct hk_notice {
-  struct hk_logged logged; /* names are the owner's */
-  bool again;              /* it was told before, and stands */
-  bool test;               /* nothing has happened: somebody tries whether messages arrive */
+  struct hk_logged logged;          /* of an incident: its position, severity and times, and what it is called */
+  struct hk_logged_incident change; /* id 0: it is an alert */
+  bool again;                       /* it was told before, and stands */
+  bool test;                        /* nothing has happened: somebody tries whether messages arrive */
 };
 
 struct hk_told_of {

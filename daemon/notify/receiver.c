@@ -125,7 +125,7 @@ static int tell(struct hk_receiver *r, uint32_t n, const char *prefix, bool agai
 /* What messages are made by: the length of the name that those of one message share. */
 static size_t shared(const struct hk_receiver *r, struct hk_string name)
 {
-  return r->rule.group == HK_NOTIFY_SENSOR ? name.length : hk_message_prefix(name);
+  return r->rule.group == HK_NOTIFY_SENSOR || r->rule.incidents ? name.length : hk_message_prefix(name);
 }
 
 static bool same_group(const struct hk_receiver *r, const struct hk_notice *a, const struct hk_notice *b)
@@ -150,7 +150,7 @@ static uint32_t groups_of(const struct hk_receiver *r, uint32_t first[PREFIXES +
 
 static int tell_batch(struct hk_receiver *r, bool again)
 {
-  uint32_t first[PREFIXES + 1], groups = r->rule.group == HK_NOTIFY_ALL ? 0 : groups_of(r, first);
+  uint32_t first[PREFIXES + 1], groups = r->rule.group == HK_NOTIFY_ALL && !r->rule.incidents ? 0 : groups_of(r, first);
   char prefix[HK_NAME_MAX + 1];
   int status = 0;
   if (groups == 0 || groups > PREFIXES) {
@@ -306,6 +306,7 @@ void hk_receiver_close(struct hk_receiver *r)
   hk_told_close(&r->told);
   hk_told_close(&r->ended);
   hk_buffer_free(&r->names);
+  hk_buffer_free(&r->texts);
   free(r->batch);
   free(r->chosen);
   pthread_cond_destroy(&r->woken);

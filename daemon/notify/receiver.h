@@ -46,6 +46,7 @@ struct hk_receiver {
   const struct hk_notice **chosen;
   uint32_t n;
   struct hk_buffer names; /* of the batch */
+  struct hk_buffer texts; /* of its incidents: each as a record has it */
   struct {
     uint64_t shown;
     int64_t time;

@@ -11,6 +11,7 @@ import unittest
 import urllib.request
 
 import harness
+import test_notify
 
 STEP = 300  # seconds
 BEGIN = 1700000000
@@ -118,9 +119,9 @@ class Incidents(unittest.TestCase):
 class InDaemon(harness.Case):
     DETECTOR = '[detector all]\nmatch = *\nalgorithm = novelty\n'
 
-    def start(self, budget='10/day', ends=0, **how):
+    def start(self, budget='10/day', ends=0, more='', **how):
         keys = f'threads = 1\ndurability = journal\nstate = {self.folder.name}/state\nmax_ahead = off\n'
-        return self.daemon(self.DETECTOR + f'[incidents]\nbudget = {budget}\ninterval = 5m\n', keys=keys, ends=ends, **how)
+        return self.daemon(self.DETECTOR + f'[incidents]\nbudget = {budget}\ninterval = 5m\n' + more, keys=keys, ends=ends, **how)
 
     def feed(self, daemon):
         subprocess.run([harness.HANKEL, 'feed', '--to', f"127.0.0.1:{daemon.port['binary tcp']}", '--feed', 'fleet', self.path], check=True,
@@ -163,6 +164,34 @@ class InDaemon(harness.Case):
         time.sleep(3)  # longer than a tick waits: what would be told again is told by then
         self.assertEqual(self.said(again), [])
         self.assertEqual(again.status()['incidents']['told_today'], told)
+
+    def test_one_message_each(self):
+        """A receiver gets what is told of incidents, each in a message of its own, once, over a restart; one that is asked for a few sensors gets theirs."""
+        hook, few = test_notify.Receiver(), test_notify.Receiver()
+        self.addCleanup(hook.end)
+        self.addCleanup(few.end)
+        receivers = f'[notify hook]\ntype = webhook\nurl = {hook.url("/a")}\nabout = incidents\ngather = 100ms\nrate = 6000\n' \
+                    f'[notify few]\ntype = webhook\nurl = {few.url("/a")}\nabout = incidents\nmatch = hall1.m2.*\nmin_severity = 3\nresolved = no\nrate = 6000\n'
+        first = self.start(more=receivers)
+        self.feed(first)
+        last = BEGIN + STEP * (END - 1)
+        wanted = [x for x in self.replayed() if x['incident'] not in ('closed', 'withheld') or x['incident'] == 'closed' and x['time'] < last * 10**9]
+        harness.until(lambda: len(hook.alerts()) >= len(wanted), 'all messages')
+        got = hook.alerts()
+        self.assertEqual([x['about'] for x in got], wanted)
+        self.assertEqual([(x['incident'], x['kind'], x['status']) for x in got],
+                         [(x['id'], x['incident'], 'resolved' if x['incident'] in ('closed', 'merged') else 'firing') for x in wanted])
+        self.assertEqual([x['text'] for x in got if x['kind'] in ('told', 'update')], self.said(first))
+        self.assertEqual(len({x['key'] for x in got}), len(got))
+        self.assertLess(len(hook.got), len(got) + 1)
+        own = [x for x in wanted if x['incident'] in ('told', 'update') and x['severity'] >= 3 and any(s['sensor'].startswith('hall1.m2.') for s in x['sensors'])]
+        self.assertGreater(len(own), 0)
+        harness.until(lambda: len(few.alerts()) >= len(own), 'those of a few sensors')
+        self.assertEqual([x['about'] for x in few.alerts()], own)
+        first.stop()
+        again = self.start(more=receivers)
+        harness.until(lambda: all(r['waiting'] == 0 for r in again.status()['notify']), 'the log')
+        self.assertEqual(len(hook.alerts()), len(got))
 
     def lines(self, daemon, asked, done, what):
         """What a subscriber of the text protocol gets until it has what it waits for."""
@@ -278,7 +307,7 @@ class InDaemon(harness.Case):
 @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
 class SeveralShards(InDaemon):
     """The same points give the same incidents however many shards there are, and however often the daemon was killed."""
-    test_as_replay_and_once = test_over_http = test_to_subscribers = None
+    test_as_replay_and_once = test_over_http = test_to_subscribers = test_one_message_each = None
 
     def shards(self, n, **how):
         return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': str(n)}, **how)
