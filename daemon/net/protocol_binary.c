@@ -1,5 +1,7 @@
 /* Binary protocol over TCP: frames in, replies out. A frame that is wrong ends the connection after an ERROR that says why. */
 #include "daemon/net/admission.h"
+#include "daemon/net/binary_operator.h"
+#include "daemon/net/binary_replies.h"
 #include "daemon/net/connection.h"
 #include "daemon/net/loop.h"
 #include "daemon/net/net.h"
@@ -10,38 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define REPORT_MOST (HK_FRAME_MAX - 4096) /* bytes of what a reload came to */
-#define FIRST_FRAME 4096                  /* bytes of a payload before HELLO */
-
-static void reply(struct hk_connection *c, const struct hk_writer *w)
-{
-  hk_connection_reply(c, w->data, w->size);
-}
-
-static void send_error(struct hk_connection *c, uint32_t tag, uint16_t code, uint8_t type, const char *message)
-{
-  uint8_t bytes[2048];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_error_write(&w, tag, code, type, hk_string(message)) == 0)
-    reply(c, &w);
-}
-
-/* Sends an ERROR about a frame; ends the connection where the code says so. */
-static enum hk_turn fault(struct hk_connection *c, const struct hk_frame *f, uint16_t code, const char *message)
-{
-  send_error(c, f->tag, code, f->type, message);
-  if (!hk_error_closes(code))
-    return HK_TURN_MORE;
-  hk_count(&c->loop->counters.bad_frames, 1);
-  hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s frame: %s", hk_frame_name(f->type), message);
-  hk_connection_finish(c);
-  return HK_TURN_OVER;
-}
-
-static enum hk_turn bad_payload(struct hk_connection *c, const struct hk_frame *f)
-{
-  return fault(c, f, HANKEL_BAD_PAYLOAD, "the payload does not have the layout of its type");
-}
+#define FIRST_FRAME 4096 /* bytes of a payload before HELLO */
 
 /* Whether nobody else sees what is sent to it. */
 static bool private(const struct hk_connection *c)
@@ -53,9 +24,9 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_hello m;
   if (c->binary.greeted)
-    return fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
+    return hk_binary_fault(c, f, HANKEL_OUT_OF_ORDER, "HELLO came twice");
   if (hk_hello_read(f, &m) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   hk_log(c->net->log, HK_LOG_DEBUG, "%s: %.*s", c->peer, (int)m.client.length, m.client.data);
   if (!hk_admission_hello(c, m.token.data, m.token.length))
     return HK_TURN_OVER;
@@ -75,7 +46,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
     feed, c->binary.inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
   };
   if (hk_welcome_write(&w, f->tag, &welcome) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   return HK_TURN_MORE;
 }
 
@@ -83,7 +54,7 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
 {
   struct hk_list names;
   if (hk_register_read(f, &names) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   const uint32_t n = names.n;
   const size_t size = HK_FRAME_HEADER + 4 + 8 * (size_t)n;
   struct hk_string *strings = malloc(n * sizeof *strings);
@@ -100,9 +71,9 @@ static enum hk_turn register_names(struct hk_connection *c, const struct hk_fram
     }
     struct hk_writer w = HK_WRITER(bytes, size);
     if (hk_registered_write(&w, f->tag, n, handles, reasons) == 0)
-      reply(c, &w);
+      hk_binary_reply(c, &w);
   } else {
-    send_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
+    hk_binary_error(c, f->tag, HANKEL_INTERNAL, f->type, "no memory");
   }
   free(strings);
   free(handles);
@@ -116,17 +87,18 @@ static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
   uint32_t unknown;
   const bool feeds = c->feeding.feed != NULL;
   if (hk_points_read(f, &p) != 0 || p.feed != 0 || p.sequence != 0 || (!feeds && p.before != 0) || p.before > INT64_MAX)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   c->feeding.at = p.before;
   if (!feeds)
     unknown = hk_intake_points(&c->loop->intake, c->source, &p);
   else if (!hk_intake_feed(&c->loop->intake, c->source, &c->feeding, &p, &unknown))
-    return fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
+    return hk_binary_fault(c, f, HANKEL_LIMIT, "another connection has taken this feed over");
   if (unknown == 0)
     return HK_TURN_MORE;
   hk_log_peer(c->net->log, &c->quota, HK_LOG_NOTICE, c->peer, "%u of %u points had handles that are not registered; dropped",
               unknown, p.n);
-  return fault(c, f, HANKEL_UNKNOWN_HANDLE, "points with handles that are not registered were dropped; register the names again");
+  return hk_binary_fault(c, f, HANKEL_UNKNOWN_HANDLE,
+                         "points with handles that are not registered were dropped; register the names again");
 }
 
 /* Points that are committed already are not sent again. */
@@ -135,29 +107,29 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
   struct hk_string name;
   struct hk_feed_at at = { .durability = c->net->durable->mode };
   if (hk_feed_read(f, &name) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   if (c->feeding.feed)
-    return fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
+    return hk_binary_fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
   if (!hk_admission_feed(c, name))
-    return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
+    return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
   const int status =
       hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
   if (status == -ENOSPC)
-    return fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
+    return hk_binary_fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
   if (status == -EDQUOT) {
     char why[192];
     snprintf(why, sizeof why, "%.64s has %u feeds, as many as one peer may have (max_feeds_per_peer); use their names again",
              c->identity.shown.name[0] ? c->identity.shown.name : "this address", c->loop->config->max_feeds_per_peer);
-    return fault(c, f, HANKEL_LIMIT, why);
+    return hk_binary_fault(c, f, HANKEL_LIMIT, why);
   }
   if (status != 0)
-    return fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
+    return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
   hk_loop_feeds(c->loop, c);
   at.points = c->binary.acknowledged = hk_feed_committed(c->feeding.feed);
   uint8_t bytes[HK_FRAME_HEADER + 16];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_feed_at_write(&w, f->tag, &at) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   return HK_TURN_MORE;
 }
 
@@ -170,7 +142,7 @@ static void acknowledge(struct hk_connection *c)
     return;
   c->binary.acknowledged = points;
   if (hk_ack_write(&w, points) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
 }
 
 static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
@@ -178,21 +150,21 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
   struct hk_subscription m;
   const int code = hk_subscribe_read(f, &m);
   if (code == HANKEL_BAD_SUBSCRIPTION)
-    return fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
+    return hk_binary_fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
   if (code != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob, m.since };
   const int status = hk_connection_subscribe(c, &wanted);
   if (status == -ENOSPC)
-    return fault(c, f, HANKEL_BAD_SUBSCRIPTION,
-                 "too many different subscriptions; max_subscriptions in the configuration limits them");
+    return hk_binary_fault(c, f, HANKEL_BAD_SUBSCRIPTION,
+                           "too many different subscriptions; max_subscriptions in the configuration limits them");
   if (status != 0)
-    return fault(c, f, HANKEL_INTERNAL, "no memory for this subscription");
+    return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory for this subscription");
   const uint64_t since = hk_subscribed_since(c->loop->publisher, &c->subscriber);
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_done_write(&w, f->tag, m.what & HANKEL_POSITIONS ? &since : NULL) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   hk_loop_tell_events(c->loop);
   return HK_TURN_MORE;
 }
@@ -200,12 +172,12 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
 static enum hk_turn unsubscribe(struct hk_connection *c, const struct hk_frame *f)
 {
   if (hk_empty_read(f) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   hk_connection_unsubscribe(c);
   uint8_t bytes[HK_FRAME_HEADER];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_empty_write(&w, HK_DONE, f->tag) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   return HK_TURN_MORE;
 }
 
@@ -219,129 +191,24 @@ static enum hk_turn pong(struct hk_connection *c)
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   if (hk_ping_write(&w, HK_PONG, c->binary.ping_tag, c->binary.ping_token) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   return HK_TURN_MORE;
 }
 
 static enum hk_turn ping(struct hk_connection *c, const struct hk_frame *f)
 {
   if (hk_ping_read(f, &c->binary.ping_token) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   c->binary.ping_tag = f->tag;
   c->binary.ping_time = hk_now();
   return pong(c);
-}
-
-/* Answers with an object of JSON, which is freed. */
-static enum hk_turn report(struct hk_connection *c, uint32_t tag, uint8_t type, struct hk_buffer *json)
-{
-  const size_t size = HK_FRAME_HEADER + json->size;
-  uint8_t *bytes = json->failed ? NULL : malloc(size);
-  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
-  if (bytes && hk_report_write(&w, tag, (struct hk_string){ json->data, json->size }) == 0)
-    reply(c, &w);
-  else
-    send_error(c, tag, HANKEL_INTERNAL, type, "no memory");
-  free(bytes);
-  hk_buffer_free(json);
-  return HK_TURN_MORE;
-}
-
-static enum hk_turn status(struct hk_connection *c, const struct hk_frame *f)
-{
-  if (hk_empty_read(f) != 0)
-    return bad_payload(c, f);
-  struct hk_buffer json = { 0 };
-  c->net->requests.status(c->loop, &json);
-  return report(c, f->tag, f->type, &json);
-}
-
-/* The list of sensors, once their shards have said how they are. */
-static enum hk_turn listed(struct hk_connection *c)
-{
-  struct hk_buffer json = { 0 };
-  if (!c->net->requests.list_result(c->binary.listing, &json))
-    return HK_TURN_WAIT;
-  c->binary.listing = NULL;
-  return report(c, c->binary.listing_tag, HK_SENSORS, &json);
-}
-
-static enum hk_turn sensors(struct hk_connection *c, const struct hk_frame *f)
-{
-  struct hk_sensors_asked m;
-  if (hk_sensors_read(f, &m) != 0)
-    return bad_payload(c, f);
-  c->binary.listing_tag = f->tag;
-  if (!(c->binary.listing = c->net->requests.list(c, &m)))
-    return fault(c, f, HANKEL_INTERNAL, "no memory");
-  return listed(c);
-}
-
-/* The result of a reload, once there is one. */
-static enum hk_turn reloaded(struct hk_connection *c)
-{
-  struct hk_buffer text = { 0 };
-  bool taken;
-  if (!c->net->requests.reload_result(c->net->server, c->binary.reload, &text, &taken))
-    return HK_TURN_WAIT;
-  c->binary.reload = 0;
-  const size_t shown = text.size < REPORT_MOST ? text.size : REPORT_MOST, size = HK_FRAME_HEADER + 1 + shown;
-  uint8_t *bytes = text.failed ? NULL : malloc(size);
-  struct hk_writer w = HK_WRITER(bytes, bytes ? size : 0);
-  if (bytes && hk_reloaded_write(&w, HK_RELOADED, c->binary.reload_tag, taken, (struct hk_string){ text.data, shown }) == 0)
-    reply(c, &w);
-  else
-    send_error(c, c->binary.reload_tag, HANKEL_INTERNAL, HK_RELOAD, "no memory");
-  free(bytes);
-  hk_buffer_free(&text);
-  hk_admission_again(c); /* its own token may be one of those that are gone */
-  return c->state == HK_OPEN ? HK_TURN_MORE : HK_TURN_OVER;
-}
-
-/* What came of what somebody asked for, once it is known. */
-static enum hk_turn operated(struct hk_connection *c)
-{
-  struct hk_buffer text = { 0 };
-  bool taken;
-  if (!c->net->requests.operate_result(c->binary.operation, &taken, &text))
-    return HK_TURN_WAIT;
-  c->binary.operation = NULL;
-  uint8_t bytes[HK_FRAME_HEADER + 2048];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (!text.failed &&
-      hk_reloaded_write(&w, HK_OPERATED, c->binary.operate_tag, taken, (struct hk_string){ text.data, text.size }) == 0)
-    reply(c, &w);
-  else
-    send_error(c, c->binary.operate_tag, HANKEL_INTERNAL, HK_OPERATE, "no memory");
-  hk_buffer_free(&text);
-  return HK_TURN_MORE;
-}
-
-static enum hk_turn operate(struct hk_connection *c, const struct hk_frame *f)
-{
-  struct hk_operate m;
-  if (hk_operate_read(f, &m) != 0)
-    return bad_payload(c, f);
-  c->binary.operate_tag = f->tag;
-  if (!(c->binary.operation = c->net->requests.operate(c, &m)))
-    return fault(c, f, HANKEL_INTERNAL, "no memory");
-  return operated(c);
-}
-
-static enum hk_turn reload(struct hk_connection *c, const struct hk_frame *f)
-{
-  if (hk_empty_read(f) != 0)
-    return bad_payload(c, f);
-  c->binary.reload_tag = f->tag;
-  c->binary.reload = c->net->requests.reload(c->net->server);
-  return reloaded(c);
 }
 
 static enum hk_turn bye(struct hk_connection *c, const struct hk_frame *f)
 {
   uint64_t datagrams, sent;
   if (hk_bye_read(f, &datagrams, &sent) != 0)
-    return bad_payload(c, f);
+    return hk_binary_bad_payload(c, f);
   c->binary.leaving = true;
   c->binary.bye_tag = f->tag;
   c->binary.bye_time = hk_now();
@@ -374,7 +241,7 @@ static uint32_t scopes_of(uint8_t type)
 static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
 {
   hk_admission_forbidden(c, hk_frame_name(f->type));
-  return fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow this");
+  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow this");
 }
 
 static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
@@ -382,7 +249,7 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
   const uint32_t scopes = scopes_of(f->type);
   hk_count(&c->loop->counters.frames, 1);
   if (!c->binary.greeted && f->type != HK_HELLO && f->type >= HK_REGISTER && f->type <= HK_SENSORS)
-    return fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
+    return hk_binary_fault(c, f, HANKEL_OUT_OF_ORDER, "the first frame of a connection is HELLO");
   if (scopes && !(c->identity.scopes & scopes))
     return forbidden(c, f);
   switch (f->type) {
@@ -399,19 +266,19 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
   case HK_PING:
     return ping(c, f);
   case HK_STATUS:
-    return status(c, f);
+    return hk_binary_status(c, f);
   case HK_BYE:
     return bye(c, f);
   case HK_FEED:
     return feed(c, f);
   case HK_RELOAD:
-    return reload(c, f);
+    return hk_binary_reload(c, f);
   case HK_OPERATE:
-    return operate(c, f);
+    return hk_binary_operate(c, f);
   case HK_SENSORS:
-    return sensors(c, f);
+    return hk_binary_sensors(c, f);
   default:
-    return fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
+    return hk_binary_fault(c, f, HANKEL_BAD_TYPE, "no such frame, or not one that a client sends");
   }
 }
 
@@ -431,7 +298,7 @@ static enum hk_turn farewell(struct hk_connection *c)
   const uint64_t rejected = atomic_load_explicit(&c->source->rejected, memory_order_relaxed);
   if ((c->binary.wants_counts ? hk_farewell_write(&w, c->binary.bye_tag, late, rejected)
                               : hk_empty_write(&w, HK_FAREWELL, c->binary.bye_tag)) == 0)
-    reply(c, &w);
+    hk_binary_reply(c, &w);
   hk_connection_finish(c);
   return HK_TURN_OVER;
 }
@@ -454,12 +321,8 @@ static enum hk_turn step(struct hk_connection *c)
     return farewell(c);
   if (c->binary.ping_time != 0)
     return pong(c);
-  if (c->binary.reload != 0)
-    return reloaded(c);
-  if (c->binary.operation)
-    return operated(c);
-  if (c->binary.listing)
-    return listed(c);
+  if (hk_binary_asks(c))
+    return hk_binary_answer(c);
   if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
     return HK_TURN_WAIT;
   struct hk_frame f;
@@ -470,7 +333,7 @@ static enum hk_turn step(struct hk_connection *c)
     return take(c, &f);
   if (code == HK_FRAME_PART)
     return HK_TURN_NEED;
-  return fault(c, &f, (uint16_t)code, code <= HANKEL_BAD_CHECKSUM ? messages[code] : "it cannot be read");
+  return hk_binary_fault(c, &f, (uint16_t)code, code <= HANKEL_BAD_CHECKSUM ? messages[code] : "it cannot be read");
 }
 
 static void end(struct hk_connection *c)
@@ -506,13 +369,12 @@ static size_t left(const struct hk_connection *c)
 static void free_part(struct hk_connection *c)
 {
   hk_inbox_free(&c->binary.inbox);
-  c->net->requests.operate_abandon(c->binary.operation);
-  c->net->requests.list_abandon(c->binary.listing);
+  hk_binary_abandon(c);
 }
 
 static void tell(struct hk_connection *c, uint16_t code, const char *message)
 {
-  send_error(c, 0, code, 0, message);
+  hk_binary_error(c, 0, code, 0, message);
   if (code == HANKEL_TIMEOUT)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: %s", message);
 }

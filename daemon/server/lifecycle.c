@@ -10,6 +10,7 @@
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
 #include "daemon/server/drain.h"
+#include "daemon/server/listeners.h"
 #include "daemon/server/operate.h"
 #include "daemon/server/resource_limits.h"
 #include "daemon/server/restore.h"
@@ -250,72 +251,6 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
   return 0;
 }
 
-/* Opens a listener on a socket of its own, or, of UDP, one for each loop. */
-static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
-                     struct sockaddr_storage *address, char *error, size_t size)
-{
-  int status = 0;
-  if (config->transport == HK_TRANSPORT_TCP) {
-    status = hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, address, -1, error, size);
-    s->net.n_listeners += status == 0;
-    return status;
-  }
-  for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
-    status = hk_loop_listen(&s->net.loops[i], config, gate, address, -1, error, size);
-  return status;
-}
-
-/* Opens a listener on the sockets that were passed for it; of UDP, each is another loop's. *any: there are some. */
-static int listen_on_passed(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate, bool *any,
-                            char *error, size_t size)
-{
-  uint32_t loop = 0;
-  int status = 0;
-  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
-    struct hk_passed *p = &s->net.passed[i];
-    if (!hk_passed_fits(s->net.passed, s->net.n_passed, config, i))
-      continue;
-    if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
-      snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",
-               config->name, p->text);
-      return -EINVAL;
-    }
-    *any = true;
-    const int fd = p->fd;
-    p->fd = -1;
-    if (config->transport == HK_TRANSPORT_TCP) {
-      status =
-          hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, &p->address, fd, error, size);
-      s->net.n_listeners += status == 0;
-    } else {
-      status = hk_loop_listen(&s->net.loops[loop++ % s->net.n_loops], config, gate, &p->address, fd, error, size);
-    }
-  }
-  return status;
-}
-
-static int open_listeners(struct hk_server *s, char *error, size_t size)
-{
-  int status = hk_server_open_web(s, error, size);
-  for (uint32_t i = 0; i < s->config->n_listeners && status == 0; i++) {
-    const struct hk_config_listener *l = &s->config->listeners[i];
-    bool passed = false;
-    s->net.addresses[i] = l->address;
-    status = listen_on_passed(s, l, &s->net.gates.gate[i], &passed, error, size);
-    if (status == 0 && !passed)
-      status = listen_on(s, l, &s->net.gates.gate[i], &s->net.addresses[i], error, size);
-  }
-  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
-    if (s->net.passed[i].fd < 0)
-      continue;
-    hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
-           s->net.passed[i].name, s->net.passed[i].text);
-    close(s->net.passed[i].fd);
-    s->net.passed[i].fd = -1;
-  }
-  return status;
-}
-
 /* All that is known of it before anything is opened. */
 static void prepare_net(struct hk_server *s)
 {
@@ -345,6 +280,28 @@ static void prepare_net(struct hk_server *s)
   net->loop_points = share > least ? share : least;
 }
 
+/* What is made of memory alone. 0 or a negative errno. */
+static int make_parts(struct hk_server *s)
+{
+  s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
+  s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
+  pthread_mutex_init(&s->shards.replay, NULL);
+  int status = hk_passed_take(&s->net.passed, &s->net.n_passed);
+  s->net.listeners = calloc(s->config->n_listeners + s->net.n_passed, sizeof *s->net.listeners);
+  s->net.addresses = calloc(s->config->n_listeners, sizeof *s->net.addresses);
+  if (status == 0)
+    status = s->net.loops && s->shard && s->net.listeners && s->net.addresses ? make_lanes(s) : -ENOMEM;
+  if (status == 0)
+    status = hk_seats_open(&s->net.seats, s->net.max_connections);
+  if (status == 0)
+    status = hk_limits_new(&s->net.limits, s->net.max_connections);
+  if (status == 0)
+    status = hk_registry_new(&s->shards.registry, s->config, s->shards.n);
+  if (status == 0)
+    status = hk_maintenance_new(&s->shards.maintenance, s->config);
+  return status;
+}
+
 int hk_server_open(struct hk_server *s, const struct hk_config *config, const struct hk_backend_kind *kinds, char *error,
                    size_t size)
 {
@@ -360,22 +317,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
                                   .n_loops = s->net.n_loops,
                                   .ended = ended,
                                   .arg = s };
-  s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
-  s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
-  pthread_mutex_init(&s->shards.replay, NULL);
-  int status = hk_passed_take(&s->net.passed, &s->net.n_passed);
-  s->net.listeners = calloc(config->n_listeners + s->net.n_passed, sizeof *s->net.listeners);
-  s->net.addresses = calloc(config->n_listeners, sizeof *s->net.addresses);
-  if (status == 0)
-    status = s->net.loops && s->shard && s->net.listeners && s->net.addresses ? make_lanes(s) : -ENOMEM;
-  if (status == 0)
-    status = hk_seats_open(&s->net.seats, s->net.max_connections);
-  if (status == 0)
-    status = hk_limits_new(&s->net.limits, s->net.max_connections);
-  if (status == 0)
-    status = hk_registry_new(&s->shards.registry, config, s->shards.n);
-  if (status == 0)
-    status = hk_maintenance_new(&s->shards.maintenance, config);
+  int status = make_parts(s);
   if (status != 0) {
     snprintf(error, size, "start: %s", strerror(-status));
     return status;
@@ -406,7 +348,7 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
     return status;
   }
   hk_rlimit_memory(config, s->net.n_loops, !s->shard[0].device->kind->device, &s->log);
-  return open_listeners(s, error, size);
+  return hk_server_listen(s, error, size);
 }
 
 /* Where the data of these shards are, as of struct hk_watch_source. */

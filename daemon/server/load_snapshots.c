@@ -1,203 +1,27 @@
-/* Finding the snapshots that belong together, checking them, and taking them over. */
+/* Taking over the snapshots that were chosen. */
 #include "daemon/server/load_snapshots.h"
 
-#include "daemon/durable/snapshot.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/server/choose_snapshots.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WHY 256
 
-/* A snapshot that is there. */
-struct found {
-  struct hk_snapshot_about about;
-  uint32_t folder; /* number of the shard's folder that it is in */
-  char name[HK_DISK_NAME_MAX];
-  bool bad;
-};
-
 struct work {
   struct hk_restoration *out;
-  int folders[HK_SHARDS_MAX]; /* -1: there is none */
-  struct found *found;        /* by epoch, shard and number, the newest last */
-  uint32_t n;
-  struct found *chosen[HK_SHARDS_MAX];
+  struct hk_snapshot_choice choice;
   char **detectors; /* of the file that is being taken over, by its numbers */
   uint32_t n_detectors;
   struct hk_snapshot_sensor *standing; /* sensors whose alert stands; no more than slot and alerts of them */
   uint32_t n_standing, room_standing;
   int64_t arrival; /* the latest */
 };
-
-/* --- finding --------------------------------------------------------------------------------------------------------- */
-
-static int by_age(const void *a, const void *b)
-{
-  const struct hk_snapshot_about *x = &((const struct found *)a)->about, *y = &((const struct found *)b)->about;
-  if (x->epoch != y->epoch)
-    return x->epoch < y->epoch ? -1 : 1;
-  if (x->shard != y->shard)
-    return x->shard < y->shard ? -1 : 1;
-  return (x->number > y->number) - (x->number < y->number);
-}
-
-/* Reads the head of a file. A damaged one is told and left out. */
-static int look(struct work *w, uint32_t folder, uint64_t number, char *error, size_t size)
-{
-  struct hk_snapshot_reader *reader;
-  struct found f = { .folder = folder };
-  char why[WHY];
-  hk_disk_name(f.name, HK_SNAPSHOT_STEM, number, HK_SNAPSHOT_SUFFIX);
-  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[folder], f.name, why, sizeof why);
-  if (status == -EBADMSG) {
-    hk_log(w->out->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged and not used: %s", folder, f.name, why);
-    return 0;
-  }
-  if (status != 0) {
-    snprintf(error, size, "shard-%u/%s: %s%s", folder, f.name, why,
-             status == -EPROTONOSUPPORT ? "; run a hankeld that reads it, or move the file away to start without it" : "");
-    return status;
-  }
-  f.about = *hk_snapshot_of(reader);
-  hk_snapshot_read_close(reader);
-  struct found *more = realloc(w->found, (w->n + 1) * sizeof *more);
-  if (!more) {
-    snprintf(error, size, "no memory");
-    return -ENOMEM;
-  }
-  w->found = more;
-  w->found[w->n++] = f;
-  return 0;
-}
-
-static int look_around(struct work *w, char *error, size_t size)
-{
-  int status = 0;
-  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
-    char path[32];
-    uint64_t *numbers;
-    size_t n;
-    snprintf(path, sizeof path, "shard-%u", i);
-    status = hk_disk_folder_there(&w->out->durable->disk, w->out->durable->folder, path, &w->folders[i]);
-    if (status == -ENOENT) {
-      status = 0;
-      continue;
-    }
-    if (status == 0)
-      status = hk_disk_list(&w->out->durable->disk, w->folders[i], HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
-    if (status != 0) {
-      snprintf(error, size, "%s: %s", path, strerror(-status));
-      return status;
-    }
-    for (size_t k = 0; k < n && status == 0; k++)
-      status = look(w, i, numbers[k], error, size);
-    free(numbers);
-  }
-  if (w->n > 1)
-    qsort(w->found, w->n, sizeof *w->found, by_age);
-  return status;
-}
-
-/* --- choosing -------------------------------------------------------------------------------------------------------- */
-
-/* Reads a whole file. 0: it is good; -EBADMSG, told; or another negative errno. */
-static int check(struct work *w, const struct found *f, char *error, size_t size)
-{
-  struct hk_snapshot_reader *reader;
-  struct hk_snapshot_part part;
-  char why[WHY];
-  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[f->folder], f->name, why, sizeof why);
-  if (status == 0) {
-    while ((status = hk_snapshot_next(reader, &part)) == 1)
-      continue;
-    hk_snapshot_read_close(reader);
-  }
-  if (status == -EBADMSG || status == -EIO)
-    hk_log(w->out->durable->log, HK_LOG_ERROR, "shard-%u/%s is damaged: %s. The snapshot before it is taken", f->folder, f->name,
-           why);
-  else if (status != 0)
-    snprintf(error, size, "shard-%u/%s: %s", f->folder, f->name, why);
-  return status == -EIO ? -EBADMSG : status;
-}
-
-/* Chooses the newest good one of each shard of an epoch. 1: every shard has one; 0: not so. */
-static int choose_of(struct work *w, uint64_t epoch, char *error, size_t size)
-{
-  uint32_t shards = 0, there = 0;
-  memset(w->chosen, 0, sizeof w->chosen);
-  for (uint32_t i = w->n; i-- > 0;) {
-    struct found *f = &w->found[i];
-    if (f->about.epoch != epoch || f->bad || w->chosen[f->about.shard])
-      continue;
-    const int status = check(w, f, error, size);
-    f->bad = status == -EBADMSG;
-    if (status != 0 && !f->bad)
-      return status;
-    if (f->bad)
-      continue;
-    w->chosen[f->about.shard] = f;
-    shards = f->about.shards;
-    there++;
-  }
-  return there > 0 && there == shards;
-}
-
-/* Whether those that were chosen, of some shards, count without the others. One that does, good or not, is of a time when every
- * shard had one: what was there before may be gone. */
-static bool counts(const struct work *w, uint64_t epoch)
-{
-  bool any = false, alone = false;
-  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
-    any |= w->chosen[i] != NULL;
-  for (uint32_t i = 0; i < w->n; i++)
-    alone |= w->found[i].about.epoch == epoch && !w->found[i].about.together;
-  return any && alone;
-}
-
-/* The newest epoch that is whole; where none is, the newest of which there is anything that counts. */
-static int choose(struct work *w, char *error, size_t size)
-{
-  uint64_t newest = 0;
-  for (uint32_t i = w->n; i-- > 0;) {
-    const uint64_t epoch = w->found[i].about.epoch;
-    if (i + 1 < w->n && w->found[i + 1].about.epoch == epoch)
-      continue;
-    const int whole = choose_of(w, epoch, error, size);
-    if (whole != 0)
-      return whole < 0 ? whole : 0;
-    if (newest == 0 && counts(w, epoch))
-      newest = epoch;
-  }
-  const int status = choose_of(w, newest, error, size); /* of none where it is 0: epochs count from 1 */
-  return status < 0 ? status : 0;
-}
-
-/* Epochs that are newer than the one that was chosen. */
-static void tell_passed_over(const struct work *w)
-{
-  uint64_t chosen = 0, good = 0;
-  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
-    chosen = w->chosen[i] ? w->chosen[i]->about.epoch : chosen;
-  for (uint32_t i = 0; i < w->n; i++) {
-    const struct hk_snapshot_about *about = &w->found[i].about;
-    good |= (uint64_t)!w->found[i].bad << about->shard;
-    if (i + 1 < w->n && w->found[i + 1].about.epoch == about->epoch)
-      continue;
-    if (about->epoch > chosen && good != 0)
-      hk_log(w->out->durable->log, HK_LOG_NOTICE,
-             "snapshots of %d of %u shards, of epoch %" PRIu64
-             ", are passed over: the others have none that is good, and what was "
-             "there before them is taken",
-             __builtin_popcountll(good), about->shards, about->epoch);
-    good = 0;
-  }
-}
 
 /* --- taking over ----------------------------------------------------------------------------------------------------- */
 
@@ -369,11 +193,11 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
   return status;
 }
 
-static int take_over(struct work *w, const struct found *f, char *error, size_t size)
+static int take_over(struct work *w, const struct hk_found_snapshot *f, char *error, size_t size)
 {
   struct hk_snapshot_reader *reader;
   char why[WHY];
-  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->folders[f->folder], f->name, why, sizeof why);
+  int status = hk_snapshot_open(&reader, &w->out->durable->disk, w->choice.folders[f->folder], f->name, why, sizeof why);
   if (status == 0) {
     status = take_parts(w, reader, f->about.shard, why, sizeof why);
     hk_snapshot_read_close(reader);
@@ -401,12 +225,12 @@ static void settle(struct work *w)
 {
   struct hk_restoration *o = w->out;
   uint64_t newest = 0, epoch = 0;
-  for (uint32_t i = 0; i < w->n; i++)
-    newest = w->found[i].about.epoch > newest ? w->found[i].about.epoch : newest;
+  for (uint32_t i = 0; i < w->choice.n; i++)
+    newest = w->choice.found[i].about.epoch > newest ? w->choice.found[i].about.epoch : newest;
   for (uint32_t i = 0; i < HK_SHARDS_MAX; i++) {
-    if (!w->chosen[i])
+    if (!w->choice.chosen[i])
       continue;
-    const struct hk_snapshot_about *about = &w->chosen[i]->about;
+    const struct hk_snapshot_about *about = &w->choice.chosen[i]->about;
     epoch = about->epoch;
     o->restored.shards = about->shards;
     o->restored.from[i] = about->begin;
@@ -416,7 +240,7 @@ static void settle(struct work *w)
   o->epoch = same ? epoch : newest + 1;
   o->renews = epoch > 0 && !same;
   for (uint32_t i = 0; i < o->durable->shards && same; i++)
-    o->same[i] = w->chosen[i] != NULL;
+    o->same[i] = w->choice.chosen[i] != NULL;
   for (uint32_t i = 0; i < o->durable->shards && w->arrival > 0; i++)
     o->shard[i].ahead = w->arrival - hk_now();
 }
@@ -449,18 +273,9 @@ static int restore(struct work *w, char *error, size_t size)
 {
   struct hk_restoration *o = w->out;
   const int64_t began = hk_now();
-  bool any = false, bad = false;
-  int status = look_around(w, error, size);
-  if (status == 0)
-    status = choose(w, error, size);
-  if (status == 0)
-    tell_passed_over(w);
-  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
-    any |= w->chosen[i] != NULL;
-  for (uint32_t i = 0; i < w->n; i++)
-    bad |= w->found[i].bad;
-  if (status != 0 || !any) {
-    if (status == 0 && bad)
+  int status = hk_snapshots_choose(&w->choice, o->durable, error, size);
+  if (status != 0 || !hk_snapshot_chosen(&w->choice)) {
+    if (status == 0 && hk_snapshot_any_bad(&w->choice))
       hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts anew");
     settle(w);
     return status;
@@ -471,7 +286,7 @@ static int restore(struct work *w, char *error, size_t size)
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
-    status = w->chosen[i] ? take_over(w, w->chosen[i], error, size) : 0;
+    status = w->choice.chosen[i] ? take_over(w, w->choice.chosen[i], error, size) : 0;
   if (status == 0) {
     status = end_those_anew(w);
     if (status != 0)
@@ -481,7 +296,7 @@ static int restore(struct work *w, char *error, size_t size)
     return status;
   settle(w);
   for (uint32_t i = 0; i < o->restored.shards; i++) {
-    if (!w->chosen[i])
+    if (!w->choice.chosen[i])
       hk_log(o->durable->log, HK_LOG_ERROR,
              "there is no good snapshot of shard %u (of %u): its sensors that no journal has start anew", i, o->restored.shards);
   }
@@ -492,13 +307,8 @@ static int restore(struct work *w, char *error, size_t size)
 int hk_snapshot_restore(struct hk_restoration *o, char *error, size_t size)
 {
   struct work w = { .out = o };
-  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
-    w.folders[i] = -1;
   const int status = restore(&w, error, size);
-  for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
-    if (w.folders[i] >= 0)
-      close(w.folders[i]);
-  free(w.found);
+  hk_snapshot_choice_close(&w.choice);
   free(w.standing);
   return status;
 }

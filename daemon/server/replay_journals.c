@@ -1,50 +1,25 @@
 #include "daemon/server/replay_journals.h"
 
 #include "daemon/base/systemd.h"
-#include "daemon/durable/journal_read.h"
 #include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/server/journal_source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define PAUSE 50000     /* ns between two looks whether there is room */
 #define TELL 1000000000 /* ns between two signs of life to the service manager */
 
-/* The journal of one shard of those that there were. Where it is damaged, and what is lost may be needed, it ends: behind that a
- * slot may be another sensor's, and nobody would know. */
-struct source {
-  struct hk_log *log;
-  struct hk_journal_reader *reader;
-  int folder;
-  uint32_t shard;
-  bool own; /* the folder is ours to close */
-  bool begun;
-  uint64_t from;    /* what is before is in the snapshot */
-  uint64_t reached; /* position behind what was read */
-  bool damaged;     /* at a place from which on nothing is to be used, as far as is known: */
-  bool missing;     /* something that was committed is not there at all, so what follows is no repetition of it */
-  uint64_t number, at;
-  bool over;                   /* so it is: what follows is read only to say how much it is, */
-  uint64_t behind;             /* up to this position */
-  struct hk_journal_mark mark; /* how far it was, by its mark; all zero: nobody knows */
-  bool marked;                 /* somebody does */
-  bool waits;                  /* its next record is a change of a sensor: */
-  uint32_t type;
-  struct hk_record_sensor change;
-};
-
 struct replay {
   struct hk_recovery *out;
   struct hk_log *log;
-  struct source sources[HK_SHARDS_MAX];
+  struct hk_journal_source sources[HK_SHARDS_MAX];
   uint32_t n_sources, of; /* of: shards that there were */
   struct hk_source *points;
   int64_t told;
@@ -52,44 +27,6 @@ struct replay {
   int64_t time[HK_CHUNK_POINTS];
   double value[HK_CHUNK_POINTS];
 };
-
-static void on_damage(void *arg, const struct hk_journal_damaged *d)
-{
-  struct source *s = arg;
-  if (d->tail && !(s->marked && (s->mark.segment > d->number || (s->mark.segment == d->number && s->mark.bytes > d->at)))) {
-    hk_log(s->log, HK_LOG_NOTICE,
-           "shard-%u/%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; %s",
-           s->shard, d->file, d->bytes, d->at, d->why,
-           s->marked ? "nobody was told of them" : "it is not known whether anybody was told of them");
-    return;
-  }
-  if (d->missing)
-    hk_log(s->log, HK_LOG_ERROR,
-           "shard-%u/%s is whole, but %s; if it was moved or there is a copy, end the daemon and put it back", s->shard, d->file,
-           d->why);
-  else
-    hk_log(s->log, HK_LOG_ERROR,
-           "shard-%u/%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
-           "(hankel state verify tells more)",
-           s->shard, d->file, d->why, d->at, d->bytes);
-  s->missing |= d->missing;
-  if (!s->damaged) {
-    s->damaged = true;
-    s->number = d->number;
-    s->at = d->at;
-  }
-}
-
-/* What to do with a record behind damage. Nothing is missing where the snapshot has all of it, or where it was written again,
- * into a later segment, because the disk had failed. */
-static void judge(struct source *s, const struct hk_record *record)
-{
-  const bool again = !s->missing && hk_journal_number(s->reader) > s->number && record->position <= s->reached;
-  if (record->position < s->from || again)
-    s->damaged = s->missing = false;
-  else
-    s->over = true;
-}
 
 /* --- points ---------------------------------------------------------------------------------------------------------- */
 
@@ -157,7 +94,7 @@ static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *po
 
 /* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
  * snapshot. */
-static int give_some(struct replay *r, const struct source *s, const struct hk_record_points *p, uint64_t position)
+static int give_some(struct replay *r, const struct hk_journal_source *s, const struct hk_record_points *p, uint64_t position)
 {
   const uint32_t shards = hk_journal_shards(s->reader);
   uint32_t n = 0, derived = 0;
@@ -184,7 +121,7 @@ static int give_some(struct replay *r, const struct source *s, const struct hk_r
   return n > 0 && status == 0 ? give(r, n, derived) : status;
 }
 
-static int points(struct replay *r, struct source *s, const struct hk_record *record)
+static int points(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
 {
   struct hk_record_points p;
   const uint64_t end = record->position + record->count;
@@ -218,7 +155,7 @@ static int points(struct replay *r, struct source *s, const struct hk_record *re
 
 /* Whether the snapshot has a change already: it came before the snapshot was begun, or before the slice that has a later sensor
  * of the slot. */
-static bool is_past(const struct replay *r, const struct source *s, uint8_t generation, bool used)
+static bool is_past(const struct replay *r, const struct hk_journal_source *s, uint8_t generation, bool used)
 {
   const struct hk_restored *restored = r->out->restored;
   if (s->shard < restored->shards && s->change.order <= restored->order[s->shard])
@@ -226,7 +163,7 @@ static bool is_past(const struct replay *r, const struct source *s, uint8_t gene
   return used && (int8_t)(s->change.generation - generation) < 0;
 }
 
-static int change(struct replay *r, struct source *s)
+static int change(struct replay *r, struct hk_journal_source *s)
 {
   struct hk_registry *registry = r->out->registry;
   const struct hk_record_sensor *c = &s->change;
@@ -304,7 +241,7 @@ static void forget_retired(struct hk_recovery *out)
 /* --- journals -------------------------------------------------------------------------------------------------------- */
 
 /* A record that is not used: how far it goes, and the order that is not to be used again. */
-static void pass_over(struct replay *r, struct source *s, const struct hk_record *record)
+static void pass_over(struct replay *r, struct hk_journal_source *s, const struct hk_record *record)
 {
   struct hk_record_sensor c;
   const uint64_t end = record->position + record->count;
@@ -316,7 +253,7 @@ static void pass_over(struct replay *r, struct source *s, const struct hk_record
 
 /* Whether the snapshot has a record because it is of a time when there were more or fewer shards: then its marks mean something
  * else, too. Positions go on beyond all that there were when their number changes. */
-static bool is_before(const struct replay *r, const struct source *s, const struct hk_record *record)
+static bool is_before(const struct replay *r, const struct hk_journal_source *s, const struct hk_record *record)
 {
   const uint32_t shards = r->out->restored->shards;
   return shards > 0 && hk_journal_shards(s->reader) != shards && record->position + record->count <= s->from;
@@ -332,7 +269,7 @@ static uint64_t needed_from(const struct hk_restored *restored, uint32_t shard)
 }
 
 /* Goes on until a change of a sensor comes, or the end. */
-static int advance(struct replay *r, struct source *s)
+static int advance(struct replay *r, struct hk_journal_source *s)
 {
   struct hk_record record;
   int status = 0;
@@ -341,7 +278,7 @@ static int advance(struct replay *r, struct source *s)
     if (got <= 0)
       return got;
     if (s->damaged && !s->over)
-      judge(s, &record);
+      hk_journal_source_judge(s, &record);
     if (s->over) {
       pass_over(r, s, &record);
       continue;
@@ -377,9 +314,9 @@ static int replay(struct replay *r)
 {
   int status = 0;
   while (status == 0) {
-    struct source *next = NULL;
+    struct hk_journal_source *next = NULL;
     for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
-      struct source *s = &r->sources[i];
+      struct hk_journal_source *s = &r->sources[i];
       status = advance(r, s);
       if (s->waits && (!next || s->change.order < next->change.order))
         next = s;
@@ -391,49 +328,23 @@ static int replay(struct replay *r)
   return status == 0 ? drain(r) : status;
 }
 
-static struct hk_journal_place place_of(const struct replay *r, const struct source *s)
+static int open_sources(struct replay *r, char *error, size_t size)
 {
-  return (struct hk_journal_place){ .disk = &r->out->durable->disk,
-                                    .folder = s->folder,
-                                    .stem = "journal",
-                                    .suffix = "hkj",
-                                    .kind = HK_JOURNAL_POINTS,
-                                    .shard = s->shard };
-}
-
-static int open_source(struct replay *r, uint32_t shard, char *error, size_t size)
-{
-  struct hk_durable *d = r->out->durable;
-  struct source *s = &r->sources[r->n_sources];
-  *s = (struct source){ .log = d->log, .shard = shard, .folder = shard < d->shards ? d->shard_folder[shard] : -1 };
-  if (s->folder < 0) {
-    char name[32];
-    snprintf(name, sizeof name, "shard-%u", shard);
-    s->folder = openat(d->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->folder < 0)
-      return 0;
-    s->own = true;
+  const struct hk_restored *restored = r->out->restored;
+  int status = 0;
+  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++) {
+    bool there;
+    status = hk_journal_source_open(&r->sources[r->n_sources], r->out->durable, i, needed_from(restored, i), restored->shards > 0,
+                                    &there, error, size);
+    r->n_sources += there;
   }
-  const struct hk_journal_place place = place_of(r, s);
-  const uint64_t from = needed_from(r->out->restored, shard);
-  char why[256];
-  const int status = hk_journal_read(&s->reader, &place, from, on_damage, s, why, sizeof why);
-  if (status != 0)
-    snprintf(error, size, "state = %s: shard-%u: %s", d->path, shard, why);
-  s->marked = hk_marks_get(d->marks, shard, &s->mark);
-  s->from = s->reached = from;
-  s->begun = r->out->restored->shards > 0;
-  r->n_sources++;
   return status;
 }
 
 static void close_sources(struct replay *r)
 {
-  for (uint32_t i = 0; i < r->n_sources; i++) {
-    hk_journal_read_close(r->sources[i].reader);
-    if (r->sources[i].own)
-      close(r->sources[i].folder);
-  }
+  for (uint32_t i = 0; i < r->n_sources; i++)
+    hk_journal_source_close(&r->sources[i]);
 }
 
 /* Where the shards go on: where they were, or, if there are not as many as there were, behind them all. */
@@ -455,57 +366,11 @@ static uint64_t left(const struct replay *r)
   return bytes;
 }
 
-/* Keeps what is not used where nobody touches it. */
-static int set_aside(struct replay *r, const struct source *s, char *error, size_t size)
-{
-  const struct hk_journal_place place = place_of(r, s);
-  const uint64_t behind = s->behind > s->mark.position ? s->behind : s->mark.position;
-  const uint64_t lost = behind > s->reached ? behind - s->reached : 0;
-  const int status = hk_journal_set_aside(&place, s->number, s->at);
-  if (status != 0) {
-    snprintf(error, size, "state = %s: shard-%u: the damaged journal cannot be set aside: %s; make room, or move its files away",
-             r->out->durable->path, s->shard, strerror(-status));
-    return status;
-  }
-  r->out->lost += lost;
-  hk_log(r->log, HK_LOG_ERROR,
-         "shard %u: the journal ends at position %" PRIu64 ", where it is %s: at least %" PRIu64
-         " points behind that, which may have been acknowledged, are left out. "
-         "What was damaged or is behind it is kept in shard-%u/journal-*." HK_JOURNAL_ASIDE,
-         s->shard, s->reached, s->missing ? "incomplete" : "damaged", lost, s->shard);
-  return 0;
-}
-
-/* Whether a journal had more, by its mark, than is there. */
-static bool is_short(const struct source *s)
-{
-  const struct hk_journal_mark *m = &s->mark;
-  return m->segment > 0 && (m->position > s->reached || !hk_journal_holds(s->reader, m->segment, m->bytes, m->salt));
-}
-
-static void tell_short(struct replay *r, const struct source *s)
-{
-  const uint64_t lost = s->mark.position > s->reached ? s->mark.position - s->reached : 0;
-  r->out->lost += lost;
-  hk_log(r->log, HK_LOG_ERROR,
-         "shard %u: the end of the journal is gone: it went to position %" PRIu64 ", at byte %" PRIu64 " of file %" PRIu64
-         ", and ends at position %" PRIu64 ": %" PRIu64
-         " points that may have been acknowledged are lost, and sensors that came or went since",
-         s->shard, s->mark.position, s->mark.bytes, s->mark.segment, s->reached, lost);
-}
-
 static int mend(struct replay *r, char *error, size_t size)
 {
   int status = 0;
-  for (uint32_t i = 0; i < r->n_sources && status == 0; i++) {
-    const struct source *s = &r->sources[i];
-    const bool less = !s->damaged && is_short(s);
-    if (less)
-      tell_short(r, s);
-    status = s->damaged ? set_aside(r, s, error, size) : hk_journal_mend(s->reader);
-    if (status == 0 && (s->damaged || less)) /* it is told, once */
-      status = hk_marks_put(r->out->durable->marks, s->shard, &(struct hk_journal_mark){ .position = s->reached });
-  }
+  for (uint32_t i = 0; i < r->n_sources && status == 0; i++)
+    status = hk_journal_source_mend(&r->sources[i], &r->out->lost, error, size);
   return status;
 }
 
@@ -526,8 +391,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
   r->of = out->restored->shards > 0 ? out->restored->shards : d->shards;
   for (uint32_t i = 0; i < out->restored->shards; i++)
     d->order = out->restored->order[i] > d->order ? out->restored->order[i] : d->order;
-  for (uint32_t i = 0; i < HK_SHARDS_MAX && status == 0; i++)
-    status = open_source(r, i, error, size);
+  status = open_sources(r, error, size);
   const uint64_t bytes = status == 0 ? left(r) : 0;
   if (bytes > 0)
     hk_log(d->log, HK_LOG_INFO, "replaying %.1f MiB of the journal in %s", (double)bytes / (1 << 20), d->path);

@@ -4,10 +4,7 @@
  * words. */
 #include "gpu/backend/records.h"
 #include "cpu/backend/state_size.h"
-#include "cpu/graph/state.h"
-#include "cpu/novelty/state.h"
-#include "cpu/shift/state.h"
-#include "cpu/sst/score.h"
+#include "gpu/backend/record_state.h"
 
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -376,62 +373,9 @@ int hk_records_plan(const struct hk_records *r, struct hk_batch *batch, uint64_t
   return 0;
 }
 
-/* The graph of a record on the host. The device empties it with the first point: what stands there before is nothing. */
-static struct hk_graph_view graph_of(struct hk_cuda_record *record, const struct hk_detector *d)
-{
-  struct hk_graph_view v = hk_cuda_graph(record, d);
-  if (!record->window.started)
-    hk_graph_reset_numbers(&v, false);
-  return v;
-}
-
-/* And its shift. */
-static struct hk_shift_view shift_of(struct hk_cuda_record *record, const struct hk_detector *d)
-{
-  const struct hk_shift_view v = hk_cuda_shift(record, d);
-  if (!record->window.started)
-    hk_shift_reset(&v);
-  return v;
-}
-
-/* And its novelty. */
-static struct hk_novelty_view novelty_of(struct hk_cuda_record *record, const struct hk_detector *d)
-{
-  const struct hk_novelty_view v = hk_cuda_novelty(record, d);
-  if (!record->window.started)
-    hk_novelty_reset(&v);
-  return v;
-}
-
-/* Writes a record's state where there is room for it. Returns its bytes. The device makes the feedback vector with the first
- * score: what stands there before is nothing. */
-static size_t state_write(struct hk_cuda_record *record, const struct hk_detector *d, void *state, size_t size)
-{
-  const float *const ring = hk_cuda_ring(record, d);
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = graph_of(record, d);
-    return (size_t)hk_graph_export(&record->window, &record->alert, &v, ring, state, size);
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = shift_of(record, d);
-    return (size_t)hk_shift_export(&record->window, &record->alert, &v, ring, state, size);
-  }
-  if (d->algorithm == HK_ALGORITHM_NOVELTY) {
-    const struct hk_novelty_view v = novelty_of(record, d);
-    return (size_t)hk_novelty_export(&record->window, &record->alert, &v, ring, state, size);
-  }
-  const size_t bytes = hk_state_size(d, record->window.count);
-  if (bytes > size)
-    return bytes;
-  if (!record->window.started || record->anew)
-    hk_feedback_reset(hk_cuda_feedback(record), record->window.seed, d->window);
-  hk_state_write(state, d, &record->window, &record->alert, ring, hk_cuda_feedback(record));
-  return bytes;
-}
-
 const void *hk_records_state_of(void *image, const struct hk_detector *d, void *room, size_t *size)
 {
-  *size = state_write(image, d, room, hk_state_most(d));
+  *size = hk_cuda_record_export(image, d, room, hk_state_most(d));
   return room;
 }
 
@@ -452,35 +396,7 @@ int64_t hk_records_export(struct hk_records *r, uint32_t slot, void *state, size
   f->next = slot + 1;
   unsigned char *at = f->memory + FETCH_MOST * sizeof(struct hk_image);
   struct hk_cuda_record *record = (struct hk_cuda_record *)(at + (slot - f->first) * hk_cuda_record_bytes(d));
-  return (int64_t)state_write(record, d, state, size);
-}
-
-/* Makes the record of a sensor, which is all zero but for its slot, from a state. */
-static int record_read(struct hk_cuda_record *record, const struct hk_detector *d, const void *state, size_t size)
-{
-  float *const ring = hk_cuda_ring(record, d);
-  if (d->algorithm == HK_ALGORITHM_GRAPH) {
-    const struct hk_graph_view v = hk_cuda_graph(record, d);
-    return hk_graph_import(&record->window, &record->alert, &v, ring, state, size);
-  }
-  if (d->algorithm == HK_ALGORITHM_SHIFT) {
-    const struct hk_shift_view v = hk_cuda_shift(record, d);
-    const int status = hk_shift_import(&record->window, &record->alert, &v, ring, state, size);
-    if (status == 0)
-      hk_shift_spans(&v, &record->window, ring);
-    return status;
-  }
-  if (d->algorithm == HK_ALGORITHM_NOVELTY) {
-    const struct hk_novelty_view v = hk_cuda_novelty(record, d);
-    return hk_novelty_import(&record->window, &record->alert, &v, ring, state, size);
-  }
-  const int status = hk_state_read(state, size, d, &record->window, &record->alert, ring, hk_cuda_feedback(record));
-  float first[HK_WINDOW_MAX];
-  if (!status) { /* what was not fed back yet is made by the device again, so that a sensor which moves goes on bit by bit */
-    hk_feedback_reset(first, record->window.seed, d->window);
-    record->anew = memcmp(first, hk_cuda_feedback(record), d->window * sizeof *first) == 0;
-  }
-  return status;
+  return (int64_t)hk_cuda_record_export(record, d, state, size);
 }
 
 int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, size_t size, char *error, size_t error_size)
@@ -494,7 +410,7 @@ int hk_records_import(struct hk_records *r, uint32_t slot, const void *state, si
   if (!record)
     return -ENOMEM;
   record->slot = slot;
-  int status = record_read(record, d, state, size);
+  int status = hk_cuda_record_import(record, d, state, size);
   void *image;
   if (!status)
     status = command_put(r, slot, entry, 0, bytes, &image, error, error_size);

@@ -1,0 +1,33 @@
+/* Finding the snapshots that belong together, and checking them: the newest good one of each shard, of the newest epoch that is
+ * whole. Thread: main. */
+#ifndef HK_CHOOSE_SNAPSHOTS_H
+#define HK_CHOOSE_SNAPSHOTS_H
+
+#include "daemon/durable/durable.h"
+#include "daemon/durable/snapshot.h"
+
+/* A snapshot that is there. */
+struct hk_found_snapshot {
+  struct hk_snapshot_about about;
+  uint32_t folder; /* number of the shard's folder that it is in */
+  char name[HK_DISK_NAME_MAX];
+  bool bad;
+};
+
+struct hk_snapshot_choice {
+  struct hk_durable *durable;
+  int folders[HK_SHARDS_MAX];      /* -1: there is none */
+  struct hk_found_snapshot *found; /* by epoch, shard and number, the newest last */
+  uint32_t n;
+  struct hk_found_snapshot *chosen[HK_SHARDS_MAX]; /* of each shard that there was; NULL: none */
+};
+
+/* Looks in the state folder; what is damaged is told and passed over. 0, or a negative errno with a message; close it in either
+ * case. */
+int hk_snapshots_choose(struct hk_snapshot_choice *choice, struct hk_durable *durable, char *error, size_t size);
+void hk_snapshot_choice_close(struct hk_snapshot_choice *choice);
+/* Whether any was chosen; whether any was not good. */
+bool hk_snapshot_chosen(const struct hk_snapshot_choice *choice);
+bool hk_snapshot_any_bad(const struct hk_snapshot_choice *choice);
+
+#endif

@@ -1,0 +1,73 @@
+#include "daemon/server/listeners.h"
+
+#include "daemon/net/loop_thread.h"
+#include "daemon/server/web_answers.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/* Opens a listener on a socket of its own, or, of UDP, one for each loop. */
+static int listen_on(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate,
+                     struct sockaddr_storage *address, char *error, size_t size)
+{
+  int status = 0;
+  if (config->transport == HK_TRANSPORT_TCP) {
+    status = hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, address, -1, error, size);
+    s->net.n_listeners += status == 0;
+    return status;
+  }
+  for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
+    status = hk_loop_listen(&s->net.loops[i], config, gate, address, -1, error, size);
+  return status;
+}
+
+/* Opens a listener on the sockets that were passed for it; of UDP, each is another loop's. *any: there are some. */
+static int listen_on_passed(struct hk_server *s, const struct hk_config_listener *config, struct hk_gate *gate, bool *any,
+                            char *error, size_t size)
+{
+  uint32_t loop = 0;
+  int status = 0;
+  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
+    struct hk_passed *p = &s->net.passed[i];
+    if (!hk_passed_fits(s->net.passed, s->net.n_passed, config, i))
+      continue;
+    if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
+      snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",
+               config->name, p->text);
+      return -EINVAL;
+    }
+    *any = true;
+    const int fd = p->fd;
+    p->fd = -1;
+    if (config->transport == HK_TRANSPORT_TCP) {
+      status =
+          hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, &p->address, fd, error, size);
+      s->net.n_listeners += status == 0;
+    } else {
+      status = hk_loop_listen(&s->net.loops[loop++ % s->net.n_loops], config, gate, &p->address, fd, error, size);
+    }
+  }
+  return status;
+}
+
+int hk_server_listen(struct hk_server *s, char *error, size_t size)
+{
+  int status = hk_server_open_web(s, error, size);
+  for (uint32_t i = 0; i < s->config->n_listeners && status == 0; i++) {
+    const struct hk_config_listener *l = &s->config->listeners[i];
+    bool passed = false;
+    s->net.addresses[i] = l->address;
+    status = listen_on_passed(s, l, &s->net.gates.gate[i], &passed, error, size);
+    if (status == 0 && !passed)
+      status = listen_on(s, l, &s->net.gates.gate[i], &s->net.addresses[i], error, size);
+  }
+  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
+    if (s->net.passed[i].fd < 0)
+      continue;
+    hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
+           s->net.passed[i].name, s->net.passed[i].text);
+    close(s->net.passed[i].fd);
+    s->net.passed[i].fd = -1;
+  }
+  return status;
+}
