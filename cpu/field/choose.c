@@ -82,7 +82,7 @@ static uint32_t nearest(const struct hk_field *f, uint32_t i, const float *all, 
 static bool has(const struct hk_field *f, uint32_t i, uint32_t j)
 {
   for (uint32_t k = 0; k < f->rule.q; k++)
-    if (f->residual.neighbour[(size_t)k * f->residual.room + i] == j)
+    if (f->residual.neighbour[hk_residual_at(f->rule.q, k, i)] == j)
       return true;
   return false;
 }
@@ -95,20 +95,20 @@ static void learn_again(struct hk_field *f, uint32_t i)
   r->total[i] = 0;
   r->learned[i] = 0;
   for (uint32_t k = 0; k <= r->rule.neighbours; k++) {
-    r->target[(size_t)k * r->room + i] = 0;
+    r->target[hk_residual_at(r->rule.neighbours + 1, k, i)] = 0;
     for (uint32_t b = 0; b <= k; b++)
-      r->product[hk_residual_packed(k, b) * r->room + i] = 0;
+      r->product[hk_residual_at(hk_residual_products(&r->rule), hk_residual_packed(k, b), i)] = 0;
   }
   for (uint32_t row = f->kept; row > 0; row--) {
     const float *z = f->ring + (size_t)((f->at + HK_FIELD_RESIDENT - row) % HK_FIELD_RESIDENT) * r->room;
     if (isnan(z[i]))
       continue;
     for (uint32_t k = 0; k < r->rule.neighbours; k++) {
-      const uint32_t j = f->residual.neighbour[(size_t)k * f->residual.room + i];
+      const uint32_t j = f->residual.neighbour[hk_residual_at(f->rule.q, k, i)];
       const bool there = j != HK_RESIDUAL_NONE && !isnan(z[j]);
       u[k] = there ? z[j] : 0;
-      if (there && r->ripe[(size_t)k * r->room + i] < HK_RESIDUAL_SETTLE)
-        r->ripe[(size_t)k * r->room + i]++;
+      if (there && r->ripe[hk_residual_at(r->rule.neighbours, k, i)] < HK_RESIDUAL_SETTLE)
+        r->ripe[hk_residual_at(r->rule.neighbours, k, i)]++;
     }
     u[r->rule.neighbours] = 1;
     hk_residual_add(r, i, u, z[i]);

@@ -193,7 +193,7 @@ void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
 
 uint32_t hk_field_neighbour(const struct hk_field *f, uint32_t i, uint32_t k)
 {
-  return f->residual.neighbour[(size_t)k * f->residual.room + i];
+  return f->residual.neighbour[hk_residual_at(f->rule.q, k, i)];
 }
 
 struct hk_field_count hk_field_count(const struct hk_field *f)

@@ -38,6 +38,12 @@ void hk_residual_set(struct hk_residual *f, const struct hk_residual_column *c, 
   memcpy((char *)f + c->at, &memory, sizeof memory);
 }
 
+/* Number k of node i. */
+static char *number_at(const struct hk_residual *f, const struct hk_residual_column *c, uint32_t k, uint32_t i)
+{
+  return (char *)hk_residual_get(f, c) + hk_residual_at((uint32_t)c->numbers, k, i) * c->bytes;
+}
+
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
 /* Nodes from..room-1 are nobody's. */
@@ -47,7 +53,7 @@ static void clear(const struct hk_residual *f, uint32_t from)
     f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     for (uint32_t i = from; i < f->room; i++)
-      f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
+      f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
 }
 
 int hk_residual_open(struct hk_residual *f, const struct hk_residual_rule *rule, uint32_t room)
@@ -82,14 +88,14 @@ int hk_residual_grow(struct hk_residual *f, uint32_t nodes)
   struct hk_residual grown = { .rule = f->rule, .room = room, .rows = f->rows };
   hk_residual_columns(&f->rule, column);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++) {
-    const size_t row = column[c].bytes * room, old = column[c].bytes * before;
-    char *memory = calloc(column[c].numbers, row);
+    const size_t node = column[c].bytes * column[c].numbers;
+    char *memory = calloc(room, node);
     if (!memory) {
       hk_residual_close(&grown);
       return -ENOMEM;
     }
-    for (size_t k = 0; k < column[c].numbers && before > 0; k++)
-      memcpy(memory + k * row, (char *)hk_residual_get(f, &column[c]) + k * old, old);
+    if (before > 0)
+      memcpy(memory, hk_residual_get(f, &column[c]), before * node);
     hk_residual_set(&grown, &column[c], memory);
   }
   hk_residual_close(f);
@@ -117,14 +123,16 @@ void hk_residual_row(struct hk_residual *f, const double *x, double *r)
 
 void hk_residual_bind(struct hk_residual *f, uint32_t i, uint32_t k, uint32_t j)
 {
-  const size_t at = (size_t)k * f->room + i;
+  const uint32_t q = f->rule.neighbours;
+  const size_t at = hk_residual_at(q, k, i), with_level = hk_residual_at(q + 1, k, i);
   if (f->neighbour[at] == j)
     return;
   f->neighbour[at] = j;
-  f->weight[at] = f->target[at] = 0;
   f->ripe[at] = 0;
-  for (uint32_t a = 0; a <= f->rule.neighbours; a++)
-    f->product[hk_residual_packed(a > k ? a : k, a > k ? k : a) * f->room + i] = 0;
+  f->weight[with_level] = 0;
+  f->target[with_level] = 0;
+  for (uint32_t a = 0; a <= q; a++)
+    f->product[hk_residual_at(hk_residual_products(&f->rule), hk_residual_packed(a > k ? a : k, a > k ? k : a), i)] = 0;
   hk_residual_refit(f, i);
 }
 
@@ -133,10 +141,10 @@ void hk_residual_forget(struct hk_residual *f, uint32_t i)
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
   hk_residual_columns(&f->rule, column);
   for (uint32_t c = 0; c < HK_RESIDUAL_COLUMNS; c++)
-    for (size_t k = 0; k < column[c].numbers; k++)
-      memset((char *)hk_residual_get(f, &column[c]) + (k * f->room + i) * column[c].bytes, 0, column[c].bytes);
+    for (uint32_t k = 0; k < column[c].numbers; k++)
+      memset(number_at(f, &column[c], k, i), 0, column[c].bytes);
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
-    f->neighbour[(size_t)k * f->room + i] = HK_RESIDUAL_NONE;
+    f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
   f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
 }
 
@@ -157,6 +165,12 @@ size_t hk_residual_state_size(const struct hk_residual_rule *rule, uint32_t n)
   return size;
 }
 
+/* Of n nodes those that lie together from node i on, a multiple of HK_RESIDUAL_LANES. */
+static uint32_t lanes(uint32_t n, uint32_t i)
+{
+  return n - i < HK_RESIDUAL_LANES ? n - i : HK_RESIDUAL_LANES;
+}
+
 void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
 {
   struct hk_residual_column column[HK_RESIDUAL_COLUMNS];
@@ -166,9 +180,9 @@ void hk_residual_write(const struct hk_residual *f, uint32_t n, void *state)
   memcpy(at, &f->rows, sizeof f->rows);
   at += sizeof f->rows;
   for (uint32_t c = 0; c < HK_RESIDUAL_STATE; at += column_size(&column[c], n), c++)
-    for (size_t k = 0; k < column[c].numbers; k++)
-      memcpy(at + k * n * column[c].bytes, (char *)hk_residual_get(f, &column[c]) + k * f->room * column[c].bytes,
-             n * column[c].bytes);
+    for (uint32_t k = 0; k < column[c].numbers; k++)
+      for (uint32_t i = 0; i < n; i += HK_RESIDUAL_LANES)
+        memcpy(at + ((size_t)k * n + i) * column[c].bytes, number_at(f, &column[c], k, i), lanes(n, i) * column[c].bytes);
 }
 
 /* Whether a node may be as it was read. */
@@ -177,11 +191,11 @@ static bool is_sound(const struct hk_residual *f, uint32_t i, uint32_t n)
   bool sound = f->settled[i] <= HK_RESIDUAL_SETTLE && f->made[i] <= 1 && isfinite(f->mean[i]) && isfinite(f->spread[i]) &&
                f->spread[i] >= 0 && (f->settled[i] < HK_RESIDUAL_SETTLE || f->spread[i] > 0) && !isinf(f->last[i]);
   for (uint32_t k = 0; k < f->rule.neighbours; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
-    sound = sound && (j == HK_RESIDUAL_NONE || j < n) && f->ripe[(size_t)k * f->room + i] <= HK_RESIDUAL_SETTLE;
+    const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
+    sound = sound && (j == HK_RESIDUAL_NONE || j < n) && f->ripe[hk_residual_at(f->rule.neighbours, k, i)] <= HK_RESIDUAL_SETTLE;
   }
   for (uint32_t k = 0; k <= f->rule.neighbours; k++)
-    sound = sound && isfinite(f->weight[(size_t)k * f->room + i]);
+    sound = sound && isfinite(f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)]);
   return sound;
 }
 
@@ -194,9 +208,9 @@ bool hk_residual_read(struct hk_residual *f, uint32_t n, const void *state)
   memcpy(&f->rows, at, sizeof f->rows);
   at += sizeof f->rows;
   for (uint32_t c = 0; c < HK_RESIDUAL_STATE; at += column_size(&column[c], n), c++)
-    for (size_t k = 0; k < column[c].numbers; k++)
-      memcpy((char *)hk_residual_get(f, &column[c]) + k * f->room * column[c].bytes, at + k * n * column[c].bytes,
-             n * column[c].bytes);
+    for (uint32_t k = 0; k < column[c].numbers; k++)
+      for (uint32_t i = 0; i < n; i += HK_RESIDUAL_LANES)
+        memcpy(number_at(f, &column[c], k, i), at + ((size_t)k * n + i) * column[c].bytes, lanes(n, i) * column[c].bytes);
   for (uint32_t i = 0; i < n; i++)
     sound = sound && is_sound(f, i, n);
   return sound;

@@ -1,8 +1,9 @@
 /* The graph residual: what each sensor of a field reads, less what its neighbours say that it should.
  *
  * Written once, for host and device: inline functions of one node, as kernels and the loops of the host call them. A field is
- * columns of `room` nodes (a multiple of 32); number k of node i lies at [k * room + i], so that neighbouring nodes lie side by
- * side. A node that is no member has no neighbour and no value, and costs a look.
+ * columns of `room` nodes (a multiple of HK_RESIDUAL_LANES): all numbers of a column of 32 nodes lie together, number k of these
+ * nodes side by side (hk_residual_at), so that what a node needs lies in one place, for caches and pages, and neighbouring
+ * threads read neighbouring numbers. A node that is no member has no neighbour and no value, and costs a look.
  *
  * What is done with a closed row: its values x (double, NaN: none), by node, become residuals r (double, NaN: none), by node, in
  * four passes. Within a pass nodes are independent of each other and may be taken in any order, by any number of threads; a pass
@@ -121,10 +122,22 @@ struct hk_residual {
   struct hk_residual_lesson *lesson;
 };
 
-/* Where a and b <= a of a packed triangle lie. */
-HK_INLINE size_t hk_residual_packed(uint32_t a, uint32_t b)
+/* Where number k of node i stands in a column with so many numbers a node. */
+HK_INLINE size_t hk_residual_at(uint32_t numbers, uint32_t k, uint32_t i)
 {
-  return (size_t)a * (a + 1) / 2 + b;
+  return ((size_t)(i / HK_RESIDUAL_LANES) * numbers + k) * HK_RESIDUAL_LANES + i % HK_RESIDUAL_LANES;
+}
+
+/* Where a and b <= a of a packed triangle lie. */
+HK_INLINE uint32_t hk_residual_packed(uint32_t a, uint32_t b)
+{
+  return a * (a + 1) / 2 + b;
+}
+
+/* Numbers of G. */
+HK_INLINE uint32_t hk_residual_products(const struct hk_residual_rule *r)
+{
+  return hk_residual_packed(r->neighbours + 1, 0);
 }
 
 HK_INLINE float hk_residual_within(float x, float limit)
@@ -165,13 +178,13 @@ HK_INLINE float hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
   if (!f->made[i])
     return f->last[i];
   for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
+    const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     if (j == HK_RESIDUAL_NONE)
       continue;
     const float h = f->z[j] == f->z[j] ? f->z[j] : f->last[j];
-    sum += f->weight[(size_t)k * f->room + i] * (h == h ? h : 0);
+    sum += f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)] * (h == h ? h : 0);
   }
-  return sum + f->weight[(size_t)q * f->room + i];
+  return sum + f->weight[hk_residual_at(f->rule.neighbours + 1, q, i)];
 }
 
 /* Pass 2. */
@@ -277,11 +290,11 @@ HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
   if (f->made[i] && own.there) {
     struct hk_residual_view v = hk_residual_begin(&own);
     for (uint32_t k = 0; k < f->rule.neighbours; k++) {
-      const uint32_t j = f->neighbour[(size_t)k * f->room + i];
+      const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
       if (j != HK_RESIDUAL_NONE)
-        hk_residual_look(&v, &own, &f->seen[j], f->weight[(size_t)k * f->room + i], k);
+        hk_residual_look(&v, &own, &f->seen[j], f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)], k);
     }
-    out = hk_residual_judge(f, &own, &v, f->weight[(size_t)f->rule.neighbours * f->room + i], f->spread[i],
+    out = hk_residual_judge(f, &own, &v, f->weight[hk_residual_at(f->rule.neighbours + 1, f->rule.neighbours, i)], f->spread[i],
                             hk_residual_bound(f->errors[i], f->error[i]));
   }
   f->guess[i] = out.guess;
@@ -320,9 +333,9 @@ HK_INLINE void hk_residual_count_row(const struct hk_residual *f, uint32_t i)
 HK_INLINE void hk_residual_add(const struct hk_residual *f, uint32_t i, const float *u, float z)
 {
   for (uint32_t a = 0; a <= f->rule.neighbours; a++) {
-    double *t = &f->target[(size_t)a * f->room + i];
+    double *t = &f->target[hk_residual_at(f->rule.neighbours + 1, a, i)];
     for (uint32_t b = 0; b <= a; b++) {
-      double *g = &f->product[hk_residual_packed(a, b) * f->room + i];
+      double *g = &f->product[hk_residual_at(hk_residual_products(&f->rule), hk_residual_packed(a, b), i)];
       *g = hk_residual_sum(f, *g, u[a], u[b]);
     }
     *t = hk_residual_sum(f, *t, u[a], z);
@@ -347,8 +360,8 @@ HK_INLINE bool hk_residual_lesson_of(const struct hk_residual *f, uint32_t i, bo
 HK_INLINE void hk_residual_ripen(const struct hk_residual *f, uint32_t i, uint32_t there)
 {
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
-    if ((there >> k & 1) && f->ripe[(size_t)k * f->room + i] < HK_RESIDUAL_SETTLE)
-      f->ripe[(size_t)k * f->room + i]++;
+    if ((there >> k & 1) && f->ripe[hk_residual_at(f->rule.neighbours, k, i)] < HK_RESIDUAL_SETTLE)
+      f->ripe[hk_residual_at(f->rule.neighbours, k, i)]++;
 }
 
 /* Pass 4. */
@@ -362,7 +375,7 @@ HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
   if (f->z[i] != f->z[i])
     return;
   for (uint32_t k = 0; k < q; k++) {
-    const uint32_t j = f->neighbour[(size_t)k * f->room + i];
+    const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     struct hk_residual_lesson from = { 0, 0 };
     if (j != HK_RESIDUAL_NONE)
       from = f->lesson[j];
@@ -375,11 +388,6 @@ HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
     return;
   hk_residual_ripen(f, i, there);
   hk_residual_add(f, i, u, z);
-}
-
-HK_INLINE bool hk_residual_is_ripe(const struct hk_residual *f, uint32_t i, uint32_t k)
-{
-  return k == f->rule.neighbours || f->ripe[(size_t)k * f->room + i] >= HK_RESIDUAL_SETTLE;
 }
 
 /* Where the ridge is solved: (q + 1)(q + 2)/2 + q + 1 numbers, `step` apart. */
@@ -398,21 +406,47 @@ HK_INLINE double *hk_residual_side(const struct hk_residual_ridge *m, uint32_t a
   return &m->at[((size_t)m->n * (m->n + 1) / 2 + a) * m->step];
 }
 
-/* The ridge of a node; neighbours that are not ripe give 0. ripe: how many are. */
-HK_INLINE void hk_residual_gather(const struct hk_residual *f, uint32_t i, uint32_t ripe, const struct hk_residual_ridge *m)
+/* A bit for each neighbour that is ripe, and one for the constant. */
+HK_INLINE uint32_t hk_residual_ripe_ones(const struct hk_residual *f, uint32_t i)
 {
-  const uint32_t q = f->rule.neighbours;
-  const double ridge = HK_RESIDUAL_RIDGE * f->total[i];
-  for (uint32_t a = 0; a <= q; a++) {
-    const bool is = hk_residual_is_ripe(f, i, a);
-    for (uint32_t b = 0; b <= a; b++) {
-      const bool both = is && hk_residual_is_ripe(f, i, b);
-      *hk_residual_matrix(m, a, b) = both ? f->product[hk_residual_packed(a, b) * f->room + i] : 0;
-    }
-    double *diagonal = hk_residual_matrix(m, a, a);
-    *diagonal = !is ? 1 : *diagonal + (a < q ? ridge : HK_RESIDUAL_RIDGE_LEVEL * f->total[i]);
-    *hk_residual_side(m, a) = is ? f->target[(size_t)a * f->room + i] + (a < q ? ridge / ripe : 0) : 0;
-  }
+  uint32_t ones = 1u << f->rule.neighbours;
+  for (uint32_t k = 0; k < f->rule.neighbours; k++)
+    ones |= (uint32_t)(f->ripe[hk_residual_at(f->rule.neighbours, k, i)] >= HK_RESIDUAL_SETTLE) << k;
+  return ones;
+}
+
+/* How many neighbours are. */
+HK_INLINE uint32_t hk_residual_ripe_count(const struct hk_residual *f, uint32_t ones)
+{
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < f->rule.neighbours; k++)
+    n += ones >> k & 1;
+  return n;
+}
+
+/* What the ridge has at a and b, where the sums G have g; and on its right side, where b has t. What is not ripe gives 0. */
+HK_INLINE double hk_residual_ridge_product(const struct hk_residual *f, uint32_t i, uint32_t ones, uint32_t a, uint32_t b,
+                                           double g)
+{
+  if (!(ones >> a & ones >> b & 1))
+    return a == b;
+  return a != b ? g : g + (a < f->rule.neighbours ? HK_RESIDUAL_RIDGE : HK_RESIDUAL_RIDGE_LEVEL) * f->total[i];
+}
+
+HK_INLINE double hk_residual_ridge_target(const struct hk_residual *f, uint32_t i, uint32_t ones, uint32_t n_ripe, uint32_t a,
+                                          double t)
+{
+  if (!(ones >> a & 1))
+    return 0;
+  return a < f->rule.neighbours ? t + HK_RESIDUAL_RIDGE * f->total[i] / n_ripe : t;
+}
+
+/* Whether a node is to be fitted again. Where two neighbours are not ripe it has no w any more. */
+HK_INLINE bool hk_residual_is_due(const struct hk_residual *f, uint32_t i, uint32_t n_ripe)
+{
+  if (n_ripe < 2)
+    f->made[i] = 0;
+  return n_ripe >= 2 && f->learned[i] >= HK_RESIDUAL_SETTLE;
 }
 
 /* Solves m x = v in place, m = L D L^T. False: a pivot is too small, and both are spoilt. */
@@ -421,16 +455,19 @@ HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
   for (uint32_t j = 0; j < m->n; j++) {
     const double diagonal = *hk_residual_matrix(m, j, j);
     double pivot = diagonal;
-    for (uint32_t k = 0; k < j; k++)
-      pivot -= *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, k, k);
+    for (uint32_t k = 0; k < j; k++) { /* row j holds L D until here, and L behind */
+      const double ld = *hk_residual_matrix(m, j, k), l = ld / *hk_residual_matrix(m, k, k);
+      pivot -= l * ld;
+      *hk_residual_matrix(m, j, k) = l;
+    }
     if (!(pivot >= HK_RESIDUAL_PIVOT * diagonal) || !(pivot > 0))
       return false;
     *hk_residual_matrix(m, j, j) = pivot;
     for (uint32_t i = j + 1; i < m->n; i++) {
       double sum = *hk_residual_matrix(m, i, j);
       for (uint32_t k = 0; k < j; k++)
-        sum -= *hk_residual_matrix(m, i, k) * *hk_residual_matrix(m, j, k) * *hk_residual_matrix(m, k, k);
-      *hk_residual_matrix(m, i, j) = sum / pivot;
+        sum -= *hk_residual_matrix(m, i, k) * *hk_residual_matrix(m, j, k);
+      *hk_residual_matrix(m, i, j) = sum;
     }
   }
   for (uint32_t i = 0; i < m->n; i++) {
@@ -448,32 +485,33 @@ HK_INLINE bool hk_residual_solve(const struct hk_residual_ridge *m)
   return true;
 }
 
-/* Behind pass 4: w of a node, with room for the ridge at m. */
-HK_INLINE void hk_residual_refit_at(const struct hk_residual *f, uint32_t i, const struct hk_residual_ridge *m)
+/* w of a node from its ridge. */
+HK_INLINE void hk_residual_settle_weights(const struct hk_residual *f, uint32_t i, const struct hk_residual_ridge *m)
 {
-  const uint32_t q = f->rule.neighbours;
-  uint32_t ripe = 0;
-  for (uint32_t k = 0; k < q; k++)
-    ripe += hk_residual_is_ripe(f, i, k);
-  if (ripe < 2)
-    f->made[i] = 0;
-  if (ripe < 2 || f->learned[i] < HK_RESIDUAL_SETTLE)
-    return;
-  hk_residual_gather(f, i, ripe, m);
   if (!hk_residual_solve(m)) {
     f->refused[i]++;
     return;
   }
-  for (uint32_t a = 0; a <= q; a++)
-    f->weight[(size_t)a * f->room + i] = (float)*hk_residual_side(m, a);
+  for (uint32_t a = 0; a < m->n; a++)
+    f->weight[hk_residual_at(m->n, a, i)] = (float)*hk_residual_side(m, a);
   f->made[i] = 1;
 }
 
+/* Behind pass 4: w of a node. */
 HK_INLINE void hk_residual_refit(const struct hk_residual *f, uint32_t i)
 {
   double room[(HK_RESIDUAL_NEIGHBOURS_MAX + 1) * (HK_RESIDUAL_NEIGHBOURS_MAX + 2) / 2 + HK_RESIDUAL_NEIGHBOURS_MAX + 1];
   const struct hk_residual_ridge m = { room, 1, f->rule.neighbours + 1 };
-  hk_residual_refit_at(f, i, &m);
+  const uint32_t ones = hk_residual_ripe_ones(f, i), n_ripe = hk_residual_ripe_count(f, ones);
+  if (!hk_residual_is_due(f, i, n_ripe))
+    return;
+  for (uint32_t a = 0; a < m.n; a++) {
+    for (uint32_t b = 0; b <= a; b++)
+      *hk_residual_matrix(&m, a, b) = hk_residual_ridge_product(
+          f, i, ones, a, b, f->product[hk_residual_at(hk_residual_products(&f->rule), hk_residual_packed(a, b), i)]);
+    *hk_residual_side(&m, a) = hk_residual_ridge_target(f, i, ones, n_ripe, a, f->target[hk_residual_at(m.n, a, i)]);
+  }
+  hk_residual_settle_weights(f, i, &m);
 }
 
 /* --- residual.c: the same on the host ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* The graph residual, a thread to a node; the four passes of cpu/field/residual.h are four kernels, for each reads what the one
  * before wrote of other nodes.
  *
- * All columns but what is read of neighbours are coalesced: thread i reads number k of node i at [k * room + i]. Of neighbours
+ * All columns but what is read of neighbours are coalesced, a warp to the 32 nodes that lie together. Of neighbours
  * the third pass reads 16 bytes and the fourth 8, one sector of memory each. Both passes first load all numbers of their
  * neighbours, then all records, and only then compute, so that a thread has up to Q loads under way; Q is q rounded up, for loops
  * over arrays in registers must be unrolled. */
@@ -36,7 +36,7 @@ template <int Q> static __device__ __forceinline__ void load_neighbours(const st
 {
 #pragma unroll
   for (int k = 0; k < Q; k++)
-    j[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.neighbour[(size_t)k * f.room + i]) : HK_RESIDUAL_NONE;
+    j[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.neighbour[hk_residual_at(f.rule.neighbours, k, i)]) : HK_RESIDUAL_NONE;
 }
 
 template <int Q>
@@ -50,9 +50,10 @@ static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_consta
   load_neighbours(f, i, j);
 #pragma unroll
   for (int k = 0; k < Q; k++)
-    w[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.weight[(size_t)k * f.room + i]) : 0;
+    w[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.weight[hk_residual_at(f.rule.neighbours + 1, k, i)]) : 0;
   const struct hk_residual_seen own = f.seen[i];
-  const float level = f.weight[(size_t)f.rule.neighbours * f.room + i], bound = hk_residual_bound(f.errors[i], f.error[i]);
+  const float level = f.weight[hk_residual_at(f.rule.neighbours + 1, f.rule.neighbours, i)],
+              bound = hk_residual_bound(f.errors[i], f.error[i]);
   const double spread = f.spread[i];
   const bool speaks = f.made[i] && own.there;
   struct hk_residual_view v = hk_residual_begin(&own);
@@ -87,8 +88,8 @@ static __device__ __forceinline__ void load_sums(const struct hk_residual &f, ui
 #pragma unroll
   for (int b = 0; b <= Q; b++)
     if (b <= a)
-      sum[b] = __ldcs(&f.product[hk_residual_packed((uint32_t)a, (uint32_t)b) * f.room + i]);
-  sum[Q + 1] = __ldcs(&f.target[(size_t)a * f.room + i]);
+      sum[b] = __ldcs(&f.product[hk_residual_at(hk_residual_products(&f.rule), hk_residual_packed((uint32_t)a, (uint32_t)b), i)]);
+  sum[Q + 1] = __ldcs(&f.target[hk_residual_at(f.rule.neighbours + 1, a, i)]);
 }
 
 /* hk_residual_add, with the loads of the next row of sums begun before this one is stored; the caller begins the first one's. */
@@ -105,9 +106,9 @@ static __device__ __forceinline__ void add(const struct hk_residual &f, uint32_t
 #pragma unroll
     for (int b = 0; b <= Q; b++)
       if (b <= a)
-        __stcs(&f.product[hk_residual_packed((uint32_t)a, (uint32_t)b) * f.room + i],
+        __stcs(&f.product[hk_residual_at(hk_residual_products(&f.rule), hk_residual_packed((uint32_t)a, (uint32_t)b), i)],
                hk_residual_sum(&f, sums[a & 1][b], u[a], u[b]));
-    __stcs(&f.target[(size_t)a * f.room + i], hk_residual_sum(&f, sums[a & 1][Q + 1], u[a], z));
+    __stcs(&f.target[hk_residual_at(f.rule.neighbours + 1, a, i)], hk_residual_sum(&f, sums[a & 1][Q + 1], u[a], z));
   }
   hk_residual_count_row(&f, i);
 }
@@ -125,7 +126,7 @@ template <int Q> static __global__ void __launch_bounds__(HK_THREADS) learn(cons
   load_sums<Q>(f, i, 0, sums[0]);
 #pragma unroll
   for (int k = 0; k < Q; k++)
-    ripe[k] = (uint32_t)k < f.rule.neighbours ? f.ripe[(size_t)k * f.room + i] : HK_RESIDUAL_SETTLE;
+    ripe[k] = (uint32_t)k < f.rule.neighbours ? f.ripe[hk_residual_at(f.rule.neighbours, k, i)] : HK_RESIDUAL_SETTLE;
   f.last[i] = f.seen[i].h;
   if (own != own)
     return;
@@ -143,18 +144,37 @@ template <int Q> static __global__ void __launch_bounds__(HK_THREADS) learn(cons
 #pragma unroll
   for (int k = 0; k < Q; k++)
     if ((there >> k & 1) && ripe[k] < HK_RESIDUAL_SETTLE)
-      f.ripe[(size_t)k * f.room + i] = ripe[k] + 1;
+      f.ripe[hk_residual_at(f.rule.neighbours, k, i)] = ripe[k] + 1;
   add<Q>(f, i, u, z, sums);
 }
 
-/* A thread solves in shared memory, its numbers as far apart as there are threads. */
-static __global__ void __launch_bounds__(HK_REFIT_THREADS) refit(const __grid_constant__ struct hk_residual f)
+/* hk_residual_refit: a thread solves in shared memory, its numbers as far apart as there are threads. */
+template <int Q> static __global__ void __launch_bounds__(HK_REFIT_THREADS) refit(const __grid_constant__ struct hk_residual f)
 {
   extern __shared__ double numbers[];
   const uint32_t i = blockIdx.x * HK_REFIT_THREADS + threadIdx.x;
   const struct hk_residual_ridge m = { numbers + threadIdx.x, HK_REFIT_THREADS, f.rule.neighbours + 1 };
-  if (i < f.room)
-    hk_residual_refit_at(&f, i, &m);
+  if (i >= f.room)
+    return;
+  double sums[2][Q + 2];
+  load_sums<Q>(f, i, 0, sums[0]);
+  const uint32_t ones = hk_residual_ripe_ones(&f, i), n_ripe = hk_residual_ripe_count(&f, ones);
+  if (!hk_residual_is_due(&f, i, n_ripe))
+    return;
+#pragma unroll
+  for (int a = 0; a <= Q; a++) {
+    if (a < Q)
+      load_sums<Q>(f, i, a + 1, sums[(a + 1) & 1]);
+    if ((uint32_t)a > f.rule.neighbours)
+      continue;
+#pragma unroll
+    for (int b = 0; b <= Q; b++)
+      if (b <= a)
+        *hk_residual_matrix(&m, (uint32_t)a, (uint32_t)b) =
+            hk_residual_ridge_product(&f, i, ones, (uint32_t)a, (uint32_t)b, sums[a & 1][b]);
+    *hk_residual_side(&m, (uint32_t)a) = hk_residual_ridge_target(&f, i, ones, n_ripe, (uint32_t)a, sums[a & 1][Q + 1]);
+  }
+  hk_residual_settle_weights(&f, i, &m);
 }
 
 static uint32_t blocks_of(const struct hk_residual *f)
@@ -204,8 +224,15 @@ extern "C" int hk_residual_launch_learn(const struct hk_residual *f, const doubl
 
 extern "C" int hk_residual_launch_refit(const struct hk_residual *f, const double *, double *, struct CUstream_st *stream)
 {
-  const uint32_t n = f->rule.neighbours + 1, numbers = n * (n + 1) / 2 + n;
-  refit<<<(f->room + HK_REFIT_THREADS - 1) / HK_REFIT_THREADS, HK_REFIT_THREADS, numbers * HK_REFIT_THREADS * sizeof(double),
-          stream>>>(*f);
+  const uint32_t q = f->rule.neighbours, blocks = (f->room + HK_REFIT_THREADS - 1) / HK_REFIT_THREADS;
+  const size_t shared = (hk_residual_products(&f->rule) + q + 1) * HK_REFIT_THREADS * sizeof(double);
+  if (q <= 4)
+    refit<4><<<blocks, HK_REFIT_THREADS, shared, stream>>>(*f);
+  else if (q <= 8)
+    refit<8><<<blocks, HK_REFIT_THREADS, shared, stream>>>(*f);
+  else if (q <= 12)
+    refit<12><<<blocks, HK_REFIT_THREADS, shared, stream>>>(*f);
+  else
+    refit<16><<<blocks, HK_REFIT_THREADS, shared, stream>>>(*f);
   return (int)cudaGetLastError();
 }

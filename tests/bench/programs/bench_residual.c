@@ -89,7 +89,7 @@ static void open_field(struct hk_residual *f, const char *graph, uint32_t n, uin
   check("hk_residual_open", hk_residual_open(f, &rule, n));
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < q; k++)
-      f->neighbour[(size_t)k * f->room + i] = neighbour(graph, i, k, n);
+      f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = neighbour(graph, i, k, n);
 }
 
 /* Rows that repeat; more than are in the caches. */
@@ -233,7 +233,7 @@ static void theirs(const struct hk_residual *f, uint32_t n, uint32_t q)
     rows[i] = (int32_t)(i * q);
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < q; k++) {
-      columns[(size_t)i * q + k] = (int32_t)f->neighbour[(size_t)k * f->room + i];
+      columns[(size_t)i * q + k] = (int32_t)f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
       values[(size_t)i * q + k] = 1.0f / (float)q;
     }
   check("create", (int)FIND(v.library, cusparseCreate)(&v.handle));
@@ -249,7 +249,8 @@ static void theirs(const struct hk_residual *f, uint32_t n, uint32_t q)
   printf("CSR 2 %6.1f us", product_us(&v, csr, n, CUSPARSE_SPMV_CSR_ALG2));
   for (uint32_t i = 0; i < n; i++) /* within a slice, a column after the other */
     for (uint32_t k = 0; k < q; k++)
-      columns[(size_t)(i / 32) * 32 * q + (size_t)k * 32 + i % 32] = (int32_t)f->neighbour[(size_t)k * f->room + i];
+      columns[(size_t)(i / 32) * 32 * q + (size_t)k * 32 + i % 32] =
+          (int32_t)f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
   for (uint32_t s = 0; s <= n / 32; s++)
     slices[s] = (int32_t)(s * 32 * q);
   int32_t *const d_slices = device_copy(slices, (n / 32 + 1) * sizeof *slices);

@@ -335,7 +335,7 @@ static void goes_on(void **state)
       assert_true(isnan(r[i]) ? isnan(said[t][i]) : memcmp(&r[i], &said[t][i], sizeof r[i]) == 0);
   }
   hk_residual_bind(&f, 0, 2, HK_RESIDUAL_NONE);
-  assert_true(f.made[0] && f.weight[2 * f.room] == 0);
+  assert_true(f.made[0] && f.weight[hk_residual_at(Q + 1, 2, 0)] == 0);
   hk_residual_bind(&f, 0, 1, HK_RESIDUAL_NONE);
   hk_residual_bind(&f, 0, 0, HK_RESIDUAL_NONE);
   assert_false(f.made[0]); /* one is too few */
