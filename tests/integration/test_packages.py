@@ -2,6 +2,7 @@
 """scripts/package: what the packages have in them, and what installing, upgrading, removing and purging them does to a system. The programs are those that
 have been built, so that nothing is compiled here; lintian has been content where the script ends with 0."""
 import glob
+import json
 import os
 import re
 import shutil
@@ -119,6 +120,14 @@ class TestPackages(unittest.TestCase):
         self.assertEqual(run.stdout, f'{VERSION} {wheel}/hankeld/__init__.py\n', run.stderr)
         with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tar.gz')) as sdist:
             self.assertLessEqual({f'hankeld-{VERSION}/pyproject.toml', f'hankeld-{VERSION}/README.md', f'hankeld-{VERSION}/hankeld/aio.py'}, set(sdist.getnames()))
+
+
+    def test_npm(self):
+        """What npm has to find: all that package.json names, under package/, of this version."""
+        with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tgz')) as packed:
+            told = json.load(packed.extractfile('package/package.json'))
+            self.assertEqual((told['name'], told['version']), ('hankeld', VERSION))
+            self.assertLessEqual({f'package/{name}' for name in told['files']}, set(packed.getnames()))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,200 @@
+/** Times: a Date, a number of ms since 1970 as Date.now() gives it, or a bigint of ns. What comes has bigints of ns. */
+export type Time = Date | number | bigint;
+export type State = 'warming' | 'ok' | 'gap' | 'late' | 'rejected';
+export type Channel = '' | 'score' | 'change' | 'shift' | 'group' | 'novelty';
+export type Level = 'unknown' | 'notice' | 'warning' | 'severe';
+
+/** What the daemon found out about one point. */
+export interface Result {
+  type: 'result';
+  sensor: string;
+  time: bigint;
+  /** Only if subscribed with values. */
+  value?: number;
+  /** null: none was due. */
+  score: number | null;
+  state: State;
+  /** Of the point among its sensor's, only if subscribed with sequences. */
+  sequence?: bigint;
+}
+
+/** Results as columns, if subscribed with columns. */
+export interface Scores {
+  type: 'scores';
+  /** Of sensors; `sensor` says of each result which of these. */
+  names: string[];
+  sensor: Uint32Array;
+  time: BigInt64Array;
+  value?: Float64Array;
+  /** NaN: none was due. */
+  score: Float32Array;
+  /** Which of STATES. */
+  state: Uint8Array;
+  sequence?: BigUint64Array;
+}
+
+/** What is new, of an event of the channel novelty. */
+export interface Novelty {
+  kind: 'value' | 'context' | 'shape';
+  expected: number;
+  tolerance?: number;
+  nearest: bigint;
+  oldest: bigint;
+  low: number;
+  high: number;
+  compared: number;
+  reach: number;
+}
+
+/** An alert; or a notice that a sensor is silent, or back, of which only sensor, kind and time mean something. */
+export interface HankelEvent {
+  type: 'event' | 'notice';
+  sensor: string;
+  /** With the sensor's name the alert's id. */
+  number: number;
+  kind: 'raised' | 'corrected' | 'cleared' | 'flapping' | 'acknowledged' | 'stale' | 'back';
+  score: number;
+  time: bigint;
+  /** Start of the interval that the alert was raised on. */
+  from: bigint;
+  /** Estimate of when the change took place. */
+  instant: bigint;
+  /** Levels before and after the change. */
+  before: number;
+  after: number;
+  /** In the daemon's event log, and among the sensor's events; only if subscribed with `since`. */
+  position?: bigint;
+  sequence?: bigint;
+  /** This and what follows is not there if subscribed without details. 0..40; level() names it. */
+  severity?: number;
+  margin?: number;
+  channel?: Channel;
+  spreadBefore?: number;
+  spreadAfter?: number;
+  /** It was raised in a maintenance window. */
+  maintenance?: boolean;
+  held?: number;
+  by?: string;
+  likeness?: number;
+  similar?: number;
+  similarFrom?: bigint;
+  novelty?: Novelty;
+}
+
+/** So many were left out: this subscriber read too slowly, or came back too late. */
+export interface Gap {
+  type: 'gap';
+  results: bigint;
+  events: bigint;
+}
+
+export type Item = Result | Scores | HankelEvent | Gap;
+
+export interface Sensor {
+  name: string;
+  detector?: string;
+  algorithm?: string;
+  derived: boolean;
+  state: 'ok' | 'warming' | 'gap' | 'stale' | 'waiting' | 'unknown';
+  time?: number;
+  value?: number | null;
+  score: number | null;
+  samples?: number;
+  span?: number;
+  threshold?: { mode: 'fixed' | 'adaptive' | 'off'; of: 'score' | 'evidence'; value?: number; blocks?: number };
+  alert?: boolean;
+  [further: string]: unknown;
+}
+
+export interface ConnectOptions {
+  /** HOST:PORT of a binary listener; default 127.0.0.1:7410. */
+  address?: string;
+  /** Of this program, for the daemon's log. */
+  name?: string;
+  /** ms that an answer may take; default 10000. */
+  timeout?: number;
+  /** true: the system's authorities; or options of tls.connect, such as ca, cert, key. */
+  tls?: boolean | object;
+  token?: string;
+  /** Sends the token beyond loopback without TLS, where everybody on the way can read it. */
+  tokenInClear?: boolean;
+}
+
+export interface SubscribeOptions {
+  /** Of the sensors' names: * and ?; default: all. */
+  glob?: string;
+  minScore?: number;
+  /** Default true. */
+  scores?: boolean;
+  unscored?: boolean;
+  /** Default true. */
+  events?: boolean;
+  /** Default true. */
+  notices?: boolean;
+  values?: boolean;
+  /** Position of the last event that is known: 0 for all that the daemon has, -1: none before now. */
+  since?: number | bigint;
+  sequences?: boolean;
+  /** Default true: events have all fields. */
+  details?: boolean;
+  /** Results come as Scores. */
+  columns?: boolean;
+}
+
+export interface Outcome {
+  done: boolean;
+  text: string;
+}
+
+export class HankelError extends Error {
+  /** As in PROTOCOL.md. */
+  readonly code: number;
+}
+
+/** A connection to hankeld. It does not connect again by itself: make a new one, and subscribe since `eventPosition`. */
+export class Client implements AsyncIterable<Item> {
+  private constructor();
+  static connect(options?: ConnectOptions): Promise<Client>;
+  /** Name and version of the daemon. */
+  readonly server: string;
+  /** Sensors that the daemon does not take, and why; their points are dropped. */
+  readonly refused: Map<string, string>;
+  /** Position of the last event that came, where subscribed with `since`. */
+  readonly eventPosition: bigint;
+  /** Called with errors that do not end the connection. */
+  onError: ((error: HankelError) => void) | null;
+
+  /** Buffers a point. Await it now and then, so that what the daemon has not taken does not pile up here. */
+  send(sensor: string, time: Time, value: number): Promise<void>;
+  /** Sends points as columns: one sensor's, or a name for each. */
+  sendColumns(sensor: string | readonly string[], times: BigInt64Array | readonly Time[], values: Float64Array | readonly number[]): Promise<void>;
+  /** Sends what is buffered. */
+  flush(): Promise<void>;
+  /** Sends what is buffered; the daemon has taken it over then. */
+  sync(): Promise<void>;
+
+  subscribe(options?: SubscribeOptions): Promise<void>;
+  unsubscribe(): Promise<void>;
+  /** The next item; rejects once the connection has ended and all was read. */
+  read(): Promise<Item>;
+  [Symbol.asyncIterator](): AsyncGenerator<Item, void, undefined>;
+
+  /** The daemon's counters: PROTOCOL.md, STATUS. */
+  status(): Promise<Record<string, any>>;
+  sensors(glob?: string): AsyncGenerator<Sensor, void, undefined>;
+  reload(): Promise<Outcome>;
+  acknowledge(sensor: string, options?: { number?: number; by?: string }): Promise<Outcome>;
+  /** 0 seconds end what was begun with this glob. */
+  maintain(glob: string, seconds: number, options?: { by?: string }): Promise<Outcome>;
+  /** Sends what is buffered, waits until all is scored and the subscription has got what it is owed, and closes. What came can still be read. */
+  finish(): Promise<void>;
+  /** Closes at once; what is buffered is lost. */
+  close(): void;
+}
+
+export function level(severity: number): Level;
+export const STATES: readonly State[];
+export const CHANNELS: readonly Channel[];
+export const EVENTS: readonly string[];
+export const NOVELTIES: readonly string[];
+export const REFUSALS: readonly string[];

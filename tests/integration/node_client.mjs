@@ -1,0 +1,258 @@
+// Tests of the Node client, run by test_node_client.py: `node node_client.mjs vectors FILE`, or `node node_client.mjs daemon ADDRESS`.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+
+import { Client, HankelError, level } from '../../proto/node/index.js';
+import { TYPE, frame, put, take, unframe } from '../../proto/node/wire.js';
+
+const [, , what, argument] = process.argv;
+const START = 1600000000000000000n, SECOND = 1000000000n;
+let failed = 0, run = 0;
+
+async function test(name, body) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('it takes too long')), 60000); });
+  try {
+    await Promise.race([body(), late]);
+    console.log(`ok ${++run} - ${name}`);
+  } catch (fault) {
+    failed++;
+    console.log(`not ok ${++run} - ${name}\n${String(fault.stack ?? fault).replace(/^/gm, '  ')}`);
+  }
+  clearTimeout(timer);
+}
+
+// --- vectors ----------------------------------------------------------------------------------------------------------
+
+const number = (x) => BigInt(x ?? 0);
+
+/** Frames that a client sends, from the fields that stand in the vector. */
+const sent = {
+  [TYPE.HELLO]: (f) => put.hello(f),
+  [TYPE.REGISTER]: (f) => put.register(f.names),
+  [TYPE.SUBSCRIBE]: (f) => put.subscribe({ what: Number(f.what), minScore: f.min_score, glob: f.glob, since: number(f.since) }),
+  [TYPE.UNSUBSCRIBE]: () => [],
+  [TYPE.PING]: (f) => put.ping(number(f.token)),
+  [TYPE.STATUS]: () => [],
+  [TYPE.BYE]: (f) => put.bye({ datagrams: number(f.datagrams), points: number(f.points) }),
+  [TYPE.RELOAD]: () => [],
+  [TYPE.OPERATE]: (f) => put.operate({ ...f, duration: number(f.duration) }),
+  [TYPE.SENSORS]: (f) => put.sensors({ ...f, after: number(f.after) }),
+};
+
+const float = (x) => Math.fround(x);
+
+function checkScores(got, f) {
+  const n = f.handles.length;
+  assert.deepEqual([...got.sensor].map((i) => got.names[i]), f.handles.map((handle) => `s${handle}`));
+  assert.deepEqual([...got.time], f.times.map(number));
+  assert.deepEqual([...got.score], f.scores.map((x) => (x === null ? NaN : float(x))));
+  assert.deepEqual([...got.state], f.states ?? new Array(n).fill(1));
+  assert.deepEqual(got.value && [...got.value], f.values);
+  assert.deepEqual(got.sequence && [...got.sequence], f.sequences?.map(number));
+}
+
+const EVENT = { number: 'number', score: 'score', before: 'before', after: 'after', severity: 'severity', margin: 'margin', spreadBefore: 'spread_before', spreadAfter: 'spread_after', held: 'held',
+  similar: 'similar', likeness: 'likeness', by: 'by' };
+
+function checkEvents(got, f) {
+  assert.equal(got.length, f.events.length);
+  got.forEach((event, i) => {
+    const want = f.events[i];
+    assert.equal(event.sensor, `s${want.handle}`);
+    for (const [mine, its] of Object.entries(EVENT))
+      if (event[mine] !== undefined)
+        assert.ok(event[mine] === want[its] || Math.abs(event[mine] - want[its]) <= 1e-6 * Math.abs(want[its]), `${mine}: ${event[mine]}, not ${want[its]}`);
+    for (const [mine, its] of [['time', 'time'], ['from', 'from'], ['instant', 'instant'], ['position', 'position'], ['sequence', 'sequence'], ['similarFrom', 'similar_from']])
+      if (event[mine] !== undefined)
+        assert.equal(event[mine], number(want[its]), mine);
+    assert.equal('position' in event, (f.with & 1) > 0);
+    assert.equal('severity' in event, (f.with & 2) > 0);
+    if (f.with & 2)
+      assert.equal(event.maintenance, (want.marks & 1) === 1);
+    if (f.with & 4 && want.novelty) {
+      assert.deepEqual([event.novelty.nearest, event.novelty.oldest], [number(want.nearest), number(want.oldest)]);
+      assert.deepEqual([event.novelty.low, event.novelty.high, event.novelty.compared, event.novelty.reach], [want.low, want.high, want.compared, want.reach]);
+    }
+  });
+}
+
+async function vectors(file) {
+  const { frames } = JSON.parse(fs.readFileSync(file, 'utf8'));
+  const names = new Map();
+  for (const { fields: f } of frames)
+    for (const handle of [...(f?.handles ?? []), ...(Array.isArray(f?.events) ? f.events : []).map((event) => event.handle)])
+      names.set(handle, `s${handle}`);
+  const read = new Set(), written = new Set();
+  for (const { name, type, tag, fields: f, bytes } of frames) {
+    const golden = Buffer.from(bytes.join(''), 'hex');
+    await test(name, () => {
+      const [[got], rest] = unframe(golden);
+      assert.deepEqual([got.type, got.tag, rest.length], [type, tag, 0]);
+      assert.deepEqual(frame(type, got.payload, tag), golden);
+      if (sent[type]) {
+        assert.equal(frame(type, sent[type](f), tag).toString('hex'), golden.toString('hex'));
+        written.add(type);
+      }
+      read.add(type);
+      const payload = got.payload;
+      if (type === TYPE.WELCOME)
+        assert.deepEqual(take.welcome(payload), { feed: number(f.feed), maxFrame: f.max_frame, server: f.server });
+      else if (type === TYPE.REGISTERED)
+        assert.deepEqual(take.registered(payload), f.handles.map((handle, i) => ({ handle, reason: f.reasons[i] })));
+      else if (type === TYPE.NAMES)
+        assert.deepEqual([...(() => { const m = new Map(); take.names(payload, m); return m; })()], f.handles.map((handle, i) => [handle, f.names[i]]));
+      else if (type === TYPE.DONE)
+        assert.equal(take.done(payload), f?.since === undefined ? undefined : number(f.since));
+      else if (type === TYPE.SCORES)
+        checkScores(take.scores(payload, names), f);
+      else if (type === TYPE.EVENTS)
+        checkEvents(take.events(payload, names), f);
+      else if (type === TYPE.GAP)
+        assert.deepEqual(take.gap(payload), { type: 'gap', results: number(f.results), events: number(f.events) });
+      else if (type === TYPE.ERROR)
+        assert.deepEqual(take.error(payload), { code: f.code, about: f.type, closing: f.closing === 1, message: f.message });
+      else if (type === TYPE.REPORT)
+        assert.deepEqual(take.report(payload), JSON.parse(f.text));
+      else if (type === TYPE.RELOADED || type === TYPE.OPERATED)
+        assert.deepEqual(take.outcome(payload), { done: f.taken === 1, text: f.text });
+      else if (type === TYPE.POINTS && f.time_kind === 0 && f.value_kind === 0 && !number(f.feed) && !number(f.before)) {
+        const points = put.points(Uint32Array.from(f.handles), BigInt64Array.from(f.times, number), Float64Array.from(f.values));
+        assert.equal(frame(type, points, tag).toString('hex'), golden.toString('hex'));
+        written.add(type);
+      }
+    });
+  }
+  await test('every type that is spoken has a vector', () => {
+    for (const [name, type] of Object.entries(TYPE))
+      assert.ok(read.has(type), name);
+    for (const type of Object.keys(sent).map(Number))
+      assert.ok(written.has(type), String(type));
+    assert.ok(written.has(TYPE.POINTS));
+  });
+  await test('what is damaged, or no frame, is refused', () => {
+    const golden = Buffer.from(frames[0].bytes.join(''), 'hex');
+    for (let i = 0; i < golden.length; i++) {
+      const bad = Buffer.from(golden);
+      bad[i] ^= 4;
+      let got = [];
+      assert.ok((() => { try { [got] = unframe(bad); } catch { return true; } return got.length === 0; })(), `byte ${i}`);
+    }
+    assert.deepEqual(unframe(golden.subarray(0, golden.length - 1))[0], []);
+  });
+}
+
+// --- a daemon ---------------------------------------------------------------------------------------------------------
+
+const value = (k) => Math.sin(k) + (k >= 40 ? 50 : 0);
+
+async function collect(client, n, more = () => true) {
+  const items = [];
+  while (items.length < n) {
+    const item = await client.read();
+    if (more(item))
+      items.push(item);
+  }
+  return items;
+}
+
+async function daemon(address) {
+  const connect = (options = {}) => Client.connect({ address, ...options });
+  await test('points, results and alerts', async () => {
+    const [watcher, client] = [await connect(), await connect()];
+    assert.match(client.server, /^hankeld /);
+    await watcher.subscribe({ glob: 'warm 1', unscored: true, values: true });
+    for (let k = 0; k < 60; k++)
+      client.send('warm 1', START + BigInt(k) * SECOND, value(k));
+    await client.sync();
+    const items = await collect(watcher, 61);
+    const results = items.filter((item) => item.type === 'result'), alerts = items.filter((item) => item.type === 'event');
+    assert.deepEqual(results.map((r) => r.value), Array.from({ length: 60 }, (_, k) => value(k)).slice(0, results.length));
+    assert.deepEqual(results.map((r) => r.time), results.map((_, k) => START + BigInt(k) * SECOND));
+    assert.ok(results.slice(0, 22).every((r) => r.state === 'warming' && r.score === null));
+    assert.ok(results.slice(22).every((r) => r.state === 'ok' && r.score >= 0 && r.score <= 1));
+    assert.equal(alerts[0].kind, 'raised');
+    assert.equal(alerts[0].channel, 'score');
+    assert.equal(alerts[0].maintenance, false);
+    assert.equal(level(alerts[0].severity), 'notice');
+    await client.finish();
+    watcher.close();
+  });
+  await test('columns in and out', async () => {
+    const [watcher, client] = [await connect(), await connect()];
+    await watcher.subscribe({ glob: 'warm 2*', unscored: true, values: true, columns: true });
+    const n = 10000, times = BigInt64Array.from({ length: n }, (_, k) => START + BigInt(k) * SECOND), values = Float64Array.from({ length: n }, (_, k) => value(k));
+    await client.sendColumns('warm 2', times, values);
+    await client.sendColumns(['warm 2a', 'cold', 'warm 2b'], [new Date(0), 5, 7], [1, 2, 3]);
+    await client.sync();
+    assert.deepEqual([...client.refused], [['cold', 'no detector matches the name']]);
+    await assert.rejects(client.sendColumns('warm 2', times, [1]), RangeError);
+    const got = new Map();
+    for (let count = 0; count < n + 2;) {
+      const item = await watcher.read();
+      if (item.type !== 'scores')
+        continue;
+      count += item.time.length;
+      item.sensor.forEach((of, i) => {
+        const name = item.names[of];
+        got.set(name, [...(got.get(name) ?? []), [item.time[i], item.value[i], item.state[i]]].slice(-n));
+      });
+    }
+    assert.deepEqual(got.get('warm 2a'), [[0n, 1, 0]]);
+    assert.deepEqual(got.get('warm 2b'), [[7000000n, 3, 0]]);
+    assert.equal(got.get('warm 2').length, n);
+    assert.ok(got.get('warm 2').every(([time, x], k) => time === times[k] && x === values[k]));
+    watcher.close();
+    client.close();
+  });
+  await test('what operators ask for', async () => {
+    const client = await connect();
+    const sensors = [];
+    for await (const sensor of client.sensors('warm 1'))
+      sensors.push(sensor);
+    assert.deepEqual(sensors.map((s) => [s.name, s.state]), [['warm 1', 'ok']]);
+    const [status, outcome, window, reloaded] = await Promise.all([client.status(), client.acknowledge('nobody'), client.maintain('warm 3*', 60, { by: 'anna' }), client.reload()]);
+    assert.equal(status.points.in, 10062);
+    assert.deepEqual([outcome.done, window.done, reloaded.done], [false, true, true]);
+    assert.match(outcome.text, /there is no sensor nobody/);
+    client.close();
+  });
+  await test('maintenance is told without being asked for', async () => {
+    const [watcher, client] = [await connect(), await connect()];
+    await watcher.subscribe({ glob: 'warm 3', scores: false });
+    const now = BigInt(Math.floor(Date.now() / 1000) - 10) * SECOND;
+    for (let k = 0; k < 42; k++)
+      client.send('warm 3', now + BigInt(k) * SECOND, value(k));
+    await client.sync();
+    const [alert] = await collect(watcher, 1, (item) => item.type === 'event');
+    assert.deepEqual([alert.kind, alert.maintenance], ['raised', true]);
+    watcher.close();
+    client.close();
+  });
+  await test('errors', async () => {
+    const client = await connect();
+    await assert.rejects(client.subscribe({ minScore: 7 }), (fault) => fault instanceof HankelError && fault.code === 9);
+    client.close();
+    await assert.rejects(client.status(), /the connection was closed/);
+    await assert.rejects(client.read(), /the connection was closed/);
+    await assert.rejects(Client.connect({ address: '127.0.0.1:1' }), /ECONNREFUSED/);
+  });
+  await test('a peer that is no daemon', async () => {
+    const server = net.createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    await assert.rejects(Client.connect({ address: `127.0.0.1:${server.address().port}` }), /not a frame of this protocol/);
+    server.close();
+  });
+  await test('one that asks for several sensors at a time', async () => {
+    const client = await connect();
+    await Promise.all(Array.from({ length: 50 }, (_, i) => client.sendColumns(Array.from({ length: 300 }, (_, k) => `warm 4 ${k}`), new Array(300).fill(START + BigInt(i)), new Array(300).fill(i))));
+    await client.sync();
+    assert.equal((await client.status()).sensors.count, 5 + 300);
+    client.close();
+  });
+}
+
+await (what === 'vectors' ? vectors(argument) : daemon(argument));
+console.log(`1..${run}`);
+process.exit(failed > 0 ? 1 : 0);
