@@ -13,7 +13,7 @@
 #define HK_THREADS 128u
 #endif
 #ifndef HK_GATHER
-#define HK_GATHER 4 /* records of neighbours that are loaded at once */
+#define HK_GATHER 8 /* records of neighbours that are loaded at once */
 #endif
 #define HK_REFIT_THREADS 32u /* so what they need with 16 neighbours fits into 48 KB */
 
