@@ -404,19 +404,39 @@ static int evaluate_all(struct evaluation *e)
   return code;
 }
 
+/* Takes the detectors that are worth it where none was given, and looks whether the options go together. 0 or the exit code. */
+static int check_together(struct evaluation *e)
+{
+  bool any_group = false;
+  for (uint32_t i = 0; i < e->n_detectors; i++)
+    any_group |= e->group[i];
+  if (e->n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
+    e->detectors[e->n_detectors++] = "algorithm=ika";
+    e->detectors[e->n_detectors++] = "algorithm=graph," HK_UNTUNED_GRAPH("");
+    e->detectors[e->n_detectors++] = "algorithm=shift";
+  }
+  if (e->plots && (e->n_tuned > 0 || any_group))
+    return hk_usage(e->trial.argv, "--plots: not with --tune or --group");
+  if (e->plots && e->n_detectors > HK_SHEET_DETECTORS)
+    return hk_usage(e->trial.argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
+  if (e->calibrate && e->n_tuned > 0)
+    return hk_usage(e->trial.argv, "--calibrate: not with --tune");
+  return 0;
+}
+
+static const struct option options[] = {
+  { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
+  { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
+  { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
+  { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
+  { "group", required_argument, NULL, 'm' },   { "calibrate", no_argument, NULL, 'c' },
+  { "help", no_argument, NULL, 'h' },          { 0 },
+};
+
 int hk_command_evaluate(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' }, { "detector", required_argument, NULL, 'd' },
-    { "given-windows", no_argument, NULL, 'g' }, { "tune", required_argument, NULL, 't' },
-    { "brief", no_argument, NULL, 'r' },         { "format", required_argument, NULL, 'f' },
-    { "plots", required_argument, NULL, 'p' },   { "no-series", no_argument, NULL, 'n' },
-    { "group", required_argument, NULL, 'm' },   { "calibrate", no_argument, NULL, 'c' },
-    { "help", no_argument, NULL, 'h' },          { 0 },
-  };
   static const char *const formats[] = { "table", "csv", NULL };
   struct evaluation e = { .trial.argv = argv };
-  bool any_group = false;
   int option, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -428,7 +448,6 @@ int hk_command_evaluate(int argc, char **argv)
       if (e.n_detectors == DETECTORS_MAX)
         return hk_usage(argv, "--detector and --group: over %d of them", DETECTORS_MAX);
       e.group[e.n_detectors] = option == 'm';
-      any_group |= option == 'm';
       e.detectors[e.n_detectors++] = optarg;
       break;
     case 'g':
@@ -468,16 +487,7 @@ int hk_command_evaluate(int argc, char **argv)
   if (argc - optind != 1)
     return hk_usage(argv, argc == optind ? "no folder is given" : "more than one folder is given");
   e.folder = argv[optind];
-  if (e.n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
-    e.detectors[e.n_detectors++] = "algorithm=ika";
-    e.detectors[e.n_detectors++] = "algorithm=graph," HK_UNTUNED_GRAPH("");
-    e.detectors[e.n_detectors++] = "algorithm=shift";
-  }
-  if (e.plots && (e.n_tuned > 0 || any_group))
-    return hk_usage(argv, "--plots: not with --tune or --group");
-  if (e.plots && e.n_detectors > HK_SHEET_DETECTORS)
-    return hk_usage(argv, "--plots: of at most %d detectors", HK_SHEET_DETECTORS);
-  if (e.calibrate && e.n_tuned > 0)
-    return hk_usage(argv, "--calibrate: not with --tune");
+  if ((code = check_together(&e)) != 0)
+    return code;
   return hk_finish_output(argv, evaluate_all(&e));
 }

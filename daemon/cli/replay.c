@@ -449,25 +449,48 @@ static void stop(struct replay *replay)
   hk_recording_close(replay->csv);
 }
 
+/* The detector, the recording, the field and the report, as far as they are wanted. 0 or the exit code. */
+static int open_all(struct replay *r, struct hk_input *input, struct hk_report_rules *rules, const char *keys, const char *field,
+                    bool jsonl, int argc)
+{
+  char error[512];
+  const int n = hk_detectors_parse(keys            ? keys
+                                   : rules->wanted ? "algorithm=novelty"
+                                                   : HK_DETECTORS_UNTUNED,
+                                   r->detectors, error, sizeof error);
+  if (n < 0)
+    return hk_usage(r->argv, "--detector: %s", error);
+  r->algorithms = (uint32_t)n;
+  r->shown = keys ? r->algorithms : 1; /* columns are as they always were, unless others were asked for */
+  int code = hk_input_open(input, argc, r->argv, &r->csv);
+  if (code == 0 && !hk_recording_sensors_known(r->csv))
+    code = hk_failed(r->argv, "--long needs a file, not a pipe: the sensors are to be known before the first point");
+  if (code == 0 && field)
+    code = hk_fielded_open(&r->field, r->argv, field, r->csv);
+  if (code == 0 && rules->wanted)
+    code = hk_report_new(&r->report, r->argv, rules, r->csv, jsonl);
+  return code;
+}
+
+static const struct option options[] = {
+  { "backend", required_argument, NULL, 'b' },
+  { "detector", required_argument, NULL, 'd' },
+  { "format", required_argument, NULL, 'f' },
+  { "budget", required_argument, NULL, 'B' },
+  { "interval", required_argument, NULL, 'i' },
+  { "field", required_argument, NULL, 'F' },
+  HK_INPUT_OPTIONS,
+  { "help", no_argument, NULL, 'h' },
+  { 0 },
+};
+
 int hk_command_replay(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "backend", required_argument, NULL, 'b' },
-    { "detector", required_argument, NULL, 'd' },
-    { "format", required_argument, NULL, 'f' },
-    { "budget", required_argument, NULL, 'B' },
-    { "interval", required_argument, NULL, 'i' },
-    { "field", required_argument, NULL, 'F' },
-    HK_INPUT_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-  };
   static const char *const formats[] = { "csv", "jsonl", NULL };
   struct hk_input input = { 0 };
   struct replay replay = { .argv = argv, .format = HK_FORMAT_CSV };
   struct hk_report_rules rules = { 0 };
   const char *keys = NULL, *field = NULL;
-  char error[512];
   int option, format = -1, choice = 0, code = 0;
   while ((option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
     switch (option) {
@@ -503,21 +526,7 @@ int hk_command_replay(int argc, char **argv)
     return hk_usage(argv, "--interval is of --budget");
   if (rules.wanted && format == 0)
     return hk_usage(argv, "--budget prints text or jsonl, no csv");
-  const int n = hk_detectors_parse(keys           ? keys
-                                   : rules.wanted ? "algorithm=novelty"
-                                                  : HK_DETECTORS_UNTUNED,
-                                   replay.detectors, error, sizeof error);
-  if (n < 0)
-    return hk_usage(argv, "--detector: %s", error);
-  replay.algorithms = (uint32_t)n;
-  replay.shown = keys ? replay.algorithms : 1; /* columns are as they always were, unless others were asked for */
-  code = hk_input_open(&input, argc, argv, &replay.csv);
-  if (code == 0 && !hk_recording_sensors_known(replay.csv))
-    code = hk_failed(argv, "--long needs a file, not a pipe: the sensors are to be known before the first point");
-  if (code == 0 && field)
-    code = hk_fielded_open(&replay.field, argv, field, replay.csv);
-  if (code == 0 && rules.wanted)
-    code = hk_report_new(&replay.report, argv, &rules, replay.csv, format == 1);
+  code = open_all(&replay, &input, &rules, keys, field, format == 1, argc);
   if (code == 0)
     code = start(&replay, choice);
   if (code == 0)

@@ -161,21 +161,78 @@ static void look_for_log(hankel *h)
   free(text);
 }
 
+/* What is asked for, given what is left of it by --min-score. */
+static uint32_t what_of(uint32_t what, bool events, bool incidents, enum hk_format format)
+{
+  if (events || incidents)
+    what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
+  if (incidents)
+    what = events ? what | HANKEL_INCIDENTS : HANKEL_INCIDENTS;
+  return format != HK_FORMAT_CSV && what & HANKEL_SCORES ? what | HANKEL_VALUES : what;
+}
+
+struct wanted {
+  const char *match;
+  float min_score;
+  uint32_t what;
+  uint64_t since;
+};
+
+/* Subscribes and shows what comes; the exit code. */
+static int show(hankel *h, struct tail *tail, const char *address, const struct wanted *w)
+{
+  int code;
+  const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+  if (sigaction(SIGINT, &interrupt, NULL) < 0) {
+    code = hk_failed(tail->argv, "cannot take signals: %s", strerror(errno));
+  } else if (hankel_subscribe_since(h, w->match, w->min_score, w->what, w->since) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
+    code = hk_failed(tail->argv, "cannot subscribe at %s: %s", address, hk_link_error(h, address));
+  } else {
+    if (tail->positions)
+      look_for_log(h);
+    fprintf(stderr, "hankel tail: subscribed at %s\n", address);
+    if (w->what & HANKEL_SCORES)
+      hk_print_header(stdout, tail->format, false, NULL, 0);
+    code = follow(h, tail);
+  }
+  return code;
+}
+
+static int connect_and_show(struct tail *tail, const char *address, struct hankel_options *link, const struct wanted *w)
+{
+  hankel *h;
+  link->arg = tail;
+  link->callbacks = (struct hankel_callbacks){ .scores = on_scores,
+                                               .event = on_event,
+                                               .incident = on_incident,
+                                               .gap = on_gap,
+                                               .connected = on_connected,
+                                               .disconnected = on_disconnected,
+                                               .error = on_error };
+  int code = hk_link_open(&h, tail->argv, address, link);
+  if (code != 0)
+    return code;
+  code = show(h, tail, address, w);
+  hankel_close(h);
+  return code;
+}
+
+static const struct option options[] = {
+  { "from", required_argument, NULL, 'f' },
+  { "match", required_argument, NULL, 'm' },
+  { "min-score", required_argument, NULL, 's' },
+  { "events", no_argument, NULL, 'e' },
+  { "incidents", no_argument, NULL, 'i' },
+  { "since", required_argument, NULL, 'p' },
+  { "forever", no_argument, NULL, 'w' },
+  { "format", required_argument, NULL, 'o' },
+  HK_SECURE_OPTIONS,
+  { "help", no_argument, NULL, 'h' },
+  { 0 },
+};
+
 int hk_command_tail(int argc, char **argv)
 {
-  static const struct option options[] = {
-    { "from", required_argument, NULL, 'f' },
-    { "match", required_argument, NULL, 'm' },
-    { "min-score", required_argument, NULL, 's' },
-    { "events", no_argument, NULL, 'e' },
-    { "incidents", no_argument, NULL, 'i' },
-    { "since", required_argument, NULL, 'p' },
-    { "forever", no_argument, NULL, 'w' },
-    { "format", required_argument, NULL, 'o' },
-    HK_SECURE_OPTIONS,
-    { "help", no_argument, NULL, 'h' },
-    { 0 },
-  };
   static const char *const formats[] = { "text", "jsonl", "csv", NULL };
   struct tail tail = { .argv = argv, .format = HK_FORMAT_TEXT };
   uint32_t what = HANKEL_SCORES | HANKEL_UNSCORED | HANKEL_EVENTS | HANKEL_NOTICES | HANKEL_DETAILS | HANKEL_NOTES;
@@ -226,37 +283,7 @@ int hk_command_tail(int argc, char **argv)
   }
   if (optind != argc)
     return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
-  if (events || incidents)
-    what &= ~(uint32_t)(HANKEL_SCORES | HANKEL_UNSCORED);
-  if (incidents)
-    what = events ? what | HANKEL_INCIDENTS : HANKEL_INCIDENTS;
-  if (tail.format != HK_FORMAT_CSV && what & HANKEL_SCORES)
-    what |= HANKEL_VALUES;
-
-  link.callbacks = (struct hankel_callbacks){ .scores = on_scores,
-                                              .event = on_event,
-                                              .incident = on_incident,
-                                              .gap = on_gap,
-                                              .connected = on_connected,
-                                              .disconnected = on_disconnected,
-                                              .error = on_error };
-  link.arg = &tail;
-  hankel *h;
-  if ((code = hk_link_open(&h, argv, address, &link)) != 0)
-    return code;
-  const struct sigaction interrupt = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
-  if (sigaction(SIGINT, &interrupt, NULL) < 0) {
-    code = hk_failed(argv, "cannot take signals: %s", strerror(errno));
-  } else if (hankel_subscribe_since(h, match, (float)min_score, what, since) < 0 || hankel_sync(h, HK_LINK_WAIT) < 0) {
-    code = hk_failed(argv, "cannot subscribe at %s: %s", address, hk_link_error(h, address));
-  } else {
-    if (tail.positions)
-      look_for_log(h);
-    fprintf(stderr, "hankel tail: subscribed at %s\n", address);
-    if (what & HANKEL_SCORES)
-      hk_print_header(stdout, tail.format, false, NULL, 0);
-    code = follow(h, &tail);
-  }
-  hankel_close(h);
+  const struct wanted wanted = { match, (float)min_score, what_of(what, events, incidents, tail.format), since };
+  code = connect_and_show(&tail, address, &link, &wanted);
   return hk_finish_output(argv, code);
 }

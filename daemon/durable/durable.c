@@ -75,6 +75,32 @@ static int open_marks(struct hk_durable *d, char *error, size_t size)
   return status != 0 ? say(error, size, d, status, HK_MARKS_FILE) : 0;
 }
 
+/* The folder is this daemon's alone, and has one for each shard. 0, or a negative errno with a message. */
+static int take_folder(struct hk_durable *d, char *error, size_t size)
+{
+  int status = hk_disk_folder(&d->disk, AT_FDCWD, d->path, &d->folder);
+  if (status != 0)
+    return say(error, size, d, status, "cannot be opened or made");
+  status = hk_disk_lock(&d->disk, d->folder, &d->lock);
+  if (status == -EWOULDBLOCK)
+    snprintf(error, size, "state = %s: another daemon uses it", d->path);
+  else if (status != 0)
+    (void)say(error, size, d, status, "lock");
+  for (uint32_t i = 0; i < d->shards && status == 0; i++) {
+    char name[32];
+    snprintf(name, sizeof name, "shard-%u", i);
+    status = hk_disk_folder(&d->disk, d->folder, name, &d->shard_folder[i]);
+    if (status != 0)
+      (void)say(error, size, d, status, name);
+  }
+  if (status == 0) {
+    status = hk_disk_sync_folder(&d->disk, d->folder);
+    if (status != 0)
+      (void)say(error, size, d, status, "fsync");
+  }
+  return status;
+}
+
 int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32_t shards, struct hk_log *log, char *error,
                     size_t size)
 {
@@ -105,26 +131,9 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
       look_for_state(d, config->state);
     return 0;
   }
-  status = hk_disk_folder(&d->disk, AT_FDCWD, d->path, &d->folder);
-  if (status != 0)
-    return say(error, size, d, status, "cannot be opened or made");
-  status = hk_disk_lock(&d->disk, d->folder, &d->lock);
-  if (status == -EWOULDBLOCK)
-    snprintf(error, size, "state = %s: another daemon uses it", d->path);
-  else if (status != 0)
-    (void)say(error, size, d, status, "lock");
-  for (uint32_t i = 0; i < shards && status == 0; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "shard-%u", i);
-    status = hk_disk_folder(&d->disk, d->folder, name, &d->shard_folder[i]);
-    if (status != 0)
-      (void)say(error, size, d, status, name);
-  }
-  if (status == 0) {
-    status = hk_disk_sync_folder(&d->disk, d->folder);
-    if (status != 0)
-      (void)say(error, size, d, status, "fsync");
-  }
+  status = take_folder(d, error, size);
+  if (d->folder < 0)
+    return status;
   if (status == 0)
     status = open_marks(d, error, size);
   if (status == 0)

@@ -36,10 +36,10 @@ void hk_note_release(struct hk_note *n)
 
 void hk_note_post(struct hk_shard *s, struct hk_note *n)
 {
-  struct hk_note *top = atomic_load_explicit(&s->notes.posted, memory_order_relaxed);
+  struct hk_note *top = atomic_load_explicit(&s->requests.notes.posted, memory_order_relaxed);
   do
     n->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->notes.posted, &top, n, memory_order_release, memory_order_relaxed));
+  while (!atomic_compare_exchange_weak_explicit(&s->requests.notes.posted, &top, n, memory_order_release, memory_order_relaxed));
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
@@ -102,22 +102,22 @@ static void take(struct hk_shard *s, struct hk_note *n)
     answer(s, n, -ENOMEM);
   } else {
     n->position = nobody.events;
-    n->next = s->notes.logged;
-    s->notes.logged = n;
+    n->next = s->requests.notes.logged;
+    s->requests.notes.logged = n;
   }
 }
 
 bool hk_shard_take_notes(struct hk_shard *s)
 {
-  if (!s->notes.logged && !atomic_load_explicit(&s->notes.posted, memory_order_relaxed))
+  if (!s->requests.notes.logged && !atomic_load_explicit(&s->requests.notes.posted, memory_order_relaxed))
     return false;
-  struct hk_note *n = atomic_exchange_explicit(&s->notes.posted, NULL, memory_order_acquire);
+  struct hk_note *n = atomic_exchange_explicit(&s->requests.notes.posted, NULL, memory_order_acquire);
   bool any = n != NULL;
   for (struct hk_note *next; n; n = next) {
     next = n->next;
     take(s, n);
   }
-  for (struct hk_note **link = &s->notes.logged; *link;) {
+  for (struct hk_note **link = &s->requests.notes.logged; *link;) {
     n = *link;
     if (n->position > hk_eventlog_shown(s->all->events)) {
       link = &n->next;
@@ -140,7 +140,7 @@ static void drop(struct hk_note *n)
 
 void hk_shard_drop_notes(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->notes.posted, NULL, memory_order_acquire));
-  drop(s->notes.logged);
-  s->notes.logged = NULL;
+  drop(atomic_exchange_explicit(&s->requests.notes.posted, NULL, memory_order_acquire));
+  drop(s->requests.notes.logged);
+  s->requests.notes.logged = NULL;
 }

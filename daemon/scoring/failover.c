@@ -71,6 +71,11 @@ struct hk_device_condition hk_shard_condition(struct hk_shard *s)
   return c;
 }
 
+const char *hk_shard_excuse(const struct hk_shard *s)
+{
+  return s->failover.excuse;
+}
+
 bool hk_shard_has_lost(struct hk_shard *s)
 {
   return hk_shard_condition(s).loss.time != 0;

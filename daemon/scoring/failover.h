@@ -37,5 +37,7 @@ bool hk_shard_lost(struct hk_shard *shard);
 /* Whether a device was lost, whatever goes on in its place. */
 bool hk_shard_has_lost(struct hk_shard *shard);
 struct hk_device_condition hk_shard_condition(struct hk_shard *shard);
+/* Why the CPU computes and not the GPU, where the choice was the daemon's; else "". */
+const char *hk_shard_excuse(const struct hk_shard *shard);
 
 #endif

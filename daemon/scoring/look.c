@@ -31,11 +31,11 @@ void hk_look_release(struct hk_look *l)
 
 void hk_look_post(struct hk_shard *s, struct hk_look *l)
 {
-  struct hk_look *top = atomic_load_explicit(&s->looks.posted, memory_order_relaxed);
+  struct hk_look *top = atomic_load_explicit(&s->requests.looks.posted, memory_order_relaxed);
   l->posted = hk_now();
   do
     l->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->looks.posted, &top, l, memory_order_release, memory_order_relaxed));
+  while (!atomic_compare_exchange_weak_explicit(&s->requests.looks.posted, &top, l, memory_order_release, memory_order_relaxed));
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
@@ -126,17 +126,17 @@ static bool take(struct hk_shard *s, struct hk_look *l)
 
 bool hk_shard_take_looks(struct hk_shard *s)
 {
-  if (!s->looks.waiting && !atomic_load_explicit(&s->looks.posted, memory_order_relaxed))
+  if (!s->requests.looks.waiting && !atomic_load_explicit(&s->requests.looks.posted, memory_order_relaxed))
     return false;
-  struct hk_look *l = atomic_exchange_explicit(&s->looks.posted, NULL, memory_order_acquire);
+  struct hk_look *l = atomic_exchange_explicit(&s->requests.looks.posted, NULL, memory_order_acquire);
   bool any = false;
   for (struct hk_look *next; l; l = next) {
     next = l->next;
-    l->next = s->looks.waiting;
-    s->looks.waiting = l;
+    l->next = s->requests.looks.waiting;
+    s->requests.looks.waiting = l;
   }
   const bool held = hk_shard_look_waits(s);
-  for (struct hk_look **link = &s->looks.waiting; *link;) {
+  for (struct hk_look **link = &s->requests.looks.waiting; *link;) {
     l = *link;
     struct hk_look *next = l->next;
     if (take(s, l)) {
@@ -147,16 +147,16 @@ bool hk_shard_take_looks(struct hk_shard *s)
     }
   }
   if (any && held)
-    s->looks.held = hk_now();
+    s->requests.looks.held = hk_now();
   return any;
 }
 
 bool hk_shard_look_waits(const struct hk_shard *s)
 {
-  const int64_t now = s->looks.waiting ? hk_now() : 0;
-  if (now - s->looks.held < HK_LOOK_REST)
+  const int64_t now = s->requests.looks.waiting ? hk_now() : 0;
+  if (now - s->requests.looks.held < HK_LOOK_REST)
     return false;
-  for (const struct hk_look *l = s->looks.waiting; l; l = l->next)
+  for (const struct hk_look *l = s->requests.looks.waiting; l; l = l->next)
     if (now - l->posted >= HK_LOOK_PATIENCE)
       return true;
   return false;
@@ -172,7 +172,7 @@ static void drop(struct hk_look *l)
 
 void hk_shard_drop_looks(struct hk_shard *s)
 {
-  drop(atomic_exchange_explicit(&s->looks.posted, NULL, memory_order_acquire));
-  drop(s->looks.waiting);
-  s->looks.waiting = NULL;
+  drop(atomic_exchange_explicit(&s->requests.looks.posted, NULL, memory_order_acquire));
+  drop(s->requests.looks.waiting);
+  s->requests.looks.waiting = NULL;
 }

@@ -60,13 +60,10 @@ struct hk_shard {
   struct hk_lane *lanes; /* from each loop */
   struct hk_counters counters;
   struct hk_shard_life life;
-  _Atomic int64_t reached; /* ns, of the data, where incidents are made: all points before it are scored, their events logged */
-  int64_t taken;           /* ns, of the data: the latest point that went into a batch */
 
   /* Under lock for other threads to read; changed by this one. */
   pthread_mutex_t lock;
   struct hk_device *device; /* NULL: it was lost, and nothing is computed at the time, or any more */
-  char excuse[256];         /* why the CPU and not the GPU, where the choice was ours; else "". Does not change */
   struct hk_failover failover;
 
   struct hk_device_queue queue;
@@ -79,9 +76,7 @@ struct hk_shard {
   struct hk_saver *saver; /* takes snapshots; NULL: none are */
   struct hk_evictions evictions;
   struct hk_shard_reload reload;
-  struct hk_notes notes;
-  struct hk_looks looks;
-  struct hk_surveys surveys;
+  struct hk_shard_requests requests;
   struct hk_stall stall;
   int64_t ahead;         /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
   atomic_bool replaying; /* at the start: nobody is silent yet */

@@ -42,6 +42,8 @@ struct hk_taking {
   uint32_t turn;                   /* the lane whose turn it is */
   struct hk_cursor cursor;         /* the chunk that is being taken, or a piece of points that were made of it */
   struct hk_derivation derivation; /* the latter */
+  int64_t latest;                  /* ns, of the data: of the points that went into batches */
+  _Atomic int64_t reached; /* ns, of the data, where incidents are made: all points before it are scored, their events logged */
 };
 
 /* Points of the chunk under the cursor that are not taken yet. */
@@ -74,6 +76,7 @@ struct hk_failover {
   char failure[256]; /* as another thread says, which found `failed` failing */
   const struct hk_device *_Atomic failed;
   struct hk_device *abandoned;
+  char excuse[256]; /* why the CPU and not the GPU, where the choice was ours; else "". Does not change */
 };
 
 /* Whether another device is to come. */
@@ -177,6 +180,12 @@ struct hk_surveys {
   struct hk_survey *waiting;        /* list: of those, not taken yet */
   int64_t held;                     /* ns: when launching was last held up for one */
   uint32_t *score;                  /* the last of each slot within the shard, as survey.c packs them */
+};
+
+struct hk_shard_requests {
+  struct hk_notes notes;
+  struct hk_looks looks;
+  struct hk_surveys surveys;
 };
 
 #endif

@@ -107,7 +107,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   if (status == 0)
     status = hk_stage_new(&s->stage, config->backlog, slots, &s->counters.full);
   if (status == 0)
-    status = hk_surveys_open(&s->surveys, slots);
+    status = hk_surveys_open(&s->requests.surveys, slots);
   if (status == 0)
     status = hk_alerts_new(&s->alerts, slots);
   if (status == 0)
@@ -120,7 +120,7 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   }
   struct hk_device *device;
   const struct hk_device_place place = { .number = number, .of = all->n, .wake = &s->life.wake };
-  status = hk_device_choose(&device, all->kinds, config, &place, s->excuse, sizeof s->excuse, error, size);
+  status = hk_device_choose(&device, all->kinds, config, &place, s->failover.excuse, sizeof s->failover.excuse, error, size);
   if (status != 0)
     return status;
   hk_shard_go_on(s, device);
@@ -201,7 +201,7 @@ bool hk_shard_close(struct hk_shard *s)
   hk_gate_drop(&s->gate);
   hk_shard_drop_notes(s);
   hk_shard_drop_looks(s);
-  hk_surveys_close(&s->surveys);
+  hk_surveys_close(&s->requests.surveys);
   hk_shard_retire_free(s);
   hk_shard_drop_reload(s);
   if (s->taking.cursor.chunk) { /* taken in part: the rest has nobody */

@@ -34,14 +34,14 @@ void hk_scores_note(struct hk_shard *s, const struct hk_batch *b)
 {
   for (uint32_t i = 0; i < b->n; i++)
     if (!isnan(b->score[i]))
-      s->surveys.score[b->slot[i]] = packed(b->score[i]);
+      s->requests.surveys.score[b->slot[i]] = packed(b->score[i]);
     else if (b->state[i] == HK_STATE_WARMING)
-      s->surveys.score[b->slot[i]] = 0;
+      s->requests.surveys.score[b->slot[i]] = 0;
 }
 
 void hk_scores_forget(struct hk_shard *s, uint32_t within)
 {
-  s->surveys.score[within] = 0;
+  s->requests.surveys.score[within] = 0;
 }
 
 /* --- surveys ---------------------------------------------------------------------------------------------------------- */
@@ -65,11 +65,12 @@ void hk_survey_release(struct hk_survey *v)
 
 void hk_survey_post(struct hk_shard *s, struct hk_survey *v)
 {
-  struct hk_survey *top = atomic_load_explicit(&s->surveys.posted, memory_order_relaxed);
+  struct hk_survey *top = atomic_load_explicit(&s->requests.surveys.posted, memory_order_relaxed);
   v->posted = hk_now();
   do
     v->next = top;
-  while (!atomic_compare_exchange_weak_explicit(&s->surveys.posted, &top, v, memory_order_release, memory_order_relaxed));
+  while (
+      !atomic_compare_exchange_weak_explicit(&s->requests.surveys.posted, &top, v, memory_order_release, memory_order_relaxed));
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }
 
@@ -128,7 +129,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
     return 0;
   one->there = true;
   one->detector = d->detector;
-  one->score = unpacked(s->surveys.score[within]);
+  one->score = unpacked(s->requests.surveys.score[within]);
   if (d->group)
     return 0;
   if (!make_room(room, &d->detector))
@@ -159,31 +160,31 @@ static void take(struct hk_shard *s, struct hk_survey *v)
 
 bool hk_shard_take_surveys(struct hk_shard *s)
 {
-  if (!s->surveys.waiting && !atomic_load_explicit(&s->surveys.posted, memory_order_relaxed))
+  if (!s->requests.surveys.waiting && !atomic_load_explicit(&s->requests.surveys.posted, memory_order_relaxed))
     return false;
-  struct hk_survey *v = atomic_exchange_explicit(&s->surveys.posted, NULL, memory_order_acquire);
+  struct hk_survey *v = atomic_exchange_explicit(&s->requests.surveys.posted, NULL, memory_order_acquire);
   for (struct hk_survey *next; v; v = next) {
     next = v->next;
-    v->next = s->surveys.waiting;
-    s->surveys.waiting = v;
+    v->next = s->requests.surveys.waiting;
+    s->requests.surveys.waiting = v;
   }
   if (s->device && hk_queue_in_flight(&s->queue) > 0)
     return false;
   if (hk_shard_survey_waits(s))
-    s->surveys.held = hk_now();
-  for (struct hk_survey *next; s->surveys.waiting; s->surveys.waiting = next) {
-    next = s->surveys.waiting->next;
-    take(s, s->surveys.waiting);
+    s->requests.surveys.held = hk_now();
+  for (struct hk_survey *next; s->requests.surveys.waiting; s->requests.surveys.waiting = next) {
+    next = s->requests.surveys.waiting->next;
+    take(s, s->requests.surveys.waiting);
   }
   return true;
 }
 
 bool hk_shard_survey_waits(const struct hk_shard *s)
 {
-  const int64_t now = s->surveys.waiting ? hk_now() : 0;
-  if (now - s->surveys.held < HK_LOOK_REST)
+  const int64_t now = s->requests.surveys.waiting ? hk_now() : 0;
+  if (now - s->requests.surveys.held < HK_LOOK_REST)
     return false;
-  for (const struct hk_survey *v = s->surveys.waiting; v; v = v->next)
+  for (const struct hk_survey *v = s->requests.surveys.waiting; v; v = v->next)
     if (now - v->posted >= HK_LOOK_PATIENCE)
       return true;
   return false;

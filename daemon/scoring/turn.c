@@ -120,8 +120,8 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
   }
   b->n_events = told;
   /* behind its events */
-  if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->reached, memory_order_relaxed))
-    atomic_store_explicit(&s->reached, p->reached, memory_order_release);
+  if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->taking.reached, memory_order_relaxed))
+    atomic_store_explicit(&s->taking.reached, p->reached, memory_order_release);
   name_slots(s, b); /* a sweep has no points */
   p->kind = HK_PARCEL_RESULTS;
   show(s, p);
@@ -316,13 +316,13 @@ static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
   const struct hk_cursor *c = &s->taking.cursor;
   const int64_t most = hk_now() + s->ahead; /* what is ahead of the clock may be rejected, and says nothing */
   for (uint32_t i = 0; i < b->n; i++)
-    if (b->time[i] > s->taken && b->time[i] <= most)
-      s->taken = b->time[i];
+    if (b->time[i] > s->taking.latest && b->time[i] <= most)
+      s->taking.latest = b->time[i];
   const int64_t chained = hk_stage_earliest(s->stage), next = c->chunk ? c->chunk->time[c->at] : INT64_MAX,
                 made = s->taking.derivation.from ? s->taking.derivation.from->time[0] : INT64_MAX;
   const int64_t to_come = chained < next ? chained : next;
   const int64_t least = to_come < made ? to_come : made;
-  return least < s->taken ? least : s->taken;
+  return least < s->taking.latest ? least : s->taking.latest;
 }
 
 /* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */

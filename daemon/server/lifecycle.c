@@ -246,8 +246,8 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
     s->durable.wake[i] = &s->shard[i].life.wake;
     s->shard[i].replaying = true;
   }
-  if (s->shard[0].excuse[0])
-    hk_log(&s->log, HK_LOG_INFO, "backend = auto: scoring on the CPU, not on the GPU: %s", s->shard[0].excuse);
+  if (hk_shard_excuse(&s->shard[0])[0])
+    hk_log(&s->log, HK_LOG_INFO, "backend = auto: scoring on the CPU, not on the GPU: %s", hk_shard_excuse(&s->shard[0]));
   return 0;
 }
 
@@ -357,7 +357,7 @@ static int64_t reached(void *arg, uint64_t shards)
   const struct hk_server *s = arg;
   int64_t least = 0;
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const int64_t of = atomic_load_explicit(&s->shard[i].reached, memory_order_acquire);
+    const int64_t of = atomic_load_explicit(&s->shard[i].taking.reached, memory_order_acquire);
     if (!(shards >> i & 1))
       continue;
     if (of == 0)

@@ -91,7 +91,7 @@ static void device(struct hk_buffer *out, struct hk_server *s, const struct hk_c
       now = other;
   }
   const struct hk_loss *loss = &now.loss;
-  const char *excuse = s->shard[0].excuse;
+  const char *excuse = hk_shard_excuse(&s->shard[0]);
   const bool lost = loss->time != 0;
   begin(out, "device");
   text(out, "state", lost ? "lost" : now.own ? "ok" : "none");

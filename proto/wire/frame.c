@@ -11,65 +11,37 @@ enum { AT_VERSION = 2, AT_TYPE = 3, AT_LENGTH = 4, AT_TAG = 8, AT_CHECKSUM = 12 
 
 const char *hk_frame_name(uint8_t type)
 {
-  switch ((enum hk_frame_type)type) {
-  case HK_HELLO:
-    return "HELLO";
-  case HK_REGISTER:
-    return "REGISTER";
-  case HK_POINTS:
-    return "POINTS";
-  case HK_SUBSCRIBE:
-    return "SUBSCRIBE";
-  case HK_UNSUBSCRIBE:
-    return "UNSUBSCRIBE";
-  case HK_PING:
-    return "PING";
-  case HK_STATUS:
-    return "STATUS";
-  case HK_BYE:
-    return "BYE";
-  case HK_FEED:
-    return "FEED";
-  case HK_RELOAD:
-    return "RELOAD";
-  case HK_WELCOME:
-    return "WELCOME";
-  case HK_REGISTERED:
-    return "REGISTERED";
-  case HK_DONE:
-    return "DONE";
-  case HK_PONG:
-    return "PONG";
-  case HK_REPORT:
-    return "REPORT";
-  case HK_FAREWELL:
-    return "FAREWELL";
-  case HK_FEED_AT:
-    return "FEED_AT";
-  case HK_OPERATE:
-    return "OPERATE";
-  case HK_SENSORS:
-    return "SENSORS";
-  case HK_OPERATED:
-    return "OPERATED";
-  case HK_RELOADED:
-    return "RELOADED";
-  case HK_NAMES:
-    return "NAMES";
-  case HK_SCORES:
-    return "SCORES";
-  case HK_EVENTS:
-    return "EVENTS";
-  case HK_GAP:
-    return "GAP";
-  case HK_ACK:
-    return "ACK";
-  case HK_INCIDENT:
-    return "INCIDENT";
-  case HK_ERROR:
-    return "ERROR";
-  }
-  return "unknown";
+  static const char *const names[UINT8_MAX + 1] = {
+    [HK_HELLO] = "HELLO",
+    [HK_REGISTER] = "REGISTER",
+    [HK_POINTS] = "POINTS",
+    [HK_SUBSCRIBE] = "SUBSCRIBE",
+    [HK_UNSUBSCRIBE] = "UNSUBSCRIBE",
+    [HK_PING] = "PING",
+    [HK_STATUS] = "STATUS",
+    [HK_BYE] = "BYE",
+    [HK_FEED] = "FEED",
+    [HK_RELOAD] = "RELOAD",
+    [HK_WELCOME] = "WELCOME",
+    [HK_REGISTERED] = "REGISTERED",
+    [HK_DONE] = "DONE",
+    [HK_PONG] = "PONG",
+    [HK_REPORT] = "REPORT",
+    [HK_FAREWELL] = "FAREWELL",
+    [HK_FEED_AT] = "FEED_AT",
+    [HK_OPERATE] = "OPERATE",
+    [HK_SENSORS] = "SENSORS",
+    [HK_OPERATED] = "OPERATED",
+    [HK_RELOADED] = "RELOADED",
+    [HK_NAMES] = "NAMES",
+    [HK_SCORES] = "SCORES",
+    [HK_EVENTS] = "EVENTS",
+    [HK_GAP] = "GAP",
+    [HK_ACK] = "ACK",
+    [HK_INCIDENT] = "INCIDENT",
+    [HK_ERROR] = "ERROR",
+  };
+  return names[type] ? names[type] : "unknown";
 }
 
 uint8_t hk_frame_type(const uint8_t *header)
