@@ -369,6 +369,7 @@ struct hankel_counters {
   uint64_t reconnected; /* times connected again */
   uint64_t late;        /* with `counts`, after hankel_finish, of this connection: points not after their sensor's last one, */
   uint64_t rejected;    /* and points not finite, out of range or too far ahead of the daemon's clock */
+  uint64_t counted;     /* 1: these two are known; 0: not yet, or never, for the daemon is of a version that does not say */
 };
 void hankel_count(const hankel *h, struct hankel_counters *out);
 

@@ -298,6 +298,8 @@ static int tell_left_out(struct feed *feed, int code)
     return code;
   }
   hankel_count(feed->h, &counters);
+  if (!counters.counted)
+    fprintf(stderr, "hankel feed: the daemon is of a version that does not say how many points were late or rejected\n");
   if (counters.late > 0)
     printf("%" PRIu64 " points were late (not after the last one of their sensor: sent before, or out of order)\n",
            counters.late);

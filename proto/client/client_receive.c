@@ -348,9 +348,20 @@ static int take_farewell(struct hankel *h, const struct hk_frame *f)
   if (status != 0 || !h->bye_sent)
     return HANKEL_BAD_PAYLOAD;
   h->confirmed = h->written;
+  h->counters.counted = h->options.counts != 0;
   h->farewell = true;
   hk_client_disconnect(h, -ENOTCONN, "finished");
   return 0;
+}
+
+/* The daemon is of a version that knows no counts: another connection at once, which does not ask for them. */
+static void go_without_counts(struct hankel *h, const char *why)
+{
+  const int once = h->options.once;
+  h->options.once = h->options.counts = 0;
+  hk_client_disconnect(h, -ECONNABORTED, why);
+  h->options.once = once;
+  h->retry_at = hk_client_now();
 }
 
 static int take_error(struct hankel *h, const struct hk_frame *f)
@@ -362,6 +373,10 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
   snprintf(text, sizeof text, "%s%s%s%s%s%.*s", hankel_error_name(m.code), m.type ? " (" : "",
            m.type ? hk_frame_name(m.type) : "", m.type ? ")" : "", m.message.length ? ": " : "",
            (int)(m.message.length < 1024 ? m.message.length : 1024), m.message.data);
+  if (m.closing && m.code == HANKEL_BAD_PAYLOAD && m.type == HK_HELLO && h->options.counts) {
+    go_without_counts(h, text);
+    return 0;
+  }
   if (m.closing || m.code == HANKEL_FORBIDDEN) {
     const int fault = m.code == HANKEL_FORBIDDEN ? -EPERM : m.code == HANKEL_UNAUTHORIZED ? -EACCES : -ECONNABORTED;
     hk_client_disconnect(h, fault, text);

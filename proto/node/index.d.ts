@@ -65,6 +65,8 @@ export interface HankelEvent {
   /** In the daemon's event log, and among the sensor's events; only if subscribed with `since`. */
   position?: bigint;
   sequence?: bigint;
+  /** That it belongs to, 0n: to none; only if subscribed with incidents. */
+  incident?: bigint;
   /** This and what follows is not there if subscribed without details. 0..40; level() names it. */
   severity?: number;
   margin?: number;
@@ -81,6 +83,28 @@ export interface HankelEvent {
   novelty?: Novelty;
 }
 
+/** What became of an incident: of what several sensors, or several algorithms, say about one cause. */
+export interface Incident {
+  type: 'incident';
+  /** told: it fits into the budget of messages; update: a told one is graver; withheld: over, and never told. */
+  kind: 'told' | 'update' | 'merged' | 'closed' | 'withheld';
+  id: bigint;
+  /** merged: the incident that it is part of. */
+  into: bigint;
+  time: bigint;
+  since: bigint;
+  rank: number;
+  severity: number;
+  /** Sensors in it. */
+  count: number;
+  told: boolean;
+  /** A sentence. */
+  text: string;
+  /** Its sensors, which was first, and so on: PROTOCOL.md. */
+  about: Record<string, any>;
+  position?: bigint;
+}
+
 /** So many were left out: this subscriber read too slowly, or came back too late. */
 export interface Gap {
   type: 'gap';
@@ -88,7 +112,7 @@ export interface Gap {
   events: bigint;
 }
 
-export type Item = Result | Scores | HankelEvent | Gap;
+export type Item = Result | Scores | HankelEvent | Incident | Gap;
 
 export interface Sensor {
   name: string;
@@ -139,6 +163,8 @@ export interface SubscribeOptions {
   details?: boolean;
   /** Results come as Scores. */
   columns?: boolean;
+  /** What becomes of incidents comes, and events carry theirs, some seconds later. */
+  incidents?: boolean;
 }
 
 export interface Outcome {
@@ -196,5 +222,6 @@ export function level(severity: number): Level;
 export const STATES: readonly State[];
 export const CHANNELS: readonly Channel[];
 export const EVENTS: readonly string[];
+export const INCIDENTS: readonly string[];
 export const NOVELTIES: readonly string[];
 export const REFUSALS: readonly string[];

@@ -2,9 +2,9 @@
 import net from 'node:net';
 import tls from 'node:tls';
 
-import { CHANNELS, EVENTS, HankelError, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, put, take, unframe } from './wire.js';
+import { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, NOW, REFUSALS, STATES, TYPE, frame, put, take, unframe } from './wire.js';
 
-export { CHANNELS, EVENTS, HankelError, NOVELTIES, REFUSALS, STATES };
+export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES };
 
 const BATCH = 4096; // points in a frame
 const REGISTER_MOST = 200; // names in a frame
@@ -154,8 +154,9 @@ export class Client {
   // --- results ---
 
   async subscribe(options = {}) {
-    const { glob = '', minScore = 0, scores = true, unscored = false, events = true, notices = true, values = false, since, sequences = false, details = true, columns = false } = options;
-    const what = (scores ? 1 : 0) | (unscored ? 2 : 0) | (events ? 4 : 0) | (notices ? 8 : 0) | (values ? 16 : 0) | (since !== undefined ? 32 : 0) | (sequences ? 64 : 0) | (details ? 384 : 0);
+    const { glob = '', minScore = 0, scores = true, unscored = false, events = true, notices = true, values = false, since, sequences = false, details = true, columns = false, incidents = false } = options;
+    const what = (scores ? 1 : 0) | (unscored ? 2 : 0) | (events ? 4 : 0) | (notices ? 8 : 0) | (values ? 16 : 0) | (since !== undefined ? 32 : 0) | (sequences ? 64 : 0) | (details ? 384 : 0) |
+      (incidents ? 512 : 0);
     this.#asColumns = columns;
     this.eventPosition = since === undefined || BigInt(since) < 0n ? NOW : BigInt(since);
     const position = take.done(await this.#request(TYPE.SUBSCRIBE, TYPE.DONE, put.subscribe({ what, minScore, glob, since: this.eventPosition })));
@@ -271,6 +272,8 @@ export class Client {
       this.#takeScores(take.scores(payload, this.#names));
     else if (type === TYPE.EVENTS)
       this.#takeEvents(take.events(payload, this.#names));
+    else if (type === TYPE.INCIDENT)
+      this.#takeEvents([take.incident(payload)]);
     else if (type === TYPE.GAP)
       this.#give(take.gap(payload));
     else if (type === TYPE.ERROR)

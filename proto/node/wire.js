@@ -4,6 +4,7 @@ export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected']
 export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty']);
 export const EVENTS = Object.freeze(['', 'raised', 'corrected', 'cleared', 'stale', 'back', '', 'flapping', 'acknowledged']);
 export const NOVELTIES = Object.freeze(['', 'value', 'context', 'shape']);
+export const INCIDENTS = Object.freeze(['', 'told', 'update', 'merged', 'closed', 'withheld']);
 export const REFUSALS = Object.freeze(['', 'not a valid name', 'the daemon is full', 'no detector matches the name',
   'the daemon makes that series itself', 'this peer has as many sensors as one may have']);
 export const NOW = 0xffffffffffffffffn; // as a position
@@ -11,7 +12,7 @@ export const NOW = 0xffffffffffffffffn; // as a position
 export const TYPE = Object.freeze({
   HELLO: 0x01, REGISTER: 0x02, POINTS: 0x03, SUBSCRIBE: 0x04, UNSUBSCRIBE: 0x05, PING: 0x06, STATUS: 0x07, BYE: 0x08, RELOAD: 0x0a, OPERATE: 0x0b, SENSORS: 0x0c,
   WELCOME: 0x81, REGISTERED: 0x82, DONE: 0x84, PONG: 0x86, REPORT: 0x87, FAREWELL: 0x88, RELOADED: 0x8a, OPERATED: 0x8b,
-  NAMES: 0x91, SCORES: 0x92, EVENTS: 0x93, GAP: 0x94, ERROR: 0xff,
+  NAMES: 0x91, SCORES: 0x92, EVENTS: 0x93, GAP: 0x94, INCIDENT: 0x96, ERROR: 0xff,
 });
 
 const VERSION = 1;
@@ -176,6 +177,13 @@ export const take = {
   outcome: (payload) => ({ done: payload[0] === 1, text: payload.toString('utf8', 1) }),
   report: (payload) => JSON.parse(payload.toString('utf8')),
 
+  incident: (payload) => {
+    const r = new Reader(payload), position = r.u64();
+    const got = { type: 'incident', id: r.u64(), into: r.u64(), time: r.i64(), since: r.i64(), rank: r.f64(), severity: r.f64(), count: r.u32(), kind: INCIDENTS[r.u8()],
+      told: r.u8() === 1, text: r.string(), about: JSON.parse(payload.toString('utf8', r.at)) };
+    return position > 0n ? { ...got, position } : got;
+  },
+
   /** Results as columns. */
   scores: (payload, names) => {
     const r = new Reader(payload), n = r.u32(), timeKind = r.u8(), columns = r.u8();
@@ -200,6 +208,8 @@ export const take = {
     const r = new Reader(payload), n = r.u32(), along = r.u32();
     return Array.from({ length: n }, () => {
       const place = along & 1 ? { position: r.u64(), sequence: r.u64() } : {};
+      if (along & 8)
+        place.incident = r.u64();
       const sensor = names.get(r.u32()), number = r.u32(), kind = EVENTS[r.u8()];
       r.skip(3);
       const event = { type: kind === 'stale' || kind === 'back' ? 'notice' : 'event', sensor, number, kind, score: r.f32(), time: r.i64(), from: r.i64(), instant: r.i64(), before: r.f64(),

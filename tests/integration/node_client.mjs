@@ -68,6 +68,7 @@ function checkEvents(got, f) {
       if (event[mine] !== undefined)
         assert.equal(event[mine], number(want[its]), mine);
     assert.equal('position' in event, (f.with & 1) > 0);
+    assert.deepEqual(event.incident, f.with & 8 ? number(want.incident) : undefined);
     assert.equal('severity' in event, (f.with & 2) > 0);
     if (f.with & 2)
       assert.equal(event.maintenance, (want.marks & 1) === 1);
@@ -109,6 +110,9 @@ async function vectors(file) {
         checkScores(take.scores(payload, names), f);
       else if (type === TYPE.EVENTS)
         checkEvents(take.events(payload, names), f);
+      else if (type === TYPE.INCIDENT)
+        assert.deepEqual(take.incident(payload), { type: 'incident', id: number(f.id), into: number(f.into), time: number(f.time), since: number(f.since), rank: f.rank, severity: f.severity,
+          count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about), position: number(f.position) });
       else if (type === TYPE.GAP)
         assert.deepEqual(take.gap(payload), { type: 'gap', results: number(f.results), events: number(f.events) });
       else if (type === TYPE.ERROR)

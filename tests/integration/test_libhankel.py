@@ -34,7 +34,7 @@ class Options(c.Structure):
 
 
 class Counters(c.Structure):
-    _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected', 'late', 'rejected')]
+    _fields_ = [(name, c.c_uint64) for name in ('points', 'datagrams', 'refused', 'in_doubt', 'unsent', 'reconnected', 'late', 'rejected', 'counted')]
 
 
 def library():

@@ -195,6 +195,9 @@ static int write_fields(struct hk_writer *w, uint8_t type, uint32_t tag, const c
     return hk_report_write(w, tag, s(f, "text"));
   case HK_BYE:
     return hk_bye_write(w, tag, u(f, "datagrams"), u(f, "points"));
+  case HK_FAREWELL:
+    return cJSON_HasObjectItem(f, "late") ? hk_farewell_write(w, tag, u(f, "late"), u(f, "rejected"))
+                                          : hk_empty_write(w, type, tag);
   case HK_FEED:
     return hk_feed_write(w, tag, s(f, "name"));
   case HK_FEED_AT:
