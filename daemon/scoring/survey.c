@@ -209,5 +209,5 @@ void hk_surveys_close(struct hk_surveys *surveys)
   drop(atomic_exchange_explicit(&surveys->posted, NULL, memory_order_acquire));
   drop(surveys->waiting);
   free(surveys->score);
-  *surveys = (struct hk_surveys){ 0 };
+  *surveys = (struct hk_surveys){ .score = NULL };
 }
