@@ -25,7 +25,7 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
-    "  --incidents        only what becomes of incidents; with --events these, too, each with its incident, some seconds later\n"
+    "  --incidents        only what becomes of incidents; with --events both, and each event some seconds later\n"
     "  --since POSITION   first the events behind this position that the daemon still has (0: all); shows positions\n"
     "  --forever          waits for a daemon that went away as long as it takes\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
