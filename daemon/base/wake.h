@@ -18,7 +18,7 @@ enum {
   HK_WAKE_WORK = 1,  /* something was put into one of its rings, a batch has finished, or an order was given */
   HK_WAKE_ROOM = 2,  /* a chunk came back empty, or points were dealt with */
   HK_WAKE_TAKEN = 4, /* a sealed chunk of this loop was taken by a shard */
-  HK_WAKE_BATCH = 8, /* a parcel came back to its shard */
+  HK_WAKE_BATCH = 8, /* a delivery came back to its shard */
   HK_WAKE_SHIFT = 4, /* marks are below, above them what a sleeper wants to be woken for: nothing when it is awake */
 };
 

@@ -23,7 +23,7 @@ struct hk_decoded hk_fill_points(struct hk_filling *filling, struct hk_source *s
                                  const struct hk_points *points, uint32_t first);
 /* Points that fit into the chunk of every shard. */
 uint32_t hk_fill_room(const struct hk_filling *filling);
-/* Tells all shards how far a feed is; there is room for that (hk_outlet_room). */
+/* Tells all shards how far a feed is; there is room for that (hk_chunk_pool_room). */
 void hk_fill_mark(struct hk_filling *filling, struct hk_feed *feed, uint64_t upto);
 /* Puts in n points that have their slots already. */
 void hk_fill_slots(struct hk_filling *filling, struct hk_source *source, uint32_t n, const struct hk_columns *from);

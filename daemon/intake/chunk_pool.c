@@ -8,7 +8,7 @@
 
 #define SEALED 2 /* chunks that wait for a shard before points are kept for a fuller one */
 
-static void collect(struct hk_outlet *o)
+static void collect(struct hk_chunk_pool *o)
 {
   struct hk_chunk *c;
   for (uint32_t i = 0; i < o->filling.shards; i++)
@@ -17,7 +17,7 @@ static void collect(struct hk_outlet *o)
 }
 
 /* NULL: there is none. */
-static struct hk_chunk *take_empty(struct hk_outlet *o)
+static struct hk_chunk *take_empty(struct hk_chunk_pool *o)
 {
   if (o->n_empty == 0)
     collect(o);
@@ -25,7 +25,7 @@ static struct hk_chunk *take_empty(struct hk_outlet *o)
 }
 
 /* Hands a chunk or a token to its shard. The ring holds all there are. */
-static void hand(struct hk_outlet *o, uint32_t shard, struct hk_chunk *chunk)
+static void hand(struct hk_chunk_pool *o, uint32_t shard, struct hk_chunk *chunk)
 {
   chunk->sealed = hk_now();
   (void)hk_ring_put(&o->lanes[shard]->sealed, chunk);
@@ -34,19 +34,20 @@ static void hand(struct hk_outlet *o, uint32_t shard, struct hk_chunk *chunk)
 
 static struct hk_chunk *full(void *arg, uint32_t shard)
 {
-  struct hk_outlet *o = arg;
+  struct hk_chunk_pool *o = arg;
   hand(o, shard, o->filling.chunk[shard]);
-  return take_empty(o); /* there is one: see hk_outlet_room */
+  return take_empty(o); /* there is one: see hk_chunk_pool_room */
 }
 
-uint32_t hk_outlet_chunks(uint32_t points, uint32_t n_shards)
+uint32_t hk_chunk_pool_chunks(uint32_t points, uint32_t n_shards)
 {
   return points / HK_CHUNK_POINTS + 1 + 2 * n_shards; /* open ones, and one behind each */
 }
 
-int hk_outlet_open(struct hk_outlet *o, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop, uint32_t points)
+int hk_chunk_pool_open(struct hk_chunk_pool *o, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop,
+                       uint32_t points)
 {
-  const uint32_t n = hk_outlet_chunks(points, n_shards);
+  const uint32_t n = hk_chunk_pool_chunks(points, n_shards);
   o->filling = (struct hk_filling){ .shards = n_shards, .full = full, .arg = o };
   o->empty = calloc(n, sizeof(struct hk_chunk *));
   if (!o->empty)
@@ -72,7 +73,7 @@ static void free_chunk(struct hk_chunk *c)
   hk_chunk_free(c);
 }
 
-void hk_outlet_close(struct hk_outlet *o)
+void hk_chunk_pool_close(struct hk_chunk_pool *o)
 {
   struct hk_chunk *c;
   for (uint32_t i = 0; i < o->filling.shards && o->lanes[i]; i++) {
@@ -88,7 +89,7 @@ void hk_outlet_close(struct hk_outlet *o)
   free(o->empty);
 }
 
-uint32_t hk_outlet_room(struct hk_outlet *o)
+uint32_t hk_chunk_pool_room(struct hk_chunk_pool *o)
 {
   /* A chunk is handed on as soon as it is full, and then there must be another one. So each shard may need one for a few points,
    * and one more for as many as a chunk holds. */
@@ -105,13 +106,13 @@ uint32_t hk_outlet_room(struct hk_outlet *o)
   return least - 1;
 }
 
-static void seal(struct hk_outlet *o, uint32_t shard, struct hk_chunk *next)
+static void seal(struct hk_chunk_pool *o, uint32_t shard, struct hk_chunk *next)
 {
   hand(o, shard, o->filling.chunk[shard]);
   o->filling.chunk[shard] = next;
 }
 
-bool hk_outlet_seal(struct hk_outlet *o)
+bool hk_chunk_pool_seal(struct hk_chunk_pool *o)
 {
   bool all = true;
   for (uint32_t i = 0; i < o->filling.shards; i++) {
@@ -127,7 +128,7 @@ bool hk_outlet_seal(struct hk_outlet *o)
   return all;
 }
 
-bool hk_outlet_returned(const struct hk_outlet *o)
+bool hk_chunk_pool_returned(const struct hk_chunk_pool *o)
 {
   for (uint32_t i = 0; i < o->filling.shards; i++)
     if (!hk_ring_empty(&o->lanes[i]->emptied))
@@ -135,7 +136,7 @@ bool hk_outlet_returned(const struct hk_outlet *o)
   return false;
 }
 
-void hk_outlet_token(struct hk_outlet *o, uint32_t shard)
+void hk_chunk_pool_token(struct hk_chunk_pool *o, uint32_t shard)
 {
   o->tokens_due[shard]++;
 }

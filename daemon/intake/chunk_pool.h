@@ -1,15 +1,15 @@
-/* Outlet: where the points of a loop leave for the shards: the chunks that are being filled, and those that are empty.
+/* Pool: where the points of a loop leave for the shards: the chunks that are being filled, and those that are empty.
  *
  * A chunk is sealed, that is handed to its shard, when it is full, or at the end of the loop's turn when the shard has hardly
  * anything else of this loop waiting: so chunks grow under load, and a lone point waits for nothing. All chunks are made at the
  * start; when none is empty there is no room, and whoever has points waits. Thread: the loop's. */
-#ifndef HK_OUTLET_H
-#define HK_OUTLET_H
+#ifndef HK_CHUNK_POOL_H
+#define HK_CHUNK_POOL_H
 
 #include "daemon/intake/chunk_fill.h"
 #include "daemon/intake/lane.h"
 
-struct hk_outlet {
+struct hk_chunk_pool {
   struct hk_filling filling;
   struct hk_lane *lanes[HK_SHARDS_MAX];
   uint32_t tokens_due[HK_SHARDS_MAX]; /* to be sent once the chunk is sealed */
@@ -19,20 +19,20 @@ struct hk_outlet {
 
 /* lanes: to each shard, `stride` apart; their rings and `loop` are set. loop: its number. points: room for so many at least,
  * however they are spread over the shards. 0 or -ENOMEM. */
-int hk_outlet_open(struct hk_outlet *outlet, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop,
-                   uint32_t points);
+int hk_chunk_pool_open(struct hk_chunk_pool *pool, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop,
+                       uint32_t points);
 /* Frees chunks, also those that lie in the lanes; points in them are done with that. Shards have ended. */
-void hk_outlet_close(struct hk_outlet *outlet);
-/* Chunks that an outlet with so much room has. */
-uint32_t hk_outlet_chunks(uint32_t points, uint32_t n_shards);
+void hk_chunk_pool_close(struct hk_chunk_pool *pool);
+/* Chunks that a pool with so much room has. */
+uint32_t hk_chunk_pool_chunks(uint32_t points, uint32_t n_shards);
 
 /* Points that can be put in, whatever shards they are for, and then a mark of a feed. */
-uint32_t hk_outlet_room(struct hk_outlet *outlet);
+uint32_t hk_chunk_pool_room(struct hk_chunk_pool *pool);
 /* At the end of a turn: seals what is to be sealed. True when nothing is left in open chunks. */
-bool hk_outlet_seal(struct hk_outlet *outlet);
+bool hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 /* Whether a chunk has come back empty. */
-bool hk_outlet_returned(const struct hk_outlet *outlet);
+bool hk_chunk_pool_returned(const struct hk_chunk_pool *pool);
 /* Sends a token to a shard, behind all points that were put in before. */
-void hk_outlet_token(struct hk_outlet *outlet, uint32_t shard);
+void hk_chunk_pool_token(struct hk_chunk_pool *pool, uint32_t shard);
 
 #endif

@@ -17,7 +17,7 @@ int64_t hk_intake_clock(struct hk_intake *in)
 
 bool hk_intake_open(struct hk_intake *in, struct hk_source *source, uint32_t n)
 {
-  return hk_source_pending(source) < in->max_pending && hk_outlet_room(in->outlet) >= n;
+  return hk_source_pending(source) < in->max_pending && hk_chunk_pool_room(in->pool) >= n;
 }
 
 /* The latest time that is believed. */
@@ -56,7 +56,7 @@ uint32_t hk_intake_points(struct hk_intake *in, struct hk_source *source, const 
 {
   const struct hk_decoder decoder = { hk_registry_lookup(in->registry), in->wall, latest(in) };
   hk_count(&in->counters->in, p->n); /* before they are counted as anything else */
-  const struct hk_decoded out = hk_fill_points(&in->outlet->filling, source, &decoder, p, 0);
+  const struct hk_decoded out = hk_fill_points(&in->pool->filling, source, &decoder, p, 0);
   return count(in, p, p->n, &out);
 }
 
@@ -81,7 +81,7 @@ static void take_missing(struct hk_intake *in, struct hk_source *source, const s
     sum->slot = slot;
     sum->time = time;
   }
-  hk_fill_slots(&in->outlet->filling, source, 1, &to);
+  hk_fill_slots(&in->pool->filling, source, 1, &to);
 }
 
 bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_feeding *feeding, const struct hk_points *p,
@@ -101,10 +101,10 @@ bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_fe
     take_missing(in, source, feed, at + i, &decoder, p, i, &out);
   /* In pieces that fit into the chunks, so that none is ever handed on with points and without the mark that says so. */
   for (struct hk_points piece = *p; i < p->n; i = piece.n) {
-    const uint32_t room = hk_fill_room(&in->outlet->filling);
+    const uint32_t room = hk_fill_room(&in->pool->filling);
     piece.n = p->n - i < room ? p->n : i + room;
-    hk_fill_mark(&in->outlet->filling, feed, at + piece.n);
-    const struct hk_decoded rest = hk_fill_points(&in->outlet->filling, source, &decoder, &piece, i);
+    hk_fill_mark(&in->pool->filling, feed, at + piece.n);
+    const struct hk_decoded rest = hk_fill_points(&in->pool->filling, source, &decoder, &piece, i);
     if (out.ahead == 0) {
       out.slot = rest.slot;
       out.time = rest.time;
@@ -115,7 +115,7 @@ bool hk_intake_feed(struct hk_intake *in, struct hk_source *source, struct hk_fe
   feeding->at = at + p->n;
   if (feed->received < feeding->at)
     feed->received = feeding->at;
-  hk_fill_mark(&in->outlet->filling, feed, feed->received);
+  hk_fill_mark(&in->pool->filling, feed, feed->received);
   hk_feed_leave(feed);
   *unknown = count(in, p, p->n - first, &out);
   return true;
@@ -172,5 +172,5 @@ static void spoil_later(struct hk_intake *in, uint32_t n, const struct hk_column
 void hk_intake_slots(struct hk_intake *in, struct hk_source *source, uint32_t n, const struct hk_columns *points)
 {
   spoil_later(in, n, points);
-  hk_fill_slots(&in->outlet->filling, source, n, points);
+  hk_fill_slots(&in->pool->filling, source, n, points);
 }

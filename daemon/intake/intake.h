@@ -10,7 +10,7 @@
 
 struct hk_intake {
   struct hk_registry *registry;
-  struct hk_outlet *outlet;
+  struct hk_chunk_pool *pool;
   struct hk_counters *counters;
   struct hk_log *log;
   int64_t max_ahead;    /* ns; 0 = any time is taken */

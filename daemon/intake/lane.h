@@ -8,20 +8,20 @@
 #include "daemon/base/wake.h"
 #include "daemon/intake/chunk.h"
 
-struct hk_parcel;
+struct hk_delivery;
 
 struct hk_lane {
-  struct hk_ring sealed;  /* struct hk_chunk: loop to shard */
-  struct hk_ring emptied; /* struct hk_chunk: shard to loop */
-  struct hk_ring parcels; /* struct hk_parcel: shard to loop; holds as many as there ever are at a time */
+  struct hk_ring sealed;     /* struct hk_chunk: loop to shard */
+  struct hk_ring emptied;    /* struct hk_chunk: shard to loop */
+  struct hk_ring deliveries; /* struct hk_delivery: shard to loop; holds as many as there ever are at a time */
   struct hk_wake *loop, *shard;
   const atomic_uint *subscriptions; /* of the loop: with none it wants no results */
   struct hk_chunk token;            /* no points; only its address counts */
   uint64_t tokens;                  /* the shard's: that have come through */
 };
 
-#define HK_LANE_PARCELS 128 /* most at a time */
-#define HK_LANE_TOKENS 8    /* most at a time */
+#define HK_LANE_DELIVERIES 128 /* most at a time */
+#define HK_LANE_TOKENS 8       /* most at a time */
 
 /* Rings for so many chunks. lane: zeroed. 0 or -ENOMEM. */
 static inline int hk_lane_open(struct hk_lane *lane, uint32_t chunks)
@@ -29,14 +29,14 @@ static inline int hk_lane_open(struct hk_lane *lane, uint32_t chunks)
   int status = hk_ring_init(&lane->sealed, chunks + HK_LANE_TOKENS);
   if (status == 0)
     status = hk_ring_init(&lane->emptied, chunks);
-  return status != 0 ? status : hk_ring_init(&lane->parcels, HK_LANE_PARCELS);
+  return status != 0 ? status : hk_ring_init(&lane->deliveries, HK_LANE_DELIVERIES);
 }
 
 static inline void hk_lane_close(struct hk_lane *lane)
 {
   hk_ring_free(&lane->sealed);
   hk_ring_free(&lane->emptied);
-  hk_ring_free(&lane->parcels);
+  hk_ring_free(&lane->deliveries);
 }
 
 #endif

@@ -158,7 +158,7 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
   const struct hk_net *net = c->net;
   const int64_t open = now - c->opened;
   if (open <= c->loop->config->handshake &&
-      (open <= HK_ADMISSION_HURRY || hk_seats_taken(&c->net->seats) <= net->max_connections - net->max_connections / 4))
+      (open <= HK_ADMISSION_HURRY || hk_peer_feeds_taken(&c->net->peer_feeds) <= net->max_connections - net->max_connections / 4))
     return false;
   hk_count(&c->loop->counters.timed_out, 1);
   const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
@@ -421,7 +421,7 @@ void hk_admission_again(struct hk_connection *c)
     if (!(c->identity.scopes & HK_SCOPE_SUBSCRIBE))
       hk_connection_unsubscribe(c);
     if (!(c->identity.scopes & HK_SCOPE_FEED))
-      hk_seat_shut(c->seat);
+      hk_peer_feed_shut(c->peer_feed);
   }
   hk_credentials_release(credentials);
   if (!good && !asked)

@@ -30,8 +30,8 @@ static void on_close(uv_handle_t *handle)
   c->kind->free(c);
   hk_loop_remove(c->loop, c);
   hk_admission_leave(c);
-  if (c->seat)
-    hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
+  if (c->peer_feed)
+    hk_peer_feeds_give(&c->net->peer_feeds, c->peer_feed, &c->loop->counters);
   free(c);
 }
 
@@ -46,7 +46,7 @@ void hk_connection_close(struct hk_connection *c)
   hk_connection_unsubscribe(c);
   if (c->feeding.feed)
     hk_feed_give_up(c->feeding.feed, c->feeding.turn);
-  hk_seat_shut(c->seat);
+  hk_peer_feed_shut(c->peer_feed);
   hk_source_close(c->source);
   uv_close((uv_handle_t *)&c->tcp, on_close);
 }
@@ -291,8 +291,8 @@ void hk_connection_abandon(struct hk_connection *c)
   close(c->fd);
   hk_source_close(c->source);
   hk_admission_leave(c);
-  if (c->seat)
-    hk_seats_give(&c->net->seats, c->seat, &c->loop->counters);
+  if (c->peer_feed)
+    hk_peer_feeds_give(&c->net->peer_feeds, c->peer_feed, &c->loop->counters);
   atomic_fetch_sub(&c->loop->n_connections, 1);
   c->kind->free(c);
   free(c);
@@ -322,7 +322,7 @@ void hk_connection_start(struct hk_connection *c)
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;
   c->opened = c->heard = hk_now();
-  if (!c->seat && !c->inner) {
+  if (!c->peer_feed && !c->inner) {
     hk_count(&c->loop->counters.refused, 1);
     hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
                 "%s was refused: there are %u connections already (max_connections)", c->peer, net->max_connections);
@@ -376,7 +376,7 @@ void hk_connection_finish(struct hk_connection *c)
   c->state = HK_LINGERING;
   c->deadline = hk_now() + LINGER;
   hk_connection_unsubscribe(c);
-  hk_seat_shut(c->seat);
+  hk_peer_feed_shut(c->peer_feed);
   if (c->tls)
     hk_admission_farewell(c);
   if (c->state == HK_CLOSED)
@@ -413,7 +413,7 @@ void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *mess
 /* ns: when something last came, over TCP or UDP. */
 static int64_t heard(const struct hk_connection *c)
 {
-  const int64_t datagram = c->seat ? c->seat->heard : 0;
+  const int64_t datagram = c->peer_feed ? c->peer_feed->heard : 0;
   return datagram > c->heard ? datagram : c->heard;
 }
 

@@ -67,11 +67,11 @@ struct hk_connection {
   struct hk_connection_links links;
   struct hk_connection_flow flow;
   enum hk_connection_state state;
-  int fd;                   /* until it is started on its loop; then -1 */
-  bool http;                /* its first line was HTTP's */
-  bool inner;               /* net/inner.h */
-  struct hk_seat *seat;     /* NULL: there was none; it is to be refused, but for an inner one, which has none */
-  struct hk_source *source; /* of its points */
+  int fd;                         /* until it is started on its loop; then -1 */
+  bool http;                      /* its first line was HTTP's */
+  bool inner;                     /* net/inner.h */
+  struct hk_peer_feed *peer_feed; /* NULL: there was none; it is to be refused, but for an inner one, which has none */
+  struct hk_source *source;       /* of its points */
   char peer[HK_ADDRESS_MAX];
   int64_t opened;   /* ns */
   int64_t heard;    /* ns: when bytes last came */

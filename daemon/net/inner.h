@@ -3,8 +3,8 @@
  * road of all else: the same rooms, the same back-pressure, gap notices and permissions.
  *
  * What is different: it is admitted already, as the peer that it is for, with that peer's scopes; it is counted by nobody, for
- * whoever holds the other end is (it takes no seat, so it has no feed over UDP, and no place of its address); kernel options of
- * TCP mean nothing to it; text shows nothing before the first line has come. It is closed like others: where its token is not
+ * whoever holds the other end is (it takes no peer feed, so it has no feed over UDP, and no place of its address); kernel options
+ * of TCP mean nothing to it; text shows nothing before the first line has come. It is closed like others: where its token is not
  * good any more after a reload, at the daemon's end, when the other end is closed. Whoever holds that must read on until then,
  * and close it.
  *

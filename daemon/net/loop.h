@@ -4,10 +4,10 @@
  *
  *     loops                                      shards, one a device
  *     sockets -> decode -> chunk  -- sealed -->  stage -> batch -> backend
- *     sockets <- encode <- parcel <- parcels --  results, as soon as they are there
+ *     sockets <- encode <- delivery <- deliveries --  results, as soon as they are there
  *                                 <- emptied --  chunks, to be filled again
  *
- *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, an outlet for
+ *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, a pool for
  *    points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to
  *    the loop that has the fewest, and has the signals, the watchdog and the end (server/lifecycle.c).
  *  - Shards (shard.h): one thread each, which makes batches of the chunks of all loops and gives the results to those loops that
@@ -15,11 +15,11 @@
  *  - Threads of the backend (cpu/, gpu/), of which only the shard is told when a batch has finished.
  *
  * Between a loop and a shard lie the rings of a lane (lane.h), so neither waits for the other; whoever sleeps is woken (wake.h).
- * What all share is the registry (names under a lock that readers share, handles with none), the seats of connections, the log,
- * and the counters, which each thread writes for itself. On a point's way from socket to socket there is no lock and no
+ * What all share is the registry (names under a lock that readers share, handles with none), the peer feeds of connections, the
+ * log, and the counters, which each thread writes for itself. On a point's way from socket to socket there is no lock and no
  * allocation.
  *
- * A turn of the loop: sockets are read (points go into open chunks), parcels are published, connections that wait for room are
+ * A turn of the loop: sockets are read (points go into open chunks), deliveries are published, connections that wait for room are
  * given a turn if there is any, chunks are sealed; then it sleeps, with `busy_poll` only when there was nothing to do for so
  * long. */
 #ifndef HK_LOOP_H
@@ -67,9 +67,9 @@ struct hk_loop {
   struct hk_counters counters; /* written by this thread alone */
   struct hk_latency latency;
   struct hk_intake intake;
-  struct hk_outlet outlet;
+  struct hk_chunk_pool pool;
   uint32_t points; /* that may wait, */
-  uint32_t room;   /* and how many the outlet has room for when nothing waits: no fewer */
+  uint32_t room;   /* and how many the pool has room for when nothing waits: no fewer */
   struct hk_publisher *publisher;
   struct hk_listener *datagrams; /* a UDP socket for each such listener */
   uint32_t n_datagrams;
@@ -78,7 +78,7 @@ struct hk_loop {
   struct hk_connection *feeding;    /* list: those that have feeds */
   struct hk_lines *lines;           /* of all connections and datagrams */
   uint64_t turn;                    /* counts the turns of the event loop */
-  uint64_t busy;                    /* the last turn in which points or parcels came */
+  uint64_t busy;                    /* the last turn in which points or deliveries came */
   int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
   uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
   uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */

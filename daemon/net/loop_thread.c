@@ -20,7 +20,7 @@
 
 /* --- what others give ------------------------------------------------------------------------------------------------- */
 
-static void forget(struct hk_loop *l, const struct hk_parcel *p)
+static void forget(struct hk_loop *l, const struct hk_delivery *p)
 {
   for (uint32_t i = 0; i < p->n_slots; i++)
     hk_publisher_forget(l->publisher, p->slots[i]);
@@ -34,42 +34,42 @@ static void tell(struct hk_loop *l, const char *words)
   }
 }
 
-static void take_parcel(struct hk_loop *l, uint32_t shard, struct hk_parcel *p)
+static void take_delivery(struct hk_loop *l, uint32_t shard, struct hk_delivery *p)
 {
   switch (p->kind) {
-  case HK_PARCEL_RESULTS:
+  case HK_DELIVERY_RESULTS:
     hk_publish(l->publisher, p->batch, p->sequence, hk_string(p->by ? p->by : ""));
     if (p->batch->kind == HK_BATCH_POINTS)
       hk_latency_add(&l->latency, &p->stamps, hk_now(), p->batch->n);
     break;
-  case HK_PARCEL_DROPPED:
+  case HK_DELIVERY_DROPPED:
     hk_publish_dropped(l->publisher, p->batch);
     break;
-  case HK_PARCEL_RETIRE:
-    hk_outlet_token(&l->outlet, shard);
+  case HK_DELIVERY_RETIRE:
+    hk_chunk_pool_token(&l->pool, shard);
     break;
-  case HK_PARCEL_FORGET:
+  case HK_DELIVERY_FORGET:
     forget(l, p);
     break;
-  case HK_PARCEL_WORDS:
+  case HK_DELIVERY_WORDS:
     tell(l, p->words);
     break;
-  case HK_PARCEL_EXPORT:
+  case HK_DELIVERY_EXPORT:
     break; /* goes to the saver alone */
   }
-  hk_parcel_release(p, &l->counters);
+  hk_delivery_release(p, &l->counters);
 }
 
 /* Those that are there, and none that come meanwhile, and of a shard no more results than a socket takes in one turn: the loop
  * would not come to write to the sockets that were full as fast as results are put into their queues. */
-static void take_parcels(struct hk_loop *l)
+static void take_deliveries(struct hk_loop *l)
 {
-  for (uint32_t i = 0; i < l->outlet.filling.shards; i++) {
-    uint32_t n = hk_ring_count(&l->outlet.lanes[i]->parcels), results = 0;
+  for (uint32_t i = 0; i < l->pool.filling.shards; i++) {
+    uint32_t n = hk_ring_count(&l->pool.lanes[i]->deliveries), results = 0;
     for (; n > 0 && results < TURN_RESULTS; n--) {
-      struct hk_parcel *p = hk_ring_take(&l->outlet.lanes[i]->parcels);
-      results += p->kind == HK_PARCEL_RESULTS ? p->batch->n : 0;
-      take_parcel(l, i, p);
+      struct hk_delivery *p = hk_ring_take(&l->pool.lanes[i]->deliveries);
+      results += p->kind == HK_DELIVERY_RESULTS ? p->batch->n : 0;
+      take_delivery(l, i, p);
       l->busy = l->turn;
     }
     if (n > 0)
@@ -231,13 +231,13 @@ static void acknowledge(struct hk_loop *l)
 
 static void work(struct hk_loop *l)
 {
-  take_parcels(l);
+  take_deliveries(l);
   hk_loop_tell_events(l);
   acknowledge(l);
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
-  if ((l->parked || datagrams_wait(l)) && (settled != l->settled || hk_outlet_returned(&l->outlet))) {
+  if ((l->parked || datagrams_wait(l)) && (settled != l->settled || hk_chunk_pool_returned(&l->pool))) {
     l->settled = settled;
     wake_parked(l);
   }
@@ -271,7 +271,7 @@ static bool stay_awake(struct hk_loop *l)
 static void on_prepare(uv_prepare_t *prepare)
 {
   struct hk_loop *l = prepare->data;
-  const bool sealed = hk_outlet_seal(&l->outlet);
+  const bool sealed = hk_chunk_pool_seal(&l->pool);
   unsigned reasons = HK_WAKE_WORK;
   if (!sealed)
     reasons |= HK_WAKE_TAKEN | HK_WAKE_ROOM;
@@ -352,14 +352,14 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   if (status == 0)
     status = hk_publisher_new(&l->publisher, config, net->shards->registry, net->shards->events, &l->counters);
   if (status == 0)
-    status = hk_outlet_open(&l->outlet, net->lanes + number, net->shards->n, net->n_loops, number, l->points);
+    status = hk_chunk_pool_open(&l->pool, net->lanes + number, net->shards->n, net->n_loops, number, l->points);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
   }
-  l->room = hk_outlet_room(&l->outlet);
+  l->room = hk_chunk_pool_room(&l->pool);
   l->intake = (struct hk_intake){ .registry = net->shards->registry,
-                                  .outlet = &l->outlet,
+                                  .pool = &l->pool,
                                   .counters = &l->counters,
                                   .log = net->log,
                                   .max_ahead = config->max_ahead,
@@ -410,7 +410,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 
 void hk_loop_close(struct hk_loop *l)
 {
-  struct hk_parcel *p;
+  struct hk_delivery *p;
   if (!l->net)
     return;
   for (uint32_t i = 0; i < l->n_datagrams; i++)
@@ -427,11 +427,11 @@ void hk_loop_close(struct hk_loop *l)
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
   }
-  for (uint32_t i = 0; i < l->outlet.filling.shards && l->outlet.lanes[i]; i++)
-    while ((p = hk_ring_take(&l->outlet.lanes[i]->parcels)) != NULL)
-      hk_parcel_release(p, &l->counters);
+  for (uint32_t i = 0; i < l->pool.filling.shards && l->pool.lanes[i]; i++)
+    while ((p = hk_ring_take(&l->pool.lanes[i]->deliveries)) != NULL)
+      hk_delivery_release(p, &l->counters);
   hk_publisher_free(l->publisher);
-  hk_outlet_close(&l->outlet);
+  hk_chunk_pool_close(&l->pool);
   hk_lines_free(l->lines);
   free(l->datagrams);
   free(l->buffer);

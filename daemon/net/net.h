@@ -66,7 +66,7 @@ struct hk_net {
   struct hk_loop *loops;
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
-  struct hk_seats seats;
+  struct hk_peer_feeds peer_feeds;
   struct hk_gates gates;    /* of the listeners */
   struct hk_limits *limits; /* by address */
   struct hk_audit audit;

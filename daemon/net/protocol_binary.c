@@ -31,17 +31,17 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   if (!hk_admission_hello(c, m.token.data, m.token.length))
     return HK_TURN_OVER;
   c->binary.greeted = true;
-  const uint64_t feed = c->seat ? hk_seat_open(c->seat, c->source) : 0;
+  const uint64_t feed = c->peer_feed ? hk_peer_feed_open(c->peer_feed, c->source) : 0;
   if (!(c->identity.scopes & HK_SCOPE_FEED))
-    hk_seat_shut(c->seat); /* its datagrams are a stranger's */
-  if (feed == 0 && c->seat)
+    hk_peer_feed_shut(c->peer_feed); /* its datagrams are a stranger's */
+  if (feed == 0 && c->peer_feed)
     hk_log(c->net->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
   c->binary.inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
   uint8_t key[HK_MAC_KEY];
   c->binary.wants_counts = m.wants & HK_WANTS_COUNTS;
-  const bool keyed = c->seat && (m.wants & HK_WANTS_KEY) && private(c) && hk_seat_key(c->seat, key) == 0;
+  const bool keyed = c->peer_feed && (m.wants & HK_WANTS_KEY) && private(c) && hk_peer_feed_key(c->peer_feed, key) == 0;
   const struct hk_welcome welcome = {
     feed, c->binary.inbox.max_length, hk_string("hankeld " HANKELD_VERSION), { (const char *)key, keyed ? sizeof key : 0 }
   };
@@ -284,11 +284,11 @@ static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
 
 static enum hk_turn farewell(struct hk_connection *c)
 {
-  const bool feeds = c->seat && (hk_seat_fed(c->seat) || c->binary.bye_datagrams > 0);
+  const bool feeds = c->peer_feed && (hk_peer_feed_fed(c->peer_feed) || c->binary.bye_datagrams > 0);
   if (feeds && !c->net->requests.read_datagrams(c->loop, c->binary.bye_time))
     return HK_TURN_WAIT;
-  if (c->seat)
-    hk_seat_end(c->seat, c->binary.bye_datagrams, c->binary.bye_points);
+  if (c->peer_feed)
+    hk_peer_feed_end(c->peer_feed, c->binary.bye_datagrams, c->binary.bye_points);
   if (hk_source_pending(c->source) > 0 || !hk_loop_told(c->loop, &c->subscriber, &c->binary.bye_event))
     return HK_TURN_WAIT;
   hk_send_gap(&c->subscriber, SIZE_MAX);

@@ -35,7 +35,7 @@ static bool hand_over(struct hk_listener *l, int fd, struct hk_limits_place *pla
     return false;
   c->identity.place = place;
   c->loop = hk_loop_least_busy(net);
-  c->seat = hk_seats_take(&net->seats);
+  c->peer_feed = hk_peer_feeds_take(&net->peer_feeds);
   hk_loop_hand(c->loop, c);
   return true;
 }

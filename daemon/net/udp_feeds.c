@@ -1,50 +1,50 @@
-/* The number of a feed is random but for its last 16 bits, which are the seat's index. */
+/* The number of a feed is random but for its last 16 bits, which are the peer feed's index. */
 #include "daemon/net/udp_feeds.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
-int hk_seats_open(struct hk_seats *s, uint32_t n)
+int hk_peer_feeds_open(struct hk_peer_feeds *s, uint32_t n)
 {
-  s->seats = calloc(n, sizeof *s->seats);
+  s->peer_feeds = calloc(n, sizeof *s->peer_feeds);
   s->free = calloc(n, sizeof *s->free);
   pthread_mutex_init(&s->lock, NULL);
   s->n = n;
-  if (!s->seats || !s->free)
+  if (!s->peer_feeds || !s->free)
     return -ENOMEM;
   for (uint32_t i = 0; i < n; i++) {
-    pthread_mutex_init(&s->seats[i].lock, NULL);
-    s->seats[i].index = i;
+    pthread_mutex_init(&s->peer_feeds[i].lock, NULL);
+    s->peer_feeds[i].index = i;
     s->free[s->n_free++] = n - 1 - i;
   }
   return 0;
 }
 
-void hk_seats_close(struct hk_seats *s)
+void hk_peer_feeds_close(struct hk_peer_feeds *s)
 {
-  for (uint32_t i = 0; s->seats && i < s->n; i++) {
-    pthread_mutex_destroy(&s->seats[i].lock);
-    hk_mac_free(s->seats[i].mac);
+  for (uint32_t i = 0; s->peer_feeds && i < s->n; i++) {
+    pthread_mutex_destroy(&s->peer_feeds[i].lock);
+    hk_mac_free(s->peer_feeds[i].mac);
   }
   if (s->n > 0)
     pthread_mutex_destroy(&s->lock);
-  free(s->seats);
+  free(s->peer_feeds);
   free(s->free);
-  *s = (struct hk_seats){ 0 };
+  *s = (struct hk_peer_feeds){ 0 };
 }
 
-struct hk_seat *hk_seats_take(struct hk_seats *s)
+struct hk_peer_feed *hk_peer_feeds_take(struct hk_peer_feeds *s)
 {
   pthread_mutex_lock(&s->lock);
-  struct hk_seat *seat = s->n_free > 0 ? &s->seats[s->free[--s->n_free]] : NULL;
-  if (seat && seat->index >= s->high)
-    s->high = seat->index + 1;
+  struct hk_peer_feed *peer_feed = s->n_free > 0 ? &s->peer_feeds[s->free[--s->n_free]] : NULL;
+  if (peer_feed && peer_feed->index >= s->high)
+    s->high = peer_feed->index + 1;
   pthread_mutex_unlock(&s->lock);
-  return seat;
+  return peer_feed;
 }
 
-uint32_t hk_seats_taken(struct hk_seats *s)
+uint32_t hk_peer_feeds_taken(struct hk_peer_feeds *s)
 {
   pthread_mutex_lock(&s->lock);
   const uint32_t n = s->n - s->n_free;
@@ -62,104 +62,104 @@ static void add(struct hk_counters *c, const struct hk_udp_feed *f)
   hk_count(&c->bad_datagrams, f->malformed);
 }
 
-void hk_seats_give(struct hk_seats *s, struct hk_seat *seat, struct hk_counters *counters)
+void hk_peer_feeds_give(struct hk_peer_feeds *s, struct hk_peer_feed *peer_feed, struct hk_counters *counters)
 {
-  pthread_mutex_lock(&seat->lock);
-  add(counters, &seat->feed);
-  seat->feed = (struct hk_udp_feed){ 0 };
-  hk_mac_free(seat->mac);
-  seat->mac = NULL;
-  seat->number = 0;
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_lock(&peer_feed->lock);
+  add(counters, &peer_feed->feed);
+  peer_feed->feed = (struct hk_udp_feed){ 0 };
+  hk_mac_free(peer_feed->mac);
+  peer_feed->mac = NULL;
+  peer_feed->number = 0;
+  pthread_mutex_unlock(&peer_feed->lock);
   pthread_mutex_lock(&s->lock);
-  s->free[s->n_free++] = seat->index;
+  s->free[s->n_free++] = peer_feed->index;
   pthread_mutex_unlock(&s->lock);
 }
 
-void hk_seats_sum(struct hk_seats *s, struct hk_counters *sum)
+void hk_peer_feeds_sum(struct hk_peer_feeds *s, struct hk_counters *sum)
 {
   pthread_mutex_lock(&s->lock);
   const uint32_t high = s->high;
   pthread_mutex_unlock(&s->lock);
   for (uint32_t i = 0; i < high; i++) {
-    pthread_mutex_lock(&s->seats[i].lock);
-    add(sum, &s->seats[i].feed);
-    pthread_mutex_unlock(&s->seats[i].lock);
+    pthread_mutex_lock(&s->peer_feeds[i].lock);
+    add(sum, &s->peer_feeds[i].feed);
+    pthread_mutex_unlock(&s->peer_feeds[i].lock);
   }
 }
 
-uint64_t hk_seat_open(struct hk_seat *seat, struct hk_source *source)
+uint64_t hk_peer_feed_open(struct hk_peer_feed *peer_feed, struct hk_source *source)
 {
   uint64_t number;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number)
     return 0;
-  number = (number & ~(uint64_t)0xffff) | seat->index;
-  pthread_mutex_lock(&seat->lock);
-  seat->number = number;
-  seat->source = source;
-  pthread_mutex_unlock(&seat->lock);
+  number = (number & ~(uint64_t)0xffff) | peer_feed->index;
+  pthread_mutex_lock(&peer_feed->lock);
+  peer_feed->number = number;
+  peer_feed->source = source;
+  pthread_mutex_unlock(&peer_feed->lock);
   return number;
 }
 
-int hk_seat_key(struct hk_seat *seat, uint8_t key[HK_MAC_KEY])
+int hk_peer_feed_key(struct hk_peer_feed *peer_feed, uint8_t key[HK_MAC_KEY])
 {
   if (getrandom(key, HK_MAC_KEY, GRND_NONBLOCK) != (ssize_t)HK_MAC_KEY)
     return -EIO;
   struct hk_mac *mac = hk_mac_new(key);
   if (!mac)
     return -ENOMEM;
-  pthread_mutex_lock(&seat->lock);
-  if (seat->number != 0) {
-    hk_mac_free(seat->mac);
-    seat->mac = mac;
+  pthread_mutex_lock(&peer_feed->lock);
+  if (peer_feed->number != 0) {
+    hk_mac_free(peer_feed->mac);
+    peer_feed->mac = mac;
     mac = NULL;
   }
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_unlock(&peer_feed->lock);
   hk_mac_free(mac);
   return mac ? -EPERM : 0;
 }
 
-bool hk_seat_fed(struct hk_seat *seat)
+bool hk_peer_feed_fed(struct hk_peer_feed *peer_feed)
 {
-  pthread_mutex_lock(&seat->lock);
-  const bool fed = seat->feed.highest > 0;
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_lock(&peer_feed->lock);
+  const bool fed = peer_feed->feed.highest > 0;
+  pthread_mutex_unlock(&peer_feed->lock);
   return fed;
 }
 
-void hk_seat_end(struct hk_seat *seat, uint64_t datagrams, uint64_t points)
+void hk_peer_feed_end(struct hk_peer_feed *peer_feed, uint64_t datagrams, uint64_t points)
 {
-  pthread_mutex_lock(&seat->lock);
-  hk_udp_feed_end(&seat->feed, datagrams, points);
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_lock(&peer_feed->lock);
+  hk_udp_feed_end(&peer_feed->feed, datagrams, points);
+  pthread_mutex_unlock(&peer_feed->lock);
 }
 
-void hk_seat_shut(struct hk_seat *seat)
+void hk_peer_feed_shut(struct hk_peer_feed *peer_feed)
 {
-  if (!seat)
+  if (!peer_feed)
     return;
-  pthread_mutex_lock(&seat->lock);
-  hk_mac_free(seat->mac);
-  seat->mac = NULL;
-  seat->number = 0;
-  seat->source = NULL;
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_lock(&peer_feed->lock);
+  hk_mac_free(peer_feed->mac);
+  peer_feed->mac = NULL;
+  peer_feed->number = 0;
+  peer_feed->source = NULL;
+  pthread_mutex_unlock(&peer_feed->lock);
 }
 
-struct hk_seat *hk_seat_enter(struct hk_seats *s, uint64_t number)
+struct hk_peer_feed *hk_peer_feed_enter(struct hk_peer_feeds *s, uint64_t number)
 {
   const uint32_t index = number & 0xffff;
   if (index >= s->n || number >> 16 == 0)
     return NULL;
-  struct hk_seat *seat = &s->seats[index];
-  pthread_mutex_lock(&seat->lock);
-  if (seat->number == number)
-    return seat;
-  pthread_mutex_unlock(&seat->lock);
+  struct hk_peer_feed *peer_feed = &s->peer_feeds[index];
+  pthread_mutex_lock(&peer_feed->lock);
+  if (peer_feed->number == number)
+    return peer_feed;
+  pthread_mutex_unlock(&peer_feed->lock);
   return NULL;
 }
 
-void hk_seat_leave(struct hk_seat *seat)
+void hk_peer_feed_leave(struct hk_peer_feed *peer_feed)
 {
-  pthread_mutex_unlock(&seat->lock);
+  pthread_mutex_unlock(&peer_feed->lock);
 }

@@ -1,8 +1,9 @@
-/* Seats: one for each connection that may be open over TCP, and there, if it has one, its feed over UDP. Datagrams of a feed may
- * reach another loop than the connection's, so what is counted of them stands under a lock, which hardly ever anybody waits for.
+/* Peer feeds: one for each connection that may be open over TCP, and there, if it has one, its feed over UDP. Datagrams of a feed
+ * may reach another loop than the connection's, so what is counted of them stands under a lock, which hardly ever anybody waits
+ * for.
  */
-#ifndef HK_SEATS_H
-#define HK_SEATS_H
+#ifndef HK_UDP_FEEDS_H
+#define HK_UDP_FEEDS_H
 
 #include "daemon/base/counters.h"
 #include "daemon/intake/chunk.h"
@@ -11,7 +12,7 @@
 
 #include <pthread.h>
 
-struct hk_seat {
+struct hk_peer_feed {
   pthread_mutex_t lock;
   uint64_t number;          /* of the feed; 0: it is not open */
   struct hk_udp_feed feed;  /* of this connection */
@@ -21,39 +22,39 @@ struct hk_seat {
   uint32_t index;
 };
 
-struct hk_seats {
-  struct hk_seat *seats;
+struct hk_peer_feeds {
+  struct hk_peer_feed *peer_feeds;
   uint32_t n;
   pthread_mutex_t lock;
   uint32_t *free; /* a stack */
   uint32_t n_free;
-  uint32_t high; /* one more than the highest seat that was ever taken */
+  uint32_t high; /* one more than the highest peer feed that was ever taken */
 };
 
 /* 0 or -ENOMEM. */
-int hk_seats_open(struct hk_seats *seats, uint32_t n);
-void hk_seats_close(struct hk_seats *seats); /* seats: zeroed or open */
+int hk_peer_feeds_open(struct hk_peer_feeds *peer_feeds, uint32_t n);
+void hk_peer_feeds_close(struct hk_peer_feeds *peer_feeds); /* peer feeds: zeroed or open */
 
-/* For any thread. A seat for a new connection; NULL: all are taken. */
-struct hk_seat *hk_seats_take(struct hk_seats *seats);
+/* For any thread. A peer feed for a new connection; NULL: all are taken. */
+struct hk_peer_feed *hk_peer_feeds_take(struct hk_peer_feeds *peer_feeds);
 /* Gives it back; adds what was counted of the feed to the thread's counters. */
-void hk_seats_give(struct hk_seats *seats, struct hk_seat *seat, struct hk_counters *counters);
-uint32_t hk_seats_taken(struct hk_seats *seats);
+void hk_peer_feeds_give(struct hk_peer_feeds *peer_feeds, struct hk_peer_feed *peer_feed, struct hk_counters *counters);
+uint32_t hk_peer_feeds_taken(struct hk_peer_feeds *peer_feeds);
 /* Adds what is counted of the feeds that have not ended. */
-void hk_seats_sum(struct hk_seats *seats, struct hk_counters *sum);
+void hk_peer_feeds_sum(struct hk_peer_feeds *peer_feeds, struct hk_counters *sum);
 
 /* Opens the feed of a connection; returns its number, 0 when there are no random numbers to be had. */
-uint64_t hk_seat_open(struct hk_seat *seat, struct hk_source *source);
+uint64_t hk_peer_feed_open(struct hk_peer_feed *peer_feed, struct hk_source *source);
 /* Gives an open feed a key. 0, or a negative errno: there is none to be had. */
-int hk_seat_key(struct hk_seat *seat, uint8_t key[HK_MAC_KEY]);
+int hk_peer_feed_key(struct hk_peer_feed *peer_feed, uint8_t key[HK_MAC_KEY]);
 /* Whether a datagram of the feed has come. */
-bool hk_seat_fed(struct hk_seat *seat);
+bool hk_peer_feed_fed(struct hk_peer_feed *peer_feed);
 /* As hk_udp_feed_end. */
-void hk_seat_end(struct hk_seat *seat, uint64_t datagrams, uint64_t points);
+void hk_peer_feed_end(struct hk_peer_feed *peer_feed, uint64_t datagrams, uint64_t points);
 /* Its datagrams are strangers' from now on. NULL is fine. */
-void hk_seat_shut(struct hk_seat *seat);
-/* The open feed of a number, locked until hk_seat_leave; NULL: there is none. */
-struct hk_seat *hk_seat_enter(struct hk_seats *seats, uint64_t number);
-void hk_seat_leave(struct hk_seat *seat);
+void hk_peer_feed_shut(struct hk_peer_feed *peer_feed);
+/* The open feed of a number, locked until hk_peer_feed_leave; NULL: there is none. */
+struct hk_peer_feed *hk_peer_feed_enter(struct hk_peer_feeds *peer_feeds, uint64_t number);
+void hk_peer_feed_leave(struct hk_peer_feed *peer_feed);
 
 #endif

@@ -73,16 +73,16 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     bad(l, peer, keyed ? "not one whole POINTS frame and its keyed checksum" : "not one whole POINTS frame");
     return;
   }
-  struct hk_seat *seat = hk_seat_enter(&net->seats, p.feed);
-  if (!seat) {
+  struct hk_peer_feed *peer_feed = hk_peer_feed_enter(&net->peer_feeds, p.feed);
+  if (!peer_feed) {
     hk_count(&l->loop->counters.strangers, 1);
     hk_log_peer(net->log, &l->quota, HK_LOG_NOTICE, l->address, "points of no open feed dropped");
     return;
   }
   /* A feed that has a key takes none without, on whatever listener: its number stands in every datagram for all to read. */
-  if (keyed ? !seat->mac || !hk_mac_good(seat->mac, data, size, data + size) : seat->mac != NULL) {
-    const bool has = seat->mac;
-    hk_seat_leave(seat);
+  if (keyed ? !peer_feed->mac || !hk_mac_good(peer_feed->mac, data, size, data + size) : peer_feed->mac != NULL) {
+    const bool has = peer_feed->mac;
+    hk_peer_feed_leave(peer_feed);
     hk_count(&l->loop->counters.forged, 1);
     hk_audit_refused(&net->audit, &l->audit, l->address, l->gate->name,
                      !keyed ? "a datagram without the keyed checksum that its feed has"
@@ -90,11 +90,11 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
                             : "a datagram of a feed that has no key");
     return;
   }
-  if (hk_udp_feed_take(&seat->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
-    seat->heard = now;
-    (void)hk_intake_points(&l->loop->intake, seat->source, &p);
+  if (hk_udp_feed_take(&peer_feed->feed, p.sequence, p.before, p.n) == HK_FEED_TAKE) {
+    peer_feed->heard = now;
+    (void)hk_intake_points(&l->loop->intake, peer_feed->source, &p);
   }
-  hk_seat_leave(seat);
+  hk_peer_feed_leave(peer_feed);
 }
 
 static void drop_http(struct hk_listener *l, const struct sockaddr *peer)
@@ -131,7 +131,7 @@ static unsigned room(const struct hk_listener *l)
   const uint32_t most = DATAGRAM_MAX / (l->config->protocol == HK_PROTOCOL_BINARY ? 8 : 4);
   if (!hk_intake_open(&l->loop->intake, l->source, kept + most))
     return 0;
-  const uint32_t n = (hk_outlet_room(&l->loop->outlet) - kept) / most;
+  const uint32_t n = (hk_chunk_pool_room(&l->loop->pool) - kept) / most;
   return n < DATAGRAMS ? n : DATAGRAMS;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int hk_sieve_grow(struct hk_sieve *s, uint32_t slots)
+int hk_slot_bits_grow(struct hk_slot_bits *s, uint32_t slots)
 {
   const uint32_t needed = slots / 64 + 1, words = needed > s->words ? needed + needed / 2 : s->words;
   if (words == s->words)
@@ -23,14 +23,14 @@ int hk_sieve_grow(struct hk_sieve *s, uint32_t slots)
   return 0;
 }
 
-void hk_sieve_free(struct hk_sieve *s)
+void hk_slot_bits_free(struct hk_slot_bits *s)
 {
   free(s->maybe);
   free(s->known);
-  *s = (struct hk_sieve){ 0 };
+  *s = (struct hk_slot_bits){ 0 };
 }
 
-void hk_sieve_learn(struct hk_sieve *s, uint32_t slot, bool wanted)
+void hk_slot_bits_learn(struct hk_slot_bits *s, uint32_t slot, bool wanted)
 {
   hk_bit_set(s->known, slot);
   s->n_known++;
@@ -38,9 +38,9 @@ void hk_sieve_learn(struct hk_sieve *s, uint32_t slot, bool wanted)
     hk_bit_clear(s->maybe, slot);
 }
 
-void hk_sieve_forget(struct hk_sieve *s, uint32_t slot)
+void hk_slot_bits_forget(struct hk_slot_bits *s, uint32_t slot)
 {
-  if (!hk_sieve_knows(s, slot))
+  if (!hk_slot_bits_knows(s, slot))
     return;
   hk_bit_clear(s->known, slot);
   hk_bit_set(s->maybe, slot);

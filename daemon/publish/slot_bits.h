@@ -1,14 +1,15 @@
-/* Sieve: a bit for each slot that says whether its sensor is wanted, or may be, and one that says whether somebody has looked.
+/* Slot bits: a bit for each slot that says whether its sensor is wanted, or may be, and one that says whether somebody has
+ * looked.
  *
  * Sensors are many and looked at one after the other, so "may be" stands until then: who sifts a batch with `maybe` misses
  * nothing, and looks closer at what is not known. Zero-initialise. Owner: the caller. */
-#ifndef HK_SIEVE_H
-#define HK_SIEVE_H
+#ifndef HK_SLOT_BITS_H
+#define HK_SLOT_BITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hk_sieve {
+struct hk_slot_bits {
   uint64_t *maybe; /* wanted, or was not looked at */
   uint64_t *known; /* was looked at */
   uint32_t words;  /* of 64 slots */
@@ -29,16 +30,16 @@ static inline void hk_bit_clear(uint64_t *bits, uint32_t slot)
 }
 
 /* Makes room for slots 0..slots; new ones may be wanted. 0 or -ENOMEM. */
-int hk_sieve_grow(struct hk_sieve *sieve, uint32_t slots);
-void hk_sieve_free(struct hk_sieve *sieve);
+int hk_slot_bits_grow(struct hk_slot_bits *bits, uint32_t slots);
+void hk_slot_bits_free(struct hk_slot_bits *bits);
 
 /* Whether somebody has looked at a slot; it may be one that there is no room for. */
-static inline bool hk_sieve_knows(const struct hk_sieve *sieve, uint32_t slot)
+static inline bool hk_slot_bits_knows(const struct hk_slot_bits *bits, uint32_t slot)
 {
-  return slot / 64 < sieve->words && hk_bit(sieve->known, slot);
+  return slot / 64 < bits->words && hk_bit(bits->known, slot);
 }
 /* What was found of a slot that was not known. */
-void hk_sieve_learn(struct hk_sieve *sieve, uint32_t slot, bool wanted);
-void hk_sieve_forget(struct hk_sieve *sieve, uint32_t slot); /* known or not */
+void hk_slot_bits_learn(struct hk_slot_bits *bits, uint32_t slot, bool wanted);
+void hk_slot_bits_forget(struct hk_slot_bits *bits, uint32_t slot); /* known or not */
 
 #endif

@@ -97,7 +97,7 @@ static void unwatch(struct hk_views *vs, uint32_t i)
   if (w->next_of_view != HK_NO_WATCH)
     vs->watches[w->next_of_view].previous_of_view = w->previous_of_view;
   w->view->n_watches--;
-  if (vs->first[w->slot] == HK_NO_WATCH && hk_sieve_knows(&vs->watched, w->slot))
+  if (vs->first[w->slot] == HK_NO_WATCH && hk_slot_bits_knows(&vs->watched, w->slot))
     hk_bit_clear(vs->watched.maybe, w->slot);
   w->next_of_slot = vs->free_watch;
   vs->free_watch = i;
@@ -105,7 +105,7 @@ static void unwatch(struct hk_views *vs, uint32_t i)
 
 int hk_views_grow(struct hk_views *vs)
 {
-  if (hk_sieve_grow(&vs->watched, hk_registry_slots(vs->registry)) != 0)
+  if (hk_slot_bits_grow(&vs->watched, hk_registry_slots(vs->registry)) != 0)
     return -ENOMEM;
   const uint32_t slots = 64 * vs->watched.words;
   if (slots == vs->n_first)
@@ -141,7 +141,7 @@ int hk_views_look_narrow(struct hk_views *vs, uint32_t slot)
     if (hk_glob_match(v->glob, name.data, name.length))
       status = watch(vs, v, slot);
   if (status == 0)
-    hk_sieve_learn(&vs->watched, slot, vs->first[slot] != HK_NO_WATCH);
+    hk_slot_bits_learn(&vs->watched, slot, vs->first[slot] != HK_NO_WATCH);
   return status;
 }
 
@@ -177,7 +177,7 @@ static void leave_kind(struct hk_views *vs, struct hk_view *v)
     vs->n_narrow--;
   while (v->first_watch != HK_NO_WATCH)
     unwatch(vs, v->first_watch);
-  hk_sieve_free(&v->sieve);
+  hk_slot_bits_free(&v->bits);
 }
 
 static void enter_kind(struct hk_views *vs, struct hk_view *v, enum hk_view_kind kind)
@@ -224,7 +224,7 @@ void hk_views_free(struct hk_views *vs)
 {
   if (!vs)
     return;
-  hk_sieve_free(&vs->watched);
+  hk_slot_bits_free(&vs->watched);
   free(vs->first);
   free(vs->watches);
   free(vs->results);
@@ -253,7 +253,7 @@ static int watch_name(struct hk_views *vs, struct hk_view *v)
   hk_registry_read(vs->registry);
   const int status = hk_registry_find(vs->registry, v->pattern, v->wanted.glob.length, &slot);
   hk_registry_read_end(vs->registry);
-  return status == 0 && hk_sieve_knows(&vs->watched, slot) ? watch(vs, v, slot) : 0;
+  return status == 0 && hk_slot_bits_knows(&vs->watched, slot) ? watch(vs, v, slot) : 0;
 }
 
 int hk_view_open(struct hk_views *vs, const struct hk_wanted *wanted, struct hk_view **out)
@@ -332,11 +332,11 @@ void hk_views_each(struct hk_views *vs, void (*each)(void *arg, struct hk_view *
 
 bool hk_views_look_wide(struct hk_views *vs, struct hk_view *v, uint32_t slot)
 {
-  if (!hk_bit(v->sieve.known, slot)) {
+  if (!hk_bit(v->bits.known, slot)) {
     const struct hk_string name = name_of(vs, slot);
-    hk_sieve_learn(&v->sieve, slot, hk_glob_match(v->glob, name.data, name.length));
+    hk_slot_bits_learn(&v->bits, slot, hk_glob_match(v->glob, name.data, name.length));
   }
-  return hk_bit(v->sieve.maybe, slot);
+  return hk_bit(v->bits.maybe, slot);
 }
 
 /* --- between batches --- */
@@ -346,22 +346,22 @@ static void narrow(struct hk_views *vs, struct hk_view *v)
 {
   if (hk_views_grow(vs) != 0)
     return;
-  const struct hk_sieve sieve = v->sieve;
-  v->sieve = (struct hk_sieve){ 0 };
+  const struct hk_slot_bits bits = v->bits;
+  v->bits = (struct hk_slot_bits){ 0 };
   leave_kind(vs, v);
   enter_kind(vs, v, HK_VIEW_NARROW);
   int status = 0;
-  for (uint32_t i = 0; i < sieve.words; i++)
-    for (uint64_t set = sieve.maybe[i] & sieve.known[i]; set != 0; set &= set - 1)
+  for (uint32_t i = 0; i < bits.words; i++)
+    for (uint64_t set = bits.maybe[i] & bits.known[i]; set != 0; set &= set - 1)
       status |= watch(vs, v, 64 * i + (uint32_t)__builtin_ctzll(set));
-  struct hk_sieve old = sieve;
+  struct hk_slot_bits old = bits;
   if (status == 0) {
-    hk_sieve_free(&old);
+    hk_slot_bits_free(&old);
     return;
   }
   leave_kind(vs, v);
   enter_kind(vs, v, HK_VIEW_WIDE);
-  v->sieve = old;
+  v->bits = old;
 }
 
 void hk_views_tend(struct hk_views *vs)
@@ -370,15 +370,15 @@ void hk_views_tend(struct hk_views *vs)
   uint32_t looks = 0;
   for (struct hk_view *v = vs->through, *next; v && looks < LOOKS; v = next) {
     next = v->next;
-    if (v->kind != HK_VIEW_WIDE || v->looked >= slots || hk_sieve_grow(&v->sieve, slots) != 0)
+    if (v->kind != HK_VIEW_WIDE || v->looked >= slots || hk_slot_bits_grow(&v->bits, slots) != 0)
       continue;
     names_begin(vs);
     for (; v->looked < slots && looks < LOOKS; v->looked++, looks++)
-      if (!hk_bit(v->sieve.known, v->looked) && hk_registry_holds(vs->registry, v->looked))
+      if (!hk_bit(v->bits.known, v->looked) && hk_registry_holds(vs->registry, v->looked))
         (void)hk_views_look_wide(vs, v, v->looked);
     uint32_t matches = 0;
-    for (uint32_t i = 0; v->looked == slots && i < v->sieve.words; i++)
-      matches += (uint32_t)__builtin_popcountll(v->sieve.maybe[i] & v->sieve.known[i]);
+    for (uint32_t i = 0; v->looked == slots && i < v->bits.words; i++)
+      matches += (uint32_t)__builtin_popcountll(v->bits.maybe[i] & v->bits.known[i]);
     if (v->looked == slots && matches <= few(slots))
       narrow(vs, v);
   }
@@ -397,9 +397,9 @@ void hk_views_forget(struct hk_views *vs, uint32_t slot, void (*told)(void *arg,
 {
   for (struct hk_view *v = vs->through; v; v = v->next) {
     told(arg, v);
-    hk_sieve_forget(&v->sieve, slot);
+    hk_slot_bits_forget(&v->bits, slot);
   }
   for (uint32_t i; slot < vs->n_first && (i = vs->first[slot]) != HK_NO_WATCH; unwatch(vs, i))
     told(arg, vs->watches[i].view);
-  hk_sieve_forget(&vs->watched, slot);
+  hk_slot_bits_forget(&vs->watched, slot);
 }

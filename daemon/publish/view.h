@@ -74,7 +74,7 @@ struct hk_view {
   struct hk_view *next_of_bucket;
   struct hk_view *next, *previous;   /* whole and wide: those that go through each batch; narrow with wildcards: those */
   struct hk_glob *glob;              /* NULL: whole, or without wildcards */
-  struct hk_sieve sieve;             /* wide */
+  struct hk_slot_bits bits;          /* wide */
   uint32_t looked;                   /* wide: slots before it have been looked at, batch or no batch */
   uint32_t first_watch, n_watches;   /* narrow */
   struct hk_indices results, events; /* narrow: of the present batch */

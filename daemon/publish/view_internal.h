@@ -24,7 +24,7 @@ struct hk_views {
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash, so that nobody can prepare globs that collide */
   struct hk_view *through;                   /* whole and wide: each goes through every batch */
   struct hk_view *narrow_globs;              /* narrow with wildcards: each looks at every new name */
-  struct hk_sieve watched;                   /* slots that a narrow view wants */
+  struct hk_slot_bits watched;               /* slots that a narrow view wants */
   uint32_t *first, n_first;                  /* of the watches by slot */
   struct hk_watch *watches;                  /* in use, or in the list of free ones */
   uint32_t n_watches, free_watch;            /* size of the array; HK_NO_WATCH: none */
@@ -37,7 +37,7 @@ struct hk_views {
 
 /* Ends the reading of names that looking at sensors has begun. */
 void hk_views_names_end(struct hk_views *views);
-/* Looks whether a wide view wants a sensor, unless it is known; its sieve has room for the slot. */
+/* Looks whether a wide view wants a sensor, unless it is known; its bits has room for the slot. */
 bool hk_views_look_wide(struct hk_views *views, struct hk_view *view, uint32_t slot);
 /* Finds out which narrow views want a sensor that nobody has looked at; the table has room for the slot. 0 or -ENOMEM. */
 int hk_views_look_narrow(struct hk_views *views, uint32_t slot);

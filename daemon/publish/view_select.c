@@ -85,13 +85,13 @@ static void choose(struct hk_views *vs, struct hk_view *v, const struct hk_batch
   if (any && !wide && limits.least <= 0 && limits.unscored)
     *results = (struct hk_choice){ NULL, b->n };
   else if (any && !dropped)
-    results->n = sift(b, limits, wide ? v->sieve.maybe : NULL, vs->results);
+    results->n = sift(b, limits, wide ? v->bits.maybe : NULL, vs->results);
   else if (any)
     for (uint32_t i = 0; i < b->n; i++) {
       vs->results[results->n] = i;
-      results->n += hk_bit(v->sieve.maybe, b->slot[i]);
+      results->n += hk_bit(v->bits.maybe, b->slot[i]);
     }
-  if (wide && v->sieve.n_known < hk_registry_slots(vs->registry)) {
+  if (wide && v->bits.n_known < hk_registry_slots(vs->registry)) {
     const uint32_t n = results->n;
     results->n = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -184,7 +184,7 @@ int hk_views_choose(struct hk_views *vs, const struct hk_batch *b, bool dropped,
   int status = reserve(vs, b);
   for (struct hk_view *v = status == 0 ? vs->through : NULL; v; v = v->next) {
     struct hk_choice results, events;
-    if (v->kind == HK_VIEW_WIDE && hk_sieve_grow(&v->sieve, hk_registry_slots(vs->registry)) != 0) {
+    if (v->kind == HK_VIEW_WIDE && hk_slot_bits_grow(&v->bits, hk_registry_slots(vs->registry)) != 0) {
       status = -ENOMEM;
       continue;
     }

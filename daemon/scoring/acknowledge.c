@@ -53,7 +53,7 @@ static void answer(struct hk_shard *s, struct hk_note *n, int outcome)
 /* Tells loops of an event that is in no log. 0 or -ENOMEM. */
 static int tell(struct hk_shard *s, const struct hk_event *e, const char *by)
 {
-  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_delivery *p = calloc(1, sizeof *p);
   struct hk_batch *b = calloc(1, sizeof *b);
   struct hk_event *event = calloc(1, sizeof *event);
   char *who = strdup(by);
@@ -67,7 +67,7 @@ static int tell(struct hk_shard *s, const struct hk_event *e, const char *by)
   *event = *e;
   event->slot = hk_slot_outside(s, e->slot);
   *b = (struct hk_batch){ .kind = HK_BATCH_SWEEP, .capacity = 1, .n_events = 1, .event = event };
-  p->kind = HK_PARCEL_RESULTS;
+  p->kind = HK_DELIVERY_RESULTS;
   p->batch = b;
   p->by = who;
   hk_shard_hand_over(s, p, false);
@@ -78,7 +78,7 @@ static void take(struct hk_shard *s, struct hk_note *n)
 {
   struct hk_registry *registry = s->all->registry;
   const uint32_t slot = n->handle & 0xffffff, within = hk_slot_within(s->all, slot);
-  struct hk_parcel nobody = { 0 };
+  struct hk_delivery nobody = { 0 };
   struct hk_event told;
   char before[HK_WHO_MAX + 1];
   if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != n->handle) {

@@ -64,7 +64,7 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
               (int)by.length, by.data);
 }
 
-bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk_event *e, struct hk_string by)
+bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct hk_event *e, struct hk_string by)
 {
   struct hk_eventlog *log = s->all->events;
   struct hk_registry *registry = s->all->registry;
@@ -85,7 +85,7 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_parcel *p, const struct hk
 /* Tells the end of an alert that no point says. */
 static void tell_end(struct hk_shard *s, const struct hk_event *cleared)
 {
-  struct hk_parcel nobody = { 0 };
+  struct hk_delivery nobody = { 0 };
   (void)hk_alerts_note(s->alerts, cleared); /* an end asks for no memory */
   (void)hk_shard_log_event(s, &nobody, cleared, hk_string(""));
 }

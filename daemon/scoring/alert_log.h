@@ -8,8 +8,8 @@
  * False: nothing. Its slot is within the shard. */
 bool hk_shard_pass_event(struct hk_shard *shard, struct hk_event *event);
 /* An event, or a notice, is about to be told; its slot is within the shard. True: it is in the event log, and to be told
- * from there. parcel: that it came of. by: who acknowledged; "": it is about other things. */
-bool hk_shard_log_event(struct hk_shard *shard, struct hk_parcel *parcel, const struct hk_event *event, struct hk_string by);
+ * from there. delivery: that it came of. by: who acknowledged; "": it is about other things. */
+bool hk_shard_log_event(struct hk_shard *shard, struct hk_delivery *delivery, const struct hk_event *event, struct hk_string by);
 /* The journals are replayed, or there is none: sensors go on behind the events, and the numbers of alerts, of theirs that are in
  * the log. An alert that it has as raised, and that does not stand any more, is told cleared. */
 void hk_shard_events_replayed(struct hk_shard *shard);

@@ -28,9 +28,9 @@ struct cell {
 struct hk_stage {
   uint16_t *count; /* by slot */
   uint32_t n_slots;
-  uint32_t round, section;  /* section: of the counts, to be set to 0 next */
-  struct hk_parcel *parcel; /* whose batch was begun */
-  uint32_t limit;           /* its points */
+  uint32_t round, section;      /* section: of the counts, to be set to 0 next */
+  struct hk_delivery *delivery; /* whose batch was begun */
+  uint32_t limit;               /* its points */
   struct cell *cells;
   uint32_t n_cells, free_cell, held; /* list of free cells; points in chains */
   uint32_t *tail;                    /* by slot: 1 + the last cell of its chain; 0 = no chain */
@@ -136,7 +136,7 @@ static void hold(struct hk_stage *s, const struct cell *point)
 }
 
 /* The next n points of the batch are the source's. */
-static void note(struct hk_parcel *p, struct hk_source *source, uint32_t n)
+static void note(struct hk_delivery *p, struct hk_source *source, uint32_t n)
 {
   if (p->n_runs > 0 && p->runs[p->n_runs - 1].source == source)
     p->runs[p->n_runs - 1].n += n;
@@ -145,7 +145,7 @@ static void note(struct hk_parcel *p, struct hk_source *source, uint32_t n)
 }
 
 /* The batch has a point that was decoded and sealed then. */
-static void stamp(struct hk_parcel *p, int64_t decoded, int64_t sealed)
+static void stamp(struct hk_delivery *p, int64_t decoded, int64_t sealed)
 {
   if (decoded < p->stamps.decoded) {
     p->stamps.decoded = decoded;
@@ -172,15 +172,15 @@ static void next_round(struct hk_stage *s, uint32_t slots)
 /* Moves what it may of a chain into the batch. */
 static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
 {
-  struct hk_batch *b = s->parcel->batch;
+  struct hk_batch *b = s->delivery->batch;
   uint32_t taken = 0;
   for (; s->tail[slot] != 0 && taken < HK_BATCH_PER_SENSOR && b->n < limit; taken++) {
     const struct cell c = pop_cell(s, slot);
     b->slot[b->n] = slot;
     b->time[b->n] = c.time;
     b->value[b->n++] = c.value;
-    note(s->parcel, c.source, 1);
-    stamp(s->parcel, c.decoded, c.decoded); /* all its time it has waited */
+    note(s->delivery, c.source, 1);
+    stamp(s->delivery, c.decoded, c.decoded); /* all its time it has waited */
   }
   if (s->tail[slot] != 0)
     close_slot(s, slot); /* what comes must wait behind it */
@@ -188,13 +188,13 @@ static void unchain(struct hk_stage *s, uint32_t slot, uint32_t limit)
     s->count[slot] = (uint16_t)(s->round << COUNT_BITS | taken);
 }
 
-void hk_stage_begin(struct hk_stage *s, struct hk_parcel *parcel, uint32_t most, uint32_t slots, bool others)
+void hk_stage_begin(struct hk_stage *s, struct hk_delivery *delivery, uint32_t most, uint32_t slots, bool others)
 {
-  struct hk_batch *b = parcel->batch;
-  s->parcel = parcel;
+  struct hk_batch *b = delivery->batch;
+  s->delivery = delivery;
   s->limit = most < b->capacity ? most : b->capacity;
-  b->n = parcel->n_runs = 0;
-  parcel->stamps.decoded = INT64_MAX;
+  b->n = delivery->n_runs = 0;
+  delivery->stamps.decoded = INT64_MAX;
   next_round(s, slots);
   s->earliest = INT64_MAX;
   for (uint32_t turns = s->n_chains; turns > 0; turns--) {
@@ -225,7 +225,7 @@ static uint32_t straight(struct hk_stage *s, const uint32_t *slot, uint32_t n)
 }
 
 /* n points of the cursor's chunk go to the batch, or are dealt with otherwise (batch = NULL: one, whose source is returned). */
-static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_parcel *to)
+static struct hk_source *advance(struct hk_cursor *c, uint32_t n, struct hk_delivery *to)
 {
   struct hk_source *source = NULL;
   c->at += n;
@@ -271,14 +271,14 @@ static void put_aside(struct hk_stage *s, struct hk_cursor *c)
 
 bool hk_stage_room(const struct hk_stage *s)
 {
-  return s->parcel->batch->n < s->limit;
+  return s->delivery->batch->n < s->limit;
 }
 
 bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
 {
-  struct hk_batch *b = s->parcel->batch;
+  struct hk_batch *b = s->delivery->batch;
   struct hk_chunk *chunk = c->chunk;
-  stamp(s->parcel, chunk->opened, chunk->sealed);
+  stamp(s->delivery, chunk->opened, chunk->sealed);
   while (c->at < chunk->n && b->n < s->limit) {
     const uint32_t left = chunk->n - c->at, room = s->limit - b->n;
     const uint32_t n = straight(s, chunk->slot + c->at, left < room ? left : room);
@@ -286,7 +286,7 @@ bool hk_stage_take(struct hk_stage *s, struct hk_cursor *c)
     memcpy(b->time + b->n, chunk->time + c->at, n * sizeof *b->time);
     memcpy(b->value + b->n, chunk->value + c->at, n * sizeof *b->value);
     b->n += n;
-    (void)advance(c, n, s->parcel);
+    (void)advance(c, n, s->delivery);
     if (c->at == chunk->n || b->n == s->limit)
       break;
     if (s->held == s->n_cells)

@@ -13,7 +13,7 @@
 
 #include "daemon/base/counters.h"
 #include "daemon/intake/chunk.h"
-#include "daemon/scoring/result.h"
+#include "daemon/scoring/delivery.h"
 
 struct hk_stage;
 
@@ -31,8 +31,8 @@ int hk_stage_new(struct hk_stage **out, uint32_t chained, uint32_t n_slots, hk_c
 void hk_stage_free(struct hk_stage *stage);
 
 /* Begins a batch of at most `most` points with what chains hold. slots: below which all slots are. others: there are chunks,
- * which are to get half of it. The sources of the points are told in the parcel's runs. */
-void hk_stage_begin(struct hk_stage *stage, struct hk_parcel *parcel, uint32_t most, uint32_t slots, bool others);
+ * which are to get half of it. The sources of the points are told in the delivery's runs. */
+void hk_stage_begin(struct hk_stage *stage, struct hk_delivery *delivery, uint32_t most, uint32_t slots, bool others);
 /* Moves points into the batch that was begun. True when all of the chunk was taken: it is empty then, and the cursor's no more.
  */
 bool hk_stage_take(struct hk_stage *stage, struct hk_cursor *cursor);

@@ -42,15 +42,15 @@ bool hk_gate_has_room(const struct hk_commit_gate *g)
   return !journal || hk_journal_room(journal);
 }
 
-/* Whether a parcel may be shown. */
-static bool covered(const struct hk_commit_gate *g, const struct hk_parcel *p)
+/* Whether a delivery may be shown. */
+static bool covered(const struct hk_commit_gate *g, const struct hk_delivery *p)
 {
   const struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);
   return !journal ||
          (hk_journal_committed(journal) >= p->position && (p->events == 0 || hk_eventlog_shown(g->durable->events) >= p->events));
 }
 
-bool hk_gate_holds(struct hk_commit_gate *g, struct hk_parcel *p)
+bool hk_gate_holds(struct hk_commit_gate *g, struct hk_delivery *p)
 {
   if (g->n == 0 && covered(g, p))
     return false;
@@ -60,15 +60,15 @@ bool hk_gate_holds(struct hk_commit_gate *g, struct hk_parcel *p)
   return true;
 }
 
-static struct hk_parcel *pop(struct hk_commit_gate *g)
+static struct hk_delivery *pop(struct hk_commit_gate *g)
 {
-  struct hk_parcel *p = g->held[g->first];
+  struct hk_delivery *p = g->held[g->first];
   g->first = (g->first + 1) % HK_HELD;
   g->n--;
   return p;
 }
 
-struct hk_parcel *hk_gate_next(struct hk_commit_gate *g)
+struct hk_delivery *hk_gate_next(struct hk_commit_gate *g)
 {
   return g->n > 0 && covered(g, g->held[g->first]) ? pop(g) : NULL;
 }
@@ -76,7 +76,7 @@ struct hk_parcel *hk_gate_next(struct hk_commit_gate *g)
 void hk_gate_drop(struct hk_commit_gate *g)
 {
   while (g->n > 0) {
-    struct hk_parcel *p = pop(g);
+    struct hk_delivery *p = pop(g);
     for (uint32_t i = 0; i < p->n_runs; i++)
       hk_source_done(p->runs[i].source, p->runs[i].n);
     if (p->device)

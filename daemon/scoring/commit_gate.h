@@ -20,7 +20,7 @@ struct hk_commit_gate {
   uint32_t shard;                     /* its number */
   struct hk_journal *_Atomic journal; /* NULL: there is none, or it is being replayed */
   atomic_uint_fast64_t position;      /* points taken from chunks, since ever */
-  struct hk_parcel *held[HK_HELD];    /* ring of batches that have come back and are not shown yet */
+  struct hk_delivery *held[HK_HELD];  /* ring of batches that have come back and are not shown yet */
   uint32_t first, n;
 };
 
@@ -32,10 +32,10 @@ void hk_gate_take(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 /* Whether the journal has room for another chunk. */
 bool hk_gate_has_room(const struct hk_commit_gate *gate);
 /* Whether a batch that has come back is not to be shown yet: then it is held, and hk_gate_next has it in its turn. */
-bool hk_gate_holds(struct hk_commit_gate *gate, struct hk_parcel *parcel);
+bool hk_gate_holds(struct hk_commit_gate *gate, struct hk_delivery *delivery);
 /* The next of those that were held, if it may be shown now; else NULL. Its device, if it has one, is lent once more for it until
  * the caller, who has shown it, says otherwise. */
-struct hk_parcel *hk_gate_next(struct hk_commit_gate *gate);
+struct hk_delivery *hk_gate_next(struct hk_commit_gate *gate);
 /* The end: nobody will see those that are held. */
 void hk_gate_drop(struct hk_commit_gate *gate);
 

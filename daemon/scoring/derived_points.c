@@ -29,8 +29,9 @@ void hk_derive_close(struct hk_derivation *d)
 static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, uint32_t i, struct hk_chunk *to, uint32_t at)
 {
   const uint32_t slot = hk_slot_outside(s, from->slot[i]);
-  for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot; at++) { /* companions get the same */
-    to->slot[at] = hk_slot_within(s->all, kin);
+  for (uint32_t companion = slot; (companion = hk_registry_next_companion(s->all->registry, companion)) != slot;
+       at++) { /* companions get the same */
+    to->slot[at] = hk_slot_within(s->all, companion);
     to->time[at] = from->time[i];
     to->value[at] = from->value[i];
   }

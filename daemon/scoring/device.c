@@ -27,7 +27,7 @@ static void on_ready(void *arg)
   pthread_mutex_unlock(&d->lock);
 }
 
-static void parcel_free(struct hk_parcel *p)
+static void delivery_free(struct hk_delivery *p)
 {
   if (!p)
     return;
@@ -40,10 +40,10 @@ static void parcel_free(struct hk_parcel *p)
 }
 
 /* sequences: with room for them. */
-static int make_parcels(struct hk_device *d, bool sequences, char *error, size_t size)
+static int make_deliveries(struct hk_device *d, bool sequences, char *error, size_t size)
 {
   for (unsigned i = 0; i <= d->batches; i++) {
-    struct hk_parcel *p = d->parcels[i] = calloc(1, sizeof *p);
+    struct hk_delivery *p = d->deliveries[i] = calloc(1, sizeof *p);
     if (!p || !(p->batch = hk_batch_new(d->backend, d->kind->batch)) || !(p->runs = calloc(d->kind->batch, sizeof *p->runs))) {
       snprintf(error, size, "no memory for batches of %u points", d->kind->batch);
       return -ENOMEM;
@@ -62,7 +62,7 @@ static int make_parcels(struct hk_device *d, bool sequences, char *error, size_t
 static int make_exports(struct hk_device *d, char *error, size_t size)
 {
   for (unsigned i = 0; i < HK_EXPORTS; i++) {
-    struct hk_parcel *p = d->exports[i] = calloc(1, sizeof *p);
+    struct hk_delivery *p = d->exports[i] = calloc(1, sizeof *p);
     if (!p || !(p->batch = hk_batch_new(d->backend, HK_EXPORT_SENSORS)) ||
         !(p->batch->bulk = d->backend->ops->alloc(d->backend, HK_EXPORT_BYTES))) {
       snprintf(error, size, "no memory for exports of %u bytes", HK_EXPORT_BYTES);
@@ -109,7 +109,7 @@ int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, c
   }
   d->binding = (struct hk_slot_binding){ .backend = d->backend, .calls = &d->calls, .may_fail = kind->device, .words = words_of };
   if (place->wake)
-    status = make_parcels(d, config->durability != HK_DURABILITY_NONE, error, size);
+    status = make_deliveries(d, config->durability != HK_DURABILITY_NONE, error, size);
   if (status == 0 && place->wake && config->durability != HK_DURABILITY_NONE)
     status = make_exports(d, error, size);
   if (status != 0) {
@@ -140,9 +140,9 @@ int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds
 static void release(struct hk_device *d)
 {
   for (unsigned i = 0; i <= d->batches; i++)
-    parcel_free(d->parcels[i]);
+    delivery_free(d->deliveries[i]);
   for (unsigned i = 0; i < HK_EXPORTS; i++)
-    parcel_free(d->exports[i]);
+    delivery_free(d->exports[i]);
   d->backend->ops->close(d->backend);
 }
 

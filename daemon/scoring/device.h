@@ -1,4 +1,4 @@
-/* Device: an opened backend, the parcels with batches in its memory, and the wake-up from its threads.
+/* Device: an opened backend, the deliveries with batches in its memory, and the wake-up from its threads.
  *
  *   hk_device_open -> (batches go to and fro)... -> hk_device_close
  *                                                -> hk_device_abandon -> hk_device_bury
@@ -15,7 +15,7 @@
 
 #include "daemon/base/wake.h"
 #include "daemon/scoring/backends.h"
-#include "daemon/scoring/result.h"
+#include "daemon/scoring/delivery.h"
 #include "daemon/sensors/slot_binding.h"
 
 #include <pthread.h>
@@ -30,14 +30,14 @@
 struct hk_device {
   const struct hk_backend_kind *kind;
   struct hk_backend *backend;
-  pthread_mutex_t calls;                 /* held while the backend is called */
-  struct hk_slot_binding binding;        /* for the registry, of these */
-  struct hk_parcel *exports[HK_EXPORTS]; /* each with a batch that has room for images; NULL where nothing is durable */
+  pthread_mutex_t calls;                   /* held while the backend is called */
+  struct hk_slot_binding binding;          /* for the registry, of these */
+  struct hk_delivery *exports[HK_EXPORTS]; /* each with a batch that has room for images; NULL where nothing is durable */
   uint32_t batches;
-  struct hk_parcel *parcels[HK_BATCHES_MOST + 1]; /* each with a batch, whose owner it is; number `batches` is for sweeps */
+  struct hk_delivery *deliveries[HK_BATCHES_MOST + 1]; /* each with a batch, whose owner it is; number `batches` is for sweeps */
   pthread_mutex_t lock;
   struct hk_wake *wake; /* under lock: told when a batch has finished; NULL: nobody is */
-  atomic_uint lent;     /* parcels that loops have, or that have not got back to the shard yet */
+  atomic_uint lent;     /* deliveries that loops have, or that have not got back to the shard yet */
   uint32_t in_flight;   /* batches that the closing thread waits for */
   bool closing;         /* there is a closing thread */
   pthread_t closer;

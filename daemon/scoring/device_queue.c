@@ -9,35 +9,35 @@ void hk_queue_adopt(struct hk_device_queue *q, struct hk_device *device)
 {
   q->most = device->kind->batch / BATCH_FIRST;
   for (unsigned i = 0; i < device->batches; i++)
-    hk_queue_give(q, device->parcels[i]);
-  q->sweeps.parcel = device->parcels[device->batches];
+    hk_queue_give(q, device->deliveries[i]);
+  q->sweeps.delivery = device->deliveries[device->batches];
   for (unsigned i = 0; i < HK_EXPORTS && device->exports[i]; i++)
     hk_queue_give_export(q, device->exports[i]);
 }
 
 void hk_queue_abandon(struct hk_device_queue *q)
 {
-  q->free = q->filled = q->exports = q->sweeps.parcel = NULL;
+  q->free = q->filled = q->exports = q->sweeps.delivery = NULL;
   q->refusals = 0;
   q->stalled = 0;
 }
 
-void hk_queue_put(struct hk_device_queue *q, struct hk_parcel *p)
+void hk_queue_put(struct hk_device_queue *q, struct hk_delivery *p)
 {
   q->flying[(q->first + q->in_flight) % HK_IN_FLIGHT] = p;
   q->in_flight++;
 }
 
-struct hk_parcel *hk_queue_pop(struct hk_device_queue *q)
+struct hk_delivery *hk_queue_pop(struct hk_device_queue *q)
 {
-  struct hk_parcel *p = q->flying[q->first];
+  struct hk_delivery *p = q->flying[q->first];
   q->first = (q->first + 1) % HK_IN_FLIGHT;
   q->in_flight--;
   q->back++;
   return p;
 }
 
-const struct hk_parcel *hk_queue_flying(const struct hk_device_queue *q, uint32_t i)
+const struct hk_delivery *hk_queue_flying(const struct hk_device_queue *q, uint32_t i)
 {
   return q->flying[(q->first + i) % HK_IN_FLIGHT];
 }
@@ -49,7 +49,7 @@ int64_t hk_queue_back(struct hk_device_queue *q, int64_t now)
   return before;
 }
 
-void hk_queue_pace(struct hk_device_queue *q, const struct hk_parcel *p, int64_t before)
+void hk_queue_pace(struct hk_device_queue *q, const struct hk_delivery *p, int64_t before)
 {
   const struct hk_batch *b = p->batch;
   const int64_t launched = p->stamps.submitted, reaped = p->stamps.reaped;
@@ -83,13 +83,13 @@ void hk_queue_use(struct hk_device_queue *q)
   q->made++;
 }
 
-void hk_queue_give(struct hk_device_queue *q, struct hk_parcel *p)
+void hk_queue_give(struct hk_device_queue *q, struct hk_delivery *p)
 {
   p->next = q->free;
   q->free = p;
 }
 
-void hk_queue_give_export(struct hk_device_queue *q, struct hk_parcel *p)
+void hk_queue_give_export(struct hk_device_queue *q, struct hk_delivery *p)
 {
   p->next = q->exports;
   q->exports = p;
@@ -101,15 +101,15 @@ void hk_queue_begin_export(struct hk_device_queue *q)
   q->exporting = true;
 }
 
-void hk_queue_return(struct hk_device_queue *q, struct hk_parcel *p)
+void hk_queue_return(struct hk_device_queue *q, struct hk_delivery *p)
 {
-  struct hk_parcel *top = atomic_load_explicit(&q->returned, memory_order_relaxed);
+  struct hk_delivery *top = atomic_load_explicit(&q->returned, memory_order_relaxed);
   do
     p->next = top;
   while (!atomic_compare_exchange_weak_explicit(&q->returned, &top, p, memory_order_release, memory_order_relaxed));
 }
 
-struct hk_parcel *hk_queue_returned(struct hk_device_queue *q)
+struct hk_delivery *hk_queue_returned(struct hk_device_queue *q)
 {
   return atomic_exchange_explicit(&q->returned, NULL, memory_order_acquire);
 }

@@ -14,21 +14,21 @@
 
 /* The batch that asks a device which sensors are silent. */
 struct hk_sweeps {
-  struct hk_parcel *parcel; /* NULL while in flight or being published */
+  struct hk_delivery *delivery; /* NULL while in flight or being published */
   bool due;
   bool put_off; /* one found silent sensors that a reload's review kept: it is repeated before the next review */
 };
 
 /* Reached into here and in device_queue.c alone, but for `sweeps`; all zero: no device. */
 struct hk_device_queue {
-  struct hk_parcel *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
-  uint32_t first;                         /* of the ring */
-  atomic_uint in_flight, most;            /* most: points of the next batch */
-  struct hk_parcel *free;                 /* list: batches of points that are not in use */
-  struct hk_parcel *filled;               /* was refused for want of a place; goes first */
-  struct hk_parcel *exports;              /* list: batches that export, and are not in use */
-  bool exporting;                         /* an export is on its way, that names slots, or waits for a place */
-  struct hk_parcel *_Atomic returned;     /* list of parcels that came back; any thread puts them there */
+  struct hk_delivery *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
+  uint32_t first;                           /* of the ring */
+  atomic_uint in_flight, most;              /* most: points of the next batch */
+  struct hk_delivery *free;                 /* list: batches of points that are not in use */
+  struct hk_delivery *filled;               /* was refused for want of a place; goes first */
+  struct hk_delivery *exports;              /* list: batches that export, and are not in use */
+  bool exporting;                           /* an export is on its way, that names slots, or waits for a place */
+  struct hk_delivery *_Atomic returned;     /* list of deliveries that came back; any thread puts them there */
   struct hk_sweeps sweeps;
   uint64_t made, gone;      /* batches that were filled or swept; that were handed to the loops */
   uint32_t refusals;        /* for want of memory, in a row */
@@ -46,14 +46,14 @@ void hk_queue_adopt(struct hk_device_queue *queue, struct hk_device *device);
 void hk_queue_abandon(struct hk_device_queue *queue);
 
 /* A batch was submitted, of points, an export or a sweep; and the oldest of them is back, or will never be. */
-void hk_queue_put(struct hk_device_queue *queue, struct hk_parcel *parcel);
-struct hk_parcel *hk_queue_pop(struct hk_device_queue *queue);
+void hk_queue_put(struct hk_device_queue *queue, struct hk_delivery *delivery);
+struct hk_delivery *hk_queue_pop(struct hk_device_queue *queue);
 /* The i-th of those in flight, the oldest first. */
-const struct hk_parcel *hk_queue_flying(const struct hk_device_queue *queue, uint32_t i);
+const struct hk_delivery *hk_queue_flying(const struct hk_device_queue *queue, uint32_t i);
 
 /* A batch of points came back now, as its stamps say, with results: how long the device had it, and how many points the next may
  * have. before: when a batch had come back before. */
-void hk_queue_pace(struct hk_device_queue *queue, const struct hk_parcel *parcel, int64_t before);
+void hk_queue_pace(struct hk_device_queue *queue, const struct hk_delivery *delivery, int64_t before);
 /* A batch came back at `now`. Returns when one had before that. */
 int64_t hk_queue_back(struct hk_device_queue *queue, int64_t now);
 /* A batch was refused for want of memory: whether too many were, in a row. */
@@ -67,15 +67,15 @@ int64_t hk_queue_watch(struct hk_device_queue *queue, int64_t now, int64_t most)
 /* Takes the first that is free into use, which hk_queue_free has shown. */
 void hk_queue_use(struct hk_device_queue *queue);
 /* A batch of points, or one that exports, is free again. */
-void hk_queue_give(struct hk_device_queue *queue, struct hk_parcel *parcel);
-void hk_queue_give_export(struct hk_device_queue *queue, struct hk_parcel *parcel);
+void hk_queue_give(struct hk_device_queue *queue, struct hk_delivery *delivery);
+void hk_queue_give_export(struct hk_device_queue *queue, struct hk_delivery *delivery);
 /* An export is to be submitted, the first that is free; and it is back, or will never be. */
 void hk_queue_begin_export(struct hk_device_queue *queue);
 
-/* Thread: any. A parcel has no holder any more. */
-void hk_queue_return(struct hk_device_queue *queue, struct hk_parcel *parcel);
+/* Thread: any. A delivery has no holder any more. */
+void hk_queue_return(struct hk_device_queue *queue, struct hk_delivery *delivery);
 /* List of those that were returned, in no order; NULL: none. */
-struct hk_parcel *hk_queue_returned(struct hk_device_queue *queue);
+struct hk_delivery *hk_queue_returned(struct hk_device_queue *queue);
 
 static inline void hk_queue_end_export(struct hk_device_queue *q)
 {
@@ -83,23 +83,23 @@ static inline void hk_queue_end_export(struct hk_device_queue *q)
 }
 
 /* Keeps a batch that was filled and found no place. */
-static inline void hk_queue_keep(struct hk_device_queue *q, struct hk_parcel *p)
+static inline void hk_queue_keep(struct hk_device_queue *q, struct hk_delivery *p)
 {
   q->filled = p;
 }
 
 /* The batch that is kept; NULL: none. */
-static inline struct hk_parcel *hk_queue_kept(const struct hk_device_queue *q)
+static inline struct hk_delivery *hk_queue_kept(const struct hk_device_queue *q)
 {
   return q->filled;
 }
 
 /* The next batch of points, or export, that is free; NULL: none. */
-static inline struct hk_parcel *hk_queue_free(const struct hk_device_queue *q)
+static inline struct hk_delivery *hk_queue_free(const struct hk_device_queue *q)
 {
   return q->free;
 }
-static inline struct hk_parcel *hk_queue_free_export(const struct hk_device_queue *q)
+static inline struct hk_delivery *hk_queue_free_export(const struct hk_device_queue *q)
 {
   return q->exports;
 }

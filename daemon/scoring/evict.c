@@ -17,13 +17,13 @@
 #include <stdlib.h>
 
 struct hk_retired {
-  struct hk_parcel parcel; /* the first member */
-  uint32_t *slots;         /* of the registry */
-  uint32_t n, passed;      /* passed: of them, that have nothing in chains any more */
-  uint64_t number;         /* so many tokens must have come through each lane */
-  uint64_t behind;         /* so many batches must have gone to the loops */
-  uint64_t dropped;        /* points of barred sensors that had been dropped before */
-  uint32_t of;             /* sensors that there were */
+  struct hk_delivery delivery; /* the first member */
+  uint32_t *slots;             /* of the registry */
+  uint32_t n, passed;          /* passed: of them, that have nothing in chains any more */
+  uint64_t number;             /* so many tokens must have come through each lane */
+  uint64_t behind;             /* so many batches must have gone to the loops */
+  uint64_t dropped;            /* points of barred sensors that had been dropped before */
+  uint32_t of;                 /* sensors that there were */
   enum phase { SEALING, PASSING, PUBLISHED, FORGETTING } phase;
   bool barred;
   struct hk_retired *next;
@@ -41,7 +41,7 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
   const uint32_t most = standing < n ? standing : n;
   if (most == 0)
     return 0;
-  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_delivery *p = calloc(1, sizeof *p);
   struct hk_batch *b = calloc(1, sizeof *b);
   struct hk_event *events = calloc(most, sizeof *events);
   if (!p || !b || !events) {
@@ -70,7 +70,7 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
     free(events);
     return 0;
   }
-  p->kind = HK_PARCEL_RESULTS;
+  p->kind = HK_DELIVERY_RESULTS;
   p->batch = b;
   hk_count(&s->counters.cleared, cleared);
   hk_shard_hand_over(s, p, false);
@@ -79,18 +79,18 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
 
 uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint32_t *list, uint32_t n)
 {
-  for (uint32_t kin = slot; (kin = hk_registry_kin(s->all->registry, kin)) != slot;)
-    list[n++] = kin;
+  for (uint32_t companion = slot; (companion = hk_registry_next_companion(s->all->registry, companion)) != slot;)
+    list[n++] = companion;
   list[n++] = slot;
   n += hk_groups_leaving(s->groups, slot, &list[n]);
   return n;
 }
 
-static void post(struct hk_shard *s, struct hk_retired *r, enum hk_parcel_kind kind)
+static void post(struct hk_shard *s, struct hk_retired *r, enum hk_delivery_kind kind)
 {
-  r->parcel.back = false;
-  r->parcel = (struct hk_parcel){ .kind = kind, .slots = r->slots, .n_slots = r->n };
-  hk_shard_hand_over(s, &r->parcel, true);
+  r->delivery.back = false;
+  r->delivery = (struct hk_delivery){ .kind = kind, .slots = r->slots, .n_slots = r->n };
+  hk_shard_hand_over(s, &r->delivery, true);
 }
 
 void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barred)
@@ -123,7 +123,7 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
   }
   *s->evictions.tail = r;
   s->evictions.tail = &r->next;
-  post(s, r, HK_PARCEL_RETIRE);
+  post(s, r, HK_DELIVERY_RETIRE);
 }
 
 static bool sealed(const struct hk_shard *s, const struct hk_retired *r)
@@ -131,7 +131,7 @@ static bool sealed(const struct hk_shard *s, const struct hk_retired *r)
   for (uint32_t i = 0; i < s->all->n_loops; i++)
     if (s->lanes[i].tokens < r->number)
       return false;
-  return r->parcel.back;
+  return r->delivery.back;
 }
 
 static bool passed(const struct hk_shard *s, struct hk_retired *r)
@@ -188,9 +188,9 @@ void hk_shard_retire_step(struct hk_shard *s)
   if (r->phase == PUBLISHED && hk_queue_gone(&s->queue) >= r->behind) {
     go_on_to(s, r, FORGETTING);
     (void)hk_shard_clear(s, r->slots, r->n);
-    post(s, r, HK_PARCEL_FORGET);
+    post(s, r, HK_DELIVERY_FORGET);
   }
-  if (r->phase == FORGETTING && r->parcel.back && (s->queue.sweeps.parcel || !s->device) && !hk_queue_exporting(&s->queue)) {
+  if (r->phase == FORGETTING && r->delivery.back && (s->queue.sweeps.delivery || !s->device) && !hk_queue_exporting(&s->queue)) {
     release(s, r);
     unlink_first(s);
   }
@@ -202,14 +202,14 @@ void hk_shard_retire_why(const struct hk_shard *s, char *why, size_t size)
   uint32_t tokens = 0;
   for (uint32_t i = 0; i < s->all->n_loops; i++)
     tokens += s->lanes[i].tokens < r->number;
-  const char *what = r->phase == SEALING && tokens > 0      ? "tokens of loops behind the chunks that they have sent"
-                     : r->phase == SEALING                  ? "the loops to seal what they have"
-                     : r->phase == PASSING                  ? "their points in chains"
-                     : r->phase == PUBLISHED                ? "batches that hold their points"
-                     : !r->parcel.back                      ? "the loops to forget them"
-                     : !s->queue.sweeps.parcel && s->device ? "a sweep to come back"
-                     : hk_queue_exporting(&s->queue)        ? "an export to come back"
-                                                            : "the next turn";
+  const char *what = r->phase == SEALING && tokens > 0        ? "tokens of loops behind the chunks that they have sent"
+                     : r->phase == SEALING                    ? "the loops to seal what they have"
+                     : r->phase == PASSING                    ? "their points in chains"
+                     : r->phase == PUBLISHED                  ? "batches that hold their points"
+                     : !r->delivery.back                      ? "the loops to forget them"
+                     : !s->queue.sweeps.delivery && s->device ? "a sweep to come back"
+                     : hk_queue_exporting(&s->queue)          ? "an export to come back"
+                                                              : "the next turn";
   snprintf(why, size, "; %u sensors that are being forgotten wait for %s", r->n, what);
 }
 

@@ -92,14 +92,14 @@ void hk_shard_count_lost(struct hk_shard *s, uint32_t batches, uint32_t points)
 /* Tells every peer that can be told. */
 static void tell_everyone(struct hk_shard *s, const char *what_now)
 {
-  struct hk_parcel *p = calloc(1, sizeof *p);
+  struct hk_delivery *p = calloc(1, sizeof *p);
   char message[512];
   snprintf(message, sizeof message, "the %s device is lost: %s; %s", s->failover.loss.device, s->failover.loss.why, what_now);
   if (!p || !(p->words = strdup(message))) {
     free(p);
     return;
   }
-  p->kind = HK_PARCEL_WORDS;
+  p->kind = HK_DELIVERY_WORDS;
   hk_shard_hand_over(s, p, true);
 }
 

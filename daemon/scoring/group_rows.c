@@ -166,11 +166,11 @@ static void mark(struct hk_groups *g, struct hk_batch *b)
   }
 }
 
-void hk_groups_mark(struct hk_groups *g, struct hk_parcel *parcel)
+void hk_groups_mark(struct hk_groups *g, struct hk_delivery *delivery)
 {
   if (!hk_groups_any(g))
     return;
   const bool locked = hk_groups_lock(g);
-  mark(g, parcel->batch);
+  mark(g, delivery->batch);
   hk_groups_unlock(g, locked);
 }

@@ -9,6 +9,6 @@
 uint32_t hk_groups_put(struct hk_groups *groups, const struct hk_chunk *from, uint32_t i, const struct hk_columns *to,
                        uint32_t at);
 /* A batch of points came back: fills in what it says of series. Before anything else looks at it. */
-void hk_groups_mark(struct hk_groups *groups, struct hk_parcel *parcel);
+void hk_groups_mark(struct hk_groups *groups, struct hk_delivery *delivery);
 
 #endif

@@ -41,7 +41,7 @@
 struct hk_buffer;
 struct hk_shard;
 struct hk_groups;
-struct hk_parcel;
+struct hk_delivery;
 struct hk_sections;
 
 /* What there is. Any thread may read. */

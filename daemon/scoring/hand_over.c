@@ -1,4 +1,4 @@
-/* To the loops and back. Parcels come back through a list that any thread puts them on and that the shard takes as a whole. */
+/* To the loops and back. Deliveries come back through a list that any thread puts them on and that the shard takes as a whole. */
 #include "daemon/scoring/hand_over.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ void hk_shard_settled(struct hk_shard *s)
     hk_wake_up(s->lanes[i].loop, HK_WAKE_ROOM);
 }
 
-void hk_parcel_release(struct hk_parcel *p, struct hk_counters *counters)
+void hk_delivery_release(struct hk_delivery *p, struct hk_counters *counters)
 {
   if (atomic_fetch_sub_explicit(&p->holders, 1, memory_order_acq_rel) > 1)
     return;
@@ -30,7 +30,7 @@ void hk_parcel_release(struct hk_parcel *p, struct hk_counters *counters)
     hk_shard_settled(s);
 }
 
-void hk_shard_hand_over(struct hk_shard *s, struct hk_parcel *p, bool all)
+void hk_shard_hand_over(struct hk_shard *s, struct hk_delivery *p, bool all)
 {
   uint32_t to = 1; /* this one */
   bool wants[HK_LOOPS_MAX];
@@ -45,18 +45,18 @@ void hk_shard_hand_over(struct hk_shard *s, struct hk_parcel *p, bool all)
   for (uint32_t i = 0; i < s->all->n_loops; i++) {
     if (!wants[i])
       continue;
-    if (hk_ring_put(&s->lanes[i].parcels, p))
+    if (hk_ring_put(&s->lanes[i].deliveries, p))
       hk_wake_up(s->lanes[i].loop, HK_WAKE_WORK);
     else
-      hk_parcel_release(p, &s->counters); /* cannot be: it holds as many as there are */
+      hk_delivery_release(p, &s->counters); /* cannot be: it holds as many as there are */
   }
-  hk_parcel_release(p, &s->counters);
+  hk_delivery_release(p, &s->counters);
 }
 
-static void take_back(struct hk_shard *s, struct hk_parcel *p)
+static void take_back(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_device *d = p->device;
-  if (p->kind == HK_PARCEL_RETIRE || p->kind == HK_PARCEL_FORGET) {
+  if (p->kind == HK_DELIVERY_RETIRE || p->kind == HK_DELIVERY_FORGET) {
     p->back = true;
   } else if (!d) {
     if (p->batch)
@@ -69,10 +69,10 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_release); /* it is abandoned, and may go now */
   } else {
     atomic_fetch_sub_explicit(&d->lent, 1, memory_order_relaxed);
-    if (p->kind == HK_PARCEL_EXPORT) {
+    if (p->kind == HK_DELIVERY_EXPORT) {
       hk_queue_give_export(&s->queue, p);
     } else if (p->batch->kind == HK_BATCH_SWEEP) {
-      s->queue.sweeps.parcel = p;
+      s->queue.sweeps.delivery = p;
     } else {
       hk_queue_give(&s->queue, p);
     }
@@ -81,9 +81,9 @@ static void take_back(struct hk_shard *s, struct hk_parcel *p)
 
 bool hk_shard_take_back(struct hk_shard *s)
 {
-  struct hk_parcel *p = hk_queue_returned(&s->queue);
+  struct hk_delivery *p = hk_queue_returned(&s->queue);
   const bool any = p != NULL;
-  for (struct hk_parcel *next; p; p = next) {
+  for (struct hk_delivery *next; p; p = next) {
     next = p->next;
     take_back(s, p);
   }

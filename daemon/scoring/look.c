@@ -67,17 +67,17 @@ static bool in_flight(const struct hk_shard *s, const struct hk_look *l)
 static void name_parts(const struct hk_shard *s, struct hk_look *l, uint32_t slot)
 {
   const struct hk_registry *registry = s->all->registry;
-  uint32_t kin = slot;
+  uint32_t companion = slot;
   l->n = 0;
   do {
-    const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, kin));
+    const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, companion));
     if (d) {
       struct hk_look_part *part = &l->part[l->n++];
-      *part = (struct hk_look_part){ .slot = kin, .detector = d->detector };
+      *part = (struct hk_look_part){ .slot = companion, .detector = d->detector };
       memcpy(part->section, d->name, sizeof part->section);
     }
-    kin = hk_registry_kin(registry, kin);
-  } while (kin != slot && l->n < HK_ALGORITHMS);
+    companion = hk_registry_next_companion(registry, companion);
+  } while (companion != slot && l->n < HK_ALGORITHMS);
 }
 
 static int copy(struct hk_shard *s, struct hk_look_part *part)

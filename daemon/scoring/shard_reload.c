@@ -99,9 +99,9 @@ static void look_at(struct hk_shard *s, uint32_t slot)
     r->n = hk_shard_with_companions(s, slot, r->leaving, r->n);
     return;
   }
-  for (uint32_t kin = slot; (kin = hk_registry_kin(registry, kin)) != slot;)
-    if (!hk_registry_accompanies(registry, s->reload.revision->sections, kin))
-      r->leaving[r->n++] = kin;
+  for (uint32_t companion = slot; (companion = hk_registry_next_companion(registry, companion)) != slot;)
+    if (!hk_registry_accompanies(registry, s->reload.revision->sections, companion))
+      r->leaving[r->n++] = companion;
 }
 
 /* Gives a sensor the companions that it lacks; where it is another machine's now, it leaves the one that it was in. */

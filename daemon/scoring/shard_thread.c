@@ -160,9 +160,9 @@ static void close_device(struct hk_shard *s)
   if (!d)
     return;
   const uint32_t in_flight = hk_queue_in_flight(&s->queue);
-  const struct hk_parcel *kept = hk_queue_kept(&s->queue);
+  const struct hk_delivery *kept = hk_queue_kept(&s->queue);
   for (uint32_t i = 0; i < in_flight; i++) {
-    const struct hk_parcel *p = hk_queue_flying(&s->queue, i);
+    const struct hk_delivery *p = hk_queue_flying(&s->queue, i);
     drop_runs(p->runs, p->n_runs);
   }
   if (kept)

@@ -63,7 +63,7 @@ struct hk_save_order {
 struct hk_slice {
   struct hk_save_order order; /* the first member */
   atomic_bool busy;
-  struct hk_parcel *parcel;
+  struct hk_delivery *delivery;
   uint64_t position, bytes; /* bytes: of images, at most */
   uint64_t events;          /* position of the last event that its sensors may have caused */
   int64_t arrival;          /* ns, hk_now: when it was taken */
@@ -113,7 +113,7 @@ struct hk_saver {
   uint64_t sensors, last, events; /* of the one under way; last, events: the highest of its slices */
   uint64_t kept[2], logged_by[2]; /* positions at which the snapshots that are kept began, the newest first; of events then */
   uint32_t n_kept;
-  struct hk_counters counters; /* of nothing: parcels without points are let go with it */
+  struct hk_counters counters; /* of nothing: deliveries without points are let go with it */
   struct hk_log_quota failures;
 
   /* both */

@@ -218,7 +218,7 @@ static void pace(struct hk_saver *v, int64_t took)
 }
 
 /* The device may have to become idle first: then it is tried again, and no batch goes ahead of it. */
-static void submit(struct hk_saver *v, struct hk_parcel *p)
+static void submit(struct hk_saver *v, struct hk_delivery *p)
 {
   v->stuck = hk_shard_submit(v->place.shard, p) == HK_AGAIN;
 }
@@ -227,10 +227,10 @@ static void submit(struct hk_saver *v, struct hk_parcel *p)
 static bool slice(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  struct hk_parcel *p = hk_queue_free_export(&s->queue);
+  struct hk_delivery *p = hk_queue_free_export(&s->queue);
   struct hk_slice *slice = free_slice(v);
   if (v->stuck)
-    submit(v, v->exporting->parcel);
+    submit(v, v->exporting->delivery);
   if (v->exporting)
     return false;
   if (v->passed && v->n_left == 0 && (v->series || !hk_groups_any(s->groups)))
@@ -256,7 +256,7 @@ static bool slice(struct hk_saver *v)
   /* all points that were taken are in batches, or in chains of other sensors */
   slice->position = hk_shard_staged(s);
   slice->arrival = hk_now() + s->ahead;
-  slice->parcel = p;
+  slice->delivery = p;
   atomic_store_explicit(&slice->busy, true, memory_order_relaxed);
   v->exporting = slice;
   hk_queue_begin_export(&s->queue);
@@ -274,7 +274,7 @@ static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_s
     hk_saver_fail(v, "no memory for machines");
 }
 
-void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
+void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
 {
   struct hk_shard *s = v->place.shard;
   struct hk_slice *slice = v->exporting;
@@ -315,7 +315,7 @@ void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
   v->exporting = NULL;
   hk_queue_end_export(&s->queue);
   pace(v, hk_now() - p->stamps.submitted);
-  p->kind = HK_PARCEL_EXPORT;
+  p->kind = HK_DELIVERY_EXPORT;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->shard = s;
   atomic_store_explicit(&p->holders, 1, memory_order_relaxed);
@@ -323,10 +323,10 @@ void hk_saver_back(struct hk_saver *v, struct hk_parcel *p)
   hk_saver_send(v, &slice->order);
 }
 
-void hk_saver_dropped(struct hk_saver *v, struct hk_parcel *p, const char *why)
+void hk_saver_dropped(struct hk_saver *v, struct hk_delivery *p, const char *why)
 {
   struct hk_shard *s = v->place.shard;
-  if (v->exporting && v->exporting->parcel == p) {
+  if (v->exporting && v->exporting->delivery == p) {
     atomic_store_explicit(&v->exporting->busy, false, memory_order_release);
     v->exporting = NULL;
     hk_queue_end_export(&s->queue);

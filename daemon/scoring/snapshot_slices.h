@@ -20,16 +20,16 @@
 #ifndef HK_SAVER_H
 #define HK_SAVER_H
 
-#include "daemon/scoring/result.h"
+#include "daemon/scoring/delivery.h"
 
 struct hk_saver;
 
 /* Every turn. */
 void hk_saver_turn(struct hk_saver *saver);
 /* An export is back, and all that came back before it was published. */
-void hk_saver_back(struct hk_saver *saver, struct hk_parcel *parcel);
+void hk_saver_back(struct hk_saver *saver, struct hk_delivery *delivery);
 /* It will not come back, or was refused. why: in words. */
-void hk_saver_dropped(struct hk_saver *saver, struct hk_parcel *parcel, const char *why);
+void hk_saver_dropped(struct hk_saver *saver, struct hk_delivery *delivery, const char *why);
 /* Whether one is due, and waits for a place among the batches in flight: one is to be left for it. */
 bool hk_saver_due(const struct hk_saver *saver);
 /* Whether one waits for the device to be idle: nothing is to be submitted before it. */

@@ -98,7 +98,7 @@ static bool room_for(struct hk_saver *v, const struct hk_slice *slice)
 
 static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const struct hk_saved_sensor *s, uint16_t detector)
 {
-  const struct hk_batch *b = slice->parcel->batch;
+  const struct hk_batch *b = slice->delivery->batch;
   const struct hk_image *image = (const struct hk_image *)b->work + s->image;
   size_t size = image->size;
   const void *state =
@@ -168,9 +168,9 @@ static void save_slice(struct hk_saver *v, struct hk_slice *slice)
   v->sensors += slice->n;
   v->last = slice->position > v->last ? slice->position : v->last;
   v->events = slice->events > v->events ? slice->events : v->events;
-  struct hk_parcel *p = slice->parcel;
+  struct hk_delivery *p = slice->delivery;
   atomic_store_explicit(&slice->busy, false, memory_order_release);
-  hk_parcel_release(p, &v->counters);
+  hk_delivery_release(p, &v->counters);
 }
 
 /* Removes all but the newest. What cannot be removed is tried again with the next snapshot. */

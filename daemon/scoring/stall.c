@@ -29,7 +29,7 @@ static struct hk_progress progress(const struct hk_shard *s)
 /* Points that wait in chunks and chains, and chunks that loops have sent. */
 static uint64_t waiting(const struct hk_shard *s, uint32_t *chunks)
 {
-  const struct hk_parcel *kept = hk_queue_kept(&s->queue);
+  const struct hk_delivery *kept = hk_queue_kept(&s->queue);
   uint64_t n = hk_stage_chained(s->stage) + hk_taking_left(&s->taking);
   n += s->taking.derivation.from && s->taking.cursor.chunk != s->taking.derivation.from ? s->taking.derivation.from->n : 0;
   n += kept ? kept->batch->n : 0;

@@ -25,7 +25,7 @@
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
 /* Tells the sources how many of their points were late or rejected. Derived ones are not counted. */
-static void note_sources(const struct hk_shard *s, const struct hk_parcel *p)
+static void note_sources(const struct hk_shard *s, const struct hk_delivery *p)
 {
   const struct hk_batch *b = p->batch;
   for (uint32_t run = 0, i = 0; run < p->n_runs; run++) {
@@ -42,7 +42,7 @@ static void note_sources(const struct hk_shard *s, const struct hk_parcel *p)
   }
 }
 
-static void count(struct hk_shard *s, struct hk_parcel *p)
+static void count(struct hk_shard *s, struct hk_delivery *p)
 {
   const struct hk_batch *b = p->batch;
   uint32_t late = 0, rejected = 0, scored = 0;
@@ -73,14 +73,14 @@ static void name_slots(const struct hk_shard *s, struct hk_batch *b)
     b->slot[i] = hk_slot_outside(s, b->slot[i]);
 }
 
-static void hand_over(struct hk_shard *s, struct hk_parcel *p)
+static void hand_over(struct hk_shard *s, struct hk_delivery *p)
 {
   hk_queue_count_gone(&s->queue);
   hk_shard_hand_over(s, p, false);
 }
 
 /* Hands a batch over that has come back, as soon as the points that it may hold are committed. */
-static void show(struct hk_shard *s, struct hk_parcel *p)
+static void show(struct hk_shard *s, struct hk_delivery *p)
 {
   if (!hk_gate_holds(&s->gate, p))
     hand_over(s, p);
@@ -90,7 +90,7 @@ static void show(struct hk_shard *s, struct hk_parcel *p)
 static bool show_held(struct hk_shard *s)
 {
   bool any = false;
-  for (struct hk_parcel *p; (p = hk_gate_next(&s->gate)) != NULL; any = true) {
+  for (struct hk_delivery *p; (p = hk_gate_next(&s->gate)) != NULL; any = true) {
     struct hk_device *device = p->device;
     hand_over(s, p);
     if (device)
@@ -100,7 +100,7 @@ static bool show_held(struct hk_shard *s)
 }
 
 /* What has come back, for good: remembers its alerts; makes its slots the registry's. */
-static void publish(struct hk_shard *s, struct hk_parcel *p)
+static void publish(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_batch *b = p->batch;
   uint32_t told = 0;
@@ -123,16 +123,16 @@ static void publish(struct hk_shard *s, struct hk_parcel *p)
   if (b->kind == HK_BATCH_POINTS && p->reached > atomic_load_explicit(&s->taking.reached, memory_order_relaxed))
     atomic_store_explicit(&s->taking.reached, p->reached, memory_order_release);
   name_slots(s, b); /* a sweep has no points */
-  p->kind = HK_PARCEL_RESULTS;
+  p->kind = HK_DELIVERY_RESULTS;
   show(s, p);
 }
 
 /* There will be no results of this batch. lost: with its device. */
-static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
+static void drop(struct hk_shard *s, struct hk_delivery *p, bool lost)
 {
   struct hk_batch *b = p->batch;
   if (b->kind == HK_BATCH_SWEEP) {
-    s->queue.sweeps.parcel = p;
+    s->queue.sweeps.delivery = p;
     s->queue.sweeps.put_off = false; /* it is not repeated before the next is due */
     hk_queue_count_gone(&s->queue);
     return;
@@ -142,7 +142,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
     return;
   }
   name_slots(s, b);
-  p->kind = HK_PARCEL_DROPPED;
+  p->kind = HK_DELIVERY_DROPPED;
   p->late = p->rejected = p->scored = p->unscored = 0;
   p->failed = lost ? 0 : b->n;
   p->device_lost = lost ? b->n : 0;
@@ -150,7 +150,7 @@ static void drop(struct hk_shard *s, struct hk_parcel *p, bool lost)
 }
 
 /* Counts what is lost with the device. */
-static void lose(struct hk_shard *s, struct hk_parcel *p, bool in_flight)
+static void lose(struct hk_shard *s, struct hk_delivery *p, bool in_flight)
 {
   if (p->batch->kind == HK_BATCH_POINTS)
     hk_shard_count_lost(s, in_flight, p->batch->n);
@@ -169,7 +169,7 @@ uint32_t hk_shard_drop_all(struct hk_shard *s)
 }
 
 /* Deals with a batch that was not scored, for the reason `status`, and was not taken or has come back. */
-static void failed(struct hk_shard *s, struct hk_parcel *p, int status)
+static void failed(struct hk_shard *s, struct hk_delivery *p, int status)
 {
   struct hk_device *d = s->device;
   const char *why = hk_backend_failure(d->kind, d->backend, status), *name = d->backend->ops->name;
@@ -203,7 +203,7 @@ static void clear_stale(struct hk_shard *s)
 }
 
 /* Notices are published; sensors that were silent for too long are let go, and the alerts that stand there end. */
-static void swept(struct hk_shard *s, struct hk_parcel *p)
+static void swept(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_batch *b = p->batch;
   const uint32_t n = b->n_events;
@@ -255,7 +255,7 @@ static bool reap(struct hk_shard *s)
   struct hk_batch *b;
   bool any = false;
   while ((b = reap_one(s)) != NULL) {
-    struct hk_stamps *stamps = &((struct hk_parcel *)b->owner)->stamps;
+    struct hk_stamps *stamps = &((struct hk_delivery *)b->owner)->stamps;
     const int64_t before = hk_queue_back(&s->queue, stamps->reaped = hk_now());
     (void)hk_queue_pop(&s->queue); /* it is the oldest */
     any = true;
@@ -326,9 +326,9 @@ static int64_t reach(struct hk_shard *s, const struct hk_batch *b)
 }
 
 /* Fills a batch with what waits. NULL: there is none to fill, or nothing waits. */
-static struct hk_parcel *fill(struct hk_shard *s)
+static struct hk_delivery *fill(struct hk_shard *s)
 {
-  struct hk_parcel *p = hk_queue_free(&s->queue);
+  struct hk_delivery *p = hk_queue_free(&s->queue);
   const bool chunks = next_chunk(s);
   if (!p || !(chunks || hk_stage_chained(s->stage) > 0))
     return NULL;
@@ -358,7 +358,7 @@ static struct hk_parcel *fill(struct hk_shard *s)
 }
 
 /* 0, or HK_AGAIN. */
-int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
+int hk_shard_submit(struct hk_shard *s, struct hk_delivery *p)
 {
   struct hk_device *d = s->device;
   struct hk_batch *b = p->batch;
@@ -379,15 +379,15 @@ int hk_shard_submit(struct hk_shard *s, struct hk_parcel *p)
 
 static void launch_sweep(struct hk_shard *s)
 {
-  struct hk_parcel *p = s->queue.sweeps.parcel;
+  struct hk_delivery *p = s->queue.sweeps.delivery;
   p->batch->n = p->n_runs = 0;
   p->late = p->rejected = p->scored = p->unscored = p->failed = p->device_lost = 0;
   p->position = 0; /* it stands behind what was launched before */
   p->batch->idle = s->config->evict;
-  s->queue.sweeps.parcel = NULL;
+  s->queue.sweeps.delivery = NULL;
   s->queue.sweeps.due = false;
   if (hk_shard_submit(s, p) == HK_AGAIN) {
-    s->queue.sweeps.parcel = p;
+    s->queue.sweeps.delivery = p;
     s->queue.sweeps.due = true;
     return;
   }
@@ -428,7 +428,7 @@ static bool launch(struct hk_shard *s)
   bool any = false;
   if (hk_reload_holds(&s->reload))
     return false;
-  if (s->device && s->queue.sweeps.due && s->queue.sweeps.parcel && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT &&
+  if (s->device && s->queue.sweeps.due && s->queue.sweeps.delivery && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT &&
       !hk_shard_forgets(s))
     launch_sweep(s);
   if (s->saver && hk_saver_stuck(s->saver))
@@ -436,7 +436,7 @@ static bool launch(struct hk_shard *s)
   if (hk_shard_look_waits(s) || hk_shard_survey_waits(s))
     return false;
   while (s->device && hk_queue_in_flight(&s->queue) < places(s) && (hk_queue_kept(&s->queue) || is_time(s))) {
-    struct hk_parcel *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
+    struct hk_delivery *kept = hk_queue_kept(&s->queue), *p = kept ? kept : fill(s);
     hk_queue_keep(&s->queue, NULL);
     if (!p)
       break;

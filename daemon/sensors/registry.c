@@ -64,10 +64,10 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
   r->handle = calloc(config->max_sensors, sizeof *r->handle);
   r->generation = calloc(config->max_sensors, sizeof *r->generation);
-  r->kin = calloc(config->max_sensors, sizeof *r->kin);
+  r->companion = calloc(config->max_sensors, sizeof *r->companion);
   r->part = calloc(n_shards, sizeof *r->part);
   r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
-  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->kin || !r->part || !r->free_slot)
+  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->companion || !r->part || !r->free_slot)
     goto failed;
   for (uint32_t i = 0, at = 0; i < n_shards; at += r->part[i++].capacity)
     r->part[i] = (struct hk_registry_part){ .free_slot = r->free_slot + at,
@@ -116,7 +116,7 @@ void hk_registry_free(struct hk_registry *r)
   free(r->lookup);
   free(r->handle);
   free(r->generation);
-  free(r->kin);
+  free(r->companion);
   free(r->part);
   free(r->free_slot);
   pthread_rwlock_destroy(&r->lock);

@@ -99,14 +99,14 @@ bool hk_registry_generation(const struct hk_registry *registry, uint32_t slot, u
 void hk_registry_move(struct hk_registry *registry, uint32_t shard, struct hk_slot_binding *device,
                       void (*refused)(void *arg, uint32_t slot), void *arg);
 
-/* Companions. hk_registry_kin: of a ring that a sensor makes with its companions, the slot after this one; itself when it is
- * alone. hk_registry_primary: the sensor that a companion looks at the points of; the slot itself where it is none, or alone.
- * hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that its
- * sensor would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that
+/* Companions. hk_registry_next_companion: of a ring that a sensor makes with its companions, the slot after this one; itself when
+ * it is alone. hk_registry_primary: the sensor that a companion looks at the points of; the slot itself where it is none, or
+ * alone. hk_registry_derived: whether the sensor of a slot is derived. hk_registry_accompanies: whether a companion is one that
+ * its sensor would have by these sections. hk_registry_complete: gives a sensor the companions that it lacks; 0 and how many that
  * were, or HANKEL_FULL. hk_registry_count_derived: derived sensors in all. hk_registry_lacking: companions that were not made
  * because a peer's sensor has the name, or it would be too long. Thread: the slot's shard's, or before there are any; the last
  * two: any. */
-uint32_t hk_registry_kin(const struct hk_registry *registry, uint32_t slot);
+uint32_t hk_registry_next_companion(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_primary(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_derived(const struct hk_registry *registry, uint32_t slot);
 bool hk_registry_accompanies(const struct hk_registry *registry, const struct hk_sections *sections, uint32_t slot);

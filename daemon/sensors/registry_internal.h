@@ -60,7 +60,7 @@ struct hk_registry {
   atomic_uint *lookup;                        /* by slot, max_sensors + 1 of them: see struct hk_handles */
   uint32_t *handle;                           /* by slot; holds until the sensor is released */
   uint8_t *generation;                        /* by slot */
-  atomic_uint *kin;                           /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
+  atomic_uint *companion;                     /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
   atomic_uint n_derived;                      /* sensors that get no points of peers */
   atomic_uint lacking;                        /* companions that could not be for their names, so far */
   struct hk_registry_part *part;              /* the slots of each shard */

@@ -326,9 +326,9 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
     if (!r->sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
       continue;
     const bool there = rebind(r, device, slot);
-    for (uint32_t kin = slot; (kin = hk_registry_kin(r, kin)) != slot;)
-      if (!there || !rebind(r, device, kin))
-        refused(arg, kin);
+    for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
+      if (!there || !rebind(r, device, companion))
+        refused(arg, companion);
     if (!there)
       refused(arg, slot);
   }

@@ -133,8 +133,8 @@ static void on_second(uv_timer_t *timer)
              "STATUS=%s%s%u sensors on %s, %u connections, %" PRIu64 " points in, %" PRIu64 " scored, %" PRIu64 " dropped",
              any_lost(s) ? "DEVICE LOST; " : "",
              hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED ? "DURABILITY LOST; " : "",
-             hk_registry_count(s->shards.registry), hk_shard_backend(&s->shard[0]), hk_seats_taken(&s->net.seats), sum.in,
-             sum.scored, hk_counters_dropped(&sum));
+             hk_registry_count(s->shards.registry), hk_shard_backend(&s->shard[0]), hk_peer_feeds_taken(&s->net.peer_feeds),
+             sum.in, sum.scored, hk_counters_dropped(&sum));
     hk_notify(state);
   }
 }
@@ -199,7 +199,7 @@ static uint32_t choose_shards(const struct hk_config *config, const struct hk_ba
 /* What lies between loops and shards. */
 static int make_lanes(struct hk_server *s)
 {
-  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_outlet_chunks(s->net.loop_points, s->shards.n);
+  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_chunk_pool_chunks(s->net.loop_points, s->shards.n);
   int status = 0;
   s->net.lanes = aligned_alloc(_Alignof(struct hk_lane), n * sizeof *s->net.lanes);
   if (!s->net.lanes)
@@ -292,7 +292,7 @@ static int make_parts(struct hk_server *s)
   if (status == 0)
     status = s->net.loops && s->shard && s->net.listeners && s->net.addresses ? make_lanes(s) : -ENOMEM;
   if (status == 0)
-    status = hk_seats_open(&s->net.seats, s->net.max_connections);
+    status = hk_peer_feeds_open(&s->net.peer_feeds, s->net.max_connections);
   if (status == 0)
     status = hk_limits_new(&s->net.limits, s->net.max_connections);
   if (status == 0)
@@ -462,7 +462,7 @@ bool hk_server_close(struct hk_server *s)
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);
   hk_registry_free(s->shards.registry);
-  hk_seats_close(&s->net.seats);
+  hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
   hk_limits_free(s->net.limits);
   if (s->net.reserve >= 0)

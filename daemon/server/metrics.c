@@ -120,7 +120,8 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   gauge(t, "hankel_sensors", "Sensors that there are.", hk_registry_count(s->shards.registry));
   gauge(t, "hankel_sensors_derived", "Sensors that the daemon feeds itself.", hk_registry_count_derived(s->shards.registry));
   gauge(t, "hankel_points_pending", "Points that were accepted and have no result yet.", hk_counters_pending(&sum));
-  gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.", hk_seats_taken(&s->net.seats));
+  gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.",
+        hk_peer_feeds_taken(&s->net.peer_feeds));
   gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
   counters(t, &sum);
   alerts(t, s);

@@ -49,7 +49,7 @@ static int wait(struct replay *r)
 static int drain(struct replay *r)
 {
   int status = 0;
-  while (status == 0 && (!hk_outlet_seal(r->out->outlet) || hk_source_pending(r->points) > 0))
+  while (status == 0 && (!hk_chunk_pool_seal(r->out->pool) || hk_source_pending(r->points) > 0))
     status = wait(r);
   return status;
 }
@@ -59,13 +59,13 @@ static int give(struct replay *r, uint32_t n, uint32_t derived)
 {
   const struct hk_columns columns = { r->slot, r->time, r->value };
   int status = 0;
-  while (status == 0 && hk_outlet_room(r->out->outlet) < n)
+  while (status == 0 && hk_chunk_pool_room(r->out->pool) < n)
     status = wait(r);
   if (status != 0)
     return status;
   hk_count(&r->out->counters->in, n);
   hk_count(&r->out->counters->derived, derived);
-  hk_fill_slots(&r->out->outlet->filling, r->points, n, &columns);
+  hk_fill_slots(&r->out->pool->filling, r->points, n, &columns);
   r->out->points += n - derived;
   return 0;
 }
@@ -107,8 +107,8 @@ static int give_some(struct replay *r, const struct hk_journal_source *s, const 
       continue;
     }
     const uint32_t first = n, own = n = put(r, (uint32_t)slot, p, i, position, n);
-    for (uint32_t kin = (uint32_t)slot; (kin = hk_registry_kin(r->out->registry, kin)) != slot;)
-      n = put(r, kin, p, i, position, n);
+    for (uint32_t companion = (uint32_t)slot; (companion = hk_registry_next_companion(r->out->registry, companion)) != slot;)
+      n = put(r, companion, p, i, position, n);
     r->out->skipped += own == first;
     const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
     n = put_series(r, &point, n);

@@ -29,7 +29,7 @@ struct hk_recovery {
   struct hk_durable *durable;
   struct hk_registry *registry;
   struct hk_shard *shard;       /* as many as there are now */
-  struct hk_outlet *outlet;     /* of loop 0, which does not run */
+  struct hk_chunk_pool *pool;   /* of loop 0, which does not run */
   struct hk_counters *counters; /* of loop 0 */
   uint32_t max_sensors;
   const struct hk_restored *restored;

@@ -106,7 +106,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
   *recovery = (struct hk_recovery){ .durable = d,
                                     .registry = s->shards.registry,
                                     .shard = s->shard,
-                                    .outlet = &s->net.loops[0].outlet,
+                                    .pool = &s->net.loops[0].pool,
                                     .counters = &s->net.loops[0].counters,
                                     .max_sensors = s->config->max_sensors,
                                     .restored = &s->restoration->restored };

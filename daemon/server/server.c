@@ -11,7 +11,7 @@ void hk_server_sum(struct hk_server *s, struct hk_counters *sum)
   of[n++] = hk_web_counters(s->web);
   *sum = (struct hk_counters){ 0 };
   hk_counters_sum(sum, of, n);
-  hk_seats_sum(&s->net.seats, sum);
+  hk_peer_feeds_sum(&s->net.peer_feeds, sum);
 }
 
 uint32_t hk_server_alerts(struct hk_server *s, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum)

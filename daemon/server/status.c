@@ -319,7 +319,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   counted(out, "events", c);
   end(out);
   begin(out, "connections");
-  field(out, "open", hk_seats_taken(&s->net.seats));
+  field(out, "open", hk_peer_feeds_taken(&s->net.peer_feeds));
   field(out, "max", s->net.max_connections);
   counted(out, "connections", c);
   field(out, "held_back", held_back);

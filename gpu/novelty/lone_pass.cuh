@@ -3,16 +3,16 @@
 #ifndef HK_NOVELTY_LONE_PASS_CUH
 #define HK_NOVELTY_LONE_PASS_CUH
 
-#include "gpu/novelty/seat.cuh"
+#include "gpu/novelty/station.cuh"
 
 #define HK_LONE_VALUES 4u /* groups of four places that a lane has on their way */
 #define HK_LONE_ROWS 3u
 
 /* The least distance to values that are older than the line. */
-static __device__ __forceinline__ float lone_old_values(const struct seat *seat, const float *ring, float value)
+static __device__ __forceinline__ float lone_old_values(const struct station *station, const float *ring, float value)
 {
-  const struct hk_detector *d = seat->view.detector;
-  const struct hk_novelty_point *p = seat->point;
+  const struct hk_detector *d = station->view.detector;
+  const struct hk_novelty_point *p = station->point;
   const uint32_t lane = threadIdx.x % HK_WARP;
   const int32_t newest = -(int32_t)hk_novelty_lag_max(d) - 1;
   struct places places(p->at, hk_detector_span(d), 0);
@@ -75,25 +75,26 @@ struct lone_line {
 };
 
 /* The values of the line, and all lags. Returns the least distance to the values, or `nearest`. */
-static __device__ __forceinline__ float lone_lags(struct seat *seat, const float *ring, float value, float nearest)
+static __device__ __forceinline__ float lone_lags(struct station *station, const float *ring, float value, float nearest)
 {
-  const struct hk_detector *d = seat->view.detector;
+  const struct hk_detector *d = station->view.detector;
   const uint32_t lane = threadIdx.x % HK_WARP, lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
   const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
-  struct lone_line line = { ring, (int32_t)seat->point->at - (int32_t)longest, (int32_t)hk_detector_span(d), (int32_t)longest };
+  struct lone_line line = { ring, (int32_t)station->point->at - (int32_t)longest, (int32_t)hk_detector_span(d),
+                            (int32_t)longest };
   line.begin += line.begin < 0 ? line.room : 0;
-  float4 *const squares = global((float4 *)seat->view.square), *const means = global((float4 *)seat->view.mean);
+  float4 *const squares = global((float4 *)station->view.square), *const means = global((float4 *)station->view.mean);
   const uint32_t groups = hk_novelty_column(lags) / 4, chunks = (longest + HK_CHUNK - 1) / HK_CHUNK;
   float next[4], best = INFINITY;
   uint32_t where = lags - 1; /* the place of the least */
   float4 square4 = squares[min(lane, groups - 1)], mean4 = means[min(lane, groups - 1)];
   line.load(0, next);
-  nearest = line.put(0, next, seat->found.line, value, nearest);
+  nearest = line.put(0, next, station->found.line, value, nearest);
   line.load(1, next);
 #pragma unroll 1
   for (uint32_t chunk = 0; chunk < chunks; chunk++) {
     if (chunk + 1 < chunks)
-      nearest = line.put(chunk + 1, next, seat->found.line, value, nearest);
+      nearest = line.put(chunk + 1, next, station->found.line, value, nearest);
     if (chunk + 2 < chunks)
       line.load(chunk + 2, next);
     const uint32_t group = chunk * HK_WARP + lane, place = 4 * group, later = min(group + HK_WARP, groups - 1);
@@ -103,7 +104,7 @@ static __device__ __forceinline__ float lone_lags(struct seat *seat, const float
     square4 = squares[later];
     mean4 = means[later];
     __syncwarp();
-    const float4 four = *(const float4 *)(seat->found.line + place % HK_LINE);
+    const float4 four = *(const float4 *)(station->found.line + place % HK_LINE);
     const float sample[4] = { four.x, four.y, four.z, four.w };
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
@@ -122,18 +123,18 @@ static __device__ __forceinline__ float lone_lags(struct seat *seat, const float
     }
     __syncwarp(); /* the chunk's place is the next but one's */
   }
-  const uint32_t least = least_tell(seat->point, HK_NOVELTY_SHAPE, best);
+  const uint32_t least = least_tell(station->point, HK_NOVELTY_SHAPE, best);
   where = __reduce_max_sync(HK_ALL, __float_as_uint(best) == least ? where : 0);
   if (lane == 0)
-    seat->point->lag = longest - where;
+    station->point->lag = longest - where;
   return nearest;
 }
 
 /* The least square of a distance to rows. */
-static __device__ __forceinline__ float lone_rows(const struct seat *seat)
+static __device__ __forceinline__ float lone_rows(const struct station *station)
 {
-  const struct hk_novelty_view *v = &seat->view;
-  const struct hk_novelty_point *p = seat->point;
+  const struct hk_novelty_view *v = &station->view;
+  const struct hk_novelty_point *p = station->point;
   const uint32_t room = hk_novelty_rows_room(v->detector), lane = threadIdx.x % HK_WARP;
   struct places places(p->row, room, -1); /* relative to the place of the next row */
   places.take(-(int32_t)p->rows, -1);
@@ -172,13 +173,13 @@ static __device__ __forceinline__ float lone_rows(const struct seat *seat)
 }
 
 /* The lone point of a sensor all of whose lags count. */
-static __device__ __noinline__ void lone_pass(struct seat *seat)
+static __device__ __noinline__ void lone_pass(struct station *station)
 {
-  const float *const ring = global((const float *)hk_cuda_ring(seat->task.record, seat->view.detector));
-  const float value = seat->point->value;
-  const float nearest = lone_lags(seat, ring, value, lone_old_values(seat, ring, value));
-  least_tell(seat->point, HK_NOVELTY_VALUE, nearest);
-  least_tell(seat->point, HK_NOVELTY_CONTEXT, lone_rows(seat));
+  const float *const ring = global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
+  const float value = station->point->value;
+  const float nearest = lone_lags(station, ring, value, lone_old_values(station, ring, value));
+  least_tell(station->point, HK_NOVELTY_VALUE, nearest);
+  least_tell(station->point, HK_NOVELTY_CONTEXT, lone_rows(station));
 }
 
 #endif

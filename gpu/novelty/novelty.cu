@@ -14,55 +14,56 @@
 struct __align__(16) desk
 {
   struct hk_share tasks;
-  struct seat seat;
+  struct station station;
 };
 
-/* Seats a task, by one warp. */
-static __device__ __forceinline__ void seat_begin(struct seat *seat, const struct hk_share *tasks)
+/* Begins a task at a station, by one warp. */
+static __device__ __forceinline__ void station_begin(struct station *station, const struct hk_share *tasks)
 {
   if (threadIdx.x % HK_WARP == 0) {
-    seat->task = *tasks->tasks;
-    seat->at = 0;
-    seat->held = false;
-    seat->view = hk_cuda_novelty(seat->task.record, &tasks->detector);
+    station->task = *tasks->tasks;
+    station->at = 0;
+    station->held = false;
+    station->view = hk_cuda_novelty(station->task.record, &tasks->detector);
   }
   __syncwarp();
 }
 
 /* Takes points until the run is full, the task ends or lags begin anew, by one warp: a lane to a feature. */
-static __device__ __noinline__ void run_take(struct seat *seat, const struct hk_detector *d, const struct hk_cuda_launch *launch)
+static __device__ __noinline__ void run_take(struct station *station, const struct hk_detector *d,
+                                             const struct hk_cuda_launch *launch)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
-  struct hk_cuda_record *const record = seat->task.record;
+  struct hk_cuda_record *const record = station->task.record;
   struct hk_window *const window = &record->window;
-  bool held = seat->held;
-  uint32_t n = held, at = seat->at;
+  bool held = station->held;
+  uint32_t n = held, at = station->at;
   __syncwarp();
   if (held && lane == 0) {
-    seat->point[0] = seat->point[HK_RUN];
-    seat->step[0] = seat->step[HK_RUN];
-    seat->index[0] = seat->index[HK_RUN];
+    station->point[0] = station->point[HK_RUN];
+    station->step[0] = station->step[HK_RUN];
+    station->index[0] = station->index[HK_RUN];
   }
-  for (held = false; at < seat->task.count && n < HK_RUN && !held; at++) {
-    struct hk_novelty_point *const mine = &seat->point[n];
-    const struct hk_point point = hk_share_point(*launch, seat->task, at);
+  for (held = false; at < station->task.count && n < HK_RUN && !held; at++) {
+    struct hk_novelty_point *const mine = &station->point[n];
+    const struct hk_point point = hk_share_point(*launch, station->task, at);
     uint32_t state = 0;
     __syncwarp();
     if (lane == 0)
-      state = hk_novelty_accept(&seat->view, window, point.time, point.value, launch->columns.arrival, mine);
+      state = hk_novelty_accept(&station->view, window, point.time, point.value, launch->columns.arrival, mine);
     state = __shfl_sync(HK_ALL, state, 0);
     __syncwarp();
     if (state == HK_STATE_OK && lane < HK_NOVELTY_FEATURES)
-      hk_novelty_feature(&seat->view, window, mine, lane);
+      hk_novelty_feature(&station->view, window, mine, lane);
     __syncwarp();
     if (lane == 0) {
       struct hk_step step = { (uint8_t)state, 0, 0 };
       if (state == HK_STATE_OK)
-        step = hk_novelty_append(&seat->view, window, hk_cuda_ring(record, d), mine);
+        step = hk_novelty_append(&station->view, window, hk_cuda_ring(record, d), mine);
       launch->columns.state[point.index] = step.state;
       launch->columns.score[point.index] = NAN;
-      seat->step[n] = step;
-      seat->index[n] = point.index;
+      station->step[n] = step;
+      station->index[n] = point.index;
     }
     if (state != HK_STATE_OK)
       continue;
@@ -73,50 +74,50 @@ static __device__ __noinline__ void run_take(struct seat *seat, const struct hk_
   __syncwarp();
   if (lane == 0) {
     if (held) {
-      seat->point[HK_RUN] = seat->point[n];
-      seat->step[HK_RUN] = seat->step[n];
-      seat->index[HK_RUN] = seat->index[n];
+      station->point[HK_RUN] = station->point[n];
+      station->step[HK_RUN] = station->step[n];
+      station->index[HK_RUN] = station->index[n];
     }
-    seat->held = held;
-    seat->at = at;
-    seat->n = n;
+    station->held = held;
+    station->at = at;
+    station->n = n;
   }
   __syncwarp();
 }
 
 /* What the passes found of a run's points, by one warp: a lane to a point. */
-static __device__ __noinline__ void distances_end(struct seat *seat)
+static __device__ __noinline__ void distances_end(struct station *station)
 {
-  const struct hk_detector *d = seat->view.detector;
+  const struct hk_detector *d = station->view.detector;
   const uint32_t k = threadIdx.x % HK_WARP;
-  if (k < seat->n) {
-    struct hk_novelty_point *const q = &seat->point[k];
+  if (k < station->n) {
+    struct hk_novelty_point *const q = &station->point[k];
     q->has[HK_NOVELTY_VALUE] = hk_novelty_values(d, q) > 0;
     q->has[HK_NOVELTY_CONTEXT] = q->rows > 0;
     q->has[HK_NOVELTY_SHAPE] = hk_novelty_lags_counted(d, q) > 0;
     for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
-      seat->floored[k][c] = hk_novelty_floored(q, c);
+      station->floored[k][c] = hk_novelty_floored(q, c);
   }
   __syncwarp();
 }
 
 /* Rates the run's points, a lane to a list, by one warp. */
-static __device__ __noinline__ void rate(struct seat *seat)
+static __device__ __noinline__ void rate(struct station *station)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, c = lane / 2;
-  struct hk_novelty *const s = seat->view.novelty;
+  struct hk_novelty *const s = station->view.novelty;
   if (lane < HK_LISTS) {
     uint32_t seen = s->seen[c];
-    for (uint32_t k = 0; k < seat->n; k++) {
-      const struct hk_novelty_point *p = &seat->point[k];
+    for (uint32_t k = 0; k < station->n; k++) {
+      const struct hk_novelty_point *p = &station->point[k];
       struct hk_novelty_rating rating = { 0, 0 };
       if (p->has[c]) {
         seen = hk_novelty_next(seen);
-        rating = hk_novelty_tail_rate(&s->tail[c][lane % 2], c, lane % 2, seen, seat->floored[k][c], hk_novelty_quantum(p));
+        rating = hk_novelty_tail_rate(&s->tail[c][lane % 2], c, lane % 2, seen, station->floored[k][c], hk_novelty_quantum(p));
       }
-      seat->rating[k][lane] = rating;
+      station->rating[k][lane] = rating;
       if (lane % 2 == 0)
-        seat->usual[k][c] = hk_novelty_tail_usual(&s->tail[c][0]);
+        station->usual[k][c] = hk_novelty_tail_usual(&s->tail[c][0]);
     }
     if (lane % 2 == 0)
       s->seen[c] = seen;
@@ -162,55 +163,55 @@ static __device__ __noinline__ struct hk_novelty_past past_look(const struct hk_
 }
 
 /* Applies the alert rule to point k of the run, by one warp; what is told of the past is looked up by all of it. */
-static __device__ __noinline__ void speak(struct seat *seat, const struct hk_cuda_launch *launch, uint32_t k)
+static __device__ __noinline__ void speak(struct station *station, const struct hk_cuda_launch *launch, uint32_t k)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
-  struct hk_cuda_record *const record = seat->task.record;
-  const struct hk_novelty_view *const v = &seat->view;
+  struct hk_cuda_record *const record = station->task.record;
+  const struct hk_novelty_view *const v = &station->view;
   const float *const ring = hk_cuda_ring(record, v->detector);
-  const struct hk_novelty_point *const p = &seat->point[k];
-  const struct hk_novelty_result *const r = &seat->result[k];
+  const struct hk_novelty_point *const p = &station->point[k];
+  const struct hk_novelty_result *const r = &station->result[k];
   int kind = 0;
   bool tells = false;
   if (lane == 0)
-    kind = hk_novelty_rule(&record->alert, v, p, seat->step[k], r, &tells);
+    kind = hk_novelty_rule(&record->alert, v, p, station->step[k], r, &tells);
   struct hk_novelty_past past;
   if (__any_sync(HK_ALL, tells))
     past = past_look(v, ring, p, r->channel);
   if (lane == 0 && kind != 0) {
     struct hk_event event = hk_novelty_speak(&record->alert, v, &record->window, ring, p, r, kind, tells ? &past : NULL);
-    hk_tick_event(&launch->columns, record, seat->index[k], &event);
+    hk_tick_event(&launch->columns, record, station->index[k], &event);
   }
   __syncwarp();
 }
 
 /* Judges the run's points, by one warp: what a point's distances come to is worked out by a lane each, the rule is one lane's. */
-static __device__ __noinline__ void judge(struct seat *seat, const struct hk_cuda_launch *launch)
+static __device__ __noinline__ void judge(struct station *station, const struct hk_cuda_launch *launch)
 {
   const uint32_t lane = threadIdx.x % HK_WARP;
-  const struct hk_detector *d = seat->view.detector;
-  const struct hk_cuda_record *const record = seat->task.record;
-  for (uint32_t k = lane; k < seat->n; k += HK_WARP) {
-    const struct hk_novelty_point *p = &seat->point[k];
+  const struct hk_detector *d = station->view.detector;
+  const struct hk_cuda_record *const record = station->task.record;
+  for (uint32_t k = lane; k < station->n; k += HK_WARP) {
+    const struct hk_novelty_point *p = &station->point[k];
     struct hk_novelty_result best = HK_NOVELTY_RESULT_NULL;
     for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
       if (p->has[c])
-        hk_novelty_result_take(&best, c, seat->rating[k][2 * c], seat->rating[k][2 * c + 1], seat->floored[k][c],
-                               seat->usual[k][c]);
+        hk_novelty_result_take(&best, c, station->rating[k][2 * c], station->rating[k][2 * c + 1], station->floored[k][c],
+                               station->usual[k][c]);
     best.s = fmax(best.s, 0.0);
-    seat->result[k] = best;
-    if (seat->step[k].score)
-      launch->columns.score[seat->index[k]] = (float)hk_novelty_score(best.s);
+    station->result[k] = best;
+    if (station->step[k].score)
+      launch->columns.score[station->index[k]] = (float)hk_novelty_score(best.s);
   }
   __syncwarp();
   /* Where no alert stands and no point is over the threshold, no point says anything. */
   const double threshold = hk_novelty_s((double)d->threshold);
   bool speaks = record->alert.raised;
-  for (uint32_t k = lane; k < seat->n; k += HK_WARP)
-    speaks = speaks || seat->result[k].s >= threshold;
+  for (uint32_t k = lane; k < station->n; k += HK_WARP)
+    speaks = speaks || station->result[k].s >= threshold;
   if (__any_sync(HK_ALL, speaks))
-    for (uint32_t k = 0; k < seat->n; k++)
-      speak(seat, launch, k);
+    for (uint32_t k = 0; k < station->n; k++)
+      speak(station, launch, k);
 }
 
 static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
@@ -219,19 +220,19 @@ static __global__ void __launch_bounds__(HK_THREADS, HK_BLOCKS)
   extern __shared__ __align__(16) unsigned char shared[];
   const uint32_t warp = threadIdx.x / HK_WARP;
   struct desk *const desk = (struct desk *)shared + warp;
-  struct seat *const seat = &desk->seat;
+  struct station *const station = &desk->station;
   hk_share_begin<1>(&desk->tasks, &launch, blockIdx.x * HK_WARPS + warp);
   while (hk_share_next<1, 1>(&desk->tasks, &launch)) {
-    seat_begin(seat, &desk->tasks);
+    station_begin(station, &desk->tasks);
     do {
-      run_take(seat, &desk->tasks.detector, &launch);
-      if (seat->n > 0) {
-        distances(seat);
-        distances_end(seat);
-        rate(seat);
-        judge(seat, &launch);
+      run_take(station, &desk->tasks.detector, &launch);
+      if (station->n > 0) {
+        distances(station);
+        distances_end(station);
+        rate(station);
+        judge(station, &launch);
       }
-    } while (seat->held || seat->at < seat->task.count);
+    } while (station->held || station->at < station->task.count);
   }
   hk_share_end(launch);
 }

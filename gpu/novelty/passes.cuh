@@ -7,11 +7,11 @@
 #include "gpu/novelty/run_pass.cuh"
 
 /* A point of a sensor that is young, or has seen a long hole: in the plain form, a lane to a place. */
-static __device__ __noinline__ void young_pass(struct seat *seat, struct hk_novelty_point *p)
+static __device__ __noinline__ void young_pass(struct station *station, struct hk_novelty_point *p)
 {
-  const struct hk_novelty_view *v = &seat->view;
+  const struct hk_novelty_view *v = &station->view;
   const struct hk_detector *d = v->detector;
-  const float *const ring = hk_cuda_ring(seat->task.record, d);
+  const float *const ring = hk_cuda_ring(station->task.record, d);
   const uint32_t lane = threadIdx.x % HK_WARP, span = hk_detector_span(d), values = hk_novelty_values(d, p), rows = p->rows,
                  lags = hk_novelty_lags(d), seen = hk_novelty_lags_seen(d, p), counted = hk_novelty_lags_counted(d, p);
   float value = INFINITY, context = INFINITY, shape = INFINITY;
@@ -40,20 +40,20 @@ static __device__ __noinline__ void young_pass(struct seat *seat, struct hk_nove
 }
 
 /* Least distances of a run's points, by a warp. */
-static __device__ __forceinline__ void distances(struct seat *seat)
+static __device__ __forceinline__ void distances(struct station *station)
 {
-  const struct hk_detector *d = seat->view.detector;
-  struct hk_novelty_point *const p = seat->point;
+  const struct hk_detector *d = station->view.detector;
+  struct hk_novelty_point *const p = station->point;
   if (p->age == 0)
     for (uint32_t i = threadIdx.x % HK_WARP; i < hk_novelty_lags(d); i += HK_WARP)
-      seat->view.square[i] = seat->view.mean[i] = 0;
+      station->view.square[i] = station->view.mean[i] = 0;
   __syncwarp();
   /* A later point of a run has seen as much as an earlier one, and more. */
   if (hk_novelty_lags_counted(d, p) == hk_novelty_lags(d))
-    seat->n == 1 ? lone_pass(seat) : run_pass(seat);
+    station->n == 1 ? lone_pass(station) : run_pass(station);
   else
-    for (uint32_t k = 0; k < seat->n; k++)
-      young_pass(seat, &p[k]);
+    for (uint32_t k = 0; k < station->n; k++)
+      young_pass(station, &p[k]);
   __syncwarp();
 }
 

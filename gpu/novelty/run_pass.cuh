@@ -6,7 +6,7 @@
 #ifndef HK_NOVELTY_RUN_PASS_CUH
 #define HK_NOVELTY_RUN_PASS_CUH
 
-#include "gpu/novelty/seat.cuh"
+#include "gpu/novelty/station.cuh"
 
 /* Where a sample of the line stands: lanes ask for samples four apart, so one number is left out behind 32, and no two lanes ask
  * the same bank. */
@@ -16,11 +16,11 @@ static __device__ __forceinline__ uint32_t run_line_at(uint32_t i)
 }
 
 /* Values that are older than the longest lag. */
-static __device__ __forceinline__ void run_old_values(struct seat *seat, const float *ring)
+static __device__ __forceinline__ void run_old_values(struct station *station, const float *ring)
 {
-  const struct hk_detector *d = seat->view.detector;
-  const struct hk_novelty_point *p = seat->point;
-  const uint32_t n = seat->n, lane = threadIdx.x % HK_WARP;
+  const struct hk_detector *d = station->view.detector;
+  const struct hk_novelty_point *p = station->point;
+  const uint32_t n = station->n, lane = threadIdx.x % HK_WARP;
   const int32_t longest = (int32_t)hk_novelty_lag_max(d);
   const auto from = [&](uint32_t k) { return (int32_t)k - HK_NOVELTY_RECENT + 1 - (int32_t)hk_novelty_values(d, &p[k]); };
   struct places places(p->at, hk_detector_span(d), (int32_t)n - 1);
@@ -47,11 +47,11 @@ static __device__ __forceinline__ void run_old_values(struct seat *seat, const f
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++) {
       const float value = p[k].value;
-      float best = seat->found.least[k][lane];
+      float best = station->found.least[k][lane];
 #pragma unroll
       for (uint32_t u = 0; u < 2; u++)
         best = nearer(best, x[u], value);
-      seat->found.least[k][lane] = best;
+      station->found.least[k][lane] = best;
     }
   }
   int32_t o;
@@ -60,43 +60,44 @@ static __device__ __forceinline__ void run_old_values(struct seat *seat, const f
 #pragma unroll 1
     for (uint32_t k = 0; k < n; k++)
       if (o >= from(k) && o <= (int32_t)k - longest - 1)
-        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fabsf(x - p[k].value));
+        station->found.least[k][lane] = fminf(station->found.least[k][lane], fabsf(x - p[k].value));
   }
 }
 
 /* Values that are newer than the shortest lag. */
-static __device__ __forceinline__ void run_new_values(struct seat *seat, const float *ring)
+static __device__ __forceinline__ void run_new_values(struct station *station, const float *ring)
 {
-  const struct hk_novelty_point *p = seat->point;
-  const int32_t oldest = 1 - HK_NOVELTY_LAG_MIN, room = (int32_t)hk_detector_span(seat->view.detector);
+  const struct hk_novelty_point *p = station->point;
+  const int32_t oldest = 1 - HK_NOVELTY_LAG_MIN, room = (int32_t)hk_detector_span(station->view.detector);
   const uint32_t lane = threadIdx.x % HK_WARP;
 #pragma unroll 1
-  for (int32_t o = oldest + (int32_t)lane; o < (int32_t)seat->n - HK_NOVELTY_RECENT; o += HK_WARP) {
+  for (int32_t o = oldest + (int32_t)lane; o < (int32_t)station->n - HK_NOVELTY_RECENT; o += HK_WARP) {
     const int32_t at = (int32_t)p->at + o;
     const float x = ring[at < 0 ? at + room : at >= room ? at - room : at];
 #pragma unroll 1
-    for (uint32_t k = 0; k < seat->n; k++)
+    for (uint32_t k = 0; k < station->n; k++)
       if (o >= (int32_t)k + oldest && o <= (int32_t)k - HK_NOVELTY_RECENT)
-        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fabsf(x - p[k].value));
+        station->found.least[k][lane] = fminf(station->found.least[k][lane], fabsf(x - p[k].value));
   }
 }
 
 /* Brings four lags of a lane, from `place` on, along by the run's points; their samples are values to be compared with, too. The
  * sample of a lag for one point is that of the lag before it for the next, so four stand in registers. */
-static __device__ __forceinline__ void run_lags_take(struct seat *seat, uint32_t place, uint32_t lags, float *square, float *mean)
+static __device__ __forceinline__ void run_lags_take(struct station *station, uint32_t place, uint32_t lags, float *square,
+                                                     float *mean)
 {
   const float keep = HK_NOVELTY_FORGET, weight = (float)(1 - (double)HK_NOVELTY_FORGET);
-  const uint32_t lane = threadIdx.x % HK_WARP, n = seat->n;
+  const uint32_t lane = threadIdx.x % HK_WARP, n = station->n;
   const uint32_t real = place < lags ? lags - place : 0; /* behind the last place stand no lags */
   float sample[4];
 #pragma unroll
   for (uint32_t j = 0; j < 4; j++)
-    sample[j] = seat->found.line[run_line_at(place + j)];
+    sample[j] = station->found.line[run_line_at(place + j)];
 #pragma unroll 1
   for (uint32_t k = 0; k < n; k++) {
-    const float value = seat->point[k].value;
-    const float2 before = seat->found.shape[k][lane];
-    float best = before.x, where = before.y, nearest = seat->found.least[k][lane];
+    const float value = station->point[k].value;
+    const float2 before = station->found.shape[k][lane];
+    float best = before.x, where = before.y, nearest = station->found.least[k][lane];
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++) {
       const float off = value - sample[j], part = weight * off;
@@ -109,23 +110,23 @@ static __device__ __forceinline__ void run_lags_take(struct seat *seat, uint32_t
         where = __uint_as_float(place + j);
       }
     }
-    seat->found.shape[k][lane] = make_float2(best, where);
-    seat->found.least[k][lane] = nearest;
+    station->found.shape[k][lane] = make_float2(best, where);
+    station->found.least[k][lane] = nearest;
     sample[0] = sample[1];
     sample[1] = sample[2];
     sample[2] = sample[3];
-    sample[3] = seat->found.line[run_line_at(place + 4 + k)];
+    sample[3] = station->found.line[run_line_at(place + 4 + k)];
   }
 }
 
 /* All lags, and the values that they reach. */
-static __device__ __forceinline__ void run_lags(struct seat *seat, const float *ring)
+static __device__ __forceinline__ void run_lags(struct station *station, const float *ring)
 {
-  const struct hk_detector *d = seat->view.detector;
+  const struct hk_detector *d = station->view.detector;
   const uint32_t lane = threadIdx.x % HK_WARP, lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
-  const int32_t room = (int32_t)hk_detector_span(d), first = (int32_t)seat->point->at - (int32_t)longest,
-                begin = first + (first < 0 ? room : 0), last = (int32_t)(longest + seat->n) - 2;
-  float4 *const squares = global((float4 *)seat->view.square), *const means = global((float4 *)seat->view.mean);
+  const int32_t room = (int32_t)hk_detector_span(d), first = (int32_t)station->point->at - (int32_t)longest,
+                begin = first + (first < 0 ? room : 0), last = (int32_t)(longest + station->n) - 2;
+  float4 *const squares = global((float4 *)station->view.square), *const means = global((float4 *)station->view.mean);
   const uint32_t groups = hk_novelty_column(lags) / 4, chunks = (groups + HK_WARP - 1) / HK_WARP;
   float next[4];
   const auto load = [&](uint32_t chunk) {
@@ -138,7 +139,7 @@ static __device__ __forceinline__ void run_lags(struct seat *seat, const float *
   const auto put = [&](uint32_t chunk) {
 #pragma unroll
     for (uint32_t j = 0; j < 4; j++)
-      seat->found.line[run_line_at(chunk * HK_CHUNK + j * HK_WARP + lane)] = next[j];
+      station->found.line[run_line_at(chunk * HK_CHUNK + j * HK_WARP + lane)] = next[j];
   };
   float4 square4 = squares[min(lane, groups - 1)], mean4 = means[min(lane, groups - 1)];
   load(0);
@@ -154,7 +155,7 @@ static __device__ __forceinline__ void run_lags(struct seat *seat, const float *
     square4 = squares[later];
     mean4 = means[later];
     __syncwarp();
-    run_lags_take(seat, 4 * group, lags, square, mean);
+    run_lags_take(station, 4 * group, lags, square, mean);
     if (group < groups) {
       squares[group] = make_float4(square[0], square[1], square[2], square[3]);
       means[group] = make_float4(mean[0], mean[1], mean[2], mean[3]);
@@ -164,11 +165,11 @@ static __device__ __forceinline__ void run_lags(struct seat *seat, const float *
 }
 
 /* All rows. */
-static __device__ __forceinline__ void run_rows(struct seat *seat)
+static __device__ __forceinline__ void run_rows(struct station *station)
 {
-  const struct hk_novelty_view *v = &seat->view;
-  const struct hk_novelty_point *p = seat->point;
-  const uint32_t n = seat->n, room = hk_novelty_rows_room(v->detector), lane = threadIdx.x % HK_WARP;
+  const struct hk_novelty_view *v = &station->view;
+  const struct hk_novelty_point *p = station->point;
+  const uint32_t n = station->n, room = hk_novelty_rows_room(v->detector), lane = threadIdx.x % HK_WARP;
   /* Relative to where the run's first point found the next. */
   const auto to = [&](uint32_t k) {
     const int32_t admitted = (int32_t)p[k].row - (int32_t)p->row;
@@ -196,7 +197,7 @@ static __device__ __forceinline__ void run_rows(struct seat *seat)
       };
       const float x = fminf(square(a.x, b.x, c.x), square(a.y, b.y, c.y)),
                   y = fminf(square(a.z, b.z, c.z), square(a.w, b.w, c.w));
-      seat->found.least[k][lane] = fminf(seat->found.least[k][lane], fminf(x, y));
+      station->found.least[k][lane] = fminf(station->found.least[k][lane], fminf(x, y));
     }
   }
   int32_t o;
@@ -208,38 +209,38 @@ static __device__ __forceinline__ void run_rows(struct seat *seat)
       const float x = (a - p[k].mean[0]) * p[k].weight[0], y = (b - p[k].mean[1]) * p[k].weight[1],
                   z = (c - p[k].mean[2]) * p[k].weight[2];
       if (o >= from(k) && o <= to(k))
-        seat->found.least[k][lane] = fminf(seat->found.least[k][lane], x * x + y * y + z * z);
+        station->found.least[k][lane] = fminf(station->found.least[k][lane], x * x + y * y + z * z);
     }
   }
 }
 
 /* The run of a sensor all of whose lags count. */
-static __device__ __noinline__ void run_pass(struct seat *seat)
+static __device__ __noinline__ void run_pass(struct station *station)
 {
-  const uint32_t lane = threadIdx.x % HK_WARP, longest = hk_novelty_lag_max(seat->view.detector);
-  const float *const ring = global((const float *)hk_cuda_ring(seat->task.record, seat->view.detector));
-  for (uint32_t k = 0; k < seat->n; k++) {
-    seat->found.least[k][lane] = INFINITY;
-    seat->found.shape[k][lane] = make_float2(INFINITY, 0.0f);
+  const uint32_t lane = threadIdx.x % HK_WARP, longest = hk_novelty_lag_max(station->view.detector);
+  const float *const ring = global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
+  for (uint32_t k = 0; k < station->n; k++) {
+    station->found.least[k][lane] = INFINITY;
+    station->found.shape[k][lane] = make_float2(INFINITY, 0.0f);
   }
-  run_old_values(seat, ring);
-  run_lags(seat, ring);
-  run_new_values(seat, ring);
+  run_old_values(station, ring);
+  run_lags(station, ring);
+  run_new_values(station, ring);
 #pragma unroll 1
-  for (uint32_t k = 0; k < seat->n; k++) {
-    struct hk_novelty_point *const p = &seat->point[k];
-    const float2 shape = seat->found.shape[k][lane];
-    least_tell(p, HK_NOVELTY_VALUE, seat->found.least[k][lane]);
+  for (uint32_t k = 0; k < station->n; k++) {
+    struct hk_novelty_point *const p = &station->point[k];
+    const float2 shape = station->found.shape[k][lane];
+    least_tell(p, HK_NOVELTY_VALUE, station->found.least[k][lane]);
     const uint32_t least = least_tell(p, HK_NOVELTY_SHAPE, shape.x);
     const uint32_t place = __reduce_max_sync(HK_ALL, __float_as_uint(shape.x) == least ? __float_as_uint(shape.y) : 0);
     if (lane == 0)
       p->lag = longest - place;
-    seat->found.least[k][lane] = INFINITY;
+    station->found.least[k][lane] = INFINITY;
   }
-  run_rows(seat);
+  run_rows(station);
 #pragma unroll 1
-  for (uint32_t k = 0; k < seat->n; k++)
-    least_tell(&seat->point[k], HK_NOVELTY_CONTEXT, seat->found.least[k][lane]);
+  for (uint32_t k = 0; k < station->n; k++)
+    least_tell(&station->point[k], HK_NOVELTY_CONTEXT, station->found.least[k][lane]);
 }
 
 #endif

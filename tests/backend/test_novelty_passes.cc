@@ -92,7 +92,7 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
   assert_int_equal(hk_detector_parse(keys, &d, error, sizeof error), 0);
   sensor plain(d), emulated(d);
   signal one = { 7 }, other = { 7 }, sizes = { most + 1 };
-  static seat seat;
+  static station station;
   uint32_t runs = 0, lone = 0;
   for (uint32_t done = 0; done < points; runs++) {
     const uint32_t want = most > 0 ? most : 1 + sizes.random(HK_RUN);
@@ -100,14 +100,14 @@ void passes_match(const char *keys, uint32_t most, uint32_t points)
     const uint32_t n = take(plain, one, want, expected);
     const struct hk_novelty_view v = hk_cuda_novelty(plain.record, &plain.detector);
     hk_novelty_pass_plain(&v, hk_cuda_ring(plain.record, &plain.detector), expected, n);
-    memset(&seat, 0x5a, sizeof seat);
-    seat.task.record = emulated.record;
-    seat.view = hk_cuda_novelty(emulated.record, &emulated.detector);
-    seat.n = take(emulated, other, want, seat.point);
-    assert_int_equal(seat.n, n);
-    emulated_warp::run([&] { distances(&seat); });
+    memset(&station, 0x5a, sizeof station);
+    station.task.record = emulated.record;
+    station.view = hk_cuda_novelty(emulated.record, &emulated.detector);
+    station.n = take(emulated, other, want, station.point);
+    assert_int_equal(station.n, n);
+    emulated_warp::run([&] { distances(&station); });
     for (uint32_t k = 0; k < n; k++) {
-      const hk_novelty_point *p = &expected[k], *q = &seat.point[k];
+      const hk_novelty_point *p = &expected[k], *q = &station.point[k];
       for (uint32_t c = 0; c < HK_NOVELTY_CHANNELS; c++)
         if (p->has[c] && __float_as_uint(p->nearest[c]) != __float_as_uint(q->nearest[c]))
           fail_msg("%s, run %u of %u points, point %u, distance %u: %.9g, not %.9g", keys, runs, n, done + k, c,

@@ -7,7 +7,7 @@
  *     save    waits for the end of a chunk: no other is begun
  *     sweep   finds silent sensors: eviction, unless a review is under way (put_off: it is repeated before the next review)
  *
- * Each turn is atomic, as each thread's is to the others but for lanes and parcels. A device takes one turn for what it is given; it
+ * Each turn is atomic, as each thread's is to the others but for lanes and deliveries. A device takes one turn for what it is given; it
  * may be lost once, and some sensors find no room on the next. With one of these defined a rule of the daemon is taken out, and a property is to fail:
  *   STALE  `waits` is recomputed only where no sensors are being forgotten     GREEDY  eviction does not give way to a review
  *   NEVER  a review stops no chunk    HASTY  a review leaves eviction no turn    SWEEPS  sweeps do not wait for FORGETTING */

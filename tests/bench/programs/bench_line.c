@@ -101,7 +101,7 @@ struct road {
   struct hk_registry *registry;
   struct hk_lane lane;
   struct hk_wake nobody;
-  struct hk_outlet outlet;
+  struct hk_chunk_pool pool;
   struct hk_counters counters;
   struct hk_log log;
   struct hk_log_quota quota;
@@ -122,12 +122,12 @@ static void road_open(struct road *r, uint32_t sensors)
   r->lane.loop = r->lane.shard = &r->nobody;
   r->source = hk_source_new();
   require(r->source && hk_registry_new(&r->registry, &r->config, 1) == 0 &&
-              hk_lane_open(&r->lane, hk_outlet_chunks(BACKLOG, 1)) == 0 &&
-              hk_outlet_open(&r->outlet, &r->lane, 1, 1, 0, BACKLOG) == 0,
+              hk_lane_open(&r->lane, hk_chunk_pool_chunks(BACKLOG, 1)) == 0 &&
+              hk_chunk_pool_open(&r->pool, &r->lane, 1, 1, 0, BACKLOG) == 0,
           "no memory");
   hk_registry_move(r->registry, 0, &r->device->binding, NULL, NULL);
   r->intake =
-      (struct hk_intake){ .registry = r->registry, .outlet = &r->outlet, .counters = &r->counters, .log = &r->log, .wall = 1 };
+      (struct hk_intake){ .registry = r->registry, .pool = &r->pool, .counters = &r->counters, .log = &r->log, .wall = 1 };
   require(hk_lines_new(&r->lines, &r->intake, 0) == 0, "no memory");
 }
 
@@ -135,7 +135,7 @@ static void road_close(struct road *r)
 {
   hk_lines_free(r->lines);
   hk_source_close(r->source);
-  hk_outlet_close(&r->outlet);
+  hk_chunk_pool_close(&r->pool);
   hk_lane_close(&r->lane);
   hk_registry_free(r->registry);
   hk_device_close(r->device);
@@ -144,7 +144,7 @@ static void road_close(struct road *r)
 static void road_empty(struct road *r)
 {
   struct hk_chunk *c;
-  (void)hk_outlet_seal(&r->outlet);
+  (void)hk_chunk_pool_seal(&r->pool);
   while ((c = hk_ring_take(&r->lane.sealed)) != NULL) {
     hk_source_done(r->source, c->n);
     hk_chunk_clear(c);

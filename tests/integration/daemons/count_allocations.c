@@ -1,4 +1,4 @@
-/* Preloaded into a program: counts what it asks of malloc and its kin, and writes `allocations N` to standard error when the
+/* Preloaded into a program: counts what it asks of malloc and the like, and writes `allocations N` to standard error when the
  * program ends. */
 #include <stdatomic.h>
 #include <stdio.h>

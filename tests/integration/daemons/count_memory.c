@@ -1,4 +1,4 @@
-/* Preloaded into a program: keeps, in the file $COUNT_MEMORY, how many blocks of memory it has asked malloc and its kin for and
+/* Preloaded into a program: keeps, in the file $COUNT_MEMORY, how many blocks of memory it has asked malloc and the like for and
  * not given back, and how many bytes that is: two 64-bit numbers, always up to date. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* hankeld with an allocation, or a call on a file, that fails on order.
  *
- * Memory: what it asks of malloc and its kin, libuv for it included, is counted from the start,
+ * Memory: what it asks of malloc and the like, libuv for it included, is counted from the start,
  * and number $HANKELD_STARVE gets nothing; with $HANKELD_STARVE_MORE = M the M after it get nothing either. It says so on
  * standard error, `starved N`, and at its end how many there were: `allocations N`. With $HANKELD_STARVE_OPENSSL set those of
  * OpenSSL are among them.

@@ -277,7 +277,7 @@ struct road {
   uint32_t handle[NAMES];
   struct hk_lane lanes[SHARDS];
   struct hk_wake wake; /* nobody sleeps */
-  struct hk_outlet outlet;
+  struct hk_chunk_pool pool;
   struct hk_counters counters;
   struct hk_log log;
   struct hk_intake intake;
@@ -311,9 +311,9 @@ static struct road *road_new(void)
     assert_int_equal(slot, i);
     r->handle[i] = hk_registry_handle(r->registry, slot);
   }
-  assert_int_equal(hk_outlet_open(&r->outlet, r->lanes, SHARDS, 1, 0, 4 * HK_CHUNK_POINTS), 0);
+  assert_int_equal(hk_chunk_pool_open(&r->pool, r->lanes, SHARDS, 1, 0, 4 * HK_CHUNK_POINTS), 0);
   r->intake = (struct hk_intake){
-    .registry = r->registry, .outlet = &r->outlet, .counters = &r->counters, .log = &r->log, .max_pending = 1 << 20
+    .registry = r->registry, .pool = &r->pool, .counters = &r->counters, .log = &r->log, .max_pending = 1 << 20
   };
   r->source = hk_source_new();
   assert_int_equal(hk_feeds_new(&r->feeds, SHARDS), 0);
@@ -322,7 +322,7 @@ static struct road *road_new(void)
 
 static void road_free(struct road *r)
 {
-  hk_outlet_close(&r->outlet);
+  hk_chunk_pool_close(&r->pool);
   hk_source_close(r->source);
   for (uint32_t i = 0; i < SHARDS; i++)
     hk_lane_close(&r->lanes[i]);
@@ -362,7 +362,7 @@ static bool send_points(struct road *r, struct hk_feeding *feeding, uint64_t fir
  * many, that the sensor was on. */
 static void expect(const struct road *r, uint32_t shard, const uint64_t *had, uint32_t of, uint64_t from, uint64_t upto)
 {
-  const struct hk_chunk *c = r->outlet.filling.chunk[shard];
+  const struct hk_chunk *c = r->pool.filling.chunk[shard];
   uint32_t k = 0;
   for (uint64_t i = from; i < upto; i++)
     if (i % NAMES % SHARDS == shard && i != 7 && i >= had[i % NAMES % of]) {
@@ -459,7 +459,7 @@ static void test_many_feeds(void **state)
     assert_true(send_points(r, &feeding, 0, 1));
   }
   assert_false(hk_intake_open(&r->intake, r->source, 1));
-  assert_true(hk_outlet_seal(&r->outlet)); /* the second shard's has marks and no points */
+  assert_true(hk_chunk_pool_seal(&r->pool)); /* the second shard's has marks and no points */
   assert_int_equal(hk_ring_count(&r->lanes[1].sealed), 1);
   assert_true(hk_intake_open(&r->intake, r->source, 1));
   road_free(r);

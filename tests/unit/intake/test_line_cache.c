@@ -219,7 +219,7 @@ struct fixture {
   struct hk_counters counters;
   struct hk_lane lane;
   struct hk_wake nobody;
-  struct hk_outlet outlet;
+  struct hk_chunk_pool pool;
   struct hk_intake intake;
   struct hk_lines *lines;
   struct hk_source *source;
@@ -242,12 +242,12 @@ static int setup(void **state)
   f->lane.loop = f->lane.shard = &f->nobody;
   f->source = hk_source_new();
   if (hk_device_open(&f->device, &hk_backend_kinds[HK_BACKEND_REFERENCE], &f->config, 0, &place, error, sizeof error) != 0 ||
-      hk_registry_new(&f->registry, &f->config, 1) != 0 || hk_lane_open(&f->lane, hk_outlet_chunks(10000, 1)) != 0 ||
-      hk_outlet_open(&f->outlet, &f->lane, 1, 1, 0, 10000) != 0 || !f->source)
+      hk_registry_new(&f->registry, &f->config, 1) != 0 || hk_lane_open(&f->lane, hk_chunk_pool_chunks(10000, 1)) != 0 ||
+      hk_chunk_pool_open(&f->pool, &f->lane, 1, 1, 0, 10000) != 0 || !f->source)
     return -1;
   hk_registry_move(f->registry, 0, &f->device->binding, NULL, NULL);
   f->intake.registry = f->registry;
-  f->intake.outlet = &f->outlet;
+  f->intake.pool = &f->pool;
   return hk_lines_new(&f->lines, &f->intake, 3600000000000);
 }
 
@@ -256,7 +256,7 @@ static int teardown(void **state)
   struct fixture *f = *state;
   hk_lines_free(f->lines);
   hk_source_close(f->source);
-  hk_outlet_close(&f->outlet);
+  hk_chunk_pool_close(&f->pool);
   hk_lane_close(&f->lane);
   hk_registry_free(f->registry);
   hk_device_close(f->device);
@@ -301,7 +301,7 @@ static const char *handed_over(struct fixture *f)
 {
   static char out[8192];
   size_t n = 0;
-  struct hk_chunk *c = f->outlet.filling.chunk[0];
+  struct hk_chunk *c = f->pool.filling.chunk[0];
   out[0] = 0;
   for (uint32_t i = 0; i < c->n; i++)
     n += (size_t)snprintf(out + n, sizeof out - n, "%s%u=%g@%lld", i ? " " : "", c->slot[i], c->value[i], (long long)c->time[i]);

@@ -368,7 +368,7 @@ static void a_sensor_goes_while_there_is_no_memory(void **state)
 {
   struct fixture *f = *state;
   uint32_t slot = 0;
-  assert_int_equal(hk_sieve_grow(&f->views->watched, SENSORS), 0);
+  assert_int_equal(hk_slot_bits_grow(&f->views->watched, SENSORS), 0);
   assert_null(f->views->first);
   for (uint32_t i = 0; i < 100; i++)
     slot = add(f, i);

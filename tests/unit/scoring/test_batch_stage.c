@@ -18,7 +18,7 @@ struct fixture {
   struct hk_source *source[3];
   struct hk_chunk *chunk;
   struct hk_cursor cursor;
-  struct hk_parcel parcel;
+  struct hk_delivery delivery;
   struct hk_batch batch;
 };
 
@@ -33,8 +33,8 @@ static struct fixture *fixture_new(uint32_t chained)
   f->batch.slot = calloc(CAPACITY, sizeof *f->batch.slot);
   f->batch.time = calloc(CAPACITY, sizeof *f->batch.time);
   f->batch.value = calloc(CAPACITY, sizeof *f->batch.value);
-  f->parcel.batch = &f->batch;
-  f->parcel.runs = calloc(CAPACITY, sizeof *f->parcel.runs);
+  f->delivery.batch = &f->batch;
+  f->delivery.runs = calloc(CAPACITY, sizeof *f->delivery.runs);
   return f;
 }
 
@@ -47,7 +47,7 @@ static void fixture_free(struct fixture *f)
   free(f->batch.slot);
   free(f->batch.time);
   free(f->batch.value);
-  free(f->parcel.runs);
+  free(f->delivery.runs);
   free(f);
 }
 
@@ -60,16 +60,16 @@ static void put(struct fixture *f, uint32_t slot, int64_t time, double value)
 static bool fill(struct fixture *f, uint32_t most)
 {
   f->cursor.chunk = f->chunk;
-  hk_stage_begin(f->stage, &f->parcel, most, SENSORS, f->chunk->n > f->cursor.at);
+  hk_stage_begin(f->stage, &f->delivery, most, SENSORS, f->chunk->n > f->cursor.at);
   return hk_stage_take(f->stage, &f->cursor);
 }
 
 static void settle(struct fixture *f)
 {
   uint32_t n = 0;
-  for (uint32_t i = 0; i < f->parcel.n_runs; i++) {
-    n += f->parcel.runs[i].n;
-    hk_source_done(f->parcel.runs[i].source, f->parcel.runs[i].n);
+  for (uint32_t i = 0; i < f->delivery.n_runs; i++) {
+    n += f->delivery.runs[i].n;
+    hk_source_done(f->delivery.runs[i].source, f->delivery.runs[i].n);
   }
   assert_int_equal(n, f->batch.n);
 }
@@ -184,9 +184,9 @@ static void test_random(void **state)
       assert_in_range(++of[f->batch.slot[i]], 1, HK_BATCH_PER_SENSOR);
       from[(int)f->batch.value[i]]++;
     }
-    for (uint32_t i = 0; i < f->parcel.n_runs; i++)
+    for (uint32_t i = 0; i < f->delivery.n_runs; i++)
       for (int k = 0; k < 3; k++)
-        told[k] += f->parcel.runs[i].source == f->source[k] ? f->parcel.runs[i].n : 0;
+        told[k] += f->delivery.runs[i].source == f->source[k] ? f->delivery.runs[i].n : 0;
     assert_memory_equal(from, told, sizeof from);
     settle(f);
     for (int i = 0; i < 3; i++) {
@@ -257,12 +257,12 @@ static void test_stamps(void **state)
   f->chunk->opened = 1000;
   f->chunk->sealed = 1010;
   assert_false(fill(f, 50));
-  assert_int_equal(f->parcel.stamps.decoded, 1000);
-  assert_int_equal(f->parcel.stamps.sealed, 1010);
+  assert_int_equal(f->delivery.stamps.decoded, 1000);
+  assert_int_equal(f->delivery.stamps.sealed, 1010);
   settle(f);
   assert_true(fill(f, CAPACITY)); /* 64 of each go, 22 stay in chains */
-  assert_int_equal(f->parcel.stamps.decoded, 1000);
-  assert_int_equal(f->parcel.stamps.sealed, 1010);
+  assert_int_equal(f->delivery.stamps.decoded, 1000);
+  assert_int_equal(f->delivery.stamps.sealed, 1010);
   settle(f);
   assert_int_equal(hk_stage_chained(f->stage), 22);
   put(f, 5, 0, 0);
@@ -270,14 +270,14 @@ static void test_stamps(void **state)
   f->chunk->sealed = 2010;
   assert_true(fill(f, CAPACITY));
   assert_int_equal(f->batch.n, 23);
-  assert_int_equal(f->parcel.stamps.decoded, 1000);
+  assert_int_equal(f->delivery.stamps.decoded, 1000);
   settle(f);
   put(f, 5, 1, 0);
   f->chunk->opened = 3000;
   f->chunk->sealed = 3010;
   assert_true(fill(f, CAPACITY));
-  assert_int_equal(f->parcel.stamps.decoded, 3000);
-  assert_int_equal(f->parcel.stamps.sealed, 3010);
+  assert_int_equal(f->delivery.stamps.decoded, 3000);
+  assert_int_equal(f->delivery.stamps.sealed, 3010);
   settle(f);
   fixture_free(f);
 }

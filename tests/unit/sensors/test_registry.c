@@ -433,14 +433,14 @@ static bool has_companions(struct hk_registry *r, uint32_t slot, uint32_t shards
                            const char *const *suffixes)
 {
   uint32_t found = 0;
-  for (uint32_t kin = slot; (kin = hk_registry_kin(r, kin)) != slot; found++) {
+  for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot; found++) {
     char name[32];
     bool known = false;
     for (uint32_t i = 0; i < n; i++) {
       snprintf(name, sizeof name, "%s%s", of, suffixes[i]);
-      known |= strcmp(name, hk_registry_name(r, kin).data) == 0;
+      known |= strcmp(name, hk_registry_name(r, companion).data) == 0;
     }
-    if (!known || kin % shards != slot % shards || !hk_registry_derived(r, kin) || !hk_registry_holds(r, kin))
+    if (!known || companion % shards != slot % shards || !hk_registry_derived(r, companion) || !hk_registry_holds(r, companion))
       return false;
   }
   return found == n;
@@ -484,7 +484,7 @@ static void test_companions(void **state)
   assert_int_equal(added, 1);
   assert_true(has_companions(r, of, 3, "pump 3", 2, both));
   /* all go, and the slots are used again */
-  while ((slot = hk_registry_kin(r, of)) != of)
+  while ((slot = hk_registry_next_companion(r, of)) != of)
     evict(r, slot);
   evict(r, of);
   assert_int_equal(hk_registry_count_derived(r), 10);
@@ -510,7 +510,7 @@ static void test_companions_that_cannot_be(void **state)
   memcpy(name, "pump", 4);
   uint32_t slot;
   assert_int_equal(hk_registry_take(r, name, sizeof name - 5, &slot), 0);
-  assert_int_equal(hk_registry_kin(r, slot), slot);
+  assert_int_equal(hk_registry_next_companion(r, slot), slot);
   assert_int_equal(hk_registry_lacking(r), 3);
   hk_registry_free(r);
   hk_device_close(device);
@@ -534,7 +534,7 @@ static void test_series_of_machines(void **state)
     assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &slot), 0);
     assert_int_equal(slot % 2, shard);
     assert_true(hk_registry_holds(r, slot) && hk_registry_derived(r, slot));
-    assert_int_equal(hk_registry_kin(r, slot), slot);
+    assert_int_equal(hk_registry_next_companion(r, slot), slot);
     assert_int_equal(hk_registry_series(r, shard, name, (size_t)n, 3, &same), 0);
     assert_int_equal(same, slot);
     assert_int_equal(hk_registry_series(r, 1 - shard, name, (size_t)n, 3, &other), HANKEL_RESERVED);
@@ -583,14 +583,14 @@ static void test_companions_are_restored(void **state)
   assert_false(hk_registry_holds(r, 8) || hk_registry_holds(r, 10) || hk_registry_holds(r, 12));
   assert_true(hk_registry_holds(r, 14) && !hk_registry_derived(r, 14));
   assert_true(has_companions(r, 2, 2, "pump", 2, both));
-  assert_int_equal(hk_registry_kin(r, 3), 3);
+  assert_int_equal(hk_registry_next_companion(r, 3), 3);
   uint32_t added;
   assert_int_equal(hk_registry_complete(r, 3, &added), 0);
   assert_int_equal(added, 2);
   assert_true(has_companions(r, 3, 2, "pump 2", 2, both));
   bool used[40] = { [2] = true, [3] = true, [4] = true, [6] = true, [14] = true };
-  for (uint32_t slot = 3, kin = slot; (kin = hk_registry_kin(r, kin)) != slot;)
-    used[kin] = true;
+  for (uint32_t slot = 3, companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
+    used[companion] = true;
   for (uint32_t i = 0; i < 10; i++) { /* every other slot is free once */
     char name[16];
     snprintf(name, sizeof name, "f%ux", i);

@@ -1,7 +1,7 @@
 /* What a warp works in that has a sensor of algorithm = novelty: the run of points that share a pass, what the passes find of
  * them, and what is made of that. */
-#ifndef HK_NOVELTY_SEAT_CUH
-#define HK_NOVELTY_SEAT_CUH
+#ifndef HK_NOVELTY_STATION_CUH
+#define HK_NOVELTY_STATION_CUH
 
 #include "cpu/novelty/tail.h"
 #include "gpu/backend/device_types.h"
@@ -31,7 +31,7 @@ struct __align__(16) findings
 };
 
 /* A sensor at work, its run of points. */
-struct seat {
+struct station {
   struct hk_cuda_task task;
   uint32_t at; /* its next point */
   uint32_t n;  /* points of the run under way */
