@@ -6,7 +6,6 @@ import math
 import os
 import re
 import signal
-import socket
 import struct
 import subprocess
 import tempfile
@@ -454,76 +453,6 @@ class DeviceLost(Faulty):
         self.assertRegex(out, r'(?m)^device\n +state +lost\n')
         self.assertRegex(out, r'(?m)^ +why +fault on order$')
         self.assertRegex(out, r'(?m)^ +batches lost +1$')
-
-
-class Watchdog(Faulty):
-    """What systemd is told: WATCHDOG=1 while the loop runs and batches come back, and only then."""
-
-    def watched(self, fault, **how):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        path = os.path.join(self.directory.name, 'notify')
-        self.told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.addCleanup(self.told.close)
-        self.told.bind(path)
-        self.told.settimeout(harness.WAIT)
-        d = self.faulty(fault, environment={'NOTIFY_SOCKET': path, 'WATCHDOG_USEC': '1500000'}, **how)
-        self.told.settimeout(harness.WAIT / 4)
-        try:
-            self.expect('READY=1')
-        except TimeoutError:
-            self.skipTest('built without systemd')
-        return d
-
-    def expect(self, word):
-        while self.told.recv(4096).decode() != word:
-            pass
-
-    def silent_for(self, seconds):
-        """No WATCHDOG=1 comes for so long, but for what was on its way."""
-        end = time.monotonic() + harness.WAIT
-        self.told.settimeout(seconds)
-        while True:
-            self.assertLess(time.monotonic(), end, 'the watchdog is fed on and on')
-            try:
-                self.told.recv(4096)
-            except TimeoutError:
-                return
-
-    def test_fed_through_a_failover(self):
-        d = self.watched('hang')
-        with d.client() as c:
-            self.tick(c, c.register('a'), 0, FAULT)
-            until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
-        self.told.settimeout(harness.WAIT)
-        for _ in range(3):
-            self.expect('WATCHDOG=1')
-
-    def test_not_fed_while_a_batch_hangs(self):
-        """With no device_timeout that comes first, systemd restarts the daemon."""
-        d = self.watched('hang', timeout='off', keys='drain = 2s\n')
-        with d.client() as c:
-            self.tick(c, c.register('a'), 0, FAULT)
-            self.silent_for(2)
-            self.log(d, r'error: the cuda backend has not finished a batch for [12]\.\d s')
-            self.assertEqual(c.status()['points']['pending'], 1)
-
-    def test_ends_while_the_thread_of_a_device_hangs(self):
-        d = self.faulty('block', keys='drain = 1s\n')
-        with d.client() as c:
-            self.tick(c, c.register('a'), 0, FAULT)
-            c.ping()
-            began = time.monotonic()
-            self.assertEqual(d.stop(), 0)
-            self.assertLess(time.monotonic() - began, harness.WAIT / 3)
-        self.log(d, r'1 given up')
-
-    def test_not_fed_while_the_loop_hangs(self):
-        d = self.watched('block', ends=-signal.SIGKILL)
-        with d.client() as c:
-            self.tick(c, c.register('a'), 0, FAULT)
-            self.silent_for(2)
-        d.process.kill()
 
 
 if __name__ == '__main__':

@@ -1,0 +1,181 @@
+"""A disk that fails, is full, slow or read-only under durability = journal."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from harness import SCORED, SECOND, START, UNSCORED
+
+
+@unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+class Disk(harness.Case):
+    """A disk that fails, is full or slow: how long results wait for it, what is said, and how the daemon gets over it."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.orders = os.path.join(self.folder, 'orders')
+        self.time = START
+
+    def order(self, what):
+        """From now on the disk does so; '' is as it should."""
+        with open(self.orders + '.new', 'w') as f:
+            f.write(what)
+        os.rename(self.orders + '.new', self.orders)
+
+    def start(self, wait, ends=0, state='warming'):
+        self.d = self.daemon(ends=ends, keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.folder}/state\n'
+                                  f'journal_wait = {wait}\nsnapshot = 1h\n',
+                             environment={'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': self.orders})
+        self.subscriber, self.feeder = self.d.client(), self.d.client()
+        self.addCleanup(self.subscriber.close)
+        self.addCleanup(self.feeder.close)
+        self.subscriber.subscribe(SCORED | UNSCORED)
+        self.handle = self.feeder.register('a')
+        self.point()
+        self.assertEqual(self.subscriber.wait_results(1)[0][4], state)
+
+    def point(self):
+        self.feeder.send(harness.points(self.handle, [self.time], [1.0]))
+        self.time += SECOND
+
+    def durability(self):
+        return self.d.status()['durability']
+
+    def said(self, words):
+        return sum(words in line for line in self.d.log)
+
+    def short(self, trouble, word):
+        """Results wait, and come when the disk works again; nothing is lost, and a restart has it all."""
+        self.start('60s', ends=-signal.SIGKILL)
+        self.order(trouble)
+        self.point()
+        harness.until(lambda: self.durability()['state'] == 'failing', 'the failure to be seen')
+        self.assertIn(word, self.durability()['why'])
+        self.subscriber.drain(0.2)
+        self.assertEqual(len(self.subscriber.results), 1)
+        self.assertEqual(self.d.status()['points']['pending'], 1)
+        self.order('')
+        self.subscriber.wait_results(2)
+        harness.until(lambda: self.durability()['state'] == 'ok', 'the end of it')
+        harness.until(lambda: self.said('written again') == 1, 'the line that says so')
+        self.d.process.kill()
+        self.d.process.wait()
+        self.time -= SECOND
+        self.start('60s', state='late')
+        self.assertEqual(self.durability()['replayed'], 2)
+
+    def test_full_for_a_moment(self):
+        self.short('write 28', 'No space left')
+
+    def test_input_output_error_for_a_moment(self):
+        self.short('sync 5', 'Input/output error')
+
+    def test_slow(self):
+        self.short('slow 100000', 'takes long')
+
+    def long(self, trouble, word):
+        """Results flow after journal_wait without the disk, and durability comes back with it: with what came meanwhile."""
+        self.start('300ms', ends=-signal.SIGKILL)
+        self.order(trouble)
+        self.point()
+        self.subscriber.wait_results(2)
+        for _ in range(5):
+            self.point()
+        self.subscriber.wait_results(7)
+        now = self.durability()
+        self.assertEqual(now['state'], 'degraded')
+        self.assertIn(word, now['why'])
+        self.assertEqual(self.said('durability is lost'), 1)
+        self.order('')
+        harness.until(lambda: self.durability()['state'] == 'ok', 'durability to be back')
+        harness.until(lambda: self.d.log[-1].endswith('durability is back'), 'the line that says so')
+        self.assertEqual(self.said('works again'), 1)
+        self.point()
+        self.subscriber.wait_results(8)
+        self.d.process.kill()
+        self.d.process.wait()
+        self.time -= SECOND
+        self.start('60s', state='late')
+
+    def test_full(self):
+        self.long('write 28', 'No space left')
+
+    def test_input_output_error(self):
+        self.long('sync 5', 'Input/output error')
+
+    def test_too_slow(self):
+        self.long('slow 100000', 'takes long')
+
+    def test_folder(self):
+        """A state folder that another daemon uses is told at the start."""
+        self.start('1s')
+        path = os.path.join(self.folder, 'second.conf')
+        with open(path, 'w') as f:
+            f.write(f'[daemon]\nbackend = {harness.BACKEND}\ndurability = journal\nstate = {self.folder}/state\n[detector all]\nmatch = *\n'
+                    '[listen a]\nprotocol = line\naddress = 127.0.0.1:0\n')
+        second = subprocess.run([harness.HANKELD, '-c', path], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn('another daemon uses it', second.stderr)
+
+
+class ReadOnly(harness.Case):
+    """A file system that its kernel makes read-only under the daemon, because of an error: ext4 in a file."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.image, self.state = os.path.join(self.folder, 'image'), os.path.join(self.folder, 'mounted')
+        os.mkdir(self.state)
+        with open(self.image, 'wb') as f:
+            f.truncate(16 << 20)
+        if not shutil.which('mkfs.ext4') or subprocess.run(['mkfs.ext4', '-q', self.image], capture_output=True, check=False).returncode:
+            self.skipTest('mkfs.ext4 is not there')
+        if self.mount('-o', 'loop', self.image) != 0:
+            self.skipTest('a file system cannot be mounted here (it needs privileges and a loop device)')
+        self.addCleanup(subprocess.run, ['umount', '-l', self.state], check=False)
+
+    def mount(self, *how):
+        return subprocess.run(['mount', *how, self.state], capture_output=True, check=False).returncode
+
+    def start(self, **how):
+        return self.daemon(keys=f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\njournal_wait = 300ms\n', **how)
+
+    def test_read_only(self):
+        """It serves on, says so, and what it had shown before is there after a start from the mended file system."""
+        daemon = self.start(ends=-signal.SIGKILL)
+        with daemon.client() as subscriber, daemon.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            handle = feeder.register('a')
+            feeder.send(harness.points(handle * 20, [START + k * SECOND for k in range(20)], [1.0] * 20))
+            subscriber.wait_results(20)
+            if self.mount('-o', 'remount,abort') != 0:
+                daemon.process.kill()
+                self.skipTest('this kernel does not do that on order')
+            feeder.send(harness.points(handle * 5, [START + k * SECOND for k in range(20, 25)], [1.0] * 5))
+            subscriber.wait_results(25)
+            now = daemon.status()['durability']
+            self.assertEqual(now['state'], 'degraded')
+            self.assertIn('Read-only file system', now['why'])
+            harness.until(lambda: any('durability is lost' in l and 'Read-only file system' in l for l in daemon.log), 'the line that says so')
+            feeder.ping()
+        daemon.process.kill()
+        daemon.process.wait()
+        self.assertEqual(subprocess.run(['umount', self.state], check=False).returncode, 0)
+        subprocess.run(['e2fsck', '-fy', self.image], capture_output=True, check=False)
+        self.assertEqual(self.mount('-o', 'loop', self.image), 0)
+        again = self.start()
+        with again.client() as subscriber, again.client() as feeder:
+            subscriber.subscribe(SCORED | UNSCORED)
+            handle = feeder.register('a')
+            feeder.send(harness.points(handle * 30, [START + k * SECOND for k in range(30)], [1.0] * 30))
+            subscriber.wait_results(30)
+            self.assertEqual([r[4] == 'late' for r in subscriber.results], [True] * 20 + [False] * 10)
+        self.assertEqual(again.stop(), 0)
+
+
+if __name__ == '__main__':
+    harness.main(needs_gpu=False)
