@@ -10,6 +10,7 @@
 
 #include "cpu/graph/alert.h"
 #include "cpu/graph/node.h"
+#include "gpu/backend/global.cuh"
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
@@ -28,13 +29,6 @@ struct hk_graph_sensor {
 static __device__ __forceinline__ uint32_t hk_lane(void)
 {
   return threadIdx.x % HK_WARP;
-}
-
-/* The same pointer, which the compiler then knows to be one into device memory. */
-template <class T> static __device__ __forceinline__ T *hk_global(T *memory)
-{
-  __builtin_assume(__isGlobal(memory));
-  return memory;
 }
 
 /* Sum of x over a warp, as hk_graph_sum; all its lanes get it. */

@@ -83,7 +83,7 @@ static __device__ __forceinline__ float lone_lags(struct station *station, const
   struct lone_line line = { ring, (int32_t)station->point->at - (int32_t)longest, (int32_t)hk_detector_span(d),
                             (int32_t)longest };
   line.begin += line.begin < 0 ? line.room : 0;
-  float4 *const squares = global((float4 *)station->view.square), *const means = global((float4 *)station->view.mean);
+  float4 *const squares = hk_global((float4 *)station->view.square), *const means = hk_global((float4 *)station->view.mean);
   const uint32_t groups = hk_novelty_column(lags) / 4, chunks = (longest + HK_CHUNK - 1) / HK_CHUNK;
   float next[4], best = INFINITY;
   uint32_t where = lags - 1; /* the place of the least */
@@ -144,8 +144,8 @@ static __device__ __forceinline__ float lone_rows(const struct station *station)
     return x * x + y * y + z * z;
   };
   const uint32_t groups = room / 4;
-  const float4 *const first = global((const float4 *)v->row[0]), *const second = global((const float4 *)v->row[1]),
-                      *const third = global((const float4 *)v->row[2]);
+  const float4 *const first = hk_global((const float4 *)v->row[0]), *const second = hk_global((const float4 *)v->row[1]),
+                      *const third = hk_global((const float4 *)v->row[2]);
   float best = INFINITY;
   for (uint32_t begin = lane; begin < groups; begin += HK_LONE_ROWS * HK_WARP) {
     float4 a[HK_LONE_ROWS], b[HK_LONE_ROWS], c[HK_LONE_ROWS];
@@ -175,7 +175,7 @@ static __device__ __forceinline__ float lone_rows(const struct station *station)
 /* The lone point of a sensor all of whose lags count. */
 static __device__ __noinline__ void lone_pass(struct station *station)
 {
-  const float *const ring = global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
+  const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
   const float value = station->point->value;
   const float nearest = lone_lags(station, ring, value, lone_old_values(station, ring, value));
   least_tell(station->point, HK_NOVELTY_VALUE, nearest);

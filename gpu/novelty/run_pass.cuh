@@ -126,7 +126,7 @@ static __device__ __forceinline__ void run_lags(struct station *station, const f
   const uint32_t lane = threadIdx.x % HK_WARP, lags = hk_novelty_lags(d), longest = hk_novelty_lag_max(d);
   const int32_t room = (int32_t)hk_detector_span(d), first = (int32_t)station->point->at - (int32_t)longest,
                 begin = first + (first < 0 ? room : 0), last = (int32_t)(longest + station->n) - 2;
-  float4 *const squares = global((float4 *)station->view.square), *const means = global((float4 *)station->view.mean);
+  float4 *const squares = hk_global((float4 *)station->view.square), *const means = hk_global((float4 *)station->view.mean);
   const uint32_t groups = hk_novelty_column(lags) / 4, chunks = (groups + HK_WARP - 1) / HK_WARP;
   float next[4];
   const auto load = [&](uint32_t chunk) {
@@ -180,8 +180,8 @@ static __device__ __forceinline__ void run_rows(struct station *station)
   places.take(from(0), to(0));
   places.take(from(n - 1), to(n - 1));
   const uint32_t groups = room / 4;
-  const float4 *const first = global((const float4 *)v->row[0]), *const second = global((const float4 *)v->row[1]),
-                      *const third = global((const float4 *)v->row[2]);
+  const float4 *const first = hk_global((const float4 *)v->row[0]), *const second = hk_global((const float4 *)v->row[1]),
+                      *const third = hk_global((const float4 *)v->row[2]);
 #pragma unroll 1
   for (uint32_t begin = lane; begin < groups; begin += HK_WARP) {
     const float4 a = first[begin], b = second[begin], c = third[begin];
@@ -218,7 +218,7 @@ static __device__ __forceinline__ void run_rows(struct station *station)
 static __device__ __noinline__ void run_pass(struct station *station)
 {
   const uint32_t lane = threadIdx.x % HK_WARP, longest = hk_novelty_lag_max(station->view.detector);
-  const float *const ring = global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
+  const float *const ring = hk_global((const float *)hk_cuda_ring(station->task.record, station->view.detector));
   for (uint32_t k = 0; k < station->n; k++) {
     station->found.least[k][lane] = INFINITY;
     station->found.shape[k][lane] = make_float2(INFINITY, 0.0f);

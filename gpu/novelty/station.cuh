@@ -5,6 +5,7 @@
 
 #include "cpu/novelty/tail.h"
 #include "gpu/backend/device_types.h"
+#include "gpu/backend/global.cuh"
 
 #define HK_WARP 32u
 #define HK_ALL 0xffffffffu
@@ -50,13 +51,6 @@ struct station {
     };
   };
 };
-
-/* Says that a pointer is one to the device's memory, which the compiler can't see where it comes from shared memory. */
-template <class T> static __device__ __forceinline__ T *global(T *p)
-{
-  __builtin_assume(__isGlobal(p));
-  return p;
-}
 
 /* Tells a point the least of the lanes' distances, none of which is negative. */
 static __device__ __forceinline__ uint32_t least_tell(struct hk_novelty_point *p, uint32_t channel, float mine)

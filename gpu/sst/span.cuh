@@ -3,14 +3,8 @@
 #ifndef HK_SPAN_CUH
 #define HK_SPAN_CUH
 
+#include "gpu/backend/global.cuh"
 #include "gpu/sst/lane_group.cuh"
-
-/* The pointer, known to lead to device memory: the loads are shorter. */
-template <class T> static __device__ __forceinline__ T *hk_global(T *p)
-{
-  __builtin_assume(__isGlobal(p));
-  return p;
-}
 
 /* A sensor's samples, in device memory. */
 struct hk_span {
