@@ -115,7 +115,7 @@ class Incident(NamedTuple):
     since: int  # ns: its first event
     rank: float  # what it was told or withheld by
     severity: float  # the greatest of its events
-    count: int  # sensors in it
+    count: int  # type: ignore[assignment] # sensors in it; a tuple has a method of this name
     told: bool  # it fitted into the budget, once at least
     text: str  # a sentence
     about: dict[str, Any]  # its sensors, which was first, and so on: PROTOCOL.md, incidents
