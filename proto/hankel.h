@@ -59,6 +59,9 @@ enum hankel_incident_kind {
   HANKEL_INCIDENT_MERGED = 3,   /* it is found to be part of another */
   HANKEL_INCIDENT_CLOSED = 4,   /* one that was told is over */
   HANKEL_INCIDENT_WITHHELD = 5, /* one is over that was not told */
+  HANKEL_INCIDENT_EXPECTED = 6, /* somebody said that it was to be expected, */
+  HANKEL_INCIDENT_FALSE = 7,    /* or a false alarm: its sensors are silent for a week, unless they are graver by 1; */
+  HANKEL_INCIDENT_UNDONE = 8,   /* or took that back */
 };
 
 /* Which question an alert answers. */
@@ -94,7 +97,14 @@ enum hankel_what {
 };
 
 /* What people at a desk ask for. */
-enum hankel_operation { HANKEL_ACKNOWLEDGE = 1, HANKEL_BEGIN_MAINTENANCE = 2, HANKEL_END_MAINTENANCE = 3 };
+enum hankel_operation {
+  HANKEL_ACKNOWLEDGE = 1,
+  HANKEL_BEGIN_MAINTENANCE = 2,
+  HANKEL_END_MAINTENANCE = 3,
+  HANKEL_EXPECTED = 4,
+  HANKEL_FALSE = 5,
+  HANKEL_UNDO = 6
+};
 
 /* What outlives the daemon. */
 enum hankel_durability {
@@ -352,6 +362,10 @@ int hankel_reload(hankel *h, char **text, int timeout);
  * says what came of it; the caller's to free(). 0: done; 1: it is not (there is no such alert, or somebody has before);
  * -ETIMEDOUT, ... */
 int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout);
+/* Says of an incident that it was to be expected (HANKEL_EXPECTED), that it was a false alarm (HANKEL_FALSE), or takes that back
+ * (HANKEL_UNDO): the one with this number; 0: that of the sensor, the latest that was told or withheld. Its sensors are silent
+ * for a week, unless they are graver by 1. The rest as above. */
+int hankel_feedback(hankel *h, const char *sensor, uint32_t incident, int what, const char *by, char **text, int timeout);
 /* Alerts that sensors raise from now on for `duration` ns are marked HANKEL_MAINTENANCE; with 0 the windows end that were asked
  * for with this very glob. An empty glob begins nothing, and gives 1; "*" is every sensor. The rest as above. */
 int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout);

@@ -3,20 +3,35 @@
 #include "daemon/cli/options.h"
 #include "daemon/cli/tls_options.h"
 
+#include "daemon/base/novelty_sentence.h"
+#include "daemon/cli/format.h"
+
 #include "cpu/duration.h"
+
+#include <cjson/cJSON.h>
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char ack_help[] =
-    "usage: hankel ack [OPTION...] SENSOR\n\n"
-    "Takes note of the alert that stands at a sensor: subscribers are told, and hankel status shows who did.\n\n"
+    "usage: hankel ack [OPTION...] SENSOR\n"
+    "       hankel ack --expected|--false|--undo [OPTION...] SENSOR|'#N'\n"
+    "       hankel ack --list\n\n"
+    "Takes note of the alert that stands at a sensor: subscribers are told, and hankel status shows who did.\n"
+    "Of an incident (the latest of a sensor, or number N) it says what it was: then its sensors are silent for a week, unless\n"
+    "they are graver by 1.\n\n"
+    "  --expected         the incident was to be expected\n"
+    "  --false            the incident was a false alarm\n"
+    "  --undo             takes that back\n"
+    "  --list             shows what was said of incidents and is in force\n"
     "  --number N         only if it is this one, N of the id SENSOR:N\n"
     "  --by NAME          who takes note (default: what the daemon knows, the token's name or the address)\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
-    "example:\n"
-    "  hankel ack --by anna 'machine temperature'\n";
+    "examples:\n"
+    "  hankel ack --by anna 'machine temperature'\n"
+    "  hankel ack --expected '#35'\n";
 
 static const char maintenance_help[] =
     "usage: hankel maintenance [OPTION...] begin GLOB DURATION\n"
@@ -34,6 +49,8 @@ struct asking {
   struct hankel_options link;
   const char *address, *by;
   uint64_t number;
+  int word; /* enum hankel_operation: EXPECTED, FALSE, UNDO; 0: none of them */
+  bool list;
 };
 
 /* Options up to the first argument. HK_EXIT_DONE with *over: the help was shown. */
@@ -45,6 +62,10 @@ static int take_options(int argc, char **argv, const char *help_text, bool numbe
     HK_SECURE_OPTIONS,
     { "help", no_argument, NULL, 'h' },
     { numbered ? "number" : NULL, required_argument, NULL, 'n' },
+    { "expected", no_argument, NULL, 'e' },
+    { "false", no_argument, NULL, 'x' },
+    { "undo", no_argument, NULL, 'u' },
+    { "list", no_argument, NULL, 'l' },
     { 0 },
   };
   int option, code = 0;
@@ -58,6 +79,16 @@ static int take_options(int argc, char **argv, const char *help_text, bool numbe
       break;
     case 'n':
       code = hk_option_whole(argv, "--number", optarg, 1, UINT32_MAX, &a->number);
+      break;
+    case 'e':
+    case 'x':
+    case 'u':
+      if (a->word != 0)
+        code = hk_usage(argv, "one of --expected, --false and --undo is wanted");
+      a->word = option == 'e' ? HANKEL_EXPECTED : option == 'x' ? HANKEL_FALSE : HANKEL_UNDO;
+      break;
+    case 'l':
+      a->list = true;
       break;
     case HK_OPTION_HELP:
       fputs(help_text, stdout);
@@ -84,6 +115,55 @@ static int ask(char **argv, struct asking *a, const char *subject, bool maintena
   return hk_link_answered(h, argv, a->address, status, text);
 }
 
+/* Says what an incident was: '#N', or the latest of a sensor. */
+static int say(char **argv, struct asking *a, const char *which)
+{
+  char *text = NULL;
+  uint64_t incident = 0;
+  hankel *h;
+  int code = which[0] == '#' ? hk_option_whole(argv, "the incident", which + 1, 1, UINT32_MAX, &incident) : 0;
+  a->link.once = 1;
+  if (code != 0 || (code = hk_link_open(&h, argv, a->address, &a->link)) != 0)
+    return code;
+  const int status = hankel_feedback(h, incident > 0 ? "" : which, (uint32_t)incident, a->word, a->by, &text, HK_LINK_WAIT);
+  return hk_link_answered(h, argv, a->address, status, text);
+}
+
+static void print_word(const cJSON *word)
+{
+  char until[HK_TIMESTAMP_SIZE];
+  const cJSON *text = cJSON_GetObjectItem(word, "text"), *sensor = cJSON_GetObjectItem(word, "sensor");
+  hk_timestamp_format((int64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(word, "until")), until);
+  hk_print_name(stdout, cJSON_IsString(text) ? text->valuestring : "?");
+  fputs(", ", stdout);
+  hk_print_name(stdout, cJSON_IsString(sensor) ? sensor->valuestring : "?");
+  printf("%s until %s\n", cJSON_GetNumberValue(cJSON_GetObjectItem(word, "count")) > 1 ? " and others" : "", until);
+}
+
+/* What was said of incidents and is in force. */
+static int list(char **argv, struct asking *a)
+{
+  char *text = NULL;
+  hankel *h;
+  a->link.once = 1;
+  const int code = hk_link_open(&h, argv, a->address, &a->link);
+  if (code != 0)
+    return code;
+  const int status = hankel_status(h, &text, HK_LINK_WAIT);
+  cJSON *report = status < 0 ? NULL : cJSON_Parse(text);
+  const cJSON *word, *words = cJSON_GetObjectItem(cJSON_GetObjectItem(report, "incidents"), "feedback");
+  if (status < 0)
+    (void)hk_failed(argv, "no report from the daemon at %s: %s", a->address, hk_link_error(h, a->address));
+  cJSON_ArrayForEach(word, words)
+  {
+    print_word(word);
+  }
+  cJSON_Delete(report);
+  free(text);
+  hankel_close(h);
+  return hk_finish_output(argv, status < 0 ? HK_EXIT_FAILED : HK_EXIT_DONE);
+}
+
 int hk_command_ack(int argc, char **argv)
 {
   struct asking a = { .link = HANKEL_OPTIONS_DEFAULT, .address = HK_LINK_ADDRESS, .by = "" };
@@ -91,8 +171,16 @@ int hk_command_ack(int argc, char **argv)
   const int code = take_options(argc, argv, ack_help, true, &a, &over);
   if (code != 0 || over)
     return code;
+  if (a.list && (argc != optind || a.word != 0 || a.number != 0))
+    return hk_usage(argv, "--list goes with nothing else");
+  if (a.list)
+    return list(argv, &a);
   if (argc - optind != 1)
     return hk_usage(argv, "one SENSOR is wanted");
+  if (a.word != 0 && a.number != 0)
+    return hk_usage(argv, "--number is of an alert, and not of an incident: say '#N'");
+  if (a.word != 0)
+    return say(argv, &a, argv[optind]);
   return ask(argv, &a, argv[optind], false, 0);
 }
 

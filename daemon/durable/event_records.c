@@ -199,7 +199,7 @@ bool hk_logged_incident_read(const uint8_t *data, size_t size, struct hk_logged_
     return false;
   memcpy(&c, data, sizeof c);
   if (size != sizeof c + (uint64_t)c.text + c.about + c.sensors || c.kind < HANKEL_INCIDENT_TOLD ||
-      c.kind > HANKEL_INCIDENT_WITHHELD || c.told > 1 || c.id == 0 || !isfinite(c.rank) || !isfinite(c.severity))
+      c.kind > HANKEL_INCIDENT_UNDONE || c.told > 1 || c.id == 0 || !isfinite(c.rank) || !isfinite(c.severity))
     return false;
   hk_logged_incident_view(data, out);
   return hk_name_piece_valid(out->text.data, c.text, NULL) && hk_name_piece_valid(out->about.data, c.about, NULL) &&

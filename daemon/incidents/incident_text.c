@@ -141,6 +141,15 @@ void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news
                   news->day->withheld, news->day->gravest);
 }
 
+void hk_incident_sensors(struct hk_buffer *out, const struct hk_incident *i)
+{
+  const struct hk_fleet_sensor **list = hk_incident_in_order(i);
+  out->failed |= !list;
+  for (uint32_t k = 0; list && k < i->n && k < HK_INCIDENT_LISTED; k++)
+    hk_buffer_put(out, list[k]->leaf->name.data, list[k]->leaf->name.length + 1);
+  free(list);
+}
+
 /* --- sentences ---------------------------------------------------------------------------------------------------------- */
 
 static void put_time(struct hk_buffer *out, int64_t time)

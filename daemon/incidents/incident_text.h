@@ -34,6 +34,9 @@ const char *hk_incident_word(enum hk_incident_decision decision, const struct hk
 #define HK_INCIDENT_LISTED 64u
 void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news);
 
+/* The names of its sensors that are listed, in that order, each with a 0 behind it. */
+void hk_incident_sensors(struct hk_buffer *out, const struct hk_incident *incident);
+
 /* A line with no newline: who, how many of what node, which was first, which shows most, and how rare that is by chance. Names
  * are as they are: characters that act on a terminal are the caller's to take out. */
 void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *news);

@@ -9,6 +9,7 @@
 #define GRAVER 2.0   /* R by which a message is to be exceeded for an update, */
 #define MORE 3u      /* or so many times its sensors */
 #define UPDATES 3u
+#define QUIET (7 * HK_DAY) /* that people's words keep a sensor silent */
 
 int hk_incidents_new(struct hk_incidents **out, const struct hk_incidents_rules *rules, hk_incident_decided *decided, void *arg)
 {
@@ -244,6 +245,42 @@ int hk_incidents_learn(struct hk_incidents *all, struct hk_string name, const st
 void hk_incidents_sensors(struct hk_incidents *all, uint32_t sensors)
 {
   all->sensors = sensors;
+}
+
+int64_t hk_incidents_silence(struct hk_incidents *all, struct hk_string name, double R)
+{
+  struct hk_fleet_sensor *s = hk_fleet_find(&all->names, name);
+  if (!s || !isfinite(R))
+    return 0;
+  s->told_R = s->told_R >= 0 && all->time < s->told_until ? fmax(s->told_R, R) : R;
+  s->told_until = (all->begun ? all->time : 0) + QUIET;
+  return s->told_until;
+}
+
+void hk_incidents_speak(struct hk_incidents *all, struct hk_string name)
+{
+  struct hk_fleet_sensor *s = hk_fleet_find(&all->names, name);
+  if (!s)
+    return;
+  s->told_R = -1;
+  s->told_until = 0;
+}
+
+int64_t hk_incidents_time(const struct hk_incidents *all)
+{
+  return all->begun ? all->time : INT64_MIN;
+}
+
+const struct hk_incident *hk_incidents_open(const struct hk_incidents *all, struct hk_string name, uint64_t id)
+{
+  if (name.length > 0) {
+    const struct hk_fleet_sensor *s = hk_fleet_find(&all->names, name);
+    return s ? s->incident : NULL;
+  }
+  const struct hk_incident *i = all->oldest;
+  while (i && i->id != id)
+    i = i->newer;
+  return i;
 }
 
 void hk_incidents_budget(struct hk_incidents *all, double a_day)

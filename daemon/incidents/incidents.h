@@ -75,6 +75,15 @@ void hk_incidents_free(struct hk_incidents *incidents); /* NULL is fine */
 int hk_incidents_learn(struct hk_incidents *incidents, struct hk_string name, const struct hk_string *groups, uint32_t n_groups);
 /* So many sensors are scored; 0: as many as there are names. */
 void hk_incidents_sensors(struct hk_incidents *incidents, uint32_t sensors);
+/* A sensor is silent for a week of the data from now on, unless the rank of its incident is higher than R by as much as that of
+ * one that is repeated has to be: returns until when (ns); 0: it is not known. And it is heard again. */
+int64_t hk_incidents_silence(struct hk_incidents *incidents, struct hk_string name, double R);
+void hk_incidents_speak(struct hk_incidents *incidents, struct hk_string name);
+/* The present tick, ns; INT64_MIN: there was none. */
+int64_t hk_incidents_time(const struct hk_incidents *incidents);
+/* The open incident that a sensor is in, or that has a number (name of length 0); NULL: there is none. Valid until something
+ * changes. */
+const struct hk_incident *hk_incidents_open(const struct hk_incidents *incidents, struct hk_string name, uint64_t id);
 /* Another budget from now on. */
 void hk_incidents_budget(struct hk_incidents *incidents, double a_day);
 

@@ -1,11 +1,13 @@
 /* A change is made whole when it is decided, and waits until it is logged, or until the log turns out to have it. */
 #include "daemon/server/incident_maker.h"
 
+#include "daemon/incidents/feedback.h"
 #include "daemon/incidents/incident_text.h"
 #include "daemon/incidents/incidents_image.h"
 #include "daemon/incidents/ticks.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -35,6 +37,7 @@ struct hk_incident_maker {
   struct hk_incidents *incidents;
   struct hk_ticks *ticks;
   struct hk_incident_day day;
+  struct hk_feedback feedback;
   struct hk_eventlog_cursor cursor;
   uint64_t ends;   /* of the log, when this began: up to here it decides again what was decided */
   bool again;      /* it does so */
@@ -66,15 +69,6 @@ static uint8_t kind_of(enum hk_incident_decision decision, const struct hk_incid
   }
 }
 
-static void put_sensors(struct hk_buffer *out, const struct hk_incident *i)
-{
-  const struct hk_fleet_sensor **list = hk_incident_in_order(i);
-  out->failed |= !list;
-  for (uint32_t k = 0; list && k < i->n && k < HK_INCIDENT_LISTED; k++)
-    hk_buffer_put(out, list[k]->leaf->name.data, list[k]->leaf->name.length + 1);
-  free(list);
-}
-
 static void log_later(struct hk_incident_maker *m, const struct hk_incident_news *news)
 {
   const struct hk_incident *i = news->incident;
@@ -84,7 +78,7 @@ static void log_later(struct hk_incident_maker *m, const struct hk_incident_news
   hk_incident_json(&text, news);
   text.size -= text.size > 0; /* the line feed */
   const size_t sensors = text.size;
-  put_sensors(&text, news->into ? news->into : i);
+  hk_incident_sensors(&text, news->into ? news->into : i);
   struct pending *p = text.failed ? NULL : malloc(sizeof *p + text.size);
   m->number++;
   if (p) {
@@ -194,6 +188,7 @@ void hk_maker_free(struct hk_incident_maker *m)
   drop_pending(m, UINT64_MAX);
   hk_ticks_free(m->ticks);
   hk_incidents_free(m->incidents);
+  hk_feedback_free(&m->feedback);
   free(m->pairs.of);
   free(m->merges.of);
   free(m);
@@ -246,6 +241,7 @@ static void decide(struct hk_incident_maker *m, int64_t time, uint64_t seen)
 {
   m->pairs.n = m->merges.n = 0;
   m->before = hk_incidents_last(m->incidents);
+  hk_feedback_apply(&m->feedback, m->incidents, seen);
   (void)hk_ticks_reach(m->ticks, time, seen);
   hk_incidents_expire(m->incidents, time);
   hk_merges_sort(m->merges.of, m->merges.n);
@@ -312,7 +308,8 @@ static void take_event(void *arg, const struct hk_logged *l)
                              .name = l->name };
   uint32_t slot;
   m->fresh = true;
-  if (l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends)
+  if ((l->event.kind != HK_EVENT_RAISED && l->event.kind != HK_EVENT_CORRECTED && !ends) ||
+      l->event.marks & HANKEL_MAINTENANCE) /* what somebody does to a machine teaches nothing of it */
     return;
   if (hk_registry_find(m->parts.registry, e.name.data, e.name.length, &slot) == 0)
     e.name = hk_registry_name(m->parts.registry, hk_registry_primary(m->parts.registry, slot));
@@ -336,9 +333,29 @@ static void take_settled(void *arg, const struct hk_logged_settled *s, uint64_t 
   m->fresh = false;
 }
 
+/* What somebody said of an incident. */
+static void take_word(struct hk_incident_maker *m, const struct hk_logged_incident *i)
+{
+  const struct hk_feedback_said said = { .position = i->position,
+                                         .incident = i->id,
+                                         .rank = i->rank,
+                                         .kind = i->kind - HANKEL_INCIDENT_EXPECTED + HK_FEEDBACK_EXPECTED,
+                                         .sensors = i->sensors,
+                                         .text = i->text };
+  m->fresh = true;
+  if (i->sensors.length == 0 || hk_feedback_put(&m->feedback, &said) != 0)
+    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for what was said of one");
+  else if (i->position > m->ends)
+    hk_log(m->parts.log, HK_LOG_NOTICE, "incident: %.*s", (int)i->text.length, i->text.data);
+}
+
 static void take_change(void *arg, const struct hk_logged_incident *i)
 {
   struct hk_incident_maker *m = arg;
+  if (i->kind >= HANKEL_INCIDENT_EXPECTED) {
+    take_word(m, i);
+    return;
+  }
   if (i->position <= m->ends) {
     drop_pending(m, i->number);
     m->number = i->number > m->number ? i->number : m->number;
@@ -374,6 +391,18 @@ bool hk_maker_read(struct hk_incident_maker *m)
   return m->cursor.next != before;
 }
 
+/* --- feedback ----------------------------------------------------------------------------------------------------------- */
+
+int hk_maker_feedback(struct hk_incident_maker *m, const struct hk_incident_word *word, uint64_t *position)
+{
+  return m->again ? -EAGAIN : hk_word_log(m->parts.events, m->incidents, &m->feedback, word, position);
+}
+
+void hk_maker_show_feedback(const struct hk_incident_maker *m, struct hk_buffer *out)
+{
+  hk_feedback_show(&m->feedback, out);
+}
+
 /* --- looking ------------------------------------------------------------------------------------------------------------ */
 
 struct hk_maker_look hk_maker_look(const struct hk_incident_maker *m)
@@ -397,11 +426,11 @@ void hk_maker_show(const struct hk_incident_maker *m)
 
 struct header {
   char magic[8];
-  uint64_t size, checksum; /* of what stands behind it */
-  uint64_t position, number, ticks;
+  uint64_t size, checksum;                    /* of what stands behind it */
+  uint64_t position, number, feedback, ticks; /* the latter two: bytes */
   struct hk_incident_day day;
 };
-static const char magic[8] = "HKINC 2\n";
+static const char magic[8] = "HKINC 3\n";
 
 void hk_maker_write(const struct hk_incident_maker *m, struct hk_buffer *out)
 {
@@ -409,8 +438,10 @@ void hk_maker_write(const struct hk_incident_maker *m, struct hk_buffer *out)
   struct header header = { .position = m->cursor.next, .number = m->number, .day = m->day };
   memcpy(header.magic, magic, sizeof magic);
   hk_buffer_put(out, (const char *)&header, sizeof header);
+  hk_feedback_write(&m->feedback, out);
+  header.feedback = out->size - begin - sizeof header;
   hk_ticks_write(m->ticks, out);
-  header.ticks = out->size - begin - sizeof header;
+  header.ticks = out->size - begin - sizeof header - header.feedback;
   hk_incidents_write(m->incidents, out);
   if (out->failed)
     return;
@@ -426,12 +457,15 @@ int hk_maker_take(struct hk_incident_maker *m, const char *image, size_t size)
     return -EBADMSG;
   memcpy(&header, image, sizeof header);
   image += sizeof header;
-  if (memcmp(header.magic, magic, sizeof magic) != 0 || header.size != size - sizeof header || header.ticks > header.size ||
-      XXH3_64bits(image, header.size) != header.checksum)
+  if (memcmp(header.magic, magic, sizeof magic) != 0 || header.size != size - sizeof header || header.feedback > header.size ||
+      header.ticks > header.size - header.feedback || XXH3_64bits(image, header.size) != header.checksum)
     return -EBADMSG;
-  int status = hk_incidents_read(m->incidents, image + header.ticks, header.size - header.ticks);
+  const char *ticks = image + header.feedback, *all = ticks + header.ticks;
+  int status = hk_feedback_read(&m->feedback, image, header.feedback) == header.feedback ? 0 : -EBADMSG;
   if (status == 0)
-    status = hk_ticks_read(m->ticks, image, header.ticks);
+    status = hk_incidents_read(m->incidents, all, header.size - header.feedback - header.ticks);
+  if (status == 0)
+    status = hk_ticks_read(m->ticks, ticks, header.ticks);
   m->cursor = (struct hk_eventlog_cursor){ .next = header.position };
   m->number = header.number;
   m->day = header.day;

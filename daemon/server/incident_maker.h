@@ -18,6 +18,7 @@
 #include "daemon/durable/event_log.h"
 #include "daemon/sensors/registry.h"
 #include "daemon/server/incident_board.h"
+#include "daemon/server/incident_word.h"
 
 struct hk_incident_maker;
 
@@ -46,6 +47,12 @@ uint64_t hk_maker_learn(struct hk_incident_maker *maker, uint32_t shards);
 bool hk_maker_read(struct hk_incident_maker *maker);
 /* All ticks before `time` (ns, of the data) are over, as far as events were read. */
 void hk_maker_settle(struct hk_incident_maker *maker, int64_t time);
+
+/* Somebody said something of an incident: it is logged, *position is where. As hk_word_log; or -EAGAIN: it decides again, ask
+ * later. */
+int hk_maker_feedback(struct hk_incident_maker *maker, const struct hk_incident_word *word, uint64_t *position);
+/* Appends what is in force, objects of JSON with commas between them. */
+void hk_maker_show_feedback(const struct hk_incident_maker *maker, struct hk_buffer *out);
 
 /* How it is. */
 struct hk_maker_look {

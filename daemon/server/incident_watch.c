@@ -30,9 +30,12 @@ struct hk_incident_watch {
   double a_day;
   bool quit;
   struct hk_watch_status status;
+  struct hk_incident_word *posted; /* list, the latest first */
+  struct hk_buffer feedback;       /* what is in force */
   struct hk_incident_board *board;
   /* the thread's own */
   struct hk_incident_maker *maker;
+  struct hk_incident_word *words;   /* list: to be logged, or to be on the disk */
   int64_t over;                     /* ns, of the data: ticks before it are over */
   int64_t reached;                  /* ns, of the data: where all shards are, 0: not known; once the log is read up to */
   uint64_t barrier;                 /* this position, ticks before that are over */
@@ -119,6 +122,78 @@ static void settle_waiting(struct hk_incident_watch *w, const struct hk_maker_lo
   }
 }
 
+/* --- what people say ---------------------------------------------------------------------------------------------------- */
+
+static void answer(struct hk_incident_watch *w, struct hk_incident_word *word, int outcome)
+{
+  atomic_store_explicit(&word->outcome, outcome, memory_order_release);
+  hk_word_release(word);
+  w->source.answered(w->source.arg);
+}
+
+/* Words that were said go into the log, in order; once they are on the disk they are answered. */
+static void take_words(struct hk_incident_watch *w)
+{
+  struct hk_incident_word **last = &w->words;
+  pthread_mutex_lock(&w->lock);
+  struct hk_incident_word *posted = w->posted, *in_order = NULL;
+  w->posted = NULL;
+  pthread_mutex_unlock(&w->lock);
+  for (struct hk_incident_word *next; posted; posted = next) {
+    next = posted->next;
+    posted->next = in_order;
+    in_order = posted;
+  }
+  while (*last)
+    last = &(*last)->next;
+  *last = in_order;
+  for (struct hk_incident_word **link = &w->words, *word; (word = *link) != NULL;) {
+    int status = word->position == 0 ? hk_maker_feedback(w->maker, word, &word->position) : 0;
+    if (status == 0)
+      hk_durable_nudge(w->durable);
+    if (status == -EAGAIN || (status == 0 && word->position > hk_eventlog_shown(w->durable->events))) {
+      link = &word->next;
+      continue;
+    }
+    *link = word->next;
+    answer(w, word, status);
+  }
+}
+
+static void drop_words(struct hk_incident_word *word)
+{
+  for (struct hk_incident_word *next; word; word = next) {
+    next = word->next;
+    hk_word_release(word);
+  }
+}
+
+void hk_watch_say(struct hk_incident_watch *w, struct hk_incident_word *word)
+{
+  if (!w) {
+    atomic_store_explicit(&word->outcome, -ENOTSUP, memory_order_release);
+    hk_word_release(word);
+    return;
+  }
+  pthread_mutex_lock(&w->lock);
+  word->next = w->posted;
+  w->posted = word;
+  pthread_cond_signal(&w->woken);
+  pthread_mutex_unlock(&w->lock);
+}
+
+void hk_watch_feedback(struct hk_incident_watch *w, struct hk_buffer *out)
+{
+  if (!w)
+    return;
+  pthread_mutex_lock(&w->lock);
+  if (w->feedback.size > 0)
+    hk_buffer_put(out, w->feedback.data, w->feedback.size);
+  pthread_mutex_unlock(&w->lock);
+}
+
+/* --- turns -------------------------------------------------------------------------------------------------------------- */
+
 static void turn(struct hk_incident_watch *w)
 {
   const uint64_t shards = hk_maker_learn(w->maker, w->source.shards);
@@ -128,6 +203,7 @@ static void turn(struct hk_incident_watch *w)
     w->barrier = hk_eventlog_last(w->durable->events);
   }
   w->stale |= hk_maker_read(w->maker);
+  take_words(w);
   w->changed |= w->stale;
   const struct hk_maker_look look = hk_maker_look(w->maker);
   if (!look.again && !settle_reached(w, &look))
@@ -160,6 +236,8 @@ static void publish(struct hk_incident_watch *w)
                                         .gravest_today = look.day.gravest,
                                         .budget = w->a_day,
                                         .position = look.position };
+  w->feedback.size = 0;
+  hk_maker_show_feedback(w->maker, &w->feedback);
 }
 
 static void *run(void *arg)
@@ -194,6 +272,9 @@ static void discard(struct hk_incident_watch *w)
 {
   hk_maker_free(w->maker);
   hk_board_free(w->board);
+  drop_words(w->posted);
+  drop_words(w->words);
+  hk_buffer_free(&w->feedback);
   free(w);
 }
 

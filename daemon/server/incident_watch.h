@@ -6,7 +6,7 @@
  *
  * Its state is a file of the state folder, written now and then: what came since is decided again from the log.
  *
- * Thread: main, but for hk_watch_status and hk_watch_incidents: any. */
+ * Thread: main, but for what says otherwise; hk_watch_status and hk_watch_incidents: any. */
 #ifndef HK_INCIDENT_WATCH_H
 #define HK_INCIDENT_WATCH_H
 
@@ -14,6 +14,7 @@
 #include "daemon/base/log.h"
 #include "daemon/durable/durable.h"
 #include "daemon/sensors/registry.h"
+#include "daemon/server/incident_word.h"
 
 struct hk_incident_watch;
 
@@ -29,6 +30,7 @@ struct hk_watch_source {
   int64_t (*reached)(void *arg, uint64_t shards); /* ns: the data of all of these shards, a bit each, are not before it; 0: of
                                                      some nobody knows */
   bool (*idle)(void *arg);                        /* nothing waits to be scored */
+  void (*answered)(void *arg);                    /* a word was: whoever waits looks again */
   void *arg;
   uint32_t shards;
 };
@@ -37,6 +39,10 @@ struct hk_watch_source {
  * pthread_create says. A state that cannot be read is told, and begun anew. */
 int hk_watch_start(struct hk_incident_watch **out, const struct hk_incidents_rule *rule, const struct hk_watch_source *source,
                    struct hk_durable *durable, struct hk_registry *registry, struct hk_log *log);
+/* Hands a word to the watch; it was made for two, and is released where watch is NULL, with the outcome -ENOTSUP. Thread: any. */
+void hk_watch_say(struct hk_incident_watch *watch, struct hk_incident_word *word);
+/* Appends what is in force of what was said, objects of JSON with commas between them. watch: NULL is fine. Thread: any. */
+void hk_watch_feedback(struct hk_incident_watch *watch, struct hk_buffer *out);
 /* Another budget from now on. watch: NULL is fine. */
 void hk_watch_budget(struct hk_incident_watch *watch, double a_day);
 /* watch NULL: all zero. */

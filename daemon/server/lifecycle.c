@@ -1,5 +1,6 @@
 /* Wiring and life of the daemon. */
 #include "daemon/server/lifecycle.h"
+#include "daemon/scoring/hand_over.h"
 
 #include "daemon/base/systemd.h"
 #include "daemon/durable/disk_health.h"
@@ -374,6 +375,12 @@ static bool is_idle(void *arg)
   return hk_counters_pending(&sum) == 0;
 }
 
+static void answered(void *arg)
+{
+  struct hk_server *s = arg;
+  hk_shard_settled(&s->shard[0]);
+}
+
 /* Starts all threads. 0, or a negative errno with a message. */
 static int start(struct hk_server *s, char *error, size_t size)
 {
@@ -387,8 +394,9 @@ static int start(struct hk_server *s, char *error, size_t size)
   if (status == 0)
     status = hk_server_restore(s, error, size);
   if (status == 0 && s->config->incidents.wanted)
-    status = hk_watch_start(&s->incidents, &s->config->incidents, &(struct hk_watch_source){ reached, is_idle, s, s->shards.n },
-                            &s->durable, s->shards.registry, &s->log);
+    status = hk_watch_start(&s->incidents, &s->config->incidents,
+                            &(struct hk_watch_source){ reached, is_idle, answered, s, s->shards.n }, &s->durable,
+                            s->shards.registry, &s->log);
   if (status == 0 && s->durable.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)

@@ -5,6 +5,7 @@
 #include "daemon/scoring/acknowledge.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 struct hk_operation {
   uint8_t what; /* enum hankel_operation */
   struct hk_note *note;
+  struct hk_incident_word *word;
   char subject[HK_NAME_MAX + 1];
   int status;     /* of what was done at once */
   uint32_t ended; /* windows */
@@ -53,6 +55,19 @@ static void acknowledge(struct hk_connection *c, struct hk_operation *o, const s
   if (o->note)
     hk_note_post(&c->net->server->shard[slot % c->net->server->shards.n], o->note);
   else
+    o->status = -ENOMEM;
+}
+
+/* What somebody says of an incident. */
+static void say_word(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
+{
+  const uint32_t kind = m->what - HANKEL_EXPECTED + HK_FEEDBACK_EXPECTED;
+  o->status = m->number == 0 && m->subject.length == 0 ? -ENOENT : 0;
+  o->number = m->number;
+  o->word = o->status == 0 ? hk_word_new(kind, m->number, m->subject, by) : NULL;
+  if (o->word)
+    hk_watch_say(c->net->server->incidents, o->word);
+  else if (o->status == 0)
     o->status = -ENOMEM;
 }
 
@@ -109,9 +124,32 @@ struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_o
   name_peer(c, m->by, by);
   if (m->what == HANKEL_ACKNOWLEDGE)
     acknowledge(c, o, m, by);
+  else if (m->what >= HANKEL_EXPECTED)
+    say_word(c, o, m, by);
   else
     maintain(c, o, m, by);
   return o;
+}
+
+static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text)
+{
+  static const char *const done[] = { "is expected", "is false", "is as if nothing had been said of it" };
+  char which[HK_NAME_MAX + 32];
+  if (o->number > 0)
+    snprintf(which, sizeof which, "#%u", o->number);
+  else
+    snprintf(which, sizeof which, "of %s", o->subject);
+  if (o->status == -ENOENT)
+    hk_buffer_print(text, "there is no incident %s, or the log has it no more\n", which);
+  else if (o->status == -EALREADY)
+    hk_buffer_print(text, "nothing was said of the incident %s that could be undone\n", which);
+  else if (o->status == -ENOTSUP)
+    hk_buffer_print(text, "this daemon makes no incidents: its configuration has no [incidents]\n");
+  else if (o->status != 0)
+    hk_buffer_print(text, "it could not be done: %s\n", strerror(-o->status));
+  else
+    hk_buffer_print(text, "the incident %s %s%s\n", which, done[o->what - HANKEL_EXPECTED],
+                    o->what == HANKEL_UNDO ? "" : ": its sensors are silent for a week, unless they are graver by 1");
 }
 
 static void say(const struct hk_operation *o, struct hk_buffer *text)
@@ -159,7 +197,12 @@ bool hk_operate_result(struct hk_operation *o, bool *taken, struct hk_buffer *te
       hk_time_text(o->note->when / 1000000000, o->when);
     }
   }
-  say(o, text);
+  if (o->word) {
+    o->status = atomic_load_explicit(&o->word->outcome, memory_order_acquire);
+    if (o->status == HK_WORD_WAITS)
+      return false;
+  }
+  (o->what >= HANKEL_EXPECTED ? say_of_incident : say)(o, text);
   *taken = o->status == 0;
   hk_operate_abandon(o);
   return true;
@@ -171,6 +214,8 @@ void hk_operate_abandon(struct hk_operation *o)
     return;
   hk_note_release(o->note);
   o->note = NULL;
+  hk_word_release(o->word);
+  o->word = NULL;
   o->abandoned = true;
   if (!o->saving)
     free(o);

@@ -421,6 +421,9 @@ static void incidents(struct hk_buffer *out, struct hk_server *s)
   hk_buffer_print(out, ",\"gravest_today\":%.2f", w.gravest_today);
   field(out, "unlisted", w.unlisted);
   field(out, "position", w.position);
+  hk_buffer_print(out, ",\"feedback\":[");
+  hk_watch_feedback(s->incidents, out);
+  hk_buffer_put(out, "]", 1);
   end(out);
 }
 

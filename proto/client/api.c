@@ -207,6 +207,16 @@ int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const cha
   return operate(h, &m, text, timeout);
 }
 
+int hankel_feedback(hankel *h, const char *sensor, uint32_t incident, int what, const char *by, char **text, int timeout)
+{
+  if (what < HANKEL_EXPECTED || what > HANKEL_UNDO) {
+    snprintf(h->error, sizeof h->error, "feedback is one of expected, false and undo");
+    return -EINVAL;
+  }
+  const struct hk_operate m = { (uint8_t)what, incident, 0, hk_string(sensor), hk_string(by) };
+  return operate(h, &m, text, timeout);
+}
+
 int hankel_maintain(hankel *h, const char *glob, uint64_t duration, const char *by, char **text, int timeout)
 {
   const struct hk_operate m = { duration > 0 ? HANKEL_BEGIN_MAINTENANCE : HANKEL_END_MAINTENANCE, 0, duration, hk_string(glob),

@@ -25,7 +25,7 @@ const char *hankel_channel_name(int channel)
 
 const char *hankel_incident_name(int kind)
 {
-  static const char *const names[] = { "?", "told", "update", "merged", "closed", "withheld" };
+  static const char *const names[] = { "?", "told", "update", "merged", "closed", "withheld", "expected", "false", "undone" };
   return kind > 0 && kind < (int)(sizeof names / sizeof *names) ? names[kind] : "?";
 }
 

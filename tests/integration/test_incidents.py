@@ -197,6 +197,61 @@ class InDaemon(harness.Case):
         harness.until(lambda: all(r['waiting'] == 0 for r in again.status()['notify']), 'the log')
         self.assertEqual(len(hook.alerts()), len(got))
 
+    def test_feedback(self):
+        """What people say of an incident is logged, told, listed and kept over a crash; its sensors are silent; undone they are heard."""
+        def ack(daemon, *arguments, code=0):
+            run = subprocess.run([harness.HANKEL, 'ack', '--from', f"127.0.0.1:{daemon.port['binary tcp']}", *arguments], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual(run.returncode, code, (arguments, run.stderr))
+            return run.stdout + run.stderr
+
+        def spikes(at):
+            with open(self.path, 'w') as file:
+                chance, high = random.Random(7), {1200: 40, 1600: -40, 2000: 80}  # each is new
+                file.write('time,a.x,b.y\n' + ''.join(
+                    f'{BEGIN + STEP * t},{chance.gauss(0, 1) + high.get(t, 0):.3f},{chance.gauss(0, 1) + high.get(t - 30, 0):.3f}\n' for t in range(max(at) + 100)))
+
+        def told(daemon, n):
+            harness.until(lambda: len([x for x in self.said(daemon) if '  told ' in x]) >= n, f'{n} told', 20)
+            time.sleep(3)
+            return [(x.split('#')[1].split(' ')[0], 'a.x' in x) for x in self.said(daemon) if '  told ' in x]
+        spikes([1200])
+        first = self.start(ends=-signal.SIGKILL)
+        self.assertIn('no incident #9', ack(first, '--false', '#9', code=1))
+        self.feed(first)
+        self.assertEqual({own for _, own in told(first, 2)}, {True, False})
+        mine = [i for i, own in told(first, 2) if own][-1]
+        self.assertIn('nothing was said', ack(first, '--undo', 'a.x', code=1))
+        self.assertEqual(ack(first, '--list'), '')
+        self.assertIn('the incident of a.x is expected: its sensors are silent', ack(first, '--expected', '--by', 'anna', 'a.x'))
+        self.assertRegex(ack(first, '--list'), rf'^expected: #{mine}  R .*, 1 sensor, by anna, a.x until 2023-11-2\d')
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(harness.WAIT)
+        again = self.start(ends=-signal.SIGKILL)
+        self.assertRegex(harness.until(lambda: ack(again, '--list'), 'the list'), rf'^expected: #{mine} ')
+        word = self.lines(again, 'incidents,since=0 *\n', lambda got: got[-1].get('incident') == 'expected', 'the word')[-1]
+        self.assertEqual((word['id'], word['by'], word['count']), (int(mine), 'anna', 1))
+        spikes([1200, 1600])  # two days behind what was told: a.x is silent, b.y is not
+        self.feed(again)
+        self.assertEqual([own for _, own in told(again, 1)], [False])
+        self.assertIn('as if nothing', ack(again, '--undo', f'#{mine}'))
+        self.assertEqual(harness.until(lambda: ack(again, '--list') == '', 'the end of it'), True)
+        again.process.send_signal(signal.SIGKILL)
+        again.process.wait(harness.WAIT)
+        last = self.start()
+        spikes([1200, 1600, 2000])
+        self.feed(last)
+        self.assertEqual({own for _, own in told(last, 2)}, {True, False})
+
+    def test_maintenance_teaches_nothing(self):
+        keys = '[maintenance always]\nmatch = hall1.m2.*\nfrom = 2023-11-01T00:00:00Z\nduration = 30d\n'
+        daemon = self.start(more=keys)
+        self.feed(daemon)
+        harness.until(lambda: len(self.said(daemon)) > 15 and daemon.status()['points']['pending'] == 0, 'most messages')
+        time.sleep(3)
+        events = self.lines(daemon, 'events,incidents,since=0 hall1.m2.*\n', lambda got: got[-1].get('event') == 'cleared', 'their events')
+        self.assertTrue(all(x.get('maintenance') and 'incident' not in x for x in events), events)
+        self.assertFalse([x for x in self.said(daemon) if 'hall1.m2' in x])
+
     def lines(self, daemon, asked, done, what):
         """What a subscriber of the text protocol gets until it has what it waits for."""
         got = []
@@ -311,7 +366,7 @@ class InDaemon(harness.Case):
 @unittest.skipUnless('FAULTY_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
 class SeveralShards(InDaemon):
     """The same points give the same incidents however many shards there are, and however often the daemon was killed."""
-    test_as_replay_and_once = test_over_http = test_to_subscribers = test_one_message_each = None
+    test_as_replay_and_once = test_over_http = test_to_subscribers = test_one_message_each = test_feedback = test_maintenance_teaches_nothing = None
 
     def shards(self, n, **how):
         return self.start(backend='cuda', program=os.environ['FAULTY_DAEMON'], environment={'HANKELD_DEVICES': str(n)}, **how)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
 STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
-INCIDENTS = (None, "told", "update", "merged", "closed", "withheld")
+INCIDENTS = (None, "told", "update", "merged", "closed", "withheld", "expected", "false", "undone")
 NOVELTIES = ("", "value", "context", "shape")
 CHANNELS = ("", "score", "change", "shift", "group", "novelty")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",

@@ -639,7 +639,7 @@ static void test_payloads(void **state)
         if (type == 0 && hk_logged_settled_read(bytes, sizes[0], &s))
           assert_true(s.n == 2 && s.events + 32 == bytes + sizes[0] && s.upto <= s.seen);
         if (type == 1 && hk_logged_incident_read(bytes, sizes[1], &i))
-          assert_true(i.sensors.data + i.sensors.length == (const char *)bytes + sizes[1] && i.kind >= 1 && i.kind <= 5);
+          assert_true(i.sensors.data + i.sensors.length == (const char *)bytes + sizes[1] && i.kind >= 1 && i.kind <= 8);
       }
     }
     for (size_t size = 0; size < sizes[type]; size++)

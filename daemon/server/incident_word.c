@@ -1,0 +1,132 @@
+#include "daemon/server/incident_word.h"
+
+#include "daemon/incidents/incident_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE 256 /* records that are looked at together */
+
+struct hk_incident_word *hk_word_new(uint32_t kind, uint64_t incident, struct hk_string sensor, const char *by)
+{
+  struct hk_incident_word *w = calloc(1, sizeof *w);
+  if (!w)
+    return NULL;
+  w->kind = kind;
+  w->incident = incident;
+  memcpy(w->sensor, sensor.data, sensor.length);
+  strcpy(w->by, by);
+  atomic_store_explicit(&w->holders, 2, memory_order_relaxed);
+  atomic_store_explicit(&w->outcome, HK_WORD_WAITS, memory_order_relaxed);
+  return w;
+}
+
+void hk_word_release(struct hk_incident_word *w)
+{
+  if (w && atomic_fetch_sub_explicit(&w->holders, 1, memory_order_acq_rel) == 1)
+    free(w);
+}
+
+/* What the log has of an incident that somebody means; the latest wins. */
+struct meant {
+  struct hk_string sensor;
+  uint64_t id;
+  uint64_t found, into;
+  double rank;
+  uint32_t count;
+  int64_t since;
+  struct hk_buffer sensors;
+};
+
+static void look_for(void *arg, const struct hk_logged_incident *i)
+{
+  struct meant *w = arg;
+  const char *name = i->sensors.data, *end = name + i->sensors.length;
+  bool its = w->sensor.length == 0 && i->id == w->id;
+  for (; name < end && w->sensor.length > 0 && !its; name += strlen(name) + 1)
+    its = strlen(name) == w->sensor.length && memcmp(name, w->sensor.data, w->sensor.length) == 0;
+  if (!its || i->kind >= HANKEL_INCIDENT_EXPECTED)
+    return;
+  w->found = i->id;
+  w->into = i->into;
+  w->rank = i->rank;
+  w->count = i->count;
+  w->since = i->since;
+  w->sensors.size = 0;
+  hk_buffer_put(&w->sensors, i->sensors.data, i->sensors.length);
+}
+
+static void look_in_log(struct hk_eventlog *log, struct meant *w)
+{
+  static const struct hk_eventlog_visit visit = { .incident = look_for };
+  for (;;) {
+    struct hk_eventlog_cursor c = { .next = hk_eventlog_first(log) };
+    w->into = 0;
+    while (hk_eventlog_visit(log, &c, UINT64_MAX, PIECE, &visit, w) > 0)
+      continue;
+    if (w->into == 0)
+      return;
+    w->id = w->into; /* an older one */
+    w->sensor.length = 0;
+  }
+}
+
+static void look_among_open(const struct hk_incidents *all, struct meant *w)
+{
+  const struct hk_incident *i = hk_incidents_open(all, w->sensor, w->id);
+  if (!i)
+    return;
+  w->found = i->id;
+  w->rank = i->R;
+  w->count = i->n;
+  w->since = i->open;
+  hk_incident_sensors(&w->sensors, i);
+}
+
+static int put_in_log(struct hk_eventlog *log, int64_t now, const struct meant *w, const struct hk_incident_word *word,
+                      uint64_t *position)
+{
+  static const char *const kinds[] = { "", "expected", "false", "undone" };
+  struct hk_buffer text = { 0 };
+  const int64_t time = now != INT64_MIN ? now : 0;
+  const uint32_t kind = word->kind;
+  const char *by = word->by;
+  hk_buffer_print(&text, "%s: #%" PRIu64 "  R %.2f, %" PRIu32 " sensor%s, by %s", kinds[kind], w->found, w->rank, w->count,
+                  w->count == 1 ? "" : "s", by);
+  const size_t about = text.size;
+  hk_buffer_print(&text,
+                  "{\"incident\":\"%s\",\"id\":%" PRIu64 ",\"time\":%" PRId64 ",\"rank\":%.3f,\"count\":%" PRIu32 ",\"by\":",
+                  kinds[kind], w->found, time, w->rank, w->count);
+  hk_json_string(&text, by, strlen(by));
+  hk_buffer_put(&text, "}", 1);
+  const struct hk_logged_incident i = { .id = w->found,
+                                        .time = time,
+                                        .since = w->since,
+                                        .rank = w->rank,
+                                        .count = w->count,
+                                        .kind = (uint8_t)(kind - HK_FEEDBACK_EXPECTED + HANKEL_INCIDENT_EXPECTED),
+                                        .text = { text.data, about },
+                                        .about = { text.data + about, text.size - about },
+                                        .sensors = { w->sensors.data, w->sensors.size } };
+  *position = text.failed || w->sensors.failed ? 0 : hk_eventlog_append_incident(log, &i);
+  hk_buffer_free(&text);
+  return *position > 0 ? 0 : -ENOMEM;
+}
+
+int hk_word_log(struct hk_eventlog *events, const struct hk_incidents *incidents, const struct hk_feedback *feedback,
+                const struct hk_incident_word *word, uint64_t *position)
+{
+  struct meant w = { .sensor = hk_string(word->incident > 0 ? "" : word->sensor), .id = word->incident };
+  look_among_open(incidents, &w);
+  if (w.found == 0)
+    look_in_log(events, &w);
+  int status = w.found == 0 || w.sensors.size == 0 ? -ENOENT : 0;
+  if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !hk_feedback_has(feedback, w.found))
+    status = -EALREADY;
+  if (status == 0)
+    status = put_in_log(events, hk_incidents_time(incidents), &w, word, position);
+  hk_buffer_free(&w.sensors);
+  return status;
+}
