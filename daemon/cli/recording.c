@@ -1,5 +1,6 @@
 /* Files of a recording. Of each the next line is held; the earliest of them goes first. */
 #include "daemon/cli/recording.h"
+#include "daemon/base/grow.h"
 #include "daemon/cli/csv_names.h"
 #include "proto/wire/name.h"
 
@@ -37,14 +38,10 @@ static int no_memory(char *error, size_t size)
 
 static int add_file(struct hk_recordings *r, const char *path)
 {
-  if (r->n == r->room) {
-    const uint32_t room = r->room > 0 ? 2 * r->room : 8;
-    struct part *grown = realloc(r->part, room * sizeof *grown);
-    if (!grown)
-      return -ENOMEM;
-    r->part = grown;
-    r->room = room;
-  }
+  struct part *grown = hk_grow(r->part, r->n, &r->room, sizeof *grown, 8);
+  if (!grown)
+    return -ENOMEM;
+  r->part = grown;
   r->part[r->n] = (struct part){ .path = strdup(path) };
   return r->part[r->n++].path ? 0 : -ENOMEM;
 }

@@ -1,5 +1,6 @@
 /* Detectors over labelled recordings: see trial.h. */
 #include "daemon/cli/trial.h"
+#include "daemon/base/grow.h"
 
 #include "cpu/graph/window_search.h"
 #include "daemon/cli/backend_option.h"
@@ -58,14 +59,10 @@ static bool collect(struct hk_outcome *all, const struct hk_batch *batch)
           o->found[o->n_found - 1].severity = event->severity;
         continue;
       }
-      if (o->n_found == o->room) {
-        const uint32_t room = o->room ? 2 * o->room : 64;
-        struct hk_found *found = realloc(o->found, room * sizeof *found);
-        if (!found)
-          return false;
-        o->found = found;
-        o->room = room;
-      }
+      struct hk_found *found = hk_grow(o->found, o->n_found, &o->room, sizeof *found, 64);
+      if (!found)
+        return false;
+      o->found = found;
       o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, event->instant), o->points - 1, event->severity };
     }
   }

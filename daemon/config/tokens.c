@@ -2,6 +2,7 @@
 #include "daemon/config/tokens.h"
 
 #include "daemon/base/glob.h"
+#include "daemon/base/grow.h"
 #include "daemon/base/read_line.h"
 #include "daemon/config/listener_rules.h"
 #include "proto/wire/secret_file.h"
@@ -108,14 +109,10 @@ _Static_assert(HK_TOKENS_MAX == 4096, "as is said below, and in hankeld.conf(5)"
 
 static int add(struct hk_tokens *t, const struct hk_token *token, const char *feeds)
 {
-  if (t->n == t->capacity) {
-    const uint32_t capacity = t->capacity ? 2 * t->capacity : 16;
-    struct entry *more = realloc(t->entry, capacity * sizeof *more);
-    if (!more)
-      return -ENOMEM;
-    t->entry = more;
-    t->capacity = capacity;
-  }
+  struct entry *more = hk_grow(t->entry, t->n, &t->capacity, sizeof *more, 16);
+  if (!more)
+    return -ENOMEM;
+  t->entry = more;
   struct entry *e = &t->entry[t->n];
   *e = (struct entry){ .token = *token };
   const int status = feeds ? hk_glob_new(&e->feeds, feeds, strlen(feeds)) : 0;

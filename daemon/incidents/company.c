@@ -1,5 +1,6 @@
 /* Company: children of a node that show something at about the same time. Each node lists those of the last window, the gravest
  * first. */
+#include "daemon/base/grow.h"
 #include "daemon/incidents/incidents_internal.h"
 
 #include <errno.h>
@@ -62,14 +63,10 @@ static uint32_t place_of(const struct hk_fleet_node *n, double S)
 int hk_company_activate(struct hk_fleet_child *c)
 {
   struct hk_fleet_node *n = c->above;
-  if (n->n_active == n->room) {
-    const uint32_t room = n->room ? 2 * n->room : 4;
-    struct hk_active_child *active = realloc(n->active, room * sizeof *active);
-    if (!active)
-      return -ENOMEM;
-    n->active = active;
-    n->room = room;
-  }
+  struct hk_active_child *active = hk_grow(n->active, n->n_active, &n->room, sizeof *active, 4);
+  if (!active)
+    return -ENOMEM;
+  n->active = active;
   const uint32_t at = place_of(n, c->S);
   memmove(n->active + at + 1, n->active + at, (n->n_active - at) * sizeof *n->active);
   n->active[at] = (struct hk_active_child){ c->S, pow(10, -(c->S - HK_TAIL_WEAKEST)), c };

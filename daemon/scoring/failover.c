@@ -5,6 +5,7 @@
  * Windows, baselines and learned thresholds were on the device and are gone; the numbers of alerts go on, so that an id never
  * means two alerts. */
 #include "daemon/scoring/failover.h"
+#include "daemon/base/grow.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/shard.h"
@@ -124,14 +125,10 @@ struct refused {
 static void refuse(void *arg, uint32_t slot)
 {
   struct refused *r = arg;
-  if (r->n == r->capacity) {
-    const uint32_t capacity = r->capacity ? 2 * r->capacity : 1024;
-    uint32_t *slots = realloc(r->slots, capacity * sizeof *slots);
-    if (!slots)
-      return; /* batches that name it will be refused */
-    r->slots = slots;
-    r->capacity = capacity;
-  }
+  uint32_t *slots = hk_grow(r->slots, r->n, &r->capacity, sizeof *slots, 1024);
+  if (!slots)
+    return; /* batches that name it will be refused */
+  r->slots = slots;
   r->slots[r->n++] = slot;
 }
 

@@ -1,6 +1,7 @@
 /* Rows of machines: what is made of them, and what of that is told when it comes back. A change is noted where the row is closed,
  * and told with the point of its time, which goes the road of all points in between. */
 #include "daemon/scoring/group_rows.h"
+#include "daemon/base/grow.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/groups_internal.h"
 
@@ -14,14 +15,10 @@
 
 bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change)
 {
-  if (m->n == m->room) {
-    const uint32_t room = m->room ? 2 * m->room : 8;
-    struct hk_machine_change *changes = realloc(m->changes, room * sizeof *changes);
-    if (!changes)
-      return false;
-    m->changes = changes;
-    m->room = room;
-  }
+  struct hk_machine_change *changes = hk_grow(m->changes, m->n, &m->room, sizeof *changes, 8);
+  if (!changes)
+    return false;
+  m->changes = changes;
   m->changes[m->n++] = *change;
   return true;
 }

@@ -1,5 +1,6 @@
 /* Who is in which machine. Machines are found by the name of their series, in the registry; what a slot is to the groups is known
  * by slot, and good as long as the slot has the handle that it had then. */
+#include "daemon/base/grow.h"
 #include "daemon/scoring/groups_internal.h"
 
 #include "daemon/scoring/shard.h"
@@ -293,14 +294,10 @@ static bool is_last(const struct hk_groups *g, const struct hk_groups_place *p, 
 /* Notes that a place is to be settled before the next chunk. False: no memory. */
 static bool note_leaving(struct hk_groups *g, struct hk_groups_place *p)
 {
-  if (g->n_leaving == g->room_leaving) {
-    const uint32_t room = g->room_leaving ? 2 * g->room_leaving : 64;
-    uint32_t *leaving = realloc(g->leaving, room * sizeof *leaving);
-    if (!leaving)
-      return false;
-    g->leaving = leaving;
-    g->room_leaving = room;
-  }
+  uint32_t *leaving = hk_grow(g->leaving, g->n_leaving, &g->room_leaving, sizeof *leaving, 64);
+  if (!leaving)
+    return false;
+  g->leaving = leaving;
   g->leaving[g->n_leaving++] = (uint32_t)(p - g->place);
   p->leaving = true;
   return true;

@@ -1,5 +1,6 @@
 /* A change is made whole when it is decided, and waits until it is logged, or until the log turns out to have it. */
 #include "daemon/server/incident_maker.h"
+#include "daemon/base/grow.h"
 
 #include "daemon/incidents/feedback.h"
 #include "daemon/incidents/incident_text.h"
@@ -115,14 +116,10 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
   if (decision == HK_INCIDENT_CLOSED)
     hk_board_over(m->parts.board, &news);
   if (into) {
-    if (m->merges.n == m->merges.room) {
-      const uint32_t room = m->merges.room ? 2 * m->merges.room : 64;
-      struct hk_incident_merge *of = realloc(m->merges.of, room * sizeof *of);
-      if (!of)
-        return;
-      m->merges.of = of;
-      m->merges.room = room;
-    }
+    struct hk_incident_merge *of = hk_grow(m->merges.of, m->merges.n, &m->merges.room, sizeof *of, 64);
+    if (!of)
+      return;
+    m->merges.of = of;
     m->merges.of[m->merges.n++] = (struct hk_incident_merge){ incident->id, into->id };
   }
   if (decision != HK_INCIDENT_ABSORBED || incident->id <= m->before) /* else nobody has heard of it */
@@ -132,14 +129,10 @@ static void decided(void *arg, int64_t time, enum hk_incident_decision decision,
 static void joined(void *arg, uint64_t position, uint64_t incident)
 {
   struct hk_incident_maker *m = arg;
-  if (m->pairs.n == m->pairs.room) {
-    const uint32_t room = m->pairs.room ? 2 * m->pairs.room : 64;
-    struct hk_settled_event *of = realloc(m->pairs.of, room * sizeof *of);
-    if (!of)
-      return;
-    m->pairs.of = of;
-    m->pairs.room = room;
-  }
+  struct hk_settled_event *of = hk_grow(m->pairs.of, m->pairs.n, &m->pairs.room, sizeof *of, 64);
+  if (!of)
+    return;
+  m->pairs.of = of;
   m->pairs.of[m->pairs.n++] = (struct hk_settled_event){ position, incident };
 }
 

@@ -1,5 +1,6 @@
 /* Taking over the snapshots that were chosen. */
 #include "daemon/server/load_snapshots.h"
+#include "daemon/base/grow.h"
 
 #include "daemon/scoring/failover.h"
 #include "daemon/scoring/group_restore.h"
@@ -79,14 +80,10 @@ static int remember(struct work *w, struct hk_shard *shard, const struct hk_snap
       return status;
   }
   if (memory.stands && !anew) { /* later: those that stand now are cleared */
-    if (w->n_standing == w->room_standing) {
-      const uint32_t room = w->room_standing ? 2 * w->room_standing : 256;
-      struct hk_snapshot_sensor *more = realloc(w->standing, room * sizeof *more);
-      if (!more)
-        return -ENOMEM;
-      w->standing = more;
-      w->room_standing = room;
-    }
+    struct hk_snapshot_sensor *more = hk_grow(w->standing, w->n_standing, &w->room_standing, sizeof *more, 256);
+    if (!more)
+      return -ENOMEM;
+    w->standing = more;
     w->standing[w->n_standing++] = *s;
     memory.stands = false;
   }
