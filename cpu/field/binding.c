@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int hk_field_binding_of(struct hk_field_binding *out, const struct hk_field_rule *rule, struct hk_field_graph *graph)
+int hk_field_binding_of(struct hk_field_binding *out, const struct hk_field_rule *rule, struct hk_field_graph *graph,
+                        const struct hk_field *field)
 {
   *out = (struct hk_field_binding){ .q = rule->q };
   if (!graph)
@@ -16,6 +17,9 @@ int hk_field_binding_of(struct hk_field_binding *out, const struct hk_field_rule
     return -ENOMEM;
   for (uint32_t i = 0; i < nodes; i++)
     out->member[i] = HK_RESIDUAL_NONE;
+  for (uint32_t i = 0; field && i < hk_field_top(field); i++)
+    if (hk_field_node(field, i) < nodes)
+      out->member[hk_field_node(field, i)] = i;
   out->graph = hk_field_graph_hold(graph);
   return 0;
 }
@@ -25,7 +29,7 @@ int hk_field_binding_open(struct hk_field_binding *out, const struct hk_field_ru
   struct hk_field_graph *graph = NULL;
   int status =
       rule->neighbours == HK_FIELD_AUTO ? 0 : hk_field_graph_read(&graph, rule->neighbours, rule->q, rule->file, error, size);
-  if (status == 0 && (status = hk_field_binding_of(out, rule, graph)) != 0)
+  if (status == 0 && (status = hk_field_binding_of(out, rule, graph, NULL)) != 0)
     snprintf(error, size, "out of memory");
   hk_field_graph_release(graph);
   return status;
@@ -35,24 +39,7 @@ void hk_field_binding_close(struct hk_field_binding *b)
 {
   hk_field_graph_release(b->graph);
   free(b->member);
-  free(b->node);
   *b = (struct hk_field_binding){ 0 };
-}
-
-static int note(struct hk_field_binding *b, uint32_t member, uint32_t node)
-{
-  if (member >= b->n) {
-    const uint32_t n = 2 * member + 8;
-    uint32_t *nodes = realloc(b->node, n * sizeof *nodes);
-    if (!nodes)
-      return -ENOMEM;
-    for (uint32_t i = b->n; i < n; i++)
-      nodes[i] = HK_RESIDUAL_NONE;
-    b->node = nodes;
-    b->n = n;
-  }
-  b->node[member] = node;
-  return 0;
 }
 
 /* Binds all neighbours of a node that are there. */
@@ -66,17 +53,14 @@ static void bind_own(const struct hk_field_binding *b, struct hk_field *f, uint3
   }
 }
 
-int hk_field_binding_join(struct hk_field_binding *b, struct hk_field *f, uint32_t member, const char *name, size_t length)
+void hk_field_binding_join(struct hk_field_binding *b, struct hk_field *f, uint32_t member, const char *name, size_t length)
 {
   const uint32_t node = b->graph ? hk_field_graph_find(b->graph, name, length) : HK_RESIDUAL_NONE;
   uint32_t n;
-  if (!b->graph)
-    return 0;
-  if (note(b, member, node) != 0)
-    return -ENOMEM;
   if (node == HK_RESIDUAL_NONE)
-    return 0;
+    return;
   b->member[node] = member;
+  hk_field_set_node(f, member, node);
   bind_own(b, f, node);
   const uint32_t *user = hk_field_graph_users(b->graph, node, &n);
   for (uint32_t i = 0; i < n; i++)
@@ -84,15 +68,17 @@ int hk_field_binding_join(struct hk_field_binding *b, struct hk_field *f, uint32
       for (uint32_t k = 0; k < b->q; k++)
         if (hk_field_graph_neighbour(b->graph, user[i], k) == node)
           hk_field_bind(f, b->member[user[i]], k, member);
-  return 0;
 }
 
-void hk_field_binding_leave(struct hk_field_binding *b, uint32_t member)
+void hk_field_binding_leave(struct hk_field_binding *b, const struct hk_field *f, uint32_t member)
 {
-  const uint32_t node = member < b->n ? b->node[member] : HK_RESIDUAL_NONE;
-  if (node == HK_RESIDUAL_NONE)
-    return;
-  b->node[member] = HK_RESIDUAL_NONE;
-  if (b->member[node] == member)
+  const uint32_t node = hk_field_node(f, member);
+  if (b->graph && node != HK_RESIDUAL_NONE && b->member[node] == member)
     b->member[node] = HK_RESIDUAL_NONE;
+}
+
+bool hk_field_binding_has(const struct hk_field_binding *b, const char *name, size_t length)
+{
+  const uint32_t node = b->graph ? hk_field_graph_find(b->graph, name, length) : HK_RESIDUAL_NONE;
+  return !b->graph || (node != HK_RESIDUAL_NONE && hk_field_graph_neighbour(b->graph, node, 1) != HK_RESIDUAL_NONE);
 }

@@ -120,7 +120,8 @@ int hk_field_add(struct hk_field *f, uint32_t number)
   const uint32_t wanted = 2 * room > number ? 2 * room : number + 1;
   if (number >= room && grow(f, wanted < f->rule.members ? wanted : f->rule.members) != 0)
     return -ENOMEM;
-  f->member[number] = (struct hk_field_member){ .last = HK_FIELD_NEVER, .from = INT64_MAX, .status = HK_FIELD_MEMBER };
+  f->member[number] =
+      (struct hk_field_member){ .last = HK_FIELD_NEVER, .from = INT64_MAX, .status = HK_FIELD_MEMBER, .node = HK_RESIDUAL_NONE };
   f->n_members++;
   f->top = number < f->top ? f->top : number + 1;
   f->counted = false;
@@ -194,6 +195,21 @@ void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
 uint32_t hk_field_neighbour(const struct hk_field *f, uint32_t i, uint32_t k)
 {
   return f->residual.neighbour[hk_residual_at(f->rule.q, k, i)];
+}
+
+uint32_t hk_field_node(const struct hk_field *f, uint32_t member)
+{
+  return member < f->top && f->member[member].status == HK_FIELD_MEMBER ? f->member[member].node : HK_RESIDUAL_NONE;
+}
+
+void hk_field_set_node(struct hk_field *f, uint32_t member, uint32_t node)
+{
+  f->member[member].node = node;
+}
+
+uint32_t hk_field_top(const struct hk_field *f)
+{
+  return f->top;
 }
 
 struct hk_field_count hk_field_count(const struct hk_field *f)
@@ -298,6 +314,11 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
     hk_field_choose(f);
   }
   *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest };
+  for (uint32_t i = 0; i < f->top; i++) {
+    const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
+    out->said += !isnan(f->value[i]);
+    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.off[i]) > f->residual.rule.clip * c;
+  }
   return true;
 }
 

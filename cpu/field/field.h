@@ -33,6 +33,7 @@ struct hk_field_row {
   const int64_t *time; /* ns, by node: of its point in the row */
   const double *value; /* by node: the residual (residual.h); NaN: there is none */
   int64_t latest;      /* ns: of all points in the row */
+  uint32_t said, out;  /* residuals that there are; and of these beyond clip times their mean error */
 };
 
 /* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
@@ -53,6 +54,12 @@ bool hk_field_has(const struct hk_field *field, uint32_t member); /* whether tha
 void hk_field_bind(struct hk_field *field, uint32_t i, uint32_t k, uint32_t j);
 /* Neighbour k of member i; HK_RESIDUAL_NONE: it has none. */
 uint32_t hk_field_neighbour(const struct hk_field *field, uint32_t i, uint32_t k);
+
+/* Which node of a graph a member is, for whoever binds it (binding.h); HK_RESIDUAL_NONE: none, as at first. hk_field_top: numbers
+ * of members are below. */
+uint32_t hk_field_node(const struct hk_field *field, uint32_t member);
+void hk_field_set_node(struct hk_field *field, uint32_t member, uint32_t node);
+uint32_t hk_field_top(const struct hk_field *field);
 
 /* What came of the members. */
 struct hk_field_count {

@@ -16,6 +16,8 @@ struct hk_field_member {
   int64_t from;    /* the row from which it takes part; INT64_MAX: there was no point */
   uint32_t status; /* enum hk_field_status */
   uint32_t seen;   /* rows in which it had a z, while neighbours are chosen by that */
+  uint32_t node;   /* of the graph (binding.h); HK_RESIDUAL_NONE: none */
+  uint32_t unused;
 };
 
 /* Points of a row that is not closed, by node. NaN: none. */

@@ -429,11 +429,20 @@ uint32_t hk_field_graph_lonely(const struct hk_field_graph *g)
   return n;
 }
 
-bool hk_field_graph_same(const struct hk_field_graph *a, const struct hk_field_graph *b)
+static uint64_t mix(uint64_t hash, const void *data, size_t size)
 {
-  bool same = a == b || (a && b && a->q == b->q && a->n == b->n &&
-                         memcmp(a->neighbour, b->neighbour, (size_t)a->n * a->q * sizeof *a->neighbour) == 0);
-  for (uint32_t i = 0; a != b && same && i < a->n; i++)
-    same = compare_words(&a->name[i], &b->name[i]) == 0;
-  return same;
+  const uint8_t *byte = data;
+  for (size_t i = 0; i < size; i++)
+    hash = (hash ^ byte[i]) * 1099511628211u;
+  return hash;
+}
+
+uint32_t hk_field_graph_mark(const struct hk_field_graph *g)
+{
+  uint64_t hash = mix(14695981039346656037u, &g->q, sizeof g->q);
+  hash = mix(hash, g->neighbour, (size_t)g->n * g->q * sizeof *g->neighbour);
+  for (uint32_t i = 0; i < g->n; i++)
+    hash = mix(mix(hash, g->name[i].text, g->name[i].length), "", 1);
+  const uint32_t mark = (uint32_t)(hash >> 32 ^ hash);
+  return mark ? mark : 1;
 }

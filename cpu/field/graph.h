@@ -34,6 +34,7 @@ uint32_t hk_field_graph_neighbour(const struct hk_field_graph *graph, uint32_t n
 const uint32_t *hk_field_graph_users(const struct hk_field_graph *graph, uint32_t node, uint32_t *n);
 /* Nodes with fewer than 2 neighbours, for which there is no residual. */
 uint32_t hk_field_graph_lonely(const struct hk_field_graph *graph);
-bool hk_field_graph_same(const struct hk_field_graph *a, const struct hk_field_graph *b);
+/* A number that two graphs that differ do not share, but for one in four billion; never 0. */
+uint32_t hk_field_graph_mark(const struct hk_field_graph *graph);
 
 #endif

@@ -36,11 +36,11 @@
  *
  * Blame. A faulty sensor leaks into the residuals of those whose neighbour it is, by -w_ij times its own. How far a node is out
  * of its ways is the larger of two: |fast - slow|, a fast and a slow mean of e (it has stepped), and loud - c, the fast mean of
- * |e| less c (it moves otherwise); in these means each e is taken as 20 c at most. A neighbour is to blame if it is farther out
- * than the node, each in its own c, and |w| times that is at least half of what the node is; of several, the one that is farthest
- * out. The five lowest bits of r's mantissa say who is: 1 + k of the neighbour, or 0 (hk_residual_blamed).
- * They are 1e-14 of the value, below what the detectors' float32 can tell, and go wherever the value goes, so an alert that comes
- * of the value knows, however the work was cut.
+ * |e| less c (it moves otherwise); each e is taken as 1000 c at most, in the slow mean as 5 c. A neighbour is to blame if it is
+ * farther out than the node, each in its own c, and |w| times that is at least a third of what the node is; of several, the one
+ * that is farthest out. The five lowest bits of r's mantissa say who is: 1 + k of the neighbour, or 0 (hk_residual_blamed). They
+ * are 1e-14 of the value, below what the detectors' float32 can tell, and go wherever the value goes, so an alert that comes of
+ * the value knows, however the work was cut.
  *
  * Arithmetic, the same on every backend to the last bit: x - m, its division by s, m and s, the sums G, b and W (products of two
  * floats, exact in double, and f), the refit and s e are double; all else is float. So r differs from a computation in double by
@@ -219,7 +219,7 @@ HK_INLINE void hk_residual_look(struct hk_residual_view *v, const struct hk_resi
   v->sum += w * (from->h == from->h ? from->h : 0);
   v->all += fabsf(w);
   v->missing += from->there ? 0 : fabsf(w);
-  if (own->out > 0 && from->out > 0 && fabsf(w) * from->out >= 0.5f * own->out && from->far > v->most) {
+  if (own->out > 0 && from->out > 0 && fabsf(w) * from->out * 3 >= own->out && from->far > v->most) {
     v->most = from->far;
     v->blamed = 1 + k;
   }
@@ -311,10 +311,10 @@ HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
   const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
   const bool new_one = n <= HK_RESIDUAL_SETTLE;
   f->error[i] += (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
-  const float far = c > 0 ? hk_residual_within(f->off[i], 20 * c) : f->off[i];
+  const float far = c > 0 ? hk_residual_within(f->off[i], 1000 * c) : f->off[i];
   f->loud[i] += (fabsf(far) - f->loud[i]) * (first > f->rule.fast ? first : f->rule.fast);
   f->fast[i] += (far - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
-  f->slow[i] += (far - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
+  f->slow[i] += (e - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
 }
 
 /* A sum of a node with one more row in it: of G with u_a and u_b, of b with u_a and the node's z. */

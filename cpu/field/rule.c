@@ -153,6 +153,6 @@ struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)
                                     .refit = r->refit,
                                     .forget = r->forget,
                                     .clip = (float)r->clip,
-                                    .fast = 4 / (float)r->blame,
+                                    .fast = 3 / (float)r->blame,
                                     .slow = 1 / (8 * (float)r->blame) };
 }

@@ -28,6 +28,7 @@ struct hk_field_rule {
   double forget;                /* 0.9..0.99999 */
   double clip;                  /* 1..1000 */
   char file[HK_FIELD_FILE_MAX]; /* of edges or places; "": none */
+  uint32_t mark;                /* of what the file says; 0: it has none, or was not read */
   bool placed;                  /* it was said to be of places */
 };
 

@@ -12,7 +12,7 @@ struct head {
   int64_t interval;
   double forget, clip;
   int64_t next, newest;
-  uint32_t kept, reserved;
+  uint32_t kept, mark;
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
 
@@ -58,7 +58,8 @@ static struct head head_of(const struct hk_field *f)
                         .clip = f->rule.clip,
                         .next = f->next,
                         .newest = f->newest,
-                        .kept = f->kept };
+                        .kept = f->kept,
+                        .mark = f->rule.mark };
 }
 
 size_t hk_field_state_size(const struct hk_field *f)
@@ -118,6 +119,7 @@ static struct hk_field_rule rule_of(const struct head *h)
 {
   return (struct hk_field_rule){ .neighbours = h->neighbours,
                                  .placed = h->neighbours == HK_FIELD_NEAREST,
+                                 .mark = h->mark,
                                  .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* that there is one is enough */
                                  .q = h->q,
                                  .refit = h->refit,
@@ -134,7 +136,7 @@ static bool is_good(const struct head *h, size_t size)
 {
   const struct hk_field_rule rule = rule_of(h);
   char error[128];
-  if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top || h->reserved != 0 ||
+  if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top ||
       h->kept > (h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT : 0))
     return false;
   if (h->next == HK_FIELD_NEVER)
@@ -217,8 +219,8 @@ int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const
   const struct hk_field_rule own = rule_of(&h);
   if (!rule)
     rule = &own;
-  if (rule->neighbours != own.neighbours || rule->q != own.q || rule->wait != own.wait || rule->interval != own.interval ||
-      h.top > rule->members)
+  if (rule->neighbours != own.neighbours || rule->q != own.q || rule->mark != own.mark || rule->wait != own.wait ||
+      rule->interval != own.interval || h.top > rule->members)
     return -EINVAL;
   struct hk_field *f;
   int status = hk_field_new(&f, rule);

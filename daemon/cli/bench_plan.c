@@ -20,7 +20,8 @@ int hk_bench_plan_read(struct hk_bench_plan *plan, char **argv, const char *path
     return HK_EXIT_FAILED; /* each fault was printed */
   const struct hk_config *config = &plan->config;
   plan->path = path;
-  plan->n = config->n_detectors - config->n_groups; /* those of groups are the last */
+  while (plan->n < config->n_detectors && !config->detectors[plan->n].group) /* those of groups and fields are the last */
+    plan->n++;
   plan->detectors = calloc(plan->n + 1, sizeof *plan->detectors);
   if (!plan->detectors)
     return hk_failed(argv, "out of memory");
@@ -86,6 +87,8 @@ void hk_bench_plan_print(const struct hk_bench_plan *plan, const struct hk_load 
   }
   for (uint32_t i = 0; i < config->n_groups; i++)
     printf("  %s: a group, left out: a thread of the daemon computes it, not the backend\n", config->groups[i].name);
+  for (uint32_t i = 0; i < config->n_fields; i++)
+    printf("  %s: a field, left out: a thread of the daemon computes it, not the backend\n", config->fields[i].name);
   if (load->sensors > config->max_sensors)
     printf("  the daemon would want max_sensors = %u for them; the file has %u\n", load->sensors, config->max_sensors);
   if (config->memory > 0 && load->need > config->memory)

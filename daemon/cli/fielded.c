@@ -26,9 +26,9 @@ static bool join_all(struct hk_fielded *f, const struct hk_recordings *csv)
     const size_t length = strlen(sensor);
     uint32_t member;
     f->name[i] = malloc(length + sizeof SUFFIX);
-    if (!f->name[i] || hk_field_join(f->field, &member) != 0 || member != i ||
-        hk_field_binding_join(&f->binding, f->field, member, sensor, length) != 0)
+    if (!f->name[i] || hk_field_join(f->field, &member) != 0 || member != i)
       return false;
+    hk_field_binding_join(&f->binding, f->field, member, sensor, length);
     memcpy(f->name[i], sensor, length);
     memcpy(f->name[i] + length, SUFFIX, sizeof SUFFIX);
   }

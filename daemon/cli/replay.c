@@ -42,7 +42,7 @@ static const char help_text[] =
     "  --budget N/day     incidents in place of points and events, at most about so many told a day; as text,\n"
     "                     or with --format jsonl; without --detector by novelty\n"
     "  --field KEYS       the sensors are a field: of each SENSOR#residual is scored, what it reads less what its\n"
-    "                     neighbours say that it should (man hankel lists the keys)\n"
+    "                     neighbours say that it should (man hankeld.conf lists the keys)\n"
     "  --interval SECONDS of --budget: between points of a sensor; otherwise as the first lines have it\n" HK_INPUT_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
     "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"

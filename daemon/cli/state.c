@@ -3,6 +3,7 @@
  * inspect says what each file has; verify reads all of it and names what is damaged. Neither changes anything, and both may be
  * used while the daemon runs. */
 #include "cpu/rules/state.h"
+#include "cpu/field/state.h"
 #include "cpu/group/group.h"
 #include "daemon/base/limits.h"
 #include "daemon/cli/options.h"
@@ -93,15 +94,20 @@ static const char *look_at_machines(const struct hk_snapshot_part *part, struct 
 {
   struct hk_machine_memory m;
   struct hk_group *group;
+  struct hk_field *field;
   uint8_t generation;
   size_t at = 0;
   uint32_t seen = 0;
   int more;
   for (; (more = hk_snapshot_machine_next(part, &at, &m, &generation)) == 1; seen++) {
-    const int status = hk_group_read(&group, NULL, m.rows, m.rows_size);
-    const bool good = status == 0 && hk_group_members(group) == m.n_members;
+    int status = hk_group_read(&group, NULL, m.rows, m.rows_size);
+    bool good = status == 0 && hk_group_members(group) == m.n_members;
     if (status == 0)
       hk_group_free(group);
+    if (status == -EBADMSG && (status = hk_field_read(&field, NULL, m.rows, m.rows_size)) == 0) { /* a field's, perhaps */
+      good = hk_field_members(field) == m.n_members;
+      hk_field_free(field);
+    }
     n->members += m.n_members;
     if (good)
       continue;

@@ -36,6 +36,11 @@ void hk_config_free(struct hk_config *config)
   free(config->maintenance);
   free(config->groups);
   free(config->notify);
+  for (uint32_t i = 0; i < config->n_fields; i++)
+    hk_field_graph_release(config->fields[i].graph);
+  free(config->fields);
+  config->fields = NULL;
+  config->n_fields = 0;
   config->notify = NULL;
   config->n_notify = 0;
   config->groups = NULL;

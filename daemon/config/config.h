@@ -4,6 +4,7 @@
 #define HK_CONFIG_H
 
 #include "cpu/detectors.h"
+#include "cpu/field/graph.h"
 #include "cpu/group/group.h"
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/listener_rules.h"
@@ -20,6 +21,7 @@
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_CONFIG_GROUPS_MAX 64
+#define HK_CONFIG_FIELDS_MAX 16
 /* Numbers: those of a configuration, and of one that it takes the place of. */
 #define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX)
 #define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
@@ -56,7 +58,9 @@ struct hk_config_detector {
   struct hk_detector detector;
   uint32_t number; /* with backends and registry: its place in the file that the daemon began with, else what a reload gave */
   bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
-  bool group;      /* or the series of a group */
+  bool group;      /* or the series of a group or field, or SENSOR#residual of a field: nobody's companion; */
+  bool field;      /* the latter two, */
+  bool residual;   /* and the last */
 };
 
 /* Sensors of many machines: those whose names differ in nothing but what the capture does not stand for are of one. Each machine
@@ -66,6 +70,21 @@ struct hk_config_group {
   char match[513];  /* glob with one capture, (*), ends with 0 */
   uint32_t capture; /* place of the bracket in it */
   struct hk_group_rule rule;
+};
+
+#define HK_CONFIG_NO_CAPTURE UINT32_MAX
+
+/* Sensors that are like each other: those whose names differ in nothing but what the capture does not stand for, or all that
+ * match, are a field. Each member has series, SENSOR#residual and SENSOR#residual.ALGORITHM, and each field has one of its own,
+ * NAME#CAPTURE or NAME#field. The detectors of these, NAME#residual and #NAME, stand behind all others. */
+struct hk_config_field {
+  char name[HK_CONFIG_NAME_MAX];
+  char match[513];                          /* glob with a capture or none, ends with 0 */
+  char detector[HK_CONFIG_NAME_MAX];        /* the section whose keys the series take */
+  uint32_t capture;                         /* place of the bracket in match; HK_CONFIG_NO_CAPTURE */
+  uint32_t n_series, series[HK_ALGORITHMS]; /* places of their detectors */
+  struct hk_field_rule rule;
+  struct hk_field_graph *graph; /* NULL: none, or it was not read */
 };
 
 struct hk_config {
@@ -113,6 +132,8 @@ struct hk_config {
   uint32_t n_detectors;
   struct hk_config_group *groups; /* the first that matches a sensor is its group */
   uint32_t n_groups;
+  struct hk_config_field *fields; /* the first that matches a sensor is its field */
+  uint32_t n_fields;
   struct hk_maintenance_rule *maintenance;
   uint32_t n_maintenance;
   struct hk_incidents_rule incidents;

@@ -73,18 +73,81 @@ static void compare_groups(const struct hk_config *running, const struct hk_conf
       hk_buffer_print(told, "[group %s] is gone\n", running->groups[i].name);
 }
 
+static const struct hk_config_field *field_of(const struct hk_config *c, const char *name, size_t length)
+{
+  for (uint32_t i = 0; i < c->n_fields; i++)
+    if (strlen(c->fields[i].name) == length && memcmp(c->fields[i].name, name, length) == 0)
+      return &c->fields[i];
+  return NULL;
+}
+
+/* Whether two fields' rows and residuals are the same. Which file says who is whose neighbour does not matter, what it says does.
+ */
+static bool same_field_rule(const struct hk_config_field *a, const struct hk_config_field *b)
+{
+  const struct hk_field_rule *x = &a->rule, *y = &b->rule;
+  return x->neighbours == y->neighbours && x->q == y->q && x->refit == y->refit && x->blame == y->blame && x->wait == y->wait &&
+         x->members == y->members && x->interval == y->interval && x->forget == y->forget && x->clip == y->clip &&
+         x->mark == y->mark;
+}
+
+static void compare_fields(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->n_fields; i++) {
+    const struct hk_config_field *after = &read->fields[i], *before = field_of(running, after->name, strlen(after->name));
+    if (!before)
+      hk_buffer_print(told, "[field %s] is new\n", after->name);
+    else if (!same_field_rule(before, after))
+      hk_buffer_print(told, "[field %s] is changed: it begins anew\n", after->name);
+    if (before && strcmp(before->match, after->match) != 0)
+      hk_buffer_print(told, "[field %s]: match = %s -> %s\n", after->name, before->match, after->match);
+    if (before && strcmp(before->detector, after->detector) != 0)
+      hk_buffer_print(told, "[field %s]: detector = %s -> %s\n", after->name, before->detector, after->detector);
+  }
+  for (uint32_t i = 0; i < running->n_fields; i++)
+    if (!field_of(read, running->fields[i].name, strlen(running->fields[i].name)))
+      hk_buffer_print(told, "[field %s] is gone\n", running->fields[i].name);
+}
+
+static bool same_fields(const struct hk_config *a, const struct hk_config *b)
+{
+  bool same = a->n_fields == b->n_fields;
+  for (uint32_t i = 0; same && i < a->n_fields; i++)
+    same = strcmp(a->fields[i].name, b->fields[i].name) == 0 && strcmp(a->fields[i].match, b->fields[i].match) == 0 &&
+           strcmp(a->fields[i].detector, b->fields[i].detector) == 0 && same_field_rule(&a->fields[i], &b->fields[i]);
+  return same;
+}
+
 bool hk_change_of_groups(const struct hk_config *a, const struct hk_config *b)
 {
   bool same = a->n_groups == b->n_groups;
   for (uint32_t i = 0; same && i < a->n_groups; i++)
     same = strcmp(a->groups[i].name, b->groups[i].name) == 0 && strcmp(a->groups[i].match, b->groups[i].match) == 0 &&
            same_rule(&a->groups[i], &b->groups[i]);
-  return !same;
+  return !same || !same_fields(a, b);
 }
 
-/* The series of a group go on only where its keys are what they were. */
+/* Whether the detectors of two fields' derived sensors are the same. */
+static bool same_series(const struct hk_config *running, const struct hk_config_field *a, const struct hk_config *read,
+                        const struct hk_config_field *b)
+{
+  bool same = a->n_series == b->n_series;
+  for (uint32_t i = 0; same && i < a->n_series; i++) {
+    const struct hk_config_detector *x = &running->detectors[a->series[i]], *y = &read->detectors[b->series[i]];
+    same = strcmp(x->name, y->name) == 0 && memcmp(&x->detector, &y->detector, sizeof x->detector) == 0;
+  }
+  return same;
+}
+
+/* The series of a group or field go on only where its keys are what they were. */
 static bool same_group(const struct hk_config *running, const struct hk_config *read, const struct hk_config_detector *d)
 {
+  const char *name = d->residual ? d->name : d->name + 1;
+  const size_t length = strcspn(name, "#");
+  const struct hk_config_field *before = d->field ? field_of(running, name, length) : NULL;
+  const struct hk_config_field *after = d->field ? field_of(read, name, length) : NULL;
+  if (d->field)
+    return same_field_rule(before, after) && same_series(running, before, read, after);
   return same_rule(group_of(running, d->name + 1), group_of(read, d->name + 1));
 }
 
@@ -117,7 +180,8 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     struct hk_config_detector *after = &read->detectors[i];
     const struct hk_config_detector *before = detector_of(running, after->name);
     char differences[512] = "";
-    const bool same = before && memcmp(&before->detector, &after->detector, sizeof after->detector) == 0 &&
+    const bool same = before && before->field == after->field &&
+                      memcmp(&before->detector, &after->detector, sizeof after->detector) == 0 &&
                       (!after->group || same_group(running, read, after));
     if (before)
       hk_detector_differences(&before->detector, &after->detector, differences, sizeof differences);
@@ -208,6 +272,7 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   hk_keys_compare(running, read, tell_key, told);
   compare_listeners(running, read, told);
   compare_groups(running, read, told);
+  compare_fields(running, read, told);
   compare_detectors(running, read, taken, told);
   compare_maintenance(running, read, told);
   compare_incidents(running, read, told);

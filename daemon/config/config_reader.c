@@ -8,6 +8,7 @@
 #include "daemon/base/read_line.h"
 #include "daemon/config/config_section_kinds.h"
 #include "daemon/config/daemon_keys.h"
+#include "daemon/config/field_section.h"
 #include "proto/wire/secret_file.h"
 
 #include <errno.h>
@@ -66,9 +67,10 @@ static void section_begin(struct hk_config_reading *r, char *text)
   while (kind->word && (strcmp(kind->word, text) != 0 || (kind == hk_config_kinds && *name)))
     kind++;
   if (!kind->word)
-    hk_config_complain(r, r->line,
-                       "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [maintenance NAME], "
-                       "[notify NAME] and [incidents]");
+    hk_config_complain(
+        r, r->line,
+        "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], [maintenance NAME], "
+        "[notify NAME] and [incidents]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -181,9 +183,10 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->listeners = calloc(HK_CONFIG_LISTENERS_MAX, sizeof *out->listeners);
   out->detectors = calloc(HK_CONFIG_DETECTORS_MAX, sizeof *out->detectors);
   out->groups = calloc(HK_CONFIG_GROUPS_MAX, sizeof *out->groups);
+  out->fields = calloc(HK_CONFIG_FIELDS_MAX, sizeof *out->fields);
   out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
   out->notify = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *out->notify);
-  if (!r || !out->notify || !out->listeners || !out->detectors || !out->groups || !out->maintenance) {
+  if (!r || !out->notify || !out->listeners || !out->detectors || !out->groups || !out->fields || !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);
@@ -200,6 +203,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
     hk_config_complain(r, 0, "no [detector NAME] section; `[detector all]` with `match = *` is one for every sensor");
   else if (r->faults == 0)
     hk_config_add_groups(r);
+  if (r->faults == 0)
+    hk_config_add_fields(r);
   if ((uint64_t)out->backlog < 2 * (out->max_frame / 8 + 1))
     hk_config_complain(r, 0,
                        "backlog = %u: too small for max_frame; it must be at least max_frame / 4, room for two frames of points",
@@ -238,6 +243,8 @@ int hk_config_load(struct hk_config *out, const char *path, int patience, hk_con
   if (file) {
     status = hk_config_read(out, file, path, fault, arg);
     fclose(file);
+    if (status == 0 && (status = hk_config_read_graphs(out, fault, arg)) != 0)
+      hk_config_free(out);
   } else {
     status = -ENOMEM;
     fault(arg, "no memory to read the configuration");

@@ -5,6 +5,7 @@
 
 #include "daemon/base/address.h"
 #include "daemon/config/daemon_keys.h"
+#include "daemon/config/field_section.h"
 #include "daemon/config/maintenance_rule.h"
 #include "proto/line/line.h"
 
@@ -404,6 +405,7 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "listen", listen_begin, listen_key, listen_end },
   { "detector", detector_begin, detector_key, detector_end },
   { "group", group_begin, group_key, group_end },
+  { "field", hk_config_field_begin, hk_config_field_key, hk_config_field_end },
   { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
   { "incidents", incidents_begin, incidents_key, incidents_end },
   { "notify", notify_begin, notify_key, notify_end },

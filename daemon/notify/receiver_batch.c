@@ -12,7 +12,7 @@ static bool is_wanted(const struct hk_receiver *r, const struct hk_logged *l)
 {
   const struct hk_event *e = &l->event;
   return (r->rule.channels >> e->channel & 1) && !((double)e->severity < r->rule.min_severity) &&
-         !(e->marks & HANKEL_MAINTENANCE) && hk_glob_match(r->glob, l->name.data, l->name.length);
+         !(e->marks & (HANKEL_MAINTENANCE | HANKEL_SECONDARY)) && hk_glob_match(r->glob, l->name.data, l->name.length);
 }
 
 /* What an incident looks like among alerts: named by its number, which no sensor's alert has with this handle. */

@@ -110,6 +110,8 @@ static void put_details(struct hk_buffer *out, const struct hk_event *e)
   hk_json_number(out, (double)e->spread_after, 9);
   if (e->marks & HANKEL_MAINTENANCE)
     hk_buffer_print(out, ",\"maintenance\":true");
+  if (e->marks & HANKEL_SECONDARY)
+    hk_buffer_print(out, ",\"secondary\":true");
   if (e->held > 0)
     hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
   if (e->likeness > 0) {

@@ -1,6 +1,7 @@
 /* Events of a shard on their way into the event log, from which subscribers get them (event_follower.h). */
 #include "daemon/scoring/alert_log.h"
 #include "daemon/durable/commit_thread.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/survey.h"
@@ -17,14 +18,42 @@
 #define ALERT_LINES 50 /* in the log, in ten seconds */
 #define ORPHANS 256    /* events that are looked at together */
 
-/* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions, too. */
+/* The name of the sensor that a field's derived sensor is made of. False: it is none. */
+static bool of_field(const struct hk_registry *registry, uint32_t slot, struct hk_string *member)
+{
+  const struct hk_string name = hk_registry_name(registry, slot);
+  const char *mark = memrchr(name.data, HK_DERIVED_MARK, name.length);
+  if (!mark || !hk_registry_detector_of(registry, hk_registry_detector(registry, slot))->residual)
+    return false;
+  *member = (struct hk_string){ name.data, (size_t)(mark - name.data) };
+  return true;
+}
+
+/* Who is to blame for an alert of a field's derived sensor; the end of a name that is too long. */
+static struct hk_string blamed(const struct hk_shard *s, const struct hk_delivery *p, const struct hk_event *e,
+                               char name[HK_NAME_MAX])
+{
+  if (!(e->marks & HANKEL_SECONDARY) || e->kind != HK_EVENT_RAISED || !p->batch)
+    return (struct hk_string){ "", 0 };
+  struct hk_string of = hk_fields_blamed(s->fields, e->slot, p->batch->value[e->index], name);
+  while (of.length > HK_WHO_MAX || (of.length > 0 && ((unsigned char)of.data[0] & 0xc0) == 0x80)) {
+    of.data++;
+    of.length--;
+  }
+  return of;
+}
+
+/* Whether somebody works on a sensor at a time. What is said of a sensor is said of its companions and derived sensors, too. */
 static bool in_maintenance(struct hk_shard *s, uint32_t slot, int64_t time)
 {
   struct hk_registry *registry = s->all->registry;
+  struct hk_string member;
   hk_registry_read(registry);
   const uint32_t primary = hk_registry_primary(registry, slot);
-  const bool covered = hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
-                       (primary != slot && hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, primary), time));
+  const bool covered =
+      hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, slot), time) ||
+      (primary != slot && hk_maintenance_covers(s->all->maintenance, hk_registry_name(registry, primary), time)) ||
+      (of_field(registry, slot, &member) && hk_maintenance_covers(s->all->maintenance, member, time));
   hk_registry_read_end(registry);
   return covered;
 }
@@ -58,10 +87,10 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
   hk_time_text(e->instant / 1000000000, instant);
   const bool raised = e->kind == HK_EVENT_RAISED;
   hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
-              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%.*s", name, e->number,
-              kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
-              (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "", by.length > 0 ? ", by " : "",
-              (int)by.length, by.data);
+              "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%.*s", name,
+              e->number, kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",
+              (double)e->margin, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
+              e->marks & HANKEL_SECONDARY ? ", secondary" : "", by.length > 0 ? ", by " : "", (int)by.length, by.data);
 }
 
 bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct hk_event *e, struct hk_string by)
@@ -69,6 +98,8 @@ bool hk_shard_log_event(struct hk_shard *s, struct hk_delivery *p, const struct 
   struct hk_eventlog *log = s->all->events;
   struct hk_registry *registry = s->all->registry;
   const uint32_t slot = hk_slot_outside(s, e->slot);
+  char name[HK_NAME_MAX];
+  by = by.length > 0 ? by : blamed(s, p, e, name);
   say(s, e, by);
   if (!log || !hk_eventlog_takes(e->kind))
     return false;
@@ -103,6 +134,7 @@ void hk_shard_forget_replayed(struct hk_shard *s, uint32_t slot)
   end_alert(s, hk_slot_within(s->all, slot));
   hk_alerts_forget(s->alerts, hk_slot_within(s->all, slot));
   hk_groups_forget(s->groups, hk_slot_within(s->all, slot));
+  hk_groups_forget(s->fields, hk_slot_within(s->all, slot));
   hk_rates_forget(&s->rates, hk_slot_within(s->all, slot));
   hk_scores_forget(s, hk_slot_within(s->all, slot));
 }

@@ -1,6 +1,7 @@
 /* Pieces are as long as a chunk, and are filled run by run. */
 #include "daemon/scoring/derived_points.h"
 
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
@@ -36,14 +37,26 @@ static uint32_t derive(const struct hk_shard *s, const struct hk_chunk *from, ui
     to->value[at] = from->value[i];
   }
   const struct hk_columns columns = { to->slot, to->time, to->value };
+  if (s->taking.derivation.fielded)
+    hk_fields_put(s->fields, from, i);
   return s->taking.derivation.grouped ? hk_groups_put(s->groups, from, i, &columns, at) : at;
+}
+
+/* Makes what is to be made of the next point, or the rest of that. False: the piece is full, and there is more. */
+static bool derive_next(const struct hk_shard *s, struct hk_derivation *d, struct hk_chunk *to, uint32_t *at)
+{
+  const struct hk_columns columns = { to->slot, to->time, to->value };
+  if (!d->making)
+    *at = derive(s, d->from, d->at++, to, *at);
+  d->making = d->fielded && !hk_fields_make(s->fields, &columns, at, HK_CHUNK_POINTS);
+  return !d->making;
 }
 
 /* Whether the turn has had its time, and rests. Machines of many sensors and rows cost so much that a chunk may take half a
  * minute; companions cost next to nothing. */
 static bool is_enough(struct hk_derivation *d)
 {
-  if (!d->grouped || d->at % LOOK != 0)
+  if ((!d->grouped && !d->fielded) || d->making || d->at % LOOK != 0)
     return false;
   const int64_t now = hk_now();
   d->until = d->until != 0 ? d->until : now + TIME;
@@ -56,11 +69,12 @@ static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 {
   const struct hk_chunk *from = d->from;
   struct hk_chunk *to = d->made;
-  while (d->at < from->n && !d->rests && hk_chunk_room(to) >= OF_ONE) {
+  while ((d->at < from->n || d->making) && !d->rests && hk_chunk_room(to) >= OF_ONE) {
     const struct hk_run *run = &from->runs[d->run];
     uint32_t at = to->n;
     for (; d->of_run < run->n && HK_CHUNK_POINTS - at >= OF_ONE && !is_enough(d); d->of_run++)
-      at = derive(s, from, d->at++, to, at);
+      if (!derive_next(s, d, to, &at))
+        break;
     hk_chunk_add(to, run->source, at - to->n);
     if (d->of_run == run->n) {
       d->run++;
@@ -75,9 +89,11 @@ static bool fill(const struct hk_shard *s, struct hk_derivation *d)
 void hk_derive_begin(struct hk_shard *s, struct hk_chunk *chunk)
 {
   struct hk_derivation *d = &s->taking.derivation;
-  const bool grouped = !s->replaying && hk_groups_any(s->groups);
-  *d = (struct hk_derivation){ .from = chunk, .made = d->made, .grouped = grouped, .any = grouped, .until = d->until };
-  if (s->replaying || (!grouped && hk_registry_count_derived(s->all->registry) == 0))
+  const bool grouped = !s->replaying && hk_groups_any(s->groups), fielded = !s->replaying && hk_groups_any(s->fields);
+  *d = (struct hk_derivation){
+    .from = chunk, .made = d->made, .grouped = grouped, .fielded = fielded, .any = grouped || fielded, .until = d->until
+  };
+  if (s->replaying || (!grouped && !fielded && hk_registry_count_derived(s->all->registry) == 0))
     d->at = chunk->n; /* what is replayed comes with what was made of it */
   hk_derive_go_on(s);
 }

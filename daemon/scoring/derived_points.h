@@ -8,7 +8,8 @@
  * other. It counts as `in`, and as `derived`.
  *
  * What is made of one point is made by `derive` in derived_points.c. The sensors must be of the same shard. Companions get the
- * same point; the series of a machine gets one now and then (groups.h).
+ * same point; the series of a machine gets one now and then (groups.h); the
+ * derived sensors of a field get one each with every row (field_rows.h), which may be more than one piece holds.
  *
  * With no derived sensor in the registry a chunk costs one look. Thread: the shard's. */
 #ifndef HK_DERIVE_H

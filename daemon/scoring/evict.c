@@ -9,6 +9,7 @@
  * No count of a sensor's points is needed for that, and nobody waits for it. */
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/alert_log.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/shard.h"
@@ -83,6 +84,7 @@ uint32_t hk_shard_with_companions(const struct hk_shard *s, uint32_t slot, uint3
     list[n++] = companion;
   list[n++] = slot;
   n += hk_groups_leaving(s->groups, slot, &list[n]);
+  n += hk_fields_leaving(s->fields, slot, &list[n]);
   return n;
 }
 
@@ -112,6 +114,7 @@ void hk_shard_retire(struct hk_shard *s, uint32_t *slots, uint32_t n, bool barre
       continue;
     hk_registry_retire(registry, slots[i]);
     hk_groups_ending(s->groups, hk_slot_within(s->all, slots[i]));
+    hk_groups_ending(s->fields, hk_slot_within(s->all, slots[i]));
     slots[kept++] = slots[i];
   }
   r->slots = slots;
@@ -153,6 +156,7 @@ static void release(struct hk_shard *s, struct hk_retired *r)
   for (uint32_t i = 0; i < r->n; i++) {
     hk_alerts_forget(s->alerts, hk_slot_within(s->all, r->slots[i]));
     hk_groups_forget(s->groups, hk_slot_within(s->all, r->slots[i]));
+    hk_groups_forget(s->fields, hk_slot_within(s->all, r->slots[i]));
     hk_rates_forget(&s->rates, hk_slot_within(s->all, r->slots[i]));
     hk_scores_forget(s, hk_slot_within(s->all, r->slots[i]));
     hk_registry_release(s->all->registry, r->slots[i]);

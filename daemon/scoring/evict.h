@@ -15,7 +15,7 @@ void hk_shard_retire(struct hk_shard *shard, uint32_t *slots, uint32_t n, bool b
 /* Puts a sensor that is to go, its companions, and the series of a machine whose last member it is, on a list of n with room for
  * HK_LEAVING_MOST more; returns how many there are then. They go before it does: who comes again under its name gets companions
  * of his own. */
-#define HK_LEAVING_MOST (HK_ALGORITHMS + 1)
+#define HK_LEAVING_MOST (2 * HK_ALGORITHMS + 2)
 uint32_t hk_shard_with_companions(const struct hk_shard *shard, uint32_t slot, uint32_t *list, uint32_t n);
 /* Goes on with that. */
 void hk_shard_retire_step(struct hk_shard *shard);

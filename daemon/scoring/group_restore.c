@@ -39,13 +39,13 @@ bool hk_groups_save(struct hk_groups *g, uint32_t within, struct hk_buffer *b, s
     hk_buffer_put(b, (const char *)&member, sizeof member);
     out->n_members++;
   }
-  const size_t size = hk_group_state_size(m->group);
+  const size_t size = hk_machine_state_size(m);
   char *rows = hk_buffer_room(b, size);
   if (!rows || b->failed)
     return false;
   out->rows = b->size;
   out->rows_size = (uint32_t)size;
-  hk_group_write(m->group, rows);
+  hk_machine_write(m, rows);
   b->size += size;
   m->cut = m->n;
   return true;
@@ -77,20 +77,17 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
 {
   const struct hk_registry *registry = g->shard->all->registry;
   struct hk_machine_name name;
-  struct hk_group *group;
-  if (!hk_sections_group_by(g->sections, hk_registry_detector(registry, memory->slot), &name))
+  struct hk_machine *m;
+  const uint32_t number = hk_registry_detector(registry, memory->slot);
+  if (!hk_sections_group_by(g->sections, number, &name) || name.number != number || !name.field == g->fields)
     return -EINVAL;
   const struct hk_groups_place *there = &g->place[hk_slot_within(g->shard->all, memory->slot)];
   if (there->machine && there->handle == hk_registry_handles(registry)[memory->slot])
     return -EBADMSG;
-  const int refusal = hk_group_read(&group, name.rule, memory->rows, memory->rows_size);
-  if (refusal != 0 && refusal != -EINVAL)
-    return refusal;
-  struct hk_machine *m = hk_groups_add(g, memory->slot, name.rule, refusal == 0 ? group : NULL);
-  if (!m && refusal == 0)
-    hk_group_free(group);
-  if (!m)
-    return -ENOMEM;
+  const int refusal = hk_machine_new(&m, &name, memory->rows, memory->rows_size);
+  if (refusal != 0 && (refusal != -EINVAL || hk_machine_new(&m, &name, NULL, 0) != 0))
+    return refusal == -EINVAL ? -ENOMEM : refusal;
+  hk_groups_add(g, memory->slot, m);
   m->from = position;
   if (refusal != 0)
     return refusal;
@@ -100,15 +97,15 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   m->standing = memory->standing;
   m->standing.slot = m->slot;
   m->standing.index = UINT32_MAX;
-  m->staying = hk_group_members(group);
+  m->staying = hk_machine_members(m);
   g->count.members += m->staying;
   int status = memory->n_members == m->staying ? 0 : -EBADMSG;
   for (uint32_t i = 0; i < memory->n_members && status == 0; i++) {
     const struct hk_machine_member *member = &memory->members[i];
-    if (member->handle == HK_NO_HANDLE || !hk_group_has(group, member->number) ||
+    if (member->handle == HK_NO_HANDLE || !hk_machine_has(m, member->number) ||
         (member->number < m->n_handles && m->handles[member->number] != HK_NO_HANDLE))
       status = -EBADMSG;
-    else if (!hk_groups_number(m, member->number, member->handle))
+    else if (!hk_machine_number(m, member->number, member->handle))
       status = -ENOMEM;
   }
   for (uint32_t i = 0; i < memory->n_changes && status == 0; i++)
@@ -142,19 +139,28 @@ static void settle(struct hk_groups *g, struct hk_groups_place *p)
     hk_groups_let_go(g, p);
 }
 
-static uint32_t replay(struct hk_groups *g, const struct hk_groups_replayed *r, const struct hk_columns *to, uint32_t at)
+bool hk_groups_takes(struct hk_groups *g, const struct hk_groups_replayed *r, struct hk_machine **machine, uint32_t *member)
 {
   struct hk_groups_place *p = place_of(g, hk_slot_within(g->shard->all, r->slot));
-  if (!p->machine || r->position < p->machine->from ||
+  if (!p->machine || p->member == HK_GROUPS_SERIES || r->position < p->machine->from ||
       r->slot % r->shards != hk_slot_outside(p->machine->owner->shard, p->machine->slot) % r->shards)
-    return at;
+    return false;
   if (p->member == HK_GROUPS_UNSETTLED)
     settle(g, p);
-  if (!p->machine)
+  *machine = p->machine;
+  *member = p->member;
+  return p->machine;
+}
+
+static uint32_t replay(struct hk_groups *g, const struct hk_groups_replayed *r, const struct hk_columns *to, uint32_t at)
+{
+  struct hk_machine *m;
+  uint32_t member;
+  if (!hk_groups_takes(g, r, &m, &member))
     return at;
-  const uint32_t end = hk_groups_take(p->machine, p->member, r->time, r->value, to, at);
+  const uint32_t end = hk_groups_take(m, member, r->time, r->value, to, at);
   for (; at < end; at++)
-    to->slot[at] = hk_slot_outside(p->machine->owner->shard, to->slot[at]);
+    to->slot[at] = hk_slot_outside(m->owner->shard, to->slot[at]);
   return end;
 }
 
@@ -234,7 +240,7 @@ void hk_groups_go_on(struct hk_groups *g)
     if (!p->machine || p->member != HK_GROUPS_SERIES)
       continue;
     give_places(g, p->machine);
-    if (hk_group_members(p->machine->group) == 0 && hk_registry_holds(registry, slot))
+    if (hk_machine_members(p->machine) == 0 && hk_registry_holds(registry, slot))
       hk_registry_retire(registry, slot);
   }
   for (uint32_t i = 0; i < g->used; i++)

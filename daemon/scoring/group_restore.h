@@ -18,6 +18,10 @@ int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *
  * about to be, in the registry. */
 uint32_t hk_groups_replay(struct hk_groups *groups, const struct hk_groups_replayed *point, const struct hk_columns *to,
                           uint32_t at);
+/* True: the point goes into a machine, as this member's. Under the lock of replay. */
+struct hk_machine;
+bool hk_groups_takes(struct hk_groups *groups, const struct hk_groups_replayed *point, struct hk_machine **machine,
+                     uint32_t *member);
 void hk_groups_registered(struct hk_groups *groups);
 void hk_groups_retired(struct hk_groups *groups, uint32_t within);
 /* All is replayed: members that are on another shard, or are none any more, leave, and series without any are retired. */

@@ -9,31 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-void hk_groups_free_machine(struct hk_machine *m)
-{
-  hk_group_free(m->group);
-  free(m->handles);
-  free(m->changes);
-  free(m);
-}
-
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
 static int make_places(struct hk_groups *g)
 {
-  if (g->place || !hk_sections_grouped(g->sections))
+  if (g->place || !(g->fields ? hk_sections_fielded(g->sections) : hk_sections_grouped(g->sections)))
     return 0;
   g->place = calloc(g->slots, sizeof *g->place);
   return g->place ? 0 : -ENOMEM;
 }
 
-int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots)
+int hk_groups_new(struct hk_groups **out, struct hk_shard *s, uint32_t slots, bool fields)
 {
   struct hk_groups *g = calloc(1, sizeof *g);
   if (!g)
     return -ENOMEM;
   g->shard = s;
   g->slots = slots;
+  g->fields = fields;
   g->era = g->registered = 1;
   int status = hk_sections_new(&g->sections, s->all->config);
   if (status == 0)
@@ -66,7 +59,8 @@ const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
 
 bool hk_groups_any(const struct hk_groups *g)
 {
-  return g->place && (hk_sections_grouped(g->sections) || g->count.machines > 0);
+  const bool any = g->fields ? hk_sections_fielded(g->sections) : hk_sections_grouped(g->sections);
+  return g->place && (any || g->count.machines > 0);
 }
 
 /* --- machines and members -------------------------------------------------------------------------------------------- */
@@ -79,56 +73,43 @@ size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *secti
   *found = (struct hk_machine_name){ 0 };
   hk_registry_read(registry);
   const struct hk_string name = hk_registry_name(registry, slot);
-  if (hk_sections_group(sections, name.data, name.length, found))
+  if (g->fields ? hk_sections_field(sections, name.data, name.length, found)
+                : hk_sections_group(sections, name.data, name.length, found))
     length = hk_sections_series(found, series);
   hk_registry_read_end(registry);
   return length;
 }
 
-struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struct hk_group_rule *rule, struct hk_group *group)
+void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *m)
 {
-  struct hk_machine *m = calloc(1, sizeof *m);
-  if (!m || (!group && hk_group_new(&group, rule) != 0)) {
-    free(m);
-    return NULL;
-  }
   m->owner = g;
-  m->group = group;
-  m->rule = *rule;
   m->slot = hk_slot_within(g->shard->all, slot);
   g->place[m->slot] = (struct hk_groups_place){ .machine = m,
                                                 .handle = hk_registry_handles(g->shard->all->registry)[slot],
                                                 .member = HK_GROUPS_SERIES };
   g->used = m->slot < g->used ? g->used : m->slot + 1;
   g->count.machines++;
-  return m;
 }
 
-bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle)
+/* A new one, or NULL: no memory. */
+static struct hk_machine *make(struct hk_groups *g, uint32_t slot, const struct hk_machine_name *name)
 {
-  if (number >= m->n_handles) {
-    const uint32_t room = 2 * number + 8;
-    uint32_t *handles = realloc(m->handles, room * sizeof *handles);
-    if (!handles)
-      return false;
-    for (uint32_t i = m->n_handles; i < room; i++)
-      handles[i] = HK_NO_HANDLE;
-    m->handles = handles;
-    m->n_handles = room;
-  }
-  m->handles[number] = handle;
-  return true;
+  struct hk_machine *m;
+  if (hk_machine_new(&m, name, NULL, 0) != 0)
+    return NULL;
+  hk_groups_add(g, slot, m);
+  return m;
 }
 
 bool hk_groups_join(struct hk_groups_place *p)
 {
   struct hk_machine *m = p->machine;
-  if (hk_group_join(m->group, &p->member) != 0)
+  struct hk_registry *registry = m->owner->shard->all->registry;
+  hk_registry_read(registry);
+  const bool joined = hk_machine_join(m, p->handle, hk_registry_name(registry, p->handle & 0xffffff), &p->member);
+  hk_registry_read_end(registry);
+  if (!joined)
     return false;
-  if (!hk_groups_number(m, p->member, p->handle)) {
-    hk_group_leave(m->group, p->member);
-    return false;
-  }
   m->staying++;
   m->owner->count.members += !m->gone;
   return true;
@@ -141,14 +122,13 @@ void hk_groups_let_go(struct hk_groups *g, struct hk_groups_place *p)
   p->era = g->era;
   p->leaving = p->missing = false;
   if (--m->places == 0 && m->gone)
-    hk_groups_free_machine(m);
+    hk_machine_free(m);
 }
 
 void hk_groups_leave(struct hk_groups *g, struct hk_groups_place *p)
 {
   struct hk_machine *m = p->machine;
-  hk_group_leave(m->group, p->member);
-  m->handles[p->member] = HK_NO_HANDLE;
+  hk_machine_leave(m, p->member);
   m->staying -= !p->leaving;
   if (!m->gone)
     m->owner->count.members--;
@@ -162,9 +142,9 @@ static void empty(struct hk_groups *g, struct hk_groups_place *p)
   if (m && p->member == HK_GROUPS_SERIES) {
     m->gone = true;
     g->count.machines--;
-    g->count.members -= hk_group_members(m->group);
+    g->count.members -= hk_machine_members(m);
     if (m->places == 0)
-      hk_groups_free_machine(m);
+      hk_machine_free(m);
   } else if (m && p->member == HK_GROUPS_UNSETTLED) {
     hk_groups_let_go(g, p);
   } else if (m) {
@@ -188,7 +168,7 @@ static struct hk_machine *find_or_make(struct hk_groups *g, const struct hk_mach
   if (p->machine && p->handle == hk_registry_handles(s->all->registry)[slot])
     return p->machine;
   *why = "has no memory";
-  return hk_groups_add(g, slot, name->rule, NULL);
+  return make(g, slot, name);
 }
 
 /* The same where it is not to be made: its series is there, on whichever shard, for the number of shards may have been another
@@ -207,7 +187,7 @@ static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name
   const struct hk_groups_place *p = &owner->place[hk_slot_within(s->all, slot)];
   if (p->machine && p->handle == hk_registry_handles(registry)[slot])
     return p->machine;
-  return hk_groups_add(owner, slot, name->rule, NULL);
+  return make(owner, slot, name);
 }
 
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying)

@@ -49,8 +49,9 @@ struct hk_groups_count {
   atomic_uint machines, members; /* members: of these */
 };
 
-/* Of the configuration that the shard is started with. 0 or a negative errno. */
-int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots);
+/* Of the configuration that the shard is started with. fields: it is of fields (field_rows.h), and not of groups; their machines
+ * are fields, and all else is as said here. 0 or a negative errno. */
+int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots, bool fields);
 void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
 /* Whether there is anything to do: the configuration has a group, or there are machines. */

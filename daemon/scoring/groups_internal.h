@@ -3,33 +3,12 @@
 #ifndef HK_GROUPS_PARTS_H
 #define HK_GROUPS_PARTS_H
 
-#include "cpu/group/group.h"
 #include "daemon/base/log.h"
 #include "daemon/scoring/groups.h"
+#include "daemon/scoring/machine.h"
 #include "daemon/sensors/detector_rules.h"
 
 #include "daemon/scoring/shard.h"
-
-struct hk_machine {
-  struct hk_groups *owner; /* of the shard that its series is on */
-  struct hk_group *group;
-  struct hk_group_rule rule;
-  uint32_t slot;                     /* within the shard, of its series */
-  uint32_t *handles;                 /* of the members, by number; HK_NO_HANDLE: it is free */
-  uint32_t n_handles;                /* that there is room for */
-  uint32_t staying;                  /* members that are not on their way out */
-  uint32_t places;                   /* that name it, but for the series' own */
-  uint64_t from;                     /* replay: what is before this position is in it */
-  bool gone;                         /* the series is */
-  bool ending;                       /* it is retired: no more points are made for it */
-  bool told;                         /* a score was made */
-  struct hk_machine_change *changes; /* n of them, in order */
-  uint32_t n, room;
-  uint32_t cut;    /* of these, that were there at the last hk_groups_save */
-  uint32_t number; /* of the last alert */
-  bool stands;     /* an alert does: */
-  struct hk_event standing;
-};
 
 #define HK_GROUPS_SERIES UINT32_MAX
 #define HK_GROUPS_UNSETTLED (UINT32_MAX - 1)
@@ -57,6 +36,8 @@ struct hk_groups {
   uint32_t n_leaving, room_leaving;
   struct hk_groups_count count;
   struct hk_log_quota refused;
+  bool fields;                 /* they are fields, and not groups */
+  struct hk_machine *emitting; /* of a field: whose rows are being given out; NULL: none */
 };
 
 /* groups.c.
@@ -64,14 +45,12 @@ struct hk_groups {
  * long. */
 size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *sections, uint32_t slot, char series[HK_NAME_MAX],
                       struct hk_machine_name *found);
-/* A machine whose series has this slot of the registry, with no members. NULL: no memory. */
-struct hk_machine *hk_groups_add(struct hk_groups *g, uint32_t slot, const struct hk_group_rule *rule, struct hk_group *group);
+/* Makes a machine the one whose series has this slot of the registry. */
+void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *machine);
 /* Finds out what a slot is. replaying: no machine is made, and nobody becomes a member. */
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
 /* Makes the sensor of a place a member of its machine. False: it cannot be. */
 bool hk_groups_join(struct hk_groups_place *p);
-/* Notes a member's handle. False: no memory. */
-bool hk_groups_number(struct hk_machine *m, uint32_t number, uint32_t handle);
 /* Whether the sensor of a place is of the machine that it names. slot: of the registry. */
 bool hk_groups_belongs(const struct hk_groups *g, const struct hk_groups_place *p, uint32_t slot);
 /* A member leaves. */
@@ -105,6 +84,5 @@ uint32_t hk_groups_take(struct hk_machine *m, uint32_t member, int64_t time, dou
                         uint32_t at);
 /* Notes a change, to be told with the point of its time. False: no memory; it will not be told. */
 bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change);
-void hk_groups_free_machine(struct hk_machine *m);
 
 #endif

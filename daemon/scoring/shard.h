@@ -71,6 +71,7 @@ struct hk_shard {
   struct hk_stage *stage;
   struct hk_alerts *alerts; /* by slot within the shard */
   struct hk_groups *groups; /* of its sensors */
+  struct hk_groups *fields; /* the same of fields (field_rows.h) */
   struct hk_rates rates;
   struct hk_commit_gate gate;
   struct hk_saver *saver; /* takes snapshots; NULL: none are */

@@ -8,6 +8,7 @@
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
 
@@ -55,6 +56,7 @@ static void begin(struct hk_shard *s)
   s->config = s->reload.revision->config;
   s->reload.review = (struct hk_review){ .begun = true, .slot = s->number };
   hk_groups_prepare(s->groups, s->reload.revision->sections);
+  hk_groups_prepare(s->fields, s->reload.revision->sections);
   hk_shard_watch(s);
   if (s->device && s->config->memory != before->memory) {
     pthread_mutex_lock(&s->device->calls);
@@ -116,6 +118,9 @@ static void complete(struct hk_shard *s, uint32_t slot)
     r->n++;
     r->machines++;
   }
+  const uint32_t of_field = hk_fields_review(s->fields, slot, &r->leaving[r->n]);
+  r->n += of_field;
+  r->machines += of_field;
   s->reload.review.alone += hk_registry_complete(registry, slot, &added) != 0;
   s->reload.review.joined += added;
 }
@@ -171,6 +176,8 @@ static bool review(struct hk_shard *s)
     return true;
   if (!r->completing) {
     r->status = hk_groups_adopt(s->groups);
+    if (r->status == 0)
+      r->status = hk_groups_adopt(s->fields);
     if (r->status != 0)
       snprintf(r->why, sizeof r->why, "no memory for groups: no sensor is of any");
   }

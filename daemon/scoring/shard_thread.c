@@ -113,7 +113,9 @@ int hk_shard_open(struct hk_shard *s, struct hk_shards *all, uint32_t number, st
   if (status == 0)
     status = hk_derive_open(&s->taking.derivation);
   if (status == 0)
-    status = hk_groups_new(&s->groups, s, slots);
+    status = hk_groups_new(&s->groups, s, slots, false);
+  if (status == 0)
+    status = hk_groups_new(&s->fields, s, slots, true);
   if (status != 0) {
     snprintf(error, size, "start: %s", uv_strerror(status));
     return status;
@@ -213,6 +215,7 @@ bool hk_shard_close(struct hk_shard *s)
   }
   hk_derive_close(&s->taking.derivation);
   hk_groups_free(s->groups);
+  hk_groups_free(s->fields);
   close_device(s);
   hk_stage_free(s->stage);
   hk_rates_free(&s->rates);

@@ -91,7 +91,7 @@ struct hk_saver {
   uint64_t logged;                  /* position of the last event when it was begun */
   uint32_t at;                      /* the next slot, within the shard */
   bool passed;                      /* all slots were looked at, */
-  bool series;                      /* for series of machines; before, for all others: so a machine comes behind its members */
+  uint32_t phase;                   /* enum phase: which sensors are being saved */
   bool due;                         /* a slice is, and waits for a place among the batches in flight */
   bool held_up;                     /* it waits for the end of the chunk that is being taken; none is begun meanwhile */
   uint32_t *left;                   /* slots that had points in chains */

@@ -54,6 +54,10 @@ static int feed_note(void *arg, struct hk_feed *feed)
   return 0;
 }
 
+/* Sensors are saved in this order: a machine has all its members by then, and what is made of a field's rows for its derived
+ * sensors is in these, or made again of the points behind the field's position. */
+enum phase { PLAIN, SERIES, RESIDUALS };
+
 /* What feeds have given this shard, as it is now. */
 static int note_feeds(struct hk_saver *v)
 {
@@ -77,7 +81,7 @@ static void begin(struct hk_saver *v)
   v->asked = atomic_load(&v->asks);
   v->hurry = atomic_load(&v->hurries);
   v->at = v->n_left = 0;
-  v->series = false;
+  v->phase = PLAIN;
   v->next_slice = 0;
   v->failed = false;
   v->state = SLICING;
@@ -124,12 +128,23 @@ static const struct hk_config_detector *detector(const struct hk_shard *s, uint3
   return hk_registry_detector_of(s->all->registry, hk_registry_detector(s->all->registry, outside));
 }
 
+static uint32_t phase_of(const struct hk_config_detector *d)
+{
+  return d->residual ? RESIDUALS : d->group ? SERIES : PLAIN;
+}
+
+/* What has the machine of a series. */
+static struct hk_groups *machines_of(const struct hk_shard *s, uint32_t local)
+{
+  return detector(s, hk_slot_outside(s, local))->field ? s->fields : s->groups;
+}
+
 /* Copies the machine of a series, if it is one's. False: no memory. */
 static bool add_machine(struct hk_shard *s, struct hk_slice *slice, uint32_t local, uint32_t image)
 {
   struct hk_saved_machine machine = { .image = image };
   const size_t before = slice->machines.size;
-  if (!hk_groups_save(s->groups, local, &slice->machines, &machine.places))
+  if (!hk_groups_save(machines_of(s, local), local, &slice->machines, &machine.places))
     return !slice->machines.failed;
   if (!reserve((void **)&slice->machine, &slice->room_machines, slice->n_machines, sizeof machine))
     return false;
@@ -147,7 +162,7 @@ static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, 
   if (b->n == b->capacity || (b->n > 0 && slice->bytes + most > HK_EXPORT_BYTES))
     return false;
   const int32_t number = detector_of(slice, d);
-  if (number < 0 || (v->series && !add_machine(s, slice, local, b->n))) {
+  if (number < 0 || (v->phase == SERIES && !add_machine(s, slice, local, b->n))) {
     hk_saver_fail(v, "no memory for a slice");
     return false;
   }
@@ -183,7 +198,7 @@ static void fill(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
   const uint32_t slots = hk_registry_slots(s->all->registry), looked = v->at + LOOK;
   for (; v->at < looked && hk_slot_outside(s, v->at) < slots && !v->failed; v->at++) {
     const uint32_t outside = hk_slot_outside(s, v->at);
-    if (!hk_registry_holds(s->all->registry, outside) || detector(s, outside)->group != v->series)
+    if (!hk_registry_holds(s->all->registry, outside) || phase_of(detector(s, outside)) != v->phase)
       continue;
     if (hk_stage_has(s->stage, v->at)) {
       if (reserve((void **)&v->left, &v->room_left, v->n_left, sizeof *v->left))
@@ -233,10 +248,10 @@ static bool slice(struct hk_saver *v)
     submit(v, v->exporting->delivery);
   if (v->exporting)
     return false;
-  if (v->passed && v->n_left == 0 && (v->series || !hk_groups_any(s->groups)))
+  if (v->passed && v->n_left == 0 && (v->phase == RESIDUALS || (!hk_groups_any(s->groups) && !hk_groups_any(s->fields))))
     return true;
   if (v->passed && v->n_left == 0) {
-    v->series = true;
+    v->phase++;
     v->passed = false;
     v->at = 0;
   }
@@ -269,7 +284,7 @@ static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_s
                          uint8_t generation)
 {
   m->generation = generation;
-  m->whole = hk_groups_save_told(v->place.shard->groups, local, &slice->machines, &m->places, &m->memory);
+  m->whole = hk_groups_save_told(machines_of(v->place.shard, local), local, &slice->machines, &m->places, &m->memory);
   if (slice->machines.failed)
     hk_saver_fail(v, "no memory for machines");
 }

@@ -5,6 +5,7 @@
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/failover.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/group_rows.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
@@ -274,6 +275,7 @@ static bool reap(struct hk_shard *s)
     hk_queue_pace(&s->queue, b->owner, before);
     hk_count(&s->counters.batches, 1);
     hk_groups_mark(s->groups, b->owner);
+    hk_fields_mark(s->fields, b->owner);
     count(s, b->owner);
     publish(s, b->owner);
   }
@@ -302,6 +304,8 @@ static bool next_chunk(struct hk_shard *s)
     } else {
       if (!s->replaying && hk_groups_any(s->groups))
         hk_groups_look(s->groups, chunk);
+      if (!s->replaying && hk_groups_any(s->fields))
+        hk_fields_look(s->fields, chunk);
       hk_gate_take(&s->gate, chunk);
       hk_derive_begin(s, chunk);
     }

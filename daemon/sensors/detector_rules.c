@@ -9,18 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group's glob, in two at its capture. */
+/* The glob of a group or field, in two at its capture. */
 struct cut {
   struct hk_glob *front, *back;
+  bool whole; /* there is no capture: front is all of it */
   char name[HK_CONFIG_NAME_MAX];
   uint32_t number; /* of its detector */
-  struct hk_group_rule rule;
+  bool field;
+  struct hk_group_rule rule; /* of a group, else */
+  struct hk_field_rule field_rule;
+  struct hk_field_graph *graph;
+  struct hk_field_series series;
 };
 
 struct hk_sections {
   atomic_uint references;
-  uint32_t n_groups;
-  struct cut *groups;
+  uint32_t n_groups, n_fields;
+  struct cut *groups, *fields;
   uint32_t n;
   struct hk_section section[];
 };
@@ -30,6 +35,15 @@ static int part_of(struct hk_glob **out, const char *pattern, size_t length)
 {
   *out = NULL;
   return length > 0 ? hk_glob_new(out, pattern, length) : 0;
+}
+
+/* The detector of the series that a group or field has of its own. */
+static uint32_t own_number(const struct hk_config *config, const char *name)
+{
+  for (uint32_t i = 0; i < config->n_detectors; i++)
+    if (config->detectors[i].name[0] == HK_DERIVED_MARK && strcmp(config->detectors[i].name + 1, name) == 0)
+      return config->detectors[i].number;
+  return UINT32_MAX; /* there is one */
 }
 
 static int cut_groups(struct hk_sections *s, const struct hk_config *config)
@@ -43,12 +57,43 @@ static int cut_groups(struct hk_sections *s, const struct hk_config *config)
     struct cut *cut = &s->groups[s->n_groups];
     const char *back = g->match + g->capture + 3;
     snprintf(cut->name, sizeof cut->name, "%s", g->name);
-    cut->number =
-        config->detectors[config->n_detectors - config->n_groups + s->n_groups].number; /* they stand behind all others */
+    cut->number = own_number(config, g->name);
     cut->rule = g->rule;
     status = part_of(&cut->front, g->match, g->capture);
     if (status == 0)
       status = part_of(&cut->back, back, strlen(back));
+  }
+  return status;
+}
+
+static void take_series(struct cut *cut, const struct hk_config *config, const struct hk_config_field *f)
+{
+  for (uint32_t i = 0; i < f->n_series; i++) {
+    const struct hk_config_detector *d = &config->detectors[f->series[i]];
+    cut->series.number[cut->series.n] = d->number;
+    snprintf(cut->series.suffix[cut->series.n++], HK_CONFIG_NAME_MAX, "%s", strchr(d->name, HK_DERIVED_MARK));
+  }
+}
+
+static int cut_fields(struct hk_sections *s, const struct hk_config *config)
+{
+  int status = 0;
+  s->fields = calloc(config->n_fields + 1, sizeof *s->fields);
+  if (!s->fields)
+    return -ENOMEM;
+  for (; s->n_fields < config->n_fields && status == 0; s->n_fields++) {
+    const struct hk_config_field *f = &config->fields[s->n_fields];
+    struct cut *cut = &s->fields[s->n_fields];
+    snprintf(cut->name, sizeof cut->name, "%s", f->name);
+    cut->number = own_number(config, f->name);
+    cut->field = true;
+    cut->field_rule = f->rule;
+    cut->graph = f->graph ? hk_field_graph_hold(f->graph) : NULL;
+    cut->whole = f->capture == HK_CONFIG_NO_CAPTURE;
+    take_series(cut, config, f);
+    status = part_of(&cut->front, f->match, cut->whole ? strlen(f->match) : f->capture);
+    if (status == 0 && !cut->whole)
+      status = part_of(&cut->back, f->match + f->capture + 3, strlen(f->match + f->capture + 3));
   }
   return status;
 }
@@ -59,7 +104,9 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
   if (!s)
     return -ENOMEM;
   atomic_init(&s->references, 1);
-  const int cut = cut_groups(s, config);
+  int cut = cut_groups(s, config);
+  if (cut == 0)
+    cut = cut_fields(s, config);
   if (cut != 0) {
     hk_sections_release(s);
     return cut;
@@ -100,6 +147,12 @@ void hk_sections_release(struct hk_sections *s)
     hk_glob_free(s->groups[i].front);
     hk_glob_free(s->groups[i].back);
   }
+  for (uint32_t i = 0; i < s->n_fields; i++) {
+    hk_glob_free(s->fields[i].front);
+    hk_glob_free(s->fields[i].back);
+    hk_field_graph_release(s->fields[i].graph);
+  }
+  free(s->fields);
   free(s->groups);
   free(s);
 }
@@ -118,20 +171,48 @@ static size_t end_of(const struct cut *g, const char *name, size_t length, size_
   return 0;
 }
 
-bool hk_sections_group(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+static struct hk_machine_name name_of(const struct cut *g, const char *capture, size_t length)
 {
-  for (uint32_t i = 0; i < s->n_groups; i++) {
-    const struct cut *g = &s->groups[i];
+  return (struct hk_machine_name){ .group = g->name,
+                                   .capture = capture,
+                                   .length = length,
+                                   .number = g->number,
+                                   .rule = g->field ? NULL : &g->rule,
+                                   .field = g->field ? &g->field_rule : NULL,
+                                   .graph = g->graph,
+                                   .series = &g->series };
+}
+
+/* Whether a name is of one of these. */
+static bool find_cut(const struct cut *all, uint32_t n, const char *name, size_t length, struct hk_machine_name *out)
+{
+  static const char whole[] = "field";
+  for (uint32_t i = 0; i < n; i++) {
+    const struct cut *g = &all[i];
     size_t from = 0;
-    while (from < length && !is_match(g->front, name, from))
+    if (g->whole && is_match(g->front, name, length)) {
+      *out = name_of(g, whole, sizeof whole - 1);
+      return true;
+    }
+    while (!g->whole && from < length && !is_match(g->front, name, from))
       from++;
-    const size_t to = from < length ? end_of(g, name, length, from) : 0; /* a later begin has no more ends */
+    const size_t to = !g->whole && from < length ? end_of(g, name, length, from) : 0; /* a later begin has no more ends */
     if (to == 0)
       continue;
-    *out = (struct hk_machine_name){ g->name, name + from, to - from, g->number, &g->rule };
+    *out = name_of(g, name + from, to - from);
     return true;
   }
   return false;
+}
+
+bool hk_sections_group(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+{
+  return find_cut(s->groups, s->n_groups, name, length, out);
+}
+
+bool hk_sections_field(const struct hk_sections *s, const char *name, size_t length, struct hk_machine_name *out)
+{
+  return find_cut(s->fields, s->n_fields, name, length, out);
 }
 
 size_t hk_sections_series(const struct hk_machine_name *m, char out[HK_NAME_MAX])
@@ -150,12 +231,25 @@ bool hk_sections_grouped(const struct hk_sections *s)
   return s->n_groups > 0;
 }
 
+bool hk_sections_fielded(const struct hk_sections *s)
+{
+  return s->n_fields > 0;
+}
+
+static bool has_number(const struct cut *g, uint32_t number)
+{
+  bool has = g->number == number;
+  for (uint32_t i = 0; i < g->series.n; i++)
+    has |= g->series.number[i] == number;
+  return has;
+}
+
 bool hk_sections_group_by(const struct hk_sections *s, uint32_t number, struct hk_machine_name *out)
 {
-  for (uint32_t i = 0; i < s->n_groups; i++) {
-    const struct cut *g = &s->groups[i];
-    *out = (struct hk_machine_name){ g->name, NULL, 0, g->number, &g->rule };
-    if (g->number == number)
+  for (uint32_t i = 0; i < s->n_groups + s->n_fields; i++) {
+    const struct cut *g = i < s->n_groups ? &s->groups[i] : &s->fields[i - s->n_groups];
+    *out = name_of(g, NULL, 0);
+    if (has_number(g, number))
       return true;
   }
   return false;

@@ -31,21 +31,34 @@ struct hk_section {
 const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
 /* The one whose number that is; NULL: there is none. */
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
-/* The group that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it can; not empty.
+/* The group, or the field, that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it
+ * can; not empty.
  */
 struct hk_machine_name {
   const char *group;
   const char *capture;
   size_t length;
-  uint32_t number;                  /* of the detector of the group's series */
-  const struct hk_group_rule *rule; /* lives as long as the sections */
+  uint32_t number; /* of the detector of the group's series */
+  /* These live as long as the sections. */
+  const struct hk_group_rule *rule;
+  const struct hk_field_rule *field; /* of a field; NULL: it is a group's */
+  struct hk_field_graph *graph;      /* of a field; NULL: it has none */
+  const struct hk_field_series *series;
 };
+/* The derived sensors that each member of a field has: with which detectors, and what stands behind the member's name in theirs.
+ */
+struct hk_field_series {
+  uint32_t n, number[HK_ALGORITHMS];
+  char suffix[HK_ALGORITHMS][HK_CONFIG_NAME_MAX];
+};
+bool hk_sections_field(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 bool hk_sections_group(const struct hk_sections *sections, const char *name, size_t length, struct hk_machine_name *out);
 /* The name of a machine's series, NAME#CAPTURE, without a 0. Its length, or 0: it is too long. */
 size_t hk_sections_series(const struct hk_machine_name *machine, char out[HK_NAME_MAX]);
-/* Whether there are groups. hk_sections_group_by: whether the series of one have this detector; then *out is that group, with no
- * capture. */
+/* Whether there are groups, or fields. hk_sections_group_by: whether the series of one of either, or of its members, have this
+ * detector; then *out is that group or field, with no capture. */
 bool hk_sections_grouped(const struct hk_sections *sections);
+bool hk_sections_fielded(const struct hk_sections *sections);
 bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, struct hk_machine_name *out);
 
 /* Whether any has companions. */

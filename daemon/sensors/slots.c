@@ -219,7 +219,8 @@ static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, ui
 {
   struct hk_machine_name machine;
   char text[HK_NAME_MAX];
-  if (r->n_shards == 1 || !hk_sections_group(r->sections, key->name, key->entry.length, &machine))
+  if (r->n_shards == 1 || (!hk_sections_group(r->sections, key->name, key->entry.length, &machine) &&
+                           !hk_sections_field(r->sections, key->name, key->entry.length, &machine)))
     return roomiest(r, n);
   const size_t length = hk_sections_series(&machine, text);
   const struct hk_registry_key series = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, text };

@@ -132,7 +132,9 @@ static int take_machine(struct work *w, const struct hk_machine_memory *m, uint8
   if (m->slot >= o->max_sensors || !hk_registry_generation(o->registry, m->slot, &there) || there != generation ||
       o->restored.skip[m->slot] != position)
     return 0;
-  const int status = hk_groups_restore(o->shard[m->slot % o->durable->shards].groups, m, position);
+  const struct hk_shard *shard = &o->shard[m->slot % o->durable->shards];
+  const bool field = hk_registry_detector_of(o->registry, hk_registry_detector(o->registry, m->slot))->field;
+  const int status = hk_groups_restore(field ? shard->fields : shard->groups, m, position);
   o->machines++;
   o->machines_anew += status == -EINVAL;
   return status == -EINVAL ? 0 : status;

@@ -1,5 +1,6 @@
 /* Options, configuration, and the server's life. */
 #include "daemon/server/program.h"
+#include "cpu/field/field.h"
 
 #include "daemon/base/address.h"
 #include "daemon/base/uv_reserve.h"
@@ -59,6 +60,19 @@ static void print_listeners(const struct hk_config *config)
     puts("these are all: with a [listen NAME] section there are no default listeners");
 }
 
+/* Says what each field needs, and whom its file leaves without neighbours. */
+static void print_fields(const struct hk_config *config)
+{
+  for (uint32_t i = 0; i < config->n_fields; i++) {
+    const struct hk_config_field *f = &config->fields[i];
+    printf("field %s: %u series a member beside its own, of detector %s; %llu bytes a member beside these, in the daemon\n",
+           f->name, f->n_series, f->detector, (unsigned long long)(hk_field_need(&f->rule, 4096) / 4096));
+    if (f->graph)
+      printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
+             f->rule.file, hk_field_graph_nodes(f->graph), hk_field_graph_lonely(f->graph));
+  }
+}
+
 /* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -101,6 +115,7 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
     if (hk_sections_unreached(config, i, error, sizeof error))
       puts(error);
   }
+  print_fields(config);
   hk_device_close(device);
   return DONE;
 }

@@ -3,6 +3,7 @@
 #include "daemon/base/systemd.h"
 #include "daemon/scoring/alert_log.h"
 #include "daemon/scoring/failover.h"
+#include "daemon/scoring/field_rows.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/groups.h"
 #include "daemon/server/journal_source.h"
@@ -92,6 +93,36 @@ static uint32_t put_series(struct replay *r, const struct hk_groups_replayed *po
   return end > n && skip && point->position < skip[r->slot[n]] ? n : end;
 }
 
+/* The same of its field, which may be more than there is room for: then some is given meanwhile. *derived counts them. */
+static int put_residuals(struct replay *r, const struct hk_groups_replayed *point, uint32_t *n, uint32_t *derived)
+{
+  struct hk_groups *fields = r->out->shard[point->slot % r->out->durable->shards].fields;
+  const struct hk_columns to = { r->slot, r->time, r->value };
+  const uint64_t *skip = r->out->restored->skip;
+  int status = 0;
+  if (!hk_groups_any(fields))
+    return 0;
+  hk_fields_replay(fields, point);
+  for (bool whole = false; !whole && status == 0;) {
+    uint32_t end = *n, kept = *n;
+    whole = hk_fields_make(fields, &to, &end, HK_CHUNK_POINTS);
+    for (uint32_t i = *n; i < end; i++) {
+      if (skip && point->position < skip[r->slot[i]])
+        continue;
+      r->slot[kept] = r->slot[i];
+      r->time[kept] = r->time[i];
+      r->value[kept++] = r->value[i];
+    }
+    *derived += kept - *n;
+    *n = kept;
+    if (!whole) {
+      status = give(r, *n, *derived);
+      *n = *derived = 0;
+    }
+  }
+  return status;
+}
+
 /* Gives what can be given of a record, and has to be; and what is made of it, whose sensors may lie in other slices of the
  * snapshot. */
 static int give_some(struct replay *r, const struct hk_journal_source *s, const struct hk_record_points *p, uint64_t position)
@@ -113,7 +144,8 @@ static int give_some(struct replay *r, const struct hk_journal_source *s, const 
     const struct hk_groups_replayed point = { (uint32_t)slot, shards, position + i, p->time[i], p->value[i] };
     n = put_series(r, &point, n);
     derived += n - own;
-    if (n > HK_CHUNK_POINTS - HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
+    status = put_residuals(r, &point, &n, &derived);
+    if (status == 0 && n > HK_CHUNK_POINTS - 2 * HK_ALGORITHMS - HK_GROUPS_OF_ONE) {
       status = give(r, n, derived);
       n = derived = 0;
     }
@@ -149,6 +181,25 @@ static int points(struct replay *r, struct hk_journal_source *s, const struct hk
     hk_feeds_restore_used(r->out->durable->feeds, p.marks[i].feed, hk_wall());
   }
   return give_some(r, s, &p, record->position);
+}
+
+/* Groups and fields alike. */
+static void each_registered(const struct hk_shard *s)
+{
+  hk_groups_registered(s->groups);
+  hk_groups_registered(s->fields);
+}
+
+static void each_retired(const struct hk_shard *s, uint32_t within)
+{
+  hk_groups_retired(s->groups, within);
+  hk_groups_retired(s->fields, within);
+}
+
+static void each_go_on(const struct hk_shard *s)
+{
+  hk_groups_go_on(s->groups);
+  hk_groups_go_on(s->fields);
 }
 
 /* --- sensors and feeds ----------------------------------------------------------------------------------------------- */
@@ -191,7 +242,7 @@ static int change(struct replay *r, struct hk_journal_source *s)
       hk_registry_restore_owner(registry, c->slot, c->generation, c->owner);
     if (refusal == 0 && hk_registry_detector_of(registry, hk_registry_detector(registry, c->slot))->group)
       for (uint32_t i = 0; i < r->out->durable->shards; i++)
-        hk_groups_registered(r->out->shard[i].groups);
+        each_registered(&r->out->shard[i]);
     return 0;
   }
   if (!there)
@@ -200,7 +251,7 @@ static int change(struct replay *r, struct hk_journal_source *s)
   if (status != 0)
     return status;
   if (hk_registry_holds(registry, c->slot))
-    hk_groups_retired(shard->groups, hk_slot_within(shard->all, c->slot));
+    each_retired(shard, hk_slot_within(shard->all, c->slot));
   if (s->type == HK_RECORD_RETIRE && hk_registry_holds(registry, c->slot)) {
     hk_registry_retire(registry, c->slot);
   } else if (s->type == HK_RECORD_RELEASE) {
@@ -403,7 +454,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     find_positions(r);
     hk_registry_part_companions(out->registry);
     for (uint32_t i = 0; i < d->shards; i++)
-      hk_groups_go_on(out->shard[i].groups);
+      each_go_on(&out->shard[i]);
     forget_retired(out);
     hk_registry_restored(out->registry);
     hk_feeds_restored(d->feeds, r->of);

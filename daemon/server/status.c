@@ -175,17 +175,32 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
 }
 
 /* Bytes that sensors take where they are computed. */
-static void groups(struct hk_buffer *out, struct hk_server *s)
+struct sum {
+  uint64_t machines, members;
+};
+
+/* Machines and their members, of all shards. */
+static struct sum sum_of(const struct hk_server *s, bool fields)
 {
-  uint64_t machines = 0, members = 0;
+  struct sum sum = { 0 };
   for (uint32_t i = 0; i < s->shards.n; i++) {
-    const struct hk_groups_count *count = hk_groups_count(s->shard[i].groups);
-    machines += count->machines;
-    members += count->members;
+    const struct hk_groups_count *count = hk_groups_count(fields ? s->shard[i].fields : s->shard[i].groups);
+    sum.machines += count->machines;
+    sum.members += count->members;
   }
+  return sum;
+}
+
+static void groups(struct hk_buffer *out, const struct hk_server *s)
+{
+  const struct sum groups = sum_of(s, false), fields = sum_of(s, true);
   begin(out, "groups");
-  field(out, "machines", machines);
-  field(out, "members", members);
+  field(out, "machines", groups.machines);
+  field(out, "members", groups.members);
+  end(out);
+  begin(out, "fields");
+  field(out, "fields", fields.machines);
+  field(out, "members", fields.members);
   end(out);
 }
 

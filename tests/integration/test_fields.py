@@ -3,13 +3,21 @@ import json
 import math
 import os
 import random
+import shutil
+import signal
 import statistics
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 import harness
-from harness import SECOND, START
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED
+
+KEYS = 'threads = 2\nmax_ahead = off\n'
+DETECTORS = '[detector raw]\nmatch = roof/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+FIELD = '[field roofs]\nmatch = roof/*\noperator = residual\ndetector = faults\nq = 5\nblame = 32\n'
 
 N, ROWS, FAULT = 10, 1500, 1000
 NAMES = [f'roof/{i}/power' for i in range(N)]
@@ -23,6 +31,249 @@ def rows(fault=2.5, seed=7, n=ROWS):
         front = 0.98 * front + rng.gauss(0, 1)
         out.append([1e4 + (1 + 0.1 * i) * (front + 3 * math.sin(t * 0.13)) + rng.gauss(0, 0.4) + (fault if i == FAULTY and t >= FAULT else 0) for i in range(N)])
     return out
+
+
+class Case(harness.Case):
+    def send(self, c, handles, values, first=0):
+        for t, row in enumerate(values):
+            there = [k for k, v in enumerate(row) if v is not None]
+            c.send(harness.points([handles[k] for k in there], [START + (first + t) * SECOND] * len(there), [row[k] for k in there]))
+
+    def through(self, d):
+        harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+
+    def said(self, client):
+        """What the derived sensors said, and their events."""
+        return (sorted((n, t, v, repr(z), s) for n, t, v, z, s in client.results if '#' in n), [e for e in client.events if '#' in e[0]])
+
+    def run_through(self, values, more='', keys=KEYS):
+        d = self.daemon(DETECTORS + FIELD + more, keys=keys)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')  # 16: and values
+            self.send(c, c.register(*NAMES), values)
+            c.ping()
+            self.through(d)
+            subscriber.drain(0.3)
+            self.balanced(d.status())
+            return self.said(subscriber), d
+
+    def folder(self):
+        folder = tempfile.TemporaryDirectory(prefix='hankel-fields-')
+        self.addCleanup(folder.cleanup)
+        return folder.name
+
+
+class Daemon(Case):
+    def test_residuals_are_those_of_replay(self):
+        values = rows()
+        (results, events), d = self.run_through(values)
+        replay = Replay()
+        replay.setUp()
+        self.addCleanup(replay.folder.cleanup)
+        items, _ = replay.replay(replay.table(values), 'q=5,blame=32')
+        want = sorted((i['sensor'], i['time'], i['value'], i['score'], i['state']) for i in items if 'value' in i)
+        own = [r for r in results if r[0] == 'roofs#field']
+        residuals = [r for r in results if r[0] != 'roofs#field']
+        self.assertEqual([(n, t, v, s) for n, t, v, _, s in residuals], [(n, t, v, s) for n, t, v, _, s in want])
+        for (*_, got, _), (*_, score, _) in zip(residuals, want):
+            self.assertEqual(score is None, got == 'None')
+            self.assertTrue(score is None or math.isclose(score, float(got), rel_tol=1e-8, abs_tol=1e-12))
+        self.assertEqual(sorted((n, k, i) for n, _, k, _, _, i, *_ in events), sorted((e['sensor'], e['event'], e['instant']) for e in items if 'event' in e))
+        self.assertEqual(len(own), ROWS - 4 - 192)  # the share of sensors that are out of their ways, a row
+        self.assertTrue(all(0 <= v <= 1 for _, _, v, _, _ in own))
+        self.assertGreater(sum(v for _, _, v, _, _ in own), 1)
+        status = d.status()
+        self.assertEqual(status['fields'], {'fields': 1, 'members': N})
+        self.assertEqual(status['sensors']['count'], 2 * N + 1)
+
+    def test_further_algorithms_and_captures(self):
+        """Each hall is a field; a derived sensor of each algorithm; sensors of too few neighbours have none."""
+        names = [f'{h}/{i}/power' for h in ('east', 'west') for i in range(5)]
+        edges = os.path.join(self.folder(), 'edges')
+        with open(edges, 'w') as f:
+            f.write(''.join(f'{h}/{i}/power {h}/{k}/power\n' for h in ('east', 'west') for i in range(4) for k in range(i)))
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift, novelty\n'
+                        f'[field hall]\nmatch = (*)/*/power\noperator = residual\ndetector = faults\nneighbours = {edges}\n', keys=KEYS)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(UNSCORED | SCORED | 16, '*#*')
+            handles = c.register(*names)
+            for t, row in enumerate(rows(n=230)):
+                c.send(harness.points(handles, [START + t * SECOND] * len(names), row))
+            c.ping()
+            self.through(d)
+            subscriber.drain(0.3)
+        series = {n for n, *_ in subscriber.results}
+        self.assertEqual(series, {f'{h}/{i}/power#residual{a}' for h in ('east', 'west') for i in range(4) for a in ('', '.novelty')} | {'hall#east', 'hall#west'})
+        one, other = ([(t, v) for n, t, v, _, _ in subscriber.results if n == 'east/2/power#residual' + a] for a in ('', '.novelty'))
+        self.assertEqual(one, other)
+        self.assertEqual(d.status()['fields'], {'fields': 2, 'members': 10})
+        self.balanced(d.status())
+
+    def test_names_are_the_daemons(self):
+        """Nobody feeds a derived sensor."""
+        d = self.daemon(DETECTORS.replace('roof/*', '*') + FIELD, keys=KEYS)
+        with d.client() as c:
+            self.send(c, c.register(*NAMES), rows(n=10))
+            c.ping()
+            self.assertEqual(c.register(NAMES[0] + '#residual'), [None])
+        with d.connect('line tcp') as s:
+            s.sendall(f'{NAMES[0]}#residual value=1 {START + SECOND}\n'.encode())
+        harness.until(lambda: d.status()['dropped']['reserved'] == 1, 'the line')
+        self.assertEqual(d.status()['sensors']['count'], 2 * N + 1)
+
+    def test_checks(self):
+        with open(os.path.join(self.folder(), 'edges'), 'w') as f:
+            f.write('a b\nb c\nc a\nc d\n')
+        for more, named in (('match = roof/*\n', 'needs operator'), ('match = *\noperator = model\ndetector = faults\n', 'operator = model'),
+                            ('match = *\noperator = residual\ndetector = none\n', 'detector = none'), ('match = a(*)(*)\n', 'capture'),
+                            ('match = *\noperator = residual\ndetector = faults\nneighbours = /nowhere\n', 'No such file'),
+                            ('match = *\noperator = residual\ndetector = faults\nneighbours = nearest\n', 'positions'),
+                            ('match = *\noperator = residual\ndetector = faults\nq = 40\n', 'q = 40')):
+            code, said = self.check(DETECTORS + '[field roofs]\n' + more)
+            self.assertEqual((code, named in said), (1, True), said)
+        code, said = self.check(DETECTORS + FIELD + f'neighbours = {f.name}\n')
+        self.assertEqual(code, 0, said)
+        self.assertIn('names 4 sensors; 1 of them have fewer than 2 neighbours', said)
+        self.assertIn('field roofs: 1 series a member', said)
+
+    def check(self, text):
+        path = os.path.join(self.folder(), 'hankeld.conf')
+        with open(path, 'w') as f:
+            f.write(text)
+        run = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        return run.returncode, run.stdout + run.stderr
+
+
+class Reload(Case):
+    def test_comes_changes_and_goes(self):
+        values = rows(n=700)
+        d = self.daemon(DETECTORS, keys=KEYS)
+        count = lambda: (d.status()['fields'], d.status()['sensors']['count'])  # noqa: E731
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED, '*#*')
+            handles = c.register(*NAMES)
+
+            def feed(first, behind):
+                self.send(c, handles, values[first:behind], first)
+                c.ping()
+                self.through(d)
+                subscriber.drain(0.2)
+                return sorted({(t - START) // SECOND for n, t, *_ in subscriber.results if n == NAMES[2] + '#residual'})
+
+            def reload(field, line):
+                d.configure(DETECTORS + field, KEYS)
+                with d.client() as r:
+                    taken, told = r.reload()
+                self.assertTrue(taken, told)
+                self.assertIn(line, told)
+
+            feed(0, 10)
+            self.assertEqual(count(), ({'fields': 0, 'members': 0}, N))
+            reload(FIELD, '[field roofs] is new')
+            self.assertEqual(feed(10, 300), list(range(10 + 4 + 192, 300)))
+            self.assertEqual(count(), ({'fields': 1, 'members': N}, 2 * N + 1))
+            reload(FIELD + '[group other]\nmatch = (*)/0/*\n', '[group other] is new')
+            self.assertEqual(feed(300, 310)[-1], 309)
+            reload(FIELD + 'clip = 5\n', '[field roofs] is changed: it begins anew')
+            self.assertEqual(feed(310, 530)[-20:], list(range(510, 530)))
+            d.configure(DETECTORS.replace('window = 32', 'window = 24') + FIELD + 'clip = 5\n', KEYS)
+            with d.client() as r:
+                self.assertTrue(r.reload()[0])
+            feed(530, 535)
+            self.assertEqual(count(), ({'fields': 1, 'members': N}, 2 * N + 1))
+            reload('', '[field roofs] is gone')
+            feed(535, 540)
+            self.assertEqual(count(), ({'fields': 0, 'members': 0}, N))
+            self.balanced(d.status())
+
+
+class Restart(Case):
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+
+    def keys(self, durability='journal', snapshot='1h', more=''):
+        return KEYS + more + f'durability = {durability}\nstate = {self.state}/there\nsnapshot = {snapshot}\n'
+
+    def part(self, values, first, behind, keys, kill=False, field=FIELD):
+        """A life of a daemon that gets these rows. What its derived sensors said; and its log of events."""
+        d = self.daemon(DETECTORS + field, keys=keys, ends=-signal.SIGKILL if kill else 0)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
+            self.send(c, c.register(*NAMES), values[first:behind], first)
+            c.ping()
+            self.through(d)
+            subscriber.drain(0.3)
+            self.balanced(d.status())
+            self.assertEqual(d.status()['fields'], {'fields': 1, 'members': N})
+            events = d.events()
+            if kill:
+                d.process.send_signal(signal.SIGKILL)
+                d.process.wait()
+        if not kill:
+            self.assertEqual(d.stop(), 0)
+        return self.said(subscriber)[0], events
+
+    def test_goes_on(self):
+        """Where it ends or is killed, in the middle of what it learns and of an alert, it says bit for bit what one life says."""
+        values = rows()
+        rng = random.Random(2)
+        values = [[None if rng.random() < 0.03 else v for v in row] for row in values]
+        expected, events = self.part(values, 0, ROWS, self.keys())
+        self.assertTrue(any(e[2] == 'raised' for e in events))
+        shutil.rmtree(f'{self.state}/there')
+        for durability, kill, cuts in (('journal', True, [0, 7, 150, 1040, ROWS]), ('snapshot', False, [0, 14, 290, 1041, ROWS])):
+            with self.subTest(durability=durability, kill=kill):
+                results = []
+                for first, behind in zip(cuts, cuts[1:]):
+                    more, told = self.part(values, first, behind, self.keys(durability), kill and behind < ROWS)
+                    results += more
+                self.assertEqual(sorted(results), expected)
+                self.assertEqual(sorted(told), sorted(events))  # in one batch the order is that of its points
+            shutil.rmtree(f'{self.state}/there')
+
+    def test_snapshot_and_journal(self):
+        """Killed behind a snapshot that was taken under load, with a journal from there on."""
+        values = rows()
+        expected, events = self.part(values, 0, ROWS, self.keys())
+        shutil.rmtree(f'{self.state}/there')
+        d = self.daemon(DETECTORS + FIELD, keys=self.keys(snapshot='1s'), ends=-signal.SIGKILL)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED | 16, '*#*')
+            handles, made, at = c.register(*NAMES), lambda: d.status()['durability']['shards'][0]['snapshots'], 0
+            while at < 1100 and (at < 600 or made() == 0):
+                self.send(c, handles, values[at:at + 5], first=at)
+                at += 5
+                time.sleep(0.005)
+            self.assertGreater(made(), 0)
+            c.ping()
+            self.through(d)
+            subscriber.drain(0.3)
+            d.process.send_signal(signal.SIGKILL)
+            d.process.wait()
+        results = self.said(subscriber)[0]
+        more, told = self.part(values, at, ROWS, self.keys())
+        self.assertEqual(sorted(results + more), expected)
+        self.assertEqual(sorted(told), sorted(events))
+
+    def test_who_is_to_blame(self):
+        """An alert that another sensor is to blame for is marked, says who, and is told to no receiver; verify reads what is kept."""
+        self.part(rows(fault=4), 0, ROWS, self.keys())
+        d = self.daemon(DETECTORS + FIELD, keys=self.keys())
+        tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--events', '--since', '0', '--format', 'jsonl'],
+                                stdout=subprocess.PIPE, text=True)
+        time.sleep(1)
+        tail.send_signal(signal.SIGINT)
+        events = [json.loads(line) for line in tail.communicate(timeout=harness.WAIT)[0].splitlines() if '"event"' in line]
+        raised = [e for e in events if e['event'] == 'raised']
+        self.assertEqual([e['sensor'] for e in raised if not e.get('secondary')], [NAMES[FAULTY] + '#residual'])
+        secondary = [e for e in raised if e.get('secondary')]
+        self.assertTrue(secondary)
+        self.assertEqual({e['by'] for e in secondary}, {NAMES[FAULTY] + '#residual'})
+        self.assertTrue(all(e.get('secondary') for e in events if e['sensor'] in {s['sensor'] for s in secondary}))
+        self.assertEqual(d.stop(), 0)
+        verify = subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertEqual(verify.returncode, 0, verify.stdout + verify.stderr)
 
 
 class Replay(unittest.TestCase):

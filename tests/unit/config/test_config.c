@@ -313,7 +313,8 @@ static void test_example(void **state)
     assert_memory_equal(&all.listeners[i], &as_it_is.listeners[i], sizeof all.listeners[i]);
   struct hk_detector untuned[HK_ALGORITHMS], light;
   char error[256];
-  const uint32_t n = as_it_is.n_detectors, before = all.n_detectors - all.n_groups - n;
+  const uint32_t n = as_it_is.n_detectors,
+                 before = all.n_detectors - all.n_groups - 2 * all.n_fields - n; /* behind: of groups, fields */
   assert_int_equal(hk_detectors_parse(HK_DETECTORS_UNTUNED, untuned, error, sizeof error), 3);
   assert_int_equal(n, 3);
   for (uint32_t i = 0; i < n; i++) {
@@ -329,6 +330,9 @@ static void test_example(void **state)
   const struct hk_group_rule rule = hk_group_default();
   assert_int_equal(all.n_groups, 1);
   assert_memory_equal(&all.groups[0].rule, &rule, sizeof rule);
+  const struct hk_field_rule field = hk_field_default();
+  assert_int_equal(all.n_fields, 1);
+  assert_memory_equal(&all.fields[0].rule, &field, sizeof field);
   assert_memory_equal(&all, &as_it_is, offsetof(struct hk_config, listeners));
   hk_config_free(&as_it_is);
   hk_config_free(&all);
@@ -499,6 +503,63 @@ static void test_change_of_defaults(void **state)
 }
 
 /* The series of a group go on where its keys are what they were, whatever it matches and wherever it stands. */
+/* Which sensors are of a field, what its series are called, and what each member has. */
+static void test_fields(void **state)
+{
+  (void)state;
+  struct hk_config c;
+  struct faults faults = { 0 };
+  struct hk_sections *sections;
+  struct hk_machine_name found;
+  char series[HK_NAME_MAX];
+  assert_int_equal(
+      read_text(&c,
+                "[detector all]\nmatch = *\nrate = yes\n[detector f]\nmatch = none\nalgorithm = shift, graph\nrate = yes\n"
+                "[group g]\nmatch = (*)/a\n[field roofs]\nmatch = roof/*\noperator = residual\ndetector = f\nq = 4\n"
+                "[field halls]\nmatch = (*)/power\noperator = residual\ndetector = all\n",
+                &faults),
+      0);
+  assert_int_equal(c.n_fields, 2);
+  assert_int_equal(c.n_detectors, 3 + 1 + 3 + 2);
+  static const char *const names[] = {
+    "all", "f", "f#graph", "#g", "roofs#residual", "roofs#residual.graph", "#roofs", "halls#residual", "#halls"
+  };
+  for (uint32_t i = 0; i < c.n_detectors; i++) {
+    const struct hk_config_detector *d = &c.detectors[i];
+    assert_string_equal(d->name, names[i]);
+    assert_true(d->field == (i > 3) && d->group == (i > 2) && d->residual == (i == 4 || i == 5 || i == 7) &&
+                d->derived == (i > 1));
+    assert_true(d->detector.rate == (i < 3)); /* a residual is no counter */
+  }
+  assert_int_equal(c.detectors[5].detector.algorithm, c.detectors[2].detector.algorithm);
+  assert_int_equal(hk_sections_new(&sections, &c), 0);
+  assert_true(hk_sections_field(sections, "roof/1", 6, &found) && found.field->q == 4 && found.series->n == 2);
+  assert_string_equal(found.series->suffix[0], "#residual");
+  assert_string_equal(found.series->suffix[1], "#residual.graph");
+  assert_int_equal(hk_sections_series(&found, series), strlen("roofs#field"));
+  assert_memory_equal(series, "roofs#field", strlen("roofs#field"));
+  assert_true(hk_sections_field(sections, "hall 1/power", 12, &found));
+  assert_int_equal(hk_sections_series(&found, series), strlen("halls#hall 1"));
+  assert_true(hk_sections_field(sections, "roof/power", 10, &found) && strcmp(found.group, "roofs") == 0); /* the first one */
+  assert_false(hk_sections_field(sections, "x", 1, &found));
+  for (uint32_t number = 0; number < 9; number++)
+    assert_true(hk_sections_group_by(sections, number, &found) == (number > 2) && (number < 4 || found.field));
+  hk_sections_release(sections);
+  hk_config_free(&c);
+  static const char *const bad[] = { "[field a#b]\n",
+                                     "[field x]\nmatch = *\n",
+                                     "[field x]\nmatch = *\noperator = residual\n",
+                                     "[field x]\nmatch = *\noperator = residual\ndetector = none\n",
+                                     "[field x]\nmatch = (*)(*)\noperator = residual\ndetector = all\n",
+                                     "[field x]\nmatch = *\noperator = residual\ndetector = all\nneighbours = nearest\n",
+                                     "[group x]\nmatch = (*)\n[field x]\nmatch = *\noperator = residual\ndetector = all\n" };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "[detector all]\nmatch = *\n%s", bad[i]);
+    assert_true(read_text(&c, text, &faults) != 0);
+  }
+}
+
 static void test_change_of_groups(void **state)
 {
   (void)state;
@@ -564,6 +625,7 @@ int main(void)
                                       cmocka_unit_test(test_change_of_algorithms),
                                       cmocka_unit_test(test_unreached),
                                       cmocka_unit_test(test_groups),
+                                      cmocka_unit_test(test_fields),
                                       cmocka_unit_test(test_change_of_groups) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,162 @@
+/* Fields of a configuration: see field_section.h. */
+#include "daemon/config/field_section.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct hk_config_field *last_of(struct hk_config_reading *r)
+{
+  return &r->config->fields[r->config->n_fields - 1];
+}
+
+bool hk_config_field_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_config_field made = { .rule = hk_field_default() };
+  bool taken = false;
+  for (uint32_t i = 0; i < c->n_fields; i++)
+    taken |= strcmp(c->fields[i].name, name) == 0;
+  if (name[0] == 0 || strchr(name, HK_DERIVED_MARK) || strlen(name) >= HK_CONFIG_NAME_MAX - sizeof "#residual.novelty")
+    hk_config_complain(r, r->line, "[field NAME]: a name has no %c, and is at most %zu bytes long", HK_DERIVED_MARK,
+                       HK_CONFIG_NAME_MAX - sizeof "#residual.novelty" - 1);
+  else if (taken)
+    hk_config_complain(r, r->line, "there is a [field %s] already", name);
+  else if (c->n_fields == HK_CONFIG_FIELDS_MAX)
+    hk_config_complain(r, r->line, "over %d fields", HK_CONFIG_FIELDS_MAX);
+  else
+    memcpy(made.name, name, strlen(name) + 1);
+  if (!made.name[0])
+    return false;
+  c->fields[c->n_fields++] = made;
+  return true;
+}
+
+static void take_match(struct hk_config_reading *r, const char *value)
+{
+  struct hk_config_field *f = last_of(r);
+  const char *capture = strstr(value, "(*)");
+  const bool plain = !strpbrk(value, "()");
+  if (value[0] == 0 || strlen(value) >= sizeof f->match ||
+      (!plain && (!capture || strcspn(value, "()") != (size_t)(capture - value) || strpbrk(capture + 3, "()")))) {
+    hk_config_complain(
+        r, r->line,
+        "match = %.64s: a glob is needed, such as roof/*/power, or one with a capture, (*), such as plant/(*)/power: "
+        "what that stands for is a field each",
+        value);
+    return;
+  }
+  memcpy(f->match, value, strlen(value) + 1);
+  f->capture = plain ? HK_CONFIG_NO_CAPTURE : (uint32_t)(capture - value);
+}
+
+void hk_config_field_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  struct hk_config_field *f = last_of(r);
+  char error[256];
+  if (strcmp(name, "match") == 0) {
+    take_match(r, value);
+  } else if (strcmp(name, "detector") == 0) {
+    if (value[0] == 0 || strlen(value) >= sizeof f->detector)
+      hk_config_complain(r, r->line, "detector: the name of a [detector NAME] section is needed");
+    else
+      memcpy(f->detector, value, strlen(value) + 1);
+  } else if (strcmp(name, "operator") == 0) {
+    if (strcmp(value, "residual") != 0)
+      hk_config_complain(r, r->line, "operator = %.64s: not residual", value);
+  } else if (hk_field_set(&f->rule, name, value, error, sizeof error) != 0) {
+    hk_config_complain(r, r->line, "%s", error);
+  }
+}
+
+void hk_config_field_end(struct hk_config_reading *r)
+{
+  const struct hk_config_field *f = last_of(r);
+  char error[256];
+  if (!hk_config_seen(r, "match"))
+    hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, the sensors that are like each other", f->name);
+  if (!hk_config_seen(r, "operator"))
+    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual", f->name);
+  if (!hk_config_seen(r, "detector"))
+    hk_config_complain(r, r->section_line,
+                       "[field %s] needs detector = NAME, the [detector NAME] whose keys the derived series take", f->name);
+  if (r->faults == r->faults_before && hk_field_check(&f->rule, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[field %s]: %s", f->name, error);
+}
+
+/* One more detector. NULL: there are as many as may be. */
+static struct hk_config_detector *add(struct hk_config_reading *r, const struct hk_config_field *f)
+{
+  struct hk_config *c = r->config;
+  if (c->n_detectors == HK_CONFIG_DETECTORS_MAX) {
+    hk_config_complain(r, 0, "over %d detectors, with those of fields", HK_CONFIG_DETECTORS_MAX);
+    return NULL;
+  }
+  struct hk_config_detector *d = &c->detectors[c->n_detectors];
+  *d = (struct hk_config_detector){ .number = c->n_detectors++, .derived = true, .group = true, .field = true };
+  memcpy(d->match, f->match, sizeof d->match);
+  return d;
+}
+
+/* The detectors of a field's derived sensors: copies of a section's. */
+static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f)
+{
+  const struct hk_config *c = r->config;
+  uint32_t from = 0;
+  while (from < c->n_detectors && (c->detectors[from].derived || strcmp(c->detectors[from].name, f->detector) != 0))
+    from++;
+  if (from == c->n_detectors) {
+    hk_config_complain(r, 0, "[field %s]: detector = %.32s: there is no such section", f->name, f->detector);
+    return false;
+  }
+  for (uint32_t i = from; i == from || (c->detectors[i].derived && !c->detectors[i].group); i++) {
+    struct hk_config_detector *d = add(r, f);
+    if (!d)
+      return false;
+    const char *algorithm = i == from ? "" : strchr(c->detectors[i].name, HK_DERIVED_MARK) + 1;
+    snprintf(d->name, sizeof d->name, "%.40s%cresidual%s%.16s", f->name, HK_DERIVED_MARK, i == from ? "" : ".", algorithm);
+    d->detector = c->detectors[i].detector;
+    d->detector.rate = false; /* the values that a field takes are rates by then, or none */
+    d->residual = true;
+    f->series[f->n_series++] = d->number;
+  }
+  return true;
+}
+
+void hk_config_add_fields(struct hk_config_reading *r)
+{
+  struct hk_config *c = r->config;
+  char error[256];
+  for (uint32_t i = 0; i < c->n_fields; i++) {
+    struct hk_config_field *f = &c->fields[i];
+    for (uint32_t k = 0; k < c->n_groups; k++)
+      if (strcmp(c->groups[k].name, f->name) == 0)
+        hk_config_complain(r, 0, "[field %s]: there is a group of that name; their series would have the same names", f->name);
+    struct hk_config_detector *own = add_residuals(r, f) ? add(r, f) : NULL;
+    if (!own)
+      return;
+    snprintf(own->name, sizeof own->name, "%c%.50s", HK_DERIVED_MARK, f->name);
+    if (hk_detector_parse("window=4,gap=1,rank=1,krylov=2,products=2,stride=65536,alert=off", &own->detector, error,
+                          sizeof error) != 0)
+      hk_config_complain(r, 0, "[field %s]: %s", f->name, error);
+  }
+}
+
+int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg)
+{
+  char error[HK_FIELD_FILE_MAX + 256], line[sizeof error + 128];
+  int status = 0;
+  for (uint32_t i = 0; i < config->n_fields; i++) {
+    struct hk_config_field *f = &config->fields[i];
+    if (f->rule.neighbours == HK_FIELD_AUTO)
+      continue;
+    const int each = hk_field_graph_read(&f->graph, f->rule.neighbours, f->rule.q, f->rule.file, error, sizeof error);
+    if (each == 0) {
+      f->rule.mark = hk_field_graph_mark(f->graph);
+      continue;
+    }
+    snprintf(line, sizeof line, "[field %s]: neighbours: %s", f->name, error);
+    fault(arg, line);
+    status = each;
+  }
+  return status;
+}

@@ -1,0 +1,271 @@
+/* Rows of fields: see field_rows.h. */
+#include "daemon/scoring/field_rows.h"
+#include "daemon/scoring/group_restore.h"
+#include "daemon/scoring/group_rows.h"
+#include "daemon/scoring/groups_internal.h"
+#include "daemon/scoring/shard.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- derived sensors of members --------------------------------------------------------------------------------------- */
+
+/* The name of a member's derived sensor. Its length, or 0: it is too long, or the member is not there any more. */
+static size_t series_name(const struct hk_groups *g, const struct hk_machine *m, uint32_t member, uint32_t k,
+                          char out[HK_NAME_MAX])
+{
+  struct hk_registry *registry = g->shard->all->registry;
+  const uint32_t handle = m->handles[member], slot = handle & 0xffffff;
+  size_t length = 0;
+  hk_registry_read(registry);
+  if (slot < hk_registry_slots(registry) && hk_registry_holds(registry, slot) && hk_registry_handles(registry)[slot] == handle) {
+    const struct hk_string name = hk_registry_name(registry, slot);
+    const size_t suffix = strlen(m->of_member.suffix[k]);
+    length = name.length + suffix <= HK_NAME_MAX && hk_field_binding_has(&m->binding, name.data, name.length)
+                 ? name.length + suffix
+                 : 0;
+    if (length > 0) {
+      memcpy(out, name.data, name.length);
+      memcpy(out + name.length, m->of_member.suffix[k], suffix);
+    }
+  }
+  hk_registry_read_end(registry);
+  return length;
+}
+
+static bool is_there(const struct hk_registry *registry, uint32_t handle)
+{
+  const uint32_t slot = handle & 0xffffff;
+  return handle != HK_NO_HANDLE && hk_registry_holds(registry, slot) && hk_registry_handles(registry)[slot] == handle;
+}
+
+static uint32_t *series_of(const struct hk_machine *m, uint32_t member)
+{
+  return m->series + (size_t)member * m->of_member.n;
+}
+
+static bool has_all(const struct hk_groups *g, const struct hk_machine *m, uint32_t member)
+{
+  const uint32_t *series = series_of(m, member);
+  bool all = true;
+  for (uint32_t k = 0; k < m->of_member.n; k++)
+    all &= is_there(g->shard->all->registry, series[k]);
+  return all;
+}
+
+/* Finds a member's derived sensor. False: it is not there. */
+static bool find(struct hk_registry *registry, const char *name, size_t length, uint32_t number, uint32_t *slot)
+{
+  hk_registry_read(registry);
+  const bool found = hk_registry_find(registry, name, length, slot) == 0 && hk_registry_detector(registry, *slot) == number;
+  hk_registry_read_end(registry);
+  return found;
+}
+
+/* Finds or makes the derived sensors that a member lacks; they are not made where a journal is replayed. What fails is tried
+ * again when another configuration is in force, or (replay) another series was registered. */
+static void complete(struct hk_groups *g, struct hk_machine *m, uint32_t member, bool replaying)
+{
+  struct hk_registry *registry = g->shard->all->registry;
+  uint32_t *series = series_of(m, member);
+  struct hk_machine_name stays;
+  m->tried[member] = 0;
+  for (uint32_t k = 0; k < m->of_member.n; k++) {
+    char name[HK_NAME_MAX];
+    uint32_t slot;
+    if (is_there(registry, series[k]) || (g->next && !hk_sections_group_by(g->next, m->of_member.number[k], &stays)))
+      continue;
+    const size_t length = series_name(g, m, member, k, name);
+    const bool there = length > 0 && (replaying ? find(registry, name, length, m->of_member.number[k], &slot)
+                                                : hk_registry_series(registry, m->owner->shard->number, name, length,
+                                                                     m->of_member.number[k], &slot) == 0);
+    series[k] = there ? hk_registry_handles(registry)[slot] : HK_NO_HANDLE;
+    if (!there)
+      m->tried[member] = replaying ? g->registered : g->era;
+    if (!there && length > 0 && !replaying)
+      hk_log_peer(g->shard->all->log, &g->refused, HK_LOG_WARNING, "fields",
+                  "there is no room for %.*s, or that is another sensor's name", (int)length, name);
+  }
+}
+
+void hk_fields_look(struct hk_groups *g, const struct hk_chunk *c)
+{
+  hk_groups_look(g, c);
+  for (uint32_t i = 0; i < c->n; i++) {
+    const struct hk_groups_place *p = &g->place[c->slot[i]];
+    if (p->machine && p->member < HK_GROUPS_UNSETTLED && p->machine->tried[p->member] != g->era &&
+        !has_all(g, p->machine, p->member))
+      complete(g, p->machine, p->member, false);
+  }
+}
+
+/* --- points ------------------------------------------------------------------------------------------------------------ */
+
+static void take(struct hk_groups *g, struct hk_machine *m, uint32_t member, int64_t time, double value)
+{
+  hk_field_put(m->field, member, time, value);
+  m->row.n = m->at = 0;
+  g->emitting = m;
+}
+
+void hk_fields_put(struct hk_groups *g, const struct hk_chunk *from, uint32_t i)
+{
+  const struct hk_groups_place *p = &g->place[from->slot[i]];
+  if (p->machine && p->member != HK_GROUPS_SERIES)
+    take(g, p->machine, p->member, from->time[i], from->value[i]);
+}
+
+void hk_fields_replay(struct hk_groups *g, const struct hk_groups_replayed *point)
+{
+  struct hk_machine *m;
+  uint32_t member;
+  if (!hk_groups_any(g))
+    return;
+  const bool locked = hk_groups_lock(g);
+  if (hk_groups_takes(g, point, &m, &member))
+    take(g, m, member, point->time, point->value);
+  hk_groups_unlock(g, locked);
+}
+
+/* A slot as the columns name it. */
+static uint32_t slot_of(const struct hk_groups *g, uint32_t outside)
+{
+  return g->shard->replaying ? outside : hk_slot_within(g->shard->all, outside);
+}
+
+/* Writes the points of one member of the row. Returns the place behind them. */
+static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t member, const struct hk_columns *to, uint32_t at)
+{
+  const struct hk_registry *registry = g->shard->all->registry;
+  if (g->shard->replaying && m->tried[member] != g->registered && !has_all(g, m, member))
+    complete(g, m, member, true);
+  for (uint32_t k = 0; k < m->of_member.n; k++) {
+    const uint32_t handle = series_of(m, member)[k];
+    if (!is_there(registry, handle))
+      continue;
+    to->slot[at] = slot_of(g, handle & 0xffffff);
+    to->time[at] = m->row.time[member];
+    to->value[at++] = m->row.value[member];
+  }
+  return at;
+}
+
+/* The field's own series: which share of its sensors is out of its ways. */
+static uint32_t make_own(const struct hk_groups *g, const struct hk_machine *m, const struct hk_columns *to, uint32_t at)
+{
+  if (m->row.said == 0 || m->gone || m->ending)
+    return at;
+  to->slot[at] = slot_of(g, hk_slot_outside(m->owner->shard, m->slot));
+  to->time[at] = m->row.latest;
+  to->value[at] = (double)m->row.out / m->row.said;
+  return at + 1;
+}
+
+/* The rest of a row. False: there is no room for it. */
+static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_columns *to, uint32_t *at, uint32_t room)
+{
+  for (; m->at < m->row.n; m->at++) {
+    if (isnan(m->row.value[m->at]))
+      continue;
+    if (room - *at < HK_ALGORITHMS)
+      return false;
+    *at = make_member(g, m, m->at, to, *at);
+  }
+  if (m->row.n > 0 && room == *at)
+    return false;
+  if (m->row.n > 0)
+    *at = make_own(g, m, to, *at);
+  m->row.n = m->at = 0;
+  return true;
+}
+
+bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *at, uint32_t room)
+{
+  const bool locked = hk_groups_lock(g);
+  struct hk_machine *m = g->emitting;
+  bool whole = true;
+  while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field, &m->row))
+    m->at = 0;
+  if (whole)
+    g->emitting = NULL;
+  hk_groups_unlock(g, locked);
+  return whole;
+}
+
+/* --- who goes ---------------------------------------------------------------------------------------------------------- */
+
+/* The derived sensors of a member, that are there. */
+static uint32_t list_series(const struct hk_groups *g, uint32_t slot, uint32_t *list)
+{
+  const struct hk_groups_place *p = g->place ? &g->place[hk_slot_within(g->shard->all, slot)] : NULL;
+  uint32_t n = 0;
+  if (!p || !p->machine || p->member >= HK_GROUPS_UNSETTLED || p->handle != hk_registry_handles(g->shard->all->registry)[slot])
+    return 0;
+  for (uint32_t k = 0; k < p->machine->of_member.n; k++)
+    if (is_there(g->shard->all->registry, series_of(p->machine, p->member)[k]))
+      list[n++] = series_of(p->machine, p->member)[k] & 0xffffff;
+  return n;
+}
+
+uint32_t hk_fields_leaving(struct hk_groups *g, uint32_t slot, uint32_t *list)
+{
+  uint32_t n = list_series(g, slot, list);
+  return n + hk_groups_leaving(g, slot, &list[n]);
+}
+
+uint32_t hk_fields_review(struct hk_groups *g, uint32_t slot, uint32_t *list)
+{
+  const uint32_t before = hk_groups_count(g)->members, n = list_series(g, slot, list);
+  const bool last = hk_groups_review(g, slot, &list[n]);
+  return hk_groups_count(g)->members == before ? 0 : n + last;
+}
+
+/* --- alerts ------------------------------------------------------------------------------------------------------------- */
+
+void hk_fields_mark(struct hk_groups *g, struct hk_delivery *delivery)
+{
+  const struct hk_registry *registry = g->shard->all->registry;
+  struct hk_batch *b = delivery->batch;
+  hk_groups_mark(g, delivery); /* the fields' own series */
+  if (!hk_groups_any(g))
+    return;
+  for (uint32_t i = 0; i < b->n_events; i++) {
+    struct hk_event *e = &b->event[i];
+    const uint32_t number = hk_registry_detector(registry, hk_slot_outside(g->shard, e->slot));
+    if (e->kind == HK_EVENT_RAISED && e->index < b->n && hk_registry_detector_of(registry, number)->residual &&
+        hk_residual_blamed(b->value[e->index]) != 0)
+      e->marks |= HANKEL_SECONDARY;
+  }
+}
+
+/* The member whose derived sensor that is. NULL: none of this machine's. */
+static bool member_of(const struct hk_machine *m, uint32_t handle, uint32_t *member)
+{
+  for (*member = 0; *member < m->n_handles; ++*member)
+    for (uint32_t k = 0; k < m->of_member.n; k++)
+      if (series_of(m, *member)[k] == handle)
+        return true;
+  return false;
+}
+
+struct hk_string hk_fields_blamed(const struct hk_groups *g, uint32_t within, double value, char name[HK_NAME_MAX])
+{
+  const struct hk_registry *registry = g->shard->all->registry;
+  const uint32_t blamed = hk_residual_blamed(value), handle = hk_registry_handles(registry)[hk_slot_outside(g->shard, within)];
+  uint32_t member;
+  if (blamed == 0)
+    return (struct hk_string){ "", 0 };
+  for (uint32_t i = 0; i < g->used; i++) {
+    const struct hk_groups_place *p = &g->place[i];
+    if (!p->machine || p->member != HK_GROUPS_SERIES || !member_of(p->machine, handle, &member))
+      continue;
+    const uint32_t neighbour = hk_field_neighbour(p->machine->field, member, blamed - 1);
+    const uint32_t of = neighbour < p->machine->n_handles ? series_of(p->machine, neighbour)[0] : HK_NO_HANDLE;
+    if (!is_there(registry, of))
+      break;
+    const struct hk_string is = hk_registry_name(registry, of & 0xffffff);
+    memcpy(name, is.data, is.length);
+    return (struct hk_string){ name, is.length };
+  }
+  return (struct hk_string){ "?", 1 };
+}

@@ -1,0 +1,121 @@
+/* Rows of groups and of fields, under one name: see machine.h. */
+#include "daemon/scoring/machine.h"
+#include "daemon/sensors/slot_binding.h"
+#include "proto/wire/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int open_field(struct hk_machine *m, const struct hk_machine_name *name, const void *state, size_t size)
+{
+  const int status = state ? hk_field_read(&m->field, name->field, state, size) : hk_field_new(&m->field, name->field);
+  m->of_member = *name->series;
+  return status == 0 ? hk_field_binding_of(&m->binding, name->field, name->graph, m->field) : status;
+}
+
+int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size)
+{
+  struct hk_machine *m = calloc(1, sizeof *m);
+  int status = -ENOMEM;
+  if (m && name->field) {
+    status = open_field(m, name, state, size);
+  } else if (m) {
+    m->rule = *name->rule;
+    status = state ? hk_group_read(&m->group, name->rule, state, size) : hk_group_new(&m->group, name->rule);
+  }
+  if (status == 0)
+    *out = m;
+  else if (m)
+    hk_machine_free(m);
+  return status;
+}
+
+void hk_machine_free(struct hk_machine *m)
+{
+  hk_group_free(m->group);
+  hk_field_binding_close(&m->binding);
+  hk_field_free(m->field);
+  free(m->handles);
+  free(m->series);
+  free(m->tried);
+  free(m->changes);
+  free(m);
+}
+
+/* A list with room for more, the new places of which are `none`. False: no memory. */
+static bool lengthen(uint32_t **list, size_t before, size_t room, uint32_t none)
+{
+  uint32_t *longer = realloc(*list, (room + 1) * sizeof *longer);
+  if (!longer)
+    return false;
+  for (size_t i = before; i < room; i++)
+    longer[i] = none;
+  *list = longer;
+  return true;
+}
+
+bool hk_machine_number(struct hk_machine *m, uint32_t number, uint32_t handle)
+{
+  if (number >= m->n_handles) {
+    const uint32_t room = 2 * number + 8, n = m->of_member.n;
+    if (!lengthen(&m->handles, m->n_handles, room, HK_NO_HANDLE) || !lengthen(&m->tried, m->n_handles, room, 0) ||
+        !lengthen(&m->series, (size_t)m->n_handles * n, (size_t)room * n, HK_NO_HANDLE))
+      return false;
+    m->n_handles = room;
+  }
+  m->handles[number] = handle;
+  return true;
+}
+
+bool hk_machine_join(struct hk_machine *m, uint32_t handle, struct hk_string name, uint32_t *member)
+{
+  if ((m->group ? hk_group_join(m->group, member) : hk_field_join(m->field, member)) != 0)
+    return false;
+  if (!hk_machine_number(m, *member, handle)) {
+    hk_machine_leave(m, *member);
+    return false;
+  }
+  if (m->field)
+    hk_field_binding_join(&m->binding, m->field, *member, name.data, name.length);
+  return true;
+}
+
+void hk_machine_leave(struct hk_machine *m, uint32_t member)
+{
+  if (m->group) {
+    hk_group_leave(m->group, member);
+  } else {
+    hk_field_binding_leave(&m->binding, m->field, member);
+    hk_field_leave(m->field, member);
+  }
+  if (member >= m->n_handles)
+    return;
+  m->handles[member] = HK_NO_HANDLE;
+  m->tried[member] = 0;
+  for (uint32_t k = 0; k < m->of_member.n; k++)
+    m->series[(size_t)member * m->of_member.n + k] = HK_NO_HANDLE;
+}
+
+uint32_t hk_machine_members(const struct hk_machine *m)
+{
+  return m->group ? hk_group_members(m->group) : hk_field_members(m->field);
+}
+
+bool hk_machine_has(const struct hk_machine *m, uint32_t member)
+{
+  return m->group ? hk_group_has(m->group, member) : hk_field_has(m->field, member);
+}
+
+size_t hk_machine_state_size(const struct hk_machine *m)
+{
+  return m->group ? hk_group_state_size(m->group) : hk_field_state_size(m->field);
+}
+
+void hk_machine_write(const struct hk_machine *m, void *state)
+{
+  if (m->group)
+    hk_group_write(m->group, state);
+  else
+    hk_field_write(m->field, state);
+}

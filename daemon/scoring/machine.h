@@ -1,0 +1,59 @@
+/* A machine: the rows of sensors that are watched together. Of a group (cpu/group/group.h) they say with one score whether the
+ * sensors have changed; of a field (cpu/field/field.h) they give each member derived series. Who is in which, is for groups.h. */
+#ifndef HK_SCORING_MACHINE_H
+#define HK_SCORING_MACHINE_H
+
+#include "cpu/field/binding.h"
+#include "cpu/field/state.h"
+#include "cpu/group/group.h"
+#include "daemon/sensors/detector_rules.h"
+#include "daemon/sensors/group_memory.h"
+#include "proto/wire/message.h"
+
+struct hk_groups;
+
+struct hk_machine {
+  struct hk_groups *owner; /* of the shard that its series is on */
+  struct hk_group *group;  /* NULL: it is a field's */
+  struct hk_group_rule rule;
+  struct hk_field *field; /* of a field, with */
+  struct hk_field_binding binding;
+  struct hk_field_series of_member;
+  uint32_t *series;                  /* handles of members' derived sensors: of_member.n each; HK_NO_HANDLE: none */
+  uint32_t *tried;                   /* of a member: the era in which they were looked for in vain */
+  struct hk_field_row row;           /* that is being given out, */
+  uint32_t at;                       /* up to this node */
+  uint32_t slot;                     /* within the shard, of its series */
+  uint32_t *handles;                 /* of the members, by number; HK_NO_HANDLE: it is free */
+  uint32_t n_handles;                /* that there is room for, in each of these lists */
+  uint32_t staying;                  /* members that are not on their way out */
+  uint32_t places;                   /* that name it, but for the series' own */
+  uint64_t from;                     /* replay: what is before this position is in it */
+  bool gone;                         /* the series is */
+  bool ending;                       /* it is retired: no more points are made for it */
+  bool told;                         /* a score was made */
+  struct hk_machine_change *changes; /* n of them, in order */
+  uint32_t n, room;
+  uint32_t cut;    /* of these, that were there at the last hk_groups_save */
+  uint32_t number; /* of the last alert */
+  bool stands;     /* an alert does: */
+  struct hk_event standing;
+};
+
+/* One with no members, of this group or field; state: rows that it goes on with, or NULL. 0 and *out, -EINVAL: it cannot go on
+ * with them, -EBADMSG: they are none, or -ENOMEM. */
+int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size);
+void hk_machine_free(struct hk_machine *machine);
+
+/* One more member, which has a handle and a name. False: it cannot be. */
+bool hk_machine_join(struct hk_machine *machine, uint32_t handle, struct hk_string name, uint32_t *member);
+void hk_machine_leave(struct hk_machine *machine, uint32_t member);
+/* Notes a member's handle. False: no memory. */
+bool hk_machine_number(struct hk_machine *machine, uint32_t number, uint32_t handle);
+uint32_t hk_machine_members(const struct hk_machine *machine);
+bool hk_machine_has(const struct hk_machine *machine, uint32_t member);
+
+size_t hk_machine_state_size(const struct hk_machine *machine);
+void hk_machine_write(const struct hk_machine *machine, void *state);
+
+#endif
