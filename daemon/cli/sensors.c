@@ -20,8 +20,8 @@
 
 static const char help_text[] =
     "usage: hankel sensors [OPTION...] [GLOB]\n\n"
-    "Lists the sensors whose names match GLOB (* is any run of characters, ? one; without, all): state, last value, last\n"
-    "score, threshold, and the time of the last point. A state is\n\n"
+    "Lists the sensors whose names match GLOB (* is any run of characters, ? one; without, all): state, last value,\n"
+    "last score, threshold, and the time of the last point. A state is\n\n"
     "  alert     an alert stands there: hankel top, hankel tail --events\n"
     "  ok        it is scored\n"
     "  warming   so many of the points that the first score needs have come\n"
