@@ -184,13 +184,23 @@ class Page:
                 self.browser.deal(got)
 
     def click(self, selector, text=None):
-        """A click of the mouse where the first element is that fits, once there is one."""
+        """A click of the mouse where the first element is that fits, once there is one. Where the page draws itself anew between the look and the
+        click, so that another element or none gets it, it is clicked again."""
         find = f'[...document.querySelectorAll({json.dumps(selector)})].find(e => {json.dumps(text)} === null || e.textContent.trim() === {json.dumps(text)})'
-        self.until(f'!!{find}')
-        x, y = self.run(f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})({find})")
-        self.mouse('mouseMoved', x, y)
-        for kind in 'mousePressed', 'mouseReleased':
-            self.mouse(kind, x, y, button='left', clickCount=1)
+        end = time.monotonic() + WAIT
+        while True:
+            self.until(f'!!{find}')
+            at = self.run(f"(e => {{ if (!e) return null; e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); window.hit = false; "
+                          f"document.addEventListener('click', c => {{ window.hit ||= c.target === e || e.contains(c.target); }}, {{once: true, capture: true}}); "
+                          f"return [b.x + b.width / 2, b.y + b.height / 2]; }})({find})")
+            if at:
+                self.mouse('mouseMoved', *at)
+                for kind in 'mousePressed', 'mouseReleased':
+                    self.mouse(kind, *at, button='left', clickCount=1)
+                if self.run('window.hit') is not False:  # undefined: it led to another document
+                    return
+            if time.monotonic() > end:
+                raise Failed(f'no click on {selector} {text or ""} arrived')
 
     def mouse(self, kind, x, y, **how):
         self.call('Input.dispatchMouseEvent', type=kind, x=x, y=y, **how)
