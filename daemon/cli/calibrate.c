@@ -110,6 +110,23 @@ void hk_calibration_print(const struct hk_calibration *c, bool csv, const char *
     putchar('\n');
 }
 
+/* What the Numenta Anomaly Benchmark makes of a set: as the detector is, and with the threshold that would have been best. */
+static void print_nab(const char *set, const struct hk_nab_result *nab)
+{
+  static const char *const profiles[HK_NAB_PROFILES] = {
+    [HK_NAB_STANDARD] = "standard", [HK_NAB_FEW_FALSE] = "few false", [HK_NAB_FEW_MISSED] = "few missed"
+  };
+  printf("%s by its own scoring: 0 is no alert, 100 all windows at their beginning\n%12s %8s %15s %11s\n", set, "profile",
+         "as it is", "best threshold", "from score");
+  for (int i = 0; i < HK_NAB_PROFILES; i++) {
+    char from[32] = "no alert";
+    if (nab[i].threshold <= 1)
+      snprintf(from, sizeof from, "%.3f", nab[i].threshold);
+    printf("%12s %8.1f %15.1f %11s\n", profiles[i], nab[i].as_is, nab[i].score, from);
+  }
+  putchar('\n');
+}
+
 int hk_calibrate(bool csv, const char *keys, const struct hk_labelled *set, const struct hk_outcome *all)
 {
   struct hk_calibration sum = { 0 };
@@ -123,8 +140,6 @@ int hk_calibrate(bool csv, const char *keys, const struct hk_labelled *set, cons
     return status;
   status = hk_nab_score(set, all, nab);
   if (status == 0)
-    printf("%s by its own scoring: standard %.1f (from score %.3f), few false %.1f (%.3f), few missed %.1f (%.3f)\n\n", set->name,
-           nab[HK_NAB_STANDARD].score, nab[HK_NAB_STANDARD].threshold, nab[HK_NAB_FEW_FALSE].score,
-           nab[HK_NAB_FEW_FALSE].threshold, nab[HK_NAB_FEW_MISSED].score, nab[HK_NAB_FEW_MISSED].threshold);
+    print_nab(set->name, nab);
   return status;
 }

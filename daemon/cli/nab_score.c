@@ -22,7 +22,7 @@ struct detection {
 
 static double curve(double y)
 {
-  return y < 3 ? 2 / (1 + exp(5 * y)) - 1 : -1;
+  return y <= 3 ? 2 / (1 + exp(5 * y)) - 1 : -1;
 }
 
 /* What an alert at a point is worth; *window: of the recording's, the one that it lies in. */
@@ -73,7 +73,7 @@ static struct hk_nab_result sweep(const struct detection *d, uint32_t n, double 
   const double right = profiles[profile].right, wrong = profiles[profile].wrong, missed = profiles[profile].missed;
   const double none = -missed * windows, all = right * windows;
   double sum = none, most = none;
-  struct hk_nab_result r = { 0, 1.1 };
+  struct hk_nab_result r = { .threshold = 1.1 };
   for (uint32_t i = 0; i < windows; i++)
     best[i] = WORTHLESS;
   for (uint32_t i = 0; i < n; i++) {
@@ -90,6 +90,7 @@ static struct hk_nab_result sweep(const struct detection *d, uint32_t n, double 
     }
   }
   r.score = all > none ? 100 * (most - none) / (all - none) : 0;
+  r.as_is = all > none ? 100 * (sum - none) / (all - none) : 0;
   return r;
 }
 

@@ -6,7 +6,7 @@
  * along the same curve, y in windows, up to the whole weight of a false alert from 3 on and before the first window. A window
  * without an alert costs its weight. Nothing counts in the first 15 % of a recording, 750 points at most. One threshold for all
  * recordings, of the score that an alert was raised with, is chosen as the one that is worth most. 0 is what no alert at all is
- * worth, 100 one at the beginning of each window and no other. */
+ * worth, 100 one at the beginning of each window and no other; many false alerts are worth less than none. */
 #ifndef HK_NAB_SCORE_H
 #define HK_NAB_SCORE_H
 
@@ -15,8 +15,9 @@
 enum hk_nab_profile { HK_NAB_STANDARD, HK_NAB_FEW_FALSE, HK_NAB_FEW_MISSED, HK_NAB_PROFILES };
 
 struct hk_nab_result {
-  double score;     /* at most 100 */
-  double threshold; /* alerts raised with so much or more; above 1: none */
+  double score;     /* at the threshold that is worth most, 0..100 */
+  double threshold; /* that one: alerts raised with so much or more; above 1: none */
+  double as_is;     /* of all alerts, as the detector raised them; at most 100 */
 };
 
 /* Of all recordings of a set, judged. 0 or -ENOMEM. */

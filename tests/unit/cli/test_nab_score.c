@@ -39,7 +39,7 @@ static void nothing_is_worth_0_and_all_at_once_100(void **state)
   struct hk_nab_result r[HK_NAB_PROFILES];
   struct hk_found two[] = { { 0, 2000, 0 }, { 0, 5000, 0 } }, one[] = { { 0, 3000, 0 } }, early[] = { { 0, 749, 0 } };
   run(two, 0, one, 0, r);
-  assert_true(r[0].score == 0 && r[1].score == 0 && r[2].score == 0 && r[0].threshold > 1);
+  assert_true(r[0].score == 0 && r[1].score == 0 && r[2].score == 0 && r[0].threshold > 1 && r[0].as_is == 0);
   score[0][2000] = score[0][5000] = score[1][3000] = 0.5f;
   run(two, 2, one, 1, r);
   assert_true(near(r[0].score, 100) && near(r[1].score, 100) && near(r[2].score, 100) && r[0].threshold == 0.5);
@@ -63,7 +63,9 @@ static void an_example(void **state)
   assert_true(near(r[HK_NAB_FEW_FALSE].score, 100 * (standard + 0.11 * behind + 3) / 6));
   assert_true(near(r[HK_NAB_FEW_MISSED].score, 100 * (few_missed + 6) / 9));
   assert_true(near(r[0].threshold, (double)0.6f)); /* the alert before any window stays out */
-  second[0].raised = 2999;                         /* as good as false: then only the first window's is worth its cost */
+  assert_true(near(r[HK_NAB_STANDARD].as_is, 100 * (standard - 0.11 + 3) / 6));
+  assert_true(near(r[HK_NAB_FEW_FALSE].as_is, 100 * (standard + 0.11 * behind - 0.22 + 3) / 6));
+  second[0].raised = 2999; /* as good as false: then only the first window's is worth its cost */
   score[1][2999] = 0.6f;
   run(first, 4, second, 1, r);
   assert_true(near(r[0].score, 100 * (inside - 2 + 3) / 6) && near(r[0].threshold, (double)0.8f));
