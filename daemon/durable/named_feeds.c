@@ -282,6 +282,21 @@ void hk_feed_leave(struct hk_feed *feed)
   pthread_mutex_unlock(&feed->lock);
 }
 
+bool hk_feed_settled(struct hk_feed *feed, uint64_t turn)
+{
+  bool settled = true;
+  pthread_mutex_lock(&feed->lock);
+  const bool mine = feed->turn == turn;
+  if (mine)
+    atomic_store(&feed->awaited, true); /* before the look, so that what is taken behind it wakes */
+  for (uint32_t i = 0; i < feed->shards; i++)
+    settled &= atomic_load(&feed->part[i].taken) >= feed->received;
+  if (mine && settled)
+    atomic_store(&feed->awaited, false);
+  pthread_mutex_unlock(&feed->lock);
+  return settled || !mine;
+}
+
 uint64_t hk_feed_committed(const struct hk_feed *feed)
 {
   uint64_t least = UINT64_MAX;
@@ -294,9 +309,13 @@ uint64_t hk_feed_committed(const struct hk_feed *feed)
 
 void hk_feed_taken(struct hk_feed *feed, uint32_t shard, uint64_t upto)
 {
+  struct hk_wake *loop;
   /* after a restart a shard may have more of it than the others, and what comes again says less */
-  if (atomic_load_explicit(&feed->part[shard].taken, memory_order_relaxed) < upto)
-    atomic_store_explicit(&feed->part[shard].taken, upto, memory_order_release);
+  if (atomic_load_explicit(&feed->part[shard].taken, memory_order_relaxed) >= upto)
+    return;
+  atomic_store(&feed->part[shard].taken, upto);
+  if (atomic_load(&feed->awaited) && (loop = atomic_load_explicit(&feed->loop, memory_order_acquire)) != NULL)
+    hk_wake_up(loop, HK_WAKE_WORK);
 }
 
 void hk_feed_commit(struct hk_feed *feed, uint32_t shard, uint64_t upto)

@@ -52,6 +52,7 @@ struct hk_feed {
   uint64_t horizon;             /* beyond which no shard has any points of before a restart, */
   uint32_t before;              /* when there were so many shards */
   struct hk_wake *_Atomic loop; /* of the connection that has it: woken when more is committed; NULL: nobody */
+  atomic_bool awaited;          /* the connection waits for hk_feed_settled: woken when more is taken */
   atomic_uint holds;            /* connections, marks in chunks, snapshots under way: while there are any it is not forgotten */
   _Atomic int64_t used;         /* ns, wall clock: when a connection last took it or gave it up */
   uint64_t owner;               /* under the lock of all feeds; 0: nobody's, until it is taken by somebody */
@@ -89,6 +90,12 @@ int hk_feeds_take(struct hk_feeds *feeds, struct hk_string name, uint64_t owner,
                   uint64_t *turn);
 /* Its connection ends. Once for each that was taken. */
 void hk_feed_give_up(struct hk_feed *feed, uint64_t turn);
+
+/* Whether all that went into chunks before, by whatever connection, was taken by the shards. Until then who has taken the feed
+ * must put nothing into chunks: another loop's come to a shard in no order with these, and a mark in them would say more than the
+ * shard has. Its loop is woken when it may be so. True, too, where another connection has the feed by now. Thread: the
+ * connection's. */
+bool hk_feed_settled(struct hk_feed *feed, uint64_t turn);
 
 /* What a connection knows of a feed that it has. */
 struct hk_feeding {

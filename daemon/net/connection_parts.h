@@ -49,6 +49,8 @@ struct hk_identity {
 struct hk_binary {
   struct hk_inbox inbox;
   bool greeted;
+  bool feed_waits; /* for FEED_AT: a FEED that is not answered yet */
+  uint32_t feed_tag;
   uint64_t acknowledged; /* of the feed: points that were in the last ACK, or FEED_AT */
   int64_t ping_time;     /* ns, hk_now: when a PING was read that is not answered yet; 0: none */
   uint64_t ping_token;

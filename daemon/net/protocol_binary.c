@@ -101,11 +101,25 @@ static enum hk_turn points(struct hk_connection *c, const struct hk_frame *f)
                          "points with handles that are not registered were dropped; register the names again");
 }
 
-/* Points that are committed already are not sent again. */
+/* Points that are committed already are not sent again. Of those that are not, some may be on their way from an earlier
+ * connection: until the shards have them, nothing behind them is taken. */
+static enum hk_turn feed_at(struct hk_connection *c)
+{
+  struct hk_feed_at at = { .durability = c->net->durable->mode };
+  c->binary.feed_waits = !hk_feed_settled(c->feeding.feed, c->feeding.turn);
+  if (c->binary.feed_waits)
+    return HK_TURN_WAIT;
+  at.points = c->binary.acknowledged = hk_feed_committed(c->feeding.feed);
+  uint8_t bytes[HK_FRAME_HEADER + 16];
+  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
+  if (hk_feed_at_write(&w, c->binary.feed_tag, &at) == 0)
+    hk_binary_reply(c, &w);
+  return HK_TURN_MORE;
+}
+
 static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
 {
   struct hk_string name;
-  struct hk_feed_at at = { .durability = c->net->durable->mode };
   if (hk_feed_read(f, &name) != 0)
     return hk_binary_bad_payload(c, f);
   if (c->feeding.feed)
@@ -125,16 +139,16 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
   if (status != 0)
     return hk_binary_fault(c, f, HANKEL_INTERNAL, "no memory for this feed");
   hk_loop_feeds(c->loop, c);
-  at.points = c->binary.acknowledged = hk_feed_committed(c->feeding.feed);
-  uint8_t bytes[HK_FRAME_HEADER + 16];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  if (hk_feed_at_write(&w, f->tag, &at) == 0)
-    hk_binary_reply(c, &w);
-  return HK_TURN_MORE;
+  c->binary.feed_tag = f->tag;
+  return feed_at(c);
 }
 
 static void acknowledge(struct hk_connection *c)
 {
+  if (c->binary.feed_waits && c->state == HK_OPEN)
+    hk_connection_go_on(c);
+  if (c->binary.feed_waits)
+    return; /* FEED_AT says it */
   const uint64_t points = hk_feed_committed(c->feeding.feed);
   uint8_t bytes[HK_FRAME_HEADER + 8];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
@@ -321,6 +335,8 @@ static enum hk_turn step(struct hk_connection *c)
     return farewell(c);
   if (c->binary.ping_time != 0)
     return pong(c);
+  if (c->binary.feed_waits)
+    return feed_at(c);
   if (hk_binary_asks(c))
     return hk_binary_answer(c);
   if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -14,7 +15,7 @@ import unittest
 import harness
 from harness import ALERTS, SCORED, SECOND, START, UNSCORED, VALUES
 
-FEED, FEED_AT = 0x09, 0x89
+FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
 SENSORS, POINTS = 40, 300
 DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
 
@@ -338,6 +339,85 @@ class Journal(harness.Case):
         self.assertEqual({s: self.seen[s, START + (POINTS - 1) * SECOND] for s in self.values if s not in had}, {s: last[s] for s in last if s not in had})
         self.balanced(status)
         self.kill(daemon)
+
+
+@unittest.skipUnless('ORDERED_DAEMON' in os.environ and harness.BACKEND == 'cpu', 'needs a program of the tests')
+class AnotherLoop(harness.Case):
+    """A sender comes back over another loop, while a shard has not taken what its first connection sent."""
+
+    def setUp(self):
+        self.state = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.state)
+
+    def order(self, what):
+        with open(f'{self.state}/order.new', 'w', encoding='utf-8') as f:
+            f.write(what)
+        os.rename(f'{self.state}/order.new', f'{self.state}/order')
+
+    def start(self, ends=0):
+        return self.daemon(harness.section('all', '*', DETECTOR), keys=f'threads = 2\nmax_ahead = off\nloops = 2\ndurability = journal\nstate = {self.state}/there\n',
+                           program=os.environ['ORDERED_DAEMON'], environment={'HANKELD_ORDERED': f'{self.state}/order'}, ends=ends)
+
+    def send(self, client, handle, first, behind):
+        client.send(harness.points(handle * (behind - first), [START + k * SECOND for k in range(first, behind)], [float(k % 7) for k in range(first, behind)],
+                                   before=first))
+
+    def come_again(self, daemon):
+        """Both connections: the first has sent 10 points, which wait; the second has said FEED and sent 20, these among them."""
+        first, second = daemon.client(), daemon.client()
+        self.addCleanup(first.close)
+        self.addCleanup(second.close)
+        handle = first.register('a')
+        self.assertEqual(first.request(FEED, harness.text('f'), FEED_AT).one('Q'), 0)
+        self.order('the first feed waits')
+        self.send(first, handle, 0, 10)
+        first.ping()
+        self.assertEqual(daemon.status()['points']['pending'], 10)
+        second.send(harness.frame(FEED, harness.text('f'), 1))
+        self.send(second, handle, 0, 20)
+        return second
+
+    def heard(self, client, wait):
+        """How far the feed is as a client hears it until nothing comes for so long: in FEED_AT and in ACKs."""
+        said = []
+        client.socket.settimeout(wait)
+        try:
+            while not said or said[-1] < 20:
+                kind, _, payload = client.receive()
+                if kind in (FEED_AT, ACK):
+                    said.append(struct.unpack_from('<Q', payload)[0])
+        except TimeoutError:
+            pass
+        return said
+
+    def test_killed_before_the_first_is_taken(self):
+        """What was acknowledged is there after a kill."""
+        daemon = self.start(ends=-signal.SIGKILL)
+        said = self.heard(self.come_again(daemon), 1)
+        daemon.process.kill()
+        daemon.process.wait()
+        self.order('nothing')
+        daemon = self.start()
+        self.assertGreaterEqual(daemon.status()['durability']['replayed'], max(said, default=0))
+        with daemon.client() as c:
+            handle = c.register('a')
+            at = c.request(FEED, harness.text('f'), FEED_AT).one('Q')
+            self.send(c, handle, at, 20)
+            self.assertEqual(self.heard(c, harness.WAIT)[-1], 20)
+            harness.until(lambda: daemon.status()['points']['pending'] == 0, 'the points')
+        points = daemon.status()['points']
+        self.assertEqual((points['scored'] + points['unscored'], points['late']), (20, 0))
+
+    def test_goes_on(self):
+        """It is answered when the first connection's points are taken, and each counts once, in order."""
+        daemon = self.start()
+        second = self.come_again(daemon)
+        self.assertEqual(self.heard(second, 0.3), [])
+        self.order('nothing')
+        self.assertEqual(self.heard(second, harness.WAIT)[-1], 20)
+        harness.until(lambda: daemon.status()['points']['pending'] == 0, 'the points')
+        status = daemon.status()
+        self.assertEqual((status['points']['scored'] + status['points']['unscored'], status['points']['late'], status['dropped']['resent']), (20, 0, 10))
 
 
 class JournalReference(Journal):

@@ -3,12 +3,17 @@
  *   review, then evict   the chunk of which points of machines are made rests until the review of a reload waits for its end and,
  *                        then, an eviction has begun; for three sweeps at most
  *   wait                 no chunk is begun while it says so, as if a reload waited for ever: a shard that stalls
+ *   the first feed waits  the loop that has points of a feed first while it says so hands no chunk on, as if shards took none of
+ * its
  *
- * Nothing else is changed: a chunk may rest at any time, and a sweep come back at any time. The calls are caught by the linker
+ * Nothing else is changed: a chunk may rest at any time, before it is handed on and behind that, and a sweep come back at any
+ * time. The calls are caught by the linker
  * (--wrap). */
+#include "daemon/intake/chunk_pool.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/server/program.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +24,8 @@ void __real_hk_derive_go_on(struct hk_shard *shard);
 void __wrap_hk_derive_go_on(struct hk_shard *shard);
 bool __real_hk_shard_revise(struct hk_shard *shard);
 bool __wrap_hk_shard_revise(struct hk_shard *shard);
+bool __real_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
+bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 
 /* Whether that order is given now. */
 static bool ordered(const char *order)
@@ -52,6 +59,16 @@ bool __wrap_hk_shard_revise(struct hk_shard *s)
   if (held || before)
     s->reload.review.waits = held;
   return any;
+}
+
+bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *o)
+{
+  static struct hk_chunk_pool *_Atomic first;
+  struct hk_chunk_pool *nobody = NULL;
+  const bool waits = ordered("the first feed waits");
+  if (waits && o->filling.chunk[0]->n_marks > 0)
+    atomic_compare_exchange_strong(&first, &nobody, o);
+  return (!waits || atomic_load(&first) != o) && __real_hk_chunk_pool_seal(o);
 }
 
 int main(int argc, char **argv)

@@ -389,6 +389,16 @@ static void test_points(void **state)
   assert_int_equal(hk_feeds_take(r->feeds, hk_string("a"), 0, NULL, &second.feed, &second.turn), 0);
   second.at = 5;
   assert_false(send_points(r, &feeding, 30, 40));
+  /* Not before the shards have what the first connection sent: its chunks may be on another way. */
+  assert_false(hk_feed_settled(second.feed, second.turn));
+  assert_true(hk_feed_settled(second.feed, feeding.turn)); /* which waits for nothing any more */
+  for (uint32_t i = 0; i < SHARDS; i++) {
+    hk_feed_taken(second.feed, i, 29);
+    assert_false(hk_feed_settled(second.feed, second.turn));
+  }
+  for (uint32_t i = 0; i < SHARDS; i++)
+    hk_feed_taken(second.feed, i, 30);
+  assert_true(hk_feed_settled(second.feed, second.turn));
   assert_true(send_points(r, &second, 5, 20));
   assert_true(send_points(r, &second, 20, 50));
   for (uint32_t i = 0; i < SHARDS; i++)
