@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The examples of proto/examples and the manual, as they stand there: programs with libhankel, and points from an MQTT broker."""
+"""The examples of proto/examples, conf/ and the manual, as they stand there: programs with libhankel, the configuration that pages, and
+points from an MQTT broker."""
 import json
 import math
 import os
@@ -8,8 +9,10 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
+import urllib.request
 
 import harness
 from harness import SECOND, until
@@ -26,6 +29,36 @@ class Examples(harness.Case):
             if stream:
                 self.addCleanup(stream.close)
         return process
+
+
+class TestPaging(Examples):
+    """What README.md does with conf/paging.conf, at ports of its own."""
+
+    def test_as_it_stands(self):
+        checked = subprocess.run([harness.HANKELD, '-c', os.path.join(harness.ROOT, 'conf', 'paging.conf'), '--check'], capture_output=True, text=True, timeout=harness.WAIT, check=False)
+        self.assertEqual((checked.returncode, checked.stderr), (0, ''))
+        self.assertIn('listener web: http over tcp on 127.0.0.1:7413\nlistener line: line over tcp on 127.0.0.1:7411\nlistener binary: binary over tcp on 127.0.0.1:7410\n', checked.stdout)
+
+    def test_sensors_of_this_machine_and_a_page(self):
+        with open(os.path.join(harness.ROOT, 'conf', 'paging.conf'), encoding='utf-8') as f:
+            text = f.read()
+        folder = tempfile.TemporaryDirectory(prefix='hankeld-test-')
+        self.addCleanup(folder.cleanup)
+        for stands, own in (('127.0.0.1:7410', '127.0.0.1:0'), ('127.0.0.1:7411', '127.0.0.1:0'), ('address = 127.0.0.1:7413', 'address = 127.0.0.1:0'), ('/var/tmp/hankeld', folder.name)):
+            self.assertEqual(text.count(stands), 1, stands)
+            text = text.replace(stands, own)
+        keys, listeners = text.split('[daemon]\n', 1)[1].split('[listen web]', 1)
+        paging = harness.Daemon('', keys=keys + ('max_sensors = 2000\n' if harness.SANITIZED else ''), listeners='[listen web]' + listeners)
+        self.addCleanup(lambda: self.assertEqual(paging.clean(), 0, paging.log[-20:]))
+        at = f"127.0.0.1:{paging.port['binary tcp']}"
+        self.start(harness.HANKEL, 'feed', '--to', at, '--host', '--prefix', 'here', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def listed():
+            return subprocess.run([harness.HANKEL, 'sensors', '--from', at], capture_output=True, text=True, timeout=harness.WAIT, check=False).stdout
+
+        until(lambda: re.search(r'^warming +[12]/\S+ .* here\.memory\.used$', listed(), re.M), 'a figure of this machine')
+        with urllib.request.urlopen(f"http://127.0.0.1:{paging.port['http tcp']}/", timeout=harness.WAIT) as page:
+            self.assertIn(b'<title>', page.read())
 
 
 class TestLibhankel(Examples):
