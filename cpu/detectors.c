@@ -49,7 +49,7 @@ static int set_algorithms(struct hk_detectors_draft *draft, const char *value, c
       return status;
     for (uint32_t i = 0; i < draft->n; i++)
       if (draft->algorithm[i] == one.detector.algorithm)
-        return fail(error, size, "algorithm = %s: %s stands there twice", value, item);
+        return fail(error, size, "algorithm = %s: %s is there twice", value, item);
     draft->algorithm[draft->n++] = one.detector.algorithm; /* each once: there is room */
   }
   return 0;
@@ -92,7 +92,7 @@ static int check_used(const struct hk_detectors_draft *draft, char *error, size_
                   hk_detector_key(draft->own[a].given), hk_algorithm_name((uint8_t)a));
   }
   if (strange && draft->n > 1)
-    return fail(error, size, "%s: says nothing of any of the algorithms, or not with this value; leave it out",
+    return fail(error, size, "%s: has no effect on any of the algorithms, or not with this value; remove it",
                 hk_detector_key(strange));
   return 0;
 }
@@ -145,7 +145,7 @@ int hk_detector_parse(const char *text, struct hk_detector *out, char *error, si
   struct hk_detector all[HK_ALGORITHMS];
   const int n = hk_detectors_parse(text, all, error, size);
   if (n > 1)
-    return fail(error, size, "algorithm: one alone is asked for here");
+    return fail(error, size, "algorithm: only one is allowed here");
   if (n == 1)
     *out = all[0];
   return n < 0 ? n : 0;

@@ -16,7 +16,7 @@
  * stay in a buffer of fixed size, and hankel_send says -EAGAIN when it is full.
  *
  * With the option `feed` none is in doubt: points stay in the buffer until the daemon acknowledges them, and what it has not is
- * sent again after a break, so that each counts once. hankel_feed_position says how far that is; a program that starts anew goes
+ * sent again after a break, so that each counts once. hankel_feed_position says how far that is; a program that starts over goes
  * on from there. A subscription with HANKEL_POSITIONS goes on behind the last event that it brought, so that none is lost or
  * comes twice, over restarts of the daemon, too, where it keeps its state.
  *

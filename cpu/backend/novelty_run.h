@@ -52,7 +52,7 @@ HK_INLINE void hk_novelty_run(hk_novelty_pass *pass, struct hk_novelty_waiting *
     batch->score[i] = (float)NAN;
     if (step.state == HK_STATE_LATE || step.state == HK_STATE_REJECTED)
       continue;
-    if (point.age == 0) /* the lags begin anew with it, so those before it come first */
+    if (point.age == 0) /* the lags start over with it, so those before it come first */
       hk_novelty_judge_all(pass, sensor, &v, waiting, batch, next);
     waiting->point[waiting->n] = point;
     waiting->step[waiting->n] = step;

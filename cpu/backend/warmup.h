@@ -2,7 +2,7 @@
  * detector; test_warmup.c holds it against the backends.
  *
  * Points are counted from the first one that is accepted, or from the one behind a hole that is too long to be filled, where all
- * begins anew. Samples that are filled in count as points. */
+ * starts over. Samples that are filled in count as points. */
 #ifndef HK_WARMUP_H
 #define HK_WARMUP_H
 

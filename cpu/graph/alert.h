@@ -9,7 +9,7 @@
  *     (reestimate.h), and with it the levels: *corrected*. Nothing else.
  *  4. A score in state ok: it is over if the statistic z > unit * a / (1 - a), where a is the detector's fixed alert, so that the
  *     score is over a. `over` counts consecutive scores that are over; any other score makes it 0.
- *  5. over >= hold, not quiet: *raised*, and the segment begins anew at the split: what is older is dropped from the graph.
+ *  5. over >= hold, not quiet: *raised*, and the segment starts over at the split: what is older is dropped from the graph.
  *
  * The change instant is the time of the first sample of the split's node, taken `interval` apart from the last point. The levels
  * are the means of what is resident before and after it. With *raised* and *corrected* go the sketches of both segments

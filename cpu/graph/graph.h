@@ -378,7 +378,7 @@ HK_INLINE void hk_graph_cut_node(const struct hk_graph_view *v, uint32_t lag)
     hk_graph_middle(v, place);
 }
 
-/* The segment begins anew with node `at`: older ones are dropped, and with them links to them. */
+/* The segment starts over with node `at`: older ones are dropped, and with them links to them. */
 HK_INLINE void hk_graph_cut(const struct hk_graph_view *v, uint32_t at)
 {
   v->graph->live -= at;

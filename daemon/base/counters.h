@@ -46,7 +46,7 @@ struct hk_counters {
   hk_counter datagrams;     /* all that came */
   hk_counter bad_datagrams; /* not one whole frame of points; no line in it that can be read */
   hk_counter strangers;     /* of no open feed */
-  hk_counter forged;        /* of one whose keyed checksum did not fit */
+  hk_counter forged;        /* of one whose keyed checksum did not match */
   hk_counter kernel_lost;   /* datagrams for which the socket's buffer had no room */
   /* of feeds that have ended; status adds the open ones */
   hk_counter lost, lost_points, repeated, reordered, too_late;

@@ -17,14 +17,14 @@
   }
 
 #define HK_INPUT_HELP                                                                                                            \
-  "  --column NAME      take only this column; may be given again for others\n"                                                  \
-  "  --sensor NAME      name of the sensor, in place of its column's\n"                                                          \
-  "  --prefix NAME      sensors are NAME.COLUMN; '' leaves the names of several files as they are\n"                             \
-  "  --long NAME,VALUE  a line is one value: columns of the sensor's name and of the value\n"                                    \
-  "  --time-format F    how times are written, as for strptime: '%d.%m.%Y %H:%M'; otherwise guessed\n"                           \
-  "  --unit NAME        of epoch times: s, ms, us or ns; otherwise guessed from the first time\n"                                \
-  "  --decimal SIGN     before fractions, a point or a comma; otherwise guessed\n"                                               \
-  "  --skip-bad         cells and lines that cannot be read are told, counted and left out\n"
+  "  --column NAME      take only this column; may be repeated\n"                                                                \
+  "  --sensor NAME      name of the sensor, instead of its column's\n"                                                           \
+  "  --prefix NAME      name sensors NAME.COLUMN; '' keeps the columns' names for several files\n"                               \
+  "  --long NAME,VALUE  one value a line: the columns of the sensor's name and of the value\n"                                   \
+  "  --time-format F    format of times, as for strptime: '%d.%m.%Y %H:%M'; default: guessed\n"                                  \
+  "  --unit NAME        unit of epoch times: s, ms, us or ns; default: guessed from the first time\n"                            \
+  "  --decimal SIGN     decimal sign, a point or a comma; default: guessed\n"                                                    \
+  "  --skip-bad         leave out, report and count cells and lines that cannot be read\n"
 
 /* Null initialiser: all zero. Owner: the caller, and it must outlive the reader. */
 struct hk_input {

@@ -79,7 +79,7 @@ static void gauge(struct hk_host *host, const char *group, const char *of, const
   put(host, sensor(host, group, of, figure), value);
 }
 
-/* A counter's difference a second, times `scale`. One that went back begins anew. */
+/* A counter's difference a second, times `scale`. One that went back starts over. */
 static void rate(struct hk_host *host, const char *group, const char *of, const char *figure, double value, double scale)
 {
   const uint32_t number = sensor(host, group, of, figure);

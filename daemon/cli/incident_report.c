@@ -79,7 +79,7 @@ static void print(struct hk_report *r, const struct hk_incident_news *news)
   (r->json ? hk_incident_json : hk_incident_sentence)(&r->line, news);
   hk_buffer_put(&r->line, "", 1);
   if (r->line.failed) {
-    fprintf(stderr, "hankel %s: no memory to tell of incident %" PRIu64 "\n", r->argv[0], news->incident->id);
+    fprintf(stderr, "hankel %s: no memory to publish that incident %" PRIu64 "\n", r->argv[0], news->incident->id);
     hk_buffer_free(&r->line);
   } else if (r->json) {
     fputs(r->line.data, stdout);
@@ -175,6 +175,6 @@ void hk_report_finish(struct hk_report *r)
   if (c.withheld > 0)
     fprintf(stderr, " (gravest R %.2f)", r->gravest);
   if (r->lost > 0)
-    fprintf(stderr, "; %u events are left out for want of room", r->lost);
+    fprintf(stderr, "; %u events are left out for lack of room", r->lost);
   fputc('\n', stderr);
 }

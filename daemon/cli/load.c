@@ -52,14 +52,14 @@ static uint64_t mix(uint64_t z)
 }
 
 /* A sensor's value at a tick: a sine of amplitude 1 about a level of its own (-50 to 50), whose period sways between 25 and 40
- * ticks, each sensor's at its own pace, and noise of standard deviation .2. An angle is a fraction of 2^32. */
+ * ticks, each sensor's at its own pace, and noise of standard deviation 0.2. An angle is a fraction of 2^32. */
 static double value_at(const struct hk_load *load, uint32_t sensor, uint32_t tick)
 {
   const uint64_t own = mix(sensor + 0x9e3779b97f4a7c15u), more = mix(own);
   const float level = (float)(int32_t)more * 0x1p-31f * 50;
   const float sway = 400 + (float)(uint32_t)(more >> 32) * 0x1p-32f * 400; /* its period, ticks */
   const uint32_t slow = (uint32_t)own + tick * (uint32_t)(4294967296.f / sway);
-  /* frequency .0325 +- .0075: the sway's amplitude is .0075 sway / 2 pi turns */
+  /* frequency 0.0325 +- 0.0075: the sway's amplitude is 0.0075 sway / 2 pi turns */
   const float ahead = load->wave[slow >> (32 - WAVE_BITS)] * (0.0011937f * sway);
   const uint32_t angle = (uint32_t)(own >> 32) + tick * 139586437u + (uint32_t)(int64_t)(ahead * 4294967296.f);
   uint32_t lot = sensor * 0x9e3779b1u ^ tick * 0x85ebca6bu;

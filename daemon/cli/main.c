@@ -13,18 +13,18 @@ static const struct {
   int (*run)(int argc, char **argv);
   const char *what;
 } commands[] = {
-  { "feed", hk_command_feed, "send a recording, or what comes in on standard input, to the daemon" },
+  { "feed", hk_command_feed, "send a recording, or standard input, to the daemon" },
   { "tail", hk_command_tail, "show scores and events as the daemon publishes them" },
-  { "replay", hk_command_replay, "score a recording here, with no daemon" },
-  { "top", hk_command_top, "show the alerts that stand and how the daemon does, live" },
+  { "replay", hk_command_replay, "score a recording without a daemon" },
+  { "top", hk_command_top, "show standing alerts and the daemon's health, live" },
   { "status", hk_command_status, "show the daemon's counters" },
   { "sensors", hk_command_sensors, "list sensors with their state, last value, score and threshold" },
-  { "state", hk_command_state, "show and check what the daemon has kept on the disk" },
-  { "reload", hk_command_reload, "make the daemon read its configuration again" },
-  { "ack", hk_command_ack, "take note of an alert that stands" },
-  { "maintenance", hk_command_maintenance, "mark the alerts of sensors that somebody works on" },
-  { "notify", hk_command_notify, "try whether a receiver of alerts gets them" },
-  { "token", hk_command_token, "make a token that shows the daemon who somebody is" },
+  { "state", hk_command_state, "inspect and verify the daemon's state folder" },
+  { "reload", hk_command_reload, "reload the daemon's configuration" },
+  { "ack", hk_command_ack, "acknowledge an alert, or judge an incident" },
+  { "maintenance", hk_command_maintenance, "mark alerts of sensors under maintenance" },
+  { "notify", hk_command_notify, "send a test message to a receiver of alerts" },
+  { "token", hk_command_token, "make a token that authenticates a client" },
   { "bench", hk_command_bench, "measure how fast this machine scores" },
   { "evaluate", hk_command_evaluate, "run detectors over labelled recordings and judge their alerts" },
 };

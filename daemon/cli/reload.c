@@ -9,8 +9,8 @@
 
 static const char help_text[] =
     "usage: hankel reload [OPTION...]\n\n"
-    "Makes the daemon read its configuration again. Prints what has changed, and what needs a restart; or what is\n"
-    "wrong with the file, and then all stays as it was and the exit code is 1.\n\n"
+    "Reloads the daemon's configuration. Prints what has changed and what needs a restart. If the file has a fault,\n"
+    "prints each fault, changes nothing, and exits with 1.\n\n"
     "  --from HOST:PORT   the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_SECURE_HELP "\n"
     "example:\n"
     "  hankel reload\n";

@@ -26,12 +26,12 @@
 #include <unistd.h>
 
 static const char help_text[] = "usage: hankel state inspect|verify FILE|DIR...\n\n"
-                                "Shows what the daemon keeps in its state folder (durability = snapshot or journal).\n\n"
-                                "  inspect   what each file has: sensors, positions, when it was made\n"
-                                "  verify    reads every byte and names what is damaged; the exit code is 1 if anything is\n\n"
+                                "Inspects and verifies the daemon's state folder (durability = snapshot or journal).\n\n"
+                                "  inspect   print what each file holds: sensors, positions, when it was written\n"
+                                "  verify    read every byte and name what is damaged; exits with 1 if anything is\n\n"
                                 "DIR is the state folder or that of a shard in it; FILE is a snapshot (.hks), a part of a\n"
-                                "journal (.hkj) or of the event log (.hke), or maintenance, the windows that were asked for.\n"
-                                "Nothing is changed, and the daemon may run meanwhile.\n\n"
+                                "journal (.hkj) or of the event log (.hke), or `maintenance`, the client-requested windows.\n"
+                                "It changes nothing, and may run beside the daemon.\n\n"
                                 "examples:\n"
                                 "  hankel state inspect /var/lib/hankeld\n"
                                 "  hankel state verify /var/lib/hankeld/shard-0/snapshot-000000000012.hks\n";
@@ -221,7 +221,7 @@ static void on_damage(void *arg, const struct hk_journal_damaged *damaged)
   printf("%s/%s: %s: %" PRIu64 " bytes from byte %" PRIu64 " on are no record (%s)%s\n", d->folder, damaged->file,
          torn ? "torn" : "DAMAGED", damaged->bytes, damaged->at, damaged->why,
          !torn ? ""
-         : m   ? ": what a crash leaves, and nobody was told of"
+         : m   ? ": as a crash leaves it; nothing in it was acknowledged or published"
                : ": what a crash leaves");
 }
 
@@ -411,7 +411,7 @@ int hk_command_state(int argc, char **argv)
   const char *what = optind < argc ? argv[optind] : "";
   look.verify = strcmp(what, "verify") == 0;
   if (!look.verify && strcmp(what, "inspect") != 0)
-    return hk_usage(argv, "%s: neither inspect nor verify", *what ? what : "nothing");
+    return hk_usage(argv, "%s: want inspect or verify", *what ? what : "nothing");
   if (optind + 1 == argc)
     return hk_usage(argv, "%s needs a FILE or DIR", what);
   for (int i = optind + 1; i < argc; i++) {

@@ -114,7 +114,7 @@ static void tell_alerts(const struct summary *s, const cJSON *report)
     line(s, "alerts", NULL, "none stands");
     return;
   }
-  add(text, "%.0f stand%s%s", standing, standing == 1 ? "s" : "", acknowledged > 0 ? "" : ", nobody has acknowledged any");
+  add(text, "%.0f stand%s%s", standing, standing == 1 ? "s" : "", acknowledged > 0 ? "" : ", none acknowledged");
   if (acknowledged > 0)
     add(text, "%.0f acknowledged", acknowledged);
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(cJSON_GetObjectItem(report, "alerts"), "first"))

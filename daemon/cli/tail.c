@@ -25,11 +25,11 @@ static const char help_text[] =
     "  --match GLOB       only sensors whose name matches: * any characters, ? one character\n"
     "  --min-score Z      only results with a score of at least Z (0 to 1); without it all results\n"
     "  --events           only events (alerts raised, corrected, cleared) and notices (sensor silent, back)\n"
-    "  --incidents        only what becomes of incidents; with --events both, and each event some seconds later\n"
-    "  --since POSITION   first the events behind this position that the daemon still has (0: all); shows positions\n"
-    "  --forever          waits for a daemon that went away as long as it takes\n"
+    "  --incidents        only incidents; with --events both, and each event some seconds later\n"
+    "  --since POSITION   first the logged events after this position (0: all); shows positions\n"
+    "  --forever          wait without limit for a daemon that went away\n"
     "  --format NAME      text (default), jsonl, or csv: sensor,time,score,state\n" HK_SECURE_HELP "\n"
-    "When the daemon goes away, tail waits up to 10 seconds for it to come back, then ends with exit code 1.\n\n"
+    "If the daemon goes away, tail waits up to 10 seconds for it, then exits with 1.\n\n"
     "examples:\n"
     "  hankel tail --events\n"
     "  hankel tail --incidents\n"
@@ -96,14 +96,13 @@ static void on_gap(void *arg, uint64_t results, uint64_t events)
     printf("#gap,%" PRIu64 ",%" PRIu64 "\n", results, events);
   if (events >= HANKEL_NOBODY_KNOWS)
     hk_failed(tail->argv,
-              "position %" PRIu64
-              " lies beyond the end of the daemon's log of events, which is another one than it was in: nobody "
-              "knows what is missing, and events from now on follow",
+              "position %" PRIu64 " lies beyond the end of the daemon's event log, which is not the one it came from: how "
+              "many are missing is unknown, and events from now on follow",
               tail->position);
   else if (tail->positions && events > 0)
     hk_failed(tail->argv,
-              "%" PRIu64 " results and %" PRIu64 " events are missing here: they were read too slowly, or the daemon's log of "
-              "events has them no more",
+              "%" PRIu64 " results and %" PRIu64
+              " events are missing here: they were read too slowly, or the daemon's event log no longer has them",
               results, events);
   else
     hk_failed(tail->argv, "read too slowly: %" PRIu64 " results and %" PRIu64 " events are missing here", results, events);

@@ -17,11 +17,11 @@ enum hk_secure_option { HK_SECURE_TLS = 1000, HK_SECURE_CA, HK_SECURE_CERT, HK_S
   }
 
 #define HK_SECURE_HELP                                                                                                           \
-  "  --tls              by TLS; the daemon's certificate has to be good for HOST\n"                                              \
-  "  --ca FILE          authorities that it may be signed by (default: those of the system)\n"                                   \
-  "  --cert FILE        our certificate, --key FILE its key\n"                                                                   \
-  "  --token-file FILE  shows the token that is the file's first line; beyond loopback only by TLS, unless\n"                    \
-  "  --token-in-clear   says that everybody on the way may read it\n"
+  "  --tls              connect by TLS; the daemon's certificate must be valid for HOST\n"                                       \
+  "  --ca FILE          trusted authorities (default: those of the system)\n"                                                    \
+  "  --cert FILE        client certificate; --key FILE is its key\n"                                                             \
+  "  --token-file FILE  send the token in the first line of FILE; beyond loopback only by TLS, unless\n"                         \
+  "  --token-in-clear   accepts that anyone on the path can read it\n"
 
 /* Takes an option. 0; or HK_EXIT_USAGE: it is none of these. */
 int hk_secure_take(struct hankel_security *security, int option, const char *value);

@@ -10,16 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help_text[] = "usage: hankel token [OPTION...] NAME SCOPES\n\n"
-                                "Makes a token and prints it. SCOPES: feed, subscribe, admin, or several with commas.\n\n"
-                                "  --add FILE    appends the line for it to the daemon's token file; otherwise that is\n"
-                                "                shown on standard error, to be copied there\n"
-                                "  --feeds GLOB  names of feeds that are its own: it may use no others, and others not these\n\n"
-                                "examples:\n"
-                                "  hankel token --add /etc/hankeld/tokens pump-7 feed >pump-7.token\n"
-                                "  chgrp hankeld /etc/hankeld/tokens      where root has just made it, for the service to read\n"
-                                "  systemctl reload hankeld\n"
-                                "  hankel feed --to daemon.example:7410 --tls --token-file pump-7.token pump.csv\n";
+static const char help_text[] =
+    "usage: hankel token [OPTION...] NAME SCOPES\n\n"
+    "Makes a token and prints it. SCOPES: feed, subscribe, admin, or several with commas.\n\n"
+    "  --add FILE    append its line to the daemon's token file; otherwise the line is printed\n"
+    "                on standard error, to be copied there\n"
+    "  --feeds GLOB  names of its own feeds: it may use no others, and no other token may use these\n\n"
+    "examples:\n"
+    "  hankel token --add /etc/hankeld/tokens pump-7 feed >pump-7.token\n"
+    "  chgrp hankeld /etc/hankeld/tokens      if root has just made it, so that the service can read it\n"
+    "  systemctl reload hankeld\n"
+    "  hankel feed --to daemon.example:7410 --tls --token-file pump-7.token pump.csv\n";
 
 /* In one write, so that the daemon never reads half of it. The file's last line may lack its end. */
 static int append(char **argv, const char *path, const char *line)

@@ -64,7 +64,7 @@ static void compare_groups(const struct hk_config *running, const struct hk_conf
     if (!before)
       hk_buffer_print(told, "[group %s] is new\n", after->name);
     else if (!same_rule(before, after))
-      hk_buffer_print(told, "[group %s] is changed: its machines begin anew\n", after->name);
+      hk_buffer_print(told, "[group %s] is changed: its machines start over\n", after->name);
     if (before && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[group %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }
@@ -98,7 +98,7 @@ static void compare_fields(const struct hk_config *running, const struct hk_conf
     if (!before)
       hk_buffer_print(told, "[field %s] is new\n", after->name);
     else if (!same_field_rule(before, after))
-      hk_buffer_print(told, "[field %s] is changed: it begins anew\n", after->name);
+      hk_buffer_print(told, "[field %s] is changed: it starts over\n", after->name);
     if (before && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[field %s]: match = %s -> %s\n", after->name, before->match, after->match);
     if (before && strcmp(before->detector, after->detector) != 0)
@@ -197,7 +197,7 @@ static void compare_detectors(const struct hk_config *running, struct hk_config 
     if (!before)
       hk_buffer_print(told, "[detector %s] is new\n", after->name);
     else if (!same)
-      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors begin anew\n", after->name, differences);
+      hk_buffer_print(told, "[detector %s] is changed (%s): its sensors start over\n", after->name, differences);
     if (before && !after->derived && strcmp(before->match, after->match) != 0)
       hk_buffer_print(told, "[detector %s]: match = %s -> %s\n", after->name, before->match, after->match);
   }

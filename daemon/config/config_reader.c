@@ -26,21 +26,20 @@ static int take_key(void *arg, const char *section, const char *name, const char
   (void)section; /* the reader knows it, whole and with its line */
   r->expected = false;
   if (hk_config_seen(r, name)) {
-    hk_config_complain(r, r->line, "`%.64s` stands in this section already", name);
+    hk_config_complain(r, r->line, "`%.64s` is already in this section", name);
     return 1;
   }
   if (r->n_seen < HK_CONFIG_KEYS_MAX)
     snprintf(r->seen[r->n_seen++], sizeof r->seen[0], "%s", name);
   if (strstr(value, " #") || strstr(value, "\t#")) { /* a glob or a path would take it for a part of itself */
-    hk_config_complain(r, r->line,
-                       "%.64s = %.64s: a comment behind a value begins with ; and with # it stands on a line of its own", name,
-                       value);
+    hk_config_complain(r, r->line, "%.64s = %.64s: a comment after a value begins with ; and one with # needs a line of its own",
+                       name, value);
     return 1;
   }
   if (r->section)
     r->section->key(r, name, value);
   else if (!r->bad)
-    hk_config_complain(r, r->line, "`%.64s` stands before the first section", name);
+    hk_config_complain(r, r->line, "`%.64s` is before the first section", name);
   return 1;
 }
 
@@ -139,7 +138,7 @@ static void find_state(struct hk_config_reading *r)
   if (c->state[0] == 0 && length > 0 && length < sizeof c->state)
     snprintf(c->state, sizeof c->state, "%.*s", (int)length, folders);
   if (c->durability != HK_DURABILITY_NONE && c->state[0] == 0)
-    hk_config_complain(r, 0, "durability = %s needs state = FOLDER, where it is kept (or StateDirectory= of the service)",
+    hk_config_complain(r, 0, "durability = %s needs state = FOLDER (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
     hk_config_complain(r, 0,

@@ -195,7 +195,7 @@ int hk_key_set(struct hk_config *config, const char *name, const char *value, ch
     number = (uint64_t)duration;
   } else if (number_parse(value, key->kind == BYTES, &number) != 0 || number < key->min || number > key->max) {
     snprintf(error, size, "%s = %.64s: not a whole number%s from %" PRIu64 " to %" PRIu64 "%s", name, value,
-             key->kind == BYTES ? " of bytes (KiB, MiB, GiB, TiB may stand behind)" : "", key->min, key->max,
+             key->kind == BYTES ? " of bytes (KiB, MiB, GiB, TiB may follow)" : "", key->min, key->max,
              key->off ? ", nor off" : "");
     return -EINVAL;
   }

@@ -116,7 +116,8 @@ void hk_rules_finish(struct hk_rules *r, const struct sockaddr_storage *address,
     fault(arg, "mac is for protocol = binary, transport = udp");
   if (!near && !r->insecure) {
     if (udp && binary && !r->mac)
-      fault(arg, "beyond loopback datagrams need mac = yes, or whoever can see them can make them; insecure = yes does without");
+      fault(arg,
+            "beyond loopback datagrams need mac = yes, or anyone who can see them can forge them; insecure = yes does without");
     else if (udp && !binary)
       fault(arg, "the line protocol over UDP has no authentication: beyond loopback that needs insecure = yes");
     else if (!udp && (!tls || !hk_rules_demand(r)))

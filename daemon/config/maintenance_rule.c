@@ -72,13 +72,13 @@ int hk_maintenance_finish(struct hk_maintenance_rule *r, char *error, size_t siz
   else if (r->from == 0 && r->to == 0 && r->daily_from == r->daily_to)
     why = "needs from and to (or duration), or daily";
   else if (r->duration > 0 && (r->from == 0 || r->to != 0))
-    why = "a duration counts from `from`, and stands in the place of `to`";
+    why = "`duration` counts from `from` and replaces `to`";
   else if (r->duration > 0)
     r->to = r->duration < INT64_MAX - r->from ? r->from + r->duration : INT64_MAX;
   if (!why && r->to == 0)
     r->to = INT64_MAX;
   if (!why && r->to <= r->from)
-    why = "`to` is not behind `from`";
+    why = "`to` is not after `from`";
   if (why)
     snprintf(error, size, "%s", why);
   return why ? -EINVAL : 0;

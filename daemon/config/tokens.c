@@ -93,7 +93,7 @@ static const char *read_line(char *line, struct hk_token *t, const char **feeds)
   if (!proof || (more && !*feeds) || (more && strtok_r(NULL, " \t", &rest)))
     return "a line is NAME SCOPES sha256:HEX, or NAME SCOPES certificate, and perhaps feeds=GLOB";
   if (*feeds && !feeds_good(*feeds))
-    return "behind feeds= stands a glob of at most 128 bytes";
+    return "feeds= takes a glob of at most 128 bytes";
   if (!name_good(name))
     return "a name has 1 to 63 printable characters of ASCII";
   snprintf(t->name, sizeof t->name, "%s", name);
@@ -101,7 +101,7 @@ static const char *read_line(char *line, struct hk_token *t, const char **feeds)
     return "scopes are a list of feed, subscribe, admin with commas between them";
   t->certificate = strcmp(proof, "certificate") == 0;
   if (!t->certificate && (strncmp(proof, "sha256:", 7) != 0 || !read_hash(proof + 7, t->hash)))
-    return "behind the scopes stands sha256: and 64 hexadecimal digits, or certificate; `hankel token` makes such a line";
+    return "after the scopes comes sha256: and 64 hexadecimal digits, or certificate; `hankel token` makes such a line";
   return NULL;
 }
 
@@ -143,7 +143,7 @@ int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *e
       continue;
     wrong = read_line(line, &token, &feeds);
     if (!wrong && (token.certificate ? hk_tokens_certificate(t, token.name) : hk_tokens_again(t, &token)))
-      wrong = "the same token, or certificate, stands in the file already";
+      wrong = "the same token or certificate is in the file already";
     if (!wrong && t->n == HK_TOKENS_MAX)
       wrong = "more than 4096 tokens and certificates";
     if (!wrong)

@@ -176,8 +176,7 @@ static void *run(void *arg)
   if (hk_journal_note_end(hk_eventlog_journal(d->events)) == 0)
     (void)hk_marks_sync(d->marks); /* without it a start goes by what was there before, and is careful */
   if (status != 0)
-    hk_log(d->log, HK_LOG_ERROR,
-           "ended with points that are not on the disk; they were neither acknowledged nor shown to anybody");
+    hk_log(d->log, HK_LOG_ERROR, "ended with points that are not on the disk; they were neither acknowledged nor published");
   return NULL;
 }
 

@@ -8,7 +8,7 @@
 
 #define SLOW 1000000000 /* ns that a commit may take before it is said to take long */
 #define LOOK "look at the disk of the state folder (df, and the kernel's log)"
-#define DISK LOOK ". It is taken up again by itself"
+#define DISK LOOK ". It resumes by itself"
 
 /* Under the lock. */
 static void become(struct hk_durable *d, enum hk_durable_state state, const char *why)
@@ -31,8 +31,8 @@ static void degrade(struct hk_durable *d, const char *why, const char *remedy)
   for (uint32_t i = 0; i < d->shards; i++)
     hk_wake_up(d->wake[i], HK_WAKE_WORK);
   hk_log(d->log, HK_LOG_ERROR,
-         "durability is lost: %s. Results go on without it: nothing is acknowledged, and a crash would take back what comes from "
-         "now on; %s",
+         "durability is lost: %s. Results go on without it: nothing is acknowledged, and a crash would lose what comes from now "
+         "on; %s",
          why, remedy);
 }
 
@@ -98,7 +98,7 @@ void hk_durable_watch(struct hk_durable *d)
   if (writes && waiting >= (wait < SLOW ? wait : SLOW)) {
     const bool recovering = d->condition.state == HK_DURABLE_RECOVERING;
     char why[sizeof d->condition.why];
-    snprintf(why, sizeof why, "the disk of %.160s takes long: a commit has been waiting for %.1f s", d->path,
+    snprintf(why, sizeof why, "the disk of %.160s is slow: a commit has been waiting for %.1f s", d->path,
              (double)waiting * 1e-9);
     if (recovering) {
       degrade(d, why, DISK);
@@ -213,7 +213,7 @@ bool hk_durable_snapshot_done(struct hk_durable *d, uint32_t shard, uint64_t pos
   pthread_mutex_unlock(&d->lock_condition);
   const int status = whole && d->journal[shard] ? hk_journal_trim(d->journal[shard], before) : 0;
   if (status != 0)
-    hk_log(d->log, HK_LOG_WARNING, "a file of the journal in %s/shard-%u that is not needed any more could not be removed: %s",
+    hk_log(d->log, HK_LOG_WARNING, "a file of the journal in %s/shard-%u that is no longer needed could not be removed: %s",
            d->path, shard, strerror(-status));
   if (last)
     hk_durable_forget_past(d);

@@ -40,9 +40,8 @@ static void look_for_state(const struct hk_durable *d, const char *path)
     return;
   if (any_state(d, folder))
     hk_log(d->log, HK_LOG_WARNING,
-           "durability = none, so what %s keeps of an earlier run is not restored, and gets old; durability = journal or "
-           "snapshot would, "
-           "and removing the folder's contents ends this message",
+           "durability = none: what %s keeps of an earlier run is not restored and grows out of date; durability = journal or "
+           "snapshot restores it, and an empty folder ends this message",
            path);
   close(folder);
 }
@@ -66,9 +65,8 @@ static int open_marks(struct hk_durable *d, char *error, size_t size)
   if (newest < HK_JOURNAL_VERSION || hk_marks_get(d->marks, HK_MARK_EVENTS, &mark))
     return 0;
   hk_log(d->log, HK_LOG_WARNING,
-         "state = %s: the file " HK_MARKS_FILE
-         " is missing or damaged: whether the end of a journal or of the event log is gone is not "
-         "known, and positions of events go on far behind those that there are",
+         "state = %s: the file " HK_MARKS_FILE " is missing or damaged: it is unknown whether the end of a journal or of the "
+         "event log is lost; event positions continue far beyond the existing ones",
          d->path);
   mark = (struct hk_journal_mark){ .apart = true };
   status = hk_marks_put(d->marks, HK_MARK_EVENTS, &mark);
@@ -161,8 +159,8 @@ static void remove_all(const struct hk_durable *d, int folder, const char *stem,
     char name[HK_DISK_NAME_MAX];
     hk_disk_name(name, stem, numbers[i], suffix);
     if (hk_disk_remove(&d->disk, folder, name) != 0)
-      hk_log(d->log, HK_LOG_WARNING, "state = %s: %s is of an earlier run, not needed any more, and could not be removed",
-             d->path, name);
+      hk_log(d->log, HK_LOG_WARNING, "state = %s: %s is of an earlier run, no longer needed, and could not be removed", d->path,
+             name);
   }
   free(numbers);
 }

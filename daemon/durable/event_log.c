@@ -392,7 +392,7 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
 {
   struct opening *o = arg;
   if (d->missing)
-    hk_log(o->log, HK_LOG_WARNING, "event log: %s is whole, but %s; events that were there are missing", d->file, d->why);
+    hk_log(o->log, HK_LOG_WARNING, "event log: %s is intact, but %s; its events are missing", d->file, d->why);
   else if (d->tail && d->bytes < RECORD_MOST)
     hk_log(o->log, HK_LOG_NOTICE, "event log: %s: its last %llu bytes are cut: %s", d->file, (unsigned long long)d->bytes,
            d->why);
@@ -475,9 +475,9 @@ static int open_log(struct hk_eventlog *l, const struct hk_journal_place *place,
   l->lost = o->gone;
   if (status == 0 && l->lost > 0)
     hk_log(o->log, HK_LOG_WARNING,
-           "event log: at least %llu events that were told are gone; the last that is there has position %llu, and the next one "
+           "event log: at least %llu published events are lost; the last one present has position %llu, and the next one "
            "gets "
-           "%llu. Subscribers that ask for what is gone are told of a gap",
+           "%llu. Subscribers that ask for the lost ones get a gap notice",
            (unsigned long long)l->lost, (unsigned long long)position, (unsigned long long)hk_journal_position(l->journal) + 1);
   if (status != 0)
     snprintf(error, size, "event log: %s", why[0] ? why : strerror(-status));

@@ -68,7 +68,7 @@ struct hk_record_feed;
 /* For status. */
 struct hk_feeds_survey {
   uint32_t n;                /* there are */
-  uint64_t refused, expired; /* new ones that were refused, for want of room or by the owner's limit; not empty, and forgotten */
+  uint64_t refused, expired; /* new ones that were refused, for lack of room or by the owner's limit; not empty, and forgotten */
 };
 
 int hk_feeds_new(struct hk_feeds **out, uint32_t shards);

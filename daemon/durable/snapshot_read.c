@@ -116,9 +116,9 @@ static int check_end(struct hk_snapshot_reader *r, const struct hk_part_head *he
     return damaged(r, head, "it has another size");
   memcpy(&end, r->payload, sizeof end);
   if (end.parts != r->parts || end.sensors != r->sensors || end.bytes != r->at || end.chain != r->chain)
-    return damaged(r, head, "the sections before are not the ones that were written");
+    return damaged(r, head, "the preceding sections are not the ones that were written");
   if (r->at + sizeof *head + head->size != r->size)
-    return damaged(r, head, "the file goes on behind it");
+    return damaged(r, head, "the file continues after it");
   r->ended = true;
   return 0;
 }
@@ -160,7 +160,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     return status != 0 ? status : 1;
   }
   if (head.type < HK_PART_DETECTOR || head.type > HK_PART_OWNERS)
-    return damaged(r, &head, "nobody knows such a section");
+    return damaged(r, &head, "unknown section");
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
   r->parts++;

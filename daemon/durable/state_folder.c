@@ -218,10 +218,10 @@ bool hk_folder_holds(struct hk_state_folder *f, char *why, size_t size, const ch
   const int64_t looked = hk_wall();
   struct hk_disk_file now;
   const int status = hk_disk_look(f->disk, AT_FDCWD, f->path, &now);
-  *remedy = "put the folder back, or make an empty one there, on the same file system: it is taken up by itself; " MEMORY;
+  *remedy = "put the folder back, or make an empty one there, on the same file system: it is used without a restart; " MEMORY;
   if (!home_holds(f, status, &now, why, size))
     return false;
-  *remedy = "put back what was renamed, and leave the folder alone: durability is taken up by itself, with a snapshot; " MEMORY;
+  *remedy = "put back what was renamed, and leave the folder alone: durability resumes by itself, with a snapshot; " MEMORY;
   if (status == 0 && !folder_is_quiet(&f->home, &now)) {
     if (!names_hold(f, why, size))
       return false;

@@ -60,7 +60,7 @@ typedef void hk_incident_decided(void *arg, int64_t time, enum hk_incident_decis
 struct hk_incidents_counts {
   uint64_t events, opened, told, updates, merged, withheld;
   uint64_t not_finite; /* events that were left out as their severity is none, */
-  uint64_t unlisted;   /* or for want of room: of members, names or memory */
+  uint64_t unlisted;   /* or for lack of room: of members, names or memory */
   uint32_t open, members;
 };
 

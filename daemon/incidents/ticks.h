@@ -33,7 +33,7 @@ void hk_ticks_free(struct hk_ticks *ticks); /* NULL is fine; what waits is dropp
 /* An event. It waits until the data are behind its time. 0; -ENOMEM: it is lost. */
 int hk_ticks_event(struct hk_ticks *ticks, const struct hk_tick_event *event);
 /* No event of a time before this (ns) comes any more: those that wait are told to the incidents, which judge; but none whose
- * position is behind `seen`. Returns how many of them were lost there for want of room. */
+ * position is behind `seen`. Returns how many of them were lost there for lack of room. */
 uint32_t hk_ticks_reach(struct hk_ticks *ticks, int64_t time, uint64_t seen);
 /* The same of all that wait; then all incidents are closed. For the end of a recording. */
 uint32_t hk_ticks_finish(struct hk_ticks *ticks);

@@ -155,7 +155,7 @@ static const char *why_refused(int refusal)
 {
   return refusal == HANKEL_NO_DETECTOR ? "no detector matches its sensor"
          : refusal == HANKEL_RESERVED  ? "its sensor is a series that the daemon makes itself"
-         : refusal == HANKEL_QUOTA     ? "its sender has as many sensors as one may have (max_sensors_per_peer)"
+         : refusal == HANKEL_QUOTA     ? "its sender has reached max_sensors_per_peer"
                                        : "there is no room for another sensor";
 }
 

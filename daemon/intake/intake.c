@@ -135,8 +135,8 @@ void hk_intake_refused(struct hk_intake *in, int refusal, const char *name, size
     hk_log_peer(in->log, &in->reserved, HK_LOG_WARNING, "sensors",
                 "%.*s is a series that the daemon makes itself; points for it are dropped", (int)length, name);
   else if (refusal == HANKEL_QUOTA)
-    hk_log_peer(in->log, &in->over_quota, HK_LOG_WARNING, "sensors",
-                "%.*s is refused: its peer has as many as one may have (max_sensors_per_peer)", (int)length, name);
+    hk_log_peer(in->log, &in->over_quota, HK_LOG_WARNING, "sensors", "%.*s is refused: its peer has reached max_sensors_per_peer",
+                (int)length, name);
 }
 
 int hk_intake_find(struct hk_intake *in, uint64_t owner, const char *name, size_t length, uint32_t *slot)

@@ -71,7 +71,7 @@ const char *hk_limits_words(enum hk_limits_verdict verdict)
   static const char *const words[] = {
     [HK_LIMITS_FINE] = "fine",
     [HK_LIMITS_CONNECTIONS] = "its address has too many connections (max_connections_per_address)",
-    [HK_LIMITS_NEWCOMERS] = "its address has too many connections that have shown nothing yet (max_newcomers)",
+    [HK_LIMITS_NEWCOMERS] = "its address has too many unauthenticated connections (max_newcomers)",
     [HK_LIMITS_FAILURES] = "its address has failed too often within a minute (max_failures)",
     [HK_LIMITS_FULL] = "too many addresses at a time",
   };

@@ -81,7 +81,7 @@ void hk_admission_dropped(struct hk_connection *c)
 {
   /* A peer that sent nothing has only looked whether the port is open. */
   if (c->tls && c->identity.newcomer && !c->identity.failed && c->identity.unproven > 0 && !c->flow.draining)
-    fail(c, "it broke off before it had shown who it is");
+    fail(c, "the connection closed before the peer authenticated");
 }
 
 /* Whether what it has shown is good for a feed of this name. */
@@ -147,7 +147,7 @@ bool hk_admission_spent(struct hk_connection *c)
 {
   if (!c->identity.newcomer || c->identity.unproven <= HK_ADMISSION_BYTES)
     return false;
-  refuse(c, HANKEL_UNAUTHORIZED, "too many bytes from a peer that has not shown who it is");
+  refuse(c, HANKEL_UNAUTHORIZED, "too many bytes before authentication");
   return true;
 }
 
@@ -162,7 +162,7 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
     return false;
   hk_count(&c->loop->counters.timed_out, 1);
   const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"
-                                               : "it has not shown who it is within the handshake deadline";
+                                               : "not authenticated within the handshake deadline";
   if (hk_gate_shut(c->identity.gate))
     refuse(c, HANKEL_TIMEOUT, why);
   else
@@ -215,7 +215,7 @@ static bool admit(struct hk_connection *c, const struct hk_token *token, const c
   else
     snprintf(c->identity.shown.name, sizeof c->identity.shown.name, "%s", name);
   if (!hk_admission_allows(c, c->identity.scopes)) {
-    refuse(c, HANKEL_FORBIDDEN, "what it has shown does not allow what this listener is for");
+    refuse(c, HANKEL_FORBIDDEN, "its credentials do not allow what this listener is for");
     return false;
   }
   if (c->identity.newcomer && hk_gate_shut(c->identity.gate)) {
@@ -256,7 +256,7 @@ static bool admit_token(struct hk_connection *c, const char *text, size_t length
   const bool done = token && admit(c, token, "");
   hk_credentials_release(credentials);
   if (!token)
-    refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "the token is not known here" : "a token is needed here, and none was shown");
+    refuse(c, HANKEL_UNAUTHORIZED, length > 0 ? "unknown token" : "a token is required, and none was sent");
   return done;
 }
 
@@ -299,7 +299,7 @@ enum hk_turn hk_admission_step(struct hk_connection *c)
     return HK_TURN_NEED;
   if (hk_line_http(text, length, status)) {
     c->http = true;
-    refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which is not spoken here");
+    refuse(c, HANKEL_UNAUTHORIZED, "this is HTTP, which this listener does not accept");
     return HK_TURN_OVER;
   }
   if (status != HK_LINE_WHOLE)
@@ -337,7 +337,7 @@ static bool cut(struct hk_connection *c)
     return false;
   hk_admission_dropped(c);
   /* The end of the socket's stream is not one that the peer has said: what was half sent may have been cut by anybody. */
-  hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "the connection ended without the end that TLS has for it");
+  hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "the connection ended without a TLS close_notify");
   hk_connection_finish(c);
   return true;
 }
@@ -402,7 +402,7 @@ bool hk_admission_decrypt(struct hk_connection *c)
 
 void hk_admission_again(struct hk_connection *c)
 {
-  char why[REVOKED] = "what it has shown is not good any more";
+  char why[REVOKED] = "its credentials were revoked or have expired";
   if (c->state != HK_OPEN || c->identity.newcomer)
     return;
   const bool gone = revoked(c, why, sizeof why);

@@ -401,7 +401,7 @@ void hk_connection_refuse_http(struct hk_connection *c)
 {
   c->http = true;
   hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer, "closed: " HK_HTTP_REFUSED, c->identity.gate->name);
-  hk_connection_refuse(c, HANKEL_FORBIDDEN, "this is HTTP, which is not spoken here");
+  hk_connection_refuse(c, HANKEL_FORBIDDEN, "this is HTTP, which this listener does not accept");
 }
 
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message)
@@ -422,9 +422,9 @@ static void tell_gone(struct hk_connection *c)
   const size_t unread = hk_peer_unread(&c->tcp) + c->kind->left(c);
   if (unread > 0)
     hk_log_peer(c->net->log, &c->quota, HK_LOG_WARNING, c->peer,
-                "connection lost while it was not read: its peer is gone, and %zu bytes that it had sent with it", unread);
+                "connection lost while reading was paused: its peer is gone, and %zu bytes that it had sent with it", unread);
   else
-    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while it was not read: its peer is gone");
+    hk_log_peer(c->net->log, &c->quota, HK_LOG_INFO, c->peer, "connection lost while reading was paused: its peer is gone");
 }
 
 void hk_connection_tick(struct hk_connection *c, int64_t now)
@@ -447,7 +447,7 @@ void hk_connection_tick(struct hk_connection *c, int64_t now)
   } else if (!hk_admission_late(c, now) && config->idle > 0 && !c->subscriber.view && !c->links.parked &&
              now - heard(c) > config->idle) {
     hk_count(&c->loop->counters.timed_out, 1);
-    hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing came for the idle time");
+    hk_connection_refuse(c, HANKEL_TIMEOUT, "nothing was received within the idle time");
   }
 }
 

@@ -2,7 +2,7 @@
  *
  * open -> (bytes come, the kind takes them step by step)... -> finish -> lingering -> closed
  *
- * A step that cannot go on for want of room (the peer has too many points pending, or does not read its replies) parks the
+ * A step that cannot go on for lack of room (the peer has too many points pending, or does not read its replies) parks the
  * connection: nothing more is read from it, so that TCP pushes back, until the server wakes it. After an error the last words
  * are sent, the sending side is shut, and what still comes is thrown away for a moment: a close with unread bytes would
  * destroy the words on their way.
@@ -28,7 +28,7 @@ struct hk_loop;
 struct hk_connection;
 
 /* In the log, of a peer whose first line is HTTP's; the %s is the listener's name. */
-#define HK_HTTP_REFUSED "this is HTTP, which [listen %s] does not speak; nothing of it was taken"
+#define HK_HTTP_REFUSED "this is HTTP, which [listen %s] does not accept; nothing in it was used"
 
 enum hk_turn {
   HK_TURN_MORE, /* something was taken; call again */

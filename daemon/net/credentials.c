@@ -77,10 +77,10 @@ bool hk_gate_crl_expired(struct hk_gate *g, char *line, size_t size)
   int64_t left;
   if (!hk_gate_crl_left(g, &left) || left > 0)
     return false;
-  snprintf(
-      line, size,
-      "[listen %s]: a list of revoked certificates in %s has expired: what was revoked since is let in; put a newer one there",
-      g->name, g->rules.crl);
+  snprintf(line, size,
+           "[listen %s]: a list of revoked certificates in %s has expired: certificates revoked since then are accepted; replace "
+           "it with a newer one",
+           g->name, g->rules.crl);
   return true;
 }
 
@@ -104,9 +104,10 @@ static void tell(struct hk_gate *g, struct hk_log *log)
   const struct hk_credentials *c = g->now;
   const struct hk_rules *r = &g->rules;
   watch(g, r->key, S_IROTH | S_IWOTH, "chmod o-rwx it, and make a new key", log);
-  watch(g, r->tokens, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its lines", log);
-  watch(g, r->client_ca, S_IWOTH, "so everybody there can let himself in; chmod o-w it, and look at its certificates", log);
-  watch(g, r->crl, S_IWOTH, "so everybody there can let in what was revoked; chmod o-w it, and look at its lists", log);
+  watch(g, r->tokens, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its lines", log);
+  watch(g, r->client_ca, S_IWOTH, "so every user there can grant himself access; chmod o-w it, and look at its certificates",
+        log);
+  watch(g, r->crl, S_IWOTH, "so every user there can admit revoked certificates; chmod o-w it, and look at its lists", log);
   char line[LINE];
   int64_t left;
   if (hk_gate_expires(g, line, sizeof line))

@@ -35,7 +35,7 @@ static enum hk_turn hello(struct hk_connection *c, const struct hk_frame *f)
   if (!(c->identity.scopes & HK_SCOPE_FEED))
     hk_peer_feed_shut(c->peer_feed); /* its datagrams are a stranger's */
   if (feed == 0 && c->peer_feed)
-    hk_log(c->net->log, HK_LOG_ERROR, "no random numbers to be had; the feed of %s stays closed", c->peer);
+    hk_log(c->net->log, HK_LOG_ERROR, "no random numbers available; the feed of %s stays closed", c->peer);
   c->binary.inbox.max_length = (uint32_t)c->loop->config->max_frame;
   uint8_t bytes[256];
   struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
@@ -125,14 +125,14 @@ static enum hk_turn feed(struct hk_connection *c, const struct hk_frame *f)
   if (c->feeding.feed)
     return hk_binary_fault(c, f, HANKEL_OUT_OF_ORDER, "FEED came twice");
   if (!hk_admission_feed(c, name))
-    return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow a feed of this name");
+    return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "the token or certificate does not allow a feed of this name");
   const int status =
       hk_feeds_take(c->net->durable->feeds, name, hk_admission_owner(c), &c->loop->wake, &c->feeding.feed, &c->feeding.turn);
   if (status == -ENOSPC)
     return hk_binary_fault(c, f, HANKEL_LIMIT, "there are too many feeds; use the names of those that there are");
   if (status == -EDQUOT) {
     char why[192];
-    snprintf(why, sizeof why, "%.64s has %u feeds, as many as one peer may have (max_feeds_per_peer); use their names again",
+    snprintf(why, sizeof why, "%.64s has %u feeds, the limit of one peer (max_feeds_per_peer); reuse their names",
              c->identity.shown.name[0] ? c->identity.shown.name : "this address", c->loop->config->max_feeds_per_peer);
     return hk_binary_fault(c, f, HANKEL_LIMIT, why);
   }
@@ -164,7 +164,7 @@ static enum hk_turn subscribe(struct hk_connection *c, const struct hk_frame *f)
   struct hk_subscription m;
   const int code = hk_subscribe_read(f, &m);
   if (code == HANKEL_BAD_SUBSCRIPTION)
-    return hk_binary_fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score, or what is asked for is not valid");
+    return hk_binary_fault(c, f, HANKEL_BAD_SUBSCRIPTION, "the glob, the score or the selection is not valid");
   if (code != 0)
     return hk_binary_bad_payload(c, f);
   const struct hk_wanted wanted = { HK_PROTOCOL_BINARY, m.what, m.min_score, m.glob, m.since };
@@ -255,7 +255,7 @@ static uint32_t scopes_of(uint8_t type)
 static enum hk_turn forbidden(struct hk_connection *c, const struct hk_frame *f)
 {
   hk_admission_forbidden(c, hk_frame_name(f->type));
-  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "what was shown at HELLO does not allow this");
+  return hk_binary_fault(c, f, HANKEL_FORBIDDEN, "the token or certificate does not allow this");
 }
 
 static enum hk_turn take(struct hk_connection *c, const struct hk_frame *f)
@@ -327,9 +327,9 @@ static enum hk_turn step(struct hk_connection *c)
 {
   static const char *const messages[] = {
     [HANKEL_BAD_MAGIC] = "not a frame of this protocol, or out of step",
-    [HANKEL_BAD_VERSION] = "this version of the protocol is not spoken here",
+    [HANKEL_BAD_VERSION] = "unsupported protocol version",
     [HANKEL_TOO_LONG] = "the payload is longer than max_frame",
-    [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not fit",
+    [HANKEL_BAD_CHECKSUM] = "the frame was damaged: its checksum does not match",
   };
   if (c->binary.leaving)
     return farewell(c);

@@ -66,7 +66,7 @@ const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out
     struct hk_string word = next_word(&at, list_end);
     float score = -1;
     if (cut_score(&word, &score) != 0)
-      return "behind >= stands a score from 0 to 1";
+      return "after >= comes a score from 0 to 1";
     if (score >= 0 && !is(word, "scores") && !is(word, "results"))
       return "only scores and results have a score";
     if (score >= 0)
@@ -83,14 +83,14 @@ const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out
       out->what |= HANKEL_INCIDENTS;
     else if (word.length > 6 && memcmp(word.data, "since=", 6) == 0) {
       if (read_position(word, &out->since) != 0)
-        return "behind since= stands the position of an event";
+        return "since= takes the position of an event";
       out->what |= HANKEL_POSITIONS;
     } else
       return "not one of scores, results, events, notices, incidents, since=POSITION; say for example: scores>=0.8,events "
              "machine*";
   }
   if (out->what == HANKEL_POSITIONS)
-    return "since= says from where, but nothing is asked for; say for example: events,since=120 machine*";
+    return "since= needs something to show from there; say for example: events,since=120 machine*";
   while (space && space < end && *space == ' ')
     space++;
   if (space)

@@ -60,10 +60,10 @@ int hk_udp_open(struct hk_listener *l, char *error, size_t size);
 void hk_udp_close(struct hk_listener *l);
 /* Reads what has come, as far as there is room and for a bounded time. True when nothing is left. */
 bool hk_udp_read(struct hk_listener *l);
-/* Asks the kernel how many datagrams it threw away for want of room in the socket's buffer, and counts them. Called every second.
+/* Asks the kernel how many datagrams it threw away for lack of room in the socket's buffer, and counts them. Called every second.
  */
 void hk_udp_look(struct hk_listener *l);
-/* Reads again, if it was paused for want of room. */
+/* Reads again, if it was paused for lack of room. */
 void hk_udp_go_on(struct hk_listener *l);
 
 #endif

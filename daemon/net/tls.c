@@ -181,7 +181,7 @@ bool hk_tls_revoked(const struct hk_tls *t, const struct hk_tls_context *c, char
   if (!certificate || !hk_tls_files_revoked(c->lists, certificate))
     return false;
   hk_tls_files_whose(certificate, whose);
-  snprintf(why, size, "its certificate (%s) is not good: certificate revoked", whose);
+  snprintf(why, size, "its certificate (%s) was refused: certificate revoked", whose);
   return true;
 }
 
@@ -266,7 +266,7 @@ static int begin(struct hk_tls *t)
     return HK_TLS_MORE;
   const size_t length = (size_t)t->in[3] << 8 | t->in[4];
   if (length == 0 || length > RECORD_MOST)
-    return failed(t, "what came is not TLS: a greeting of no possible length");
+    return failed(t, "not TLS: the first record has an impossible length");
   if (t->in_size < RECORD_HEAD + length)
     return HK_TLS_MORE;
   t->ssl = SSL_new(t->context->ssl);
@@ -296,10 +296,10 @@ static int judge(struct hk_tls *t, int result)
   const long verified = SSL_get_verify_result(t->ssl);
   char why[sizeof t->fault];
   if (verified != X509_V_OK)
-    snprintf(why, sizeof why, "its certificate (%s) is not good: %s", t->whose[0] ? t->whose : "?",
+    snprintf(why, sizeof why, "its certificate (%s) was refused: %s", t->whose[0] ? t->whose : "?",
              X509_verify_cert_error_string(verified));
   else if (peers_reason())
-    snprintf(why, sizeof why, "TLS: the peer gives up: %s", peers_reason());
+    snprintf(why, sizeof why, "TLS: the peer sent the alert: %s", peers_reason());
   else
     snprintf(why, sizeof why, "TLS: %s", reason());
   ERR_clear_error();

@@ -86,7 +86,7 @@ static void take_binary(struct hk_listener *l, const struct sockaddr *peer, cons
     hk_count(&l->loop->counters.forged, 1);
     hk_audit_refused(&net->audit, &l->audit, l->address, l->gate->name,
                      !keyed ? "a datagram without the keyed checksum that its feed has"
-                     : has  ? "a datagram whose keyed checksum does not fit"
+                     : has  ? "a datagram whose keyed checksum does not match"
                             : "a datagram of a feed that has no key");
     return;
   }

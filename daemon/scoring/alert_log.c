@@ -164,7 +164,7 @@ static void go_on_numbering(struct hk_shard *s, uint32_t slot, uint32_t number)
   }
   pthread_mutex_unlock(&s->lock);
   if (status != 0)
-    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
+    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts start over: %s", strerror(-status));
 }
 
 static void take_event(void *arg, const struct hk_logged *l)
@@ -212,7 +212,7 @@ void hk_shard_events_replayed(struct hk_shard *s)
     const struct hk_eventlog_past past =
         hk_eventlog_past(s->all->events, hk_registry_handle(registry, slot), hk_registry_name(registry, slot));
     hk_registry_read_end(registry);
-    /* The sequences alone do not say: the end of an alert of a sensor that starts anew may have the one of a correction that the
+    /* The sequences alone do not say: the end of an alert of a sensor that starts over may have the one of a correction that the
      * log has. */
     const bool lost = past.open > 0 && !stands(s, within, past.number);
     if (lost || past.sequence > hk_alerts_sequence(s->alerts, within))

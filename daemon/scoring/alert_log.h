@@ -15,7 +15,7 @@ bool hk_shard_log_event(struct hk_shard *shard, struct hk_delivery *delivery, co
 void hk_shard_events_replayed(struct hk_shard *shard);
 /* Alerts that the log has as raised, of sensors that are not there any more, are told cleared. Behind the above. 0 or -ENOMEM. */
 int hk_shards_clear_orphans(struct hk_shards *shards);
-/* During replay: a sensor is forgotten, or was about to be. Its alert ends, which is told if it was not. */
+/* During replay: a sensor is forgotten, or was about to be. Ends its alert; publishes `cleared` if not yet published. */
 void hk_shard_forget_replayed(struct hk_shard *shard, uint32_t slot);
 
 #endif

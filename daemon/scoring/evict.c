@@ -46,7 +46,7 @@ uint32_t hk_shard_clear(struct hk_shard *s, const uint32_t *slots, uint32_t n)
   struct hk_batch *b = calloc(1, sizeof *b);
   struct hk_event *events = calloc(most, sizeof *events);
   if (!p || !b || !events) {
-    hk_log(s->all->log, HK_LOG_ERROR, "no memory to tell of %u alerts that nobody watches any more", most);
+    hk_log(s->all->log, HK_LOG_ERROR, "no memory to publish that %u alerts of removed sensors ended", most);
     free(p);
     free(b);
     free(events);

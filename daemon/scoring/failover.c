@@ -150,7 +150,7 @@ static void move(struct hk_shard *s, struct hk_device *device)
   }
   pthread_mutex_unlock(&device->calls);
   if (status != 0)
-    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts begin anew: %s", strerror(-status));
+    hk_log(s->all->log, HK_LOG_WARNING, "the numbers of alerts start over: %s", strerror(-status));
 }
 
 /* The CPU's backend, if it is to go on and can; else NULL. */
@@ -211,10 +211,10 @@ void hk_shard_lose(struct hk_shard *s, const char *format, ...)
     hk_shard_go_on(s, cpu);
     move(s, cpu);
     hk_log(log, HK_LOG_WARNING,
-           "the CPU goes on: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
+           "continuing on the CPU: %u sensors warm up again, %u alerts were cleared. %s, then restart hankeld to use it again",
            hk_registry_count(s->all->registry), alerts, look);
   } else {
-    hk_log(log, HK_LOG_ERROR, "ending, to be restarted: %s. %s",
+    hk_log(log, HK_LOG_ERROR, "exiting, to be restarted: %s. %s",
            s->config->on_device_failure == HK_DEVICE_FAILURE_CPU ? "nothing is left to compute with" : "on_device_failure = stop",
            look);
     s->all->ended(s->all->arg);

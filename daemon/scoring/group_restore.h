@@ -11,7 +11,7 @@ bool hk_groups_save(struct hk_groups *groups, uint32_t slot, struct hk_buffer *b
 bool hk_groups_save_told(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out,
                          struct hk_machine_memory *told);
 /* Where a snapshot's machine was: its series has been restored, and points from this position on go into it. 0; -EINVAL: it
- * begins anew, for its group has other rows now; or another negative errno. Thread: main, before others run. */
+ * starts over, for its group has other rows now; or another negative errno. Thread: main, before others run. */
 int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *memory, uint64_t position);
 /* While the journal is replayed, on the thread that does so, of the shard that the slot is on now. hk_groups_replay: as
  * hk_groups_put, but slots are the registry's. hk_groups_registered: a series was, of any shard. hk_groups_retired: a sensor is

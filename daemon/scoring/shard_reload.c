@@ -159,7 +159,7 @@ static bool review(struct hk_shard *s)
     return false;
   if (!r->leaving && !(r->leaving = malloc(TOGETHER * sizeof *r->leaving))) {
     r->status = -ENOMEM;
-    snprintf(r->why, sizeof r->why, "no memory to let sensors go");
+    snprintf(r->why, sizeof r->why, "no memory to remove sensors");
     answer(s);
     return true;
   }

@@ -35,8 +35,7 @@ static void on_check(uv_timer_t *timer)
   s->life.beat = now;
   const int64_t stalled = hk_queue_stalled(&s->queue);
   if (timeout > 0 && stalled >= timeout && s->device->kind->device)
-    hk_shard_lose(s, "it hangs: nothing has come back from it for %.1f s (device_timeout = %.1f s)", (double)stalled * 1e-9,
-                  (double)timeout * 1e-9);
+    hk_shard_lose(s, "it hangs: no answer for %.1f s (device_timeout = %.1f s)", (double)stalled * 1e-9, (double)timeout * 1e-9);
 }
 
 static void on_second(uv_timer_t *timer)

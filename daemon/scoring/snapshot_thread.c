@@ -257,7 +257,8 @@ static void finish(struct hk_saver *v)
            (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
   else
     hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
-                "of shard %u was given up: %s; the one before stays, and the next is tried in its time", s->number, told.why);
+                "of shard %u was abandoned: %s; the previous one is kept, and the next is taken on schedule", s->number,
+                told.why);
   atomic_store_explicit(&v->over, true, memory_order_release);
   hk_wake_up(&s->life.wake, HK_WAKE_WORK);
 }

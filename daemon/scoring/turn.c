@@ -113,7 +113,7 @@ static void publish(struct hk_shard *s, struct hk_delivery *p)
     if (!hk_shard_pass_event(s, &e))
       continue;
     if (hk_alerts_note(s->alerts, &e) != 0)
-      hk_log_peer(s->all->log, &s->quotas.forgetful, HK_LOG_WARNING, "alerts", "no memory to remember one that was raised");
+      hk_log_peer(s->all->log, &s->quotas.forgetful, HK_LOG_WARNING, "alerts", "no memory to remember a raised alert");
     if (hk_shard_log_event(s, p, &e, hk_string("")))
       continue;
     e.slot = hk_slot_outside(s, e.slot);

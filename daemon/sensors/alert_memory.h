@@ -2,7 +2,7 @@
  * there were; how many results and events of the sensor there were, which are their sequence numbers; and the flap limit.
  *
  * The alerts themselves are decided in the backend. When its device is lost, or a sensor is evicted, the alerts that stood there
- * would stay open with subscribers for ever, and the numbers of later ones begin anew: this remembers what is needed to clear
+ * would stay open with subscribers for ever, and the numbers of later ones start over: this remembers what is needed to clear
  * the first and to go on with the second. Nothing here is touched by points that cause no event.
  *
  * The flap limit: with more than `flap_limit` alerts raised within `flap_within`, by the points' times, a sensor flaps. The alert

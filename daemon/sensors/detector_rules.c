@@ -293,8 +293,8 @@ bool hk_sections_unreached(const struct hk_config *config, uint32_t i, char *lin
     hk_glob_free(glob);
     if (!all)
       continue;
-    snprintf(line, size, "no sensor comes to [detector %s] (match = %.64s): [detector %s] (match = %.64s) stands before it",
-             d->name, d->match, before->name, before->match);
+    snprintf(line, size, "no sensor reaches [detector %s] (match = %.64s): [detector %s] (match = %.64s) comes first", d->name,
+             d->match, before->name, before->match);
     return true;
   }
   return false;

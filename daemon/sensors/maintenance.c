@@ -250,10 +250,10 @@ void hk_maintenance_mend(struct hk_maintenance *m, struct hk_log *log)
   status = hk_maintenance_save(m);
   if (status == 0)
     hk_log(log, HK_LOG_WARNING,
-           "maintenance: the file of windows that clients asked for was removed or replaced, and is written again");
+           "maintenance: the file of client-requested windows was removed or replaced, and is written again");
   else
     hk_log(log, HK_LOG_WARNING,
-           "maintenance: the file of windows that clients asked for was removed or replaced, and cannot be written again: %s",
+           "maintenance: the file of client-requested windows was removed or replaced, and cannot be written again: %s",
            strerror(-status));
 }
 
@@ -269,11 +269,10 @@ void hk_maintenance_open(struct hk_maintenance *m, const struct hk_disk *disk, i
     return;
   m->saved = hk_disk_look(disk, folder, HK_MAINTENANCE_FILE, &m->file) == 0; /* else it is not looked for */
   if (status != 0)
-    hk_log(log, HK_LOG_WARNING, "maintenance: the windows that clients asked for cannot be read, and are none: %s",
-           strerror(-status));
+    hk_log(log, HK_LOG_WARNING, "maintenance: client-requested windows cannot be read and are ignored: %s", strerror(-status));
   while (status == 0 && (more = hk_maintenance_saved_next(&saved, &line)) != 0) {
     if (more < 0 || hk_maintenance_begin(m, line.glob, line.from, line.to, line.by) != 0)
-      hk_log(log, HK_LOG_WARNING, "maintenance: a damaged line of the windows that clients asked for is left out");
+      hk_log(log, HK_LOG_WARNING, "maintenance: a damaged line of the client-requested windows is ignored");
   }
   hk_maintenance_saved_close(&saved);
 }

@@ -165,8 +165,7 @@ static void tell_passed_over(const struct hk_snapshot_choice *c)
     if (about->epoch > chosen && good != 0)
       hk_log(c->durable->log, HK_LOG_NOTICE,
              "snapshots of %d of %u shards, of epoch %" PRIu64
-             ", are passed over: the others have none that is good, and what was "
-             "there before them is taken",
+             ", are not used: the other shards have no good one, so the state before them is restored",
              __builtin_popcountll(good), about->shards, about->epoch);
     good = 0;
   }

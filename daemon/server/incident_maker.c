@@ -102,7 +102,7 @@ static void log_later(struct hk_incident_maker *m, const struct hk_incident_news
     *m->last = p;
     m->last = &p->next;
   } else {
-    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory to tell of one");
+    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory to report one");
   }
   hk_buffer_free(&text);
 }
@@ -337,7 +337,7 @@ static void take_word(struct hk_incident_maker *m, const struct hk_logged_incide
                                          .text = i->text };
   m->fresh = true;
   if (i->sensors.length == 0 || hk_feedback_put(&m->feedback, &said) != 0)
-    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for what was said of one");
+    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for feedback on one");
   else if (i->position > m->ends)
     hk_log(m->parts.log, HK_LOG_NOTICE, "incident: %.*s", (int)i->text.length, i->text.data);
 }

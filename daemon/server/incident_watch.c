@@ -58,7 +58,7 @@ static void save(struct hk_incident_watch *w)
   hk_buffer_free(&bytes);
   if (status != 0 && !w->failed)
     hk_log(w->log, HK_LOG_WARNING,
-           "incidents: their state cannot be written: %s; a start takes up an older one, and decides again from the log",
+           "incidents: their state cannot be written: %s; a restart restores an older one and decides again from the log",
            strerror(-status));
   w->failed = status != 0;
   w->changed = false;
@@ -287,7 +287,7 @@ static int make(struct hk_incident_watch *w, const struct hk_incidents_rule *rul
   if (status != 0 || restored == 0)
     return status;
   if (restored != -ENOENT)
-    hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be taken up: %s; they begin anew, with the alerts of the log",
+    hk_log(w->log, HK_LOG_WARNING, "incidents: their state cannot be restored: %s; they start over from the alerts in the log",
            restored == -EBADMSG ? "it is damaged, or of another interval" : strerror(-restored));
   hk_maker_free(w->maker); /* what was read in part is gone */
   w->maker = NULL;

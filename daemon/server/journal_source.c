@@ -12,15 +12,16 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   struct hk_journal_source *s = arg;
   if (d->tail && !(s->marked && (s->mark.segment > d->number || (s->mark.segment == d->number && s->mark.bytes > d->at)))) {
     hk_log(s->log, HK_LOG_NOTICE,
-           "shard-%u/%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were not written whole (%s) and are cut off; %s",
+           "shard-%u/%s: the last %" PRIu64 " bytes, from %" PRIu64 " on, were written incompletely (%s) and are cut off; %s",
            s->shard, d->file, d->bytes, d->at, d->why,
-           s->marked ? "nobody was told of them" : "it is not known whether anybody was told of them");
+           s->marked ? "nothing in them was acknowledged or published"
+                     : "it is unknown whether anything in them was acknowledged or published");
     return;
   }
   if (d->missing)
     hk_log(s->log, HK_LOG_ERROR,
-           "shard-%u/%s is whole, but %s; if it was moved or there is a copy, end the daemon and put it back", s->shard, d->file,
-           d->why);
+           "shard-%u/%s is intact, but %s; if that file was moved or there is a copy, stop the daemon and put it back", s->shard,
+           d->file, d->why);
   else
     hk_log(s->log, HK_LOG_ERROR,
            "shard-%u/%s is damaged: %s at byte %" PRIu64 ", and %" PRIu64 " bytes of it are left out; look at the disk "
@@ -103,8 +104,8 @@ static int set_aside(const struct hk_journal_source *s, uint64_t *all, char *err
   *all += lost;
   hk_log(s->log, HK_LOG_ERROR,
          "shard %u: the journal ends at position %" PRIu64 ", where it is %s: at least %" PRIu64
-         " points behind that, which may have been acknowledged, are left out. "
-         "What was damaged or is behind it is kept in shard-%u/journal-*." HK_JOURNAL_ASIDE,
+         " points after that, which may have been acknowledged, are left out. The damaged part and what follows it are kept in "
+         "shard-%u/journal-*." HK_JOURNAL_ASIDE,
          s->shard, s->reached, s->missing ? "incomplete" : "damaged", lost, s->shard);
   return 0;
 }

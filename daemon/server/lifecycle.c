@@ -70,7 +70,7 @@ static void on_signal(uv_signal_t *handle, int number)
   struct hk_server *s = handle->data;
   struct hk_counters sum;
   if (s->deadline != 0) {
-    hk_log(&s->log, HK_LOG_WARNING, "second signal %d: ending at once", number);
+    hk_log(&s->log, HK_LOG_WARNING, "second signal %d: exiting at once", number);
     hk_server_end_now(s);
     return;
   }

@@ -55,7 +55,7 @@ static int keep_feed(struct work *w, const struct hk_snapshot_part *part, uint32
   return status;
 }
 
-/* Gives a sensor its state. False: it starts anew. */
+/* Gives a sensor its state. False: it starts over. */
 static bool import(struct hk_device *device, uint32_t within, const struct hk_snapshot_sensor *s)
 {
   if (s->state_size == 0)
@@ -251,7 +251,7 @@ static void tell(const struct work *w, int64_t began)
          (double)(hk_now() - began) * 1e-9);
   if (o->anew > 0)
     hk_log(o->durable->log, HK_LOG_WARNING,
-           "%" PRIu64 " of them start anew: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
+           "%" PRIu64 " of them start over: their detector is gone, or has another algorithm, window, gap, resident, neighbours, "
            "level or stride",
            o->anew);
   if (o->machines_anew > 0)
@@ -263,7 +263,7 @@ static void tell(const struct work *w, int64_t began)
     hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored: no detector matches them any more", o->gone);
   if (o->full > 0) {
     char full[HK_REGISTRY_FULL_MAX];
-    hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored for want of room: %s", o->full,
+    hk_log(o->durable->log, HK_LOG_WARNING, "%" PRIu64 " sensors were not restored for lack of room: %s", o->full,
            hk_registry_full(o->registry, full));
   }
 }
@@ -275,7 +275,7 @@ static int restore(struct work *w, char *error, size_t size)
   int status = hk_snapshots_choose(&w->choice, o->durable, error, size);
   if (status != 0 || !hk_snapshot_chosen(&w->choice)) {
     if (status == 0 && hk_snapshot_any_bad(&w->choice))
-      hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts anew");
+      hk_log(o->durable->log, HK_LOG_ERROR, "none of the snapshots is good: every sensor that no journal has starts over");
     settle(w);
     return status;
   }
@@ -297,7 +297,7 @@ static int restore(struct work *w, char *error, size_t size)
   for (uint32_t i = 0; i < o->restored.shards; i++) {
     if (!w->choice.chosen[i])
       hk_log(o->durable->log, HK_LOG_ERROR,
-             "there is no good snapshot of shard %u (of %u): its sensors that no journal has start anew", i, o->restored.shards);
+             "there is no good snapshot of shard %u (of %u): its sensors that no journal has start over", i, o->restored.shards);
   }
   tell(w, began);
   return 0;

@@ -25,7 +25,7 @@ struct hk_restoration {
   bool same[HK_SHARDS_MAX];           /* out: the shard goes on from a snapshot of that epoch */
   bool renews;                        /* out: what was restored is of another epoch than that */
   uint64_t position[HK_SHARDS_MAX];   /* out: of each shard that there was, the highest position of a sensor */
-  uint64_t sensors, anew, gone, full; /* out: restored; of them, that start anew; not restored: no detector matches, no room */
+  uint64_t sensors, anew, gone, full; /* out: restored; of them, that start over; not restored: no detector matches, no room */
   uint64_t machines, machines_anew;   /* out: likewise, of groups */
 };
 

@@ -78,10 +78,10 @@ static void alerts(const struct text *t, struct hk_server *s)
 {
   struct hk_alerts_sum sum;
   (void)hk_server_alerts(s, NULL, 0, &sum);
-  family(t, "hankel_alerts_standing", "gauge", "Alerts that stand, by channel.");
+  family(t, "hankel_alerts_standing", "gauge", "Standing alerts, by channel.");
   for (int c = HANKEL_SCORE; c < HK_CHANNELS; c++)
     hk_buffer_print(t->out, "hankel_alerts_standing{channel=\"%s\"} %" PRIu32 "\n", hankel_channel_name(c), sum.of_channel[c]);
-  gauge(t, "hankel_alerts_acknowledged", "Alerts that stand and that somebody has taken note of.", sum.acknowledged);
+  gauge(t, "hankel_alerts_acknowledged", "Standing alerts that are acknowledged.", sum.acknowledged);
 }
 
 static void conditions(const struct text *t, struct hk_server *s)
@@ -99,10 +99,10 @@ static void conditions(const struct text *t, struct hk_server *s)
     subscriptions += s->net.loops[i].subscriptions;
     queued += s->net.loops[i].queued;
   }
-  gauge(t, "hankel_stalled_seconds", "How long the shard that has stalled for the longest time has got no further.",
+  gauge(t, "hankel_stalled_seconds", "How long the shard that stalled first has made no progress.",
         (uint64_t)stalled / 1000000000);
   gauge(t, "hankel_devices_lost", "Devices that were lost.", lost);
-  gauge(t, "hankel_durability_degraded", "1: what is acknowledged does not outlive the daemon, for the disk fails.",
+  gauge(t, "hankel_durability_degraded", "1 while durability is lost: a crash would lose acknowledged points.",
         hk_durable_condition(&s->durable).state >= HK_DURABLE_DEGRADED);
   gauge(t, "hankel_subscribers", "Connections that subscribe.", subscribers);
   gauge(t, "hankel_subscriptions", "Different subscriptions.", subscriptions);
@@ -117,7 +117,7 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   family(t, "hankel_build_info", "gauge", "Version and backend of the daemon.");
   hk_buffer_print(out, "hankel_build_info{version=\"%s\",backend=\"%s\"} 1\n", HANKELD_VERSION, hk_shard_backend(&s->shard[0]));
   gauge(t, "hankel_uptime_seconds", "How long the daemon has been running.", (uint64_t)(hk_now() - s->started) / 1000000000);
-  gauge(t, "hankel_sensors", "Sensors that there are.", hk_registry_count(s->shards.registry));
+  gauge(t, "hankel_sensors", "Sensors known to the daemon.", hk_registry_count(s->shards.registry));
   gauge(t, "hankel_sensors_derived", "Sensors that the daemon feeds itself.", hk_registry_count_derived(s->shards.registry));
   gauge(t, "hankel_points_pending", "Points that were accepted and have no result yet.", hk_counters_pending(&sum));
   gauge(t, "hankel_connections_open", "Connections of all protocols but HTTP that are open.",

@@ -83,8 +83,7 @@ static void on_saved(uv_work_t *work, int status)
   (void)status; /* it is never cancelled */
   o->saving = false;
   if (o->saved != 0)
-    hk_log(&o->server->log, HK_LOG_WARNING, "maintenance: windows that clients asked for are not written down: %s",
-           strerror(-o->saved));
+    hk_log(&o->server->log, HK_LOG_WARNING, "maintenance: client-requested windows are not saved: %s", strerror(-o->saved));
   if (o->abandoned)
     free(o);
   else
@@ -140,13 +139,13 @@ static void say_of_incident(const struct hk_operation *o, struct hk_buffer *text
   else
     snprintf(which, sizeof which, "of %s", o->subject);
   if (o->status == -ENOENT)
-    hk_buffer_print(text, "there is no incident %s, or the log has it no more\n", which);
+    hk_buffer_print(text, "there is no incident %s, or the log no longer has it\n", which);
   else if (o->status == -EALREADY)
-    hk_buffer_print(text, "nothing was said of the incident %s that could be undone\n", which);
+    hk_buffer_print(text, "the incident %s has no feedback to undo\n", which);
   else if (o->status == -ENOTSUP)
     hk_buffer_print(text, "this daemon makes no incidents: its configuration has no [incidents]\n");
   else if (o->status != 0)
-    hk_buffer_print(text, "it could not be done: %s\n", strerror(-o->status));
+    hk_buffer_print(text, "the request failed: %s\n", strerror(-o->status));
   else
     hk_buffer_print(text, "the incident %s %s%s\n", which, done[o->what - HANKEL_EXPECTED],
                     o->what == HANKEL_UNDO ? "" : ": its sensors are silent for a week, unless they are graver by 1");
@@ -165,13 +164,13 @@ static void say(const struct hk_operation *o, struct hk_buffer *text)
   else if (o->status == -EALREADY)
     hk_buffer_print(text, "the alert of %s was acknowledged before, by %s at %s\n", subject, o->before, o->when);
   else if (o->status == -ENOENT)
-    hk_buffer_print(text, "no window that was asked for with %s is open\n", subject);
+    hk_buffer_print(text, "no window that a client requested with %s is open\n", subject);
   else if (o->status == -ENOSPC)
     hk_buffer_print(text, "there are %u windows already; end some\n", HK_MAINTENANCE_ASKED);
   else if (o->what == HANKEL_BEGIN_MAINTENANCE && !*subject)
     hk_buffer_print(text, "the glob is empty; * is every sensor\n");
   else if (o->status != 0)
-    hk_buffer_print(text, "it could not be done: %s\n", strerror(-o->status));
+    hk_buffer_print(text, "the request failed: %s\n", strerror(-o->status));
   else if (o->what == HANKEL_ACKNOWLEDGE)
     hk_buffer_print(text, "%s:%u is acknowledged\n", subject, o->number);
   else if (o->what == HANKEL_END_MAINTENANCE)

@@ -21,11 +21,11 @@ static const char help[] =
     "usage: hankeld -c FILE [--check]\n\n"
     "Watches sensors and publishes change-point scores and alerts.\n\n"
     "  -c, --config FILE  the configuration; hankeld.conf(5) describes it\n"
-    "      --check        says what is wrong with the configuration, or what a sensor needs; then ends\n"
-    "      --help         shows this\n"
-    "      --version      shows the version\n\n"
-    "It prints `listening PROTOCOL TRANSPORT ADDRESS:PORT` for each listener and `ready` on standard error when it\n"
-    "serves. SIGTERM and SIGINT end it after all points that were taken have been scored.\n";
+    "      --check        report faults of the configuration, or the memory of a sensor, and exit\n"
+    "      --help         print this\n"
+    "      --version      print the version\n\n"
+    "Prints `listening PROTOCOL TRANSPORT ADDRESS:PORT` for each listener, then `ready`, on standard error.\n"
+    "SIGTERM and SIGINT end it once all points that it has taken are scored; SIGHUP reloads the configuration.\n";
 
 static void print_fault(void *arg, const char *message)
 {
@@ -167,12 +167,12 @@ int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds)
       puts("hankeld " HANKELD_VERSION);
       return DONE;
     default:
-      fprintf(stderr, "hankeld --help says how it is used\n");
+      fprintf(stderr, "see hankeld --help\n");
       return USAGE;
     }
   }
   if (optind < argc) {
-    fprintf(stderr, "hankeld: `%s` is not understood; hankeld --help says how it is used\n", argv[optind]);
+    fprintf(stderr, "hankeld: `%s` unknown argument; see hankeld --help\n", argv[optind]);
     return USAGE;
   }
   if (!path) {

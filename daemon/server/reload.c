@@ -307,9 +307,9 @@ static void retire_old(struct hk_server *s)
   s->config = s->reload.next;
   discard(&s->reload, old);
   if (evicted > 0)
-    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors are another detector's now, or nobody's: they begin anew\n", evicted);
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " sensors now have another detector, or none: they start over\n", evicted);
   if (machines > 0)
-    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or begin anew\n", machines);
+    hk_buffer_print(&s->reload.told, "%" PRIu64 " machines are gone, or start over\n", machines);
   if (joined > 0)
     hk_buffer_print(&s->reload.told, "%" PRIu64 " series of further algorithms were added to sensors that are there\n", joined);
   if (alone > 0) {

@@ -270,7 +270,7 @@ static void feed(struct replay *r, const struct hk_record *record)
   if (status == 0)
     status = hk_feeds_restore(r->out->durable->feeds, &f);
   if (status != 0)
-    hk_log(r->log, HK_LOG_WARNING, "a feed is not restored, and begins anew: %s", strerror(-status));
+    hk_log(r->log, HK_LOG_WARNING, "a feed is not restored, and starts over: %s", strerror(-status));
 }
 
 static void feed_gone(struct replay *r, const struct hk_record *record)

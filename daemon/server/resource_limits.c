@@ -81,7 +81,7 @@ void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool hos
   hk_log(log, HK_LOG_WARNING,
          "the configuration allows about %.1f GiB (memory = %.1f for sensors%s, names of max_sensors %.1f, backlog %.1f, eight "
          "queues "
-         "%.1f), and there are %.1f GiB (MemoryMax=, or the machine's): lower these keys, or the kernel may end the daemon",
+         "%.1f), and there are %.1f GiB (MemoryMax=, or the machine's): lower these keys, or the kernel may kill the daemon",
          (double)sum * 0x1p-30, (double)sensors * 0x1p-30, host ? "" : ", which are on the GPU", (double)names * 0x1p-30,
          (double)points * 0x1p-30, (double)queues * 0x1p-30, (double)most * 0x1p-30);
 }

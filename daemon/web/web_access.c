@@ -61,7 +61,7 @@ const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t le
     hk_limits_admit(p->web->net->limits, p->place);
     p->newcomer = false;
   }
-  return p->scopes ? NULL : "the token is not known here";
+  return p->scopes ? NULL : "unknown token";
 }
 
 /* The token in what Authorization says, of which *length is what is left; NULL: there is none. `Token TOKEN` is what clients of
@@ -119,7 +119,7 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
     const int all = lws_hdr_copy(wsi, shown, sizeof shown, WSI_TOKEN_HTTP_AUTHORIZATION);
     size_t length = all > 0 ? (size_t)all : 0;
     const char *token = token_in(shown, sizeof shown, &length);
-    return token ? hk_web_know_token(p, token, length) : "the token is not known here";
+    return token ? hk_web_know_token(p, token, length) : "unknown token";
   }
   if (lws_http_cookie_get(wsi, HK_WEB_COOKIE, cookie, &cookie_length) == 0 && cookie_length > 0)
     return hk_web_know_token(p, cookie, strlen(cookie));

@@ -254,7 +254,7 @@ int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
     hk_buffer_print(&p->body, "{\"text\":\"no token is needed here\"}\n");
     status = hk_web_reply(wsi, p, 200, "application/json", NULL);
   } else if (!token || !fits_cookie(token) || (why = hk_web_know_token(p, token, strlen(token)))) {
-    status = hk_web_unauthorized(wsi, p, why ? why : "the token is not known here");
+    status = hk_web_unauthorized(wsi, p, why ? why : "unknown token");
   } else {
     const struct hk_web_header header = { "set-cookie:", cookie };
     snprintf(cookie, sizeof cookie, HK_WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token, p->tls ? "; Secure" : "");

@@ -79,7 +79,7 @@ static void lose(struct cuda_backend *c, struct flight *f)
 static void say(struct flight *f, const char *doing, cudaError_t failed)
 {
   snprintf(f->failure, TEXT,
-           "CUDA, %s a batch of %u points: %s (%s). The GPU is not used again: start the program anew for that; the kernel's "
+           "CUDA, %s a batch of %u points: %s (%s). The GPU is not used again until the program restarts; the kernel's "
            "log (dmesg, Xid) may say more",
            doing, f->batch->n, cudaGetErrorString(failed), cudaGetErrorName(failed));
 }

@@ -29,7 +29,7 @@ static __device__ __forceinline__ void station_begin(struct station *station, co
   __syncwarp();
 }
 
-/* Takes points until the run is full, the task ends or lags begin anew, by one warp: a lane to a feature. */
+/* Takes points until the run is full, the task ends or lags start over, by one warp: a lane to a feature. */
 static __device__ __noinline__ void run_take(struct station *station, const struct hk_detector *d,
                                              const struct hk_cuda_launch *launch)
 {

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void hk_span_lay_out(const hk_group<R, L, F> &
   asm volatile("" : "+r"(lane)); /* what follows from it is cheaper computed each time than kept for the next sensor */
   const uint32_t begin = s.head + from - (s.head + from < s.samples ? 0 : s.samples);
   const int reach = s.samples ? 2 * (int)g.window - 1 - lane : 0,
-            turn = (int)(s.samples - begin) - lane; /* where the ring begins anew */
+            turn = (int)(s.samples - begin) - lane; /* where the ring starts over */
   const float *early = s.ring + begin + lane, *late = early - s.samples;
   asm volatile("" : "+l"(early), "+l"(late)); /* addresses, to which a number known when compiled is added, and no index */
   float x[R / 2][4], raw = 0;

@@ -89,7 +89,7 @@ static int take_welcome(struct hankel *h, const struct hk_frame *f)
   if (h->options.security.mac) {
     h->mac = m.key.length == HK_MAC_KEY ? hk_mac_new((const uint8_t *)m.key.data) : NULL;
     if (!h->mac) {
-      hk_client_disconnect(h, -EACCES, "the daemon gives no key for datagrams: it is to be had over TLS only");
+      hk_client_disconnect(h, -EACCES, "the daemon gives no key for datagrams: it needs TLS");
       return 0;
     }
   }

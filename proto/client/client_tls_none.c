@@ -8,7 +8,7 @@ int hk_client_tls_new(struct hk_client_tls **out, const struct hankel_security *
                       size_t size)
 {
   (void)out, (void)security, (void)host, (void)fd;
-  snprintf(error, size, "this libhankel was built without OpenSSL, and has no TLS");
+  snprintf(error, size, "this libhankel was built without OpenSSLand has no TLS");
   return -EACCES;
 }
 void hk_client_tls_free(struct hk_client_tls *tls)

@@ -51,7 +51,7 @@ int hk_client_token_may_go(const struct hankel_security *s, const struct sockadd
   if (s->token_in_clear || loopback(to))
     return 0;
   snprintf(error, size,
-           "the token was not sent: without TLS everybody on the way can read it. Use TLS (--tls); "
+           "the token was not sent: without TLS anyone on the path can read it. Use TLS (--tls); "
            "or, where you trust all of the network, allow it (--token-in-clear)");
   return -EPERM;
 }

@@ -75,7 +75,7 @@ export class Client {
     });
     if (token && !secure && !tokenInClear && !isLoopback(socket.remoteAddress ?? '')) {
       socket.destroy();
-      throw new Error(`${where}: the token was not sent: without TLS everybody on the way can read it. Use tls: true, or tokenInClear: true where you trust all of the network`);
+      throw new Error(`${where}: the token was not sent: without TLS anyone on the path can read it. Use tls: true, or tokenInClear: true where you trust all of the network`);
     }
     const client = new Client(socket, timeout);
     try {

@@ -10,7 +10,7 @@
 
 enum signal {
   SIGNAL_SINE, /* with noise */
-  SIGNAL_AR,   /* AR(1) that turns from .9 to -.5 in the middle */
+  SIGNAL_AR,   /* AR(1) that turns from 0.9 to -0.5 in the middle */
   SIGNAL_STEP,
   SIGNAL_FREQUENCY, /* a sine that changes its period in the middle */
   SIGNAL_NOISE,

@@ -20,7 +20,7 @@
 static const struct backend_kind *kind;
 static enum form form;
 
-/* Short ones, so that the columns wrap and segments begin anew; the last is over a slab of memory. */
+/* Short ones, so that the columns wrap and segments start over; the last is over a slab of memory. */
 static const char *const detector_texts[] = {
   "algorithm=graph,window=8,resident=88,shortest=2,interval=1s",
   "algorithm=graph,window=10,resident=200,level=0.1,roughness=0.85,locality=0.2,neighbours=5,interval=1s",

@@ -36,7 +36,7 @@ static const enum signal signals[] = {
 /* Ways in which each kind of signal is told. */
 enum way {
   PLAIN,
-  HOLE,  /* a long one, behind which all begins anew */
+  HOLE,  /* a long one, behind which all starts over */
   MOVED, /* the first value is far from all others */
   NANS,
   WAYS,

@@ -183,7 +183,7 @@ static uint32_t events_of(const char *text, const struct series *series, struct 
   return n;
 }
 
-/* A long hole clears an alert at once, and all begins anew; where over a tenth was filled in there are scores and no alerts; in
+/* A long hole clears an alert at once, and all starts over; where over a tenth was filled in there are scores and no alerts; in
  * the cool-down there are none. */
 static void windows_and_alerts(void **state)
 {

@@ -54,7 +54,7 @@ struct signal {
   }
 };
 
-/* Takes up to `most` points that count, in one run: the point at which lags begin anew is the first of one. */
+/* Takes up to `most` points that count, in one run: the point at which lags start over is the first of one. */
 uint32_t take(sensor &s, signal &from, uint32_t most, hk_novelty_point *points)
 {
   const struct hk_novelty_view v = hk_cuda_novelty(s.record, &s.detector);

@@ -53,7 +53,7 @@ class Ports:
 
     def connect(self, listener, source=None):
         s = socket.socket(type=socket.SOCK_DGRAM) if listener.endswith('udp') else socket.socket()
-        s.settimeout(5)  # an attacker's patience: whoever gets no answer begins anew, and nothing fails
+        s.settimeout(5)  # an attacker's patience: whoever gets no answer starts over, and nothing fails
         if source:
             s.bind((source, 0))
         s.connect(('127.0.0.1', self.port[listener]))

@@ -428,7 +428,7 @@ class Journal(Case):
 
     @unittest.skipUnless('FAULTY_DAEMON' in os.environ, 'the daemon with other devices is not built')
     def test_devices(self):
-        """Companions lie on their sensor's device. Where there are other numbers of devices those that do not begin anew."""
+        """Companions lie on their sensor's device. Where there are other numbers of devices those that do not start over."""
         names, at = [f's{i}' for i in range(20)], 0
         keys = f'threads = 2\nmax_ahead = off\ndurability = journal\nstate = {self.state}/there\n'
         for devices, kept in ((3, 0), (3, 40), (2, None), (1, 40)):

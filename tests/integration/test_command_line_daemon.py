@@ -297,7 +297,7 @@ class Talking(harness.Case):
         tail = self.tail(d, '--events', '--format', 'jsonl')
         run = self.hankel('feed', d, '-', data=text)
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn('3 points were rejected', run.stdout)  # the first, and two with which it begins anew
+        self.assertIn('3 points were rejected', run.stdout)  # the first, and two with which it starts over
         self.assertEqual(d.status()['points']['late'], 0)
 
         def seen(lines):

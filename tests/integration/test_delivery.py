@@ -147,8 +147,8 @@ class Delivery(harness.Case):
             self.addCleanup(tail.wait, harness.WAIT)
             self.addCleanup(tail.kill)
             said = {tail.stderr.readline(), tail.stderr.readline()}
-            self.assertIn("hankel tail: position 7 lies beyond the end of the daemon's log of events, which is another one than it was in: nobody "
-                          'knows what is missing, and events from now on follow\n', said)
+            self.assertIn("hankel tail: position 7 lies beyond the end of the daemon's event log, which is not the one it came from: how many are missing "
+                          'is unknown, and events from now on follow\n', said)
             self.assertEqual(tail.stdout.readline(), shown + '\n')
 
 

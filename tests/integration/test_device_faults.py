@@ -99,7 +99,7 @@ class DeviceFaults(harness.Case):
                 self.assertEqual([(r[1], r[3], r[4]) for r in after], [(r[1], r[2], r[3]) for r in rows], series)
                 self.assertEqual([r[4] for r in after[-50:]], ['ok'] * 50, series)
         self.assertTrue(any(re.search('error: the cuda device is lost: .*' + why, line) for line in d.log), d.log)
-        self.assertTrue(any(f'the CPU goes on: {each} sensors warm up again' in line for line in d.log), d.log)
+        self.assertTrue(any(f'continuing on the CPU: {each} sensors warm up again' in line for line in d.log), d.log)
         began = time.monotonic()
         self.assertEqual(d.stop(), 0)
         print(f'{what}: ended after {time.monotonic() - began:.2f} s; the end of the log:', *d.log[-5:], sep='\n  ')

@@ -128,7 +128,7 @@ class DeviceLost(Faulty):
             self.assertIn({'gap': {'results': 5, 'events': 0}}, lines)
             self.assertEqual(sum('the cuda device is lost' in line.get('error', '') for line in lines), 1)
         self.log(d, r'error: the cuda device is lost: fault on order; 5 points in 1 batches that were in flight are dropped')
-        self.log(d, r'warning: the CPU goes on: 5 sensors warm up again, 5 alerts were cleared\. .*nvidia-smi.*restart hankeld')
+        self.log(d, r'warning: continuing on the CPU: 5 sensors warm up again, 5 alerts were cleared\. .*nvidia-smi.*restart hankeld')
 
     def test_killed_after_a_loss(self):
         """With a journal a start after that goes on as if the device had not been lost: windows are whole, and the points that were dropped with it
@@ -201,7 +201,7 @@ class DeviceLost(Faulty):
             self.assertEqual(status['points']['in'], 1200)
             self.assertEqual(status['points']['scored'] + status['points']['unscored'] + lost, 1200)
             self.assertGreater(status['device']['batches_lost'], 0)
-            self.assertIn('it hangs: nothing has come back from it for 1.', status['device']['why'])
+            self.assertIn('it hangs: no answer for 1.', status['device']['why'])
             until(lambda: c.ping() or sum(g[0] for g in c.gaps) == lost, 'the gap notice')
             self.assertEqual(len(c.results), 1200 - lost)
             self.assertEqual([r[4] for r in c.results[-2:]], ['ok', 'ok'])
@@ -275,7 +275,7 @@ class DeviceLost(Faulty):
             self.assertEqual(standing(c.events), {})
         self.assertEqual(d.process.wait(harness.WAIT), 1)
         self.log(d, f'error: the cuda device is lost: {why}')
-        self.log(d, f'error: ending, to be restarted: {ending}')
+        self.log(d, f'error: exiting, to be restarted: {ending}')
         return d
 
     def test_error_stops(self):

@@ -75,7 +75,7 @@ class Disk(harness.Case):
         self.short('sync 5', 'Input/output error')
 
     def test_slow(self):
-        self.short('slow 100000', 'takes long')
+        self.short('slow 100000', 'is slow')
 
     def long(self, trouble, word):
         """Results flow after journal_wait without the disk, and durability comes back with it: with what came meanwhile."""
@@ -108,7 +108,7 @@ class Disk(harness.Case):
         self.long('sync 5', 'Input/output error')
 
     def test_too_slow(self):
-        self.long('slow 100000', 'takes long')
+        self.long('slow 100000', 'is slow')
 
     def test_folder(self):
         """A state folder that another daemon uses is told at the start."""

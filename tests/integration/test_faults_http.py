@@ -80,10 +80,10 @@ class Http(harness.Case):
 
     def test_fault_30_text(self):
         got = self.sent('text tcp', b'POST / HTTP/1.1\r\nHost: x\r\n\r\nscores *\nnonsense *\n')
-        self.assertEqual(got, b'{"error":"this is HTTP, which is not spoken here"}\n')
+        self.assertEqual(got, b'{"error":"this is HTTP, which this listener does not accept"}\n')
         self.told(1)
         got = self.sent('text tcp', b'POST /' + b'a' * 100000 + b' HTTP/1.1\r\nHost: x\r\n\r\nscores *\nnonsense *\n')
-        self.assertEqual(got, b'{"error":"this is HTTP, which is not spoken here"}\n')
+        self.assertEqual(got, b'{"error":"this is HTTP, which this listener does not accept"}\n')
         self.assertEqual(self.d.status()['lines']['bad'], 2)
 
     def test_fault_30_udp(self):

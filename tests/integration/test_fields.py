@@ -174,7 +174,7 @@ class Reload(Case):
             self.assertEqual(count(), ({'fields': 1, 'members': N}, 2 * N + 1))
             reload(FIELD + '[group other]\nmatch = (*)/0/*\n', '[group other] is new')
             self.assertEqual(feed(300, 310)[-1], 309)
-            reload(FIELD + 'clip = 5\n', '[field roofs] is changed: it begins anew')
+            reload(FIELD + 'clip = 5\n', '[field roofs] is changed: it starts over')
             self.assertEqual(feed(310, 530)[-20:], list(range(510, 530)))
             d.configure(DETECTORS.replace('window = 32', 'window = 24') + FIELD + 'clip = 5\n', KEYS)
             with d.client() as r:

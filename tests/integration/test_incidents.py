@@ -220,7 +220,7 @@ class InDaemon(harness.Case):
         self.feed(first)
         self.assertEqual({own for _, own in told(first, 2)}, {True, False})
         mine = [i for i, own in told(first, 2) if own][-1]
-        self.assertIn('nothing was said', ack(first, '--undo', 'a.x', code=1))
+        self.assertIn('has no feedback to undo', ack(first, '--undo', 'a.x', code=1))
         self.assertEqual(ack(first, '--list'), '')
         self.assertIn('the incident of a.x is expected: its sensors are silent', ack(first, '--expected', '--by', 'anna', 'a.x'))
         self.assertRegex(ack(first, '--list'), rf'^expected: #{mine}  R .*, 1 sensor, by anna, a.x until 2023-11-2\d')

@@ -114,7 +114,7 @@ class Journal(harness.Case):
 
 
     def evicted(self, kill):
-        """A sensor that was forgotten is so after a restart, whatever its slot is used for then; one that came again begins anew."""
+        """A sensor that was forgotten is so after a restart, whatever its slot is used for then; one that came again starts over."""
         rng = random.Random(3)
         self.values = {name: self.values[name] for name in list(self.values)[:4]}
         daemon = self.start('evict = 1s\n', ends=-signal.SIGKILL if kill else 0)

@@ -284,7 +284,7 @@ class Operate(harness.Case):
                           ('match = a\nfrom = 2027-02-29T06:00:00Z\nto = 2027-03-02T06:00:00Z', 'from = 2027-02-29T06:00:00Z: there is no such day'),
                           ('match = a\nfrom = 2026-01-01T00:00:00Z\nto = 2026-04-31T00:00:00Z', 'to = 2026-04-31T00:00:00Z: there is no such day'),
                           ('match = a\nduration = 1h', 'needs from and to'), ('match = a\nwhen = now', 'no key'),
-                          ('match = a\nfrom = 2026-01-02T00:00:00Z\nto = 2026-01-01T00:00:00Z', 'not behind')):
+                          ('match = a\nfrom = 2026-01-02T00:00:00Z\nto = 2026-01-01T00:00:00Z', 'not after')):
             with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
                 f.write(harness.section('all', '*', DETECTOR) + f'[maintenance m]\n{text}\n')
                 f.flush()

@@ -75,7 +75,7 @@ class Feeds(Peers):
         d = self.start(keys)
         self.fill(d, 'greedy', 6)
         self.refuses(d, 'greedy')
-        until(lambda: any('greedy has 6 feeds, as many as one peer may have (max_feeds_per_peer)' in line for line in d.log), 'the log')
+        until(lambda: any('greedy has 6 feeds, the limit of one peer (max_feeds_per_peer)' in line for line in d.log), 'the log')
         self.fill(d, 'honest', 2)
         now = self.durability(d)
         self.assertEqual((now['feeds'], now['feeds_refused'], now['feeds_expired']), (8, 1, 0))
@@ -107,7 +107,7 @@ class Feeds(Peers):
         self.assertEqual(self.durability(d)['feeds_expired'], 3)
         until(lambda: any('(feed_expiry) were forgotten' in line for line in d.log), 'the log')
         c, at = self.feed(d, 'greedy', 'greedy-1', n=2)
-        self.assertEqual(at, 0)  # it begins anew
+        self.assertEqual(at, 0)  # it starts over
         d.process.kill()
         d.process.wait()
         kept.socket.close()
@@ -150,7 +150,7 @@ class Sensors(Peers):
         d = self.start(keys)
         reasons = self.register(d, 'greedy', *(f'greedy-{i}' for i in range(300)))
         self.assertEqual((reasons.count(0), reasons.count(QUOTA)), (10, 290))
-        until(lambda: any('its peer has as many as one may have (max_sensors_per_peer)' in line for line in d.log), 'the log')
+        until(lambda: any('its peer has reached max_sensors_per_peer' in line for line in d.log), 'the log')
         self.assertEqual(self.register(d, 'honest', *(f'honest-{i}' for i in range(5))), [0] * 5)
         self.assertEqual(self.register(d, 'greedy', 'greedy-3', 'honest-1', 'greedy-another'), [0, 0, QUOTA])  # what is there is found
         s = self.status(d)['sensors']

@@ -1,5 +1,5 @@
-"""Another configuration while the daemon runs: sensors whose detector is as it was notice nothing, bit for bit; the others begin
-anew; what needs a restart is named; a bad file changes nothing and every fault in it is told."""
+"""Another configuration while the daemon runs: sensors whose detector is as it was notice nothing, bit for bit; the others
+start over; what needs a restart is named; a bad file changes nothing and every fault in it is told."""
 import os
 import random
 import shutil
@@ -111,10 +111,10 @@ class Reload(harness.Case):
             c.wait_results(160)
             lines = self.reload(d, detector('one', 'one*', 8) + detector('two', 'two*', 9, 'stride = 2\n') +
                                 detector('new', 'four*', 8) + ANY)
-            self.assertEqual(lines[:4], ['[detector two] is changed (window, gap, krylov, stride, cooldown): its sensors begin '
-                                         'anew',
+            self.assertEqual(lines[:4], ['[detector two] is changed (window, gap, krylov, stride, cooldown): its sensors start '
+                                         'over',
                                          '[detector new] is new', '[detector three] is gone',
-                                         '3 sensors are another detector\'s now, or nobody\'s: they begin anew'], lines)
+                                         '3 sensors now have another detector, or none: they start over'], lines)
             self.assertRegex(lines[4], 'in force, after ')
             counts = {x['name']: (x['sensors'], x['window']) for x in d.status()['detectors']}
             self.assertEqual(counts, {'one': (1, 8), 'two': (0, 9), 'new': (0, 8), 'any': (0, 8)})

@@ -145,7 +145,7 @@ class TestTls(Secured):
             until(lambda: 'whole' and self.status_of(d)['lines']['taken'] == 1, 'the first line')
             with socket.socket(fileno=os.dup(s.fileno())) as raw:
                 raw.shutdown(socket.SHUT_WR)
-            until(lambda: any('without the end that TLS has' in line for line in d.log), 'the end')
+            until(lambda: any('without a TLS close_notify' in line for line in d.log), 'the end')
         self.assertEqual(self.status_of(d)['lines'], {'taken': 1, 'bad': 0, 'strings_skipped': 0})
 
     def status_of(self, d):

@@ -72,7 +72,7 @@ class TestClients(Secured):
         wrong = self.token_file('wrong', 'hkt_wrong')
         empty = self.token_file('empty', ' ')
         began = time.monotonic()
-        for options, says in ((('--tls', *ca), 'unauthorized'), (('--tls', *ca, '--token-file', wrong), 'not known'),
+        for options, says in ((('--tls', *ca), 'unauthorized'), (('--tls', *ca, '--token-file', wrong), 'unknown token'),
                               (('--tls', *ca, '--token-file', empty), 'no token'), (('--tls', *ca, '--token-file', '/missing'), '/missing'),
                               (('--tls',), 'certificate is not good'), (('--ca', self.other.certificate), 'certificate is not good'),
                               (('--ca', '/missing'), '/missing'), ((*ca, '--cert', self.cert, '--key', self.other.key), self.other.key)):

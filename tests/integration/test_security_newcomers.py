@@ -242,7 +242,7 @@ mac = yes
         self.assertGreaterEqual(status['udp']['forged'], 2 + 16)  # in the rest the checksum or the frame shows it
         feeder.bye(2, 2)
         c.ping()
-        self.assertTrue(any('keyed checksum does not fit' in line for line in self.d.log))
+        self.assertTrue(any('keyed checksum does not match' in line for line in self.d.log))
 
     def test_no_key_where_it_is_not_wanted_or_has_no_use(self):
         c, _, _, key = self.keyed(wants=0)

@@ -142,7 +142,7 @@ class TestReload(Secured):
             self.assertTrue([x for x in d.log if f'warning: [listen text]: {says}' in x], d.log)
         with self.assertRaises(ssl.SSLCertVerificationError):
             self.connect(d)
-        until(lambda: [x for x in d.log if 'refused at [listen binary]: TLS: the peer gives up: certificate expired' in x], 'why a client gave up')
+        until(lambda: [x for x in d.log if 'refused at [listen binary]: TLS: the peer sent the alert: certificate expired' in x], 'why a client gave up')
 
     def test_files_that_everybody_can_change(self):
         for path in (self.tokens, self.key, self.ca.certificate):

@@ -151,7 +151,7 @@ class WithoutJournal(Snapshots):
             os.remove(orders)
             made = shard()['snapshots']
             harness.until(lambda: shard()['snapshots'] > made, 'a snapshot to be taken again')
-            self.logged(daemon, f'snapshot: of shard 0 was given up: .*{what}')
+            self.logged(daemon, f'snapshot: of shard 0 was abandoned: .*{what}')
         self.assertEqual(daemon.stop(), 0)
         self.assertEqual(glob.glob(f'{self.state}/shard-0/*.tmp'), [])
         again = self.start()
@@ -265,7 +265,7 @@ class WithoutJournal(Snapshots):
         daemon.stop()
         name, match, keys = DETECTORS[1]
         daemon = self.start(detectors=[DETECTORS[0], (name, match, keys.replace('window=20', 'window=24'))])
-        self.logged(daemon, f'{SENSORS - 10} of them start anew')
+        self.logged(daemon, f'{SENSORS - 10} of them start over')
         results, events = self.run_part(daemon, 140, 200, exact=False)
         for sensor, at, _, score, state in results:
             if len(sensor) == 2:
@@ -276,7 +276,7 @@ class WithoutJournal(Snapshots):
         self.assertFalse({f'{s}:{n}' for s, n in numbers} & stood.keys())  # an id never means two alerts
         daemon.stop()
         daemon = self.start(detectors=[(n + 'er', m, k) for n, m, k in DETECTORS])
-        self.logged(daemon, f'{SENSORS} of them start anew')
+        self.logged(daemon, f'{SENSORS} of them start over')
         daemon.stop()
         daemon = self.start(detectors=[(name, 's?', keys)])
         self.logged(daemon, f'{SENSORS - 10} sensors were not restored: no detector')

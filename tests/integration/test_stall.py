@@ -158,7 +158,7 @@ class Stall(harness.Case):
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_LINGER2, 1)  # s that the kernel remembers it: 60 where nothing is said
             s.close()
         harness.until(lambda: len(os.listdir(folder)) <= before - 6, 'descriptors of connections that were ended')
-        lost = [re.search(r'connection lost while it was not read: its peer is gone, and (\d+) bytes that it had sent with it', line) for line in d.log]
+        lost = [re.search(r'connection lost while reading was paused: its peer is gone, and (\d+) bytes that it had sent with it', line) for line in d.log]
         self.assertEqual(len([m for m in lost if m and int(m[1]) > 1000]), 6, d.log)
         for _ in range(5):
             fresh = d.client()

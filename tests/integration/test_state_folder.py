@@ -211,7 +211,7 @@ class Gone(Case):
         self.assertGreaterEqual(self.feeder().feed_at, self.client.acknowledged)
         self.assertEqual(self.durability()['lost'], 0)
         if clean:
-            self.assertEqual([line for line in self.d.log if ('warning' in line or 'error' in line) and 'events that were told are gone' not in line], [])
+            self.assertEqual([line for line in self.d.log if ('warning' in line or 'error' in line) and 'published events are lost' not in line], [])
         self.kill()
         shutil.rmtree(self.state)
 

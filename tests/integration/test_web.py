@@ -169,7 +169,7 @@ class Peers(Web):
             security = d.status()['security']
             self.assertEqual((security['unauthorized'], security['forbidden']), (4, 1))
             said = '\n'.join(d.log)
-            self.assertIn('refused at [listen web]: the token is not known here', said)
+            self.assertIn('refused at [listen web]: unknown token', said)
             self.assertNotIn('nonsense', said)
             for _ in range(3):  # over max_failures: turned away from then on
                 with contextlib.suppress(OSError, http.client.HTTPException):

@@ -38,7 +38,7 @@ def _loopback(host: str) -> bool:
 def _hello(host: str, name: str, token: str | None, mac: bool, tls: object, token_in_clear: bool, peer: str) -> bytes:
     """The payload of HELLO. PermissionError: everybody on the way could read the token."""
     if token and not tls and not token_in_clear and not _loopback(peer):
-        raise PermissionError(f"{host}: the token was not sent: without TLS everybody on the way can read it. Use tls=True, or "
+        raise PermissionError(f"{host}: the token was not sent: without TLS anyone on the path can read it. Use tls=True, or "
                               "token_in_clear=True where you trust all of the network")
     return _string(name) + (_string(token or "") + struct.pack("<I", mac) if token or mac else b"")
 
@@ -83,7 +83,7 @@ class Client(End):
             if not mac:
                 self._key = None
             elif len(self._key or b"") != 32:
-                raise ConnectionError("the daemon gives no key for datagrams: it is to be had over TLS only")
+                raise ConnectionError("the daemon gives no key for datagrams: it needs TLS")
             if udp:
                 family, kind, protocol, _, where = socket.getaddrinfo(*_address(udp), type=socket.SOCK_DGRAM)[0]
                 self._udp = socket.socket(family, kind, protocol)

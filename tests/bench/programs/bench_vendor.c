@@ -50,7 +50,7 @@ static double middle(double *x)
   return x[ROUNDS / 2];
 }
 
-/* Sample t of a sensor: a sine whose period wanders, with noise .2. */
+/* Sample t of a sensor: a sine whose period wanders, with noise 0.2. */
 static double sample(uint32_t sensor, uint32_t t)
 {
   double noise = 0;

@@ -133,7 +133,7 @@ static void test_change_of_algorithms(void **state)
   assert_int_equal(after.detectors[1].number, 3);
   assert_int_equal(after.detectors[2].number, 4);
   hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors begin anew\n"
+  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors start over\n"
                                  "[detector all#graph] is gone\n");
   hk_buffer_free(&told);
   after.listeners = NULL; /* the other's */
@@ -197,9 +197,9 @@ static void test_faults(void **state)
   expect_fault("[daemon]\nevict = soon\n" DETECTOR, "x.conf:2: evict = soon: not a duration");
   expect_fault("[daemon]\nhandshake = off\n" DETECTOR, "x.conf:2: handshake");
   expect_fault("[daemon]\nbackend = gpu\n" DETECTOR, "x.conf:2: backend = gpu: not one of auto, cpu, cuda, reference");
-  expect_fault("[daemon]\nthreads = 1\nthreads = 2\n" DETECTOR, "x.conf:3: `threads` stands in this section already");
+  expect_fault("[daemon]\nthreads = 1\nthreads = 2\n" DETECTOR, "x.conf:3: `threads` is already in this section");
   expect_fault("[daemon]\n[daemon]\n" DETECTOR, "x.conf:2: there is a [daemon] section already");
-  expect_fault("threads = 1\n" DETECTOR, "x.conf:1: `threads` stands before the first section");
+  expect_fault("threads = 1\n" DETECTOR, "x.conf:1: `threads` is before the first section");
   expect_fault("[demon]\n" DETECTOR, "x.conf:1: no such section");
   expect_fault("[daemon\nthreads = 1\n" DETECTOR, "x.conf:1: a section ends with ]");
   expect_fault("[daemon]\nthreads\n" DETECTOR, "x.conf:2: not understood");
@@ -227,7 +227,7 @@ static void test_faults(void **state)
   expect_fault("[detector a]\nmatch = *\n[detector a]\nmatch = *\n", "x.conf:3: there is a [detector a] already");
   expect_fault("[daemon]\n", "x.conf: no [detector NAME] section");
   expect_fault("[daemon]\nbacklog = 1024\n" DETECTOR, "x.conf: backlog = 1024: too small");
-  expect_fault("[daemon]\nthreads = 2 # two\n" DETECTOR, "x.conf:2: threads = 2 # two: a comment behind a value begins with ;");
+  expect_fault("[daemon]\nthreads = 2 # two\n" DETECTOR, "x.conf:2: threads = 2 # two: a comment after a value begins with ;");
   expect_fault("[detector a]\nmatch = pump*\t# pumps\n", "x.conf:2: match = pump*\t# pumps: a comment");
 }
 
@@ -417,7 +417,7 @@ static void test_unreached(void **state)
                    0);
   for (uint32_t i = 0; i < c.n_detectors; i++)
     assert_int_equal(hk_sections_unreached(&c, i, line, sizeof line), i == 3 || i == 5);
-  assert_string_equal(line, "no sensor comes to [detector f] (match = a#1): [detector c] (match = *1) stands before it");
+  assert_string_equal(line, "no sensor reaches [detector f] (match = a#1): [detector c] (match = *1) comes first");
   hk_config_free(&c);
 }
 
@@ -449,7 +449,7 @@ static void test_change(void **state)
                                  "[listen in] is changed: needs a restart; it stays as it was\n"
                                  "[detector d] is new\n"
                                  "[detector b]: match = b* -> x*\n"
-                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors begin anew\n"
+                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors start over\n"
                                  "[detector c] is gone\n"
                                  "detectors or groups stand in another order\n");
   assert_int_equal(read.detectors[0].number, 4);
@@ -581,7 +581,7 @@ static void test_change_of_groups(void **state)
   assert_true(hk_change_make(&running, &read, taken, &told));
   hk_buffer_put(&told, "", 1);
   assert_string_equal(told.data,
-                      "[group j] is new\n[group h] is changed: its machines begin anew\n[group g]: match = (*).x -> (*).xx\n"
+                      "[group j] is new\n[group h] is changed: its machines start over\n[group g]: match = (*).x -> (*).xx\n"
                       "[group i] is gone\ndetectors or groups stand in another order\n");
   assert_int_equal(read.n_detectors, 4);
   assert_int_equal(read.detectors[0].number, 0);

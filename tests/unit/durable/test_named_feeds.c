@@ -224,7 +224,7 @@ static void test_expiry(void **state)
   assert_int_equal(hk_feeds_survey(feeds).expired, 2);
   assert_int_equal(take(feeds, "uneven", 0, 1, &uneven, &other), 0);
   assert_int_equal(uneven->received, 20);
-  assert_int_equal(take(feeds, "idle", 0, 1, &again, &other), 0); /* it begins anew */
+  assert_int_equal(take(feeds, "idle", 0, 1, &again, &other), 0); /* it starts over */
   assert_int_equal(hk_feed_committed(again), 0);
   assert_true(hk_feed_number(again) > 10);
   hk_feed_commit(uncommitted, 1, 50);

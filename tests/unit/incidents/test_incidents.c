@@ -290,7 +290,7 @@ static void test_reach(void **state)
   end(h);
 }
 
-/* The weights of a tail begin anew before they are too large, and its answers stay. */
+/* The weights of a tail start over before they are too large, and its answers stay. */
 static void test_long_life(void **state)
 {
   (void)state;

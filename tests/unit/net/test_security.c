@@ -123,11 +123,11 @@ static void a_token_file_is_good_or_refused(void **state)
     { "a feed", "tokens:1: a line is" },
     { "a feed sha256:" HEX " more", "tokens:1: a line is" },
     { "a feed sha256:" HEX " feeds=x more", "tokens:1: a line is" },
-    { "a feed sha256:" HEX " feeds=", "tokens:1: behind feeds=" },
+    { "a feed sha256:" HEX " feeds=", "tokens:1: feeds=" },
     { "\na fed sha256:" HEX, "tokens:2: scopes" },
-    { "a feed sha256:0" HEX, "tokens:1: behind the scopes" },
-    { "a feed sha256:g123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef", "behind the scopes" },
-    { "a feed md5:" HEX, "behind the scopes" },
+    { "a feed sha256:0" HEX, "tokens:1: after the scopes" },
+    { "a feed sha256:g123456789abcdef0123456789abcdef0123456789ABCDEF0123456789abcdef", "after the scopes" },
+    { "a feed md5:" HEX, "after the scopes" },
     { "a\x01 feed certificate", "tokens:1: a name" },
     { "a feed sha256:" HEX "\nb admin sha256:" HEX, "tokens:2: the same" },
     { "a feed certificate\na admin certificate", "tokens:2: the same" },
@@ -309,7 +309,7 @@ static void a_keyed_checksum_is_that_of_the_standard(void **state)
   memset(key, 0x0b, 20);
   struct hk_mac *m = hk_mac_new(key);
   assert_non_null(m);
-  for (int i = 0; i < 3; i++) { /* each begins anew */
+  for (int i = 0; i < 3; i++) { /* each starts over */
     assert_int_equal(hk_mac_make(m, "Hi There", 8, made), 0);
     assert_memory_equal(made, expected, sizeof made);
   }

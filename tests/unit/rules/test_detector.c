@@ -376,9 +376,9 @@ static void several(void **state)
     { "algorithm=ika,", "not one of" },
     { "algorithm=ika,wave", "wave" },
     { "algorithm=ika,graph,algorithm=ika", "algorithm: given twice" },
-    { "algorithm=ika,svd,resident=2000", "resident: says nothing of any" },
-    { "algorithm=graph,shift,alert=adaptive", "alert: says nothing of any" },
-    { "algorithm=graph,shift,preset=paper", "preset: says nothing of any" },
+    { "algorithm=ika,svd,resident=2000", "resident: has no effect on any" },
+    { "algorithm=graph,shift,alert=adaptive", "alert: has no effect on any" },
+    { "algorithm=graph,shift,preset=paper", "preset: has no effect on any" },
     { "algorithm=ika,graph,shift.window=20", "shift.window: algorithm = shift is not among" },
     { "algorithm=ika,graph,graph.rank=3", "graph: rank" },
     { "algorithm=ika,graph,graph.window=7", "graph: window = 7" },
@@ -397,7 +397,7 @@ static void several(void **state)
     if (!strstr(error, wrong[i].says))
       fail_msg("%s: `%s` lacks `%s`", wrong[i].text, error, wrong[i].says);
   }
-  refused("algorithm=ika,graph", "one alone");
+  refused("algorithm=ika,graph", "only one");
 }
 
 int main(void)
