@@ -248,7 +248,7 @@ class Operating(Page):
             p = self.page(clean=False)
             p.type('main input', 'hkt_wrong')
             p.click('main button', 'Log in')
-            p.until("document.querySelector('.fault').textContent.includes('not known')")
+            p.until("document.querySelector('.fault').textContent.includes('unknown token')")
             p.run("document.querySelector('main input').value = ''")
             p.type('main input', token_of('viewer'))
             p.key('Enter', number=13)
