@@ -85,3 +85,31 @@ bool hk_glob_match(const struct hk_glob *glob, const char *name, size_t length)
   }
   return states[glob->last / 64] >> glob->last % 64 & 1;
 }
+
+/* Stands for any run of bytes, more or less. */
+static bool is_wild(char c)
+{
+  return c == '*' || c == '?';
+}
+
+/* Row by row: how far of b one may be when a name was read that the first i bytes of a match. A wildcard of either stands for
+ * nothing, or for what the other has next. */
+bool hk_globs_meet(const char *a, const char *b)
+{
+  const size_t n = strlen(a), m = strlen(b);
+  bool reached[HK_GLOB_MAX + 1] = { true }; /* of b, for the bytes of a so far */
+  if (n == 0 || m == 0 || n > HK_GLOB_MAX || m > HK_GLOB_MAX)
+    return true;
+  for (size_t k = 0; k < m && is_wild(b[k]); k++)
+    reached[k + 1] = true;
+  for (size_t i = 0; i < n; i++) {
+    bool diagonal = reached[0];
+    reached[0] &= is_wild(a[i]);
+    for (size_t k = 0; k < m; k++) {
+      const bool before = reached[k + 1]; /* without a[i] */
+      reached[k + 1] = is_wild(a[i]) || is_wild(b[k]) ? before || reached[k] : diagonal && a[i] == b[k];
+      diagonal = before;
+    }
+  }
+  return reached[m];
+}

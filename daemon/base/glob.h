@@ -21,4 +21,9 @@ void hk_glob_free(struct hk_glob *glob); /* NULL is fine */
 
 bool hk_glob_match(const struct hk_glob *glob, const char *name, size_t length);
 
+/* Whether there may be a name that both patterns match, of at most HK_GLOB_MAX bytes each, with a 0 behind them. True also where
+ * only a
+ * `?` that would have to be several characters, or none, makes it so. */
+bool hk_globs_meet(const char *a, const char *b);
+
 #endif

@@ -211,7 +211,7 @@ static void give_places(struct hk_groups *g, struct hk_machine *m)
     struct hk_groups_place nowhere = { .machine = m, .handle = handle, .member = i };
     if (handle == HK_NO_HANDLE)
       continue;
-    struct hk_groups *of = slot >= slots || all->n == 1 ? g : all->shard[slot % all->n].groups;
+    struct hk_groups *of = slot < slots ? hk_groups_of(g, slot) : g;
     struct hk_groups_place *p = slot < slots ? &of->place[hk_slot_within(all, slot)] : &nowhere;
     const bool placed = p->machine == m && p->handle == handle;
     const bool here = of == g && slot < slots && hk_registry_holds(all->registry, slot) &&

@@ -183,7 +183,7 @@ static struct hk_machine *find(struct hk_groups *g, const struct hk_machine_name
   hk_registry_read_end(registry);
   if (!there || hk_registry_detector(registry, slot) != name->number)
     return NULL;
-  struct hk_groups *owner = s->all->n == 1 ? g : s->all->shard[slot % s->all->n].groups;
+  struct hk_groups *owner = hk_groups_of(g, slot);
   const struct hk_groups_place *p = &owner->place[hk_slot_within(s->all, slot)];
   if (p->machine && p->handle == hk_registry_handles(registry)[slot])
     return p->machine;

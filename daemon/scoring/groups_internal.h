@@ -65,6 +65,16 @@ static inline bool hk_groups_known(const struct hk_groups *g, const struct hk_gr
   return p->handle == handle && (p->machine ? !p->machine->gone : p->era == (p->missing ? g->registered : g->era));
 }
 
+/* What has the groups, or the fields, as `g`, of the shard that a slot is on. */
+static inline struct hk_groups *hk_groups_of(struct hk_groups *g, uint32_t slot)
+{
+  const struct hk_shards *all = g->shard->all;
+  if (all->n == 1)
+    return g;
+  const struct hk_shard *s = &all->shard[slot % all->n];
+  return g->fields ? s->fields : s->groups;
+}
+
 /* While journals are replayed, one lock for the groups of all shards. True: it is to be unlocked. */
 static inline bool hk_groups_lock(const struct hk_groups *g)
 {

@@ -16,6 +16,8 @@ struct cut {
   char name[HK_CONFIG_NAME_MAX];
   uint32_t number; /* of its detector */
   bool field;
+  struct cut *beside; /* another one with which it may share sensors, nearer to the one that stands for them all; NULL: it does */
+  bool shares;
   struct hk_group_rule rule; /* of a group, else */
   struct hk_field_rule field_rule;
   struct hk_field_graph *graph;
@@ -98,6 +100,44 @@ static int cut_fields(struct hk_sections *s, const struct hk_config *config)
   return status;
 }
 
+/* The glob of a group or field as it would be without a capture. */
+static const char *whole_of(const char *match, uint32_t capture, char out[HK_GLOB_MAX + 2])
+{
+  if (capture == HK_CONFIG_NO_CAPTURE)
+    return match;
+  snprintf(out, HK_GLOB_MAX + 2, "%.*s*%s", (int)capture, match, match + capture + 3);
+  return out;
+}
+
+static bool meet(const struct hk_config *config, uint32_t group, uint32_t field)
+{
+  const struct hk_config_group *g = &config->groups[group];
+  const struct hk_config_field *f = &config->fields[field];
+  char of_group[HK_GLOB_MAX + 2], of_field[HK_GLOB_MAX + 2];
+  return hk_globs_meet(whole_of(g->match, g->capture, of_group), whole_of(f->match, f->capture, of_field));
+}
+
+static struct cut *representative(struct cut *c)
+{
+  while (c->beside)
+    c = c->beside;
+  return c;
+}
+
+/* Groups and fields that may share sensors are to find the same shard, and so are all that share with one of these. */
+static void put_beside(struct hk_sections *s, const struct hk_config *config)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    for (uint32_t k = 0; k < s->n_fields; k++) {
+      if (!meet(config, i, k))
+        continue;
+      struct cut *a = representative(&s->groups[i]), *b = representative(&s->fields[k]);
+      s->groups[i].shares = s->fields[k].shares = true;
+      if (a != b)
+        a->beside = b;
+    }
+}
+
 int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
 {
   struct hk_sections *s = calloc(1, sizeof *s + config->n_detectors * sizeof *s->section);
@@ -111,6 +151,7 @@ int hk_sections_new(struct hk_sections **out, const struct hk_config *config)
     hk_sections_release(s);
     return cut;
   }
+  put_beside(s, config);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     const struct hk_config_detector *d = &config->detectors[i];
     if (d->group)
@@ -173,6 +214,9 @@ static size_t end_of(const struct cut *g, const char *name, size_t length, size_
 
 static struct hk_machine_name name_of(const struct cut *g, const char *capture, size_t length)
 {
+  const struct cut *first = g;
+  while (first->beside)
+    first = first->beside;
   return (struct hk_machine_name){ .group = g->name,
                                    .capture = capture,
                                    .length = length,
@@ -180,7 +224,8 @@ static struct hk_machine_name name_of(const struct cut *g, const char *capture, 
                                    .rule = g->field ? NULL : &g->rule,
                                    .field = g->field ? &g->field_rule : NULL,
                                    .graph = g->graph,
-                                   .series = &g->series };
+                                   .series = &g->series,
+                                   .beside = g->shares ? first->name : NULL };
 }
 
 /* Whether a name is of one of these. */
@@ -276,6 +321,22 @@ bool hk_sections_accompanied(const struct hk_sections *s)
   for (uint32_t i = 0; i < s->n; i++)
     if (s->section[i].n_companions > 0)
       return true;
+  return false;
+}
+
+bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line, size_t size)
+{
+  for (; *at < config->n_groups * config->n_fields; ++*at) {
+    const uint32_t group = *at / config->n_fields, field = *at % config->n_fields;
+    if (!meet(config, group, field))
+      continue;
+    ++*at;
+    snprintf(
+        line, size,
+        "[group %s] and [field %s] may have sensors in common: with several devices the sensors of both are all on one of them",
+        config->groups[group].name, config->fields[field].name);
+    return true;
+  }
   return false;
 }
 

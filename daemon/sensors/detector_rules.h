@@ -44,6 +44,8 @@ struct hk_machine_name {
   const struct hk_field_rule *field; /* of a field; NULL: it is a group's */
   struct hk_field_graph *graph;      /* of a field; NULL: it has none */
   const struct hk_field_series *series;
+  const char
+      *beside; /* of groups and fields that may share sensors: the name by which all of these find their shard; else NULL */
 };
 /* The derived sensors that each member of a field has: with which detectors, and what stands behind the member's name in theirs.
  */
@@ -63,6 +65,10 @@ bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, s
 
 /* Whether any has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);
+
+/* The next of the pairs of a group and a field of a configuration that may have sensors in common, with a line that says what
+ * that means where there are several devices. False: there is none. *at: 0 for the first. */
+bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line, size_t size);
 
 /* Whether detector i of a configuration gets no sensor, for one before it is known to take all that it matches: then with a line
  * that says so. */

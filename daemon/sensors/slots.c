@@ -214,19 +214,34 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
   return 0;
 }
 
-/* The shard on which n more are to come: that of the machine, where the sensor is of one: where its series is, or is to be. */
+/* Where a machine's, or field's, series is, or is to be. True in *there: it is. */
+static uint32_t home_of(struct hk_registry *r, const struct hk_machine_name *machine, bool *there)
+{
+  char text[HK_NAME_MAX];
+  const size_t length = hk_sections_series(machine, text);
+  const struct hk_registry_key series = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, text };
+  const struct hk_registry_sensor *found =
+      length > 0 ? hk_registry_look(r, &series, CK_HS_HASH(&r->table, hk_registry_hash, &series)) : NULL;
+  *there = found != NULL;
+  if (found)
+    return found->entry.slot % r->n_shards;
+  return (uint32_t)((machine->beside ? hk_seed(machine->beside, strlen(machine->beside)) : hk_seed(text, length)) % r->n_shards);
+}
+
+/* The shard on which n more are to come: where the machine is, where the sensor is of one, else where its field is. */
 static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, uint32_t n)
 {
-  struct hk_machine_name machine;
-  char text[HK_NAME_MAX];
-  if (r->n_shards == 1 || (!hk_sections_group(r->sections, key->name, key->entry.length, &machine) &&
-                           !hk_sections_field(r->sections, key->name, key->entry.length, &machine)))
+  struct hk_machine_name machine, field;
+  const bool grouped = r->n_shards > 1 && hk_sections_group(r->sections, key->name, key->entry.length, &machine);
+  const bool fielded = r->n_shards > 1 && hk_sections_field(r->sections, key->name, key->entry.length, &field);
+  bool there = false;
+  uint32_t shard = 0;
+  if (!grouped && !fielded)
     return roomiest(r, n);
-  const size_t length = hk_sections_series(&machine, text);
-  const struct hk_registry_key series = { { HK_REGISTRY_KEY, (uint16_t)length, 0 }, text };
-  const struct hk_registry_sensor *there =
-      length > 0 ? hk_registry_look(r, &series, CK_HS_HASH(&r->table, hk_registry_hash, &series)) : NULL;
-  const uint32_t shard = there ? there->entry.slot % r->n_shards : (uint32_t)(hk_seed(text, length) % r->n_shards);
+  if (grouped)
+    shard = home_of(r, &machine, &there);
+  if (fielded && !there)
+    shard = home_of(r, &field, &there);
   return room(&r->part[shard]) >= n ? (int32_t)shard : -1;
 }
 

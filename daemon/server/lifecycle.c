@@ -426,6 +426,8 @@ int hk_server_run(struct hk_server *s)
   for (uint32_t i = 0; i < s->config->n_detectors; i++)
     if (hk_sections_unreached(s->config, i, error, sizeof error))
       hk_log(&s->log, HK_LOG_WARNING, "%s", error);
+  for (uint32_t at = 0; s->shards.n > 1 && hk_sections_share(s->config, &at, error, sizeof error);)
+    hk_log(&s->log, HK_LOG_WARNING, "%s", error);
   const int status = start(s, error, sizeof error);
   if (status != 0) {
     hk_log(&s->log, HK_LOG_ERROR, "start: %s", error);

@@ -116,6 +116,9 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
       puts(error);
   }
   print_fields(config);
+  const bool several = config->devices != 1 && (config->backend == HK_BACKEND_AUTO || config->backend == HK_BACKEND_CUDA);
+  for (uint32_t at = 0; several && hk_sections_share(config, &at, error, sizeof error);)
+    puts(error);
   hk_device_close(device);
   return DONE;
 }

@@ -203,6 +203,8 @@ static void compare(struct hk_server *s)
   for (uint32_t i = 0; i < r->next->n_detectors; i++)
     if (hk_sections_unreached(r->next, i, line, sizeof line))
       hk_buffer_print(&r->told, "%s\n", line);
+  for (uint32_t at = 0; s->shards.n > 1 && hk_sections_share(r->next, &at, line, sizeof line);)
+    hk_buffer_print(&r->told, "%s\n", line);
   if (define(s, taken) != 0) {
     hk_buffer_print(&r->told, "no memory\n");
     refuse(s);

@@ -1,4 +1,5 @@
 """Fields: of sensors that share their weather each says how it differs from what the others let expect."""
+import glob
 import json
 import math
 import os
@@ -6,6 +7,7 @@ import random
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -175,7 +177,8 @@ class Reload(Case):
             reload(FIELD + '[group other]\nmatch = (*)/0/*\n', '[group other] is new')
             self.assertEqual(feed(300, 310)[-1], 309)
             reload(FIELD + 'clip = 5\n', '[field roofs] is changed: it starts over')
-            self.assertEqual(feed(310, 530)[-20:], list(range(510, 530)))
+            anew = [t for t in feed(310, 530) if t >= 310]
+            self.assertEqual(anew, list(range(310 + 4 + 192, 530)))  # as long as when it was new
             d.configure(DETECTORS.replace('window = 32', 'window = 24') + FIELD + 'clip = 5\n', KEYS)
             with d.client() as r:
                 self.assertTrue(r.reload()[0])
@@ -187,7 +190,21 @@ class Reload(Case):
             self.balanced(d.status())
 
 
+ORDERED_DAEMON = os.environ.get('ORDERED_DAEMON')
+
+
 class Restart(Case):
+    how = {}
+
+    def rests(self):
+        """A daemon whose snapshots have the derived sensors .3 s behind the field."""
+        with open(f'{self.state}/order', 'w', encoding='utf-8') as f:
+            f.write('the derived rest')
+        return {'program': ORDERED_DAEMON, 'environment': {'HANKELD_ORDERED': f'{self.state}/order'}}
+
+    # How the daemon is begun whose snapshot is looked at, and how many points are to come between the two at least
+    between = (rests, N) if ORDERED_DAEMON and harness.BACKEND == 'cpu' else (lambda self: {}, 0)
+
     def setUp(self):
         self.state = tempfile.mkdtemp(prefix='hankeld-state-')
         self.addCleanup(shutil.rmtree, self.state)
@@ -197,9 +214,10 @@ class Restart(Case):
 
     def part(self, values, first, behind, keys, kill=False, field=FIELD):
         """A life of a daemon that gets these rows. What its derived sensors said; and its log of events."""
-        d = self.daemon(DETECTORS + field, keys=keys, ends=-signal.SIGKILL if kill else 0)
+        d = self.daemon(DETECTORS + field, keys=keys, ends=-signal.SIGKILL if kill else 0, **self.how)
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#*')
+            self.assertEqual(d.status()['points']['late'], 0)  # of what a journal brought
             self.send(c, c.register(*NAMES), values[first:behind], first)
             c.ping()
             self.through(d)
@@ -232,20 +250,41 @@ class Restart(Case):
                 self.assertEqual(sorted(told), sorted(events))  # in one batch the order is that of its points
             shutil.rmtree(f'{self.state}/there')
 
+    def positions(self):
+        """Where the newest snapshot has the field, and where the last sensors: the derived ones come last."""
+        found, last = None, {}
+        for folder in glob.glob(f'{self.state}/there/shard-*'):
+            path = max(glob.glob(f'{folder}/snapshot-*.hks'), default=None)
+            with open(path or os.devnull, 'rb') as f:
+                data = f.read()
+            at = 80
+            while at < len(data):
+                kind, _, size, position = struct.unpack_from('<IIQQ', data, at)
+                at += 40 + size
+                last[folder] = max(position, last.get(folder, 0)) if kind == 3 else last.get(folder, 0)
+                found = (folder, position) if kind == 5 else found
+        return (found[1], last[found[0]]) if found else (0, -1)
+
     def test_snapshot_and_journal(self):
-        """Killed behind a snapshot that was taken under load, with a journal from there on."""
+        """Killed behind a snapshot that was taken under load, with a journal from there on: what the field makes of points that came between its part
+        of the snapshot and that of the derived sensors is made again, and is not theirs a second time."""
         values = rows()
         expected, events = self.part(values, 0, ROWS, self.keys())
         shutil.rmtree(f'{self.state}/there')
-        d = self.daemon(DETECTORS + FIELD, keys=self.keys(snapshot='1s'), ends=-signal.SIGKILL)
+        how, least = self.between
+        d = self.daemon(DETECTORS + FIELD, keys=self.keys(snapshot='1s'), ends=-signal.SIGKILL, **how(self))
         with d.client() as c, d.client() as subscriber:
             subscriber.subscribe(SCORED | UNSCORED | 16, '*#*')
-            handles, made, at = c.register(*NAMES), lambda: d.status()['durability']['shards'][0]['snapshots'], 0
-            while at < 1100 and (at < 600 or made() == 0):
-                self.send(c, handles, values[at:at + 5], first=at)
-                at += 5
-                time.sleep(0.005)
-            self.assertGreater(made(), 0)
+            handles, at = c.register(*NAMES), 0
+
+            def between():
+                behind, last = self.positions()
+                return last - behind
+            while at < 1100 and (at < 300 or between() < least):
+                self.send(c, handles, values[at:at + 1], first=at)
+                at += 1
+                time.sleep(0.003)
+            self.assertGreaterEqual(between(), least, 'no row came between two parts of a snapshot')
             c.ping()
             self.through(d)
             subscriber.drain(0.3)
@@ -274,6 +313,66 @@ class Restart(Case):
         self.assertEqual(d.stop(), 0)
         verify = subprocess.run([harness.HANKEL, 'state', 'verify', f'{self.state}/there'], capture_output=True, text=True, timeout=harness.WAIT)
         self.assertEqual(verify.returncode, 0, verify.stdout + verify.stderr)
+
+
+FAULTY_DAEMON = os.environ.get('FAULTY_DAEMON')
+
+
+@unittest.skipUnless(FAULTY_DAEMON and harness.BACKEND == 'cpu', 'needs a program of the tests')
+class Devices(Restart):
+    """The same with three devices, each with a shard and a journal of its own: a field lies on one of them."""
+    how = {'program': FAULTY_DAEMON, 'backend': 'cuda', 'environment': {'HANKELD_DEVICES': '3'}}
+    between = (lambda self: self.how, 0)
+    test_who_is_to_blame = None
+
+    def several(self, sections, keys, devices=3, **how):
+        return self.daemon(DETECTORS + sections, keys=keys, program=FAULTY_DAEMON, backend='cuda', environment={'HANKELD_DEVICES': str(devices)}, **how)
+
+    def test_another_number(self):
+        """What is left of a field where its sensors lie on other devices than its series goes on, and the daemon serves."""
+        values = rows(n=300)
+        for life, devices in enumerate((3, 2, 1, 3)):
+            d = self.several(FIELD, self.keys(), devices)
+            with d.client() as c:
+                self.send(c, c.register(*NAMES), values[75 * life:75 * life + 75], 75 * life)
+                c.ping()
+                self.through(d)
+            self.balanced(d.status())
+            self.assertEqual(d.status()['points']['rejected'], 0)
+            self.assertEqual(d.stop(), 0)
+
+    def test_a_machine_and_a_field(self):
+        """Sensors of groups and of fields are of both, which the daemon says at its start; those of neither are spread."""
+        groups = ('[group house]\nmatch = roof/(*)/*\n[group wide]\nmatch = (*)/wind\n' + FIELD +
+                  '[field winds]\nmatch = farm/*\noperator = residual\ndetector = faults\nq = 5\n')
+        names = [f'roof/{i}/{what}' for i in range(8) for what in ('power', 'heat')] + [f'farm/{i}/{what}' for i in range(8) for what in ('wind', 'oil')]
+        d = self.several(groups + '[detector rest]\nmatch = *\nwindow = 8\nalert = off\n', KEYS)
+        told = [line for line in d.log if 'may have sensors in common' in line]
+        self.assertEqual([line.split('warning: ')[1] for line in told],
+                         [f'{pair} may have sensors in common: with several devices the sensors of both are all on one of them'
+                          for pair in ('[group house] and [field roofs]', '[group wide] and [field roofs]', '[group wide] and [field winds]')])
+        with d.client() as c:
+            handles = c.register(*names)
+            for t in range(20):
+                c.send(harness.points(handles, [START + t * SECOND] * len(names), [float((t * 7 + k) % 5) for k in range(len(names))]))
+            c.ping()
+            self.through(d)
+            status = d.status()
+            self.assertEqual(status['fields'], {'fields': 2, 'members': 32})
+            self.assertEqual(status['groups'], {'machines': 8 + 8, 'members': 16 + 8})
+            alone = [h & 0xffffff for h in c.register(*(f'alone {i}' for i in range(30)))]
+        self.assertEqual(len({slot % 3 for slot in alone}), 2)  # the third has more sensors for now
+        self.assertEqual(len({h % (1 << 24) % 3 for h in handles}), 1)
+        self.assertFalse([line for line in d.log if 'is in none' in line], d.log)
+
+    def test_check_says_so(self):
+        for keys, said in (('backend = auto\n', True), ('backend = auto\ndevices = 1\n', False), ('backend = cpu\n', False)):
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as f:
+                f.write('[daemon]\n' + keys + DETECTORS + FIELD + '[group house]\nmatch = roof/(*)/*\n')
+                f.flush()
+                run = subprocess.run([harness.HANKELD, '-c', f.name, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertEqual('[group house] and [field roofs] may have sensors in common' in run.stdout, said, run.stdout)
 
 
 class Replay(unittest.TestCase):

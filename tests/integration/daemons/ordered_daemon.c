@@ -6,10 +6,15 @@
  *   the first feed waits  the loop that has points of a feed first while it says so hands no chunk on, as if shards took none of
  * its
  *
+ *   the derived rest     once a snapshot has a machine or field, its next slices wait for .3 s, as if sensors were being
+ * forgotten
+ *
  * Nothing else is changed: a chunk may rest at any time, before it is handed on and behind that, and a sweep come back at any
  * time. The calls are caught by the linker
  * (--wrap). */
 #include "daemon/intake/chunk_pool.h"
+#include "daemon/scoring/evict.h"
+#include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/server/program.h"
 
@@ -19,6 +24,7 @@
 #include <string.h>
 
 #define SWEEPS 3500000000 /* ns: three, one a second */
+#define REST 300000000    /* ns */
 
 void __real_hk_derive_go_on(struct hk_shard *shard);
 void __wrap_hk_derive_go_on(struct hk_shard *shard);
@@ -26,6 +32,10 @@ bool __real_hk_shard_revise(struct hk_shard *shard);
 bool __wrap_hk_shard_revise(struct hk_shard *shard);
 bool __real_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
+bool __real_hk_groups_save(struct hk_groups *groups, uint32_t within, struct hk_buffer *to, struct hk_groups_saved *out);
+bool __wrap_hk_groups_save(struct hk_groups *groups, uint32_t within, struct hk_buffer *to, struct hk_groups_saved *out);
+bool __real_hk_shard_forgets(const struct hk_shard *shard);
+bool __wrap_hk_shard_forgets(const struct hk_shard *shard);
 
 /* Whether that order is given now. */
 static bool ordered(const char *order)
@@ -69,6 +79,22 @@ bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *o)
   if (waits && o->filling.chunk[0]->n_marks > 0)
     atomic_compare_exchange_strong(&first, &nobody, o);
   return (!waits || atomic_load(&first) != o) && __real_hk_chunk_pool_seal(o);
+}
+
+/* ns: until when slices wait. */
+static _Atomic int64_t rest;
+
+bool __wrap_hk_groups_save(struct hk_groups *g, uint32_t within, struct hk_buffer *b, struct hk_groups_saved *out)
+{
+  const bool saved = __real_hk_groups_save(g, within, b, out);
+  if (saved && ordered("the derived rest"))
+    rest = hk_now() + REST;
+  return saved;
+}
+
+bool __wrap_hk_shard_forgets(const struct hk_shard *s)
+{
+  return __real_hk_shard_forgets(s) || hk_now() < rest;
 }
 
 int main(int argc, char **argv)

@@ -124,8 +124,73 @@ static void test_long(void **state)
   hk_glob_free(glob);
 }
 
+static void test_meet(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *a, *b;
+    bool meet;
+  } cases[] = {
+    { "a", "a", true },
+    { "a", "b", false },
+    { "a", "ab", false },
+    { "", "b", true },
+    { "*", "b", true },
+    { "a*", "*b", true },
+    { "a*", "b*", false },
+    { "a*", "a", true },
+    { "*a", "*b", false },
+    { "a*c", "a*d", false },
+    { "a*b*c", "axc", false },
+    { "a*b*c", "abc", true },
+    { "plant/*/temp", "plant/7/*", true },
+    { "plant/*/temp", "*/power", false },
+    { "plant/*/*", "roof/*", false },
+    { "x*x", "x", false },
+    { "**", "*", true },
+    { "*ab*", "*ba*", true },
+    { "ab", "a?", true },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (hk_globs_meet(cases[i].a, cases[i].b) != cases[i].meet || hk_globs_meet(cases[i].b, cases[i].a) != cases[i].meet)
+      fail_msg("that `%s` and `%s` meet is not %d", cases[i].a, cases[i].b, cases[i].meet);
+  char most[HK_GLOB_MAX + 1];
+  memset(most, 'a', HK_GLOB_MAX);
+  most[HK_GLOB_MAX] = 0;
+  assert_true(hk_globs_meet(most, most));
+  assert_true(hk_globs_meet(most, "*a"));
+  assert_false(hk_globs_meet(most, "*b"));
+}
+
+/* Where there is a name that both match they meet; where all short names were tried in vain they do not. */
+static void test_meet_random(void **state)
+{
+  (void)state;
+  enum { MOST = 6, NAMES = 1 << (MOST + 1) };
+  srand(5);
+  for (int i = 0; i < 1000; i++) {
+    char a[4] = "", b[4] = "";
+    bool any = false;
+    for (int k = rand() % 3; k >= 0; k--) {
+      a[k] = "ab*"[rand() % 3];
+      b[k] = "ab*"[rand() % 3];
+    }
+    for (unsigned n = 1; n < NAMES && !any; n++) { /* the bits of n below its highest one */
+      char name[MOST + 1];
+      size_t length = 0;
+      for (unsigned bit = 1u << (31 - __builtin_clz(n)); bit > 1; bit >>= 1)
+        name[length++] = n & bit >> 1 ? 'b' : 'a';
+      name[length] = 0;
+      any = match(a, name) && match(b, name);
+    }
+    if (hk_globs_meet(a, b) != any)
+      fail_msg("that `%s` and `%s` meet is not %d", a, b, any);
+  }
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases), cmocka_unit_test(test_random), cmocka_unit_test(test_long) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_cases), cmocka_unit_test(test_random), cmocka_unit_test(test_long),
+                                      cmocka_unit_test(test_meet), cmocka_unit_test(test_meet_random) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
