@@ -162,7 +162,7 @@ size_t hk_feedback_read(struct hk_feedback *f, const char *image, size_t size)
     const uint64_t bytes = (uint64_t)w.sensors + w.text;
     const char *strings = image + at;
     if (bytes > size - at || bytes > BYTES_MOST || w.sensors == 0 || strings[w.sensors - 1] != 0 || strings[0] == 0 ||
-        !isfinite(w.rank) || w.kind < HK_FEEDBACK_EXPECTED || w.kind > HK_FEEDBACK_UNDONE || w.incident == 0)
+        !isfinite(w.rank) || w.kind < HK_FEEDBACK_EXPECTED || w.kind > HK_FEEDBACK_UNDONE || w.incident == 0 || w.zero != 0)
       return 0;
     const struct hk_feedback_said s = { .position = w.position,
                                         .incident = w.incident,

@@ -201,7 +201,8 @@ int hk_ticks_read(struct hk_ticks *t, const char *image, size_t size)
     memcpy(&w, image, sizeof w);
     image += sizeof w;
     size -= sizeof w;
-    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) || w.ends > 1)
+    if (w.length == 0 || w.length > HK_FLEET_NAME_MOST || w.length > size || memchr(image, 0, w.length) || w.ends > 1 ||
+        w.zero != 0)
       return -EBADMSG;
     const struct hk_tick_event e = { w.position, w.alert,   w.time,      w.instant,
                                      w.severity, w.channel, w.ends == 1, { image, w.length } };
