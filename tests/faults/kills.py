@@ -26,6 +26,7 @@ no more than came in a period.
 """
 import argparse
 import array
+import contextlib
 import os
 import random
 import shutil
@@ -87,9 +88,13 @@ class Peer(threading.Thread):
                 continue
             try:
                 with harness.Client(port) as c:
-                    self.serve(c)
+                    if self.run_.port == port:  # else its daemon may have been killed before, and whoever has the port by now is none of this run
+                        self.serve(c)
             except (OSError, harness.Closed):
                 time.sleep(0.002)
+            except Fault as e:
+                self.fault = Fault(f'{e}\n{self.run_.evidence()}')
+                raise
             except Exception as e:  # pylint: disable=broad-except
                 self.fault = e
                 raise
@@ -231,6 +236,7 @@ class Run:
         self.program, self.backend = (FAULTY, 'cuda') if devices else (harness.HANKELD, harness.BACKEND)
         self.devices, self.vary = devices, vary
         self.port, self.wait, self.starts = None, wait, []
+        self.logs = []  # of all daemons so far, what each said
         self.feeder, self.subscriber = Feeder(self, rate), Subscriber(self)
 
     def environment(self):
@@ -240,12 +246,22 @@ class Run:
         began = time.monotonic()
         daemon = harness.Daemon(self.detectors, keys=self.keys, program=self.program, backend=self.backend, environment=self.environment())
         self.starts.append(time.monotonic() - began)
+        self.logs.append(daemon.lines)
         self.port = daemon.port['binary tcp']
         return daemon
 
+    def evidence(self):
+        """What the last daemons said and what the state folder has, for whoever has to find out what happened."""
+        kept = self.state + '.evidence'
+        with contextlib.suppress(OSError):  # a file that goes while it is copied; the others are
+            shutil.copytree(self.state, kept, dirs_exist_ok=True)
+        files = sorted((os.path.relpath(os.path.join(folder, f), kept), os.path.getsize(os.path.join(folder, f))) for folder, _, names in os.walk(kept) for f in names)
+        return '\n'.join([f'daemon {len(self.logs)} of this run, at port {self.port}; a copy of its state is in {kept}: {files}'] +
+                         [f'daemon {i + 1} said: ' + '\n    '.join(log[-25:]) for i, log in list(enumerate(self.logs))[-3:]])
+
     def kill(self, daemon):
+        self.port = None  # first: who has connected while it was there has to do with this very daemon
         daemon.process.send_signal(signal.SIGKILL)
-        self.port = None
         daemon.process.wait(self.wait)
         daemon.reader.join(self.wait)
         daemon.process.stderr.close()
