@@ -1,6 +1,6 @@
 /* How times are written. What ISO 8601 or a number is needs no guess; of other dates those orders stay that fit most. */
 #include "daemon/cli/csv_time.h"
-#include "daemon/cli/timestamp.h"
+#include "daemon/base/timestamp.h"
 
 #include <errno.h>
 #include <stdio.h>

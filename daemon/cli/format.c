@@ -1,8 +1,8 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
 #include "daemon/base/novelty_sentence.h"
+#include "daemon/base/timestamp.h"
 #include "daemon/cli/csv_cells.h"
-#include "daemon/cli/timestamp.h"
 #include "proto/hankel.h"
 #include "proto/wire/name.h"
 

@@ -1,7 +1,7 @@
 /* Reading labelled recordings: see labelled.h. What cannot be read is told with its file's name. */
 #include "daemon/cli/labelled.h"
+#include "daemon/base/timestamp.h"
 #include "daemon/cli/csv.h"
-#include "daemon/cli/timestamp.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>

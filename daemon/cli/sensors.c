@@ -2,10 +2,10 @@
  * their names. */
 #include "daemon/cli/sensors.h"
 
+#include "daemon/base/timestamp.h"
 #include "daemon/cli/daemon_link.h"
 #include "daemon/cli/format.h"
 #include "daemon/cli/options.h"
-#include "daemon/cli/timestamp.h"
 #include "daemon/cli/tls_options.h"
 
 #include <cjson/cJSON.h>

@@ -65,6 +65,11 @@ static void find_faults(const cJSON *report, char *text)
     if (strcmp(word(item, NULL, "state"), "failing") == 0)
       add(text, "alerts do not reach %s: %s", word(item, NULL, "name"), word(item, NULL, "answer"));
   }
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
+  {
+    if (strcmp(word(item, NULL, "state"), "failing") == 0)
+      add(text, "the broker %s is away: %s", word(item, NULL, "name"), word(item, NULL, "why"));
+  }
 }
 
 /* A line: a heading, and text in which nothing may move the cursor; colour is of ANSI, NULL: none. */

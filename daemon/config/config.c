@@ -36,6 +36,7 @@ void hk_config_free(struct hk_config *config)
   free(config->maintenance);
   free(config->groups);
   free(config->notify);
+  free(config->mqtt.rule);
   for (uint32_t i = 0; i < config->n_fields; i++)
     hk_field_graph_release(config->fields[i].graph);
   free(config->fields);
@@ -43,6 +44,7 @@ void hk_config_free(struct hk_config *config)
   config->n_fields = 0;
   config->notify = NULL;
   config->n_notify = 0;
+  config->mqtt = (struct hk_mqtt_rules){ 0 };
   config->groups = NULL;
   config->listeners = NULL;
   config->detectors = NULL;

@@ -9,6 +9,7 @@
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/listener_rules.h"
 #include "daemon/config/maintenance_rule.h"
+#include "daemon/config/mqtt_rule.h"
 #include "daemon/config/notify_rule.h"
 
 #include <netinet/in.h>
@@ -18,6 +19,7 @@
 
 #define HK_CONFIG_MAINTENANCE_MAX 64
 #define HK_CONFIG_NOTIFY_MAX 16
+#define HK_CONFIG_MQTT_MAX 16
 #define HK_CONFIG_LISTENERS_MAX 64
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_CONFIG_GROUPS_MAX 64
@@ -127,7 +129,6 @@ struct hk_config {
   uint64_t event_log;             /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
-  bool default_listeners;               /* no section names any */
   struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
   uint32_t n_detectors;
   struct hk_config_group *groups; /* the first that matches a sensor is its group */
@@ -139,11 +140,12 @@ struct hk_config {
   struct hk_incidents_rule incidents;
   struct hk_notify_rule *notify;
   uint32_t n_notify;
+  struct hk_mqtt_rules mqtt;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
   int64_t flap_within; /* ns */
-  /* Not said, or `auto`: they follow from keys that need a restart. */
+  /* Not said, or `auto`: they follow from keys that need a restart; listeners: those that stand where none is named. */
   struct {
-    bool max_connections_per_address, on_device_failure;
+    bool max_connections_per_address, on_device_failure, listeners;
   } follows;
 };
 

@@ -264,6 +264,26 @@ static void compare_notify(const struct hk_config *running, const struct hk_conf
       hk_buffer_print(told, "[notify %s] is gone\n", running->notify[i].name);
 }
 
+static const struct hk_mqtt_rule *mqtt_of(const struct hk_config *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->mqtt.n; i++)
+    if (strcmp(c->mqtt.rule[i].name, name) == 0)
+      return &c->mqtt.rule[i];
+  return NULL;
+}
+
+static void compare_mqtt(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)
+{
+  for (uint32_t i = 0; i < read->mqtt.n; i++) {
+    const struct hk_mqtt_rule *after = &read->mqtt.rule[i], *before = mqtt_of(running, after->name);
+    if (!before || memcmp(before, after, sizeof *after) != 0)
+      hk_buffer_print(told, "[mqtt %s] is %s\n", after->name, before ? "changed" : "new");
+  }
+  for (uint32_t i = 0; i < running->mqtt.n; i++)
+    if (!mqtt_of(read, running->mqtt.rule[i].name))
+      hk_buffer_print(told, "[mqtt %s] is gone\n", running->mqtt.rule[i].name);
+}
+
 bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
                     struct hk_buffer *told)
 {
@@ -277,5 +297,6 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_maintenance(running, read, told);
   compare_incidents(running, read, told);
   compare_notify(running, read, told);
+  compare_mqtt(running, read, told);
   return told->size > before || told->failed;
 }

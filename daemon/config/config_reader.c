@@ -69,7 +69,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
     hk_config_complain(
         r, r->line,
         "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], [maintenance NAME], "
-        "[notify NAME] and [incidents]");
+        "[notify NAME], [mqtt NAME] and [incidents]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -185,7 +185,9 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->fields = calloc(HK_CONFIG_FIELDS_MAX, sizeof *out->fields);
   out->maintenance = calloc(HK_CONFIG_MAINTENANCE_MAX, sizeof *out->maintenance);
   out->notify = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *out->notify);
-  if (!r || !out->notify || !out->listeners || !out->detectors || !out->groups || !out->fields || !out->maintenance) {
+  out->mqtt.rule = calloc(HK_CONFIG_MQTT_MAX, sizeof *out->mqtt.rule);
+  if (!r || !out->notify || !out->mqtt.rule || !out->listeners || !out->detectors || !out->groups || !out->fields ||
+      !out->maintenance) {
     fault(arg, "no memory to read the configuration");
     free(r);
     hk_config_free(out);
@@ -213,8 +215,8 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   out->follows.on_device_failure = out->on_device_failure == HK_DEVICE_FAILURE_AUTO;
   hk_config_follow(out, out);
   int status = r->faults > 0 ? -EINVAL : 0;
-  out->default_listeners = out->n_listeners == 0;
-  if (status == 0 && out->default_listeners)
+  out->follows.listeners = out->n_listeners == 0;
+  if (status == 0 && out->follows.listeners)
     status = default_listeners(out);
   free(r);
   if (status != 0)

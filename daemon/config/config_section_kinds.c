@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What names of files are made of. */
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
 /* --- [daemon] ------------------------------------------------------------------------------------------------------------ */
 
 static bool daemon_begin(struct hk_config_reading *r, const char *name)
@@ -368,7 +371,7 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
                                   sizeof *c->notify, c->n_notify,           HK_CONFIG_NOTIFY_MAX };
   if (!one_more(r, there, name, made.name))
     return false;
-  if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")]) {
+  if (name[strspn(name, PLAIN)]) {
     hk_config_complain(r, r->line, "[notify %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
     return false;
   }
@@ -398,6 +401,50 @@ static void notify_end(struct hk_config_reading *r)
     hk_config_complain(r, r->section_line, "[notify %s]: %s", rule->name, error);
 }
 
+/* --- [mqtt NAME] --------------------------------------------------------------------------------------------------------- */
+
+static bool mqtt_begin(struct hk_config_reading *r, const char *name)
+{
+  struct hk_config *c = r->config;
+  struct hk_mqtt_rule made = { 0 };
+  const struct sections there = { "mqtt", "brokers", c->mqtt.rule[0].name, sizeof *c->mqtt.rule, c->mqtt.n, HK_CONFIG_MQTT_MAX };
+  if (!one_more(r, there, name, made.name))
+    return false;
+  if (name[strspn(name, PLAIN)]) {
+    hk_config_complain(r, r->line, "[mqtt %s]: its name has letters, digits, - and _ only: it is part of names of files", name);
+    return false;
+  }
+#ifndef HK_HAVE_MQTT
+  hk_config_complain(r, r->line, "[mqtt %s] needs a hankeld that is built with libmosquitto; this one is not (meson option mqtt)",
+                     name);
+#endif
+  hk_mqtt_rule_begin(&made);
+  c->mqtt.rule[c->mqtt.n++] = made;
+  return true;
+}
+
+static void mqtt_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[512];
+  if (hk_mqtt_rule_key(&r->config->mqtt.rule[r->config->mqtt.n - 1], name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void mqtt_end(struct hk_config_reading *r)
+{
+  struct hk_mqtt_rule *rule = &r->config->mqtt.rule[r->config->mqtt.n - 1];
+  char error[512];
+  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+    return;
+  if (hk_mqtt_rule_finish(rule, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[mqtt %s]: %s", rule->name, error);
+  for (uint32_t i = 0; i + 1 < r->config->mqtt.n; i++)
+    if (strcmp(r->config->mqtt.rule[i].client_id, rule->client_id) == 0 && strcmp(r->config->mqtt.rule[i].url, rule->url) == 0)
+      hk_config_complain(r, r->section_line,
+                         "[mqtt %s]: client_id is that of [mqtt %s] at the same broker: they would cut each other off",
+                         rule->name, r->config->mqtt.rule[i].name);
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------------- */
 
 const struct hk_config_kind hk_config_kinds[] = {
@@ -409,5 +456,6 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "maintenance", maintenance_begin, maintenance_key, maintenance_end },
   { "incidents", incidents_begin, incidents_key, incidents_end },
   { "notify", notify_begin, notify_key, notify_end },
+  { "mqtt", mqtt_begin, mqtt_key, mqtt_end },
   { NULL, NULL, NULL, NULL },
 };

@@ -1,5 +1,6 @@
 /* The end of the daemon, in steps that loop 0 leads, looking every few milliseconds how far the loops have got:
  *
+ *   bridges:  finish what they have begun, for which they need the loops.
  *   drain:    listeners close; loops read what has come over UDP and no more. Points that were taken are scored and published.
  *   flush:    nothing is pending, or nothing can be computed: the last snapshot is taken; connections are told, get what is
  * queued for them, and are closed. give up:  the deadline has passed: they are closed as they are. */
@@ -9,6 +10,7 @@
 #include "daemon/scoring/snapshot_slices.h"
 
 #define LOOK 2              /* ms */
+#define BRIDGES 2000000000  /* ns that bridges get to finish what they do, while all else goes on */
 #define PATIENCE 1000000000 /* ns that loops get to close connections; one that does not hangs */
 
 static void order(struct hk_server *s, enum hk_order what)
@@ -45,13 +47,13 @@ static uint32_t connections(const struct hk_server *s)
 static void save(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->shards.n; i++)
-    s->last[i] = s->shard[i].saver && !hk_shard_lost(&s->shard[i]) ? hk_saver_ask(s->shard[i].saver, true) : 0;
+    s->drain.last[i] = s->shard[i].saver && !hk_shard_lost(&s->shard[i]) ? hk_saver_ask(s->shard[i].saver, true) : 0;
 }
 
 static bool saved(struct hk_server *s)
 {
   for (uint32_t i = 0; i < s->shards.n; i++)
-    if (s->last[i] > 0 && !hk_saver_finished(s->shard[i].saver, s->last[i]) && !hk_shard_lost(&s->shard[i]))
+    if (s->drain.last[i] > 0 && !hk_saver_finished(s->shard[i].saver, s->drain.last[i]) && !hk_shard_lost(&s->shard[i]))
       return false;
   return true;
 }
@@ -59,16 +61,22 @@ static bool saved(struct hk_server *s)
 static void step(struct hk_server *s)
 {
   const bool late = hk_now() >= s->deadline;
-  if (late && !s->given_up) {
-    s->given_up = s->flushing = true;
+  if (!s->drain.ordered && (late || hk_bridges_ended(s->bridges) || hk_now() >= s->drain.begun + BRIDGES)) {
+    s->drain.ordered = true;
+    order(s, HK_ORDER_DRAIN);
+  }
+  if (!s->drain.ordered)
+    return;
+  if (late && !s->drain.given_up) {
+    s->drain.given_up = s->drain.flushing = true;
     order(s, HK_ORDER_GIVE_UP);
-  } else if (!s->flushing && quiet(s)) {
-    s->flushing = true;
+  } else if (!s->drain.flushing && quiet(s)) {
+    s->drain.flushing = true;
     order(s, HK_ORDER_FLUSH);
     save(s);
   }
-  const bool hangs = s->given_up && hk_now() > s->deadline + PATIENCE;
-  if (s->flushing && ((connections(s) == 0 && (saved(s) || s->given_up)) || hangs))
+  const bool hangs = s->drain.given_up && hk_now() > s->deadline + PATIENCE;
+  if (s->drain.flushing && ((connections(s) == 0 && (saved(s) || s->drain.given_up)) || hangs))
     uv_stop(&s->net.loops[0].uv);
 }
 
@@ -82,11 +90,13 @@ void hk_server_end(struct hk_server *s)
   if (s->deadline != 0)
     return;
   hk_notify("STOPPING=1");
-  s->deadline = hk_now() + s->config->drain;
+  s->drain.begun = hk_now();
+  s->deadline = s->drain.begun + s->config->drain;
   for (uint32_t i = 0; i < s->net.n_listeners; i++)
     hk_listener_close(&s->net.listeners[i]);
   hk_web_tell(s->web, HK_WEB_ENDING);
-  order(s, HK_ORDER_DRAIN);
+  hk_bridges_end(s->bridges);
+  step(s);
   uv_timer_start(&s->draining, on_draining, LOOK, LOOK);
 }
 

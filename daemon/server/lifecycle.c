@@ -399,8 +399,12 @@ static int start(struct hk_server *s, char *error, size_t size)
                             s->shards.registry, &s->log);
   if (status == 0 && s->durable.events)
     status = hk_receivers_start(&s->receivers, &s->durable, s->config, &s->log);
+  if (status == 0)
+    status = hk_bridges_new(&s->bridges, &s->net);
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
     status = hk_loop_start(&s->net.loops[i], beat);
+  if (status == 0)
+    status = hk_bridges_adopt(s->bridges, s->config);
   return status;
 }
 
@@ -447,6 +451,7 @@ int hk_server_run(struct hk_server *s)
 bool hk_server_close(struct hk_server *s)
 {
   bool stopped = hk_web_stop(s->web), buried = true;
+  stopped &= hk_bridges_stop(s->bridges);
   stopped &= hk_receivers_stop(s->receivers);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
@@ -468,6 +473,7 @@ bool hk_server_close(struct hk_server *s)
   for (uint32_t i = 0; s->net.lanes && i < s->net.n_loops * s->shards.n; i++)
     hk_lane_close(&s->net.lanes[i]);
   hk_reload_close(s);
+  hk_bridges_free(s->bridges);
   hk_receivers_free(s->receivers);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);

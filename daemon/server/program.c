@@ -56,7 +56,7 @@ static void print_listeners(const struct hk_config *config)
     hk_address_format((const struct sockaddr *)&l->address, address);
     printf("listener %s: %s over %s on %s\n", l->name, hk_protocol_name(l->protocol), hk_transport_name(l->transport), address);
   }
-  if (!config->default_listeners)
+  if (!config->follows.listeners)
     puts("these are all: with a [listen NAME] section there are no default listeners");
 }
 

@@ -288,6 +288,8 @@ static void adopt(struct hk_server *s)
     hk_buffer_print(&r->told, "no memory for maintenance windows: those of before stay\n");
   if (hk_receivers_adopt(s->receivers, r->next) != 0)
     hk_buffer_print(&r->told, "no memory for a receiver of alerts that is new\n");
+  if (hk_bridges_adopt(s->bridges, r->next) != 0)
+    hk_buffer_print(&r->told, "no memory for a broker that is new\n");
   hk_registry_adopt(s->shards.registry, r->next, r->sections);
   s->net.config = r->next;
   order(s, HK_ORDER_ADOPT);

@@ -8,6 +8,7 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/base/log.h"
+#include "daemon/bridge/bridge.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/durable.h"
 #include "daemon/net/address_limits.h"
@@ -27,10 +28,20 @@
 
 #include <uv.h>
 
+/* How far the end of the daemon is: drain.c. */
+struct hk_drain {
+  int64_t begun;                /* ns */
+  bool ordered;                 /* loops were told to drain */
+  bool flushing;                /* all is scored and published */
+  uint64_t last[HK_SHARDS_MAX]; /* the snapshots that were asked for; 0: none */
+  bool given_up;                /* the deadline has passed */
+};
+
 struct hk_server {
   const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
   struct hk_net net;
   struct hk_receivers *receivers; /* NULL: none, or before the start */
+  struct hk_bridges *bridges;     /* NULL: before the start */
   struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */
@@ -43,13 +54,11 @@ struct hk_server {
 
   uv_timer_t second, watchdog, draining;
   uv_signal_t terminate, interrupt, hangup;
-  uv_async_t over;              /* a shard was lost, and nothing goes on in its place */
-  int64_t started;              /* ns, monotonic */
-  int64_t deadline;             /* ns: when draining is given up; 0 = not draining */
-  bool flushing;                /* draining: all is scored and published */
-  uint64_t last[HK_SHARDS_MAX]; /* draining: the snapshots that were asked for; 0: none */
-  bool given_up;                /* draining: the deadline has passed */
-  bool failed;                  /* it ends because nothing can be computed any more */
+  uv_async_t over;  /* a shard was lost, and nothing goes on in its place */
+  int64_t started;  /* ns, monotonic */
+  int64_t deadline; /* ns: when draining is given up; 0 = not draining */
+  struct hk_drain drain;
+  bool failed; /* it ends because nothing can be computed any more */
   uint64_t ticks;
   uint64_t watchdog_us;
 };

@@ -9,7 +9,7 @@
 #include "daemon/scoring/snapshot_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
-#include "daemon/server/receivers_status.h"
+#include "daemon/server/outside_status.h"
 
 #include "cpu/sst/score.h"
 #include "proto/wire/event_message.h"
@@ -493,7 +493,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   alerts(out, s);
   incidents(out, s);
-  hk_receivers_status(out, s->receivers);
+  hk_outside_status(out, s->receivers, s->bridges);
   latency(out, s);
   loops(out, s);
   end(out);

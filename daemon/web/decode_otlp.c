@@ -121,7 +121,7 @@ static bool put_resource(struct hk_otlp *o, const Hk__Otlp__ResourceMetrics *r)
   return true;
 }
 
-int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct hk_web_faults *faults)
+int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults)
 {
   struct hk_web_arena arena;
   struct hk_otlp o = { .lines = { .out = out, .faults = faults } };
@@ -134,7 +134,7 @@ int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct 
   for (size_t i = 0; request && status == 0 && i < request->n_resource_metrics; i++)
     if (!put_resource(&o, request->resource_metrics[i]))
       status = out->failed || o.lines.key.failed ? -ENOMEM : -E2BIG;
-  hk_web_lines_free(&o.lines);
+  hk_sample_lines_free(&o.lines);
   hk_web_arena_free(&arena);
   return status;
 }

@@ -2,11 +2,11 @@
 #ifndef HK_DECODE_OTLP_H
 #define HK_DECODE_OTLP_H
 
-#include "daemon/web/web_lines.h"
+#include "daemon/intake/sample_lines.h"
 
 /* Appends the lines of an ExportMetricsServiceRequest. 0; -EBADMSG: it is none; -E2BIG: there is more in it than is taken at a
  * time; -ENOMEM. Thread: any. */
-int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct hk_web_faults *faults);
+int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults);
 /* Appends the answer that says how many data points were not taken, and why. */
 void hk_otlp_partial(int64_t rejected, const char *why, struct hk_buffer *out);
 

@@ -138,7 +138,7 @@ static bool put_resource(struct hk_otlp *o, const cJSON *resource)
   return true;
 }
 
-int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, struct hk_web_faults *faults)
+int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults)
 {
   struct hk_otlp o = { .lines = { .out = out, .faults = faults } };
   int status = 0;
@@ -154,7 +154,7 @@ int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, st
     if (status == 0 && !put_resource(&o, resource))
       status = out->failed || o.lines.key.failed ? -ENOMEM : -E2BIG;
   }
-  hk_web_lines_free(&o.lines);
+  hk_sample_lines_free(&o.lines);
   cJSON_Delete(json);
   return status;
 }

@@ -2,11 +2,11 @@
 #ifndef HK_DECODE_OTLP_JSON_H
 #define HK_DECODE_OTLP_JSON_H
 
-#include "daemon/web/web_lines.h"
+#include "daemon/intake/sample_lines.h"
 
 #define HK_OTLP_JSON (4u << 20) /* bytes of a body, at most: it takes some forty times as much when it is read */
 
-int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, struct hk_web_faults *faults);
+int hk_decode_otlp_json(const char *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults);
 void hk_otlp_partial_json(int64_t rejected, const char *why, struct hk_buffer *out);
 
 #endif

@@ -97,9 +97,9 @@ static void put_key(struct hk_otlp *o)
     tags[i] = &o->tags[i];
   qsort(tags, o->n_resource, sizeof *tags, by_key);
   qsort(tags + o->n_resource, o->n - o->n_resource, sizeof *tags, by_key);
-  hk_web_lines_name(&o->lines, o->name, o->name_length);
+  hk_sample_lines_name(&o->lines, o->name, o->name_length);
   for (uint32_t i = 0; i < o->n; i++)
-    hk_web_lines_label(&o->lines, tags[i]->key, tags[i]->key_length, tags[i]->value, tags[i]->length);
+    hk_sample_lines_label(&o->lines, tags[i]->key, tags[i]->key_length, tags[i]->value, tags[i]->length);
   if (wrong)
     o->lines.wrong = wrong;
 }
@@ -107,15 +107,15 @@ static void put_key(struct hk_otlp *o)
 bool hk_otlp_put(struct hk_otlp *o, const struct hk_otlp_point *point)
 {
   if (!point->recorded)
-    return hk_web_lines_refuse(&o->lines, NULL);
+    return hk_sample_lines_refuse(&o->lines, NULL);
   if (point->time == 0 || point->time > INT64_MAX)
-    return hk_web_lines_refuse(&o->lines, point->time ? "its time is past the year 2262" : "it has no time");
+    return hk_sample_lines_refuse(&o->lines, point->time ? "its time is past the year 2262" : "it has no time");
   put_key(o);
-  return hk_web_lines_add(&o->lines, point->counts ? &point->count : NULL, point->counts ? "sum" : "value", point->value,
-                          (int64_t)point->time);
+  return hk_sample_lines_add(&o->lines, point->counts ? &point->count : NULL, point->counts ? "sum" : "value", point->value,
+                             (int64_t)point->time);
 }
 
 bool hk_otlp_unknown(struct hk_otlp *o)
 {
-  return hk_web_lines_refuse(&o->lines, "its metric is no gauge, sum, histogram or summary");
+  return hk_sample_lines_refuse(&o->lines, "its metric is no gauge, sum, histogram or summary");
 }

@@ -7,7 +7,7 @@
 #ifndef HK_OTLP_POINTS_H
 #define HK_OTLP_POINTS_H
 
-#include "daemon/web/web_lines.h"
+#include "daemon/intake/sample_lines.h"
 
 #define HK_OTLP_TAGS 64u /* of a data point, at most */
 
@@ -20,7 +20,7 @@ struct hk_otlp_tag {
 enum hk_otlp_kind { HK_OTLP_GAUGE, HK_OTLP_SUM, HK_OTLP_HISTOGRAM, HK_OTLP_SUMMARY };
 
 struct hk_otlp {
-  struct hk_web_lines lines;
+  struct hk_sample_lines lines;
   const char *name; /* of the metric */
   size_t name_length;
   const char *wrong; /* with the metric, or the data point */

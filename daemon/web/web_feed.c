@@ -62,7 +62,7 @@ static uint64_t count_of(const cJSON *json, const char *name)
 }
 
 /* Adds those that became no line. */
-static void add_faults(const struct hk_web_faults *from, struct hk_web_fed *fed)
+static void add_faults(const struct hk_sample_faults *from, struct hk_web_fed *fed)
 {
   fed->refused += from->refused;
   for (uint32_t i = from->n; i-- > 0;) {
@@ -72,8 +72,8 @@ static void add_faults(const struct hk_web_faults *from, struct hk_web_fed *fed)
     (void)cJSON_AddStringToObject(fault, "why", from->fault[i].why);
     (void)cJSON_InsertItemInArray(fed->faults, 0, fault); /* it stays behind where there is no memory, or no array */
   }
-  while (cJSON_GetArraySize(fed->faults) > (int)HK_WEB_FAULTS)
-    cJSON_DeleteItemFromArray(fed->faults, (int)HK_WEB_FAULTS);
+  while (cJSON_GetArraySize(fed->faults) > (int)HK_SAMPLE_FAULTS)
+    cJSON_DeleteItemFromArray(fed->faults, (int)HK_SAMPLE_FAULTS);
 }
 
 static void came(struct hk_web_inner *inner, const char *data, size_t size)

@@ -31,7 +31,7 @@ int hk_web_influx_write(struct lws *wsi, struct hk_web_peer *p)
   const int64_t unit = status == 0 ? unit_of(precision) : 0;
   if (unit == 0)
     return hk_web_fault(wsi, p, 400, "`precision` is one of ns, us, ms, s, m, h", NULL);
-  p->faults = (struct hk_web_faults){ 0 };
+  p->faults = (struct hk_sample_faults){ 0 };
   return hk_web_feed(wsi, p, unit, &lines);
 }
 

@@ -3,9 +3,9 @@
 #define HK_WEB_INTERNAL_H
 
 #include "daemon/base/address.h"
+#include "daemon/intake/sample_lines.h"
 #include "daemon/net/net.h"
 #include "daemon/web/web_chunked.h"
-#include "daemon/web/web_lines.h"
 #include "daemon/web/web_source.h"
 
 #include <libwebsockets.h>
@@ -44,7 +44,7 @@ struct hk_web_peer {
   size_t reserved;        /* bytes that stand for it in the web's `bodies`; */
   bool in_chunks;         /* how it comes */
   struct hk_chunked chunked;
-  struct hk_web_faults faults;       /* of its points, before they became lines */
+  struct hk_sample_faults faults;    /* of its points, before they became lines */
   const struct hk_web_fed_kind *fed; /* how it is told what became of them */
   struct hk_web_inner *inner;        /* what it asks of the daemon; NULL: nothing */
   const char *path;                  /* while it is answered */

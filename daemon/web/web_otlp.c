@@ -49,7 +49,7 @@ int hk_web_otlp(struct lws *wsi, struct hk_web_peer *p)
   if (!binary && strncasecmp(type, json, sizeof json - 1) != 0)
     return hk_web_fault(wsi, p, 415, "this is for OTLP/HTTP (Content-Type: application/x-protobuf or application/json)", NULL);
   struct hk_buffer lines = { 0 };
-  p->faults = (struct hk_web_faults){ 0 };
+  p->faults = (struct hk_sample_faults){ 0 };
   const int status = binary ? hk_decode_otlp(p->asked.data, p->asked.size, &lines, &p->faults)
                             : hk_decode_otlp_json(p->asked.data, p->asked.size, &lines, &p->faults);
   return hk_web_feed_decoded(wsi, p, status, &lines, 1, binary ? &in_protobuf : &in_json);

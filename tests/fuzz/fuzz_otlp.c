@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct hk_buffer lines = { 0 };
-  struct hk_web_faults faults = { 0 };
+  struct hk_sample_faults faults = { 0 };
   if (size == 0)
     return 0;
   char *copy = malloc(size); /* its own piece of memory, so that ASan sees one byte too many */

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   struct hk_buffer lines = { 0 };
-  struct hk_web_faults faults = { 0 };
+  struct hk_sample_faults faults = { 0 };
   if (hk_decode_remote_write(data, size, &lines, &faults) == 0)
     fuzz_lines(&lines, &faults);
   hk_buffer_free(&lines);

@@ -2,7 +2,7 @@
 #ifndef HK_FUZZ_LINES_H
 #define HK_FUZZ_LINES_H
 
-#include "daemon/web/web_lines.h"
+#include "daemon/intake/sample_lines.h"
 #include "proto/line/line.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static inline void require(bool good)
     abort();
 }
 
-/* Looks whether they keep what web_lines.h promises. */
-static inline void fuzz_lines(const struct hk_buffer *lines, const struct hk_web_faults *faults)
+/* Looks whether they keep what sample_lines.h promises. */
+static inline void fuzz_lines(const struct hk_buffer *lines, const struct hk_sample_faults *faults)
 {
   static struct hk_line l = { .unit = 1000000 };
   uint64_t n = 0, comments = 0;
@@ -31,7 +31,7 @@ static inline void fuzz_lines(const struct hk_buffer *lines, const struct hk_web
     n++;
     at += length + 1;
   }
-  require(faults->refused <= comments && faults->n <= faults->refused && faults->n <= HK_WEB_FAULTS);
+  require(faults->refused <= comments && faults->n <= faults->refused && faults->n <= HK_SAMPLE_FAULTS);
   for (uint32_t i = 0; i < faults->n; i++)
     require(faults->fault[i].line >= 1 && faults->fault[i].line <= n && faults->fault[i].why);
 }

@@ -1,6 +1,6 @@
 /* The reader of recordings: what it takes, what it refuses and how it says so, however the bytes arrive. */
+#include "daemon/base/timestamp.h"
 #include "daemon/cli/csv.h"
-#include "daemon/cli/timestamp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -172,6 +172,60 @@ static void test_device_failure(void **state)
   expect_fault("[daemon]\ndevice_timeout = 10ms\n" DETECTOR, "x.conf:2: device_timeout = 10ms: at least 1 s, or off");
 }
 
+#ifdef HK_HAVE_MQTT
+static void test_mqtt(void **state)
+{
+  (void)state;
+  struct hk_config config;
+  struct faults faults;
+#define BROKER "[detector all]\nmatch = *\n[mqtt plant]\nurl = mqtt://broker\n"
+  assert_int_equal(read_text(&config, BROKER "topics = a/{line}/+, b/{line}/#\nsensor = {line},unit={2} t\n", &faults), 0);
+  assert_int_equal(config.mqtt.n, 1);
+  assert_string_equal(config.mqtt.rule[0].host, "broker");
+  assert_int_equal(config.mqtt.rule[0].port, 1883);
+  assert_string_equal(config.mqtt.rule[0].client_id, "hankeld-plant");
+  hk_config_free(&config);
+  assert_int_equal(
+      read_text(&config, "[detector all]\nmatch = *\n[mqtt a]\nurl = mqtts://[::1]:99\ntopics = p/{sensor}\n", &faults), 0);
+  assert_string_equal(config.mqtt.rule[0].host, "::1");
+  assert_int_equal(config.mqtt.rule[0].port, 99);
+  assert_true(config.mqtt.rule[0].tls);
+  assert_string_equal(config.mqtt.rule[0].sensor, "{sensor}");
+  hk_config_free(&config);
+  static const struct {
+    const char *keys, *told;
+  } wrong[] = {
+    { "", "needs topics" },
+    { "topics = a/b#\n", "+ and # stand for whole levels" },
+    { "topics = #/b\n", "# stands for the last levels" },
+    { "topics = a/x{b}\n", "{WORD} stands for a whole level" },
+    { "topics = {a}/{a}\n", "two of its levels have the same name" },
+    { "topics = {1}/b\n", "not of digits alone" },
+    { "topics = a,,b\n", "it is empty" },
+    { "topics = $share/g\n", "$share/GROUP/TOPIC" },
+    { "topics = a/{x}, b\nsensor = {x}\n", "every one of `topics` has" },
+    { "topics = a\nsensor = {1} b c\n", "one blank at most" },
+    { "topics = a\nsensor = {1\n", "no other half" },
+    { "topics = a\nqos = 2\n", "not 0 or 1" },
+    { "topics = a\nversion = 4\n", "not 5 or 3.1.1" },
+    { "topics = a\nsession = 0s\n", "not a duration" },
+    { "topics = a\nca = /x\n", "for url = mqtts://" },
+    { "topics = a\npassword_file = /x\n", "password_file needs user" },
+    { "topics = a\nuser = x\npassword_file = /x\n", "would go unencrypted" },
+    { "topics = a\ncolour = red\n", "[mqtt] has no key `colour`" },
+    { "topics = a\n[mqtt other]\nurl = mqtt://broker\ntopics = a\nclient_id = hankeld-plant\n", "cut each other off" },
+    { "topics = a\n[mqtt b/c]\n", "part of names of files" },
+    { "topics = a\n[mqtt u]\nurl = http://broker\ntopics = a\n", "needs url = mqtt://HOST" },
+    { "topics = a\n[mqtt u]\nurl = mqtt://broker:70000\ntopics = a\n", "from 1 to 65535" },
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", BROKER, wrong[i].keys);
+    expect_fault(text, wrong[i].told);
+  }
+}
+#endif
+
 static void test_default_listeners(void **state)
 {
   (void)state;
@@ -614,6 +668,9 @@ int main(void)
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_change),
                                       cmocka_unit_test(test_change_of_defaults),
                                       cmocka_unit_test(test_values),
+#ifdef HK_HAVE_MQTT
+                                      cmocka_unit_test(test_mqtt),
+#endif
                                       cmocka_unit_test(test_default_listeners),
                                       cmocka_unit_test(test_faults),
                                       cmocka_unit_test(test_all_faults_are_told),

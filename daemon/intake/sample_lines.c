@@ -1,5 +1,5 @@
-/* See web_lines.h. */
-#include "daemon/web/web_lines.h"
+/* See sample_lines.h. */
+#include "daemon/intake/sample_lines.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,14 +7,12 @@
 
 #define LONGEST 96u /* bytes of a line beside its key and field */
 
-void hk_web_lines_free(struct hk_web_lines *l)
+void hk_sample_lines_free(struct hk_sample_lines *l)
 {
   hk_buffer_free(&l->key);
 }
 
-/* Puts text so that it ends nothing. A byte that cannot stand in a name at all becomes one for which the line is refused, but
- * ends no line. A backslash at the end would take what follows for its own; as Telegraf does it is left out. */
-static void put_escaped(struct hk_buffer *out, const char *text, size_t length, const char *special)
+void hk_sample_lines_escape(struct hk_buffer *out, const char *text, size_t length, const char *special)
 {
   while (length > 0 && text[length - 1] == '\\')
     length--;
@@ -29,46 +27,46 @@ static void put_escaped(struct hk_buffer *out, const char *text, size_t length, 
   out->size = (size_t)(at - out->data);
 }
 
-void hk_web_lines_name(struct hk_web_lines *l, const char *name, size_t length)
+void hk_sample_lines_name(struct hk_sample_lines *l, const char *name, size_t length)
 {
   l->key.size = 0;
   l->wrong = length == 0 || name[0] == '#' || name[0] == '\\' ? "its metric has no name, or none that there can be" : NULL;
-  put_escaped(&l->key, name, length, ", ");
+  hk_sample_lines_escape(&l->key, name, length, ", ");
 }
 
-void hk_web_lines_label(struct hk_web_lines *l, const char *name, size_t name_length, const char *value, size_t length)
+void hk_sample_lines_label(struct hk_sample_lines *l, const char *name, size_t name_length, const char *value, size_t length)
 {
   const size_t before = l->key.size;
   if (length == 0 || name_length == 0)
     return;
   hk_buffer_put(&l->key, ",", 1);
   const size_t at = l->key.size;
-  put_escaped(&l->key, name, name_length, ",= ");
+  hk_sample_lines_escape(&l->key, name, name_length, ",= ");
   const size_t named = l->key.size;
   hk_buffer_put(&l->key, "=", 1);
-  put_escaped(&l->key, value, length, ",= ");
+  hk_sample_lines_escape(&l->key, value, length, ",= ");
   if (named == at || l->key.size == named + 1) /* nothing but backslashes */
     l->key.size = before;
 }
 
-bool hk_web_lines_refuse(struct hk_web_lines *l, const char *why)
+bool hk_sample_lines_refuse(struct hk_sample_lines *l, const char *why)
 {
   l->n++;
   if (why) {
-    if (l->faults->n < HK_WEB_FAULTS)
-      l->faults->fault[l->faults->n++] = (struct hk_web_fault_at){ l->n, why };
+    if (l->faults->n < HK_SAMPLE_FAULTS)
+      l->faults->fault[l->faults->n++] = (struct hk_sample_fault){ l->n, why };
     l->faults->refused++;
   }
   hk_buffer_put(l->out, "#\n", 2);
-  return !l->out->failed && l->out->size <= HK_WEB_LINES;
+  return !l->out->failed && l->out->size <= HK_SAMPLE_LINES;
 }
 
-bool hk_web_lines_add(struct hk_web_lines *l, const double *count, const char *field, double value, int64_t time)
+bool hk_sample_lines_add(struct hk_sample_lines *l, const double *count, const char *field, double value, int64_t time)
 {
   const bool counts = count && isfinite(*count), valued = isfinite(value);
   if (l->wrong || (!counts && !valued))
-    return hk_web_lines_refuse(l, l->wrong);
-  if (l->key.failed || l->out->size + l->key.size + LONGEST > HK_WEB_LINES)
+    return hk_sample_lines_refuse(l, l->wrong);
+  if (l->key.failed || l->out->size + l->key.size + LONGEST > HK_SAMPLE_LINES)
     return false;
   l->n++;
   hk_buffer_put(l->out, l->key.data, l->key.size);

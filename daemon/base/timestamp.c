@@ -1,5 +1,5 @@
 /* Times as text. Dates are checked by going back: a date that timegm would normalise (30 February) is refused. */
-#include "daemon/cli/timestamp.h"
+#include "daemon/base/timestamp.h"
 
 #include <ctype.h>
 #include <errno.h>

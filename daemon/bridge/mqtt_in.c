@@ -1,0 +1,226 @@
+#include "daemon/bridge/mqtt_in.h"
+
+#include "daemon/base/grow.h"
+#include "daemon/bridge/feed_lines.h"
+#include "daemon/bridge/mqtt_names.h"
+#include "daemon/bridge/mqtt_payload.h"
+#include "daemon/durable/disk_health.h"
+#include "daemon/intake/sample_lines.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 48 /* bytes of a payload that are shown in the log */
+
+static struct hk_mqtt_in *in_of(struct hk_mqtt_link *link)
+{
+  return (struct hk_mqtt_in *)link;
+}
+
+static void tell(struct hk_mqtt_in *in, const char *topic, const char *why)
+{
+  struct hk_bridge *b = in->link.bridge;
+  char who[HK_CONFIG_NAME_MAX + 16];
+  snprintf(who, sizeof who, "[mqtt %s]", b->rule.name);
+  hk_log_peer(b->net->log, &b->quota, HK_LOG_WARNING, who, "topic %s: %s", topic, why);
+}
+
+/* --- one message ----------------------------------------------------------------------------------------------------------- */
+
+static void take(void *arg, const char *path, double value)
+{
+  struct hk_mqtt_in *in = arg;
+  in->field.size = in->key_field;
+  if (path[0] && strcmp(path, "value") != 0) {
+    if (in->field.size > 0)
+      hk_buffer_put(&in->field, ".", 1);
+    hk_sample_lines_escape(&in->field, path, strlen(path), ",= ");
+  }
+  if (in->field.size == 0)
+    hk_buffer_put(&in->field, "value", 5);
+  uint32_t *origin = hk_grow(in->origin, in->n_lines, &in->capacity, sizeof *origin, 1024);
+  in->origin = origin ? origin : in->origin;
+  in->failed |= !origin || in->key.failed || in->field.failed;
+  if (in->failed)
+    return;
+  in->origin[in->n_lines++] = in->topic;
+  hk_buffer_put(&in->lines, in->key.data, in->key.size);
+  hk_buffer_put(&in->lines, " ", 1);
+  hk_buffer_put(&in->lines, in->field.data, in->field.size);
+  hk_buffer_print(&in->lines, "=%.17g %" PRId64 "\n", value, in->time);
+}
+
+/* Times of arrival are a ns apart at least, unless the clock was set back. */
+static int64_t arrival(struct hk_mqtt_in *in)
+{
+  const int64_t now = hk_wall();
+  in->last = now > in->last || now < in->last - 1000000000 ? now : in->last + 1;
+  return in->last;
+}
+
+static void tell_payload(struct hk_mqtt_in *in, const struct mosquitto_message *m, const char *why)
+{
+  struct hk_buffer text = { 0 };
+  const size_t size = (size_t)m->payloadlen, shown = size < SHOWN ? size : SHOWN;
+  in->bad++;
+  if (hk_log_spent(in->link.bridge->net->log, &in->link.bridge->quota, HK_LOG_WARNING))
+    return;
+  hk_buffer_print(&text, "%s: ", why);
+  hk_json_string(&text, m->payload, shown);
+  hk_buffer_print(&text, "%s", shown < size ? " and so on" : "");
+  hk_buffer_put(&text, "", 1);
+  tell(in, m->topic, text.failed ? why : text.data);
+  hk_buffer_free(&text);
+}
+
+static void read_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m)
+{
+  const struct hk_mqtt_rule *rule = &in->link.bridge->rule;
+  const struct hk_mqtt_wanted wanted = { rule->values, rule->time, m->retain };
+  bool timed;
+  in->key.size = in->field.size = 0;
+  in->topic = (uint32_t)in->names.size;
+  hk_buffer_put(&in->names, m->topic, strlen(m->topic) + 1);
+  const char *wrong = hk_mqtt_template_expand(rule->sensor, of, m->topic, m->topic, &in->key, &in->field);
+  in->key_field = in->field.size;
+  in->time = arrival(in);
+  if (!wrong)
+    wrong = hk_mqtt_payload_read(&wanted, m->payload, (size_t)m->payloadlen, &timed, &in->time, take, in);
+  if (wrong)
+    tell_payload(in, m, wrong);
+  in->retained += !wrong && m->retain && !timed;
+}
+
+static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
+{
+  struct hk_mqtt_in *in = in_of(link);
+  const struct hk_mqtt_topic *of = hk_mqtt_topics_find(&in->topics, m->topic);
+  in->messages++;
+  in->acknowledges |= m->qos > 0;
+  if (!of) {
+    if (in->unmatched++ == 0)
+      tell(in, m->topic, "it is none of `topics`: the broker goes on with a subscription that this client_id once had");
+  } else {
+    read_message(in, of, m);
+  }
+  return in->messages < HK_MQTT_RECEIVE && in->lines.size < HK_MQTT_BATCH;
+}
+
+/* --- a batch --------------------------------------------------------------------------------------------------------------- */
+
+static void count(struct hk_mqtt_in *in, const struct hk_lines_fed *fed, bool held)
+{
+  struct hk_bridge *b = in->link.bridge;
+  pthread_mutex_lock(&b->lock);
+  b->look.messages += in->messages;
+  b->look.bad += in->bad;
+  b->look.retained += in->retained;
+  b->look.unmatched += in->unmatched;
+  b->look.points += fed->taken;
+  b->look.refused += fed->refused + fed->dropped;
+  b->look.held = held;
+  pthread_mutex_unlock(&b->lock);
+  in->messages = in->bad = in->retained = in->unmatched = 0;
+}
+
+static void forget(struct hk_mqtt_in *in)
+{
+  in->lines.size = in->names.size = in->n_lines = 0;
+  in->lines.failed = in->names.failed = in->key.failed = in->field.failed = in->failed = false;
+}
+
+/* Hands the batch to the daemon. False: it did not take it. */
+static bool feed(struct hk_mqtt_in *in, struct hk_lines_fed *fed)
+{
+  struct hk_bridge *b = in->link.bridge;
+  struct hk_token shown = { 0 };
+  char peer[HK_ADDRESS_MAX];
+  snprintf(shown.name, sizeof shown.name, "mqtt %.40s", b->rule.name);
+  snprintf(peer, sizeof peer, "[mqtt %.30s]", b->rule.name);
+  const struct hk_inner inner = { .protocol = HK_PROTOCOL_LINE,
+                                  .listener = &b->peers->listener,
+                                  .gate = &b->peers->gate,
+                                  .peer = peer,
+                                  .scopes = HK_SCOPE_FEED,
+                                  .shown = &shown,
+                                  .unit = 1 };
+  int status = in->failed || in->lines.failed || in->names.failed ? -ENOMEM : 0;
+  if (status == 0 && in->n_lines > 0)
+    status = hk_feed_lines(b->net, &inner, in->lines.data, in->lines.size, fed);
+  for (uint32_t i = 0; i < fed->n; i++)
+    if (fed->fault[i].line > 0 && fed->fault[i].line <= in->n_lines)
+      tell(in, in->names.data + in->origin[fed->fault[i].line - 1], fed->fault[i].why);
+  if (status != 0 && !hk_bridge_interrupted(b))
+    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: %u points are not taken: %s", b->rule.name, in->n_lines, strerror(-status));
+  forget(in);
+  return status == 0;
+}
+
+static bool settle(struct hk_mqtt_link *link, bool *held)
+{
+  struct hk_mqtt_in *in = in_of(link);
+  struct hk_lines_fed fed = { 0 };
+  const bool came = in->messages > 0;
+  if (came && !feed(in, &fed))
+    return false;
+  *held = in->acknowledges && !hk_condition_acknowledges(link->bridge->net->durable);
+  if (came || *held != link->bridge->look.held)
+    count(in, &fed, *held);
+  in->acknowledges &= *held;
+  return true;
+}
+
+/* --- the session ----------------------------------------------------------------------------------------------------------- */
+
+static void greeted(struct hk_mqtt_link *link)
+{
+  struct hk_mqtt_in *in = in_of(link);
+  for (uint32_t i = 0; i < in->topics.n; i++)
+    hk_mqtt_link_subscribe(link, in->topics.topic[i].filter, (int)link->bridge->rule.qos);
+}
+
+static void subscribed(struct hk_mqtt_link *link, uint32_t number, int granted)
+{
+  struct hk_bridge *b = link->bridge;
+  const char *filter = in_of(link)->topics.topic[number].filter;
+  if (granted >= 128)
+    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: the broker refuses the topic `%s`%s%s", b->rule.name, filter,
+           granted > 128 ? ": " : "", granted > 128 ? mosquitto_reason_string(granted) : "");
+  else if (granted < (int)b->rule.qos)
+    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: the broker gives the topic `%s` with QoS %d only: what it sends may be lost",
+           b->rule.name, filter, granted);
+}
+
+static const struct hk_mqtt_link_kind link_kind = {
+  .suffix = "", .greeted = greeted, .message = message, .settle = settle, .subscribed = subscribed
+};
+
+static void run(struct hk_bridge *b)
+{
+  char error[256];
+  struct hk_mqtt_in *in = calloc(1, sizeof *in);
+  if (!in || hk_mqtt_topics_parse(b->rule.topics, &in->topics, error, sizeof error) != 0) {
+    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to begin; reload when there is some", b->rule.name);
+    atomic_store(&b->stop, true); /* the topics were read once: that they are good is known */
+    free(in);
+    return;
+  }
+  in->link = (struct hk_mqtt_link){ .bridge = b, .kind = &link_kind };
+  hk_mqtt_link_run(&in->link, NULL);
+  hk_buffer_free(&in->lines);
+  hk_buffer_free(&in->names);
+  hk_buffer_free(&in->key);
+  hk_buffer_free(&in->field);
+  free(in->origin);
+  free(in);
+}
+
+static bool wanted(const struct hk_mqtt_rule *rule)
+{
+  return rule->topics[0] != 0;
+}
+
+const struct hk_bridge_kind hk_mqtt_in_kind = { HK_BRIDGE_IN, "mqtt", wanted, run };

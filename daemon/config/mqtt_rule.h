@@ -1,0 +1,48 @@
+/* [mqtt NAME] of the configuration: a broker, what is subscribed to there and how its sensors are called. Thread: any. */
+#ifndef HK_MQTT_RULE_H
+#define HK_MQTT_RULE_H
+
+#include "daemon/base/limits.h"
+#include "daemon/config/mqtt_topics.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HK_MQTT_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
+
+enum hk_mqtt_version { HK_MQTT_5, HK_MQTT_3 };
+
+/* Zeroed, then hk_mqtt_rule_begin: so that equal rules are equal bytes. */
+struct hk_mqtt_rule {
+  char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files and of client ids */
+  char url[HK_MQTT_TEXT];        /* as written */
+  char host[HK_MQTT_TEXT];       /* of it, */
+  uint16_t port;
+  bool tls;
+  char client_id[HK_MQTT_TEXT];
+  char user[HK_MQTT_TEXT], password[HK_MQTT_TEXT];                     /* password: path of a file; "": none */
+  char ca[HK_MQTT_TEXT], certificate[HK_MQTT_TEXT], key[HK_MQTT_TEXT]; /* paths; "": none */
+  bool insecure;                                                       /* the password may go unencrypted */
+  uint32_t version;                                                    /* enum hk_mqtt_version */
+  uint32_t qos;                                                        /* of what is subscribed to: 0 or 1 */
+  int64_t session;                                                     /* ns that the broker keeps what waits for us */
+  char topics[HK_MQTT_TEXT];                                           /* "": nothing is subscribed to */
+  char sensor[HK_MQTT_TEXT];                                           /* template of the names */
+  char values[HK_MQTT_TEXT];                                           /* paths of keys in JSON, with commas; "": every number */
+  char time[HK_MQTT_TEXT];                                             /* path of the key that has the time; "": of arrival */
+};
+
+struct hk_mqtt_rules {
+  struct hk_mqtt_rule *rule;
+  uint32_t n;
+};
+
+/* Defaults. name: fits. */
+void hk_mqtt_rule_begin(struct hk_mqtt_rule *rule);
+/* Sets a key. 0, or -EINVAL with a message. */
+int hk_mqtt_rule_key(struct hk_mqtt_rule *rule, const char *name, const char *value, char *error, size_t size);
+/* What can only be said of a whole rule; sets what follows from the other keys. 0, or -EINVAL with a message. */
+int hk_mqtt_rule_finish(struct hk_mqtt_rule *rule, char *error, size_t size);
+
+#endif

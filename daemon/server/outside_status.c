@@ -1,0 +1,73 @@
+#include "daemon/server/outside_status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void receiver(struct hk_buffer *out, const struct hk_receiver_look *l)
+{
+  char when[HK_TIME_TEXT_MAX];
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, l->name, strlen(l->name));
+  hk_buffer_print(out, ",\"type\":\"%s\",\"state\":\"%s\"", hk_notify_type_words[l->type], l->failing ? "failing" : "ok");
+  hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64, l->position, l->waiting);
+  hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"events\":%" PRIu64, l->messages, l->events);
+  hk_buffer_print(out, ",\"tries_failed\":%" PRIu64 ",\"given_up\":%" PRIu64, l->tries_failed, l->given_up);
+  hk_buffer_print(out, ",\"lost\":%" PRIu64, l->lost);
+  if (l->answered != 0) {
+    hk_time_text(l->answered / 1000000000, when);
+    hk_buffer_print(out, ",\"answered\":\"%s\",\"answer\":", when);
+    hk_json_string(out, l->answer, strlen(l->answer));
+  }
+  hk_buffer_put(out, "}", 1);
+}
+
+static void receivers_status(struct hk_buffer *out, struct hk_receivers *receivers)
+{
+  struct hk_receiver_look *look = calloc(HK_CONFIG_NOTIFY_MAX, sizeof *look);
+  const uint32_t n = look ? hk_receivers_look(receivers, look) : 0;
+  hk_buffer_print(out, ",\"notify\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    if (i > 0)
+      hk_buffer_put(out, ",", 1);
+    receiver(out, &look[i]);
+  }
+  hk_buffer_put(out, "]", 1);
+  free(look);
+}
+
+static void bridge(struct hk_buffer *out, const struct hk_bridge_look *l)
+{
+  static const char *const states[] = { "connecting", "connected", "failing" };
+  char since[HK_TIME_TEXT_MAX];
+  hk_time_text(l->since / 1000000000, since);
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, l->name, strlen(l->name));
+  hk_buffer_print(out, ",\"way\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"why\":",
+                  l->way == HK_BRIDGE_IN ? "in" : "out", l->held ? "held" : states[l->state], since, l->connected);
+  hk_json_string(out, l->why, strlen(l->why));
+  hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"points\":%" PRIu64 ",\"bad\":%" PRIu64, l->messages, l->points, l->bad);
+  hk_buffer_print(out, ",\"refused\":%" PRIu64 ",\"retained\":%" PRIu64 ",\"unmatched\":%" PRIu64, l->refused, l->retained,
+                  l->unmatched);
+  hk_buffer_put(out, "}", 1);
+}
+
+static void bridges_status(struct hk_buffer *out, struct hk_bridges *bridges)
+{
+  struct hk_bridge_look *look = calloc(HK_BRIDGES_MAX, sizeof *look);
+  const uint32_t n = look ? hk_bridges_look(bridges, look) : 0;
+  hk_buffer_print(out, ",\"mqtt\":[");
+  for (uint32_t i = 0; i < n; i++) {
+    if (i > 0)
+      hk_buffer_put(out, ",", 1);
+    bridge(out, &look[i]);
+  }
+  hk_buffer_put(out, "]", 1);
+  free(look);
+}
+
+void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges)
+{
+  receivers_status(out, receivers);
+  bridges_status(out, bridges);
+}

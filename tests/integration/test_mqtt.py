@@ -1,0 +1,261 @@
+"""Points from brokers of MQTT, [mqtt NAME], with mosquitto as the broker."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import broker
+import harness
+from harness import SECOND, until
+
+DETECTOR = '[detector all]\nmatch = *\nwindow = 8\ninterval = 1s\nalert = off\n'
+NOW = 1_700_000_000 * SECOND
+
+
+def mqtt(port, keys, name='plant'):
+    return f'[mqtt {name}]\nurl = mqtt://127.0.0.1:{port}\n{keys}'
+
+
+@unittest.skipUnless(broker.THERE, 'there is no mosquitto')
+class Mqtt(harness.Case):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def broker(self, keys=''):
+        b = broker.Broker(keys)
+        self.addCleanup(b.clean)
+        return b
+
+    def start(self, b, keys, durability='none', daemon_keys='', **how):
+        d = self.daemon(DETECTOR + mqtt(b.port, keys), keys=f'threads = 2\nmax_ahead = off\ndurability = {durability}\nstate = {self.folder}/there\n{daemon_keys}', **how)
+        until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected')
+        return d
+
+    def of(self, d, n=0):
+        return d.status()['mqtt'][n]
+
+    def names(self, d):
+        """Of the sensors that there are, with their last values."""
+        out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=True, capture_output=True, text=True, timeout=harness.WAIT).stdout
+        return {s['name']: s.get('value') for line in out.splitlines() for s in [json.loads(line)]}
+
+    def taken(self, d, messages):
+        until(lambda: self.of(d)['messages'] >= messages, f'{messages} messages')
+        return self.of(d)
+
+
+class TestPayloads(Mqtt):
+    def test_numbers_and_names_of_levels(self):
+        b = self.broker()
+        d = self.start(b, 'topics = plant/{line}/+/{what}, cell/{line}/{what}\nsensor = {line},unit={2} {what}\n')
+        b.publish('plant/a/x/temperature', '21.5', ' 22 ', 'true', 'OFF', '5e-1')
+        b.publish('cell/b c/level', '-7')
+        self.taken(d, 6)
+        self.assertEqual(self.names(d), {'a,unit=a temperature': 0.5, 'b\\ c,unit=b\\ c level': -7})
+        self.assertEqual((self.of(d)['points'], self.of(d)['bad']), (6, 0))
+
+    def test_the_topic_is_the_name(self):
+        """And that of a level called sensor, where every topic has one."""
+        b = self.broker()
+        d = self.start(b, 'topics = plant/#\n')
+        b.publish('plant/a/temperature', 1)
+        self.taken(d, 1)
+        self.assertEqual(list(self.names(d)), ['plant/a/temperature'])
+        e = self.start(b, 'topics = plant/{sensor}/+\nclient_id = another\n')
+        b.publish('plant/a/temperature', 1)
+        self.taken(e, 1)
+        self.assertEqual(list(self.names(e)), ['a'])
+
+    def test_json(self):
+        b = self.broker()
+        d = self.start(b, 'topics = json/{sensor}\ntime = at\n')
+        b.publish('json/a', json.dumps({'at': NOW // SECOND, 'temperature': 21.5, 'name': 'x', 'nested': {'deep': [1, {'on': True}], 'value': None}, 'value': 4}))
+        self.taken(d, 1)
+        self.assertEqual(self.names(d), {'a at': NOW // SECOND // 128 * 128, 'a temperature': 21.5, 'a nested.deep.0': 1, 'a nested.deep.1.on': 1, 'a': 4})
+
+    def test_keys_and_times(self):
+        """Of each unit that a time may be in, and text; the result says what time was taken."""
+        b = self.broker()
+        d = self.start(b, 'topics = json/{sensor}\nvalues = v.*, w\ntime = meta.at\n')
+        with d.client() as c:
+            c.subscribe()
+            for k, at in enumerate((NOW // SECOND, (NOW + SECOND) // 10**6, (NOW + 2 * SECOND) // 1000, NOW + 3 * SECOND, '2023-11-14T22:13:24.5Z', NOW / SECOND + 5.25)):
+                b.publish('json/a', json.dumps({'meta': {'at': at}, 'v': {'x': k}, 'w': 'text', 'u': 9}))
+            c.wait_results(6)
+            self.assertEqual([r[0] for r in c.results], ['a v.x'] * 6)
+            for got, wanted in zip((r[1] for r in c.results), (0, 1, 2, 3, 4.5, 5.25)):
+                self.assertAlmostEqual((got - NOW) / SECOND, wanted, places=6)
+
+    def test_garbage_is_told_and_acknowledged(self):
+        b = self.broker()
+        d = self.start(b, 'topics = #\ntime = at\nvalues = v\n')
+        bad = [b'garbage', b'{"at":1,"v":', b'NaN', b'\x00\xff\xfe', b'{"v":1}', b'{"at":"yesterday","v":1}', b'{"at":1700000000,"w":1}', b'[' * 5000, b'1 2', b'{"at":1700000000,"v":1} x', b' ']
+        for payload in bad:
+            b.publish_bytes('x/bad', payload)
+        b.publish('x/empty', options=('-n',))
+        b.publish('x/' + 600 * 'y', '{"at":1700000000,"v":2}')
+        b.publish('x/good', '{"at":1700000000,"v":2}')
+        self.taken(d, len(bad) + 3)
+        look = self.of(d)
+        self.assertEqual((look['bad'], look['points'], look['refused'], look['state']), (len(bad) + 1, 1, 1, 'connected'))
+        self.assertEqual(self.names(d), {'x/good v': 2})
+        self.assertTrue(any('topic x/bad: it is not a number, true, false, on, off or JSON: "garbage"' in line for line in d.log), d.log)
+
+    def test_what_the_broker_kept(self):
+        """A retained message is an old one: without a time in it nobody knows how old."""
+        b = self.broker()
+        b.publish('k/plain', 1, options=('-r',))
+        b.publish('k/timed', '{"at":1700000000,"v":2}', options=('-r',))
+        d = self.start(b, 'topics = k/#\ntime = at\nvalues = v\n')
+        self.taken(d, 2)
+        self.assertEqual((self.of(d)['retained'], self.of(d)['points']), (1, 1))
+        self.assertEqual(self.names(d), {'k/timed v': 2})
+
+
+class TestConnection(Mqtt):
+    def test_password_and_version(self):
+        with tempfile.NamedTemporaryFile('w') as users, tempfile.NamedTemporaryFile('w') as password:
+            subprocess.run(['mosquitto_passwd', '-b', users.name, 'hankeld', 'secret'], check=True, capture_output=True, timeout=harness.WAIT)
+            os.chmod(users.name, 0o644)
+            b = self.broker(f'allow_anonymous false\npassword_file {users.name}\n')
+            password.write('wrong\n')
+            password.flush()
+            d = self.daemon(DETECTOR + mqtt(b.port, f'topics = a\nversion = 3.1.1\nuser = hankeld\npassword_file = {password.name}\n'))
+            until(lambda: any('Connection Refused: not authorised' in line for line in d.log), 'the refusal')
+            self.assertEqual(self.of(d)['state'], 'failing')
+            password.seek(0)
+            password.write('secret\n')
+            password.flush()
+            until(lambda: self.of(d)['state'] == 'connected', 'the password to be read again')
+
+    def test_two_with_one_client_id(self):
+        b = self.broker()
+        d = self.start(b, 'topics = a\nclient_id = same\n')
+        e = self.daemon(DETECTOR + mqtt(b.port, 'topics = a\nclient_id = same\n'))
+        # mosquitto closes the older connection, and does not say why
+        until(lambda: any('has another client the client_id same?' in line for line in d.log + e.log), 'it to be said')
+
+    def test_broker_that_never_answers(self):
+        """Whatever it is connected to, the daemon ends at once."""
+        with harness.socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            s.listen()
+            d = self.daemon(DETECTOR + mqtt(s.getsockname()[1], 'topics = a\n'))
+            s.accept()
+            self.assertEqual(d.stop(), 0)
+
+    def test_reload(self):
+        """Topics come and go, and so do brokers."""
+        b = self.broker()
+        d = self.start(b, 'topics = a/#\n')
+        b.publish('a/1', 1)
+        self.taken(d, 1)
+        d.configure(DETECTOR + mqtt(b.port, 'topics = b/#\n') + mqtt(b.port, 'topics = c/#\n', 'second'))
+        with d.client() as c:
+            taken, said = c.reload()
+            self.assertTrue(taken, said)
+            self.assertIn('[mqtt plant] is changed', said)
+            self.assertIn('[mqtt second] is new', said)
+        until(lambda: [m['state'] for m in d.status()['mqtt']] == ['connected'] * 2 and self.of(d)['connected'] == 2, 'both to be connected')
+        b.publish('b/1', 2)
+        b.publish('c/1', 3)
+        until(lambda: self.names(d) == {'a/1': 1, 'b/1': 2, 'c/1': 3}, 'points by both')
+        d.configure(DETECTOR)
+        with d.client() as c:
+            self.assertIn('[mqtt plant] is gone', c.reload()[1])
+        until(lambda: d.status()['mqtt'] == [], 'none to be left')
+
+
+class TestNothingLost(Mqtt):
+    JOURNAL = {'durability': 'journal'}
+    # Each message has a key of its own, which makes a sensor of its own: one that is lost is a sensor that is not there.
+    KEYS = 'topics = s/a\ntime = at\nvalues = k.*\n'
+
+    def publish(self, b, first, n):
+        b.publish('s/a', *(json.dumps({'at': NOW // SECOND + i, 'k': {i: i}}) for i in range(first, first + n)))
+
+    def all_there(self, d, n):
+        until(lambda: d.status()['sensors']['count'] == n and d.status()['points']['pending'] == 0, f'{n} sensors')
+
+    def kill(self, d):
+        d.process.send_signal(signal.SIGKILL)
+        d.process.wait()
+
+    def test_kills_of_the_daemon_and_restarts_of_the_broker(self):
+        seed = int.from_bytes(os.urandom(4), 'little')
+        rng, b = random.Random(seed), self.broker()
+        d = self.start(b, self.KEYS, ends=-signal.SIGKILL, **self.JOURNAL)
+        sent, rounds = 0, 4 if harness.SANITIZED else 10
+        with self.subTest(seed=seed):
+            for k in range(rounds):
+                n = rng.randint(100, 1000)
+                self.publish(b, sent, n)
+                sent += n
+                until(lambda: self.of(d)['messages'] > 0, 'something to have come')
+                if rng.random() < 0.5:
+                    b.stop()
+                    b.start()
+                    until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected again')
+                if rng.random() < 0.7:
+                    self.kill(d)
+                    d = self.start(b, self.KEYS, ends=-signal.SIGKILL, **self.JOURNAL)
+            self.kill(d)
+            d = self.start(b, self.KEYS, **self.JOURNAL)
+            self.all_there(d, sent)
+
+    @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+    def test_acknowledged_behind_the_commit(self):
+        """With a disk that cannot be written nothing is: after a SIGKILL all of it comes again."""
+        orders = os.path.join(self.folder, 'orders')
+        b = self.broker()
+        environment = {'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders}
+        d = self.start(b, self.KEYS, ends=-signal.SIGKILL, environment=environment, daemon_keys='journal_wait = 600s\n', **self.JOURNAL)
+        self.publish(b, 0, 1)
+        self.taken(d, 1)
+        with open(orders, 'w', encoding='utf-8') as f:
+            f.write('sync 5')
+        self.publish(b, 1, 20)
+        until(lambda: d.status()['durability']['state'] == 'failing', 'the disk to fail')
+        self.assertEqual(self.of(d)['messages'], 1)
+        self.kill(d)
+        os.remove(orders)
+        d = self.start(b, self.KEYS, **self.JOURNAL)
+        self.taken(d, 20)
+        self.all_there(d, 21)
+
+    @unittest.skipUnless('FAILING_DISK_LIBRARY' in os.environ, 'a preloaded library does not go with a sanitizer')
+    def test_held_while_durability_is_degraded(self):
+        """Points go on being scored, but nothing of them is acknowledged until a snapshot has them."""
+        orders = os.path.join(self.folder, 'orders')
+        b = self.broker()
+        environment = {'LD_PRELOAD': os.environ['FAILING_DISK_LIBRARY'], 'FAILING_DISK': orders}
+        d = self.start(b, self.KEYS, environment=environment, daemon_keys='journal_wait = 100ms\nsnapshot = 1h\n', **self.JOURNAL)
+        with open(orders, 'w', encoding='utf-8') as f:
+            f.write('dead 5')
+        self.publish(b, 0, 1)
+        until(lambda: d.status()['durability']['state'] == 'degraded', 'durability to be given up')
+        until(lambda: self.of(d)['state'] == 'held', 'the acknowledgement to be held back')
+        self.assertEqual(d.status()['points']['in'], 1)
+        os.remove(orders)
+        until(lambda: self.of(d)['state'] == 'connected', 'it to be let go')
+        self.assertEqual(d.status()['durability']['state'], 'ok')
+
+    def test_an_orderly_restart_repeats_nothing(self):
+        """What came is acknowledged before the daemon ends."""
+        b = self.broker()
+        d = self.start(b, self.KEYS, **self.JOURNAL)
+        self.publish(b, 0, 500)
+        until(lambda: self.of(d)['messages'] > 0, 'something to have come')
+        self.assertEqual(d.stop(), 0)
+        d = self.start(b, self.KEYS, **self.JOURNAL)
+        self.all_there(d, 500)
+        self.assertEqual(d.status()['points']['late'], 0)
+
+
+if __name__ == '__main__':
+    harness.main()
