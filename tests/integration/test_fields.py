@@ -299,11 +299,13 @@ class Restart(Case):
         """An alert that another sensor is to blame for is marked, says who, and is told to no receiver; verify reads what is kept."""
         self.part(rows(fault=4), 0, ROWS, self.keys())
         d = self.daemon(DETECTORS + FIELD, keys=self.keys())
-        tail = subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--events', '--since', '0', '--format', 'jsonl'],
-                                stdout=subprocess.PIPE, text=True)
-        time.sleep(1)
-        tail.send_signal(signal.SIGINT)
-        events = [json.loads(line) for line in tail.communicate(timeout=harness.WAIT)[0].splitlines() if '"event"' in line]
+        last, events = d.status()['durability']['events_last'], []
+        with subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{d.port["binary tcp"]}', '--events', '--since', '0', '--format', 'jsonl'],
+                              stdout=subprocess.PIPE, text=True) as tail:
+            while len(events) < last:
+                line = json.loads(tail.stdout.readline())
+                events += [line] if 'event' in line else []
+            tail.send_signal(signal.SIGINT)
         raised = [e for e in events if e['event'] == 'raised']
         self.assertEqual([e['sensor'] for e in raised if not e.get('secondary')], [NAMES[FAULTY] + '#residual'])
         secondary = [e for e in raised if e.get('secondary')]

@@ -381,8 +381,12 @@ class Events(Case):
             f.write(trouble)
         with self.d.client() as c:
             c.send(harness.points(c.register('b'), [START], [0.0]))
-        harness.until(lambda: self.durability()['state'] == 'degraded', 'durability to be lost')
-        time.sleep(1)  # a mark, if the disk takes one
+        with open(f'{self.state}/marks', 'rb') as f:
+            before = f.read()
+            harness.until(lambda: self.durability()['state'] == 'degraded', 'durability to be lost')
+            if trouble.startswith('write'):
+                harness.until(lambda: f.seek(0) == 0 and f.read() != before, 'a mark, which this disk takes')
+        time.sleep(1)  # and what it is synced by
         second = self.told(120, 240)
         self.kill()
         os.remove(orders)

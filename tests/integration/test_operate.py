@@ -111,7 +111,7 @@ class Operate(harness.Case):
         self.addCleanup(text.close)
         lines = text.makefile()
         text.sendall(b'events *\n')
-        time.sleep(0.2)
+        until(lambda: self.d.status()['subscribers']['count'] == 2, 'its subscription')
         raised = self.raise_one('press')
         self.assertEqual(raised.channel, 'score')
         self.assertTrue(0 < raised.severity and 1 <= raised.margin and raised.spread_before > 0, raised)
