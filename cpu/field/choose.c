@@ -1,6 +1,7 @@
 /* Neighbours that a field finds itself: those with whose values the ones of a member are correlated most. */
 #include "cpu/field/choose.h"
 #include "cpu/field/field_internal.h"
+#include "cpu/field/residual_refit.h"
 
 #include <stdlib.h>
 

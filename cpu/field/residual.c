@@ -1,5 +1,6 @@
 /* The graph residual on the host: see residual.h. */
 #include "cpu/field/residual.h"
+#include "cpu/field/residual_refit.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  *
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
-#include "cpu/backend/warmup.h"
 #include "cpu/detectors.h"
 #include "cpu/rules/rate.h"
 #include "cpu/rules/segments.h"
@@ -14,6 +13,7 @@
 #include "daemon/cli/incident_report.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
+#include "daemon/cli/replay_explain.h"
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
@@ -27,7 +27,6 @@
 
 #define IN_FLIGHT 8
 #define BATCH_MAX 16384
-#define SENSORS_TOLD 5 /* of which points were late or rejected; of the others the sum is told */
 
 static const char help_text[] =
     "usage: hankel replay [OPTION...] FILE.csv...|FOLDER|-\n\n"
@@ -58,8 +57,6 @@ static const char help_text[] =
 /* What is remembered of a slot. */
 struct past {
   struct hk_rate rate; /* of a counter */
-  uint64_t points, late, rejected;
-  bool scored; /* any of them was */
   struct hk_segments segments;
   const char *blamed;   /* of a field: who is to blame for the alert that was raised last; NULL: nobody else is */
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
@@ -73,8 +70,9 @@ struct replay {
   struct hk_batch *free[IN_FLIGHT];    /* those neither in flight nor being filled */
   struct hk_batch *filling;
   uint32_t n_free, in_flight;
-  uint8_t *in_batch; /* points of each sensor in the batch being filled */
-  struct past *past; /* by slot */
+  uint8_t *in_batch;                 /* points of each sensor in the batch being filled */
+  struct past *past;                 /* by slot */
+  struct hk_replayed_points *counts; /* by slot */
   struct hk_detector detectors[HK_ALGORITHMS];
   uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
   uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
@@ -87,8 +85,7 @@ struct replay {
 
 static const char *sensor_of(const struct replay *replay, uint32_t slot)
 {
-  const uint32_t sensor = slot / replay->algorithms;
-  return replay->field ? hk_fielded_name(replay->field, sensor) : hk_recording_sensor(replay->csv, sensor);
+  return hk_replayed_sensor(replay->csv, replay->field, slot / replay->algorithms);
 }
 
 static const char *algorithm_of(const struct replay *replay, uint32_t slot)
@@ -124,11 +121,11 @@ static const char *blame(struct replay *replay, const struct hk_batch *batch, co
 static void count(struct replay *replay, const struct hk_batch *batch)
 {
   for (uint32_t i = 0; i < batch->n; i++) {
-    struct past *past = &replay->past[batch->slot[i]];
-    past->points++;
-    past->late += batch->state[i] == HK_STATE_LATE;
-    past->rejected += batch->state[i] == HK_STATE_REJECTED;
-    past->scored |= !isnan(batch->score[i]);
+    struct hk_replayed_points *of = &replay->counts[batch->slot[i]];
+    of->points++;
+    of->late += batch->state[i] == HK_STATE_LATE;
+    of->rejected += batch->state[i] == HK_STATE_REJECTED;
+    of->scored |= !isnan(batch->score[i]);
   }
 }
 
@@ -192,80 +189,17 @@ static int report_batch(struct replay *replay, const struct hk_batch *batch)
   return status;
 }
 
-static uint64_t taken(const struct past *past)
-{
-  return past->points - past->late - past->rejected;
-}
-
-/* Tells of sensors of which an algorithm has no score, because they have too few points that it took. */
-static void explain_algorithm(const struct replay *replay, uint32_t algorithm)
-{
-  const struct hk_warmup warmup = hk_warmup(&replay->detectors[algorithm]);
-  const uint32_t sensors = hk_recording_sensors(replay->csv);
-  uint32_t lacking = 0;
-  const struct past *longest = NULL;
-  char first[HK_WARMUP_TEXT_MAX], of[64] = "", among[64] = "";
-  for (uint32_t s = 0; s < sensors; s++) {
-    const struct past *past = &replay->past[s * replay->algorithms + algorithm];
-    if (past->scored || past->points == 0)
-      continue;
-    if (lacking++ == 0 || taken(past) > taken(longest))
-      longest = past;
-  }
-  if (lacking == 0)
-    return;
-  if (sensors > 1)
-    snprintf(of, sizeof of, " of %u of %u sensors", lacking, sensors);
-  if (taken(longest) < longest->points)
-    snprintf(among, sizeof among, " that could be taken, of %" PRIu64, longest->points);
-  hk_warmup_text(warmup, first);
-  fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
-          algorithm_of(replay, algorithm), of, sensor_of(replay, (uint32_t)(longest - replay->past)), taken(longest),
-          taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
-          taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
-}
-
-static void tell_left_out(const char *of, const struct past *sum)
-{
-  fprintf(stderr,
-          "hankel replay: %s: of %" PRIu64 " points %" PRIu64 " were late (not after the last one taken), %" PRIu64
-          " rejected (not finite, too far from the rest, or before 1970)\n",
-          of, sum->points, sum->late, sum->rejected);
-}
-
-/* Points that changed nothing look like a fault of ours, where they are most of a recording. */
-static void explain_left_out(const struct replay *replay)
-{
-  struct past rest = { 0 };
-  uint32_t told = 0, more = 0;
-  char others[64];
-  for (uint32_t s = 0; s < hk_recording_sensors(replay->csv); s++) {
-    const struct past *past = &replay->past[s * replay->algorithms]; /* as the first algorithm sees them */
-    if (taken(past) == past->points)
-      continue;
-    if (told < SENSORS_TOLD) {
-      tell_left_out(hk_recording_sensor(replay->csv, s), past);
-      told++;
-      continue;
-    }
-    more++;
-    rest.points += past->points;
-    rest.late += past->late;
-    rest.rejected += past->rejected;
-  }
-  snprintf(others, sizeof others, "%u more sensor%s", more, more == 1 ? "" : "s");
-  if (more > 0)
-    tell_left_out(others, &rest);
-}
-
 /* A recording that is empty, too short or out of order gives no score, and that looks like a fault. */
 static void explain(const struct replay *replay)
 {
+  const struct hk_replayed replayed = { .csv = replay->csv,
+                                        .field = replay->field,
+                                        .detectors = replay->detectors,
+                                        .algorithms = replay->algorithms,
+                                        .of = replay->counts };
   if (replay->points == 0)
     fprintf(stderr, "hankel replay: there are no points in it\n");
-  explain_left_out(replay);
-  for (uint32_t i = 0; i < replay->algorithms; i++)
-    explain_algorithm(replay, i);
+  hk_replayed_explain(&replayed);
 }
 
 /* Waits for the oldest batch in flight and prints it. 0 or an exit code. */
@@ -422,9 +356,10 @@ static int start(struct replay *replay, int choice)
   }
   replay->in_batch = calloc(slots, 1);
   replay->past = calloc(slots, sizeof *replay->past);
+  replay->counts = calloc(slots, sizeof *replay->counts);
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
     replay->batches[i] = hk_batch_new(replay->backend, capacity);
-    if (!replay->batches[i] || !replay->in_batch || !replay->past)
+    if (!replay->batches[i] || !replay->in_batch || !replay->past || !replay->counts)
       return hk_failed(replay->argv, "out of memory");
     replay->free[replay->n_free++] = replay->batches[i];
   }
@@ -446,6 +381,7 @@ static void stop(struct replay *replay)
   hk_fielded_close(replay->field);
   free(replay->in_batch);
   free(replay->past);
+  free(replay->counts);
   hk_recording_close(replay->csv);
 }
 

@@ -16,12 +16,12 @@
 
 void hk_durable_nudge(struct hk_durable *d)
 {
-  d->work = true;
-  if (!d->asleep)
+  d->commit.work = true;
+  if (!d->commit.asleep)
     return;
-  pthread_mutex_lock(&d->sleep);
-  pthread_cond_signal(&d->woken);
-  pthread_mutex_unlock(&d->sleep);
+  pthread_mutex_lock(&d->commit.sleep);
+  pthread_cond_signal(&d->commit.woken);
+  pthread_mutex_unlock(&d->commit.sleep);
 }
 
 /* Until there is work, or for so long. at_least: even if there is. */
@@ -33,12 +33,12 @@ static void rest(struct hk_durable *d, int64_t ns, bool at_least)
   const int64_t end = until.tv_nsec + ns;
   until.tv_sec += end / 1000000000;
   until.tv_nsec = end % 1000000000;
-  pthread_mutex_lock(&d->sleep);
-  d->asleep = true;
-  while (status == 0 && !d->quit && (at_least || !d->work))
-    status = pthread_cond_timedwait(&d->woken, &d->sleep, &until);
-  d->asleep = false;
-  pthread_mutex_unlock(&d->sleep);
+  pthread_mutex_lock(&d->commit.sleep);
+  d->commit.asleep = true;
+  while (status == 0 && !d->commit.quit && (at_least || !d->commit.work))
+    status = pthread_cond_timedwait(&d->commit.woken, &d->commit.sleep, &until);
+  d->commit.asleep = false;
+  pthread_mutex_unlock(&d->commit.sleep);
 }
 
 struct committed {
@@ -52,7 +52,7 @@ static void on_record(void *arg, const struct hk_record *record)
   const struct committed *c = arg;
   struct hk_durable *d = c->durable;
   struct hk_record_points points;
-  hk_count(&d->bytes, HK_RECORD_HEADER + record->size);
+  hk_count(&d->commit.bytes, HK_RECORD_HEADER + record->size);
   if (!c->acknowledge || record->type != HK_RECORD_POINTS || hk_record_points_read(record, &points) != 0)
     return;
   for (uint32_t i = 0; i < points.n_marks; i++)
@@ -62,7 +62,7 @@ static void on_record(void *arg, const struct hk_record *record)
 /* Looks whether all that was committed is where a start would find it. */
 static void look_around(struct hk_durable *d)
 {
-  char why[sizeof d->condition.why];
+  char why[sizeof d->health.condition.why];
   const char *remedy;
   if (!hk_condition_degraded(d) && !hk_folder_holds(&d->there, why, sizeof why, &remedy))
     hk_condition_lost(d, why, remedy);
@@ -101,8 +101,8 @@ static bool commit(struct hk_durable *d, int *status)
   for (uint32_t i = 0; events && *status == 0 && i < d->loops; i++)
     hk_wake_up(d->loop_wake[i], HK_WAKE_WORK);
   if (*status == 0) {
-    hk_count(&d->commits, 1);
-    hk_histogram_add(&d->took, hk_now() - begin, 1);
+    hk_count(&d->commit.commits, 1);
+    hk_histogram_add(&d->commit.took, hk_now() - begin, 1);
   }
   for (uint32_t i = 0; i < d->shards; i++) {
     if (settles && *status == 0)
@@ -122,10 +122,10 @@ static bool commit(struct hk_durable *d, int *status)
 static void keep_marks(struct hk_durable *d, bool degraded)
 {
   const bool unsure = degraded && hk_journal_sure(hk_eventlog_journal(d->events)) != UINT64_MAX;
-  if (d->beat - d->noted < LOOK && !(unsure && !d->unsure))
+  if (d->commit.beat - d->commit.noted < LOOK && !(unsure && !d->commit.unsure))
     return;
-  d->noted = d->beat;
-  d->unsure = unsure;
+  d->commit.noted = d->commit.beat;
+  d->commit.unsure = unsure;
   /* Where either fails so does the journal, or it has, and is told of; it is tried again in a second. */
   if (!degraded || hk_journal_note_apart(hk_eventlog_journal(d->events)) == 0)
     (void)hk_marks_sync(d->marks);
@@ -155,12 +155,12 @@ static void *run(void *arg)
   struct hk_durable *d = arg;
   int status = 0;
   hk_thread_name("commit", 0);
-  while (!d->quit) {
-    d->work = false;
-    d->beat = hk_now();
+  while (!d->commit.quit) {
+    d->commit.work = false;
+    d->commit.beat = hk_now();
     const bool any = commit(d, &status);
-    if (hk_condition_degraded(d) && d->beat - d->probed >= LOOK) {
-      d->probed = d->beat;
+    if (hk_condition_degraded(d) && d->commit.beat - d->commit.probed >= LOOK) {
+      d->commit.probed = d->commit.beat;
       if (hk_folder_resume(&d->there) && works(d))
         hk_condition_works(d);
     }
@@ -182,18 +182,18 @@ static void *run(void *arg)
 
 int hk_commit_start(struct hk_durable *d)
 {
-  d->beat = d->begun = hk_now();
-  const int status = -pthread_create(&d->thread, NULL, run, d);
-  d->running = status == 0;
+  d->commit.beat = d->commit.begun = hk_now();
+  const int status = -pthread_create(&d->commit.thread, NULL, run, d);
+  d->commit.running = status == 0;
   return status;
 }
 
 bool hk_commit_stop(struct hk_durable *d)
 {
-  if (!d->running)
+  if (!d->commit.running)
     return true;
-  d->quit = true;
+  d->commit.quit = true;
   hk_durable_nudge(d);
-  d->running = !hk_thread_join(d->thread, END);
-  return !d->running;
+  d->commit.running = !hk_thread_join(d->commit.thread, END);
+  return !d->commit.running;
 }

@@ -109,13 +109,13 @@ int hk_durable_open(struct hk_durable *d, const struct hk_config *config, uint32
   d->folder = d->lock = -1;
   d->segment = config->journal_segment;
   d->journal_wait = config->journal_wait;
-  pthread_mutex_init(&d->sleep, NULL);
+  pthread_mutex_init(&d->commit.sleep, NULL);
   pthread_condattr_t monotonic; /* a wall clock that is set back must not make anybody wait */
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&d->woken, &monotonic);
+  pthread_cond_init(&d->commit.woken, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  pthread_mutex_init(&d->lock_condition, NULL);
+  pthread_mutex_init(&d->health.lock, NULL);
   for (uint32_t i = 0; i < HK_SHARDS_MAX; i++)
     d->shard_folder[i] = -1;
   int status = hk_feeds_new(&d->feeds, shards);
@@ -267,9 +267,9 @@ void hk_durable_close(struct hk_durable *d)
   if (d->lock >= 0)
     close(d->lock);
   hk_feeds_free(d->feeds);
-  pthread_mutex_destroy(&d->lock_condition);
-  pthread_cond_destroy(&d->woken);
-  pthread_mutex_destroy(&d->sleep);
+  pthread_mutex_destroy(&d->health.lock);
+  pthread_cond_destroy(&d->commit.woken);
+  pthread_mutex_destroy(&d->commit.sleep);
 }
 
 void hk_durable_adopt(struct hk_durable *d, const struct hk_config *config)

@@ -42,6 +42,37 @@ struct hk_durable_condition {
   char why[256]; /* "" when all is well */
 };
 
+/* The thread that commits, of commit_thread.c. */
+struct hk_commit_thread {
+  pthread_t thread;
+  bool running;
+  pthread_mutex_t sleep;
+  pthread_cond_t woken;
+  atomic_bool asleep, work, quit;
+  int64_t noted;             /* ns: when marks were last synced, */
+  bool unsure;               /* and whether positions were told then that no mark has */
+  int64_t probed;            /* ns: when it last looked whether the disk works again */
+  hk_counter commits, bytes; /* so far */
+  struct hk_histogram took;  /* commits that wrote something */
+  _Atomic int64_t beat;      /* ns: when it was last seen running, */
+  int64_t begun; /* and when it began: what was appended before, by a replay, has not waited for the disk until then */
+};
+
+/* How the disk does, and what a return to it still lacks, of disk_health.c. */
+struct hk_disk_health {
+  pthread_mutex_t lock; /* of these: */
+  struct hk_durable_condition condition;
+  int64_t failing_since;               /* ns (hk_now); 0: it does not fail */
+  uint64_t needed[HK_SHARDS_MAX];      /* RECOVERING: the position that a snapshot must have got to */
+  bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
+  int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
+  bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
+  bool renews;                         /* written at the start: this run's snapshots begin an epoch beside what was restored */
+  uint64_t logged[HK_SHARDS_MAX];      /* events up to this position are in all snapshots of the shard that are kept */
+  bool settling;                       /* what shards have taken counts as committed after the next commit */
+  atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
+};
+
 struct hk_durable {
   uint32_t mode; /* enum hk_durability */
   uint32_t shards;
@@ -61,32 +92,8 @@ struct hk_durable {
   _Atomic int64_t journal_wait; /* ns */
   uint64_t segment;             /* bytes */
   atomic_uint_fast64_t order;   /* of the last REGISTER, RETIRE or RELEASE */
-
-  /* the commit thread */
-  pthread_t thread;
-  bool running;
-  pthread_mutex_t sleep;
-  pthread_cond_t woken;
-  atomic_bool asleep, work, quit;
-  int64_t noted;             /* ns: when marks were last synced, */
-  bool unsure;               /* and whether positions were told then that no mark has */
-  int64_t probed;            /* ns: when it last looked whether the disk works again */
-  hk_counter commits, bytes; /* so far */
-  struct hk_histogram took;  /* commits that wrote something */
-  _Atomic int64_t beat;      /* ns: when it was last seen running, */
-  int64_t begun; /* and when it began: what was appended before, by a replay, has not waited for the disk until then */
-
-  pthread_mutex_t lock_condition; /* of these: */
-  struct hk_durable_condition condition;
-  int64_t failing_since;               /* ns (hk_now); 0: it does not fail */
-  uint64_t needed[HK_SHARDS_MAX];      /* RECOVERING: the position that a snapshot must have got to */
-  bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
-  int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
-  bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
-  bool renews;                         /* written at the start: this run's snapshots begin an epoch beside what was restored */
-  uint64_t logged[HK_SHARDS_MAX];      /* events up to this position are in all snapshots of the shard that are kept */
-  bool settling;                       /* what shards have taken counts as committed after the next commit */
-  atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
+  struct hk_commit_thread commit;
+  struct hk_disk_health health;
 };
 
 /* No shard's: the event log's. */

@@ -1,6 +1,3 @@
-/* In memory the log is a list of blocks, each with records one behind the other; the oldest block goes when there are too many
- * bytes, or when the journal's files with its events do. A record in memory is an entry, then the payload that it has on the
- * disk. */
 #include "daemon/durable/event_log.h"
 #include "daemon/durable/event_log_past.h"
 #include "daemon/durable/journal_segments.h"
@@ -12,35 +9,17 @@
 #include <string.h>
 
 #define PARTS 8                 /* files that all bytes are about */
-#define BLOCKS 64               /* pieces of memory that all bytes are about */
 #define FAR (UINT64_C(1) << 30) /* positions that are passed over where nobody knows how many were told */
 
 #define RECORD_LEAST (HK_RECORD_HEADER + HK_SETTLED_LEAST)
 #define RECORD_MOST (HK_RECORD_HEADER + HK_LOGGED_MOST)
 
-struct entry {
-  uint64_t position;
-  uint64_t incident; /* of an event: that it belongs to; 0: none */
-  uint32_t bytes;    /* of all, a multiple of 8 */
-  uint32_t type;     /* enum hk_log_record */
-};
-
-struct block {
-  struct block *next;
-  uint64_t first; /* position */
-  size_t size, capacity;
-  uint8_t data[];
-};
-
 struct hk_eventlog {
-  uint64_t most;
   uint64_t lost; /* events that were told, and are gone */
   struct hk_journal *journal;
   atomic_uint_fast64_t keep; /* events behind this position are not to be removed */
   pthread_mutex_t lock;      /* of all below */
-  struct block *oldest, *newest;
-  uint64_t bytes;                     /* capacity of all blocks */
-  bool held;                          /* none is let go */
+  struct hk_event_blocks kept;
   uint64_t settled;                   /* events up to this position have their incidents, where that is known; those behind it */
   bool settles;                       /* will have: somebody sees to that */
   struct hk_eventlog_cursor assigned; /* behind the last event that got one */
@@ -60,85 +39,6 @@ struct hk_journal_place hk_eventlog_place(const struct hk_disk *disk, int folder
 
 /* --- memory ---------------------------------------------------------------------------------------------------------- */
 
-static void drop_oldest(struct hk_eventlog *l)
-{
-  struct block *b = l->oldest;
-  l->oldest = b->next;
-  if (!l->oldest)
-    l->newest = NULL;
-  l->bytes -= b->capacity;
-  free(b);
-}
-
-/* Room for so many bytes in the newest block. NULL: no memory. */
-static uint8_t *room(struct hk_eventlog *l, uint64_t position, size_t bytes)
-{
-  if (!l->newest || l->newest->capacity - l->newest->size < bytes) {
-    const size_t usual = l->most / BLOCKS, capacity = bytes > usual ? bytes : usual;
-    struct block *b = malloc(sizeof *b + capacity);
-    if (!b)
-      return NULL;
-    while (l->oldest && !l->held && l->bytes + capacity > l->most)
-      drop_oldest(l);
-    *b = (struct block){ .first = position, .capacity = capacity };
-    if (l->newest)
-      l->newest->next = b;
-    else
-      l->oldest = b;
-    l->newest = b;
-    l->bytes += capacity;
-  }
-  uint8_t *at = l->newest->data + l->newest->size;
-  l->newest->size += bytes;
-  return at;
-}
-
-/* Room for a payload of a type; the entry is written. NULL: no memory, it is left out. */
-static uint8_t *keep_room(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, size_t size)
-{
-  const struct entry e = { .position = position, .bytes = (uint32_t)(sizeof e + (size + 7) / 8 * 8), .type = type };
-  uint8_t *at = room(l, position, e.bytes);
-  if (!at)
-    return NULL;
-  memcpy(at, &e, sizeof e);
-  return at + sizeof e;
-}
-
-/* Keeps a payload; without memory it is left out. */
-static void keep(struct hk_eventlog *l, uint64_t position, enum hk_log_record type, const void *payload, size_t size)
-{
-  uint8_t *kept = keep_room(l, position, type, size);
-  if (kept)
-    memcpy(kept, payload, size);
-}
-
-/* The block of the cursor's next entry, or the first one behind it; the cursor's place is in it. NULL: there is none. */
-static struct block *seek(const struct hk_eventlog *l, struct hk_eventlog_cursor *c)
-{
-  struct block *b = l->oldest;
-  while (b && b->next && b->next->first <= c->next)
-    b = b->next;
-  if (b && c->block != b->first) {
-    c->block = b->first;
-    c->offset = 0;
-  }
-  return b;
-}
-
-/* The entry at the cursor's place; of a block that is over, that of the next. Position UINT64_MAX: there is none. */
-static struct entry entry_at(struct block **b, struct hk_eventlog_cursor *c)
-{
-  struct entry e = { .position = UINT64_MAX };
-  if (*b && c->offset == (*b)->size && (*b)->next) {
-    *b = (*b)->next;
-    c->block = (*b)->first;
-    c->offset = 0;
-  }
-  if (*b && c->offset < (*b)->size)
-    memcpy(&e, (*b)->data + c->offset, sizeof e);
-  return e;
-}
-
 /* Events get their incidents. They mostly follow each other, so that the place of the last is where to look for the next. */
 static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
 {
@@ -148,9 +48,9 @@ static void assign(struct hk_eventlog *l, const struct hk_logged_settled *s)
     if (of.position < c->next)
       *c = (struct hk_eventlog_cursor){ 0 };
     c->next = of.position;
-    struct block *b = seek(l, c);
-    struct entry e = entry_at(&b, c);
-    for (; e.position < of.position; e = entry_at(&b, c))
+    struct hk_event_block *b = hk_blocks_seek(&l->kept, c);
+    struct hk_event_entry e = hk_blocks_entry(&b, c);
+    for (; e.position < of.position; e = hk_blocks_entry(&b, c))
       c->offset += e.bytes;
     if (e.position != of.position || e.type != HK_RECORD_EVENT)
       continue;
@@ -175,16 +75,14 @@ bool hk_eventlog_noted(const struct hk_eventlog *l, uint32_t handle, struct hk_s
 void hk_eventlog_hold(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);
-  l->held = true;
+  l->kept.held = true;
   pthread_mutex_unlock(&l->lock);
 }
 
 void hk_eventlog_replayed(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);
-  l->held = false;
-  while (l->oldest && l->bytes > l->most)
-    drop_oldest(l);
+  hk_blocks_release(&l->kept);
   hk_past_free(&l->past);
   pthread_mutex_unlock(&l->lock);
 }
@@ -202,7 +100,7 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
     if (payload) {
       logged.position = hk_journal_position(l->journal) + 1;
       hk_logged_write(&logged, payload);
-      keep(l, logged.position, HK_RECORD_EVENT, payload, size); /* before it can be shown */
+      hk_blocks_keep(&l->kept, logged.position, HK_RECORD_EVENT, payload, size); /* before it can be shown */
       hk_journal_end(l->journal, 1);
       if (hk_past_any(&l->past)) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
         (void)hk_past_reach(&l->past, &logged);
@@ -223,7 +121,7 @@ uint64_t hk_eventlog_append_incident(struct hk_eventlog *l, const struct hk_logg
   if (payload) {
     position = hk_journal_position(l->journal) + 1;
     hk_logged_incident_write(incident, payload);
-    keep(l, position, HK_RECORD_INCIDENT, payload, size);
+    hk_blocks_keep(&l->kept, position, HK_RECORD_INCIDENT, payload, size);
     hk_journal_end(l->journal, 1);
   }
   pthread_mutex_unlock(&l->lock);
@@ -241,7 +139,7 @@ uint64_t hk_eventlog_append_settled(struct hk_eventlog *l, const struct hk_logge
   if (payload) {
     position = hk_journal_position(l->journal) + 1;
     hk_logged_settled_write(settled, payload);
-    keep(l, position, HK_RECORD_SETTLED, payload, size);
+    hk_blocks_keep(&l->kept, position, HK_RECORD_SETTLED, payload, size);
     assign(l, settled);
     hk_journal_end(l->journal, 1);
   }
@@ -265,7 +163,7 @@ struct hk_journal *hk_eventlog_journal(struct hk_eventlog *l)
 int hk_eventlog_commit(struct hk_eventlog *l)
 {
   const int status = hk_journal_commit(l->journal, NULL, NULL);
-  return status != 0 ? status : hk_journal_bound(l->journal, l->most, l->keep);
+  return status != 0 ? status : hk_journal_bound(l->journal, l->kept.most, l->keep);
 }
 
 void hk_eventlog_keep(struct hk_eventlog *l, uint64_t position)
@@ -288,7 +186,7 @@ uint64_t hk_eventlog_shown(struct hk_eventlog *l)
 uint64_t hk_eventlog_first(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);
-  const uint64_t first = l->oldest ? l->oldest->first : hk_journal_position(l->journal) + 1;
+  const uint64_t first = l->kept.oldest ? l->kept.oldest->first : hk_journal_position(l->journal) + 1;
   pthread_mutex_unlock(&l->lock);
   return first;
 }
@@ -301,7 +199,7 @@ uint64_t hk_eventlog_lost(const struct hk_eventlog *l)
 uint64_t hk_eventlog_bytes(struct hk_eventlog *l)
 {
   pthread_mutex_lock(&l->lock);
-  const uint64_t bytes = l->bytes;
+  const uint64_t bytes = l->kept.bytes;
   pthread_mutex_unlock(&l->lock);
   return bytes;
 }
@@ -316,7 +214,8 @@ static void miss(struct hk_eventlog_cursor *c, uint64_t position)
 }
 
 /* Visits an entry. False: it ends the visit. */
-static bool show(const struct entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit, void *arg, bool unsure)
+static bool show(const struct hk_event_entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit, void *arg,
+                 bool unsure)
 {
   const size_t most = e->bytes - sizeof *e;
   if (e->type == HK_RECORD_EVENT && visit->event) {
@@ -350,8 +249,8 @@ uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, 
   if (last > shown)
     last = shown;
   pthread_mutex_lock(&l->lock);
-  for (struct block *b = seek(l, c); more && n < most && c->next <= last;) {
-    const struct entry e = entry_at(&b, c);
+  for (struct hk_event_block *b = hk_blocks_seek(&l->kept, c); more && n < most && c->next <= last;) {
+    const struct hk_event_entry e = hk_blocks_entry(&b, c);
     if (e.position > last) { /* there are no more of those */
       miss(c, last + 1);
       break;
@@ -432,7 +331,7 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
     const uint64_t at = r.position + 1;
     if (at <= *position || !is_good(&r, &e, &settled)) /* the same is written twice when the disk fails */
       continue;
-    keep(l, at, r.type, r.payload, r.size);
+    hk_blocks_keep(&l->kept, at, r.type, r.payload, r.size);
     o->gone += o->hole ? at - *position - 1 : 0;
     o->hole = false;
     *position = at;
@@ -493,14 +392,14 @@ int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int f
     snprintf(error, size, "event log: no memory");
     return -ENOMEM;
   }
-  l->most = most < HK_EVENTLOG_LEAST ? HK_EVENTLOG_LEAST : most;
+  l->kept.most = most < HK_EVENTLOG_LEAST ? HK_EVENTLOG_LEAST : most;
   pthread_mutex_init(&l->lock, NULL);
   if (hk_past_open(&l->past) != 0) {
     snprintf(error, size, "event log: no random bytes for its table");
     hk_eventlog_free(l);
     return -EIO;
   }
-  struct hk_journal_place place = hk_eventlog_place(disk, folder, l->most);
+  struct hk_journal_place place = hk_eventlog_place(disk, folder, l->kept.most);
   place.marks = marks;
   place.mark = HK_MARK_EVENTS;
   const int status = open_log(l, &place, &opening, error, size);
@@ -516,8 +415,7 @@ void hk_eventlog_free(struct hk_eventlog *l)
 {
   if (!l)
     return;
-  while (l->oldest)
-    drop_oldest(l);
+  hk_blocks_free(&l->kept);
   hk_journal_free(l->journal);
   hk_past_free(&l->past);
   pthread_mutex_destroy(&l->lock);

@@ -24,6 +24,7 @@
 #define HK_EVENTS_H
 
 #include "daemon/base/log.h"
+#include "daemon/durable/event_blocks.h"
 #include "daemon/durable/event_records.h"
 #include "daemon/durable/journal.h"
 
@@ -67,12 +68,6 @@ void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
 uint64_t hk_eventlog_last(struct hk_eventlog *log);
 uint64_t hk_eventlog_shown(struct hk_eventlog *log);
 
-/* A reader's place. All zero but for `next`. */
-struct hk_eventlog_cursor {
-  uint64_t next;          /* position of the next event it wants */
-  uint64_t missed;        /* positions that it wanted and that are gone; the caller sets it to 0 when it has told */
-  uint64_t block, offset; /* where that was last found */
-};
 /* Visits up to `most` events that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
  * behind them. Returns how many. visit must be brief, and must not call the log but for hk_eventlog_past; what it is given is
  * valid until it returns. */

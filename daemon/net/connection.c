@@ -54,7 +54,7 @@ void hk_connection_close(struct hk_connection *c)
 /* Bytes that one connection may bring in a turn: an equal part for each of those that bring any. */
 static size_t share(const struct hk_loop *loop)
 {
-  const uint32_t readers = loop->readers > loop->readers_before ? loop->readers : loop->readers_before;
+  const uint32_t readers = loop->pace.readers > loop->pace.readers_before ? loop->pace.readers : loop->pace.readers_before;
   const size_t part = TURN_ALL / (readers + 1);
   return part > HK_LOOP_BUFFER ? HK_LOOP_BUFFER : part > TURN_LEAST ? part : TURN_LEAST;
 }
@@ -63,7 +63,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
   struct hk_connection *c = handle->data;
   (void)suggested;
-  const size_t may = share(c->loop), came = c->flow.turn == c->loop->turn ? c->flow.came : 0;
+  const size_t may = share(c->loop), came = c->flow.turn == c->loop->pace.turn ? c->flow.came : 0;
   c->flow.sated = came >= may;
   if (c->flow.sated) {
     *out = uv_buf_init(NULL, 0); /* libuv goes on to others, and comes back with the next turn */
@@ -102,11 +102,11 @@ static void take_read(struct hk_connection *c, uv_stream_t *stream, ssize_t n)
     return;
   if (n > 0) {
     c->heard = hk_now();
-    c->loop->busy = c->loop->turn;
-    if (c->flow.turn != c->loop->turn) {
-      c->flow.turn = c->loop->turn;
+    c->loop->pace.busy = c->loop->pace.turn;
+    if (c->flow.turn != c->loop->pace.turn) {
+      c->flow.turn = c->loop->pace.turn;
       c->flow.came = 0;
-      c->loop->readers++;
+      c->loop->pace.readers++;
     }
     c->flow.came += (size_t)n;
     if (c->identity.newcomer)
@@ -293,7 +293,7 @@ void hk_connection_abandon(struct hk_connection *c)
   hk_admission_leave(c);
   if (c->peer_feed)
     hk_peer_feeds_give(&c->net->peer_feeds, c->peer_feed, &c->loop->counters);
-  atomic_fetch_sub(&c->loop->n_connections, 1);
+  atomic_fetch_sub(&c->loop->shared.n_connections, 1);
   c->kind->free(c);
   free(c);
 }

@@ -6,10 +6,10 @@
 void hk_loop_add(struct hk_loop *l, struct hk_connection *c)
 {
   c->links.previous = NULL;
-  c->links.next = l->connections;
+  c->links.next = l->list.connections;
   if (c->links.next)
     c->links.next->links.previous = c;
-  l->connections = c;
+  l->list.connections = c;
 }
 
 void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
@@ -17,56 +17,56 @@ void hk_loop_remove(struct hk_loop *l, struct hk_connection *c)
   if (c->links.previous)
     c->links.previous->links.next = c->links.next;
   else
-    l->connections = c->links.next;
+    l->list.connections = c->links.next;
   if (c->links.next)
     c->links.next->links.previous = c->links.previous;
   hk_loop_feeds_no_more(l, c);
   if (c->links.parked) {
-    struct hk_connection **link = &l->parked;
+    struct hk_connection **link = &l->list.parked;
     while (*link != c)
       link = &(*link)->links.next_parked;
     *link = c->links.next_parked;
-    if (l->parked_tail == &c->links.next_parked)
-      l->parked_tail = link;
+    if (l->list.parked_tail == &c->links.next_parked)
+      l->list.parked_tail = link;
   }
-  atomic_fetch_sub(&l->n_connections, 1);
+  atomic_fetch_sub(&l->shared.n_connections, 1);
 }
 
 void hk_loop_park(struct hk_loop *l, struct hk_connection *c)
 {
   c->links.parked = true;
   c->links.next_parked = NULL;
-  *l->parked_tail = c;
-  l->parked_tail = &c->links.next_parked;
+  *l->list.parked_tail = c;
+  l->list.parked_tail = &c->links.next_parked;
 }
 
 void hk_loop_subscribed(struct hk_loop *l)
 {
-  atomic_store_explicit(&l->subscriptions, hk_publisher_views(l->publisher), memory_order_release);
+  atomic_store_explicit(&l->shared.subscriptions, hk_publisher_views(l->publisher), memory_order_release);
 }
 
 void hk_loop_survey(struct hk_loop *l)
 {
   uint32_t subscribers = 0, held_back = 0;
   uint64_t queued = 0;
-  for (const struct hk_connection *c = l->connections; c; c = c->links.next) {
+  for (const struct hk_connection *c = l->list.connections; c; c = c->links.next) {
     subscribers += c->subscriber.view != NULL;
     held_back += c->links.parked;
     if (c->state != HK_CLOSED)
       queued += uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
   }
-  l->subscribers = subscribers;
-  l->held_back = held_back;
-  l->queued = queued;
+  l->shared.subscribers = subscribers;
+  l->shared.held_back = held_back;
+  l->shared.queued = queued;
 }
 
 void hk_loop_hand(struct hk_loop *l, struct hk_connection *c)
 {
-  atomic_fetch_add(&l->n_connections, 1);
-  pthread_mutex_lock(&l->lock);
-  c->links.next = l->arrivals;
-  l->arrivals = c;
-  pthread_mutex_unlock(&l->lock);
+  atomic_fetch_add(&l->shared.n_connections, 1);
+  pthread_mutex_lock(&l->shared.lock);
+  c->links.next = l->shared.arrivals;
+  l->shared.arrivals = c;
+  pthread_mutex_unlock(&l->shared.lock);
   hk_wake_up(&l->wake, HK_WAKE_WORK);
 }
 
@@ -74,14 +74,14 @@ struct hk_loop *hk_loop_least_busy(struct hk_net *net)
 {
   struct hk_loop *least = &net->loops[0];
   for (uint32_t i = 1; i < net->n_loops; i++)
-    if (net->loops[i].n_connections < least->n_connections)
+    if (net->loops[i].shared.n_connections < least->shared.n_connections)
       least = &net->loops[i];
   return least;
 }
 
 void hk_loop_order(struct hk_loop *l, enum hk_order order)
 {
-  atomic_fetch_or_explicit(&l->orders, order, memory_order_release);
+  atomic_fetch_or_explicit(&l->shared.orders, order, memory_order_release);
   hk_wake_up(&l->wake, HK_WAKE_WORK);
 }
 
@@ -104,13 +104,13 @@ bool hk_loop_told(struct hk_loop *l, struct hk_subscriber *s, uint64_t *event)
 
 void hk_loop_feeds(struct hk_loop *l, struct hk_connection *c)
 {
-  c->links.next_feeding = l->feeding;
-  l->feeding = c;
+  c->links.next_feeding = l->list.feeding;
+  l->list.feeding = c;
 }
 
 void hk_loop_feeds_no_more(struct hk_loop *l, struct hk_connection *c)
 {
-  for (struct hk_connection **link = &l->feeding; c->feeding.feed && *link; link = &(*link)->links.next_feeding)
+  for (struct hk_connection **link = &l->list.feeding; c->feeding.feed && *link; link = &(*link)->links.next_feeding)
     if (*link == c) {
       *link = c->links.next_feeding;
       break;

@@ -53,42 +53,34 @@ enum hk_order {
   HK_ORDER_ADMIT = 64,  /* certificates and tokens were read again: look whether connections may stay */
 };
 
-struct hk_loop {
-  struct hk_net *net;
-  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
-  uint32_t number;
-  uv_loop_t uv;
-  bool open, running;
+/* Its thread and what libuv calls, of loop_thread.c. */
+struct hk_loop_handles {
   pthread_t thread;
   uv_prepare_t prepare;
   uv_check_t check;
   uv_idle_t idle; /* runs while the loop must not sleep */
   uv_timer_t second, pulse;
-  struct hk_counters counters; /* written by this thread alone */
-  struct hk_latency latency;
-  struct hk_intake intake;
-  struct hk_chunk_pool pool;
-  uint32_t points; /* that may wait, */
-  uint32_t room;   /* and how many the pool has room for when nothing waits: no fewer */
-  struct hk_publisher *publisher;
-  struct hk_listener *datagrams; /* a UDP socket for each such listener */
-  uint32_t n_datagrams;
-  struct hk_connection *connections; /* list */
-  struct hk_connection *parked, **parked_tail;
-  struct hk_connection *feeding;    /* list: those that have feeds */
-  struct hk_lines *lines;           /* of all connections and datagrams */
-  uint64_t turn;                    /* counts the turns of the event loop */
-  uint64_t busy;                    /* the last turn in which points or deliveries came */
+  bool open, running;
+};
+
+/* What the turns of the event loop are counted by. */
+struct hk_loop_pace {
+  uint64_t turn;                    /* counts them */
+  uint64_t busy;                    /* the last one in which points or deliveries came */
   int64_t busy_at;                  /* ns: when that was; with `busy_poll` */
   uint32_t readers, readers_before; /* connections that brought bytes in this turn, and in the one before */
-  uint8_t *buffer;                  /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
-  uint8_t *records;                 /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
   uint64_t settled;                 /* as the shards had counted when parked connections last had a turn */
-  bool draining;                    /* no more is read */
-  bool flushed;                     /* connections were told to go; so are those that come yet */
+};
 
-  /* for other threads */
-  struct hk_wake wake;
+/* Lists of its connections, of loop.c. */
+struct hk_loop_lists {
+  struct hk_connection *connections;
+  struct hk_connection *parked, **parked_tail;
+  struct hk_connection *feeding; /* those that have feeds */
+};
+
+/* For other threads. */
+struct hk_loop_shared {
   atomic_uint orders;                 /* enum hk_order */
   atomic_uint subscriptions;          /* the publisher's views: with none, no results are wanted */
   atomic_uint n_connections;          /* also those that are on their way here */
@@ -98,6 +90,32 @@ struct hk_loop {
   _Atomic uint64_t queued;            /* bytes; a second old */
   pthread_mutex_t lock;
   struct hk_connection *arrivals; /* under lock: list of accepted connections, to be started here */
+};
+
+struct hk_loop {
+  struct hk_net *net;
+  const struct hk_config *config; /* that is in force, for this thread alone: a reload changes it between two turns */
+  uint32_t number;
+  uv_loop_t uv;
+  struct hk_loop_handles handles;
+  struct hk_loop_pace pace;
+  struct hk_loop_lists list;
+  struct hk_counters counters; /* written by this thread alone */
+  struct hk_latency latency;
+  struct hk_intake intake;
+  struct hk_chunk_pool pool;
+  uint32_t points; /* that may wait, */
+  uint32_t room;   /* and how many the pool has room for when nothing waits: no fewer */
+  struct hk_publisher *publisher;
+  struct hk_listener *datagrams; /* a UDP socket for each such listener */
+  uint32_t n_datagrams;
+  struct hk_lines *lines; /* of all connections and datagrams */
+  uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
+  uint8_t *records;       /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
+  bool draining;          /* no more is read */
+  bool flushed;           /* connections were told to go; so are those that come yet */
+  struct hk_wake wake;    /* for other threads, as is */
+  struct hk_loop_shared shared;
 };
 
 /* For other threads. */

@@ -28,7 +28,7 @@ static void forget(struct hk_loop *l, const struct hk_delivery *p)
 
 static void tell(struct hk_loop *l, const char *words)
 {
-  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+  for (struct hk_connection *c = l->list.connections, *next; c; c = next) {
     next = c->links.next;
     hk_connection_tell(c, HANKEL_INTERNAL, words);
   }
@@ -70,7 +70,7 @@ static void take_deliveries(struct hk_loop *l)
       struct hk_delivery *p = hk_ring_take(&l->pool.lanes[i]->deliveries);
       results += p->kind == HK_DELIVERY_RESULTS ? p->batch->n : 0;
       take_delivery(l, i, p);
-      l->busy = l->turn;
+      l->pace.busy = l->pace.turn;
     }
     if (n > 0)
       hk_wake_up(&l->wake, HK_WAKE_WORK);
@@ -79,10 +79,10 @@ static void take_deliveries(struct hk_loop *l)
 
 static struct hk_connection *take_arrivals(struct hk_loop *l)
 {
-  pthread_mutex_lock(&l->lock);
-  struct hk_connection *c = l->arrivals;
-  l->arrivals = NULL;
-  pthread_mutex_unlock(&l->lock);
+  pthread_mutex_lock(&l->shared.lock);
+  struct hk_connection *c = l->shared.arrivals;
+  l->shared.arrivals = NULL;
+  pthread_mutex_unlock(&l->shared.lock);
   return c;
 }
 
@@ -120,7 +120,7 @@ static void drain(struct hk_loop *l)
     read_all(&l->datagrams[i]);
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     hk_listener_close(&l->datagrams[i]);
-  for (struct hk_connection *c = l->connections; c; c = c->links.next)
+  for (struct hk_connection *c = l->list.connections; c; c = c->links.next)
     hk_connection_drain(c);
 }
 
@@ -129,7 +129,7 @@ static void flush(struct hk_loop *l, bool give_up)
   l->flushed = true;
   while (!give_up && hk_publish_events(l->publisher))
     continue;
-  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+  for (struct hk_connection *c = l->list.connections, *next; c; c = next) {
     next = c->links.next;
     const size_t unread = c->state == HK_CLOSED ? 0 : uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
     if (!give_up) {
@@ -156,7 +156,7 @@ static void adopt(struct hk_loop *l)
 
 static void admit_again(struct hk_loop *l)
 {
-  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+  for (struct hk_connection *c = l->list.connections, *next; c; c = next) {
     next = c->links.next;
     hk_admission_again(c);
   }
@@ -165,9 +165,9 @@ static void admit_again(struct hk_loop *l)
 
 static void obey(struct hk_loop *l)
 {
-  if (atomic_load_explicit(&l->orders, memory_order_relaxed) == 0)
+  if (atomic_load_explicit(&l->shared.orders, memory_order_relaxed) == 0)
     return;
-  const unsigned orders = atomic_exchange_explicit(&l->orders, 0, memory_order_acquire);
+  const unsigned orders = atomic_exchange_explicit(&l->shared.orders, 0, memory_order_acquire);
   if (orders & HK_ORDER_READ) {
     read_datagrams(l);
     hk_shard_settled(&l->net->shards->shard[0]); /* whoever wanted that looks again */
@@ -197,9 +197,9 @@ static bool datagrams_wait(const struct hk_loop *l)
 /* Gives every parked connection a turn, in the order in which they were parked; those that cannot go on park again. */
 static void wake_parked(struct hk_loop *l)
 {
-  struct hk_connection *c = l->parked;
-  l->parked = NULL;
-  l->parked_tail = &l->parked;
+  struct hk_connection *c = l->list.parked;
+  l->list.parked = NULL;
+  l->list.parked_tail = &l->list.parked;
   l->intake.wall = hk_intake_clock(&l->intake);
   while (c) {
     struct hk_connection *next = c->links.next_parked;
@@ -214,7 +214,7 @@ static void wake_parked(struct hk_loop *l)
 /* Whether a connection waits for room, and not for its peer. */
 static bool anyone_waits(const struct hk_loop *l)
 {
-  for (const struct hk_connection *c = l->parked; c; c = c->links.next_parked)
+  for (const struct hk_connection *c = l->list.parked; c; c = c->links.next_parked)
     if (!hk_connection_waits_for_peer(c))
       return true;
   return false;
@@ -223,7 +223,7 @@ static bool anyone_waits(const struct hk_loop *l)
 /* Tells feeds what of them is committed by now. */
 static void acknowledge(struct hk_loop *l)
 {
-  for (struct hk_connection *c = l->feeding, *next; c; c = next) {
+  for (struct hk_connection *c = l->list.feeding, *next; c; c = next) {
     next = c->links.next_feeding;
     c->kind->acknowledge(c);
   }
@@ -237,8 +237,8 @@ static void work(struct hk_loop *l)
   obey(l);
   start_arrivals(l);
   const uint64_t settled = atomic_load_explicit(&l->net->shards->settled, memory_order_acquire);
-  if ((l->parked || datagrams_wait(l)) && (settled != l->settled || hk_chunk_pool_returned(&l->pool))) {
-    l->settled = settled;
+  if ((l->list.parked || datagrams_wait(l)) && (settled != l->pace.settled || hk_chunk_pool_returned(&l->pool))) {
+    l->pace.settled = settled;
     wake_parked(l);
   }
 }
@@ -247,9 +247,9 @@ static void on_check(uv_check_t *check)
 {
   struct hk_loop *l = check->data;
   hk_awake(&l->wake);
-  l->turn++;
-  l->readers_before = l->readers;
-  l->readers = 0;
+  l->pace.turn++;
+  l->pace.readers_before = l->pace.readers;
+  l->pace.readers = 0;
   work(l);
 }
 
@@ -262,9 +262,9 @@ static void on_idle(uv_idle_t *idle)
 static bool stay_awake(struct hk_loop *l)
 {
   const int64_t poll = l->config->busy_poll, now = poll > 0 ? hk_now() : 0;
-  if (l->busy + 1 >= l->turn) /* in this turn's check, or in its sockets' callbacks before */
-    l->busy_at = now;
-  return poll > 0 && now - l->busy_at < poll;
+  if (l->pace.busy + 1 >= l->pace.turn) /* in this turn's check, or in its sockets' callbacks before */
+    l->pace.busy_at = now;
+  return poll > 0 && now - l->pace.busy_at < poll;
 }
 
 /* Before it sleeps: also what timers have done is sealed. */
@@ -275,14 +275,14 @@ static void on_prepare(uv_prepare_t *prepare)
   unsigned reasons = HK_WAKE_WORK;
   if (!sealed)
     reasons |= HK_WAKE_TAKEN | HK_WAKE_ROOM;
-  if (l->parked || datagrams_wait(l))
+  if (l->list.parked || datagrams_wait(l))
     reasons |= HK_WAKE_ROOM;
   if (l->draining)
-    l->drained = sealed && !anyone_waits(l);
+    l->shared.drained = sealed && !anyone_waits(l);
   if (!stay_awake(l) && hk_sleep(&l->wake, reasons))
-    uv_idle_stop(&l->idle);
+    uv_idle_stop(&l->handles.idle);
   else
-    uv_idle_start(&l->idle, on_idle);
+    uv_idle_start(&l->handles.idle, on_idle);
 }
 
 static void on_second(uv_timer_t *timer)
@@ -293,7 +293,7 @@ static void on_second(uv_timer_t *timer)
   for (uint32_t i = 0; i < l->n_datagrams; i++)
     if (l->datagrams[i].open)
       hk_udp_look(&l->datagrams[i]);
-  for (struct hk_connection *c = l->connections, *next; c; c = next) {
+  for (struct hk_connection *c = l->list.connections, *next; c; c = next) {
     next = c->links.next;
     hk_connection_tick(c, now);
   }
@@ -303,7 +303,7 @@ static void on_second(uv_timer_t *timer)
 static void on_pulse(uv_timer_t *timer)
 {
   struct hk_loop *l = timer->data;
-  l->beat = hk_now();
+  l->shared.beat = hk_now();
 }
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
@@ -313,16 +313,16 @@ static int open_handles(struct hk_loop *l)
   int status = uv_loop_init(&l->uv);
   if (status != 0)
     return status;
-  l->open = true;
+  l->handles.open = true;
   status = hk_reserve_descriptors(&l->uv, l->net->descriptors);
   if (status != 0)
     return status;
-  uv_prepare_init(&l->uv, &l->prepare);
-  uv_check_init(&l->uv, &l->check);
-  uv_idle_init(&l->uv, &l->idle);
-  uv_timer_init(&l->uv, &l->second);
-  uv_timer_init(&l->uv, &l->pulse);
-  l->prepare.data = l->check.data = l->second.data = l->pulse.data = l;
+  uv_prepare_init(&l->uv, &l->handles.prepare);
+  uv_check_init(&l->uv, &l->handles.check);
+  uv_idle_init(&l->uv, &l->handles.idle);
+  uv_timer_init(&l->uv, &l->handles.second);
+  uv_timer_init(&l->uv, &l->handles.pulse);
+  l->handles.prepare.data = l->handles.check.data = l->handles.second.data = l->handles.pulse.data = l;
   return hk_wake_init(&l->wake, &l->uv);
 }
 
@@ -340,9 +340,9 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   l->net = net;
   l->config = config;
   l->number = number;
-  l->parked_tail = &l->parked;
+  l->list.parked_tail = &l->list.parked;
   l->points = net->loop_points;
-  pthread_mutex_init(&l->lock, NULL);
+  pthread_mutex_init(&l->shared.lock, NULL);
   int status = open_handles(l);
   l->buffer = malloc(HK_LOOP_BUFFER);
   l->records = net->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
@@ -380,25 +380,25 @@ static void *run(void *arg)
 
 int hk_loop_start(struct hk_loop *l, uint64_t beat)
 {
-  l->beat = hk_now();
-  uv_prepare_start(&l->prepare, on_prepare);
-  uv_check_start(&l->check, on_check);
-  uv_timer_start(&l->second, on_second, 1000, 1000);
-  uv_timer_start(&l->pulse, on_pulse, beat, beat);
+  l->shared.beat = hk_now();
+  uv_prepare_start(&l->handles.prepare, on_prepare);
+  uv_check_start(&l->handles.check, on_check);
+  uv_timer_start(&l->handles.second, on_second, 1000, 1000);
+  uv_timer_start(&l->handles.pulse, on_pulse, beat, beat);
   if (l->number == 0)
     return 0;
-  const int status = -pthread_create(&l->thread, NULL, run, l);
-  l->running = status == 0;
+  const int status = -pthread_create(&l->handles.thread, NULL, run, l);
+  l->handles.running = status == 0;
   return status;
 }
 
 bool hk_loop_stop(struct hk_loop *l)
 {
-  if (!l->running)
+  if (!l->handles.running)
     return true;
   hk_loop_order(l, HK_ORDER_STOP);
-  l->running = !hk_thread_join(l->thread, END);
-  return !l->running;
+  l->handles.running = !hk_thread_join(l->handles.thread, END);
+  return !l->handles.running;
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)
@@ -419,9 +419,9 @@ void hk_loop_close(struct hk_loop *l)
     next = c->links.next;
     hk_connection_abandon(c);
   }
-  for (struct hk_connection *c = l->connections; c; c = c->links.next)
+  for (struct hk_connection *c = l->list.connections; c; c = c->links.next)
     hk_connection_close(c);
-  if (l->open) {
+  if (l->handles.open) {
     hk_awake(&l->wake); /* nobody is to wake it any more */
     uv_walk(&l->uv, close_handle, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
@@ -436,5 +436,5 @@ void hk_loop_close(struct hk_loop *l)
   free(l->datagrams);
   free(l->buffer);
   free(l->records);
-  pthread_mutex_destroy(&l->lock);
+  pthread_mutex_destroy(&l->shared.lock);
 }

@@ -196,7 +196,7 @@ bool hk_udp_read(struct hk_listener *l)
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
       hk_log_peer(l->net->log, &l->quota, HK_LOG_ERROR, l->address, "datagrams cannot be read: %s", strerror(errno));
     if (n > 0) {
-      l->loop->busy = l->loop->turn;
+      l->loop->pace.busy = l->loop->pace.turn;
       take(l, messages, (unsigned)n, now);
     }
     if (n < (int)limit) {

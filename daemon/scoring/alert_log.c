@@ -190,7 +190,8 @@ static void go_on_behind(struct hk_shard *s, uint32_t slot, const struct hk_even
   if (past->number > hk_alerts_number(s->alerts, within))
     go_on_numbering(s, slot, past->number);
   hk_alerts_reach(s->alerts, within, past->sequence, past->number);
-  atomic_fetch_or(&s->all->durable->wants_snapshot, (uint64_t)1 << s->number); /* the journal alone would not bring that again */
+  atomic_fetch_or(&s->all->durable->health.wants_snapshot,
+                  (uint64_t)1 << s->number); /* the journal alone would not bring that again */
   if (past->open > 0 && stands(s, within, past->number))
     return;
   (void)hk_alerts_clear(s->alerts, within, &event); /* as was told then */

@@ -78,10 +78,8 @@ struct hk_slice {
   struct hk_buffer machines;
 };
 
-struct hk_saver {
-  struct hk_saver_place place;
-
-  /* the shard's thread */
+/* How far the snapshot under way is. Thread: the shard's (snapshot_slices.c). */
+struct hk_save_progress {
   enum { IDLE, WAITING, SLICING, ENDING } state; /* WAITING: until the chunk that is being taken is */
   uint64_t number;                               /* of the last file */
   struct hk_snapshot_about about;
@@ -99,12 +97,10 @@ struct hk_saver {
   uint32_t saved, in_slice;   /* sensors so far; of the last slice */
   struct hk_slice *exporting; /* in flight, or stuck */
   bool stuck;                 /* not in flight yet */
-  struct hk_slice slice[HK_EXPORTS];
-  struct hk_saved_feed *feeds; /* of the snapshot under way; read by the saver's thread */
-  uint32_t n_feeds, room_feeds;
-  struct hk_save_order order[2]; /* begin; end */
+};
 
-  /* the saver's thread */
+/* The files. Thread: the saver's (snapshot_thread.c). */
+struct hk_save_output {
   pthread_t thread;
   bool running;
   struct hk_snapshot_writer *writer;
@@ -115,10 +111,20 @@ struct hk_saver {
   uint32_t n_kept;
   struct hk_counters counters; /* of nothing: deliveries without points are let go with it */
   struct hk_log_quota failures;
+};
 
-  /* both */
+struct hk_saver {
+  struct hk_saver_place place;
+  struct hk_save_progress progress;
+  struct hk_save_output output;
+  struct hk_slice slice[HK_EXPORTS];
+  struct hk_saved_feed *feeds; /* of the snapshot under way; the shard's thread writes, the saver's reads */
+  uint32_t n_feeds, room_feeds;
+  struct hk_save_order order[2]; /* begin; end */
+
+  /* both threads */
   atomic_bool failed; /* the one under way is to be given up */
-  atomic_bool over;   /* the thread is done with it */
+  atomic_bool over;   /* the saver's thread is done with it */
   atomic_bool hurries;
   atomic_uint_fast64_t asks, answered;
   pthread_mutex_t lock; /* of what follows */

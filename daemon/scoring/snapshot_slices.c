@@ -68,23 +68,23 @@ static int note_feeds(struct hk_saver *v)
 static void begin(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  v->begun = hk_now();
-  v->about = (struct hk_snapshot_about){ .shard = s->number,
-                                         .shards = s->all->n,
-                                         .number = ++v->number,
-                                         .epoch = v->place.epoch,
-                                         .begin = hk_gate_position(&s->gate),
-                                         .order = hk_durable_order(v->place.durable, s->all->registry),
-                                         .made = hk_wall(),
-                                         .together = hk_durable_together(v->place.durable) };
-  v->logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
-  v->asked = atomic_load(&v->asks);
-  v->hurry = atomic_load(&v->hurries);
-  v->at = v->n_left = 0;
-  v->phase = PLAIN;
-  v->next_slice = 0;
+  v->progress.begun = hk_now();
+  v->progress.about = (struct hk_snapshot_about){ .shard = s->number,
+                                                  .shards = s->all->n,
+                                                  .number = ++v->progress.number,
+                                                  .epoch = v->place.epoch,
+                                                  .begin = hk_gate_position(&s->gate),
+                                                  .order = hk_durable_order(v->place.durable, s->all->registry),
+                                                  .made = hk_wall(),
+                                                  .together = hk_durable_together(v->place.durable) };
+  v->progress.logged = s->all->events ? hk_eventlog_last(s->all->events) : 0;
+  v->progress.asked = atomic_load(&v->asks);
+  v->progress.hurry = atomic_load(&v->hurries);
+  v->progress.at = v->progress.n_left = 0;
+  v->progress.phase = PLAIN;
+  v->progress.next_slice = 0;
   v->failed = false;
-  v->state = SLICING;
+  v->progress.state = SLICING;
   if (note_feeds(v) != 0)
     hk_saver_fail(v, "no memory for the feeds");
   v->order[0].kind = SAVE_BEGIN;
@@ -94,8 +94,8 @@ static void begin(struct hk_saver *v)
 static void end(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  v->state = ENDING;
-  v->due = v->held_up = false;
+  v->progress.state = ENDING;
+  v->progress.due = v->progress.held_up = false;
   uv_timer_stop(&s->life.saves);
   v->order[1].kind = v->failed ? SAVE_GIVE_UP : SAVE_END;
   hk_saver_send(v, &v->order[1]);
@@ -162,7 +162,7 @@ static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, 
   if (b->n == b->capacity || (b->n > 0 && slice->bytes + most > HK_EXPORT_BYTES))
     return false;
   const int32_t number = detector_of(slice, d);
-  if (number < 0 || (v->phase == SERIES && !add_machine(s, slice, local, b->n))) {
+  if (number < 0 || (v->progress.phase == SERIES && !add_machine(s, slice, local, b->n))) {
     hk_saver_fail(v, "no memory for a slice");
     return false;
   }
@@ -177,40 +177,40 @@ static void fill_left(struct hk_saver *v, struct hk_slice *slice, struct hk_batc
 {
   struct hk_shard *s = v->place.shard;
   uint32_t kept = 0, i = 0;
-  for (; i < v->n_left; i++) {
-    const uint32_t local = v->left[i], outside = hk_slot_outside(s, local);
+  for (; i < v->progress.n_left; i++) {
+    const uint32_t local = v->progress.left[i], outside = hk_slot_outside(s, local);
     if (!hk_registry_holds(s->all->registry, outside))
       continue;
     if (hk_stage_has(s->stage, local))
-      v->left[kept++] = local;
+      v->progress.left[kept++] = local;
     else if (!add(v, slice, b, outside, local))
       break;
   }
-  while (i < v->n_left)
-    v->left[kept++] = v->left[i++];
-  v->n_left = kept;
+  while (i < v->progress.n_left)
+    v->progress.left[kept++] = v->progress.left[i++];
+  v->progress.n_left = kept;
 }
 
 /* Fills a slice from where the last one ended. */
 static void fill(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b)
 {
   struct hk_shard *s = v->place.shard;
-  const uint32_t slots = hk_registry_slots(s->all->registry), looked = v->at + LOOK;
-  for (; v->at < looked && hk_slot_outside(s, v->at) < slots && !v->failed; v->at++) {
-    const uint32_t outside = hk_slot_outside(s, v->at);
-    if (!hk_registry_holds(s->all->registry, outside) || phase_of(detector(s, outside)) != v->phase)
+  const uint32_t slots = hk_registry_slots(s->all->registry), looked = v->progress.at + LOOK;
+  for (; v->progress.at < looked && hk_slot_outside(s, v->progress.at) < slots && !v->failed; v->progress.at++) {
+    const uint32_t outside = hk_slot_outside(s, v->progress.at);
+    if (!hk_registry_holds(s->all->registry, outside) || phase_of(detector(s, outside)) != v->progress.phase)
       continue;
-    if (hk_stage_has(s->stage, v->at)) {
-      if (reserve((void **)&v->left, &v->room_left, v->n_left, sizeof *v->left))
-        v->left[v->n_left++] = v->at;
+    if (hk_stage_has(s->stage, v->progress.at)) {
+      if (reserve((void **)&v->progress.left, &v->progress.room_left, v->progress.n_left, sizeof *v->progress.left))
+        v->progress.left[v->progress.n_left++] = v->progress.at;
       else
         hk_saver_fail(v, "no memory for a list of sensors");
-    } else if (!add(v, slice, b, outside, v->at)) {
+    } else if (!add(v, slice, b, outside, v->progress.at)) {
       return;
     }
   }
-  v->passed = hk_slot_outside(s, v->at) >= slots;
-  if (v->passed)
+  v->progress.passed = hk_slot_outside(s, v->progress.at) >= slots;
+  if (v->progress.passed)
     fill_left(v, slice, b);
 }
 
@@ -223,19 +223,20 @@ static void on_pace(uv_timer_t *timer)
 static void pace(struct hk_saver *v, int64_t took)
 {
   const struct hk_shard *s = v->place.shard;
-  const int64_t now = hk_now(), left = v->begun + s->config->snapshot / 2 - now;
+  const int64_t now = hk_now(), left = v->progress.begun + s->config->snapshot / 2 - now;
   const uint32_t sensors = (hk_registry_count(s->all->registry) + s->all->n - 1) / s->all->n;
-  const uint32_t slices = v->saved < sensors && v->in_slice > 0 ? (sensors - v->saved) / v->in_slice + 1 : 1;
+  const uint32_t slices =
+      v->progress.saved < sensors && v->progress.in_slice > 0 ? (sensors - v->progress.saved) / v->progress.in_slice + 1 : 1;
   int64_t pause = PAUSE * took;
   if (pause + took > left / (int64_t)slices)
     pause = left / (int64_t)slices - took;
-  v->next_slice = v->hurry || pause < 0 ? 0 : now + pause;
+  v->progress.next_slice = v->progress.hurry || pause < 0 ? 0 : now + pause;
 }
 
 /* The device may have to become idle first: then it is tried again, and no batch goes ahead of it. */
 static void submit(struct hk_saver *v, struct hk_delivery *p)
 {
-  v->stuck = hk_shard_submit(v->place.shard, p) == HK_AGAIN;
+  v->progress.stuck = hk_shard_submit(v->place.shard, p) == HK_AGAIN;
 }
 
 /* Launches the next slice if it is time; true when all have been. */
@@ -244,20 +245,21 @@ static bool slice(struct hk_saver *v)
   struct hk_shard *s = v->place.shard;
   struct hk_delivery *p = hk_queue_free_export(&s->queue);
   struct hk_slice *slice = free_slice(v);
-  if (v->stuck)
-    submit(v, v->exporting->delivery);
-  if (v->exporting)
+  if (v->progress.stuck)
+    submit(v, v->progress.exporting->delivery);
+  if (v->progress.exporting)
     return false;
-  if (v->passed && v->n_left == 0 && (v->phase == RESIDUALS || (!hk_groups_any(s->groups) && !hk_groups_any(s->fields))))
+  if (v->progress.passed && v->progress.n_left == 0 &&
+      (v->progress.phase == RESIDUALS || (!hk_groups_any(s->groups) && !hk_groups_any(s->fields))))
     return true;
-  if (v->passed && v->n_left == 0) {
-    v->phase++;
-    v->passed = false;
-    v->at = 0;
+  if (v->progress.passed && v->progress.n_left == 0) {
+    v->progress.phase++;
+    v->progress.passed = false;
+    v->progress.at = 0;
   }
-  v->due = p && slice && hk_now() >= v->next_slice && !hk_shard_forgets(s);
-  v->held_up = v->due && hk_derive_within(s); /* a slice has one position for all its sensors */
-  if (!v->due || v->held_up || hk_queue_kept(&s->queue) || hk_reload_holds(&s->reload) ||
+  v->progress.due = p && slice && hk_now() >= v->progress.next_slice && !hk_shard_forgets(s);
+  v->progress.held_up = v->progress.due && hk_derive_within(s); /* a slice has one position for all its sensors */
+  if (!v->progress.due || v->progress.held_up || hk_queue_kept(&s->queue) || hk_reload_holds(&s->reload) ||
       hk_queue_in_flight(&s->queue) == HK_IN_FLIGHT)
     return false;
   slice->bytes = 0;
@@ -267,13 +269,13 @@ static bool slice(struct hk_saver *v)
   fill(v, slice, p->batch);
   if (p->batch->n == 0)
     return false; /* it is due still: those that are left have points in chains, which pass while no chunk is taken */
-  v->due = false;
+  v->progress.due = false;
   /* all points that were taken are in batches, or in chains of other sensors */
   slice->position = hk_shard_staged(s);
   slice->arrival = hk_now() + s->ahead;
   slice->delivery = p;
   atomic_store_explicit(&slice->busy, true, memory_order_relaxed);
-  v->exporting = slice;
+  v->progress.exporting = slice;
   hk_queue_begin_export(&s->queue);
   submit(v, p);
   return false;
@@ -292,7 +294,7 @@ static void note_machine(struct hk_saver *v, struct hk_slice *slice, struct hk_s
 void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
 {
   struct hk_shard *s = v->place.shard;
-  struct hk_slice *slice = v->exporting;
+  struct hk_slice *slice = v->progress.exporting;
   struct hk_batch *b = p->batch;
   const struct hk_image *image = b->work;
   uint32_t n = 0, machine = 0;
@@ -325,9 +327,9 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
   }
   slice->n = n;
   slice->events = s->all->events ? hk_eventlog_last(s->all->events) : 0;
-  v->saved += n;
-  v->in_slice = b->n;
-  v->exporting = NULL;
+  v->progress.saved += n;
+  v->progress.in_slice = b->n;
+  v->progress.exporting = NULL;
   hk_queue_end_export(&s->queue);
   pace(v, hk_now() - p->stamps.submitted);
   p->kind = HK_DELIVERY_EXPORT;
@@ -341,29 +343,30 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
 void hk_saver_dropped(struct hk_saver *v, struct hk_delivery *p, const char *why)
 {
   struct hk_shard *s = v->place.shard;
-  if (v->exporting && v->exporting->delivery == p) {
-    atomic_store_explicit(&v->exporting->busy, false, memory_order_release);
-    v->exporting = NULL;
+  if (v->progress.exporting && v->progress.exporting->delivery == p) {
+    atomic_store_explicit(&v->progress.exporting->busy, false, memory_order_release);
+    v->progress.exporting = NULL;
     hk_queue_end_export(&s->queue);
   }
-  v->stuck = false;
+  v->progress.stuck = false;
   hk_saver_fail(v, why);
   hk_queue_give_export(&s->queue, p);
 }
 
 bool hk_saver_due(const struct hk_saver *v)
 {
-  return v->due;
+  return v->progress.due;
 }
 
 bool hk_saver_stuck(const struct hk_saver *v)
 {
-  return v->stuck;
+  return v->progress.stuck;
 }
 
 bool hk_saver_pauses(const struct hk_saver *v)
 {
-  return v->state == WAITING || v->held_up || (v->state == SLICING && v->passed && v->n_left > 0 && v->due);
+  return v->progress.state == WAITING || v->progress.held_up ||
+         (v->progress.state == SLICING && v->progress.passed && v->progress.n_left > 0 && v->progress.due);
 }
 
 /* --- the turn -------------------------------------------------------------------------------------------------------- */
@@ -371,28 +374,28 @@ bool hk_saver_pauses(const struct hk_saver *v)
 void hk_saver_turn(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  if (v->state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
+  if (v->progress.state == IDLE && s->device && !s->replaying && hk_durable_wants_snapshot(v->place.durable, s->number))
     atomic_fetch_add(&v->asks, 1);
-  if (v->state == IDLE && s->device && !s->replaying &&
-      (atomic_load(&v->asks) > v->asked || hk_now() - v->ended >= s->config->snapshot))
-    v->state = WAITING;
-  if (v->state == WAITING && !hk_taking_any(&s->taking)) {
-    v->passed = false;
-    v->saved = 0;
+  if (v->progress.state == IDLE && s->device && !s->replaying &&
+      (atomic_load(&v->asks) > v->progress.asked || hk_now() - v->progress.ended >= s->config->snapshot))
+    v->progress.state = WAITING;
+  if (v->progress.state == WAITING && !hk_taking_any(&s->taking)) {
+    v->progress.passed = false;
+    v->progress.saved = 0;
     begin(v);
     uv_timer_start(&s->life.saves, on_pace, 1, 1);
   }
-  if (v->state == SLICING && (v->failed || !s->device || slice(v))) {
+  if (v->progress.state == SLICING && (v->failed || !s->device || slice(v))) {
     if (!s->device)
       hk_saver_fail(v, "the device was lost");
-    if (!v->exporting)
+    if (!v->progress.exporting)
       end(v);
   }
-  if (v->state == ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {
+  if (v->progress.state == ENDING && atomic_load_explicit(&v->over, memory_order_acquire)) {
     atomic_store_explicit(&v->over, false, memory_order_relaxed);
-    v->ended = hk_now();
-    v->state = IDLE;
-    atomic_store(&v->answered, v->asked);
+    v->progress.ended = hk_now();
+    v->progress.state = IDLE;
+    atomic_store(&v->answered, v->progress.asked);
   }
 }
 

@@ -65,15 +65,15 @@ static void begin(struct hk_saver *v)
   pthread_mutex_lock(&v->lock);
   v->condition.running = true;
   pthread_mutex_unlock(&v->lock);
-  v->sensors = v->last = v->events = 0;
-  int status = v->failed ? 0 : hk_snapshot_create(&v->writer, disk_of(v), folder_of(v), &v->about);
+  v->output.sensors = v->output.last = v->output.events = 0;
+  int status = v->failed ? 0 : hk_snapshot_create(&v->output.writer, disk_of(v), folder_of(v), &v->progress.about);
   if (status != 0)
-    v->writer = NULL;
+    v->output.writer = NULL;
   for (uint32_t i = 0; i < v->n_feeds; i++) {
     const struct hk_saved_feed *saved = &v->feeds[i];
     const struct hk_record_feed feed = { saved->feed->number, saved->feed->name, saved->owner, saved->feed->used };
-    if (v->writer && status == 0)
-      status = hk_snapshot_feed(v->writer, &feed, saved->upto);
+    if (v->output.writer && status == 0)
+      status = hk_snapshot_feed(v->output.writer, &feed, saved->upto);
     hk_feed_release(saved->feed);
   }
   if (status != 0)
@@ -88,12 +88,12 @@ static bool room_for(struct hk_saver *v, const struct hk_slice *slice)
     const size_t size = hk_state_most(&slice->detectors[i].detector);
     most = size > most ? size : most;
   }
-  if (most <= v->room_size)
+  if (most <= v->output.room_size)
     return true;
-  free(v->room);
-  v->room = malloc(most);
-  v->room_size = v->room ? most : 0;
-  return v->room != NULL;
+  free(v->output.room);
+  v->output.room = malloc(most);
+  v->output.room_size = v->output.room ? most : 0;
+  return v->output.room != NULL;
 }
 
 static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const struct hk_saved_sensor *s, uint16_t detector)
@@ -102,7 +102,7 @@ static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const 
   const struct hk_image *image = (const struct hk_image *)b->work + s->image;
   size_t size = image->size;
   const void *state =
-      b->backend->ops->state_of((char *)b->bulk + image->at, &slice->detectors[s->detector].detector, v->room, &size);
+      b->backend->ops->state_of((char *)b->bulk + image->at, &slice->detectors[s->detector].detector, v->output.room, &size);
   const struct hk_snapshot_sensor sensor = { .slot = s->slot,
                                              .generation = s->generation,
                                              .detector = detector,
@@ -110,7 +110,7 @@ static int write_sensor(struct hk_saver *v, const struct hk_slice *slice, const 
                                              .alerts = s->alerts,
                                              .state = state,
                                              .state_size = (uint32_t)size };
-  return hk_snapshot_add(v->writer, &sensor);
+  return hk_snapshot_add(v->output.writer, &sensor);
 }
 
 /* The machines whose series are in the slice. */
@@ -118,7 +118,7 @@ static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
 {
   const char *data = slice->machines.data;
   int status = 0;
-  hk_snapshot_begin_machines(v->writer, slice->position);
+  hk_snapshot_begin_machines(v->output.writer, slice->position);
   for (uint32_t i = 0; i < slice->n_machines && status == 0; i++) {
     const struct hk_saved_machine *m = &slice->machine[i];
     struct hk_machine_memory memory = m->memory;
@@ -126,21 +126,21 @@ static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
     memory.changes = (const void *)(data + m->places.changes);
     memory.rows = data + m->places.rows;
     if (m->whole)
-      status = hk_snapshot_add_machine(v->writer, &memory, m->generation);
+      status = hk_snapshot_add_machine(v->output.writer, &memory, m->generation);
   }
-  return status != 0 ? status : hk_snapshot_end(v->writer);
+  return status != 0 ? status : hk_snapshot_end(v->output.writer);
 }
 
 static int write_owners(struct hk_saver *v, const struct hk_slice *slice)
 {
   int status = 0;
-  hk_snapshot_begin_owners(v->writer);
+  hk_snapshot_begin_owners(v->output.writer);
   for (uint32_t i = 0; i < slice->n && status == 0; i++) {
     const struct hk_saved_sensor *s = &slice->sensors[i];
     if (s->owner != 0)
-      status = hk_snapshot_add_owner(v->writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
+      status = hk_snapshot_add_owner(v->output.writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
   }
-  return status != 0 ? status : hk_snapshot_end(v->writer);
+  return status != 0 ? status : hk_snapshot_end(v->output.writer);
 }
 
 static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
@@ -148,13 +148,13 @@ static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
   uint16_t detectors[HK_EXPORT_SENSORS]; /* the file's, by the slice's */
   int status = room_for(v, slice) ? 0 : -ENOMEM;
   for (uint32_t i = 0; i < slice->n_detectors && status == 0; i++)
-    status = hk_snapshot_detector(v->writer, hk_string(slice->detectors[i].name), &detectors[i]);
+    status = hk_snapshot_detector(v->output.writer, hk_string(slice->detectors[i].name), &detectors[i]);
   if (status == 0)
-    hk_snapshot_begin(v->writer, slice->position, slice->arrival);
+    hk_snapshot_begin(v->output.writer, slice->position, slice->arrival);
   for (uint32_t i = 0; i < slice->n && status == 0; i++)
     status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
   if (status == 0)
-    status = hk_snapshot_end(v->writer);
+    status = hk_snapshot_end(v->output.writer);
   if (status == 0 && slice->n_machines > 0)
     status = write_machines(v, slice);
   return status != 0 ? status : write_owners(v, slice);
@@ -162,15 +162,15 @@ static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)
 {
-  const int status = v->failed || !v->writer ? 0 : write_slice(v, slice);
+  const int status = v->failed || !v->output.writer ? 0 : write_slice(v, slice);
   if (status != 0)
     fail(v, "writing", status);
-  v->sensors += slice->n;
-  v->last = slice->position > v->last ? slice->position : v->last;
-  v->events = slice->events > v->events ? slice->events : v->events;
+  v->output.sensors += slice->n;
+  v->output.last = slice->position > v->output.last ? slice->position : v->output.last;
+  v->output.events = slice->events > v->output.events ? slice->events : v->output.events;
   struct hk_delivery *p = slice->delivery;
   atomic_store_explicit(&slice->busy, false, memory_order_release);
-  hk_delivery_release(p, &v->counters);
+  hk_delivery_release(p, &v->output.counters);
 }
 
 /* Removes all but the newest. What cannot be removed is tried again with the next snapshot. */
@@ -192,8 +192,8 @@ static void remove_old(struct hk_saver *v)
 static bool covered(const struct hk_saver *v)
 {
   const struct hk_shard *s = v->place.shard;
-  return hk_durable_covers(v->place.durable, s->number, v->last) &&
-         (!s->all->events || hk_eventlog_shown(s->all->events) >= v->events);
+  return hk_durable_covers(v->place.durable, s->number, v->output.last) &&
+         (!s->all->events || hk_eventlog_shown(s->all->events) >= v->output.events);
 }
 
 /* That must be on the disk before the sensors are: until then a crash takes both back. False: it is given up. */
@@ -212,30 +212,30 @@ static bool await_journal(struct hk_saver *v)
 /* There is one more: what was before it may go. */
 static void keep(struct hk_saver *v)
 {
-  v->kept[1] = v->kept[0];
-  v->kept[0] = v->about.begin;
-  v->logged_by[1] = v->logged_by[0];
-  v->logged_by[0] = v->logged;
-  v->n_kept = v->n_kept < KEEP ? v->n_kept + 1 : KEEP;
-  if (hk_durable_snapshot_done(v->place.durable, v->place.shard->number, v->about.begin, v->begun,
-                               v->n_kept == KEEP ? v->kept[1] : 0, v->logged_by[KEEP - 1]))
+  v->output.kept[1] = v->output.kept[0];
+  v->output.kept[0] = v->progress.about.begin;
+  v->output.logged_by[1] = v->output.logged_by[0];
+  v->output.logged_by[0] = v->progress.logged;
+  v->output.n_kept = v->output.n_kept < KEEP ? v->output.n_kept + 1 : KEEP;
+  if (hk_durable_snapshot_done(v->place.durable, v->place.shard->number, v->progress.about.begin, v->progress.begun,
+                               v->output.n_kept == KEEP ? v->output.kept[1] : 0, v->output.logged_by[KEEP - 1]))
     remove_old(v);
 }
 
 static void finish(struct hk_saver *v)
 {
   struct hk_shard *s = v->place.shard;
-  const bool whole = !v->failed && v->writer && await_journal(v);
-  const int status = whole ? hk_snapshot_finish(v->writer) : 0;
+  const bool whole = !v->failed && v->output.writer && await_journal(v);
+  const int status = whole ? hk_snapshot_finish(v->output.writer) : 0;
   if (status != 0)
     fail(v, "finishing the file", status);
-  const bool good = !v->failed && v->writer;
-  const uint64_t bytes = good ? hk_snapshot_bytes(v->writer) : 0;
-  const int64_t took = hk_wall() - v->about.made;
-  hk_snapshot_close(v->writer);
-  v->writer = NULL;
+  const bool good = !v->failed && v->output.writer;
+  const uint64_t bytes = good ? hk_snapshot_bytes(v->output.writer) : 0;
+  const int64_t took = hk_wall() - v->progress.about.made;
+  hk_snapshot_close(v->output.writer);
+  v->output.writer = NULL;
   if (good)
-    hk_folder_saved(&v->place.durable->there, s->number, v->about.number);
+    hk_folder_saved(&v->place.durable->there, s->number, v->progress.about.number);
   if (good)
     keep(v); /* before it is told: whoever sees it there can count on it */
   pthread_mutex_lock(&v->lock);
@@ -244,9 +244,9 @@ static void finish(struct hk_saver *v)
   c->made += good;
   c->failed += !good;
   if (good) {
-    c->last = v->about.made;
+    c->last = v->progress.about.made;
     c->took = took;
-    c->sensors = v->sensors;
+    c->sensors = v->output.sensors;
     c->bytes = bytes;
     c->why[0] = 0;
   }
@@ -256,7 +256,7 @@ static void finish(struct hk_saver *v)
     hk_log(s->all->log, HK_LOG_DEBUG, "snapshot of shard %u: %llu sensors, %llu bytes, %.2f s", s->number,
            (unsigned long long)told.sensors, (unsigned long long)told.bytes, (double)told.took * 1e-9);
   else
-    hk_log_peer(s->all->log, &v->failures, HK_LOG_ERROR, "snapshot",
+    hk_log_peer(s->all->log, &v->output.failures, HK_LOG_ERROR, "snapshot",
                 "of shard %u was abandoned: %s; the previous one is kept, and the next is taken on schedule", s->number,
                 told.why);
   atomic_store_explicit(&v->over, true, memory_order_release);
@@ -299,14 +299,14 @@ static int clean(struct hk_saver *v)
   for (size_t i = 0; i < n && status == 0; i++) {
     char name[HK_DISK_NAME_MAX];
     hk_disk_name(name, HK_SNAPSHOT_STEM, numbers[i], HK_SNAPSHOT_UNFINISHED);
-    v->number = numbers[i] > v->number ? numbers[i] : v->number;
+    v->progress.number = numbers[i] > v->progress.number ? numbers[i] : v->progress.number;
     status = hk_disk_remove(disk_of(v), folder_of(v), name);
   }
   free(numbers);
   if (status == 0)
     status = hk_disk_list(disk_of(v), folder_of(v), HK_SNAPSHOT_STEM, HK_SNAPSHOT_SUFFIX, &numbers, &n);
   if (status == 0) {
-    v->number = n > 0 && numbers[n - 1] > v->number ? numbers[n - 1] : v->number;
+    v->progress.number = n > 0 && numbers[n - 1] > v->progress.number ? numbers[n - 1] : v->progress.number;
     free(numbers);
   }
   return status;
@@ -319,15 +319,15 @@ int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place)
     return -ENOMEM;
   v->place = *place;
   v->tail = &v->first;
-  v->ended = hk_now();
-  v->kept[0] = place->begin;
-  v->n_kept = place->restored;
+  v->progress.ended = hk_now();
+  v->output.kept[0] = place->begin;
+  v->output.n_kept = place->restored;
   pthread_mutex_init(&v->lock, NULL);
   pthread_cond_init(&v->changed, NULL);
   int status = clean(v);
   if (status == 0)
-    status = -pthread_create(&v->thread, NULL, run, v);
-  v->running = status == 0;
+    status = -pthread_create(&v->output.thread, NULL, run, v);
+  v->output.running = status == 0;
   *out = v;
   return status;
 }
@@ -341,9 +341,9 @@ bool hk_saver_close(struct hk_saver *v)
   v->quit = true;
   pthread_cond_signal(&v->changed);
   pthread_mutex_unlock(&v->lock);
-  if (v->running && !hk_thread_join(v->thread, END))
+  if (v->output.running && !hk_thread_join(v->output.thread, END))
     return false;
-  hk_snapshot_close(v->writer);
+  hk_snapshot_close(v->output.writer);
   for (uint32_t i = 0; i < HK_EXPORTS; i++) {
     free(v->slice[i].detectors);
     free(v->slice[i].names);
@@ -352,9 +352,9 @@ bool hk_saver_close(struct hk_saver *v)
   }
   pthread_cond_destroy(&v->changed);
   pthread_mutex_destroy(&v->lock);
-  free(v->left);
+  free(v->progress.left);
   free(v->feeds);
-  free(v->room);
+  free(v->output.room);
   free(v);
   return true;
 }

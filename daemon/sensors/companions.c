@@ -25,7 +25,7 @@ size_t hk_registry_of(const struct hk_registry_sensor *s)
 /* The slot after this one in its ring, which is itself where it is alone. */
 static uint32_t next_of(const struct hk_registry *r, uint32_t slot)
 {
-  const uint32_t next = atomic_load_explicit(&r->companion[slot], memory_order_acquire);
+  const uint32_t next = atomic_load_explicit(&r->slot.companion[slot], memory_order_acquire);
   return next == 0 ? slot : next - 1;
 }
 
@@ -37,8 +37,8 @@ static const struct hk_registry_sensor *find(struct hk_registry *r, const struct
 /* companion: alone. */
 static void link_to(struct hk_registry *r, uint32_t slot, uint32_t companion)
 {
-  atomic_store_explicit(&r->companion[companion], 1 + next_of(r, slot), memory_order_release);
-  atomic_store_explicit(&r->companion[slot], 1 + companion, memory_order_release);
+  atomic_store_explicit(&r->slot.companion[companion], 1 + next_of(r, slot), memory_order_release);
+  atomic_store_explicit(&r->slot.companion[slot], 1 + companion, memory_order_release);
 }
 
 void hk_registry_join(struct hk_registry *r, const struct hk_registry_sensor *s)
@@ -72,8 +72,8 @@ void hk_registry_leave(struct hk_registry *r, uint32_t slot)
   uint32_t before = slot;
   while (next_of(r, before) != slot)
     before = next_of(r, before);
-  atomic_store_explicit(&r->companion[before], next == before ? 0 : 1 + next, memory_order_release);
-  atomic_store_explicit(&r->companion[slot], 0, memory_order_release);
+  atomic_store_explicit(&r->slot.companion[before], next == before ? 0 : 1 + next, memory_order_release);
+  atomic_store_explicit(&r->slot.companion[slot], 0, memory_order_release);
 }
 
 uint32_t hk_registry_next_companion(const struct hk_registry *r, uint32_t slot)

@@ -94,8 +94,8 @@ static void take_some(struct hk_registry *r, uint64_t owner, uint32_t n, const s
     i = add_pending(r, sections, i, n, wanted, slots, refusals, &failure);
     if (i == n)
       break;
-    if (i != tried && r->failed) {
-      r->failed(r->failed_arg, failure.shard, failure.device, failure.why);
+    if (i != tried && r->hooks.failed) {
+      r->hooks.failed(r->hooks.failed_arg, failure.shard, failure.device, failure.why);
       refusals[i] = PENDING;
       tried = i;
     } else {

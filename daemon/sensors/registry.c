@@ -60,19 +60,21 @@ int hk_registry_new(struct hk_registry **out, const struct hk_config *config, ui
   r->n_shards = n_shards;
   r->max_sensors = config->max_sensors;
   r->device = calloc(n_shards, sizeof(struct hk_slot_binding *));
-  r->sensor = calloc(config->max_sensors, sizeof(struct hk_registry_sensor *));
-  r->lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->lookup);
-  r->handle = calloc(config->max_sensors, sizeof *r->handle);
-  r->generation = calloc(config->max_sensors, sizeof *r->generation);
-  r->companion = calloc(config->max_sensors, sizeof *r->companion);
-  r->part = calloc(n_shards, sizeof *r->part);
-  r->free_slot = calloc(config->max_sensors, sizeof *r->free_slot);
-  if (!r->device || !r->sensor || !r->lookup || !r->handle || !r->generation || !r->companion || !r->part || !r->free_slot)
+  r->slot.sensor = calloc(config->max_sensors, sizeof(struct hk_registry_sensor *));
+  r->slot.lookup = calloc((size_t)config->max_sensors + 1, sizeof *r->slot.lookup);
+  r->slot.handle = calloc(config->max_sensors, sizeof *r->slot.handle);
+  r->slot.generation = calloc(config->max_sensors, sizeof *r->slot.generation);
+  r->slot.companion = calloc(config->max_sensors, sizeof *r->slot.companion);
+  r->slot.part = calloc(n_shards, sizeof *r->slot.part);
+  r->slot.free_slot = calloc(config->max_sensors, sizeof *r->slot.free_slot);
+  if (!r->device || !r->slot.sensor || !r->slot.lookup || !r->slot.handle || !r->slot.generation || !r->slot.companion ||
+      !r->slot.part || !r->slot.free_slot)
     goto failed;
-  for (uint32_t i = 0, at = 0; i < n_shards; at += r->part[i++].capacity)
-    r->part[i] = (struct hk_registry_part){ .free_slot = r->free_slot + at,
-                                            .capacity = config->max_sensors / n_shards + (i < config->max_sensors % n_shards) };
-  atomic_init(&r->lookup[0], HK_NO_HANDLE);
+  for (uint32_t i = 0, at = 0; i < n_shards; at += r->slot.part[i++].capacity)
+    r->slot.part[i] =
+        (struct hk_registry_part){ .free_slot = r->slot.free_slot + at,
+                                   .capacity = config->max_sensors / n_shards + (i < config->max_sensors % n_shards) };
+  atomic_init(&r->slot.lookup[0], HK_NO_HANDLE);
   for (uint32_t i = 0; i < config->n_detectors; i++) {
     status = hk_registry_define(r, config->detectors[i].number, &config->detectors[i]);
     if (status != 0)
@@ -107,25 +109,25 @@ void hk_registry_free(struct hk_registry *r)
   for (uint32_t i = 0; i < HK_DETECTORS_MAX; i++)
     free(r->by_number[i]);
   for (uint32_t i = 0; i < r->slots; i++)
-    free(r->sensor[i]);
+    free(r->slot.sensor[i]);
   if (r->table.map)
     ck_hs_destroy(&r->table);
   hk_owners_free(&r->owners);
   free(r->device);
-  free(r->sensor);
-  free(r->lookup);
-  free(r->handle);
-  free(r->generation);
-  free(r->companion);
-  free(r->part);
-  free(r->free_slot);
+  free(r->slot.sensor);
+  free(r->slot.lookup);
+  free(r->slot.handle);
+  free(r->slot.generation);
+  free(r->slot.companion);
+  free(r->slot.part);
+  free(r->slot.free_slot);
   pthread_rwlock_destroy(&r->lock);
   free(r);
 }
 
 struct hk_handles hk_registry_lookup(const struct hk_registry *r)
 {
-  return (struct hk_handles){ r->lookup, r->max_sensors };
+  return (struct hk_handles){ r->slot.lookup, r->max_sensors };
 }
 
 int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *slot)
@@ -137,8 +139,8 @@ int hk_registry_resolve(const struct hk_registry *r, uint32_t handle, uint32_t *
 
 uint32_t hk_registry_handle(const struct hk_registry *r, uint32_t slot)
 {
-  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_relaxed);
-  return handle == HK_REGISTRY_DERIVED ? r->handle[slot] : handle;
+  const uint32_t handle = atomic_load_explicit(&r->slot.lookup[slot], memory_order_relaxed);
+  return handle == HK_REGISTRY_DERIVED ? r->slot.handle[slot] : handle;
 }
 
 struct hk_string hk_registry_name(const struct hk_registry *r, uint32_t slot)
@@ -198,14 +200,14 @@ bool hk_registry_holds(const struct hk_registry *r, uint32_t slot)
 {
   if (slot >= r->slots)
     return false;
-  const uint32_t handle = atomic_load_explicit(&r->lookup[slot], memory_order_acquire);
+  const uint32_t handle = atomic_load_explicit(&r->slot.lookup[slot], memory_order_acquire);
   return handle == HK_REGISTRY_DERIVED ||
          (handle != HK_NO_HANDLE && (handle & 0xffffff) == slot); /* 0 while its first sensor is being added */
 }
 
 const uint32_t *hk_registry_handles(const struct hk_registry *r)
 {
-  return r->handle;
+  return r->slot.handle;
 }
 
 uint64_t hk_registry_added(const struct hk_registry *r)
@@ -246,8 +248,8 @@ void hk_registry_on_failure(struct hk_registry *r,
                             void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why),
                             void *arg)
 {
-  r->failed = failed;
-  r->failed_arg = arg;
+  r->hooks.failed = failed;
+  r->hooks.failed_arg = arg;
 }
 
 uint32_t hk_registry_count(const struct hk_registry *r)
@@ -278,15 +280,15 @@ bool hk_registry_spent(const struct hk_registry *r, uint64_t owner)
 
 void hk_registry_on_change(struct hk_registry *r, hk_registry_hook *hook, void *arg)
 {
-  r->hook = hook;
-  r->hook_arg = arg;
+  r->hooks.hook = hook;
+  r->hooks.hook_arg = arg;
 }
 
 bool hk_registry_generation(const struct hk_registry *r, uint32_t slot, uint8_t *generation)
 {
   if (slot >= r->max_sensors || !hk_registry_at(r, slot))
     return false;
-  *generation = r->generation[slot];
+  *generation = r->slot.generation[slot];
   return true;
 }
 

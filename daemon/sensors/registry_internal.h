@@ -40,6 +40,25 @@ struct hk_registry_part {
   uint32_t capacity; /* slots that there are */
 };
 
+/* What there is of each slot, by slot. Arrays of max_sensors, of slots.c. */
+struct hk_registry_slots {
+  struct hk_registry_sensor *_Atomic *sensor; /* NULL when free */
+  atomic_uint *lookup;                        /* max_sensors + 1 of them: see struct hk_handles */
+  uint32_t *handle;                           /* holds until the sensor is released */
+  uint8_t *generation;
+  atomic_uint *companion;        /* 1 + the next of a ring of a sensor and its companions; 0: it is alone */
+  struct hk_registry_part *part; /* the slots of each shard */
+  uint32_t *free_slot;           /* their stacks */
+};
+
+/* Who is told of what. */
+struct hk_registry_hooks {
+  void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why); /* may be NULL */
+  void *failed_arg;
+  hk_registry_hook *hook; /* may be NULL */
+  void *hook_arg;
+};
+
 struct hk_registry {
   pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
   const struct hk_config *config;
@@ -53,25 +72,16 @@ struct hk_registry {
   struct ck_malloc memory;
   uint8_t secret[XXH3_SECRET_SIZE_MIN + 56];
   atomic_uint count;
-  atomic_uint_fast64_t added;                 /* sensors, ever */
-  atomic_uint slots;                          /* ever used */
-  uint32_t taken;                             /* slots in use, with those of retired sensors */
-  struct hk_registry_sensor *_Atomic *sensor; /* by slot; NULL when free */
-  atomic_uint *lookup;                        /* by slot, max_sensors + 1 of them: see struct hk_handles */
-  uint32_t *handle;                           /* by slot; holds until the sensor is released */
-  uint8_t *generation;                        /* by slot */
-  atomic_uint *companion;                     /* by slot: 1 + the next of a ring of a sensor and its companions; 0: it is alone */
-  atomic_uint n_derived;                      /* sensors that get no points of peers */
-  atomic_uint lacking;                        /* companions that could not be for their names, so far */
-  struct hk_registry_part *part;              /* the slots of each shard */
-  uint32_t *free_slot;                        /* their stacks */
-  uint32_t removed;                           /* since the table was last rebuilt */
-  char full[HK_REGISTRY_FULL_MAX];            /* see hk_registry_full */
-  bool crowded;                               /* `full` says that max_sensors are there */
-  void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why); /* may be NULL */
-  void *failed_arg;
-  hk_registry_hook *hook; /* may be NULL */
-  void *hook_arg;
+  atomic_uint_fast64_t added; /* sensors, ever */
+  atomic_uint slots;          /* ever used */
+  uint32_t taken;             /* slots in use, with those of retired sensors */
+  struct hk_registry_slots slot;
+  atomic_uint n_derived;           /* sensors that get no points of peers */
+  atomic_uint lacking;             /* companions that could not be for their names, so far */
+  uint32_t removed;                /* since the table was last rebuilt */
+  char full[HK_REGISTRY_FULL_MAX]; /* see hk_registry_full */
+  bool crowded;                    /* `full` says that max_sensors are there */
+  struct hk_registry_hooks hooks;
   bool restoring; /* free slots are found when that is over */
 };
 
@@ -96,7 +106,7 @@ static inline const struct hk_registry_sensor *hk_registry_look(struct hk_regist
 }
 static inline const struct hk_registry_sensor *hk_registry_at(const struct hk_registry *r, uint32_t slot)
 {
-  return atomic_load_explicit(&r->sensor[slot], memory_order_acquire);
+  return atomic_load_explicit(&r->slot.sensor[slot], memory_order_acquire);
 }
 
 /* A name that is looked for, and the companions that its sensor is to have. */

@@ -65,16 +65,17 @@ static uint64_t seed_of(const struct hk_registry *r, const struct hk_registry_se
 
 static void tell(struct hk_registry *r, enum hk_registry_change change, uint32_t slot)
 {
-  const struct hk_registry_sensor *s = r->sensor[slot];
-  if (r->hook && change == HK_REGISTRY_ADDED)
-    r->hook(r->hook_arg, change,
-            &(struct hk_registry_changed){ slot,
-                                           r->generation[slot],
-                                           { s->text, s->entry.length },
-                                           hk_registry_detector_of(r, s->entry.detector)->name,
-                                           s->owner });
-  else if (r->hook)
-    r->hook(r->hook_arg, change, &(struct hk_registry_changed){ slot, r->generation[slot], hk_string(""), "", 0 });
+  const struct hk_registry_sensor *s = r->slot.sensor[slot];
+  if (r->hooks.hook && change == HK_REGISTRY_ADDED)
+    r->hooks.hook(r->hooks.hook_arg, change,
+                  &(struct hk_registry_changed){ slot,
+                                                 r->slot.generation[slot],
+                                                 { s->text, s->entry.length },
+                                                 hk_registry_detector_of(r, s->entry.detector)->name,
+                                                 s->owner });
+  else if (r->hooks.hook)
+    r->hooks.hook(r->hooks.hook_arg, change,
+                  &(struct hk_registry_changed){ slot, r->slot.generation[slot], hk_string(""), "", 0 });
 }
 
 /* Puts a name into the table, and binds its slot, which is free; nobody knows of it yet. The table does not have it. 0, or an
@@ -126,23 +127,23 @@ static void enter(struct hk_registry *r, struct hk_registry_sensor *s)
 {
   const uint32_t slot = s->entry.slot;
   const bool derived = hk_registry_is_derived(r, s);
-  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  struct hk_registry_part *part = &r->slot.part[slot % r->n_shards];
   for (uint32_t between = r->slots; between < slot; between++) /* of other shards, or when sensors are restored */
-    atomic_store_explicit(&r->lookup[between], HK_NO_HANDLE, memory_order_relaxed);
+    atomic_store_explicit(&r->slot.lookup[between], HK_NO_HANDLE, memory_order_relaxed);
   if (r->slots <= slot)
     r->slots = slot + 1;
   if (part->fresh <= slot / r->n_shards)
     part->fresh = slot / r->n_shards + 1;
   r->taken++;
-  r->handle[slot] = slot | (uint32_t)r->generation[slot] << 24;
+  r->slot.handle[slot] = slot | (uint32_t)r->slot.generation[slot] << 24;
   r->of_detector[s->entry.detector]++;
   r->n_derived += derived;
   r->count++;
   r->added++;
   hk_registry_join(r, s);
-  atomic_store_explicit(&r->sensor[slot], s, memory_order_release);
+  atomic_store_explicit(&r->slot.sensor[slot], s, memory_order_release);
   tell(r, HK_REGISTRY_ADDED, slot);
-  atomic_store_explicit(&r->lookup[slot], derived ? HK_REGISTRY_DERIVED : r->handle[slot], memory_order_release);
+  atomic_store_explicit(&r->slot.lookup[slot], derived ? HK_REGISTRY_DERIVED : r->slot.handle[slot], memory_order_release);
 }
 
 /* A sensor in a slot that is known. */
@@ -167,7 +168,7 @@ static int32_t roomiest(const struct hk_registry *r, uint32_t n)
   int32_t best = -1;
   uint32_t fewest = UINT32_MAX;
   for (uint32_t i = 0; i < r->n_shards; i++) {
-    const struct hk_registry_part *p = &r->part[i];
+    const struct hk_registry_part *p = &r->slot.part[i];
     const uint32_t used = p->fresh - p->n_free;
     if (room(p) >= n && used < fewest) {
       best = (int32_t)i;
@@ -180,7 +181,7 @@ static int32_t roomiest(const struct hk_registry *r, uint32_t n)
 /* The i-th slot of a shard that is free. */
 static uint32_t free_slot(const struct hk_registry *r, uint32_t shard, uint32_t i)
 {
-  const struct hk_registry_part *p = &r->part[shard];
+  const struct hk_registry_part *p = &r->slot.part[shard];
   const uint32_t within = i < p->n_free ? p->free_slot[p->n_free - 1 - i] : p->fresh + i - p->n_free;
   return within * r->n_shards + shard;
 }
@@ -197,7 +198,7 @@ static int add_together(struct hk_registry *r, uint32_t shard, const struct hk_r
                         struct hk_registry_failure *failure)
 {
   struct hk_registry_sensor *made[HK_ALGORITHMS];
-  struct hk_registry_part *p = &r->part[shard];
+  struct hk_registry_part *p = &r->slot.part[shard];
   uint32_t i = 0;
   int refusal = 0;
   for (; i < n && refusal == 0; i++)
@@ -242,7 +243,7 @@ static int32_t home(struct hk_registry *r, const struct hk_registry_key *key, ui
     shard = home_of(r, &machine, &there);
   if (fielded && !there)
     shard = home_of(r, &field, &there);
-  return room(&r->part[shard]) >= n ? (int32_t)shard : -1;
+  return room(&r->slot.part[shard]) >= n ? (int32_t)shard : -1;
 }
 
 /* The companions that a sensor lacks. Those whose name is another's, or too long, it does not get. Returns how many there are. */
@@ -283,7 +284,7 @@ int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
   char text[HK_COMPANIONS][HK_NAME_MAX];
   struct hk_registry_key keys[HK_COMPANIONS];
   struct hk_registry_failure failure;
-  const struct hk_registry_sensor *s = r->sensor[slot];
+  const struct hk_registry_sensor *s = r->slot.sensor[slot];
   int refusal = 0;
   *added = 0;
   pthread_rwlock_wrlock(&r->lock);
@@ -291,7 +292,7 @@ int hk_registry_complete(struct hk_registry *r, uint32_t slot, uint32_t *added)
   if (section && section->n_companions > 0) {
     const struct hk_registry_key of = { s->entry, s->text };
     const uint32_t n = find_lacking(r, &of, section, text, keys), shard = slot % r->n_shards;
-    if (room(&r->part[shard]) < n)
+    if (room(&r->slot.part[shard]) < n)
       refusal = refuse(r, true);
     else if (n > 0)
       refusal = add_together(r, shard, keys, n, 0, &failure);
@@ -311,7 +312,7 @@ int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, 
   if (found) {
     *slot = found->entry.slot;
     refusal = found->entry.detector == detector && *slot % r->n_shards == shard ? 0 : HANKEL_RESERVED;
-  } else if (room(&r->part[shard]) == 0) {
+  } else if (room(&r->slot.part[shard]) == 0) {
     refusal = refuse(r, true);
   } else {
     *slot = free_slot(r, shard, 0);
@@ -323,7 +324,7 @@ int hk_registry_series(struct hk_registry *r, uint32_t shard, const char *name, 
 
 static bool rebind(struct hk_registry *r, struct hk_slot_binding *device, uint32_t slot)
 {
-  const struct hk_registry_sensor *s = r->sensor[slot];
+  const struct hk_registry_sensor *s = r->slot.sensor[slot];
   return bind_slot(r, device, slot, s->entry.detector, seed_of(r, s)) == 0;
 }
 
@@ -339,7 +340,7 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
   pthread_rwlock_wrlock(&r->lock);
   r->device[shard] = device;
   for (uint32_t slot = shard; device && slot < r->slots; slot += r->n_shards) {
-    if (!r->sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
+    if (!r->slot.sensor[slot] || has_primary(r, slot)) /* companions come with theirs, and go with it */
       continue;
     const bool there = rebind(r, device, slot);
     for (uint32_t companion = slot; (companion = hk_registry_next_companion(r, companion)) != slot;)
@@ -354,10 +355,10 @@ void hk_registry_move(struct hk_registry *r, uint32_t shard, struct hk_slot_bind
 /* Under the lock. */
 static void retire(struct hk_registry *r, uint32_t slot)
 {
-  struct hk_registry_sensor *s = r->sensor[slot];
+  struct hk_registry_sensor *s = r->slot.sensor[slot];
   tell(r, HK_REGISTRY_RETIRED, slot);
   (void)ck_hs_remove(&r->table, CK_HS_HASH(&r->table, hk_registry_hash, s), s);
-  atomic_store_explicit(&r->lookup[slot], HK_NO_HANDLE, memory_order_release);
+  atomic_store_explicit(&r->slot.lookup[slot], HK_NO_HANDLE, memory_order_release);
   hk_registry_leave(r, slot);
   r->of_detector[s->entry.detector]--;
   r->n_derived -= hk_registry_is_derived(r, s);
@@ -374,11 +375,11 @@ static void retire(struct hk_registry *r, uint32_t slot)
 
 static void release(struct hk_registry *r, uint32_t slot)
 {
-  struct hk_registry_part *part = &r->part[slot % r->n_shards];
+  struct hk_registry_part *part = &r->slot.part[slot % r->n_shards];
   unbind_slot(r, slot);
   tell(r, HK_REGISTRY_RELEASED, slot);
-  free(atomic_exchange_explicit(&r->sensor[slot], NULL, memory_order_acq_rel));
-  r->generation[slot]++;
+  free(atomic_exchange_explicit(&r->slot.sensor[slot], NULL, memory_order_acq_rel));
+  r->slot.generation[slot]++;
   if (!r->restoring)
     part->free_slot[part->n_free++] = slot / r->n_shards;
   r->taken--;
@@ -401,9 +402,9 @@ void hk_registry_release(struct hk_registry *r, uint32_t slot)
 /* Frees a slot, whatever there is in it. */
 static void clear_slot(struct hk_registry *r, uint32_t slot)
 {
-  if (!r->sensor[slot])
+  if (!r->slot.sensor[slot])
     return;
-  if (r->lookup[slot] != HK_NO_HANDLE)
+  if (r->slot.lookup[slot] != HK_NO_HANDLE)
     retire(r, slot);
   release(r, slot);
 }
@@ -445,11 +446,11 @@ int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation
   const struct hk_registry_sensor *same = hk_registry_look(r, &key, hashed);
   int refusal = 0;
   r->restoring = true;
-  if (!same || same->entry.slot != slot || r->generation[slot] != generation) {
+  if (!same || same->entry.slot != slot || r->slot.generation[slot] != generation) {
     if (same)
       clear_slot(r, same->entry.slot);
     clear_slot(r, slot);
-    r->generation[slot] = generation;
+    r->slot.generation[slot] = generation;
     refusal = add_at(r, slot, &key, hashed, &failure);
   }
   pthread_rwlock_unlock(&r->lock);
@@ -459,8 +460,9 @@ int hk_registry_restore(struct hk_registry *r, uint32_t slot, uint8_t generation
 void hk_registry_restore_owner(struct hk_registry *r, uint32_t slot, uint8_t generation, uint64_t owner)
 {
   pthread_rwlock_wrlock(&r->lock);
-  if (slot < r->max_sensors && r->sensor[slot] && r->generation[slot] == generation && r->lookup[slot] != HK_NO_HANDLE)
-    give(r, r->sensor[slot], owner);
+  if (slot < r->max_sensors && r->slot.sensor[slot] && r->slot.generation[slot] == generation &&
+      r->slot.lookup[slot] != HK_NO_HANDLE)
+    give(r, r->slot.sensor[slot], owner);
   pthread_rwlock_unlock(&r->lock);
 }
 
@@ -468,14 +470,14 @@ void hk_registry_restored(struct hk_registry *r)
 {
   pthread_rwlock_wrlock(&r->lock);
   for (uint32_t slot = 0; slot < r->slots; slot++)
-    if (r->sensor[slot] && r->lookup[slot] == HK_NO_HANDLE)
+    if (r->slot.sensor[slot] && r->slot.lookup[slot] == HK_NO_HANDLE)
       release(r, slot);
   r->restoring = false;
   for (uint32_t i = 0; i < r->n_shards; i++) {
-    struct hk_registry_part *p = &r->part[i];
+    struct hk_registry_part *p = &r->slot.part[i];
     p->n_free = 0;
     for (uint32_t within = p->fresh; within-- > 0;)
-      if (!r->sensor[within * r->n_shards + i])
+      if (!r->slot.sensor[within * r->n_shards + i])
         p->free_slot[p->n_free++] = within;
   }
   pthread_rwlock_unlock(&r->lock);

@@ -25,7 +25,7 @@ static bool quiet(struct hk_server *s)
   struct hk_counters sum;
   bool lost = true;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
-    if (!s->net.loops[i].drained)
+    if (!s->net.loops[i].shared.drained)
       return false;
   hk_server_sum(s, &sum);
   if (hk_counters_pending(&sum) == 0)
@@ -39,7 +39,7 @@ static uint32_t connections(const struct hk_server *s)
 {
   uint32_t n = 0;
   for (uint32_t i = 0; i < s->net.n_loops; i++)
-    n += s->net.loops[i].n_connections;
+    n += s->net.loops[i].shared.n_connections;
   return n;
 }
 

@@ -158,7 +158,7 @@ static void on_watchdog(uv_timer_t *timer)
   struct hk_server *s = timer->data;
   bool well = true;
   for (uint32_t i = 1; i < s->net.n_loops; i++)
-    well &= !hangs(s, "loop", i, s->net.loops[i].beat);
+    well &= !hangs(s, "loop", i, s->net.loops[i].shared.beat);
   for (uint32_t i = 0; i < s->shards.n; i++) {
     struct hk_shard *shard = &s->shard[i];
     const int64_t stalled = hk_shard_stalled(shard);
@@ -210,7 +210,7 @@ static int make_lanes(struct hk_server *s)
     struct hk_lane *lane = &s->net.lanes[i];
     struct hk_loop *loop = &s->net.loops[i % s->net.n_loops];
     lane->loop = &loop->wake;
-    lane->subscriptions = &loop->subscriptions;
+    lane->subscriptions = &loop->shared.subscriptions;
     lane->shard = &s->shard[i / s->net.n_loops].life.wake;
     status = hk_lane_open(lane, chunks);
   }

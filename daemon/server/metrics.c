@@ -71,7 +71,7 @@ static void latencies(const struct text *t, const struct hk_server *s)
   family(t, "hankel_batch_duration_seconds", "histogram", "How long a batch was with the device.");
   histogram(t, "hankel_batch_duration_seconds", "", &took);
   family(t, "hankel_commit_duration_seconds", "histogram", "How long a commit of the journal took.");
-  histogram(t, "hankel_commit_duration_seconds", "", &s->durable.took);
+  histogram(t, "hankel_commit_duration_seconds", "", &s->durable.commit.took);
 }
 
 static void alerts(const struct text *t, struct hk_server *s)
@@ -95,9 +95,9 @@ static void conditions(const struct text *t, struct hk_server *s)
     lost += hk_shard_has_lost(&s->shard[i]);
   }
   for (uint32_t i = 0; i < s->net.n_loops; i++) {
-    subscribers += s->net.loops[i].subscribers;
-    subscriptions += s->net.loops[i].subscriptions;
-    queued += s->net.loops[i].queued;
+    subscribers += s->net.loops[i].shared.subscribers;
+    subscriptions += s->net.loops[i].shared.subscriptions;
+    queued += s->net.loops[i].shared.queued;
   }
   gauge(t, "hankel_stalled_seconds", "How long the shard that stalled first has made no progress.",
         (uint64_t)stalled / 1000000000);

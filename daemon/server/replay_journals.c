@@ -461,7 +461,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     out->other_shards = r->of != d->shards;
     /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */
     if (r->of != d->shards || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
-      d->wants_snapshot = UINT64_MAX;
+      d->health.wants_snapshot = UINT64_MAX;
     if (bytes > 0)
       hk_log(d->log, out->unknown + out->lost > 0 ? HK_LOG_WARNING : HK_LOG_INFO,
              "replayed %" PRIu64 " points in %.2f s: %u sensors, %u feeds; %" PRIu64 " points were in the snapshot, %" PRIu64

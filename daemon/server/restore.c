@@ -112,7 +112,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
                                     .restored = &s->restoration->restored };
   if (d->mode != HK_DURABILITY_NONE)
     status = hk_recover(recovery, error, size);
-  d->renews = s->restoration->renews || recovery->other_shards;
+  d->health.renews = s->restoration->renews || recovery->other_shards;
   for (uint32_t i = 0; i < s->shards.n; i++)
     recovery->position[i] = position_of(s, recovery, i);
   if (status == 0 && d->events)

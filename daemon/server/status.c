@@ -145,10 +145,10 @@ static void durability(struct hk_buffer *out, struct hk_server *s)
   field(out, "feeds", feeds.n);
   field(out, "feeds_refused", feeds.refused);
   field(out, "feeds_expired", feeds.expired);
-  field(out, "commits", d->commits);
-  field(out, "bytes", d->bytes);
-  field(out, "commit_p50_us", hk_histogram_quantile(&d->took, 0.5) / 1000);
-  field(out, "commit_p99_us", hk_histogram_quantile(&d->took, 0.99) / 1000);
+  field(out, "commits", d->commit.commits);
+  field(out, "bytes", d->commit.bytes);
+  field(out, "commit_p50_us", hk_histogram_quantile(&d->commit.took, 0.5) / 1000);
+  field(out, "commit_p99_us", hk_histogram_quantile(&d->commit.took, 0.99) / 1000);
   if (d->events) {
     field(out, "events_first", hk_eventlog_first(d->events));
     field(out, "events_last", hk_eventlog_last(d->events));
@@ -319,10 +319,10 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   uint64_t subscribers = 0, subscriptions = 0, queued = 0, held_back = 0, in_flight = 0, most = 0;
   struct hk_histogram took = { 0 };
   for (uint32_t i = 0; i < s->net.n_loops; i++) {
-    subscribers += s->net.loops[i].subscribers;
-    subscriptions += s->net.loops[i].subscriptions;
-    queued += s->net.loops[i].queued;
-    held_back += s->net.loops[i].held_back;
+    subscribers += s->net.loops[i].shared.subscribers;
+    subscriptions += s->net.loops[i].shared.subscriptions;
+    queued += s->net.loops[i].shared.queued;
+    held_back += s->net.loops[i].shared.held_back;
   }
   for (uint32_t i = 0; i < s->shards.n; i++) {
     in_flight += hk_queue_in_flight(&s->shard[i].queue);
@@ -464,7 +464,7 @@ static void loops(struct hk_buffer *out, const struct hk_server *s)
   for (uint32_t i = 0; i < s->net.n_loops; i++) {
     const struct hk_loop *l = &s->net.loops[i];
     hk_buffer_print(out, "%s{\"name\":\"loop %u\"", i ? "," : "", i);
-    field(out, "connections", l->n_connections);
+    field(out, "connections", l->shared.n_connections);
     field(out, "points_in", l->counters.in);
     field(out, "datagrams", l->counters.datagrams);
     end(out);

@@ -5,6 +5,7 @@
  * the third pass reads 16 bytes and the fourth 8, one sector of memory each. Both passes first load all numbers of their
  * neighbours, then all records, and only then compute, so that a thread has up to Q loads under way; Q is q rounded up, for loops
  * over arrays in registers must be unrolled. */
+#include "cpu/field/residual_refit.h"
 #include "gpu/field/residual_kernels.h"
 
 #include <cuda_runtime_api.h>

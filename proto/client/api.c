@@ -12,10 +12,10 @@
 static int64_t next_tick(const struct hankel *h)
 {
   if (h->pings > h->pongs)
-    return (h->last_sent > h->last_read ? h->last_sent : h->last_read) + HK_CLIENT_DEAD_MS;
+    return (h->link.last_sent > h->link.last_read ? h->link.last_sent : h->link.last_read) + HK_CLIENT_DEAD_MS;
   if (h->ping_wanted)
     return INT64_MAX;
-  return h->written > h->pinged ? h->last_ping + HK_CLIENT_DOUBT_MS : h->last_sent + HK_CLIENT_PING_MS;
+  return h->written > h->pinged ? h->link.last_ping + HK_CLIENT_DOUBT_MS : h->link.last_sent + HK_CLIENT_PING_MS;
 }
 
 static void tick_ready(struct hankel *h)
@@ -23,17 +23,17 @@ static void tick_ready(struct hankel *h)
   if (h->pings > h->pongs)
     hk_client_disconnect(h, -ETIMEDOUT, "the daemon no longer answers");
   else
-    h->ping_wanted = h->fresh = true;
+    h->ping_wanted = h->link.fresh = true;
 }
 
 /* What time alone brings about. */
 static void tick(struct hankel *h)
 {
   const int64_t now = hk_client_now();
-  if (h->phase == HK_CLIENT_CLOSED && now >= h->retry_at)
+  if (h->phase == HK_CLIENT_CLOSED && now >= h->link.retry_at)
     hk_client_begin(h);
   const bool beginning = h->phase == HK_CLIENT_CONNECTING || h->phase == HK_CLIENT_SHAKING || h->phase == HK_CLIENT_GREETING;
-  if (beginning && now >= h->deadline)
+  if (beginning && now >= h->link.deadline)
     hk_client_disconnect(h, -ETIMEDOUT, "the daemon does not answer");
   if (h->phase == HK_CLIENT_READY && now >= next_tick(h))
     tick_ready(h);
@@ -45,15 +45,17 @@ int hankel_timeout(const hankel *h)
   int64_t until;
   switch (h->phase) {
   case HK_CLIENT_CLOSED:
-    until = h->retry_at;
+    until = h->link.retry_at;
     break;
   case HK_CLIENT_CONNECTING:
   case HK_CLIENT_SHAKING:
   case HK_CLIENT_GREETING:
-    until = h->deadline;
+    until = h->link.deadline;
     break;
   case HK_CLIENT_READY:
-    until = h->fresh || (h->tls && hk_client_tls_pending(h->tls)) ? now : h->datagram_size > 0 ? now + 1 : next_tick(h);
+    until = h->link.fresh || (h->link.tls && hk_client_tls_pending(h->link.tls)) ? now
+            : h->datagrams.size > 0                                              ? now + 1
+                                                                                 : next_tick(h);
     break;
   default:
     until = INT64_MAX;
@@ -63,14 +65,14 @@ int hankel_timeout(const hankel *h)
 
 int hankel_fd(const hankel *h)
 {
-  return h->fd;
+  return h->link.fd;
 }
 
 short hankel_events(const hankel *h)
 {
-  if (h->fd < 0)
+  if (h->link.fd < 0)
     return 0;
-  const bool room = h->out.size > h->out_start || (h->tls && hk_client_tls_wants_room(h->tls));
+  const bool room = h->link.out.size > h->link.out_start || (h->link.tls && hk_client_tls_wants_room(h->link.tls));
   return h->phase == HK_CLIENT_CONNECTING ? POLLOUT : (short)(POLLIN | (room ? POLLOUT : 0));
 }
 
@@ -81,13 +83,13 @@ int hankel_step(hankel *h, int timeout)
   const int own = hankel_timeout(h);
   if (own >= 0 && (timeout < 0 || own < timeout))
     timeout = own;
-  struct pollfd p = { .fd = h->fd, .events = hankel_events(h) };
+  struct pollfd p = { .fd = h->link.fd, .events = hankel_events(h) };
   const int ready = h->phase != HK_CLIENT_OVER ? poll(&p, 1, timeout) : 0;
   if (ready > 0 && h->phase == HK_CLIENT_CONNECTING)
     hk_client_connected(h);
   else if (ready > 0 && h->phase == HK_CLIENT_SHAKING)
     hk_client_shake(h);
-  else if ((ready > 0 && p.revents & (POLLIN | POLLHUP | POLLERR)) || (h->tls && hk_client_tls_pending(h->tls)))
+  else if ((ready > 0 && p.revents & (POLLIN | POLLHUP | POLLERR)) || (h->link.tls && hk_client_tls_pending(h->link.tls)))
     hk_client_read(h);
   hk_client_pump(h);
   return h->phase == HK_CLIENT_OVER ? h->fault : 0;
@@ -119,16 +121,17 @@ static bool is_ready(const hankel *h)
 }
 static bool is_flushed(const hankel *h)
 {
-  return h->first == h->n_points && h->out.size == h->out_start && h->datagram_size == 0 && h->phase == HK_CLIENT_READY;
+  return h->points.first == h->points.n && h->link.out.size == h->link.out_start && h->datagrams.size == 0 &&
+         h->phase == HK_CLIENT_READY;
 }
 static bool is_confirmed(const hankel *h)
 {
-  return is_flushed(h) && h->kept == h->n_points && !h->ping_wanted && !h->subscribe_wanted && h->pings == h->pongs &&
+  return is_flushed(h) && h->points.kept == h->points.n && !h->ping_wanted && !h->subscription.wanted && h->pings == h->pongs &&
          h->confirmed == h->written;
 }
 static bool has_report(const hankel *h)
 {
-  return h->report != NULL;
+  return h->request.report != NULL;
 }
 static bool is_farewell(const hankel *h)
 {
@@ -147,35 +150,35 @@ int hankel_flush(hankel *h, int timeout)
 int hankel_sync(hankel *h, int timeout)
 {
   const uint64_t in_doubt = h->counters.in_doubt;
-  h->ping_wanted = h->fresh = true;
+  h->ping_wanted = h->link.fresh = true;
   const int status = step_until(h, is_confirmed, timeout);
   return status == 0 && h->counters.in_doubt != in_doubt ? -ECONNRESET : status;
 }
 
 int hankel_status(hankel *h, char **text, int timeout)
 {
-  free(h->report);
-  h->report = NULL;
-  h->status_wanted = h->fresh = true;
+  free(h->request.report);
+  h->request.report = NULL;
+  h->request.status_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
   if (status < 0)
     return status;
-  *text = h->report;
-  h->report = NULL;
+  *text = h->request.report;
+  h->request.report = NULL;
   return 0;
 }
 
 int hankel_reload(hankel *h, char **text, int timeout)
 {
-  free(h->report);
-  h->report = NULL;
-  h->reload_wanted = h->fresh = true;
+  free(h->request.report);
+  h->request.report = NULL;
+  h->request.reload_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
   if (status < 0)
     return status;
-  *text = h->report;
-  h->report = NULL;
-  return h->taken ? 0 : 1;
+  *text = h->request.report;
+  h->request.report = NULL;
+  return h->request.taken ? 0 : 1;
 }
 
 static int operate(hankel *h, const struct hk_operate *m, char **text, int timeout)
@@ -188,17 +191,17 @@ static int operate(hankel *h, const struct hk_operate *m, char **text, int timeo
     snprintf(h->error, sizeof h->error, "a name, a glob and who asks are UTF-8 with no control characters in it, such as a tab");
     return -EINVAL;
   }
-  free(h->report);
-  h->report = NULL;
-  h->operate = *m;
-  h->operate_wanted = h->fresh = true;
+  free(h->request.report);
+  h->request.report = NULL;
+  h->request.operate = *m;
+  h->request.operate_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
-  h->operate_wanted = false; /* the strings go */
+  h->request.operate_wanted = false; /* the strings go */
   if (status < 0)
     return status;
-  *text = h->report;
-  h->report = NULL;
-  return h->taken ? 0 : 1;
+  *text = h->request.report;
+  h->request.report = NULL;
+  return h->request.taken ? 0 : 1;
 }
 
 int hankel_acknowledge(hankel *h, const char *sensor, uint32_t number, const char *by, char **text, int timeout)
@@ -232,22 +235,22 @@ int hankel_sensors(hankel *h, const char *glob, uint32_t limit, uint64_t after, 
              HK_GLOB_MAX, HK_SENSORS_MAX);
     return -EINVAL;
   }
-  free(h->report);
-  h->report = NULL;
-  h->sensors_asked = m;
-  h->sensors_wanted = h->fresh = true;
+  free(h->request.report);
+  h->request.report = NULL;
+  h->request.sensors_asked = m;
+  h->request.sensors_wanted = h->link.fresh = true;
   const int status = step_until(h, has_report, timeout);
-  h->sensors_wanted = false; /* the string goes */
+  h->request.sensors_wanted = false; /* the string goes */
   if (status < 0)
     return status;
-  *text = h->report;
-  h->report = NULL;
+  *text = h->request.report;
+  h->request.report = NULL;
   return 0;
 }
 
 int hankel_finish(hankel *h, int timeout)
 {
-  h->bye_wanted = h->fresh = true;
+  h->bye_wanted = h->link.fresh = true;
   return step_until(h, is_farewell, timeout);
 }
 
@@ -263,12 +266,12 @@ static int subscribe(hankel *h, const char *glob, float min_score, uint32_t what
   char *copy = strdup(glob);
   if (!copy)
     return -ENOMEM;
-  free(h->glob);
-  h->glob = copy;
-  h->min_score = min_score;
-  h->what = what;
-  h->since = since;
-  h->subscribe_wanted = h->fresh = true;
+  free(h->subscription.glob);
+  h->subscription.glob = copy;
+  h->subscription.min_score = min_score;
+  h->subscription.what = what;
+  h->subscription.since = since;
+  h->subscription.wanted = h->link.fresh = true;
   return 0;
 }
 
@@ -306,24 +309,24 @@ hankel *hankel_open(const struct hankel_options *options)
   h->options.address = strdup(options->address);
   h->options.udp = options->udp ? strdup(options->udp) : NULL;
   h->options.feed = options->feed ? strdup(options->feed) : NULL;
-  h->since = HANKEL_NOW;
+  h->subscription.since = HANKEL_NOW;
   h->options.client = strndup(options->client ? options->client : "libhankel", HK_CLIENT_MAX);
   const bool secure = copy_security(&h->options.security, &options->security);
-  h->fd = h->udp = -1;
-  h->pause = HK_CLIENT_PAUSE_MS;
-  h->max_frame = HK_FRAME_MAX_LEAST;
-  h->in.max_length = HK_FRAME_MAX;
-  h->out = (struct hk_writer)HK_WRITER(malloc(HK_CLIENT_OUT), HK_CLIENT_OUT);
-  h->point_sensor = malloc(h->options.buffer * sizeof *h->point_sensor);
-  h->point_time = malloc(h->options.buffer * sizeof *h->point_time);
-  h->point_value = malloc(h->options.buffer * sizeof *h->point_value);
-  h->frame_handle = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_handle);
-  h->frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_time);
-  h->frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value);
-  h->frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->frame_value32);
+  h->link.fd = h->datagrams.socket = -1;
+  h->link.pause = HK_CLIENT_PAUSE_MS;
+  h->link.max_frame = HK_FRAME_MAX_LEAST;
+  h->link.in.max_length = HK_FRAME_MAX;
+  h->link.out = (struct hk_writer)HK_WRITER(malloc(HK_CLIENT_OUT), HK_CLIENT_OUT);
+  h->points.sensor = malloc(h->options.buffer * sizeof *h->points.sensor);
+  h->points.time = malloc(h->options.buffer * sizeof *h->points.time);
+  h->points.value = malloc(h->options.buffer * sizeof *h->points.value);
+  h->points.frame_handle = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->points.frame_handle);
+  h->points.frame_time = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->points.frame_time);
+  h->points.frame_value = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->points.frame_value);
+  h->points.frame_value32 = malloc(HK_CLIENT_FRAME_POINTS * sizeof *h->points.frame_value32);
   if (!secure || (options->feed && !h->options.feed) || !h->options.address || (options->udp && !h->options.udp) ||
-      !h->options.client || !h->out.data || !h->point_sensor || !h->point_time || !h->point_value || !h->frame_handle ||
-      !h->frame_time || !h->frame_value || !h->frame_value32) {
+      !h->options.client || !h->link.out.data || !h->points.sensor || !h->points.time || !h->points.value ||
+      !h->points.frame_handle || !h->points.frame_time || !h->points.frame_value || !h->points.frame_value32) {
     hankel_close(h);
     return NULL;
   }
@@ -337,8 +340,8 @@ void hankel_close(hankel *h)
     return;
   hk_client_release(h);
   hk_client_forget_names(h);
-  for (uint32_t i = 0; i < h->n_sensors; i++)
-    free(h->sensors[i].name);
+  for (uint32_t i = 0; i < h->own.n; i++)
+    free(h->own.sensor[i].name);
   void *const owned[] = { (void *)h->options.address,
                           (void *)h->options.udp,
                           (void *)h->options.client,
@@ -348,19 +351,19 @@ void hankel_close(hankel *h)
                           (void *)h->options.security.token,
                           (void *)h->options.security.token_file,
                           (void *)h->options.feed,
-                          h->out.data,
-                          h->point_sensor,
-                          h->point_time,
-                          h->point_value,
-                          h->frame_handle,
-                          h->frame_time,
-                          h->frame_value,
-                          h->frame_value32,
-                          h->sensors,
-                          h->index,
-                          h->glob,
-                          h->columns,
-                          h->report };
+                          h->link.out.data,
+                          h->points.sensor,
+                          h->points.time,
+                          h->points.value,
+                          h->points.frame_handle,
+                          h->points.frame_time,
+                          h->points.frame_value,
+                          h->points.frame_value32,
+                          h->own.sensor,
+                          h->own.index,
+                          h->subscription.glob,
+                          h->results.columns,
+                          h->request.report };
   for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
     free(owned[i]);
   free(h);
@@ -377,11 +380,11 @@ int hankel_connected(const hankel *h)
 
 uint64_t hankel_feed_position(const hankel *h)
 {
-  return h->position;
+  return h->points.position;
 }
 int hankel_durability(const hankel *h)
 {
-  return h->durability;
+  return h->points.durability;
 }
 
 void hankel_count(const hankel *h, struct hankel_counters *out)

@@ -43,12 +43,8 @@ struct hk_client_name {
   char *name; /* NULL: free place */
 };
 
-struct hankel {
-  struct hankel_options options; /* strings: our copies */
-  char error[1536];
-  int fault; /* negative errno, once OVER */
-
-  enum hk_client_phase phase;
+/* The connection over TCP, of client_connect.c. */
+struct hk_client_link {
   int fd;
   struct hk_client_tls *tls;               /* NULL: plain, or not connected */
   char host[256];                          /* of the TCP listener */
@@ -64,25 +60,33 @@ struct hankel {
   size_t out_start;
   uint32_t max_frame;
   char server[HK_CLIENT_MAX + 1];
+};
 
-  int udp; /* descriptor, -1: points go over TCP */
+/* Points over UDP. */
+struct hk_client_datagrams {
+  int socket; /* -1: points go over TCP */
   uint64_t feed, sequence, before;
-  struct hk_mac *mac;                   /* of datagrams; NULL: they have none */
-  uint8_t datagram[HK_CLIENT_DATAGRAM]; /* with the keyed checksum, if there is one */
-  size_t datagram_size;                 /* over 0: waits for the socket */
-  uint32_t datagram_points;
+  struct hk_mac *mac;                /* NULL: they have none */
+  uint8_t frame[HK_CLIENT_DATAGRAM]; /* with the keyed checksum, if there is one */
+  size_t size;                       /* over 0: waits for the socket */
+  uint32_t points;
+};
 
-  struct hk_client_sensor *sensors;
-  uint32_t n_sensors, sensors_capacity;
+/* Sensors that points are sent of, of api.c. */
+struct hk_client_sensors {
+  struct hk_client_sensor *sensor;
+  uint32_t n, capacity;
   uint32_t asked;  /* sensors 0..asked-1 stand in a REGISTER of this connection */
-  uint32_t *index; /* of sensors by name: number + 1, 0 = free; open addressing */
+  uint32_t *index; /* by name: number + 1, 0 = free; open addressing */
   uint32_t index_size;
+};
 
-  /* Points that wait: columns, first..n_points-1. */
-  uint32_t *point_sensor;
-  int64_t *point_time;
-  double *point_value;
-  uint32_t first, n_points;
+/* Points that wait: columns, first..n-1; of client_send.c. */
+struct hk_client_points {
+  uint32_t *sensor;
+  int64_t *time;
+  double *value;
+  uint32_t first, n;
   uint32_t kept;          /* of a feed: kept..first-1 are sent and not acknowledged. Else as first */
   uint64_t position;      /* of a feed: points before `kept`, from its beginning on */
   bool fed;               /* where the feed begins is known */
@@ -91,28 +95,50 @@ struct hankel {
   int64_t *frame_time;
   double *frame_value;
   float *frame_value32;
-  struct hankel_counters counters;
-  uint64_t written, confirmed, pinged; /* points: handed to the connection, confirmed by a PONG, at the last PING */
-  uint64_t pings, pongs;
-  bool ping_wanted, status_wanted, bye_wanted, bye_sent, farewell;
+};
 
+struct hk_client_subscription {
   char *glob;
   float min_score;
   uint32_t what;
-  uint64_t since;       /* position of the last event that is known, or HANKEL_NOW */
-  uint32_t subscribing; /* SUBSCRIBEs that are not answered */
-  bool subscribe_wanted;
+  uint64_t since; /* position of the last event that is known, or HANKEL_NOW */
+  uint32_t asked; /* SUBSCRIBEs that are not answered */
+  bool wanted;
+};
 
+/* Requests with an answer in words, and the answer. */
+struct hk_client_request {
+  char *report; /* malloc'ed; NULL until it comes */
+  bool taken;   /* what `report` is about is in force, or was done */
+  bool status_wanted, reload_wanted, operate_wanted, sensors_wanted;
+  struct hk_operate operate;             /* its strings are the caller's, who waits */
+  struct hk_sensors_asked sensors_asked; /* likewise */
+};
+
+/* What results are read with, of client_receive.c. */
+struct hk_client_results {
   struct hk_client_name *names;
   uint32_t n_names, names_size;
   void *columns; /* one batch of results, aligned */
   size_t columns_size;
-  char *report;              /* malloc'ed; NULL until it comes */
-  bool reload_wanted, taken; /* taken: what `report` is about is in force, or was done */
-  bool operate_wanted;
-  struct hk_operate operate; /* its strings are the caller's, who waits */
-  bool sensors_wanted;
-  struct hk_sensors_asked sensors_asked; /* likewise */
+};
+
+struct hankel {
+  struct hankel_options options; /* strings: our copies */
+  char error[1536];
+  int fault; /* negative errno, once OVER */
+  enum hk_client_phase phase;
+  struct hk_client_link link;
+  struct hk_client_datagrams datagrams;
+  struct hk_client_sensors own;
+  struct hk_client_points points;
+  struct hankel_counters counters;
+  uint64_t written, confirmed, pinged; /* points: handed to the connection, confirmed by a PONG, at the last PING */
+  uint64_t pings, pongs;
+  bool ping_wanted, bye_wanted, bye_sent, farewell;
+  struct hk_client_subscription subscription;
+  struct hk_client_request request;
+  struct hk_client_results results;
 };
 
 /* ms on the monotonic clock. */

@@ -40,21 +40,21 @@ static int look_up(const char *text, int socktype, char host[256], struct addrin
 
 void hk_client_release(struct hankel *h)
 {
-  if (h->tls)
-    hk_client_tls_end(h->tls);
-  hk_client_tls_free(h->tls);
-  h->tls = NULL;
-  hk_mac_free(h->mac);
-  h->mac = NULL;
-  if (h->fd >= 0)
-    close(h->fd);
-  if (h->udp >= 0)
-    close(h->udp);
-  if (h->addresses)
-    freeaddrinfo(h->addresses);
-  h->fd = h->udp = -1;
-  h->addresses = h->address = NULL;
-  hk_inbox_free(&h->in);
+  if (h->link.tls)
+    hk_client_tls_end(h->link.tls);
+  hk_client_tls_free(h->link.tls);
+  h->link.tls = NULL;
+  hk_mac_free(h->datagrams.mac);
+  h->datagrams.mac = NULL;
+  if (h->link.fd >= 0)
+    close(h->link.fd);
+  if (h->datagrams.socket >= 0)
+    close(h->datagrams.socket);
+  if (h->link.addresses)
+    freeaddrinfo(h->link.addresses);
+  h->link.fd = h->datagrams.socket = -1;
+  h->link.addresses = h->link.address = NULL;
+  hk_inbox_free(&h->link.in);
 }
 
 void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
@@ -65,28 +65,28 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
   snprintf(why, sizeof why, "%.1199s", reason);
   snprintf(h->error, sizeof h->error, "%.300s: %s", h->options.address, why);
   hk_client_release(h);
-  h->out.size = h->out_start = h->datagram_size = 0;
+  h->link.out.size = h->link.out_start = h->datagrams.size = 0;
   h->counters.in_doubt += in_doubt;
   h->confirmed = h->pinged = h->written;
-  h->feed = h->sequence = h->before = 0;
+  h->datagrams.feed = h->datagrams.sequence = h->datagrams.before = 0;
   h->pings = h->pongs = 0;
-  h->asked = 0;
-  for (uint32_t i = 0; i < h->n_sensors; i++)
-    h->sensors[i].phase = HK_SENSOR_NEW;
-  h->subscribe_wanted = h->what != 0;
-  h->subscribing = 0;
-  h->first = h->kept; /* of a feed: once more from there */
+  h->own.asked = 0;
+  for (uint32_t i = 0; i < h->own.n; i++)
+    h->own.sensor[i].phase = HK_SENSOR_NEW;
+  h->subscription.wanted = h->subscription.what != 0;
+  h->subscription.asked = 0;
+  h->points.first = h->points.kept; /* of a feed: once more from there */
   hk_client_forget_names(h);
-  const bool refused = fault == -EPERM || (fault == -EACCES && !h->greeted_once);
+  const bool refused = fault == -EPERM || (fault == -EACCES && !h->link.greeted_once);
   if (h->options.once || h->farewell || fault == -EINVAL || refused) {
     h->phase = HK_CLIENT_OVER;
     h->fault = fault;
   } else {
     /* Half of the pause is random, so that the clients of a daemon that starts again do not come all at once. */
-    const int64_t half = h->pause / 2;
+    const int64_t half = h->link.pause / 2;
     h->phase = HK_CLIENT_CLOSED;
-    h->retry_at = hk_client_now() + half + random() % (half + 1);
-    h->pause = 2 * h->pause < HK_CLIENT_PAUSE_MOST_MS ? 2 * h->pause : HK_CLIENT_PAUSE_MOST_MS;
+    h->link.retry_at = hk_client_now() + half + random() % (half + 1);
+    h->link.pause = 2 * h->link.pause < HK_CLIENT_PAUSE_MOST_MS ? 2 * h->link.pause : HK_CLIENT_PAUSE_MOST_MS;
   }
   if (was_ready && h->options.callbacks.disconnected)
     h->options.callbacks.disconnected(h->options.arg, in_doubt, why);
@@ -94,12 +94,12 @@ void hk_client_disconnect(struct hankel *h, int fault, const char *reason)
 
 ssize_t hk_client_recv(struct hankel *h, void *data, size_t size)
 {
-  return h->tls ? hk_client_tls_read(h->tls, data, size) : recv(h->fd, data, size, 0);
+  return h->link.tls ? hk_client_tls_read(h->link.tls, data, size) : recv(h->link.fd, data, size, 0);
 }
 
 ssize_t hk_client_send(struct hankel *h, const void *data, size_t size)
 {
-  return h->tls ? hk_client_tls_write(h->tls, data, size) : send(h->fd, data, size, MSG_NOSIGNAL);
+  return h->link.tls ? hk_client_tls_write(h->link.tls, data, size) : send(h->link.fd, data, size, MSG_NOSIGNAL);
 }
 
 /* Says HELLO. */
@@ -107,27 +107,27 @@ static void greet(struct hankel *h)
 {
   char token[HK_CLIENT_TOKEN], error[300];
   int status = hk_client_token(&h->options.security, token, error, sizeof error);
-  if (status == 0 && token[0] && !h->tls)
-    status = hk_client_token_may_go(&h->options.security, h->address->ai_addr, error, sizeof error);
+  if (status == 0 && token[0] && !h->link.tls)
+    status = hk_client_token_may_go(&h->options.security, h->link.address->ai_addr, error, sizeof error);
   if (status < 0) {
     hk_client_disconnect(h, status, error);
     return;
   }
   h->phase = HK_CLIENT_GREETING;
-  h->last_read = h->last_sent = h->last_ping = hk_client_now();
+  h->link.last_read = h->link.last_sent = h->link.last_ping = hk_client_now();
   const uint32_t wants = (h->options.security.mac ? HK_WANTS_KEY : 0) | (h->options.counts ? HK_WANTS_COUNTS : 0);
   const struct hk_hello hello = { hk_string(h->options.client), hk_string(token), wants };
-  (void)hk_hello_write(&h->out, 0, &hello); /* the buffer is empty and the name was checked */
-  h->fresh = true;
+  (void)hk_hello_write(&h->link.out, 0, &hello); /* the buffer is empty and the name was checked */
+  h->link.fresh = true;
 }
 
 void hk_client_shake(struct hankel *h)
 {
-  const int status = hk_client_tls_shake(h->tls);
+  const int status = hk_client_tls_shake(h->link.tls);
   if (status > 0)
     greet(h);
   else if (status < 0)
-    hk_client_disconnect(h, status, *hk_client_tls_fault(h->tls) ? hk_client_tls_fault(h->tls) : strerror(-status));
+    hk_client_disconnect(h, status, *hk_client_tls_fault(h->link.tls) ? hk_client_tls_fault(h->link.tls) : strerror(-status));
 }
 
 /* Connected: shakes hands, if that is to be, and says HELLO. */
@@ -135,12 +135,12 @@ static void begin_talk(struct hankel *h)
 {
   const int on = 1;
   char error[300];
-  (void)setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
+  (void)setsockopt(h->link.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* only a matter of speed */
   if (!h->options.security.tls) {
     greet(h);
     return;
   }
-  const int status = hk_client_tls_new(&h->tls, &h->options.security, h->host, h->fd, error, sizeof error);
+  const int status = hk_client_tls_new(&h->link.tls, &h->options.security, h->link.host, h->link.fd, error, sizeof error);
   if (status < 0) {
     hk_client_disconnect(h, status, error);
     return;
@@ -149,16 +149,16 @@ static void begin_talk(struct hankel *h)
   hk_client_shake(h);
 }
 
-/* Tries the addresses from h->address on, until one says yes or later. */
+/* Tries the addresses from h->link.address on, until one says yes or later. */
 static void try_addresses(struct hankel *h, int fault)
 {
-  for (; h->address; h->address = h->address->ai_next) {
-    h->fd = socket(h->address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (h->fd < 0) {
+  for (; h->link.address; h->link.address = h->link.address->ai_next) {
+    h->link.fd = socket(h->link.address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->link.fd < 0) {
       fault = -errno;
       continue;
     }
-    if (connect(h->fd, h->address->ai_addr, h->address->ai_addrlen) == 0) {
+    if (connect(h->link.fd, h->link.address->ai_addr, h->link.address->ai_addrlen) == 0) {
       begin_talk(h);
       return;
     }
@@ -167,24 +167,24 @@ static void try_addresses(struct hankel *h, int fault)
       return;
     }
     fault = -errno;
-    close(h->fd);
-    h->fd = -1;
+    close(h->link.fd);
+    h->link.fd = -1;
   }
   hk_client_disconnect(h, fault, strerror(-fault));
 }
 
 void hk_client_begin(struct hankel *h)
 {
-  h->deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
+  h->link.deadline = hk_client_now() + HK_CLIENT_GREETING_MS;
   const char *why = "";
   char udp_host[256];
-  int status = look_up(h->options.address, SOCK_STREAM, h->host, &h->addresses, &why);
+  int status = look_up(h->options.address, SOCK_STREAM, h->link.host, &h->link.addresses, &why);
   struct addrinfo *udp = NULL;
   if (status == 0 && h->options.udp)
     status = look_up(h->options.udp, SOCK_DGRAM, udp_host, &udp, &why);
   if (udp) {
-    h->udp = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (h->udp < 0 || connect(h->udp, udp->ai_addr, udp->ai_addrlen) < 0) {
+    h->datagrams.socket = socket(udp->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (h->datagrams.socket < 0 || connect(h->datagrams.socket, udp->ai_addr, udp->ai_addrlen) < 0) {
       status = -errno;
       why = strerror(errno);
     }
@@ -194,7 +194,7 @@ void hk_client_begin(struct hankel *h)
     hk_client_disconnect(h, status, why);
     return;
   }
-  h->address = h->addresses;
+  h->link.address = h->link.addresses;
   try_addresses(h, -EADDRNOTAVAIL);
 }
 
@@ -202,14 +202,14 @@ void hk_client_connected(struct hankel *h)
 {
   int fault = 0;
   socklen_t size = sizeof fault;
-  if (getsockopt(h->fd, SOL_SOCKET, SO_ERROR, &fault, &size) < 0)
+  if (getsockopt(h->link.fd, SOL_SOCKET, SO_ERROR, &fault, &size) < 0)
     fault = errno;
   if (fault == 0) {
     begin_talk(h);
     return;
   }
-  close(h->fd);
-  h->fd = -1;
-  h->address = h->address->ai_next;
+  close(h->link.fd);
+  h->link.fd = -1;
+  h->link.address = h->link.address->ai_next;
   try_addresses(h, -fault);
 }

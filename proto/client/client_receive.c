@@ -12,15 +12,15 @@
 
 static struct hk_client_name *name_place(const struct hankel *h, uint32_t handle)
 {
-  uint32_t i = (handle * 0x9e3779b1u) >> 8 & (h->names_size - 1);
-  while (h->names[i].name && h->names[i].handle != handle)
-    i = (i + 1) & (h->names_size - 1);
-  return &h->names[i];
+  uint32_t i = (handle * 0x9e3779b1u) >> 8 & (h->results.names_size - 1);
+  while (h->results.names[i].name && h->results.names[i].handle != handle)
+    i = (i + 1) & (h->results.names_size - 1);
+  return &h->results.names[i];
 }
 
 static const char *name_of(const struct hankel *h, uint32_t handle)
 {
-  return h->names_size ? name_place(h, handle)->name : NULL;
+  return h->results.names_size ? name_place(h, handle)->name : NULL;
 }
 
 const char *hankel_name(const hankel *h, uint32_t handle)
@@ -30,14 +30,14 @@ const char *hankel_name(const hankel *h, uint32_t handle)
 
 static int name_set(struct hankel *h, uint32_t handle, struct hk_string name)
 {
-  if (2 * (h->n_names + 1) > h->names_size) {
-    struct hk_client_name *const old = h->names;
-    const uint32_t old_size = h->names_size, size = old_size ? 2 * old_size : 64;
+  if (2 * (h->results.n_names + 1) > h->results.names_size) {
+    struct hk_client_name *const old = h->results.names;
+    const uint32_t old_size = h->results.names_size, size = old_size ? 2 * old_size : 64;
     struct hk_client_name *fresh = calloc(size, sizeof *fresh);
     if (!fresh)
       return -ENOMEM;
-    h->names = fresh;
-    h->names_size = size;
+    h->results.names = fresh;
+    h->results.names_size = size;
     for (uint32_t i = 0; i < old_size; i++) {
       if (old[i].name)
         *name_place(h, old[i].handle) = old[i];
@@ -48,7 +48,7 @@ static int name_set(struct hankel *h, uint32_t handle, struct hk_string name)
   if (!copy)
     return -ENOMEM;
   struct hk_client_name *place = name_place(h, handle);
-  h->n_names += !place->name;
+  h->results.n_names += !place->name;
   free(place->name);
   *place = (struct hk_client_name){ handle, copy };
   return 0;
@@ -56,11 +56,11 @@ static int name_set(struct hankel *h, uint32_t handle, struct hk_string name)
 
 void hk_client_forget_names(struct hankel *h)
 {
-  for (uint32_t i = 0; i < h->names_size; i++)
-    free(h->names[i].name);
-  free(h->names);
-  h->names = NULL;
-  h->names_size = h->n_names = 0;
+  for (uint32_t i = 0; i < h->results.names_size; i++)
+    free(h->results.names[i].name);
+  free(h->results.names);
+  h->results.names = NULL;
+  h->results.names_size = h->results.n_names = 0;
 }
 
 /* --- frames; each returns 0, HANKEL_BAD_PAYLOAD, or -ENOMEM --- */
@@ -68,39 +68,39 @@ void hk_client_forget_names(struct hankel *h)
 static int begin(struct hankel *h)
 {
   h->phase = HK_CLIENT_READY;
-  h->pause = HK_CLIENT_PAUSE_MS;
-  h->fresh = true;
+  h->link.pause = HK_CLIENT_PAUSE_MS;
+  h->link.fresh = true;
   h->error[0] = 0;
-  h->counters.reconnected += h->greeted_once;
-  h->greeted_once = true;
+  h->counters.reconnected += h->link.greeted_once;
+  h->link.greeted_once = true;
   if (h->options.callbacks.connected)
-    h->options.callbacks.connected(h->options.arg, h->server);
+    h->options.callbacks.connected(h->options.arg, h->link.server);
   return 0;
 }
 
 static int take_welcome(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_welcome m;
-  if (h->phase != HK_CLIENT_GREETING || h->feed != 0 || hk_welcome_read(f, &m) != 0 || m.feed == 0 ||
+  if (h->phase != HK_CLIENT_GREETING || h->datagrams.feed != 0 || hk_welcome_read(f, &m) != 0 || m.feed == 0 ||
       m.max_frame < HK_FRAME_MAX_LEAST)
     return HANKEL_BAD_PAYLOAD;
-  h->feed = m.feed;
-  h->max_frame = m.max_frame;
+  h->datagrams.feed = m.feed;
+  h->link.max_frame = m.max_frame;
   if (h->options.security.mac) {
-    h->mac = m.key.length == HK_MAC_KEY ? hk_mac_new((const uint8_t *)m.key.data) : NULL;
-    if (!h->mac) {
+    h->datagrams.mac = m.key.length == HK_MAC_KEY ? hk_mac_new((const uint8_t *)m.key.data) : NULL;
+    if (!h->datagrams.mac) {
       hk_client_disconnect(h, -EACCES, "the daemon gives no key for datagrams: it needs TLS");
       return 0;
     }
   }
-  snprintf(h->server, sizeof h->server, "%.*s", (int)m.server.length, m.server.data);
+  snprintf(h->link.server, sizeof h->link.server, "%.*s", (int)m.server.length, m.server.data);
   if (!h->options.feed)
     return begin(h);
-  if (hk_feed_write(&h->out, 0, hk_string(h->options.feed)) < 0) {
+  if (hk_feed_write(&h->link.out, 0, hk_string(h->options.feed)) < 0) {
     hk_client_disconnect(h, -EINVAL, "the name of the feed is too long");
     return 0;
   }
-  h->fresh = true;
+  h->link.fresh = true;
   return 0;
 }
 
@@ -109,25 +109,25 @@ static int take_welcome(struct hankel *h, const struct hk_frame *f)
 static int take_feed_at(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_feed_at m;
-  if (h->phase != HK_CLIENT_GREETING || h->feed == 0 || hk_feed_at_read(f, &m) != 0)
+  if (h->phase != HK_CLIENT_GREETING || h->datagrams.feed == 0 || hk_feed_at_read(f, &m) != 0)
     return HANKEL_BAD_PAYLOAD;
-  h->durability = (int)m.durability;
-  if (!h->fed)
-    h->position = m.points;
-  h->fed = true;
+  h->points.durability = (int)m.durability;
+  if (!h->points.fed)
+    h->points.position = m.points;
+  h->points.fed = true;
   hk_client_acknowledged(h, m.points);
-  if (h->position < m.points) /* somebody else has sent some */
-    h->position = m.points;
+  if (h->points.position < m.points) /* somebody else has sent some */
+    h->points.position = m.points;
   return begin(h);
 }
 
 static int take_ack(struct hankel *h, const struct hk_frame *f)
 {
   uint64_t points;
-  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->position + (h->n_points - h->kept))
+  if (hk_ack_read(f, &points) != 0 || !h->options.feed || points > h->points.position + (h->points.n - h->points.kept))
     return HANKEL_BAD_PAYLOAD;
   hk_client_acknowledged(h, points);
-  h->fresh = true;
+  h->link.fresh = true;
   return 0;
 }
 
@@ -136,26 +136,26 @@ static int take_done(struct hankel *h, const struct hk_frame *f)
   uint64_t since;
   if (hk_done_read(f, &since) != 0)
     return HANKEL_BAD_PAYLOAD;
-  h->subscribing -= h->subscribing > 0;
-  if (h->subscribing == 0 && !h->subscribe_wanted && h->since == HANKEL_NOW)
-    h->since = since;
+  h->subscription.asked -= h->subscription.asked > 0;
+  if (h->subscription.asked == 0 && !h->subscription.wanted && h->subscription.since == HANKEL_NOW)
+    h->subscription.since = since;
   return 0;
 }
 
 static int take_registered(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_list list;
-  if (hk_registered_read(f, &list) != 0 || f->tag > h->n_sensors || list.n > h->n_sensors - f->tag)
+  if (hk_registered_read(f, &list) != 0 || f->tag > h->own.n || list.n > h->own.n - f->tag)
     return HANKEL_BAD_PAYLOAD;
   for (uint32_t i = f->tag; i < f->tag + list.n; i++) {
     uint32_t reason;
-    struct hk_client_sensor *s = &h->sensors[i];
+    struct hk_client_sensor *s = &h->own.sensor[i];
     hk_registered_next(&list, &s->handle, &reason);
     s->phase = reason == 0 ? HK_SENSOR_GOOD : HK_SENSOR_REFUSED;
     if (reason != 0 && h->options.callbacks.refused)
       h->options.callbacks.refused(h->options.arg, s->name, (int)reason);
   }
-  h->fresh = true;
+  h->link.fresh = true;
   return 0;
 }
 
@@ -196,14 +196,14 @@ static int take_scores(struct hankel *h, const struct hk_frame *f)
   /* Plain aligned columns, widest first. */
   const size_t n = s.n, wide = sizeof(char *) + sizeof(int64_t) + sizeof(double) + sizeof(uint64_t);
   const size_t needed = n * (wide + sizeof(uint32_t) + sizeof(float) + 1);
-  if (needed > h->columns_size) {
-    void *columns = realloc(h->columns, needed);
+  if (needed > h->results.columns_size) {
+    void *columns = realloc(h->results.columns, needed);
     if (!columns)
       return -ENOMEM;
-    h->columns = columns;
-    h->columns_size = needed;
+    h->results.columns = columns;
+    h->results.columns_size = needed;
   }
-  const char **name = h->columns;
+  const char **name = h->results.columns;
   int64_t *time = (int64_t *)(name + n);
   double *value = (double *)(time + n);
   uint64_t *sequence = (uint64_t *)(value + n);
@@ -266,8 +266,8 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
     /* those that a former subscription still brings say nothing about the one that is asked for */
-    if (m.position > 0 && h->subscribing == 0 && !h->subscribe_wanted)
-      h->since = m.position;
+    if (m.position > 0 && h->subscription.asked == 0 && !h->subscription.wanted)
+      h->subscription.since = m.position;
     if (h->options.callbacks.event)
       h->options.callbacks.event(h->options.arg, &e);
   }
@@ -297,8 +297,8 @@ static int take_incident(struct hankel *h, const struct hk_frame *f)
                                      .position = m.position,
                                      .text = strings,
                                      .about = about };
-  if (m.position > 0 && h->subscribing == 0 && !h->subscribe_wanted)
-    h->since = m.position;
+  if (m.position > 0 && h->subscription.asked == 0 && !h->subscription.wanted)
+    h->subscription.since = m.position;
   if (h->options.callbacks.incident)
     h->options.callbacks.incident(h->options.arg, &i);
   free(strings);
@@ -327,19 +327,19 @@ static int take_pong(struct hankel *h, const struct hk_frame *f)
 
 static int take_report(struct hankel *h, const struct hk_frame *f)
 {
-  free(h->report);
-  h->report = strndup((const char *)f->payload, f->length);
-  return h->report ? 0 : -ENOMEM;
+  free(h->request.report);
+  h->request.report = strndup((const char *)f->payload, f->length);
+  return h->request.report ? 0 : -ENOMEM;
 }
 
 static int take_reloaded(struct hankel *h, const struct hk_frame *f)
 {
   struct hk_string text;
-  if (hk_reloaded_read(f, &h->taken, &text) != 0)
+  if (hk_reloaded_read(f, &h->request.taken, &text) != 0)
     return HANKEL_BAD_PAYLOAD;
-  free(h->report);
-  h->report = strndup(text.data, text.length);
-  return h->report ? 0 : -ENOMEM;
+  free(h->request.report);
+  h->request.report = strndup(text.data, text.length);
+  return h->request.report ? 0 : -ENOMEM;
 }
 
 static int take_farewell(struct hankel *h, const struct hk_frame *f)
@@ -361,7 +361,7 @@ static void go_without_counts(struct hankel *h, const char *why)
   h->options.once = h->options.counts = 0;
   hk_client_disconnect(h, -ECONNABORTED, why);
   h->options.once = once;
-  h->retry_at = hk_client_now();
+  h->link.retry_at = hk_client_now();
 }
 
 static int take_error(struct hankel *h, const struct hk_frame *f)
@@ -383,15 +383,15 @@ static int take_error(struct hankel *h, const struct hk_frame *f)
     return 0;
   }
   if (m.type == HK_RELOAD) { /* it did not come to one, and that is the answer */
-    free(h->report);
-    h->report = strdup(text);
-    h->taken = false;
+    free(h->request.report);
+    h->request.report = strdup(text);
+    h->request.taken = false;
   }
   if (m.code == HANKEL_UNKNOWN_HANDLE) { /* sensors were evicted: ask again for all */
-    h->asked = 0;
-    h->fresh = true;
-    for (uint32_t i = 0; i < h->n_sensors; i++)
-      h->sensors[i].phase = HK_SENSOR_NEW;
+    h->own.asked = 0;
+    h->link.fresh = true;
+    for (uint32_t i = 0; i < h->own.n; i++)
+      h->own.sensor[i].phase = HK_SENSOR_NEW;
   }
   snprintf(h->error, sizeof h->error, "%s", text);
   if (h->options.callbacks.error)
@@ -445,12 +445,12 @@ static bool take_all(struct hankel *h)
 {
   struct hk_frame f;
   int status;
-  while ((status = hk_inbox_next(&h->in, &f)) == HK_FRAME_WHOLE) {
+  while ((status = hk_inbox_next(&h->link.in, &f)) == HK_FRAME_WHOLE) {
     status = take(h, &f);
-    if (status != 0 || h->fd < 0)
+    if (status != 0 || h->link.fd < 0)
       break;
   }
-  if (h->fd < 0)
+  if (h->link.fd < 0)
     return false;
   if (status == HK_FRAME_PART)
     return true;
@@ -466,7 +466,7 @@ void hk_client_read(struct hankel *h)
   /* Bounded, so that a flood leaves room for sending. */
   for (int turns = 0; turns < 16; turns++) {
     size_t size;
-    uint8_t *space = hk_inbox_space(&h->in, &size);
+    uint8_t *space = hk_inbox_space(&h->link.in, &size);
     if (!space) {
       hk_client_disconnect(h, -ENOMEM, "no memory");
       return;
@@ -479,14 +479,14 @@ void hk_client_read(struct hankel *h)
     if (n <= 0) {
       const int fault = n < 0 ? -errno : -ECONNRESET;
       hk_client_disconnect(h, fault == -EPROTO ? -EACCES : fault,
-                           fault == -EPROTO ? hk_client_tls_fault(h->tls)
+                           fault == -EPROTO ? hk_client_tls_fault(h->link.tls)
                            : n < 0          ? strerror(errno)
                                             : "the server closed the connection");
       return;
     }
-    h->last_read = hk_client_now();
-    hk_inbox_wrote(&h->in, (size_t)n);
-    if (!take_all(h) || ((size_t)n < size && !h->tls)) /* TLS gives a record at a time */
+    h->link.last_read = hk_client_now();
+    hk_inbox_wrote(&h->link.in, (size_t)n);
+    if (!take_all(h) || ((size_t)n < size && !h->link.tls)) /* TLS gives a record at a time */
       return;
   }
 }

@@ -70,10 +70,10 @@ static hankel *client(int *peer, uint64_t *sum, bool greeted)
   hankel *h = hankel_open(&o);
   require(h && h->phase == HK_CLIENT_OVER && socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
   h->options.once = 1;
-  h->fd = pair[0];
+  h->link.fd = pair[0];
   h->phase = greeted ? HK_CLIENT_READY : HK_CLIENT_GREETING;
   h->fault = 0;
-  h->last_read = h->last_sent = hk_client_now();
+  h->link.last_read = h->link.last_sent = hk_client_now();
   *peer = pair[1];
   return h;
 }
@@ -94,13 +94,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   (void)hankel_send(h, 1, 2, 2);
   if (data[0] & 8) { /* it has a feed */
     h->options.feed = strdup("feed");
-    h->fed = data[0] & 16;
-    h->feed = data[0] & 1; /* greeted */
+    h->points.fed = data[0] & 16;
+    h->datagrams.feed = data[0] & 1; /* greeted */
   }
-  h->ping_wanted = h->status_wanted = true;
+  h->ping_wanted = h->request.status_wanted = true;
   h->bye_wanted = data[0] & 4;
   hk_client_pump(h);
-  for (size_t at = 1; at + 4 <= size && h->fd >= 0;) {
+  for (size_t at = 1; at + 4 <= size && h->link.fd >= 0;) {
     const size_t length = data[at + 2] | (size_t)data[at + 3] << 8, left = size - at - 4, n = length < left ? length : left;
     struct hk_writer w = HK_WRITER(buffer, sizeof buffer);
     const size_t place = hk_frame_begin(&w, data[at], data[at + 1]);
@@ -109,8 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(send(peer, buffer, w.size, MSG_NOSIGNAL) == (ssize_t)w.size);
     hk_client_read(h);
     hk_client_pump(h);
-    require(h->confirmed <= h->written && h->kept <= h->first && h->first <= h->n_points && h->asked <= h->n_sensors &&
-            h->pongs <= h->pings);
+    require(h->confirmed <= h->written && h->points.kept <= h->points.first && h->points.first <= h->points.n &&
+            h->own.asked <= h->own.n && h->pongs <= h->pings);
     while (recv(peer, buffer, sizeof buffer, 0) > 0)
       ;
     at += 4 + n;

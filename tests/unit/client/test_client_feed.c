@@ -215,7 +215,7 @@ static void test_feed(void **state)
   while (!hankel_connected(h)) {
     serve(s);
     assert_int_equal(hankel_step(h, 1), 0);
-    h->pause = 1; /* ms; it would grow */
+    h->link.pause = 1; /* ms; it would grow */
   }
   assert_int_equal(hankel_durability(h), HANKEL_JOURNALED);
   assert_int_equal(hankel_feed_position(h), 10);
@@ -229,9 +229,9 @@ static void test_feed(void **state)
     }
     serve(s);
     assert_int_equal(hankel_step(h, 0), 0);
-    h->pause = 1;
+    h->link.pause = 1;
     if (h->phase == HK_CLIENT_CLOSED)
-      h->retry_at = 0;
+      h->link.retry_at = 0;
     assert_true(hankel_feed_position(h) >= acknowledged); /* it never falls back */
     acknowledged = hankel_feed_position(h);
   }

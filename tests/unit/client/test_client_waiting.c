@@ -143,8 +143,8 @@ static void the_waiting_calls(void **state)
 /* Makes the client believe that so much time has gone by. */
 static void let_pass(hankel *h, int64_t ms)
 {
-  h->last_sent -= ms;
-  h->last_read -= ms;
+  h->link.last_sent -= ms;
+  h->link.last_read -= ms;
 }
 
 static void silence_is_broken_by_a_ping(void **state)

@@ -1,0 +1,88 @@
+#include "daemon/cli/replay_explain.h"
+
+#include "cpu/backend/warmup.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SENSORS_TOLD 5 /* of which points were late or rejected; of the others the sum is told */
+
+const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_fielded *field, uint32_t sensor)
+{
+  return field ? hk_fielded_name(field, sensor) : hk_recording_sensor(csv, sensor);
+}
+
+static uint64_t taken(const struct hk_replayed_points *of)
+{
+  return of->points - of->late - of->rejected;
+}
+
+/* Tells of sensors of which an algorithm has no score, because they have too few points that it took. */
+static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
+{
+  const struct hk_warmup warmup = hk_warmup(&r->detectors[algorithm]);
+  const uint32_t sensors = hk_recording_sensors(r->csv);
+  uint32_t lacking = 0, which = 0;
+  const struct hk_replayed_points *longest = NULL;
+  char first[HK_WARMUP_TEXT_MAX], of[64] = "", among[64] = "";
+  for (uint32_t s = 0; s < sensors; s++) {
+    const struct hk_replayed_points *slot = &r->of[s * r->algorithms + algorithm];
+    if (slot->scored || slot->points == 0)
+      continue;
+    if (lacking++ == 0 || taken(slot) > taken(longest)) {
+      longest = slot;
+      which = s;
+    }
+  }
+  if (lacking == 0)
+    return;
+  if (sensors > 1)
+    snprintf(of, sizeof of, " of %u of %u sensors", lacking, sensors);
+  if (taken(longest) < longest->points)
+    snprintf(among, sizeof among, " that could be taken, of %" PRIu64, longest->points);
+  hk_warmup_text(warmup, first);
+  fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
+          hk_algorithm_name(r->detectors[algorithm].algorithm), of, hk_replayed_sensor(r->csv, r->field, which), taken(longest),
+          taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
+          taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
+}
+
+static void tell_left_out(const char *of, const struct hk_replayed_points *sum)
+{
+  fprintf(stderr,
+          "hankel replay: %s: of %" PRIu64 " points %" PRIu64 " were late (not after the last one taken), %" PRIu64
+          " rejected (not finite, too far from the rest, or before 1970)\n",
+          of, sum->points, sum->late, sum->rejected);
+}
+
+/* Points that changed nothing look like a fault of ours, where they are most of a recording. */
+static void explain_left_out(const struct hk_replayed *r)
+{
+  struct hk_replayed_points rest = { 0 };
+  uint32_t told = 0, more = 0;
+  char others[64];
+  for (uint32_t s = 0; s < hk_recording_sensors(r->csv); s++) {
+    const struct hk_replayed_points *of = &r->of[s * r->algorithms]; /* as the first algorithm sees them */
+    if (taken(of) == of->points)
+      continue;
+    if (told < SENSORS_TOLD) {
+      tell_left_out(hk_recording_sensor(r->csv, s), of);
+      told++;
+      continue;
+    }
+    more++;
+    rest.points += of->points;
+    rest.late += of->late;
+    rest.rejected += of->rejected;
+  }
+  snprintf(others, sizeof others, "%u more sensor%s", more, more == 1 ? "" : "s");
+  if (more > 0)
+    tell_left_out(others, &rest);
+}
+
+void hk_replayed_explain(const struct hk_replayed *r)
+{
+  explain_left_out(r);
+  for (uint32_t i = 0; i < r->algorithms; i++)
+    explain_algorithm(r, i);
+}

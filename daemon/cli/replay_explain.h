@@ -1,0 +1,30 @@
+/* What `hankel replay` says at its end, on standard error: of which sensors there is no score, and which points changed nothing.
+ */
+#ifndef HK_REPLAY_EXPLAIN_H
+#define HK_REPLAY_EXPLAIN_H
+
+#include "cpu/detector.h"
+#include "daemon/cli/fielded.h"
+#include "daemon/cli/recording.h"
+
+/* Of one slot, sensor * algorithms + algorithm. */
+struct hk_replayed_points {
+  uint64_t points, late, rejected;
+  bool scored; /* any of them was */
+};
+
+/* Owner of all: the caller. */
+struct hk_replayed {
+  const struct hk_recordings *csv;
+  const struct hk_fielded *field; /* NULL: none */
+  const struct hk_detector *detectors;
+  uint32_t algorithms;
+  const struct hk_replayed_points *of; /* by slot */
+};
+
+/* The name under which a sensor's results come. */
+const char *hk_replayed_sensor(const struct hk_recordings *csv, const struct hk_fielded *field, uint32_t sensor);
+
+void hk_replayed_explain(const struct hk_replayed *replayed);
+
+#endif
