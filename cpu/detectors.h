@@ -18,11 +18,14 @@ extern "C" {
 #define HK_COMPANIONS (HK_ALGORITHMS - 1)
 
 /* What a sensor is best looked at with of which nothing is known: conf/hankeld.conf has it for every sensor, `hankel replay` and
- * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for a graph takes
- * forty times its memory. The README says what each is worth. */
-#define HK_DETECTORS_UNTUNED "algorithm=ika,graph,shift," HK_UNTUNED_GRAPH("graph.")
-/* Its keys for the graph, each behind a prefix. */
+ * `hankel evaluate` where no detector is given. Not what a key that is left out means: that is `ika` alone, for the others take
+ * seventy times its memory. ika gives the score and no alerts: tests/bench/results/detection-example.txt says why, and what the
+ * others' are worth. */
+#define HK_DETECTORS_UNTUNED                                                                                                     \
+  "algorithm=ika,graph,novelty,ika.alert=off," HK_UNTUNED_GRAPH("graph.") "," HK_UNTUNED_NOVELTY("novelty.")
+/* Its keys for the graph and for novelty, each behind a prefix. */
 #define HK_UNTUNED_GRAPH(prefix) prefix "roughness=0.85," prefix "shortest=2," prefix "locality=0.2"
+#define HK_UNTUNED_NOVELTY(prefix) prefix "resident=5000"
 
 /* Under construction. Zeroed at first. Owner: the caller. */
 struct hk_detectors_draft {

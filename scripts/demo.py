@@ -35,12 +35,16 @@ protocol = binary
 address = 127.0.0.1:0
 [detector default]
 match = *
-algorithm = ika, graph, shift
+algorithm = ika, graph, novelty
+ika.alert = off
 graph.roughness = 0.85
 graph.shortest = 2
 graph.locality = 0.2
+novelty.resident = 5000
 """
-WATCHING = ('', '#graph', '#shift')  # behind the sensor's name: plot.KINDS
+ALERTING = ('#graph', '#novelty')  # behind the sensor's name: plot.KINDS
+SERIES = 1 + len(ALERTING)
+PAGES = 2.5  # severity of a warning
 COLOURS = {'bold': '1', 'blue': '34', 'green': '32', 'red': '31', 'yellow': '33', 'dim': '2'}
 
 
@@ -96,7 +100,7 @@ def watch(stream, wanted, out):
             out['count'] += 1
             if item['sensor'] == SENSOR:
                 out['results'].append(item)
-            if out['count'] == wanted * len(WATCHING):
+            if out['count'] == wanted * SERIES:
                 out['end'] = time.monotonic()
                 out['done'].set()
     out['done'].set()
@@ -142,10 +146,10 @@ def recording(seen):
     alerts = {}
     for event in seen['events']:
         if event['event'] == 'raised':
-            kind = WATCHING.index(event['sensor'][len(SENSOR):])
+            kind = ALERTING.index(event['sensor'][len(SENSOR):])
             alerts[event['id']] = dict(event, kind=kind, raised=event['time'], cleared=None)
         elif event['id'] in alerts:
-            alerts[event['id']].update({key: event[key] for key in ('instant', 'score', 'before', 'after')})
+            alerts[event['id']].update({key: event[key] for key in ('instant', 'severity', 'before', 'after')})
             if event['event'] == 'cleared':
                 alerts[event['id']]['cleared'] = event['time']
     return plot.Recording(SENSOR, 'temperature every 5 minutes', [r['time'] for r in seen['results']],
@@ -162,17 +166,17 @@ def table(r, paint, most):
     """Alerts beside the labelled windows; of more than `most`, those outside every window are left out first."""
     first = sorted(r.alerts, key=lambda alert: window_of(r, alert) is None)[:most]
     shown = [alert for alert in r.alerts if alert in first]
-    lines = [paint('bold', f'{"alert":>12}  {"raised":16}  {"change instant":16}  {"score":>5}  {"before -> after":>15}  labelled window')]
+    lines = [paint('bold', f'{"alert":>12}  {"raised":16}  {"change instant":16} {"severity":>8}  {"before to after":>15}  labelled window')]
     for alert in shown:
         number = window_of(r, alert)
         label = ''
         if number:
             begin, end = r.windows[number - 1]
             label = paint('red', f'{number}: {plot.date(begin)} to {plot.date(end, "%m-%d %H:%M")}')
-        levels = f'{alert["before"]:.1f} -> {alert["after"]:.1f}'
+        levels = f'{alert["before"]:.1f} to {alert["after"]:.1f}'
         name = f'{plot.KINDS[alert["kind"]]} {alert["id"].rpartition(":")[2]}'
-        lines.append(f'{name:>12}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])}  '
-                     f'{alert["score"]:5.2f}  {levels:>15}  {label}')
+        lines.append(f'{name:>12}  {plot.date(alert["raised"])}  {plot.date(alert["instant"])} '
+                     f'{alert["severity"]:8.1f}  {levels:>15}  {label}')
     if len(shown) < len(r.alerts):
         lines.append(f'              and {len(r.alerts) - len(shown)} more, for which this terminal is too low')
     return lines
@@ -188,6 +192,9 @@ def verdict(r):
         chance = sum(1 - (1 - (end - begin) / length) ** len(alerts) for begin, end in r.windows)
         said.append(f'{kind}: {len(hit)} with {len(alerts)} alerts (as many at random times: {chance:.1f})')
     hit = {window_of(r, alert) for alert in r.alerts} - {None}
+    grave = [alert for alert in r.alerts if alert['severity'] >= PAGES]
+    right = sum(window_of(r, alert) is not None for alert in grave)
+    said.append(f'of severity {PAGES} and more, which may page you, ' + (f'{right} of {len(grave)} lie in a window' if grave else 'there is none'))
     return (f'{len(hit)} of {len(r.windows)} labelled windows have an alert. Of each kind, {"; ".join(said)}. '
             'The detectors are those of the example configuration, fitted to nothing.')
 

@@ -37,11 +37,13 @@ budget = 1000/day
 interval = 100ms
 [detector default]
 match = *
-algorithm = ika, graph, shift
+algorithm = ika, graph, novelty
 interval = 100ms
+ika.alert = off
 graph.roughness = 0.85
 graph.shortest = 2
 graph.locality = 0.2
+novelty.resident = 5000
 """
 
 

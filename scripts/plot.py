@@ -6,8 +6,8 @@ import datetime
 import html
 
 SECOND = 10**9
-KINDS = ('score', 'behaviour', 'level')  # of alerts: the score's own, those of a neighbour graph, those of level shifts
-INKS = (('green', '#2a8f4c'), ('yellow', '#e08a00'), ('blue', '#8e44ad'))  # on a terminal, and in a picture
+KINDS = ('behaviour', 'novelty')  # of alerts: those of a neighbour graph, those of what was never there before
+INKS = (('yellow', '#e08a00'), ('blue', '#8e44ad'))  # on a terminal, and in a picture
 BRAILLE = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # dots of a character: column, row
 
 
@@ -19,7 +19,7 @@ class Recording:
     values: list
     scores: list   # None where there is none
     windows: list  # (begin, end), ns: what people labelled
-    alerts: list   # dictionaries: kind (index of KINDS), raised (ns), instant (ns), score, before, after, cleared (ns or None)
+    alerts: list   # dictionaries: kind (index of KINDS), raised (ns), instant (ns), severity, before, after, cleared (ns or None)
 
 
 def date(ns, form='%Y-%m-%d %H:%M'):
@@ -177,10 +177,10 @@ def svg(r, caption):
         px = x(alert['instant'])
         out.append(f'<path d="M{px:.1f} {foot + 6 + rows * alert["kind"]}l5 10h-10z" fill="{INKS[alert["kind"]][1]}" stroke="#ffffff" '
                    'stroke-width=".6"/>')
-    entries = [('an alert of the score', 0), ('of the behaviour (graph)', 1), ('of the level (shift), at the estimated change instant', 2)]
+    entries = [('an alert of the behaviour (graph)', 0), ('of what is new (novelty), at the estimated change instant', 1)]
     out.append(f'<g transform="translate({left} 488)"><rect y="-11" width="14" height="12" fill="#d62728" fill-opacity=".25"/>'
                '<text x="20">labelled by people</text>')
-    for at, (text, kind) in zip((171, 330, 511), entries):
+    for at, (text, kind) in zip((171, 410), entries):
         out.append(f'<path d="M{at} -11l5 10h-10z" fill="{INKS[kind][1]}"/><text x="{at + 13}">{text}</text>')
     out.append('</g>')
     out.append('</svg>')

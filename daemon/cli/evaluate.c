@@ -30,7 +30,7 @@ static const char help_text[] =
     "  tssb/   files NAME.txt of bare numbers, and desc.txt with lines NAME,WINDOW,CHANGE,CHANGE,...\n"
     "  skab/   CSV files with a column changepoint that is 1 where something changed\n\n"
     "  --detector KEYS    parameters, such as algorithm=graph,window=20; may be given again for another table;\n"
-    "                     without, ika, graph and shift, as they watch where nothing is known of a sensor\n"
+    "                     without, graph and novelty, as they watch where nothing is known of a sensor\n"
     "  --group KEYS       keys of a [group NAME] section: sensors of a file are one machine; files of one sensor\n"
     "                     are left out. An alert hits within five shortest parts\n"
     "  --given-windows    the window that a collection says for a recording (tssb does), not a window key\n"
@@ -411,10 +411,9 @@ static int check_together(struct evaluation *e)
   bool any_group = false;
   for (uint32_t i = 0; i < e->n_detectors; i++)
     any_group |= e->group[i];
-  if (e->n_detectors == 0) { /* HK_DETECTORS_UNTUNED, one by one */
-    e->detectors[e->n_detectors++] = "algorithm=ika";
+  if (e->n_detectors == 0) { /* those of HK_DETECTORS_UNTUNED that raise alerts, one by one */
     e->detectors[e->n_detectors++] = "algorithm=graph," HK_UNTUNED_GRAPH("");
-    e->detectors[e->n_detectors++] = "algorithm=shift";
+    e->detectors[e->n_detectors++] = "algorithm=novelty," HK_UNTUNED_NOVELTY("");
   }
   if (e->plots && (e->n_tuned > 0 || any_group))
     return hk_usage(e->trial.argv, "--plots: not with --tune or --group");

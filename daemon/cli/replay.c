@@ -33,7 +33,7 @@ static const char help_text[] =
     "Scores a recording without a daemon. Prints sensor,time,value,score,state for every point and, after the\n"
     "point that caused it, #event,id,sensor,raised|corrected|cleared,time,instant,score,before,after.\n"
     "With several algorithms every line also has score_graph,state_graph of each further one, whose events are\n"
-    "those of SENSOR#graph. Without --detector it runs ika, graph and shift: scores of ika, events of all.\n\n"
+    "those of SENSOR#graph. Without --detector: ika, graph and novelty; scores of ika, events of the others.\n\n"
     "  --backend NAME     auto (default), cpu, cuda or reference\n"
     "  --detector KEYS    parameters, such as window=96,rank=3 (man hankeld.conf lists them)\n"
     "  --format NAME      csv (default) or jsonl\n"

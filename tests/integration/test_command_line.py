@@ -137,13 +137,14 @@ class Replay(unittest.TestCase):
 
     def test_without_a_detector_three_watch(self):
         untuned, scores = (subprocess.run([harness.HANKEL, 'replay', '--backend', 'cpu', *options, MACHINE], capture_output=True, text=True,
-                                          timeout=harness.WAIT).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika')))
+                                          timeout=harness.WAIT).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika,alert=off')))
         events = [line for line in untuned if line.startswith('#')]
         self.assertEqual([line for line in untuned if line not in events], [line for line in scores if not line.startswith('#')])
         self.assertEqual(untuned[0], 'sensor,time,value,score,state')
-        found = {line.split(',')[2] for line in events}
-        self.assertEqual(found, {'value', 'value#graph', 'value#shift'})
-        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,shift,graph.roughness=0.85,graph.shortest=2,graph.locality=0.2', MACHINE)
+        found = {line.split(',')[2] for line in events if line.startswith('#event')}
+        self.assertEqual(found, {'value#graph', 'value#novelty'})
+        all_three = hankel('replay', '--backend', 'cpu', '--detector', 'algorithm=ika,graph,novelty,ika.alert=off,graph.roughness=0.85,'
+                           'graph.shortest=2,graph.locality=0.2,novelty.resident=5000', MACHINE)
         self.assertEqual([line for line in all_three.stdout.splitlines() if line.startswith('#')], events)
 
     def test_values_come_back_as_they_are(self):

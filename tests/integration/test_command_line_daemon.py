@@ -371,7 +371,7 @@ class Talking(harness.Case):
                               '--width', '100', '--svg', picture], capture_output=True, text=True, timeout=2 * harness.WAIT)
         self.assertEqual((run.returncode, run.stderr), (0, ''))
         self.assertIn('22,695 points went in over TCP and 22,397 scores came out', run.stdout)
-        self.assertRegex(run.stdout, r'\n +level 1  201[34]-\d\d-\d\d ')  # an alert
+        self.assertRegex(run.stdout, r'\n +novelty 1  201[34]-\d\d-\d\d ')  # an alert
         self.assertLessEqual(max(map(len, run.stdout.splitlines())), 110)
         self.assertNotIn('\033', run.stdout)
         with open(picture) as file:

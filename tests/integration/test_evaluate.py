@@ -167,7 +167,7 @@ class Evaluate(unittest.TestCase):
                          (0, 'hankel evaluate: --tune: skab is left out: two files are needed, one to search on and one to tell of\n'))
         self.assertIn('tssb, others', run.stdout)
         self.write('tssb/desc.txt', 'CBF,20,384,704\n')
-        run = hankel('evaluate', '--tune', 'window=10|20', self.folder.name)
+        run = hankel('evaluate', '--detector', 'algorithm=graph', '--tune', 'window=10|20', self.folder.name)
         self.assertEqual(run.returncode, 1)
         self.assertIn('tssb is left out: two files', run.stderr)
 
