@@ -89,6 +89,13 @@ void hk_eventlog_replayed(struct hk_eventlog *l)
 
 /* --- writing --------------------------------------------------------------------------------------------------------- */
 
+/* A record was written: it is kept before it can be shown. Returns its position. */
+static uint64_t append_end(struct hk_eventlog *l, enum hk_log_record type, const uint8_t *payload, size_t size)
+{
+  hk_blocks_keep(&l->kept, hk_journal_position(l->journal) + 1, type, payload, size);
+  return hk_journal_end(l->journal, 1);
+}
+
 uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *e, struct hk_string by)
 {
@@ -98,10 +105,8 @@ uint64_t hk_eventlog_append(struct hk_eventlog *l, uint32_t handle, struct hk_st
   if (sequence > hk_eventlog_past(l, handle, name).sequence) {
     uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_EVENT, size);
     if (payload) {
-      logged.position = hk_journal_position(l->journal) + 1;
       hk_logged_write(&logged, payload);
-      hk_blocks_keep(&l->kept, logged.position, HK_RECORD_EVENT, payload, size); /* before it can be shown */
-      hk_journal_end(l->journal, 1);
+      logged.position = append_end(l, HK_RECORD_EVENT, payload, size);
       if (hk_past_any(&l->past)) /* a replay's: what stands is another now. Without memory it is as if it had not been known */
         (void)hk_past_reach(&l->past, &logged);
     }
@@ -119,10 +124,8 @@ uint64_t hk_eventlog_append_incident(struct hk_eventlog *l, const struct hk_logg
   pthread_mutex_lock(&l->lock);
   uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_INCIDENT, size);
   if (payload) {
-    position = hk_journal_position(l->journal) + 1;
     hk_logged_incident_write(incident, payload);
-    hk_blocks_keep(&l->kept, position, HK_RECORD_INCIDENT, payload, size);
-    hk_journal_end(l->journal, 1);
+    position = append_end(l, HK_RECORD_INCIDENT, payload, size);
   }
   pthread_mutex_unlock(&l->lock);
   return position;
@@ -137,11 +140,23 @@ uint64_t hk_eventlog_append_settled(struct hk_eventlog *l, const struct hk_logge
   pthread_mutex_lock(&l->lock);
   uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_SETTLED, size);
   if (payload) {
-    position = hk_journal_position(l->journal) + 1;
     hk_logged_settled_write(settled, payload);
-    hk_blocks_keep(&l->kept, position, HK_RECORD_SETTLED, payload, size);
+    position = append_end(l, HK_RECORD_SETTLED, payload, size);
     assign(l, settled);
-    hk_journal_end(l->journal, 1);
+  }
+  pthread_mutex_unlock(&l->lock);
+  return position;
+}
+
+uint64_t hk_eventlog_append_operation(struct hk_eventlog *l, const struct hk_logged_operation *operation)
+{
+  const size_t size = hk_logged_operation_size(operation);
+  uint64_t position = 0;
+  pthread_mutex_lock(&l->lock);
+  uint8_t *payload = hk_journal_begin(l->journal, HK_RECORD_OPERATION, size);
+  if (payload) {
+    hk_logged_operation_write(operation, payload);
+    position = append_end(l, HK_RECORD_OPERATION, payload, size);
   }
   pthread_mutex_unlock(&l->lock);
   return position;
@@ -217,7 +232,6 @@ static void miss(struct hk_eventlog_cursor *c, uint64_t position)
 static bool show(const struct hk_event_entry *e, const uint8_t *payload, const struct hk_eventlog_visit *visit, void *arg,
                  bool unsure)
 {
-  const size_t most = e->bytes - sizeof *e;
   if (e->type == HK_RECORD_EVENT && visit->event) {
     struct hk_logged logged;
     hk_logged_view(payload, &logged);
@@ -234,8 +248,14 @@ static bool show(const struct hk_event_entry *e, const uint8_t *payload, const s
     return false;
   } else if (e->type == HK_RECORD_SETTLED && visit->settled) {
     struct hk_logged_settled settled;
-    if (hk_logged_settled_read(payload, most, &settled))
+    if (hk_logged_settled_read(payload, e->bytes - sizeof *e, &settled))
       visit->settled(arg, &settled, e->position);
+  } else if (e->type == HK_RECORD_OPERATION && visit->operation) {
+    struct hk_logged_operation operation;
+    hk_logged_operation_view(payload, &operation);
+    operation.position = e->position;
+    operation.unsure = unsure;
+    visit->operation(arg, &operation);
   }
   return true;
 }
@@ -270,13 +290,6 @@ uint32_t hk_eventlog_visit(struct hk_eventlog *l, struct hk_eventlog_cursor *c, 
   return n;
 }
 
-uint32_t hk_eventlog_read(struct hk_eventlog *l, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
-                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
-{
-  const struct hk_eventlog_visit events = { .event = visit };
-  return hk_eventlog_visit(l, c, last, most, &events, arg);
-}
-
 /* --- opening --------------------------------------------------------------------------------------------------------- */
 
 struct opening {
@@ -302,24 +315,6 @@ static void on_damage(void *arg, const struct hk_journal_damaged *d)
   o->lost += d->bytes / (d->tail ? RECORD_MOST : RECORD_LEAST);
 }
 
-/* Whether a record can be read; of its type. */
-static bool is_good(const struct hk_record *r, struct hk_logged *event, struct hk_logged_settled *settled)
-{
-  struct hk_logged_incident incident;
-  if (r->count != 1)
-    return false;
-  switch (r->type) {
-  case HK_RECORD_EVENT:
-    return hk_logged_read(r->payload, r->size, event);
-  case HK_RECORD_INCIDENT:
-    return hk_logged_incident_read(r->payload, r->size, &incident);
-  case HK_RECORD_SETTLED:
-    return hk_logged_settled_read(r->payload, r->size, settled);
-  default:
-    return false;
-  }
-}
-
 /* Takes into memory what the reader has. *position: of the last event. */
 static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, struct opening *o, uint64_t *position)
 {
@@ -329,17 +324,21 @@ static int take_all(struct hk_eventlog *l, struct hk_journal_reader *reader, str
     struct hk_logged e;
     struct hk_logged_settled settled;
     const uint64_t at = r.position + 1;
-    if (at <= *position || !is_good(&r, &e, &settled)) /* the same is written twice when the disk fails */
+    if (at <= *position || r.count != 1 ||
+        !hk_log_record_valid(r.type, r.payload, r.size)) /* the same is written twice when the disk fails */
       continue;
     hk_blocks_keep(&l->kept, at, r.type, r.payload, r.size);
     o->gone += o->hole ? at - *position - 1 : 0;
     o->hole = false;
     *position = at;
     o->lost = 0;
-    if (r.type == HK_RECORD_SETTLED)
+    if (r.type == HK_RECORD_SETTLED && hk_logged_settled_read(r.payload, r.size, &settled))
       assign(l, &settled);
+    if (r.type != HK_RECORD_EVENT)
+      continue;
+    hk_logged_view(r.payload, &e);
     e.position = at;
-    if (r.type == HK_RECORD_EVENT && (status = hk_past_reach(&l->past, &e)) != 0)
+    if ((status = hk_past_reach(&l->past, &e)) != 0)
       return status;
   }
   return status < 0 ? status : hk_journal_mend(reader);

@@ -4,7 +4,8 @@
  * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
  * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
  *
- * What is made of events stands among them, in positions of its own: changes of incidents, and which events belong to which.
+ * What is made of events stands among them, in positions of its own: changes of incidents, and which events belong to which. So
+ * do operations.
  *
  * An event is `shown` to readers when it is on the disk, or at once while the journal is paused.
  *
@@ -53,6 +54,9 @@ uint64_t hk_eventlog_append_incident(struct hk_eventlog *log, const struct hk_lo
 /* What was settled: from now on the events have their incidents. At most HK_SETTLED_MOST of them. The rest as above. */
 #define HK_SETTLED_MOST 16384u
 uint64_t hk_eventlog_append_settled(struct hk_eventlog *log, const struct hk_logged_settled *settled);
+/* What an operator had the daemon do (position and unsure are not looked at; the strings have at most HK_OPERATION_TEXT bytes).
+ * As above. */
+uint64_t hk_eventlog_append_operation(struct hk_eventlog *log, const struct hk_logged_operation *operation);
 /* Somebody settles, from the events behind this position on: for readers that wait for that. */
 void hk_eventlog_settle(struct hk_eventlog *log, uint64_t position);
 
@@ -68,21 +72,26 @@ void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
 uint64_t hk_eventlog_last(struct hk_eventlog *log);
 uint64_t hk_eventlog_shown(struct hk_eventlog *log);
 
-/* Visits up to `most` events that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
- * behind them. Returns how many. visit must be brief, and must not call the log but for hk_eventlog_past; what it is given is
- * valid until it returns. */
-uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
-                          void (*visit)(void *arg, const struct hk_logged *logged), void *arg);
-
-/* The same with all that is logged; what is NULL is passed over. An incident ends the visit: behind it nothing is visited. */
+/* What is visited, each in its order; what is NULL is passed over. An incident ends the visit: behind it nothing is visited. */
 struct hk_eventlog_visit {
   void (*event)(void *arg, const struct hk_logged *logged);
   void (*incident)(void *arg, const struct hk_logged_incident *incident);
   void (*settled)(void *arg, const struct hk_logged_settled *settled, uint64_t position);
   bool waits; /* for the incidents of the events: none is visited before it is settled, where somebody settles */
+  void (*operation)(void *arg, const struct hk_logged_operation *operation);
 };
+/* Visits up to `most` records that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
+ * behind them. Returns how many. Functions must be brief, and must not call the log but for hk_eventlog_past; what they are given
+ * is valid until they return. */
 uint32_t hk_eventlog_visit(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                            const struct hk_eventlog_visit *visit, void *arg);
+/* Events alone. */
+static inline uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
+                                        void (*visit)(void *arg, const struct hk_logged *logged), void *arg)
+{
+  const struct hk_eventlog_visit events = { .event = visit };
+  return hk_eventlog_visit(log, cursor, last, most, &events, arg);
+}
 
 /* What the log has of a sensor: what it had when it was opened, and what the replay has appended since; all zero: nothing. Valid
  * until hk_eventlog_replayed. Nobody appends meanwhile. */

@@ -248,3 +248,76 @@ bool hk_logged_settled_read(const uint8_t *data, size_t size, struct hk_logged_s
   }
   return true;
 }
+
+/* --- operations --------------------------------------------------------------------------------------------------------- */
+
+/* The subject, who, and the text follow. */
+struct operation {
+  int64_t time, until;
+  uint32_t kind, subject, by, text; /* bytes, but for the first */
+  uint64_t zero[3];                 /* no record of the log is shorter than HK_SETTLED_LEAST */
+};
+_Static_assert(sizeof(struct operation) == HK_SETTLED_LEAST, "no padding");
+
+size_t hk_logged_operation_size(const struct hk_logged_operation *o)
+{
+  return sizeof(struct operation) + o->subject.length + o->by.length + o->text.length;
+}
+
+void hk_logged_operation_write(const struct hk_logged_operation *o, uint8_t *data)
+{
+  const struct operation head = {
+    o->time, o->until, o->kind, (uint32_t)o->subject.length, (uint32_t)o->by.length, (uint32_t)o->text.length, { 0 }
+  };
+  memcpy(data, &head, sizeof head);
+  memcpy(data + sizeof head, o->subject.data, head.subject);
+  memcpy(data + sizeof head + head.subject, o->by.data, head.by);
+  memcpy(data + sizeof head + head.subject + head.by, o->text.data, head.text);
+}
+
+void hk_logged_operation_view(const uint8_t *data, struct hk_logged_operation *out)
+{
+  struct operation o;
+  memcpy(&o, data, sizeof o);
+  const char *subject = (const char *)data + sizeof o;
+  *out = (struct hk_logged_operation){ .time = o.time,
+                                       .until = o.until,
+                                       .kind = o.kind,
+                                       .subject = { subject, o.subject },
+                                       .by = { subject + o.subject, o.by },
+                                       .text = { subject + o.subject + o.by, o.text } };
+}
+
+bool hk_logged_operation_read(const uint8_t *data, size_t size, struct hk_logged_operation *out)
+{
+  struct operation o;
+  if (size < sizeof o)
+    return false;
+  memcpy(&o, data, sizeof o);
+  if (size != sizeof o + (uint64_t)o.subject + o.by + o.text || o.kind < HK_LOGGED_MAINTENANCE ||
+      o.kind > HK_LOGGED_RELOAD_REFUSED)
+    return false;
+  hk_logged_operation_view(data, out);
+  return hk_name_piece_valid(out->subject.data, o.subject, NULL) && hk_name_piece_valid(out->by.data, o.by, NULL) &&
+         hk_name_piece_valid(out->text.data, o.text, NULL);
+}
+
+bool hk_log_record_valid(uint32_t type, const uint8_t *payload, size_t size)
+{
+  struct hk_logged event;
+  struct hk_logged_incident incident;
+  struct hk_logged_settled settled;
+  struct hk_logged_operation operation;
+  switch (type) {
+  case HK_RECORD_EVENT:
+    return hk_logged_read(payload, size, &event);
+  case HK_RECORD_INCIDENT:
+    return hk_logged_incident_read(payload, size, &incident);
+  case HK_RECORD_SETTLED:
+    return hk_logged_settled_read(payload, size, &settled);
+  case HK_RECORD_OPERATION:
+    return hk_logged_operation_read(payload, size, &operation);
+  default:
+    return false;
+  }
+}

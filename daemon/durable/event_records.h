@@ -1,7 +1,7 @@
 /* Records of the event log: what is logged, and how its payloads are written and read. FORMAT.md has them byte by byte.
  *
- * Three types. An event of a sensor; a change of an incident; and what was settled: to which incidents the events up to a
- * position belong, and what is needed to decide the same again from the log alone.
+ * Four types. An event of a sensor; a change of an incident; what was settled: to which incidents the events up to a position
+ * belong, and what is needed to decide the same again from the log alone; and an operation: maintenance and reloads.
  *
  * Pure functions. What a reader gives points into the payload. Thread: any. */
 #ifndef HK_EVENT_RECORDS_H
@@ -11,7 +11,7 @@
 #include "proto/hankel.h"
 #include "proto/wire/message.h"
 
-enum hk_log_record { HK_RECORD_EVENT = 1, HK_RECORD_INCIDENT = 2, HK_RECORD_SETTLED = 3 };
+enum hk_log_record { HK_RECORD_EVENT = 1, HK_RECORD_INCIDENT = 2, HK_RECORD_SETTLED = 3, HK_RECORD_OPERATION = 4 };
 
 /* An event as it was logged. */
 struct hk_logged {
@@ -62,6 +62,25 @@ static inline struct hk_settled_event hk_settled_at(const struct hk_logged_settl
   return event;
 }
 
+/* What an operator had the daemon do, beside what is of an event (acknowledged) or an incident (expected, false, undone). */
+enum hk_operation_kind {
+  HK_LOGGED_MAINTENANCE = 1,
+  HK_LOGGED_MAINTENANCE_END = 2,
+  HK_LOGGED_RELOAD = 3,
+  HK_LOGGED_RELOAD_REFUSED = 4
+};
+#define HK_OPERATION_TEXT 1024u /* bytes of each of the strings, at most */
+struct hk_logged_operation {
+  uint64_t position;
+  bool unsure;              /* as of an event */
+  int64_t time;             /* ns, of the daemon's clock */
+  int64_t until;            /* maintenance: when it ends by itself; INT64_MAX: never. Else 0 */
+  uint32_t kind;            /* enum hk_operation_kind */
+  struct hk_string subject; /* maintenance: the glob; else "" */
+  struct hk_string by;      /* who; "": it is not known */
+  struct hk_string text;    /* reload: what was said of it */
+};
+
 /* What of an event is in the log, and how long the payload is: of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes),
  * of a change, of what was settled. Writers write so many bytes. */
 size_t hk_logged_size(const struct hk_logged *logged);
@@ -70,14 +89,21 @@ size_t hk_logged_incident_size(const struct hk_logged_incident *incident);
 void hk_logged_incident_write(const struct hk_logged_incident *incident, uint8_t *payload);
 size_t hk_logged_settled_size(const struct hk_logged_settled *settled);
 void hk_logged_settled_write(const struct hk_logged_settled *settled, uint8_t *payload);
+size_t hk_logged_operation_size(const struct hk_logged_operation *operation);
+void hk_logged_operation_write(const struct hk_logged_operation *operation, uint8_t *payload);
 
 /* Of a payload that was good when it was read. */
 void hk_logged_view(const uint8_t *payload, struct hk_logged *out);
 void hk_logged_incident_view(const uint8_t *payload, struct hk_logged_incident *out);
+void hk_logged_operation_view(const uint8_t *payload, struct hk_logged_operation *out);
 /* Read a payload; positions are the caller's. False: it is none. */
 bool hk_logged_read(const uint8_t *payload, size_t size, struct hk_logged *out);
 bool hk_logged_incident_read(const uint8_t *payload, size_t size, struct hk_logged_incident *out);
 bool hk_logged_settled_read(const uint8_t *payload, size_t size, struct hk_logged_settled *out);
+bool hk_logged_operation_read(const uint8_t *payload, size_t size, struct hk_logged_operation *out);
+
+/* Whether a payload is one of its type, an enum hk_log_record. */
+bool hk_log_record_valid(uint32_t type, const uint8_t *payload, size_t size);
 
 /* Bytes of the least and the greatest payload of an event. */
 #define HK_LOGGED_LEAST 104u

@@ -89,12 +89,18 @@ void hk_feedback_apply(struct hk_feedback *f, struct hk_incidents *all, uint64_t
     drop(f, 0);
 }
 
-bool hk_feedback_has(const struct hk_feedback *f, uint64_t incident)
+const struct hk_feedback_said *hk_feedback_of(const struct hk_feedback *f, uint64_t incident)
 {
   for (uint32_t i = f->n; i-- > 0;)
     if (f->list[i].incident == incident)
-      return f->list[i].kind != HK_FEEDBACK_UNDONE;
-  return false;
+      return f->list[i].kind != HK_FEEDBACK_UNDONE ? &f->list[i] : NULL;
+  return NULL;
+}
+
+const char *hk_feedback_word(uint32_t kind)
+{
+  static const char *const words[] = { "", "expected", "false", "undone" };
+  return words[kind];
 }
 
 static uint32_t count(struct hk_string names)
@@ -107,14 +113,13 @@ static uint32_t count(struct hk_string names)
 
 void hk_feedback_show(const struct hk_feedback *f, struct hk_buffer *out)
 {
-  static const char *const kinds[] = { "", "expected", "false", "undone" };
   bool first = true;
   for (uint32_t i = f->n; i-- > 0;) {
     const struct hk_feedback_said *s = &f->list[i];
     if (s->until <= 0)
       continue;
     hk_buffer_print(out, "%s{\"incident\":%" PRIu64 ",\"kind\":\"%s\",\"rank\":%.3f,\"until\":%" PRId64 ",\"sensor\":",
-                    first ? "" : ",", s->incident, kinds[s->kind], s->rank, s->until);
+                    first ? "" : ",", s->incident, hk_feedback_word(s->kind), s->rank, s->until);
     hk_json_string(out, s->sensors.data, strlen(s->sensors.data));
     hk_buffer_print(out, ",\"count\":%" PRIu32 ",\"text\":", count(s->sensors));
     hk_json_string(out, s->text.data, s->text.length);

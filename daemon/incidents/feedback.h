@@ -34,8 +34,10 @@ void hk_feedback_free(struct hk_feedback *feedback);
 int hk_feedback_put(struct hk_feedback *feedback, const struct hk_feedback_said *said);
 /* What was said up to a position is in force. What is over by now is forgotten. */
 void hk_feedback_apply(struct hk_feedback *feedback, struct hk_incidents *incidents, uint64_t seen);
-/* Whether something is, or will be, of an incident. */
-bool hk_feedback_has(const struct hk_feedback *feedback, uint64_t incident);
+/* What is in force, or will be, of an incident; NULL: nothing. Valid until something else is said. */
+const struct hk_feedback_said *hk_feedback_of(const struct hk_feedback *feedback, uint64_t incident);
+/* "expected", "false", "undone". */
+const char *hk_feedback_word(uint32_t kind);
 /* What is in force, the latest first, as objects of JSON with commas between them. */
 void hk_feedback_show(const struct hk_feedback *feedback, struct hk_buffer *out);
 

@@ -107,9 +107,10 @@ static void encode(struct hk_follower *f, const struct hk_subscriber *s, uint64_
   if (f->view == s->view && f->from == s->events.next)
     return;
   struct choosing c;
-  const struct hk_eventlog_visit visit = { choose, s->view->wanted.what & HANKEL_INCIDENTS ? choose_change : NULL, NULL,
-                                           (s->view->wanted.what & (HANKEL_INCIDENTS | HANKEL_EVENTS)) ==
-                                               (HANKEL_INCIDENTS | HANKEL_EVENTS) };
+  const bool changes = s->view->wanted.what & HANKEL_INCIDENTS;
+  const struct hk_eventlog_visit visit = { .event = choose,
+                                           .incident = changes ? choose_change : NULL,
+                                           .waits = changes && s->view->wanted.what & HANKEL_EVENTS };
   c.view = s->view;
   c.change = &f->change;
   c.n = 0;

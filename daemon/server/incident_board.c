@@ -12,8 +12,11 @@ struct hk_incident_board {
   pthread_mutex_t lock; /* of all of this */
   uint32_t n;           /* that stand */
   struct hk_buffer standing;
-  struct hk_buffer over[HK_BOARD_OVER]; /* ring */
-  uint64_t overs;                       /* so far */
+  struct over {
+    uint64_t incident;
+    struct hk_buffer text, said; /* an object of JSON but for its end; what was said of it, a member */
+  } over[HK_BOARD_OVER];         /* ring */
+  uint64_t overs;                /* so far */
 };
 
 struct hk_incident_board *hk_board_new(void)
@@ -29,12 +32,26 @@ void hk_board_free(struct hk_incident_board *b)
   if (!b)
     return;
   hk_buffer_free(&b->standing);
-  for (uint32_t i = 0; i < HK_BOARD_OVER; i++)
-    hk_buffer_free(&b->over[i]);
+  for (uint32_t i = 0; i < HK_BOARD_OVER; i++) {
+    hk_buffer_free(&b->over[i].text);
+    hk_buffer_free(&b->over[i].said);
+  }
   pthread_mutex_destroy(&b->lock);
   free(b);
 }
 
+/* What was said of an incident, as a member. */
+static void write_said(struct hk_buffer *out, const struct hk_feedback *feedback, uint64_t incident)
+{
+  const struct hk_feedback_said *said = hk_feedback_of(feedback, incident);
+  if (!said)
+    return;
+  hk_buffer_print(out, ",\"feedback\":{\"kind\":\"%s\",\"text\":", hk_feedback_word(said->kind));
+  hk_json_string(out, said->text.data, said->text.length);
+  hk_buffer_put(out, "}", 1);
+}
+
+/* But for its end. */
 static void write_one(struct hk_buffer *out, const struct hk_incident_news *news, bool stands)
 {
   const struct hk_incident *i = news->incident;
@@ -45,7 +62,6 @@ static void write_one(struct hk_buffer *out, const struct hk_incident_news *news
   hk_json_string(out, text.data, text.size);
   hk_buffer_print(out, ",\"about\":");
   hk_incident_json(out, news);
-  hk_buffer_put(out, "}", 1);
   out->failed |= text.failed;
   hk_buffer_free(&text);
 }
@@ -55,9 +71,11 @@ void hk_board_over(struct hk_incident_board *b, const struct hk_incident_news *n
   struct hk_buffer text = { 0 };
   write_one(&text, news, false);
   pthread_mutex_lock(&b->lock);
-  struct hk_buffer *place = &b->over[b->overs++ % HK_BOARD_OVER];
-  hk_buffer_free(place);
-  *place = text;
+  struct over *place = &b->over[b->overs++ % HK_BOARD_OVER];
+  hk_buffer_free(&place->text);
+  place->text = text;
+  place->said.size = 0;
+  place->incident = news->incident->id;
   pthread_mutex_unlock(&b->lock);
 }
 
@@ -80,7 +98,8 @@ static void pick(void *arg, const struct hk_incident *i)
     g->of[at] = i;
 }
 
-void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all, const struct hk_incident_day *day)
+void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all, const struct hk_incident_day *day,
+                    const struct hk_feedback *feedback)
 {
   struct gravest g = { .n = 0 };
   struct hk_buffer text = { 0 };
@@ -91,12 +110,18 @@ void hk_board_stand(struct hk_incident_board *b, const struct hk_incidents *all,
     if (k > 0)
       hk_buffer_put(&text, ",", 1);
     write_one(&text, &news, true);
+    write_said(&text, feedback, g.of[k]->id);
+    hk_buffer_put(&text, "}", 1);
   }
   const uint32_t open = hk_incidents_count(all).open;
   pthread_mutex_lock(&b->lock);
   const struct hk_buffer before = b->standing;
   b->standing = text;
   b->n = open;
+  for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) {
+    b->over[k].said.size = 0;
+    write_said(&b->over[k].said, feedback, b->over[k].incident);
+  }
   pthread_mutex_unlock(&b->lock);
   struct hk_buffer old = before;
   hk_buffer_free(&old);
@@ -118,7 +143,10 @@ void hk_board_read(struct hk_incident_board *b, struct hk_buffer *out)
   for (uint64_t k = 0; k < b->overs && k < HK_BOARD_OVER; k++) { /* the newest first */
     if (k > 0)
       hk_buffer_put(out, ",", 1);
-    put(out, &b->over[(b->overs - 1 - k) % HK_BOARD_OVER]);
+    const struct over *over = &b->over[(b->overs - 1 - k) % HK_BOARD_OVER];
+    put(out, &over->text);
+    put(out, &over->said);
+    hk_buffer_put(out, "}", 1);
   }
   pthread_mutex_unlock(&b->lock);
   hk_buffer_print(out, "]}\n");

@@ -5,6 +5,7 @@
 #ifndef HK_INCIDENT_BOARD_H
 #define HK_INCIDENT_BOARD_H
 
+#include "daemon/incidents/feedback.h"
 #include "daemon/incidents/incident_text.h"
 
 #define HK_BOARD_STANDING 200u /* that are shown, at most; */
@@ -16,8 +17,9 @@ struct hk_incident_board *hk_board_new(void); /* NULL: no memory */
 void hk_board_free(struct hk_incident_board *board);
 /* One is over: it is remembered. */
 void hk_board_over(struct hk_incident_board *board, const struct hk_incident_news *news);
-/* Writes those that stand anew. day: that it is. */
-void hk_board_stand(struct hk_incident_board *board, const struct hk_incidents *all, const struct hk_incident_day *day);
+/* Writes those that stand anew, and what was said of all. day: that it is. */
+void hk_board_stand(struct hk_incident_board *board, const struct hk_incidents *all, const struct hk_incident_day *day,
+                    const struct hk_feedback *feedback);
 /* Appends it as an object of JSON and a newline. Thread: any. */
 void hk_board_read(struct hk_incident_board *board, struct hk_buffer *out);
 

@@ -369,7 +369,7 @@ static void go_on(struct hk_incident_maker *m)
 
 bool hk_maker_read(struct hk_incident_maker *m)
 {
-  static const struct hk_eventlog_visit visit = { take_event, take_change, take_settled, false };
+  static const struct hk_eventlog_visit visit = { .event = take_event, .incident = take_change, .settled = take_settled };
   struct hk_eventlog *log = m->parts.events;
   const uint64_t shown = hk_eventlog_shown(log), before = m->cursor.next;
   if (m->cursor.next > hk_eventlog_last(log) + 1) /* of another log, or of one whose end is gone */
@@ -412,7 +412,7 @@ bool hk_maker_due(const struct hk_incident_maker *m, int64_t time)
 
 void hk_maker_show(const struct hk_incident_maker *m)
 {
-  hk_board_stand(m->parts.board, m->incidents, &m->day);
+  hk_board_stand(m->parts.board, m->incidents, &m->day, &m->feedback);
 }
 
 /* --- state -------------------------------------------------------------------------------------------------------------- */

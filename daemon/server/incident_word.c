@@ -88,17 +88,17 @@ static void look_among_open(const struct hk_incidents *all, struct meant *w)
 static int put_in_log(struct hk_eventlog *log, int64_t now, const struct meant *w, const struct hk_incident_word *word,
                       uint64_t *position)
 {
-  static const char *const kinds[] = { "", "expected", "false", "undone" };
   struct hk_buffer text = { 0 };
   const int64_t time = now != INT64_MIN ? now : 0;
   const uint32_t kind = word->kind;
+  const char *said = hk_feedback_word(kind);
   const char *by = word->by;
-  hk_buffer_print(&text, "%s: #%" PRIu64 "  R %.2f, %" PRIu32 " sensor%s, by %s", kinds[kind], w->found, w->rank, w->count,
+  hk_buffer_print(&text, "%s: #%" PRIu64 "  R %.2f, %" PRIu32 " sensor%s, by %s", said, w->found, w->rank, w->count,
                   w->count == 1 ? "" : "s", by);
   const size_t about = text.size;
-  hk_buffer_print(&text,
-                  "{\"incident\":\"%s\",\"id\":%" PRIu64 ",\"time\":%" PRId64 ",\"rank\":%.3f,\"count\":%" PRIu32 ",\"by\":",
-                  kinds[kind], w->found, time, w->rank, w->count);
+  hk_buffer_print(
+      &text, "{\"incident\":\"%s\",\"id\":%" PRIu64 ",\"time\":%" PRId64 ",\"rank\":%.3f,\"count\":%" PRIu32 ",\"by\":", said,
+      w->found, time, w->rank, w->count);
   hk_json_string(&text, by, strlen(by));
   hk_buffer_put(&text, "}", 1);
   const struct hk_logged_incident i = { .id = w->found,
@@ -123,7 +123,7 @@ int hk_word_log(struct hk_eventlog *events, const struct hk_incidents *incidents
   if (w.found == 0)
     look_in_log(events, &w);
   int status = w.found == 0 || w.sensors.size == 0 ? -ENOENT : 0;
-  if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !hk_feedback_has(feedback, w.found))
+  if (status == 0 && word->kind == HK_FEEDBACK_UNDONE && !hk_feedback_of(feedback, w.found))
     status = -EALREADY;
   if (status == 0)
     status = put_in_log(events, hk_incidents_time(incidents), &w, word, position);

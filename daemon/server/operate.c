@@ -2,6 +2,7 @@
  * since a disk may be slow. */
 #include "daemon/server/operate.h"
 
+#include "daemon/durable/commit_thread.h"
 #include "daemon/scoring/acknowledge.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/sensors/maintenance.h"
@@ -90,6 +91,17 @@ static void on_saved(uv_work_t *work, int status)
     hk_shard_settled(&o->server->shard[0]); /* whoever waits looks again */
 }
 
+void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation)
+{
+  struct hk_eventlog *events = server->shards.events;
+  if (!events)
+    return;
+  if (hk_eventlog_append_operation(events, operation) == 0)
+    hk_log(&server->log, HK_LOG_WARNING, "event log: no memory for what was done to the daemon; its timeline lacks that");
+  else
+    hk_durable_nudge(&server->durable);
+}
+
 static void maintain(struct hk_connection *c, struct hk_operation *o, const struct hk_operate *m, const char *by)
 {
   struct hk_maintenance *maintenance = c->net->server->shards.maintenance;
@@ -108,6 +120,12 @@ static void maintain(struct hk_connection *c, struct hk_operation *o, const stru
   hk_log(&c->net->server->log, HK_LOG_NOTICE, "maintenance: %s (%s) %s it for %s", by, c->peer,
          m->what == HANKEL_END_MAINTENANCE ? "ends" : "begins", o->subject);
   o->server = c->net->server;
+  hk_operate_log(o->server, &(struct hk_logged_operation){ .time = now,
+                                                           .until = o->to,
+                                                           .kind = m->what == HANKEL_END_MAINTENANCE ? HK_LOGGED_MAINTENANCE_END
+                                                                                                     : HK_LOGGED_MAINTENANCE,
+                                                           .subject = hk_string(o->subject),
+                                                           .by = hk_string(by) });
   o->work.data = o;
   o->saving = uv_queue_work(&c->loop->uv, &o->work, on_save, on_saved) == 0;
 }

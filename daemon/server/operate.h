@@ -9,7 +9,9 @@
 #include "proto/wire/message.h"
 
 struct hk_connection;
+struct hk_logged_operation;
 struct hk_operation;
+struct hk_server;
 
 /* Begins. NULL: no memory. m: has been checked by its reader. */
 struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_operate *m);
@@ -17,5 +19,8 @@ struct hk_operation *hk_operate_begin(struct hk_connection *c, const struct hk_o
 bool hk_operate_result(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
 /* Nobody waits for it any more. NULL is fine. */
 void hk_operate_abandon(struct hk_operation *operation);
+
+/* Logs what was done, where the daemon keeps an event log. Thread: any. */
+void hk_operate_log(struct hk_server *server, const struct hk_logged_operation *operation);
 
 #endif

@@ -8,7 +8,9 @@
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
 #include "daemon/sensors/maintenance.h"
+#include "daemon/server/operate.h"
 #include "daemon/server/server.h"
+#include "proto/wire/name.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,12 +45,34 @@ static void log_lines(struct hk_server *s, enum hk_level level)
     hk_log(&s->log, level, "reload: and %u lines more", more);
 }
 
+/* Logs it among the operations: as much as fits, in one line. */
+static void log_operation(struct hk_server *s, bool taken)
+{
+  char text[HK_OPERATION_TEXT];
+  const struct hk_buffer *told = &s->reload.told;
+  size_t n = 0;
+  for (size_t i = 0; i < told->size && n + 2 < sizeof text; i++) {
+    if (told->data[i] != '\n')
+      text[n++] = told->data[i];
+    else if (i + 1 < told->size)
+      n += (size_t)sprintf(text + n, "; ");
+  }
+  if (!hk_name_piece_valid(text, n, NULL)) /* a file may have any bytes in it, and a character may be cut */
+    n = 0;
+  hk_operate_log(s, &(struct hk_logged_operation){ .time = hk_wall(),
+                                                   .kind = taken ? HK_LOGGED_RELOAD : HK_LOGGED_RELOAD_REFUSED,
+                                                   .subject = hk_string(""),
+                                                   .by = hk_string(""),
+                                                   .text = { text, n } });
+}
+
 /* It is over: says so. taken: the configuration is in force. */
 static void finish(struct hk_server *s, bool taken)
 {
   struct hk_reload *r = &s->reload;
   hk_notify("READY=1");
   log_lines(s, taken ? HK_LOG_NOTICE : HK_LOG_ERROR);
+  log_operation(s, taken);
   pthread_mutex_lock(&r->lock);
   hk_buffer_free(&r->report);
   r->report = r->told;
@@ -174,6 +198,7 @@ static void adopt_credentials(struct hk_server *s)
   hk_gates_adopt(&s->net.gates, s->reload.credentials, &s->log);
   s->reload.credentials = NULL;
   order(s, HK_ORDER_ADMIT);
+  hk_web_again(s->web);
   hk_buffer_print(&s->reload.told, "certificates, keys and tokens were read again\n");
   for (uint32_t i = 0; i < s->net.gates.n; i++) {
     if (hk_gate_expires(&s->net.gates.gate[i], line, sizeof line))

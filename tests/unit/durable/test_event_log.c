@@ -517,7 +517,8 @@ static void test_faults(void **state)
 
 /* --- incidents ---------------------------------------------------------------------------------------------------------- */
 
-/* What a visit comes by, as text: E2 an event (of incident 7: E2=7), I3 a change of an incident, S4 what was settled. */
+/* What a visit comes by, as text: E2 an event (of incident 7: E2=7), I3 a change of an incident, S4 what was settled, O5 an
+ * operation. */
 struct heard {
   char text[256];
   size_t used;
@@ -551,9 +552,23 @@ static void hear_settled(void *arg, const struct hk_logged_settled *s, uint64_t 
   say(arg, "S%llu:%llu ", position, s->n);
 }
 
+static const struct hk_logged_operation operation = {
+  .time = 5, .until = INT64_MAX, .kind = HK_LOGGED_MAINTENANCE, .subject = { "pump*", 5 }, .by = { "ann", 3 }, .text = { "", 0 }
+};
+
+static void hear_operation(void *arg, const struct hk_logged_operation *o)
+{
+  assert_true(o->time == 5 && o->until == INT64_MAX && o->kind == HK_LOGGED_MAINTENANCE && o->text.length == 0);
+  assert_int_equal(o->subject.length, 5);
+  assert_memory_equal(o->subject.data, "pump*", 5);
+  assert_int_equal(o->by.length, 3);
+  assert_memory_equal(o->by.data, "ann", 3);
+  say(arg, "O%llu ", o->position, 0);
+}
+
 static void expect(struct hk_eventlog *e, uint64_t from, bool waits, const char *expected)
 {
-  const struct hk_eventlog_visit visit = { hear_event, hear_change, hear_settled, waits };
+  const struct hk_eventlog_visit visit = { hear_event, hear_change, hear_settled, waits, hear_operation };
   struct hk_eventlog_cursor c = { .next = from };
   struct heard h = { .used = 0 };
   while (hk_eventlog_visit(e, &c, UINT64_MAX, 3, &visit, &h) > 0)
@@ -601,10 +616,11 @@ static void test_incidents(void **state)
   expect(e, 1, false, "E1=7 E2 E3 | E4=8 S5:2 I6:7 | E7 | ");
   assert_int_equal(count_from(e, 7, NULL), 1);
   settle(e, 7, 7, (const struct hk_settled_event[]){ { 3, 7 } }, 1);
+  assert_int_equal(hk_eventlog_append_operation(e, &operation), 9);
   assert_int_equal(commit(e), 0);
   for (int run = 0; run < 2; run++) {
-    expect(e, 1, true, "E1=7 E2 E3=7 | E4=8 S5:2 I6:7 | E7 S8:1 | "); /* an incident ends a visit */
-    expect(e, 6, true, "I6:7 | E7 S8:1 | ");
+    expect(e, 1, true, "E1=7 E2 E3=7 | E4=8 S5:2 I6:7 | E7 S8:1 O9 | "); /* an incident ends a visit */
+    expect(e, 6, true, "I6:7 | E7 S8:1 O9 | ");
     hk_eventlog_free(e);
     e = open_log(&p);
     hk_eventlog_settle(e, 0);
@@ -622,28 +638,37 @@ static void test_payloads(void **state)
   const struct hk_logged_incident change = {
     .id = 7, .kind = HANKEL_INCIDENT_TOLD, .text = hk_string("text"), .about = hk_string("{}"), .sensors = { "a\0b", 4 }
   };
-  const size_t sizes[] = { hk_logged_settled_size(&settled), hk_logged_incident_size(&change) };
-  for (int type = 0; type < 2; type++) {
-    uint8_t *bytes = malloc(sizes[type]);
+  const size_t sizes[] = { hk_logged_settled_size(&settled), hk_logged_incident_size(&change),
+                           hk_logged_operation_size(&operation) };
+  for (uint32_t type = 0; type < 3; type++) {
+    static const uint32_t types[] = { HK_RECORD_SETTLED, HK_RECORD_INCIDENT, HK_RECORD_OPERATION };
+    const size_t size = sizes[type];
+    uint8_t *bytes = malloc(size);
     struct hk_logged_settled s;
     struct hk_logged_incident i;
+    struct hk_logged_operation o;
     assert_non_null(bytes);
-    for (size_t at = 0; at < sizes[type]; at++) {
+    for (size_t at = 0; at < size; at++) {
       for (int bit = 0; bit < 8; bit++) {
         if (type == 0)
           hk_logged_settled_write(&settled, bytes);
-        else
+        else if (type == 1)
           hk_logged_incident_write(&change, bytes);
-        assert_true(type == 0 ? hk_logged_settled_read(bytes, sizes[0], &s) : hk_logged_incident_read(bytes, sizes[1], &i));
+        else
+          hk_logged_operation_write(&operation, bytes);
+        assert_true(hk_log_record_valid(types[type], bytes, size));
         bytes[at] ^= (uint8_t)(1 << bit);
-        if (type == 0 && hk_logged_settled_read(bytes, sizes[0], &s))
-          assert_true(s.n == 2 && s.events + 32 == bytes + sizes[0] && s.upto <= s.seen);
-        if (type == 1 && hk_logged_incident_read(bytes, sizes[1], &i))
-          assert_true(i.sensors.data + i.sensors.length == (const char *)bytes + sizes[1] && i.kind >= 1 && i.kind <= 8);
+        if (type == 0 && hk_logged_settled_read(bytes, size, &s))
+          assert_true(s.n == 2 && s.events + 32 == bytes + size && s.upto <= s.seen);
+        if (type == 1 && hk_logged_incident_read(bytes, size, &i))
+          assert_true(i.sensors.data + i.sensors.length == (const char *)bytes + size && i.kind >= 1 && i.kind <= 8);
+        if (type == 2 && hk_logged_operation_read(bytes, size, &o))
+          assert_true(o.text.data + o.text.length == (const char *)bytes + size && o.kind >= 1 && o.kind <= 4);
       }
     }
-    for (size_t size = 0; size < sizes[type]; size++)
-      assert_false(type == 0 ? hk_logged_settled_read(bytes, size, &s) : hk_logged_incident_read(bytes, size, &i));
+    for (size_t less = 0; less < size; less++)
+      assert_false(hk_log_record_valid(types[type], bytes, less));
+    assert_false(hk_log_record_valid(HK_RECORD_OPERATION + 1, bytes, size));
     free(bytes);
   }
 }
