@@ -316,8 +316,9 @@ void hk_connection_start(struct hk_connection *c)
   if (!c->inner) {
     if (!hk_peer_name(&c->tcp, c->peer))
       snprintf(c->peer, sizeof c->peer, "%s client", hk_protocol_name(c->listener->protocol));
-    (void)uv_tcp_nodelay(&c->tcp, 1); /* not vital */
-    hk_peer_watch(&c->tcp, c->loop->config);
+    int fd;
+    if (uv_fileno((const uv_handle_t *)&c->tcp, &fd) == 0)
+      hk_peer_prepare(fd, c->loop->config);
   }
   c->subscriber.stream = (uv_stream_t *)&c->tcp;
   c->subscriber.wrote = on_wrote;

@@ -10,10 +10,11 @@
  *
  * What a connection of lines says at its end: behind the end of its peer's stream (shutdown(fd, SHUT_WR)), when each of its
  * points is dealt with (with a journal: committed), one line of JSON, and then the end:
- *   {"taken":POINTS,"refused":LINES,"dropped":POINTS,"faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
- * refused: lines that cannot be read; dropped: points whose sensor was refused or whose time is too far ahead; with the first few
- * faults (HK_LINES_FAULTS); byte 0: the fault has no place in its line. Where it ends without that line nobody knows how far it
- * got. */
+ *   {"taken":POINTS,"late":POINTS,"rejected":POINTS,"refused":LINES,"dropped":POINTS,"faults":[{"line":NUMBER,"byte":NUMBER,"why":"..."},...]}
+ * taken: those that went to their sensors, of which so many came too late, and so many were rejected there (no number, or too far
+ * ahead of others); refused: lines that cannot be read; dropped: points whose sensor was refused or whose time is too far ahead;
+ * with the first few faults (HK_LINES_FAULTS); byte 0: the fault has no place in its line. Where it ends without that line nobody
+ * knows how far it got. */
 #ifndef HK_INNER_H
 #define HK_INNER_H
 

@@ -18,14 +18,14 @@ bool hk_peer_name(const uv_tcp_t *tcp, char name[HK_ADDRESS_MAX])
   return true;
 }
 
-void hk_peer_watch(const uv_tcp_t *tcp, const struct hk_config *config)
+void hk_peer_prepare(int fd, const struct hk_config *config)
 {
   const int64_t s = config->keepalive / 1000000000;
   const int idle = s < KEEPALIVE_MOST ? (int)s : KEEPALIVE_MOST,
             interval = idle / KEEPALIVE_PROBES > 0 ? idle / KEEPALIVE_PROBES : 1;
   const int probes = KEEPALIVE_PROBES, on = 1;
-  int fd;
-  if (idle == 0 || uv_fileno((const uv_handle_t *)tcp, &fd) != 0)
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (idle == 0)
     return;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);

@@ -24,8 +24,12 @@ static enum hk_turn sum_up(struct hk_connection *c)
   hk_lines_end(c->loop->lines, &f, &c->lines.buffer.splitter);
   if (hk_source_pending(c->source) > 0)
     return HK_TURN_WAIT;
-  hk_buffer_print(&out, "{\"taken\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"faults\":[",
-                  told->points - told->ahead, told->refused, told->nameless + told->ahead);
+  const uint64_t late = atomic_load_explicit(&c->source->late, memory_order_relaxed); /* none is pending: they are final */
+  const uint64_t rejected = atomic_load_explicit(&c->source->rejected, memory_order_relaxed) - told->ahead;
+  hk_buffer_print(&out,
+                  "{\"taken\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rejected\":%" PRIu64 ",\"refused\":%" PRIu64
+                  ",\"dropped\":%" PRIu64 ",\"faults\":[",
+                  told->points - told->ahead, late, rejected, told->refused, told->nameless + told->ahead);
   for (uint32_t i = 0; i < told->n; i++) {
     const struct hk_lines_fault *fault = &told->fault[i];
     hk_buffer_print(&out, "%s{\"line\":%" PRIu64 ",\"byte\":%" PRIu32 ",\"why\":", i > 0 ? "," : "", fault->line, fault->byte);

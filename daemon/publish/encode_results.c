@@ -96,30 +96,6 @@ void hk_encode_results(struct hk_buffer *out, enum hk_protocol format, const str
       result_line(out, registry, b, hk_choice_at(chosen, first + i));
 }
 
-/* What only some events have to say. */
-static void put_details(struct hk_buffer *out, const struct hk_event *e)
-{
-  const float severity = hk_severity_told(e->severity);
-  hk_buffer_print(out, ",\"channel\":\"%s\",\"severity\":%.3f,\"level\":\"%s\"", hankel_channel_name(e->channel),
-                  (double)severity, hankel_severity_name(severity));
-  hk_buffer_put(out, ",\"margin\":", 10);
-  hk_json_number(out, (double)e->margin, 6);
-  hk_buffer_put(out, ",\"spread_before\":", 17);
-  hk_json_number(out, (double)e->spread_before, 9);
-  hk_buffer_put(out, ",\"spread_after\":", 16);
-  hk_json_number(out, (double)e->spread_after, 9);
-  if (e->marks & HANKEL_MAINTENANCE)
-    hk_buffer_print(out, ",\"maintenance\":true");
-  if (e->marks & HANKEL_SECONDARY)
-    hk_buffer_print(out, ",\"secondary\":true");
-  if (e->held > 0)
-    hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
-  if (e->likeness > 0) {
-    hk_buffer_print(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":", e->similar, e->similar_from);
-    hk_json_number(out, (double)e->likeness, 3);
-  }
-}
-
 /* What is new, of an event of the channel novelty. */
 static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
 {
@@ -133,6 +109,37 @@ static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
   hk_buffer_put(out, ",\"high\":", 8);
   hk_json_number(out, note->high, 17);
   hk_buffer_print(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", note->compared, note->reach);
+}
+
+void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
+{
+  if (e->marks & HANKEL_MAINTENANCE)
+    hk_buffer_print(out, ",\"maintenance\":true");
+  if (e->marks & HANKEL_SECONDARY)
+    hk_buffer_print(out, ",\"secondary\":true");
+  if (e->held > 0)
+    hk_buffer_print(out, ",\"held\":%" PRIu32, e->held);
+  if (e->likeness > 0) {
+    hk_buffer_print(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":", e->similar, e->similar_from);
+    hk_json_number(out, (double)e->likeness, 3);
+  }
+  if (e->novelty.channel != 0)
+    put_novelty(out, e);
+}
+
+/* What details there are. */
+static void put_details(struct hk_buffer *out, const struct hk_event *e)
+{
+  const float severity = hk_severity_told(e->severity);
+  hk_buffer_print(out, ",\"channel\":\"%s\",\"severity\":%.3f,\"level\":\"%s\"", hankel_channel_name(e->channel),
+                  (double)severity, hankel_severity_name(severity));
+  hk_buffer_put(out, ",\"margin\":", 10);
+  hk_json_number(out, (double)e->margin, 6);
+  hk_buffer_put(out, ",\"spread_before\":", 17);
+  hk_json_number(out, (double)e->spread_before, 9);
+  hk_buffer_put(out, ",\"spread_after\":", 16);
+  hk_json_number(out, (double)e->spread_after, 9);
+  hk_encode_remarks(out, e);
 }
 
 /* position: 0: it is not in the log. incidents: its own is told. */
@@ -159,8 +166,6 @@ static void event_line(struct hk_buffer *out, const struct hk_logged *l, uint64_
     hk_buffer_put(out, ",\"after\":", 9);
     hk_json_number(out, e->after, 17);
     put_details(out, e);
-    if (e->novelty.channel != 0)
-      put_novelty(out, e);
   }
   if (by.length > 0) {
     hk_buffer_put(out, ",\"by\":", 6);

@@ -49,7 +49,10 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
                                           .events = hk_list_events,
+                                          .told = hk_list_told,
                                           .incidents = hk_list_incidents,
+                                          .feedback = hk_list_feedback,
+                                          .maintenance = hk_list_maintenance,
                                           .look = hk_sensor_look,
                                           .seen = hk_sensor_seen,
                                           .unlook = hk_sensor_unlook };

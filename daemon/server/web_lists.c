@@ -2,7 +2,9 @@
 #include "daemon/server/web_lists.h"
 
 #include "daemon/base/glob.h"
+#include "daemon/incidents/feedback.h"
 #include "daemon/publish/encode_results.h"
+#include "daemon/sensors/maintenance.h"
 #include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
 #include "proto/wire/event_message.h"
@@ -39,7 +41,9 @@ static void alert(struct hk_buffer *out, struct hk_string name, const struct hk_
   hk_json_number(out, (double)e->spread_before, 9);
   hk_buffer_print(out, ",\"spread_after\":");
   hk_json_number(out, (double)e->spread_after, 9);
-  hk_buffer_print(out, ",\"maintenance\":%s", e->marks & HANKEL_MAINTENANCE ? "true" : "false");
+  if (!(e->marks & HANKEL_MAINTENANCE))
+    hk_buffer_print(out, ",\"maintenance\":false");
+  hk_encode_remarks(out, e);
   if (s->acknowledged != 0) {
     hk_buffer_print(out, ",\"acknowledged\":%" PRId64 ",\"by\":", s->acknowledged);
     hk_json_string(out, s->by, strlen(s->by));
@@ -122,28 +126,62 @@ void hk_list_incidents(void *arg, struct hk_buffer *out)
     hk_buffer_print(out, "{\"made\":false,\"standing\":0,\"incidents\":[],\"over\":[]}\n");
 }
 
+void hk_list_feedback(void *arg, struct hk_buffer *out)
+{
+  const struct hk_server *s = arg;
+  hk_buffer_print(out, "{\"feedback\":[");
+  hk_watch_feedback(s->incidents, out);
+  hk_buffer_print(out, "]}\n");
+}
+
+void hk_list_maintenance(void *arg, struct hk_buffer *out)
+{
+  const struct hk_server *s = arg;
+  hk_buffer_print(out, "{\"maintenance\":");
+  hk_maintenance_show(s->shards.maintenance, hk_wall(), out);
+  hk_buffer_print(out, "}\n");
+}
+
 /* --- events ----------------------------------------------------------------------------------------------------------- */
 
-struct events {
+/* A list being made of the log. */
+struct listing {
   struct hk_buffer *out;
   const struct hk_glob *glob;
   uint32_t n;
 };
 
+/* Whether something about sensors of these names, each with a 0 behind it, is wanted. */
+static bool about(const struct listing *l, struct hk_string names)
+{
+  bool is = false;
+  for (size_t at = 0, n; at < names.length && !is; at += n + 1) {
+    n = strlen(names.data + at);
+    is = hk_glob_match(l->glob, names.data + at, n);
+  }
+  return is;
+}
+
+static void begin_one(struct listing *l)
+{
+  if (l->n++ > 0)
+    hk_buffer_put(l->out, ",", 1);
+}
+
 static void event(void *arg, const struct hk_logged *l)
 {
-  struct events *e = arg;
+  struct listing *e = arg;
   if (!hk_glob_match(e->glob, l->name.data, l->name.length))
     return;
-  if (e->n++ > 0)
-    hk_buffer_put(e->out, ",", 1);
+  begin_one(e);
   hk_encode_logged(e->out, HK_PROTOCOL_TEXT, l, 1,
                    HANKEL_EVENTS | HANKEL_POSITIONS | HANKEL_DETAILS | HANKEL_NOTES | HANKEL_INCIDENTS);
 }
 
-int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+/* Lists what a visit brings, as an object with the member `name` and where the log is. 0 or a negative errno. */
+static int list_log(struct hk_server *s, const struct hk_web_part *part, const char *name, const struct hk_eventlog_visit *visit,
+                    struct hk_buffer *out)
 {
-  struct hk_server *s = arg;
   struct hk_eventlog *log = s->shards.events;
   struct hk_glob *glob;
   if (!log)
@@ -153,16 +191,81 @@ int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *
     return status;
   const uint64_t shown = hk_eventlog_shown(log), first = hk_eventlog_first(log);
   struct hk_eventlog_cursor cursor = { .next = part->after < shown ? part->after + 1 : shown + 1 };
-  struct events e = { out, glob, 0 };
+  struct listing l = { out, glob, 0 };
   uint32_t looked = 0, read = 1;
-  hk_buffer_print(out, "{\"events\":[");
-  while (read > 0 && e.n < part->limit && looked < LOOKED_MOST && out->size < PART_BYTES) {
-    const uint32_t left = part->limit - e.n;
-    read = hk_eventlog_read(log, &cursor, shown, left < HK_LOGGED_FRAME ? left : HK_LOGGED_FRAME, event, &e);
+  hk_buffer_print(out, "{\"%s\":[", name);
+  while (read > 0 && l.n < part->limit && looked < LOOKED_MOST && out->size < PART_BYTES) {
+    const uint32_t left = part->limit - l.n;
+    read = hk_eventlog_visit(log, &cursor, shown, left < HK_LOGGED_FRAME ? left : HK_LOGGED_FRAME, visit, &l);
     looked += read;
   }
   hk_buffer_print(out, "],\"position\":%" PRIu64 ",\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"missed\":%" PRIu64 "}\n",
                   cursor.next - 1, first, shown, cursor.missed);
   hk_glob_free(glob);
   return 0;
+}
+
+int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  static const struct hk_eventlog_visit events = { .event = event };
+  return list_log(arg, part, "events", &events, out);
+}
+
+/* --- what was told ----------------------------------------------------------------------------------------------------- */
+
+/* Begins what somebody told the daemon. */
+static void begin_told(struct listing *l, const char *what, uint64_t position, int64_t time)
+{
+  begin_one(l);
+  hk_buffer_print(l->out, "{\"told\":\"%s\",\"position\":%" PRIu64 ",\"time\":%" PRId64, what, position, time);
+}
+
+static void member(struct hk_buffer *out, const char *name, struct hk_string text)
+{
+  if (text.length == 0)
+    return;
+  hk_buffer_print(out, ",\"%s\":", name);
+  hk_json_string(out, text.data, text.length);
+}
+
+static void acknowledged(void *arg, const struct hk_logged *e)
+{
+  struct listing *l = arg;
+  if (e->event.kind != HK_EVENT_ACKNOWLEDGED || !hk_glob_match(l->glob, e->name.data, e->name.length))
+    return;
+  begin_told(l, "acknowledged", e->position, e->event.time);
+  member(l->out, "sensor", e->name);
+  member(l->out, "by", e->by);
+  hk_buffer_print(l->out, ",\"number\":%" PRIu32 "}", e->event.number);
+}
+
+static void said(void *arg, const struct hk_logged_incident *i)
+{
+  struct listing *l = arg;
+  if (i->kind < HANKEL_INCIDENT_EXPECTED || !about(l, i->sensors))
+    return;
+  begin_told(l, hk_feedback_word(i->kind - HANKEL_INCIDENT_EXPECTED + HK_FEEDBACK_EXPECTED), i->position, i->time);
+  member(l->out, "sensor", hk_string(i->sensors.data));
+  member(l->out, "text", i->text);
+  hk_buffer_print(l->out, ",\"incident\":%" PRIu64 "}", i->id);
+}
+
+/* A glob chooses none of these: which sensors those of a maintenance were is not known any more. */
+static void operated(void *arg, const struct hk_logged_operation *o)
+{
+  static const char *const words[] = { "", "maintenance", "maintenance ended", "reloaded", "reload refused" };
+  struct listing *l = arg;
+  begin_told(l, words[o->kind], o->position, o->time);
+  member(l->out, "match", o->subject);
+  member(l->out, "by", o->by);
+  member(l->out, "text", o->text);
+  if (o->kind == HK_LOGGED_MAINTENANCE && o->until < INT64_MAX)
+    hk_buffer_print(l->out, ",\"until\":%" PRId64, o->until);
+  hk_buffer_put(l->out, "}", 1);
+}
+
+int hk_list_told(void *arg, const struct hk_web_part *part, struct hk_buffer *out)
+{
+  static const struct hk_eventlog_visit told = { .event = acknowledged, .incident = said, .operation = operated };
+  return list_log(arg, part, "told", &told, out);
 }

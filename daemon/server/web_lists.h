@@ -7,6 +7,9 @@
 
 int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
 void hk_list_incidents(void *arg, struct hk_buffer *out);
+void hk_list_feedback(void *arg, struct hk_buffer *out);
+void hk_list_maintenance(void *arg, struct hk_buffer *out);
 int hk_list_events(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
+int hk_list_told(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
 
 #endif

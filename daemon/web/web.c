@@ -3,11 +3,13 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/net/loop.h"
+#include "daemon/net/peer_socket.h"
 #include "daemon/web/web_body.h"
 #include "daemon/web/web_inner.h"
 #include "daemon/web/web_look.h"
 #include "daemon/web/web_reply.h"
 #include "daemon/web/web_request.h"
+#include "daemon/web/web_socket.h"
 #include "daemon/web/web_stream.h"
 #include "daemon/web/web_tls.h"
 
@@ -32,6 +34,7 @@ static void leave(struct hk_web_peer *p)
   hk_web_look_end(p);
   hk_web_tls_leave(p->tls);
   hk_buffer_free(&p->body);
+  hk_buffer_free(&p->stream.said);
   hk_web_body_drop(p);
   free(p);
   atomic_fetch_sub_explicit(&web->connections, 1, memory_order_relaxed);
@@ -58,6 +61,15 @@ static void arrive(struct hk_web *web)
   }
 }
 
+/* Another thread has something for this one. */
+static void wake(struct hk_web *web)
+{
+  arrive(web);
+  hk_web_look_go_on(web);
+  if (atomic_exchange_explicit(&web->again, false, memory_order_acquire))
+    hk_web_tls_again(web);
+}
+
 static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
 {
   struct hk_web_peer *p = wsi ? lws_get_opaque_user_data(wsi) : NULL;
@@ -67,8 +79,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     return hk_web_tls_event(wsi, reason, user, in, size);
   switch (reason) {
   case LWS_CALLBACK_EVENT_WAIT_CANCELLED:
-    arrive(lws_context_user(lws_get_context(wsi)));
-    hk_web_look_go_on(lws_context_user(lws_get_context(wsi)));
+    wake(lws_context_user(lws_get_context(wsi)));
     return 0;
   case LWS_CALLBACK_HTTP:
     return p ? hk_web_request(wsi, p, in) : -1;
@@ -85,18 +96,25 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
       leave(p);
     lws_set_opaque_user_data(wsi, NULL);
     return 0;
-  case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: /* to HTTP 2 without TLS, or to a WebSocket: neither is spoken here */
+  case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+    return p ? hk_web_request_upgrade(wsi, p, in) : -1;
   case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
-    return -1;
+    return p && p->stream.socket ? 0 : -1;
+  case LWS_CALLBACK_ESTABLISHED:
+  case LWS_CALLBACK_SERVER_WRITEABLE:
+  case LWS_CALLBACK_RECEIVE:
+    return p ? hk_web_socket_event(wsi, p, reason, in, size) : -1;
   default:
     return 0;
   }
 }
 
-static const struct lws_protocols protocols[] = { { .name = "http", .callback = on_event },
-                                                  { .name = "inner", .callback = hk_web_inner_event },
-                                                  { .name = "tls", .callback = hk_web_tls_event },
-                                                  { 0 } };
+static const struct lws_protocols protocols[] = {
+  { .name = "http", .callback = on_event, .rx_buffer_size = HK_WEB_SOCKET_RX, .tx_packet_size = HK_WEB_READ },
+  { .name = "inner", .callback = hk_web_inner_event },
+  { .name = "tls", .callback = hk_web_tls_event },
+  { 0 }
+};
 
 static uint32_t most(const struct hk_config *config)
 {
@@ -203,6 +221,14 @@ void hk_web_tell(struct hk_web *web, enum hk_web_phase phase)
     atomic_store_explicit(&web->phase, phase, memory_order_release);
 }
 
+void hk_web_again(struct hk_web *web)
+{
+  if (!web)
+    return;
+  atomic_store_explicit(&web->again, true, memory_order_release);
+  lws_cancel_service(web->lws);
+}
+
 bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
 {
   struct sockaddr_storage address = { 0 };
@@ -225,6 +251,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   p->near = hk_loopback(listener->bind_to);
   p->newcomer = hk_gate_shut(listener->gate);
   p->fd = fd;
+  hk_peer_prepare(fd, config);
   if (getpeername(fd, (struct sockaddr *)&address, &length) == 0)
     hk_address_format((const struct sockaddr *)&address, p->peer);
   atomic_fetch_add_explicit(&web->connections, 1, memory_order_relaxed);

@@ -31,6 +31,9 @@ int hk_web_start(struct hk_web *web);  /* 0, or a negative errno */
 bool hk_web_stop(struct hk_web *web);  /* closes all connections and ends the thread; false: it hangs. May be called twice */
 void hk_web_close(struct hk_web *web); /* once it has stopped */
 void hk_web_tell(struct hk_web *web, enum hk_web_phase phase);
+/* Certificates, keys and tokens were read again: a connection whose client certificate is revoked by now is closed. What else it
+ * has shown is looked at with each request, and a stream is closed by its inner connection. */
+void hk_web_again(struct hk_web *web);
 /* A connection that a listener has accepted. True: fd and place are its own from now on. False: there are too many, or there is
  * no memory, as *why says. */
 bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);

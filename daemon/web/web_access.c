@@ -103,7 +103,7 @@ static bool know_certificate(struct hk_web_peer *p)
   return p->scopes != 0;
 }
 
-const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
+const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument)
 {
   char shown[SHOWN_MAX] = "", cookie[HK_TOKEN_MAX + 1];
   size_t cookie_length = sizeof cookie;
@@ -123,6 +123,8 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p)
   }
   if (lws_http_cookie_get(wsi, HK_WEB_COOKIE, cookie, &cookie_length) == 0 && cookie_length > 0)
     return hk_web_know_token(p, cookie, strlen(cookie));
+  if (argument && hk_web_argument(wsi, "p", shown, sizeof shown) == 0 && shown[0])
+    return hk_web_know_token(p, shown, strlen(shown));
   return "a token is needed here, and none was shown (Authorization: Bearer TOKEN, or log in)";
 }
 

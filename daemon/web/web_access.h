@@ -11,8 +11,8 @@ bool hk_web_host_is_ours(struct lws *wsi, const struct hk_web_peer *p);
  * browsers send and pages cannot forge. */
 bool hk_web_origin_is_ours(struct lws *wsi);
 /* Finds out p->scopes and p->shown: by a token in Authorization or in the cookie or, where none is demanded, by the listener.
- * NULL, or why there are none. */
-const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p);
+ * argument: it may also be the argument `p` behind ?, as clients of InfluxDB 1 have it. NULL, or why there are none. */
+const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument);
 /* The same by a token of `length` bytes. */
 const char *hk_web_know_token(struct hk_web_peer *p, const char *token, size_t length);
 /* It has failed to show what is needed: counts that, and answers. As hk_web_reply. */

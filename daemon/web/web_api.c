@@ -206,6 +206,40 @@ int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
   return status;
 }
 
+/* What somebody may say of an incident; 0: it is none of it. */
+static uint8_t word_of(const char *word)
+{
+  return !word                           ? 0
+         : strcmp(word, "expected") == 0 ? HANKEL_EXPECTED
+         : strcmp(word, "false") == 0    ? HANKEL_FALSE
+         : strcmp(word, "undo") == 0     ? HANKEL_UNDO
+                                         : 0;
+}
+
+int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p)
+{
+  int status = 0;
+  double incident;
+  cJSON *json = object(wsi, p, &status);
+  if (!json)
+    return status;
+  const char *sensor = string_of(json, "sensor"), *by = string_of(json, "by");
+  const uint8_t word = word_of(string_of(json, "word"));
+  if (!sensor || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "incident", UINT32_MAX, &incident) || word == 0 ||
+      (incident > 0) == (*sensor != 0)) {
+    status =
+        hk_web_fault(wsi, p, 400,
+                     "it takes `word` (expected, false or undo), either `incident`, a number, or `sensor`, for the latest of "
+                     "that, and if need be `by`, of at most 64 bytes",
+                     NULL);
+  } else {
+    const struct hk_operate m = { .what = word, .number = (uint32_t)incident, .subject = hk_string(sensor), .by = hk_string(by) };
+    status = operate(wsi, p, &m);
+  }
+  cJSON_Delete(json);
+  return status;
+}
+
 int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p)
 {
   int status = 0;
@@ -336,9 +370,26 @@ int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
   return list(wsi, p, "since", p->web->answers.events);
 }
 
+int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, "since", p->web->answers.told);
+}
+
 int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)
 {
   p->web->answers.incidents(p->web->answers.arg, &p->body);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
+}
+
+int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p)
+{
+  p->web->answers.feedback(p->web->answers.arg, &p->body);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
+}
+
+int hk_web_api_maintenance(struct lws *wsi, struct hk_web_peer *p)
+{
+  p->web->answers.maintenance(p->web->answers.arg, &p->body);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 

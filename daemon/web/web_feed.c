@@ -23,8 +23,15 @@ void hk_web_feed_sentence(const struct hk_web_fed *fed, const char *line, char *
     snprintf(at, sizeof at, ", byte %.0f", byte);
   if (why)
     snprintf(where, sizeof where, "%s %.0f%s: ", line, number, at);
-  snprintf(out, size, "partial write: %s%s; %" PRIu64 " %ss refused, %" PRIu64 " points dropped, %" PRIu64 " points taken", where,
-           why ? why : "a time too far in the future", fed->refused, line, fed->dropped, fed->taken);
+  const int n = snprintf(
+      out, size, "partial write: %s%s; %" PRIu64 " %ss refused, %" PRIu64 " points dropped, %" PRIu64 " points taken", where,
+      why                ? why
+      : fed->dropped > 0 ? "a time too far in the future"
+                         : "a value out of range",
+      fed->refused, line, fed->dropped, fed->taken);
+  if (fed->late + fed->rejected > 0 && n > 0 && (size_t)n < size)
+    snprintf(out + n, size - (size_t)n, ", of which %" PRIu64 " were late and %" PRIu64 " were rejected", fed->late,
+             fed->rejected);
 }
 
 unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed, const char **type)
@@ -33,7 +40,7 @@ unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed,
   (void)type;
   if (fed->refused == 0 && fed->dropped == 0)
     return 204;
-  hk_web_feed_sentence(fed, p->fed->line, sentence, sizeof sentence);
+  hk_web_feed_sentence(fed, p->points.fed->line, sentence, sizeof sentence);
   char *faults = cJSON_PrintUnformatted(fed->faults);
   hk_buffer_print(&p->body, "{\"type\":\"about:blank\",\"status\":400,\"detail\":");
   hk_json_string(&p->body, sentence, strlen(sentence));
@@ -42,8 +49,10 @@ unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed,
   hk_json_string(&p->body, sentence, strlen(sentence));
   hk_buffer_print(&p->body, ",\"code\":\"invalid\",\"message\":");
   hk_json_string(&p->body, sentence, strlen(sentence));
-  hk_buffer_print(&p->body, ",\"taken\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"dropped\":%" PRIu64 ",\"faults\":%s}\n", fed->taken,
-                  fed->refused, fed->dropped, faults ? faults : "[]");
+  hk_buffer_print(&p->body,
+                  ",\"taken\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rejected\":%" PRIu64 ",\"refused\":%" PRIu64
+                  ",\"dropped\":%" PRIu64 ",\"faults\":%s}\n",
+                  fed->taken, fed->late, fed->rejected, fed->refused, fed->dropped, faults ? faults : "[]");
   cJSON_free(faults);
   return 400;
 }
@@ -91,11 +100,15 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
     return;
   }
   struct hk_web_fed fed = { .taken = count_of(json, "taken"),
+                            .late = count_of(json, "late"),
+                            .rejected = count_of(json, "rejected"),
                             .refused = count_of(json, "refused"),
                             .dropped = count_of(json, "dropped"),
                             .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
-  add_faults(&p->faults, &fed);
-  const unsigned code = p->fed->answer(p, &fed, &type);
+  add_faults(&p->points.faults, &fed);
+  snprintf(p->points.told, sizeof p->points.told, "taken=%" PRIu64 ", late=%" PRIu64 ", rejected=%" PRIu64, fed.taken, fed.late,
+           fed.rejected);
+  const unsigned code = p->points.fed->answer(p, &fed, &type);
   cJSON_Delete(json);
   hk_web_inner_close(inner);
   hk_web_ready(p, code, type);
@@ -113,7 +126,7 @@ int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const stru
   const int status = hk_web_inner_open(p, &lines_kind, unit);
   if (status != 0)
     return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for this now", &hk_web_retry);
-  p->fed = kind;
+  p->points.fed = kind;
   hk_web_inner_send_all(p->inner, p->asked.data, p->asked.size);
   lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
   return 0;

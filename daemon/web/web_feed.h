@@ -9,7 +9,8 @@
 
 /* What became of them. */
 struct hk_web_fed {
-  uint64_t taken;            /* points */
+  uint64_t taken;            /* points, of which */
+  uint64_t late, rejected;   /* were so, by their sensors */
   uint64_t refused, dropped; /* as net/inner.h has it */
   cJSON *faults;             /* an array: some of these, first of all those that became no line */
 };

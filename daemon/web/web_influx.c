@@ -4,7 +4,10 @@
 #include "daemon/web/web_feed.h"
 #include "daemon/web/web_reply.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ns in what `precision` names; 0: nothing. */
 static int64_t unit_of(const char *precision)
@@ -31,8 +34,69 @@ int hk_web_influx_write(struct lws *wsi, struct hk_web_peer *p)
   const int64_t unit = status == 0 ? unit_of(precision) : 0;
   if (unit == 0)
     return hk_web_fault(wsi, p, 400, "`precision` is one of ns, us, ms, s, m, h", NULL);
-  p->faults = (struct hk_sample_faults){ 0 };
+  p->points.faults = (struct hk_sample_faults){ 0 };
   return hk_web_feed(wsi, p, unit, &lines);
+}
+
+/* Decodes a value of application/x-www-form-urlencoded in place. */
+static void decode_form(char *text)
+{
+  char *out = text, digits[3] = "";
+  for (const char *in = text; *in; in++) {
+    if (*in == '%' && isxdigit((unsigned char)in[1]) && isxdigit((unsigned char)in[2])) {
+      memcpy(digits, in + 1, 2);
+      *out++ = (char)strtol(digits, NULL, 16);
+      in += 2;
+    } else {
+      *out++ = *in == '+' ? ' ' : *in;
+    }
+  }
+  *out = 0;
+}
+
+/* The statement: behind ?, or in a body that is a form. False: it is longer than any that is answered. */
+static bool statement_of(struct lws *wsi, const struct hk_web_peer *p, char *out, size_t size)
+{
+  if (hk_web_argument(wsi, "q", out, size) != 0)
+    return false;
+  if (out[0])
+    return true;
+  for (size_t at = 0; at < p->asked.size;) {
+    const char *field = p->asked.data + at, *end = memchr(field, '&', p->asked.size - at);
+    const size_t length = end ? (size_t)(end - field) : p->asked.size - at;
+    if (length > 2 && memcmp(field, "q=", 2) == 0) {
+      if ((size_t)snprintf(out, size, "%.*s", (int)(length - 2), field + 2) >= size)
+        return false;
+      decode_form(out);
+      return true;
+    }
+    at += length + 1;
+  }
+  return true;
+}
+
+/* Nothing is stored here that could be asked for. What clients of version 1 say before they write is answered as if it had been
+ * done: that a database is to be there, and which there are. */
+int hk_web_influx_query(struct lws *wsi, struct hk_web_peer *p)
+{
+  static const char create[] = "create database", show[] = "show databases";
+  static const char unknown[] = "this is hankeld: of InfluxQL it answers CREATE DATABASE and SHOW DATABASES alone; "
+                                "what it knows is at /api/v1/";
+  char statement[256];
+  const bool read = statement_of(wsi, p, statement, sizeof statement);
+  const char *word = statement + strspn(statement, " \t\r\n");
+  if (read && strncasecmp(word, create, sizeof create - 1) == 0) {
+    hk_buffer_print(&p->body, "{\"results\":[{\"statement_id\":0}]}\n");
+  } else if (read && strncasecmp(word, show, sizeof show - 1) == 0) {
+    hk_buffer_print(&p->body, "{\"results\":[{\"statement_id\":0,\"series\":[{\"name\":\"databases\",\"columns\":[\"name\"],"
+                              "\"values\":[[\"hankeld\"]]}]}]}\n");
+  } else {
+    hk_web_problem(&p->body, 400, unknown);
+    p->body.size -= sizeof "}\n" - 1; /* `error` is where its clients look */
+    hk_buffer_print(&p->body, ",\"error\":\"%s\"}\n", unknown);
+    return hk_web_reply(wsi, p, 400, "application/problem+json", NULL);
+  }
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
 int hk_web_influx_ping(struct lws *wsi, struct hk_web_peer *p)

@@ -1,10 +1,12 @@
-/* What clients of InfluxDB 1 and 2 ask for: POST /write and /api/v2/write, /ping, /health. As in web_api.h. */
+/* What clients of InfluxDB 1 and 2 ask for: POST /write and /api/v2/write, /query as far as those of version 1 need it before
+ * they write, /ping, /health. As in web_api.h. */
 #ifndef HK_WEB_INFLUX_H
 #define HK_WEB_INFLUX_H
 
 #include "daemon/web/web_internal.h"
 
 int hk_web_influx_write(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_influx_query(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_influx_ping(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_influx_health(struct lws *wsi, struct hk_web_peer *p);
 

@@ -19,6 +19,24 @@ struct hk_web_inner;
 struct hk_web_route;
 struct hk_web_tls;
 
+/* An answer that has no end of its own. */
+struct hk_web_streaming {
+  bool socket;           /* a WebSocket: what waits are messages, a line each; else Server-Sent Events */
+  bool midst;            /* of a message the first part was sent */
+  bool ping;             /* one is to be sent */
+  bool closing;          /* the peer was told so */
+  unsigned looks;        /* how often it was looked whether the peer is there, once a second */
+  int behind;            /* how often in a row it had not taken what was sent */
+  struct hk_buffer said; /* of a message of the peer's, so far */
+};
+
+/* Points that a request brings. */
+struct hk_web_points {
+  struct hk_sample_faults faults;    /* what became no line */
+  const struct hk_web_fed_kind *fed; /* how the peer is told what became of them; */
+  char told[96];                     /* and in short, in a header; "": nothing */
+};
+
 /* A connection. */
 struct hk_web_peer {
   enum hk_web_what what;    /* HK_WEB_PEER; first */
@@ -44,20 +62,18 @@ struct hk_web_peer {
   size_t reserved;        /* bytes that stand for it in the web's `bodies`; */
   bool in_chunks;         /* how it comes */
   struct hk_chunked chunked;
-  struct hk_sample_faults faults;    /* of its points, before they became lines */
-  const struct hk_web_fed_kind *fed; /* how it is told what became of them */
-  struct hk_web_inner *inner;        /* what it asks of the daemon; NULL: nothing */
-  const char *path;                  /* while it is answered */
-  struct hk_look *look;              /* at a sensor, which it waits for; NULL: none */
-  struct hk_web_peer *looking;       /* others that wait for such a one */
+  struct hk_web_points points;
+  struct hk_web_inner *inner;  /* what it asks of the daemon; NULL: nothing */
+  const char *path;            /* while it is answered */
+  struct hk_look *look;        /* at a sensor, which it waits for; NULL: none */
+  struct hk_web_peer *looking; /* others that wait for such a one */
   /* the answer that is being sent */
   unsigned ready;         /* it came from elsewhere, and is to be begun: status; 0: none */
   const char *ready_type; /* of its content; NULL: JSON, or a fault of RFC 9457 */
   bool streams;           /* it has no end of its own */
   bool begun;             /* its headers were sent */
-  unsigned looks;         /* of a stream: how often it was looked whether the peer is there, once a second, */
   int untaken;            /* bytes of answers that the kernel still had when it was looked last */
-  int behind;             /* and how often in a row it had not taken what was sent */
+  struct hk_web_streaming stream;
   struct hk_buffer body;
   size_t sent; /* bytes of it */
   bool head;   /* only the headers of it are wanted */
@@ -78,6 +94,8 @@ struct hk_web {
   atomic_uint connections;     /* how many there are, those on their way too */
   size_t bodies;               /* bytes that bodies of requests take, or will */
   struct hk_web_peer *looking; /* list: those that wait for a look at a sensor */
+  struct hk_web_tls *tls;      /* list: those that have TLS */
+  atomic_bool again;           /* certificates, keys and tokens were read again */
   int stuck;                   /* s for an answer to be taken, */
   int handshake;               /* and for one of TLS */
   pthread_mutex_t lock;

@@ -36,6 +36,11 @@ void hk_web_tell(struct hk_web *web, enum hk_web_phase phase)
   (void)phase;
 }
 
+void hk_web_again(struct hk_web *web)
+{
+  (void)web;
+}
+
 bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
 {
   (void)web;

@@ -78,6 +78,7 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
       add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
       add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
       (extra && add(wsi, extra->name, extra->value, &at, end) != 0) ||
+      (p->points.told[0] && add(wsi, "hankel-points:", p->points.told, &at, end) != 0) ||
       (p->last && !p->streams && add(wsi, "connection:", "close", &at, end) != 0) ||
       lws_finalize_write_http_header(wsi, room + LWS_PRE, &at, end) != 0)
     return -1;

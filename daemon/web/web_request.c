@@ -10,6 +10,7 @@
 #include "daemon/web/web_otlp.h"
 #include "daemon/web/web_remote_write.h"
 #include "daemon/web/web_reply.h"
+#include "daemon/web/web_socket.h"
 #include "daemon/web/web_stream.h"
 
 #include <stdlib.h>
@@ -20,7 +21,9 @@
 #define TYPE_OPEN "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define TYPE_PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
 
-static const char *const not_restored = "the state is being restored";
+static const char not_restored[] = "the state is being restored";
+static const char not_ours[] = "this listener is on loopback, and the Host of the request is not";
+static const char socket_path[] = "/api/v1/ws";
 
 static unsigned phase_of(const struct hk_web_peer *p)
 {
@@ -40,7 +43,7 @@ static int readiness(struct lws *wsi, struct hk_web_peer *p)
   const unsigned phase = phase_of(p);
   struct hk_buffer why = { 0 };
   if (phase == HK_WEB_RESTORING)
-    hk_json_string(&why, not_restored, strlen(not_restored));
+    hk_json_string(&why, not_restored, sizeof not_restored - 1);
   else if (phase == HK_WEB_ENDING)
     hk_buffer_print(&why, "\"the daemon is ending\"");
   else
@@ -82,29 +85,42 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/alerts", READS, true, SEES, hk_web_api_alerts },
   { "/api/v1/incidents", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_incidents },
   { "/api/v1/events", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
+  { "/api/v1/told", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_told },
   { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
   { HK_WEB_LOOK_PATH, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_look },
   { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },
+  { socket_path, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_socket_plainly },
   { "/api/v1/ack", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_acknowledge },
+  { "/api/v1/feedback", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_feedback },
+  { "/api/v1/feedback", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_say },
+  { "/api/v1/maintenance", READS, true, SEES, hk_web_api_maintenance },
   { "/api/v1/maintenance", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_maintain },
   { "/api/v1/reload", ASKS, true, HK_SCOPE_ADMIN, hk_web_api_reload },
   { "/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
   { "/api/v2/write", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_write },
   { "/api/v1/push", FEEDS, true, HK_SCOPE_FEED, hk_web_remote_write },
   { "/v1/metrics", FEEDS, true, HK_SCOPE_FEED, hk_web_otlp },
+  { "/query", READS, true, HK_SCOPE_FEED, hk_web_influx_query },
+  { "/query", FEEDS, true, HK_SCOPE_FEED, hk_web_influx_query },
   { "/ping", READS, false, 0, hk_web_influx_ping },
   { "/health", READS, false, 0, hk_web_influx_health },
   { "/api/v1/login", ASKS, false, 0, hk_web_api_login },
   { "/api/v1/logout", ASKS, false, 0, hk_web_api_logout },
 };
 
-static const struct hk_web_route *route_of(const char *path)
+/* The route of a path, by this kind of method where there is one of that. */
+static const struct hk_web_route *route_of(const char *path, bool posts)
 {
-  for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
-    if (strcmp(routes[i].path, path) == 0 ||
-        (routes[i].answer == hk_web_look && strncmp(routes[i].path, path, strlen(routes[i].path)) == 0))
+  const struct hk_web_route *other = NULL;
+  for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+    if (strcmp(routes[i].path, path) != 0 &&
+        (routes[i].answer != hk_web_look || strncmp(routes[i].path, path, strlen(routes[i].path)) != 0))
+      continue;
+    if ((routes[i].kind != READS) == posts)
       return &routes[i];
-  return NULL;
+    other = &routes[i];
+  }
+  return other;
 }
 
 /* Whether a request that brings something can be taken; *status: what came of it when not. */
@@ -144,7 +160,8 @@ static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
   p->last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
   p->route = NULL;
   p->ready = 0;
-  p->streams = p->begun = p->in_chunks = false;
+  p->points.told[0] = 0;
+  p->streams = p->stream.socket = p->stream.closing = p->begun = p->in_chunks = false;
   p->body.size = p->sent = 0;
   hk_web_body_drop(p);
 }
@@ -155,13 +172,13 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   char *text;
   int length, status = 0;
   const int method = lws_http_get_uri_and_method(wsi, &text, &length);
-  const struct hk_web_route *route = route_of(uri);
+  const struct hk_web_route *route = route_of(uri, method == LWSHUMETH_POST);
   const struct hk_web_file *file = route ? NULL : hk_web_file_of(uri);
   begin(wsi, p, method);
   p->path = uri;
   const bool posts = method == LWSHUMETH_POST, gets = !p->last;
   if (!hk_web_host_is_ours(wsi, p))
-    return hk_web_fault(wsi, p, 421, "this listener is on loopback, and the Host of the request is not", NULL);
+    return hk_web_fault(wsi, p, 421, not_ours, NULL);
   if (!route && !file)
     return hk_web_fault(wsi, p, 404, "there is nothing of this path; hankeld(8) lists what there is", NULL);
   if (file ? !gets : !(route->kind != READS ? posts : gets))
@@ -174,7 +191,7 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
     return hk_web_fault(wsi, p, 403, "nothing is changed for a page of another origin", NULL);
   if (route->kind == ASKS && !may_ask(wsi, p, &status))
     return status;
-  const char *why = route->scopes ? hk_web_know(wsi, p) : NULL;
+  const char *why = route->scopes ? hk_web_know(wsi, p, (route->scopes & HK_SCOPE_FEED) != 0) : NULL;
   if (why)
     return hk_web_unauthorized(wsi, p, why);
   if (route->scopes && !(p->scopes & route->scopes))
@@ -185,6 +202,47 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
     return status;
   p->route = route;
   return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->in_chunks) ? 0 : answer(wsi, p);
+}
+
+/* Whether a page, or a program, gets a WebSocket; *status: what came of the answer when not. */
+static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
+{
+  static const struct hk_web_header version = { "sec-websocket-version:", "13" };
+  const char *why;
+  char spoken[4];
+  unsigned code;
+  if (!hk_web_host_is_ours(wsi, p))
+    *status = hk_web_fault(wsi, p, 421, not_ours, NULL);
+  else if (lws_hdr_copy(wsi, spoken, sizeof spoken, WSI_TOKEN_VERSION) <= 0 || strcmp(spoken, version.value) != 0)
+    *status = hk_web_fault(wsi, p, 426, "this speaks version 13 of WebSocket, that of RFC 6455", &version);
+  else if (!hk_web_origin_is_ours(wsi)) /* browsers let any page ask for one, cookies and all */
+    *status = hk_web_fault(wsi, p, 403, "a page of another origin gets no WebSocket", NULL);
+  else if ((why = hk_web_know(wsi, p, false)))
+    *status = hk_web_unauthorized(wsi, p, why);
+  else if (!(p->scopes & HK_SCOPE_SUBSCRIBE))
+    *status = hk_web_forbidden(wsi, p, socket_path);
+  else if (phase_of(p) == HK_WEB_RESTORING)
+    *status = hk_web_fault(wsi, p, 503, not_restored, NULL);
+  else if ((code = hk_web_socket_begin(wsi, p, &why)) != 0)
+    *status = hk_web_fault(wsi, p, code, why, NULL);
+  else
+    return true;
+  return false;
+}
+
+int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *protocol)
+{
+  char path[sizeof socket_path + 1]; /* one more, so that a longer one is not taken for it */
+  int status = 0;
+  if (strcasecmp(protocol, "websocket") != 0 || lws_hdr_copy(wsi, path, sizeof path, WSI_TOKEN_GET_URI) <= 0 ||
+      strcmp(path, socket_path) != 0)
+    return -1;
+  begin(wsi, p, LWSHUMETH_GET);
+  if (may_upgrade(wsi, p, &status))
+    return 0;
+  if (status == 0)
+    (void)hk_web_go_on(wsi, p); /* all of it: there is little */
+  return -1;
 }
 
 int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size)

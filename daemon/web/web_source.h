@@ -28,8 +28,11 @@ struct hk_web_answers {
   void (*obstacles)(void *arg, struct hk_buffer *out);
   /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
   int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* that stand; `after` is not looked at */
-  int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position */
-  void (*incidents)(void *arg, struct hk_buffer *out);                             /* appends an object of JSON */
+  int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position; */
+  int (*told)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);   /* the same */
+  void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */
+  void (*feedback)(void *arg, struct hk_buffer *out);
+  void (*maintenance)(void *arg, struct hk_buffer *out);
   /* One sensor, as its device has it: look asks, `ready` is called from another thread when there is an answer, seen appends it;
    * unlook gives it back. As in server/web_sensor.h. */
   int (*look)(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);

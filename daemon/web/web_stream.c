@@ -1,6 +1,6 @@
-/* A line is an event of the stream: results are unnamed, alerts `alert`, incidents `incident`, notices `notice`, gaps `gap`,
- * faults of the daemon `fault`; the position of an alert or incident is its id, so that whoever connects again goes on from there
- * (Last-Event-ID).
+/* Of Server-Sent Events a line is an event of the stream: results are unnamed, alerts `alert`, incidents `incident`, notices
+ * `notice`, gaps `gap`, faults of the daemon `fault`; the position of an alert or incident is its id, so that whoever connects
+ * again goes on from there (Last-Event-ID).
  *
  * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and
  * then is left out and told by a gap. */
@@ -37,20 +37,11 @@ static const char *name_of(const char *line)
   return NULL;
 }
 
-/* line: ends with 0. A quotation mark within a string has a backslash in front, so no sensor's name can look like a member. */
-static void pass(const struct hk_web_inner *inner, const char *line, size_t length)
+static void put_event(struct hk_buffer *out, const char *event, const char *line, size_t length)
 {
-  static const char position[] = ",\"position\":", channel[] = ",\"channel\":\"";
-  struct hk_buffer *out = &inner->peer->body;
-  const char *event = name_of(line);
-  const bool alert = event && strcmp(event, "alert") == 0;
-  const char *of = alert && inner->channel[0] ? strstr(line, channel) : NULL;
-  if (of) {
-    const size_t name = strlen(inner->channel);
-    if (strncmp(of + sizeof channel - 1, inner->channel, name) != 0 || of[sizeof channel - 1 + name] != '"')
-      return;
-  }
-  const char *at = alert || (event && strcmp(event, "incident") == 0) ? strstr(line, position) : NULL;
+  static const char position[] = ",\"position\":";
+  const bool placed = event && (strcmp(event, "alert") == 0 || strcmp(event, "incident") == 0);
+  const char *at = placed ? strstr(line, position) : NULL;
   if (at) {
     at += sizeof position - 1;
     hk_buffer_print(out, "id: %.*s\n", (int)strspn(at, "0123456789"), at);
@@ -60,6 +51,27 @@ static void pass(const struct hk_web_inner *inner, const char *line, size_t leng
   hk_buffer_put(out, "data: ", 6);
   hk_buffer_put(out, line, length);
   hk_buffer_put(out, "\n\n", 2);
+}
+
+/* line: ends with 0. A quotation mark within a string has a backslash in front, so no sensor's name can look like a member. */
+static void pass(const struct hk_web_inner *inner, const char *line, size_t length)
+{
+  static const char channel[] = ",\"channel\":\"";
+  struct hk_web_peer *p = inner->peer;
+  const char *event = name_of(line), *of = NULL;
+  if (event && strcmp(event, "alert") == 0 && inner->channel[0])
+    of = strstr(line, channel);
+  if (of) {
+    const size_t name = strlen(inner->channel);
+    if (strncmp(of + sizeof channel - 1, inner->channel, name) != 0 || of[sizeof channel - 1 + name] != '"')
+      return;
+  }
+  if (!p->stream.socket) {
+    put_event(&p->body, event, line, length);
+    return;
+  }
+  hk_buffer_put(&p->body, line, length);
+  hk_buffer_put(&p->body, "\n", 1);
 }
 
 static void came(struct hk_web_inner *inner, const char *data, size_t size)
@@ -101,13 +113,17 @@ void hk_web_stream_room(struct hk_web_peer *p)
 int hk_web_stream_beat(struct lws *wsi, struct hk_web_peer *p)
 {
   char first;
-  p->behind = lws_partial_buffered(wsi) ? p->behind + 1 : 0;
-  if (p->behind > p->web->stuck || recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+  p->stream.behind = lws_partial_buffered(wsi) ? p->stream.behind + 1 : 0;
+  if (p->stream.behind > p->web->stuck || p->stream.closing ||
+      recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
     return -1;
   lws_set_timer_usecs(wsi, LOOK);
-  if (++p->looks % BEAT != 0 || p->body.size > p->sent)
+  if (++p->stream.looks % BEAT != 0 || p->body.size > p->sent)
     return 0;
-  hk_buffer_put(&p->body, ":\n\n", 3);
+  if (p->stream.socket)
+    p->stream.ping = true;
+  else
+    hk_buffer_put(&p->body, ":\n\n", 3);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -137,27 +153,40 @@ static const char *line_of(struct lws *wsi, char *line, size_t size)
   return hk_text_parse(line, strlen(line) - 1, &wanted);
 }
 
-int hk_web_stream(struct lws *wsi, struct hk_web_peer *p)
+unsigned hk_web_stream_begin(struct lws *wsi, struct hk_web_peer *p, const char **why)
 {
   char line[ASKED_MAX + HK_GLOB_MAX + 40];
-  const char *wrong = line_of(wsi, line, sizeof line);
-  if (wrong)
-    return hk_web_fault(wsi, p, 400, wrong, NULL);
+  *why = line_of(wsi, line, sizeof line);
+  if (*why)
+    return 400;
   if (p->head)
-    return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
+    return 0;
   int status = hk_web_inner_open(p, &stream_kind, 1);
-  if (status == -EACCES)
-    return hk_web_fault(wsi, p, 403, "a stream needs the scope subscribe", NULL);
+  if (status == -EACCES) {
+    *why = "a stream needs the scope subscribe";
+    return 403;
+  }
   if (status == 0) {
     (void)hk_web_argument(wsi, "channel", p->inner->channel, sizeof p->inner->channel);
     status = hk_web_inner_send(p->inner, line, strlen(line));
   }
   if (status != 0) {
     hk_web_inner_close(p->inner);
-    return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for another stream", NULL);
+    *why = "there is no memory, or no descriptor, for another stream";
+    return 503;
   }
   p->streams = true;
-  hk_buffer_print(&p->body, "retry: 2000\n\n");
   lws_set_timer_usecs(wsi, LOOK);
+  return 0;
+}
+
+int hk_web_stream(struct lws *wsi, struct hk_web_peer *p)
+{
+  const char *why;
+  const unsigned code = hk_web_stream_begin(wsi, p, &why);
+  if (code != 0)
+    return hk_web_fault(wsi, p, code, why, NULL);
+  if (!p->head)
+    hk_buffer_print(&p->body, "retry: 2000\n\n");
   return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
 }

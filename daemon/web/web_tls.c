@@ -12,6 +12,7 @@
 #define WAITS_MOST 65536u /* bytes that may wait for a side, before the other is read no more */
 #define LINGER 2          /* s for the last records to be taken */
 #define CHUNK 4096u
+#define REVOKED 256 /* bytes of why a certificate is not good any more */
 
 /* One of its sockets. */
 struct side {
@@ -25,7 +26,8 @@ struct side {
 };
 
 struct hk_web_tls {
-  struct hk_web_peer *peer; /* NULL: it is gone */
+  struct hk_web_tls *next, **link; /* of the web's list */
+  struct hk_web_peer *peer;        /* NULL: it is gone */
   struct hk_tls *tls;
   struct side outer, inner; /* the peer's socket; our end of the pair */
   bool ending;              /* the peer gets what is left of its records, and no more */
@@ -89,9 +91,37 @@ static bool go_on(struct hk_web_tls *t)
   return true;
 }
 
-/* The handshake is through: who the peer is by its certificate; one that needs no token is admitted. */
-static void know(struct hk_web_tls *t)
+static void refuse(const struct hk_web_tls *t, const char *why)
 {
+  struct hk_web_peer *p = t->peer;
+  struct hk_net *net = p->web->net;
+  if (p->newcomer) {
+    hk_count(&p->web->counters.unauthorized, 1);
+    hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", why);
+    (void)hk_limits_fail(net->limits, &p->most, p->place, hk_now());
+  } else {
+    hk_log_peer(net->log, &p->audit, HK_LOG_WARNING, p->peer, "closed: %s", why);
+  }
+}
+
+/* Whether the peer's certificate is revoked by now, which is then told. */
+static bool revoked(const struct hk_web_tls *t)
+{
+  char why[REVOKED];
+  struct hk_credentials *credentials = hk_gate_credentials(t->peer->gate);
+  const bool is = credentials->tls && hk_tls_revoked(t->tls, credentials->tls, why, sizeof why);
+  hk_credentials_release(credentials);
+  if (is)
+    refuse(t, why);
+  return is;
+}
+
+/* The handshake is through: who the peer is by its certificate; one that needs no token is admitted. False: its certificate was
+ * revoked since the handshake began. */
+static bool know(struct hk_web_tls *t)
+{
+  if (revoked(t))
+    return false;
   struct hk_web_peer *p = t->peer;
   struct hk_credentials *credentials = hk_gate_credentials(p->gate);
   if (!hk_tls_peer(t->tls, p->certificate))
@@ -103,19 +133,7 @@ static void know(struct hk_web_tls *t)
     p->newcomer = false;
   }
   lws_set_timeout(t->outer.wsi, NO_PENDING_TIMEOUT, 0); /* HTTP has its own */
-}
-
-static void refuse(const struct hk_web_tls *t)
-{
-  struct hk_web_peer *p = t->peer;
-  struct hk_net *net = p->web->net;
-  if (p->newcomer) {
-    hk_count(&p->web->counters.unauthorized, 1);
-    hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", hk_tls_fault(t->tls));
-    (void)hk_limits_fail(net->limits, &p->most, p->place, hk_now());
-  } else {
-    hk_log_peer(net->log, &p->audit, HK_LOG_WARNING, p->peer, "closed: %s", hk_tls_fault(t->tls));
-  }
+  return true;
 }
 
 /* Records of the peer. False: it is over. */
@@ -128,14 +146,14 @@ static bool from_peer(struct hk_web_tls *t, const void *data, size_t size)
   hk_tls_feed(t->tls, data, size);
   const bool was_through = hk_tls_through(t->tls);
   status = was_through ? 1 : hk_tls_handshake(t->tls);
-  if (status > 0 && !was_through)
-    know(t);
+  if (status > 0 && !was_through && !know(t))
+    return false;
   while (status > 0 && (status = hk_tls_read(t->tls, text, sizeof text)) > 0)
     hk_buffer_put(&t->inner.out, text, (size_t)status);
   if (status == HK_TLS_MORE && hk_tls_settle(t->tls) == 0)
     return go_on(t);
   if (status == HK_TLS_FAILED)
-    refuse(t);
+    refuse(t, hk_tls_fault(t->tls));
   (void)go_on(t); /* it is over either way */
   return false;
 }
@@ -175,6 +193,9 @@ static void release(struct hk_web_tls *t)
 {
   if (t->peer || t->outer.wsi || t->inner.wsi)
     return;
+  *t->link = t->next;
+  if (t->next)
+    t->next->link = t->link;
   hk_tls_free(t->tls);
   hk_buffer_free(&t->outer.out);
   hk_buffer_free(&t->inner.out);
@@ -199,6 +220,17 @@ void hk_web_tls_leave(struct hk_web_tls *t)
   t->peer = NULL;
   close_side(&t->inner);
   release(t);
+}
+
+void hk_web_tls_again(struct hk_web *web)
+{
+  for (struct hk_web_tls *t = web->tls, *next; t; t = next) {
+    next = t->next;
+    if (t->peer && !t->ending && hk_tls_through(t->tls) && revoked(t)) {
+      close_side(&t->inner);
+      end(t);
+    }
+  }
 }
 
 int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size)
@@ -263,6 +295,11 @@ int hk_web_tls_begin(struct hk_web_peer *p)
     return status;
   }
   t->peer = p;
+  t->link = &p->web->tls;
+  t->next = *t->link;
+  if (t->next)
+    t->next->link = &t->next;
+  *t->link = t;
   p->tls = t;
   const bool outer = adopt(t, &t->outer, p->fd), inner = adopt(t, &t->inner, pair[0]);
   p->fd = pair[1];

@@ -16,6 +16,8 @@
 int hk_web_tls_begin(struct hk_web_peer *p);
 /* The peer is gone, or never was served. NULL is fine. */
 void hk_web_tls_leave(struct hk_web_tls *tls);
+/* Lists of revoked certificates were read again: whoever has shown one that is revoked now is closed. */
+void hk_web_tls_again(struct hk_web *web);
 /* Events of both sockets. */
 int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size);
 

@@ -146,7 +146,7 @@ static void try_feedback(const char *data, size_t size)
     hk_feedback_show(&said, &text);
     hk_feedback_apply(&said, all, UINT64_MAX);
     hk_feedback_show(&said, &text);
-    (void)hk_feedback_has(&said, 1);
+    (void)hk_feedback_of(&said, 1);
     go_on(all);
   }
   hk_buffer_free(&text);

@@ -2,6 +2,7 @@
 import hashlib
 import http.client
 import json
+import os
 import socket
 import tempfile
 import threading
@@ -11,14 +12,6 @@ import urllib.parse
 import harness
 import web
 from harness import START, WAIT, until
-
-STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
-
-
-def value(n):
-    """A step every 30 points, which is an alert."""
-    return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
-
 
 class Stream:
     """Server-Sent Events, one after another: (event, id, data)."""
@@ -51,40 +44,7 @@ class Stream:
                 return got
 
 
-class Api(web.Described):
-    def web(self, extra='', durability='', **how):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        keys = 'threads = 1\n' + how.pop('keys', '')
-        if durability:
-            keys += f'durability = {durability}\nstate = {self.folder.name}\n'
-        return super().web(extra, detectors=STEPS, keys=keys, **how)
-
-    def ask(self, d, path, body=None, method=None, **headers):
-        """Status, headers, and what the JSON of the answer says."""
-        if body is not None:
-            headers.setdefault('Content_Type', 'application/json')
-            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
-        status, headers, answer = super().ask(d, '/api/v1/' + path, body, method, **headers)
-        return status, headers, json.loads(answer)
-
-    def step(self, d, names=('pump',)):
-        """A wave that changes its frequency, up to where an alert stands at each sensor, and no further."""
-        with d.client() as c:
-            handles = c.register(*names)
-            for k in range(400):
-                c.send(harness.points(handles, [START + k * 10**9] * len(names), [value(k)] * len(names)))
-                c.ping()
-                until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
-                if c.status()['alerts']['standing'] == len(names):
-                    return k + 1
-        self.fail('no alert')
-
-    def standing(self, d, n=1):
-        return until(lambda: (lambda a: a['alerts'] if len(a['alerts']) == n else None)(self.ask(d, 'alerts')[2]), f'{n} alerts to stand')
-
-
-class Answers(Api):
+class Answers(web.Api):
     def test_a_limit_counts_alerts_that_match_the_glob(self):
         d = self.web()
         names = [f'a{i}' for i in range(8)] + ['wanted', 'wanted too']
@@ -133,13 +93,13 @@ class Answers(Api):
         with d.client() as c:
             handles = c.register(*names)
             for k in range(60):
-                c.send(harness.points(handles[:-1], [START + k * 10**9] * 4, [value(k) + i for i in range(4)]))
+                c.send(harness.points(handles[:-1], [START + k * 10**9] * 4, [web.value(k) + i for i in range(4)]))
             c.ping()
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
         for i, name in enumerate(names[:-1]):
             code, _, got = self.ask(d, 'sensors/?name=' + urllib.parse.quote(name, safe=''))
             self.assertEqual(code, 200)
-            self.assertEqual(got['points'], [[START + k * 10**9, value(k) + i] for k in range(60)], name)
+            self.assertEqual(got['points'], [[START + k * 10**9, web.value(k) + i] for k in range(60)], name)
             self.assertEqual([s['sensor'] for s in got['series']], [name, name + '#graph'])
         code, _, got = self.ask(d, 'sensors/pump')
         ika, graph = got['series']
@@ -162,7 +122,7 @@ class Answers(Api):
             def flood():
                 k = 0
                 while not over.is_set():
-                    c.send(harness.points(handles, [START + k * 10**9] * 2000, [value(k)] * 2000))
+                    c.send(harness.points(handles, [START + k * 10**9] * 2000, [web.value(k)] * 2000))
                     k += 1
                     time.sleep(0.002 if harness.TSAN else 0)
 
@@ -202,7 +162,7 @@ class Answers(Api):
         self.assertEqual(self.ask(d, 'ack', 'x', Content_Type='text/plain')[0], 415)
 
 
-class Operating(Api):
+class Operating(web.Api):
     def test_ack_maintenance_and_reload(self):
         d = self.web(durability='journal')
         self.step(d)
@@ -276,7 +236,78 @@ class Operating(Api):
         until(lambda: self.ask(d, 'alerts', **who)[2]['alerts'], 'an alert to stand')
 
 
-class Streaming(Api):
+class Told(web.Api):
+    """What operators tell the daemon, and that it is remembered."""
+
+    def incident(self, **how):
+        d = self.web(detectors='[incidents]\nbudget = 100/day\ninterval = 1s\n' + web.STEPS, durability='journal', **how)
+        self.step(d)
+        until(lambda: self.ask(d, 'incidents')[2]['incidents'], 'an incident')
+        return d
+
+    def first(self, d):
+        got = self.ask(d, 'incidents')[2]
+        return (got['incidents'] + got['over'])[0]
+
+    def test_feedback(self):
+        d = self.incident()
+        number = self.first(d)['about']['id']
+        self.assertNotIn('feedback', self.first(d))
+        code, _, said = self.ask(d, 'feedback', {'word': 'expected', 'incident': number, 'by': 'ann'})
+        self.assertEqual((code, said['text'].partition(':')[0]), (200, f'the incident #{number} is expected'))
+        kept = until(lambda: self.ask(d, 'feedback')[2]['feedback'], 'it to be in force')
+        self.assertEqual([(f['incident'], f['kind'], f['sensor']) for f in kept], [(number, 'expected', 'pump')])
+        self.assertIn('by ann', until(lambda: self.first(d).get('feedback'), 'the incident to carry it')['text'])
+        self.assertEqual(self.ask(d, 'feedback', {'word': 'false', 'sensor': 'pump'})[0], 200)
+        until(lambda: (self.first(d).get('feedback') or {}).get('kind') == 'false', 'it to carry what was said last')
+        self.assertEqual(self.ask(d, 'feedback', {'word': 'undo', 'incident': number})[0], 200)
+        until(lambda: 'feedback' not in self.first(d) and not self.ask(d, 'feedback')[2]['feedback'], 'it to be undone')
+        code, _, said = self.ask(d, 'feedback', {'word': 'undo', 'incident': number})
+        self.assertEqual((code, 'nothing was said' in said['detail']), (409, True))
+        self.assertEqual(self.ask(d, 'feedback', {'word': 'false', 'incident': 77})[0], 409)
+        for body in {}, {'word': 'expected'}, {'word': 'wrong', 'incident': 1}, {'word': 'false', 'incident': 1, 'sensor': 'pump'}, {'word': 'false', 'incident': 0.5}, {'word': 1, 'sensor': 'pump'}:
+            self.assertEqual(self.ask(d, 'feedback', body)[0], 400, body)
+        self.assertEqual(self.ask(d, 'feedback', {'word': 'false', 'sensor': 'pump'}, Origin='http://evil.example')[0], 403)
+        self.assertEqual([t['told'] for t in self.ask(d, 'told')[2]['told']], ['expected', 'false', 'undone'])
+
+    def test_a_daemon_without_incidents_says_so(self):
+        d = self.web()  # and keeps no log
+        code, _, said = self.ask(d, 'feedback', {'word': 'expected', 'sensor': 'pump'})
+        self.assertEqual((code, 'makes no incidents' in said['detail']), (409, True))
+        self.assertEqual(self.ask(d, 'feedback')[2], {'feedback': []})
+        self.assertEqual(self.ask(d, 'told')[0], 409)
+
+    def test_what_was_told_is_listed_and_outlives_the_daemon(self):
+        d = self.incident()
+        number = self.standing(d)[0]['number']
+        self.ask(d, 'ack', {'sensor': 'pump', 'number': number, 'by': 'ann'})
+        self.ask(d, 'maintenance', {'glob': 'pump*', 'seconds': 600, 'by': 'bob'})
+        self.assertEqual([(m['match'], m['by'], m['now']) for m in self.ask(d, 'maintenance')[2]['maintenance']], [('pump*', 'bob', True)])
+        self.ask(d, 'maintenance', {'glob': 'pump*', 'end': True, 'by': 'eve'})
+        self.assertEqual(self.ask(d, 'maintenance')[2], {'maintenance': []})
+        self.ask(d, 'reload', '')
+        with open(os.path.join(d.directory.name, 'hankeld.conf'), 'a') as f:
+            f.write('nonsense = 1\n')
+        self.assertEqual(self.ask(d, 'reload', '')[0], 409)
+
+        def told():
+            return [(t['told'], t.get('by', ''), t.get('match') or t.get('sensor', '')) for t in self.ask(d, 'told')[2]['told']]
+
+        want = [('acknowledged', 'ann', 'pump'), ('maintenance', 'bob', 'pump*'), ('maintenance ended', 'eve', 'pump*'), ('reloaded', '', ''), ('reload refused', '', '')]
+        until(lambda: told() == want, 'all of it')
+        last = self.ask(d, 'told')[2]
+        self.assertGreater(last['told'][1]['until'], last['told'][1]['time'])
+        self.assertIn('nonsense', last['told'][-1]['text'])
+        self.assertEqual(self.ask(d, f"told?since={last['position']}")[2]['told'], [])
+        self.assertEqual([t['told'] for t in self.ask(d, 'told?glob=other')[2]['told']], [t[0] for t in want[1:]])
+        events = [e['position'] for e in self.ask(d, 'events')[2]['events']]
+        self.assertFalse(set(events) & {t['position'] for t in last['told'][1:]})
+        d.stop()
+        d = self.web(detectors='[incidents]\nbudget = 100/day\ninterval = 1s\n' + web.STEPS, keys=f'durability = journal\nstate = {self.folder.name}\n')
+        self.assertEqual(told(), want)
+
+
+class Streaming(web.Api):
     def test_results_alerts_and_coming_back(self):
         d = self.web(durability='journal')
         stream, only = Stream(d, 'what=results,events&glob=pu*'), Stream(d, 'channel=shift')

@@ -75,6 +75,37 @@ class Tls(secured.Secured):
         self.assertEqual(self.ask(d, '/api/v1/sensors', certificate=mine)[0], 200)
         self.assertEqual(self.ask(d, '/api/v1/reload', '', certificate=mine)[0], 403)
 
+    def test_a_certificate_that_is_revoked_ends_its_connections(self):
+        good, bad = self.ca.sign('gateway'), self.ca.sign('thief')
+        lists = self.tokens + '.crl'
+        shutil.copy(self.ca.revoke('nobody'), lists)
+        d = self.web(tokens=False, client_ca=True, extra=f'crl = {lists}\nscopes = feed,subscribe,admin\n')
+        kept = {}
+        for name, certificate in (('good', good), ('bad', bad)):
+            for path in '/api/v1/alerts', '/api/v1/stream?what=results':
+                c = http.client.HTTPSConnection('127.0.0.1', d.port['http tcp'], timeout=WAIT, context=self.context(certificate))
+                self.addCleanup(c.close)
+                c.request('GET', path)
+                r = c.getresponse()
+                self.assertEqual(r.status, 200)
+                kept[name, path] = c, r
+                if 'stream' not in path:
+                    r.read()
+        until(lambda: d.status()['subscribers']['count'] == 2, 'both to be subscribed')
+        shutil.copy(self.ca.revoke('thief', bad[0]), lists)
+        with d.client() as c:
+            self.assertTrue(c.reload()[0])
+        until(lambda: d.status()['subscribers']['count'] == 1, 'the stream of the revoked one to end')
+        while kept['bad', '/api/v1/stream?what=results'][1].readline():
+            pass
+        self.assertEqual(kept['bad', '/api/v1/alerts'][0].sock.recv(1), b'')  # though nothing was asked
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            self.ask(d, '/healthz', certificate=bad)
+        c = kept['good', '/api/v1/alerts'][0]
+        c.request('GET', '/api/v1/alerts')
+        self.assertEqual(c.getresponse().status, 200)
+        self.assertIn('thief', '\n'.join(line for line in d.log if 'revoked' in line))
+
     def test_a_new_certificate_is_served_after_a_reload(self):
         d = self.web()
         raw = socket.create_connection(('127.0.0.1', d.port['http tcp']), WAIT)

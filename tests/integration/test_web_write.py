@@ -185,6 +185,19 @@ class Write(Case):
         self.balanced(d.status())
 
 
+    def test_what_came_late_or_was_rejected_is_told(self):
+        d = self.web()
+        self.assertEqual(self.ask(d, '/write', ''.join(f's v={k} {START + k * 10**9}\n' for k in range(10)).encode())[1]['hankel-points'],
+                         'taken=10, late=0, rejected=0')
+        lines = ''.join(f's v={k} {START + k * 10**9}\n' for k in range(8, 12)) + f's v=1e39 {START + 12 * 10**9}\n'
+        status, headers, _ = self.ask(d, '/write', lines.encode())
+        self.assertEqual((status, headers['hankel-points']), (204, 'taken=5, late=2, rejected=1'))
+        status, said = self.write(d, f's v=1 {START}\ns v=x {START}\n')
+        self.assertEqual((status, said['taken'], said['late'], said['rejected']), (400, 1, 1, 0))
+        self.assertTrue(said['detail'].endswith('1 points taken, of which 1 were late and 0 were rejected'), said)
+        self.assertIsNone(self.ask(d, '/ping')[1]['hankel-points'])
+
+
 class Kept(Case):
     def test_what_was_answered_outlives_a_kill(self):
         with tempfile.TemporaryDirectory() as state:
@@ -230,6 +243,32 @@ class Clients(Case):
             self.assertEqual(self.ask(d, '/ping')[0], 204)
             self.assertEqual(d.status()['points']['in'], len(good))
 
+    def test_credentials_and_statements_of_influxdb_1(self):
+        token = 'hkt_feeder_' + 'x' * 20
+        with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
+            f.write(f'feeder feed sha256:{hashlib.sha256(token.encode()).hexdigest()}\nall feed,subscribe,admin sha256:{hashlib.sha256(b"hkt_all").hexdigest()}\n')
+            f.flush()
+            d = self.web(f'tokens = {f.name}\n', keys='threads = 1\nmax_failures = 100\n')
+            line = f's value=1 {START}'.encode()
+            for credentials in f'u=anybody&p={token}', f'p={token}':
+                self.assertEqual(self.ask(d, f'/write?db=any&{credentials}', line)[0], 204, credentials)
+                self.assertEqual(self.ask(d, f'/query?{credentials}&q=SHOW%20DATABASES')[0], 200)
+            for credentials in 'u=anybody&p=wrong', 'u=anybody&p=', f'u={token}', f'xp={token}':
+                self.assertEqual(self.ask(d, f'/write?{credentials}', line)[0], 401, credentials)
+            self.assertEqual(self.ask(d, '/api/v1/status?p=hkt_all')[0], 401)  # nothing but points is brought by it
+        d = self.web()
+        form = {'Content_Type': 'application/x-www-form-urlencoded'}
+        for path, body in [('/query?q=CREATE%20DATABASE%20%22telegraf%22', None), ('/query?q=create+database+x', b''), ('/query', b'db=&q=CREATE+DATABASE+%22telegraf%22'),
+                           ('/query?db=x', b'chunked=true&q=%20create%20database%20x&epoch=ns')]:
+            status, _, answer = self.ask(d, path, body, **form)
+            self.assertEqual((status, json.loads(answer)), (200, {'results': [{'statement_id': 0}]}), path)
+        self.assertEqual(json.loads(self.ask(d, '/query?q=SHOW+DATABASES')[2])['results'][0]['series'][0]['values'], [['hankeld']])
+        for path, body in [('/query?q=SELECT%20*%20FROM%20cpu', None), ('/query', None), ('/query', b''), ('/query?q=' + 'x' * 400, None), ('/query', b'q=' + b'%zz' * 400), ('/query', b'\0\1&q&=q&'),
+                           ('/query', b'x=1&q=DROP+DATABASE+x')]:
+            status, _, answer = self.ask(d, path, body, **form)
+            self.assertEqual((status, 'InfluxQL' in json.loads(answer)['error']), (400, True), path)
+        self.assertEqual(self.ask(d, '/query', b'q=CREATE+DATABASE+x', Origin='http://evil.example')[0], 403)
+
     def test_pages_of_other_origins_bring_nothing(self):
         d = self.web()
         for header in {'Origin': 'http://evil.example'}, {'Sec_Fetch_Site': 'cross-site'}, {'Origin': 'null'}:
@@ -259,6 +298,8 @@ import influxdb
 for gzip in False, True:
     c = influxdb.InfluxDBClient('127.0.0.1', {d.port['http tcp']}, 'user', 'token', 'any', gzip=gzip)
     assert c.ping().startswith('hankeld-'), c.ping()
+    c.create_database('any')
+    assert c.get_list_database() == [dict(name='hankeld')], c.get_list_database()
     assert c.write_points([dict(measurement='cpu', tags=dict(host='a b'), time={START} + i, fields=dict(usage=0.5 + i)) for i in range(100)],
                           time_precision='n', batch_size=30)
     try:

@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import json
+import tempfile
 
 import harness
 from harness import LISTENERS, START, WAIT, until
@@ -9,6 +10,13 @@ from harness import LISTENERS, START, WAIT, until
 LISTENER = '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
 NOT_DESCRIBED = [('/healthz', 'GET'), ('/metrics', 'GET'), ('/ping', 'HEAD')]
 NO_SUCH = (404, 405, 421)  # what any path may be answered
+
+STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
+
+
+def value(n):
+    """A step every 30 points, which is an alert."""
+    return float(10 * ((n // 30) % 2) + (n * 7) % 5 * 0.125)
 
 
 def matches(schema, value, all_schemas, where='answer'):
@@ -103,3 +111,36 @@ class Described(Web):
         self.assertIn(kind, content)
         if kind.endswith('json'):
             matches(content[kind]['schema'], json.loads(body), self.openapi['components']['schemas'])
+
+
+class Api(Described):
+    def web(self, extra='', durability='', **how):
+        keys = 'threads = 1\n' + how.pop('keys', '')
+        if durability:
+            self.folder = tempfile.TemporaryDirectory()
+            self.addCleanup(self.folder.cleanup)
+            keys += f'durability = {durability}\nstate = {self.folder.name}\n'
+        return super().web(extra, detectors=how.pop('detectors', STEPS), keys=keys, **how)
+
+    def ask(self, d, path, body=None, method=None, **headers):
+        """Status, headers, and what the JSON of the answer says."""
+        if body is not None:
+            headers.setdefault('Content_Type', 'application/json')
+            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        status, headers, answer = super().ask(d, '/api/v1/' + path, body, method, **headers)
+        return status, headers, json.loads(answer)
+
+    def step(self, d, names=('pump',)):
+        """A wave that changes its frequency, up to where an alert stands at each sensor, and no further."""
+        with d.client() as c:
+            handles = c.register(*names)
+            for k in range(400):
+                c.send(harness.points(handles, [START + k * 10**9] * len(names), [value(k)] * len(names)))
+                c.ping()
+                until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+                if c.status()['alerts']['standing'] == len(names):
+                    return k + 1
+        self.fail('no alert')
+
+    def standing(self, d, n=1):
+        return until(lambda: (lambda a: a['alerts'] if len(a['alerts']) == n else None)(self.ask(d, 'alerts')[2]), f'{n} alerts to stand')
