@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import http.server
 import json
+import math
 import os
 import random
 import signal
@@ -15,12 +16,15 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 import browser
 import harness
+import test_fields
 from harness import SANITIZED, SECOND, START, WAIT, until
 
+INCIDENTS = '[incidents]\nbudget = 100/day\ninterval = 1s\n[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\nhold = 1\n'
 STEPS = '[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n'
 MARKUP = 'boiler <img src=x onerror=console.error(1)>&"\''
 PICTURES = os.environ.get('HANKEL_PICTURES')
@@ -183,6 +187,55 @@ class Views(Page):
             with open(os.path.join(folder, 'pump.png'), 'rb') as f:
                 self.assertEqual(f.read(8), b'\x89PNG\r\n\x1a\n')
 
+    def test_a_new_value_says_since_when_and_what_it_is_most_like(self):
+        d = self.web('[detector all]\nmatch = *\nalgorithm = novelty\nresident = 2000\ninterval = 1s\nalert = 0.4\n')
+        rng = random.Random(5)
+        wave = [math.sin(k / 4) + rng.gauss(0, 0.1) for k in range(1600)] + [9.0] * 3
+        start = (int(time.time()) - 10 * 86400) * SECOND
+        self.feed(d, ['pump'], len(wave), of=lambda k: wave[k], start=start)
+        p = self.page()
+        p.until("document.querySelector('article p').innerText.includes('value 9 is the highest in 1,')")
+        p.until(f"document.querySelector('article p').innerText.includes('; most like ' + new Date({start} / 1e6).toLocaleDateString(undefined, {{day: 'numeric', month: 'long'}}))")
+
+    def test_who_is_to_blame_is_shown(self):
+        d = self.web(test_fields.DETECTORS + test_fields.FIELD, keys='max_ahead = off\n')
+        values = test_fields.rows(fault=4)
+        with d.client() as c:
+            handles = c.register(*test_fields.NAMES)
+            for t, row in enumerate(values):
+                c.send(harness.points(handles, [START + t * SECOND] * len(row), row))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        p = self.page('#timeline')
+        p.until("document.querySelector('table').innerText.includes('secondary to ')")
+        blamed, name = p.run("(r => [r.cells[5].querySelector('a').textContent, r.cells[1].textContent])([...document.querySelectorAll('tbody tr')].find(r => r.innerText.includes('secondary to ')))")
+        self.assertEqual(blamed, test_fields.NAMES[test_fields.FAULTY] + '#residual')
+        p.go(self.address + '#sensor/' + urllib.parse.quote(name, safe=''))
+        p.until(f"document.querySelector('main').innerText.includes('secondary: {blamed} is to blame')")
+
+    def test_the_timeline_has_what_was_told_and_is_filtered(self):
+        d = self.web()
+        n = self.alert(d, ['pump', 'other'])
+        address = f'127.0.0.1:{d.port["binary tcp"]}'
+        for arguments in ['ack', '--by', 'ann', '--from', address, 'pump'], ['maintenance', '--by', 'bob', '--from', address, 'begin', 'pump*', '1h'], ['reload', '--from', address]:
+            subprocess.run([harness.HANKEL, *arguments], check=True, capture_output=True, timeout=WAIT)
+        p = self.page('#timeline')
+        rows = "[...document.querySelectorAll('tbody tr')].map(r => r.cells[2].textContent).join()"
+        p.until(f"{rows} === 'configuration reloaded,maintenance begins,acknowledged,raised,raised'")
+        self.assertIn('by bob, until ', p.run("document.querySelectorAll('tr.told')[1].textContent"))
+        set_ = "((e, v) => {{ e.value = v; e.dispatchEvent(new Event('change')); }})(document.querySelector({}), {})"
+        p.run(set_.format("'select'", "'operators'"))
+        p.until(f"{rows} === 'configuration reloaded,maintenance begins'")
+        p.run(set_.format("'select'", "''") + ';' + set_.format("'main input[type=search]'", "'other'"))
+        p.until(f"{rows} === 'configuration reloaded,maintenance begins,raised'")
+        p.run(set_.format("'main input[type=search]'", "''") + ';' + set_.format("'label:nth-of-type(2) input'", "'2021-01-01T00:00'"))
+        p.until(f"{rows} === 'raised,raised'")
+        p.run(set_.format("'label:nth-of-type(2) input'", "''") + ';' + set_.format("'label:nth-of-type(1) input'", "'2021-01-01T00:00'"))
+        p.until(f"{rows} === 'configuration reloaded,maintenance begins,acknowledged'")
+        self.feed(d, ['pump'], 120, n)  # what comes is not in that time
+        p.run(set_.format("'label:nth-of-type(1) input'", "''"))
+        p.until(f"{rows}.split(',').length > 6")
+
     def test_keys_and_the_search(self):
         d = self.web()
         self.feed(d, ['pump1', 'pump2'], 20)
@@ -210,7 +263,7 @@ class Operating(Page):
         p.until("document.title === 'hankeld'")
         p.click('article button', 'Maintenance, 1 h')
         p.until("[...document.querySelectorAll('h2')].some(h => h.textContent === 'Maintenance')")
-        self.assertEqual([w['match'] for w in d.status()['maintenance']], ['pump'])
+        self.assertEqual({w['match'] for w in d.status()['maintenance']}, {'pump'})  # a click that was made again is another window
         p.click('main button', 'End')
         until(lambda: not d.status()['maintenance'], 'the maintenance to end')
 
@@ -237,7 +290,27 @@ class Operating(Page):
         p = self.page()
         p.click('article button', 'Expected')
         p.until("document.querySelector('article').innerText.includes('acknowledged by')")
-        self.assertEqual([w['match'] for w in d.status()['maintenance']], ['pump'])
+        self.assertEqual({w['match'] for w in d.status()['maintenance']}, {'pump'})
+
+    def test_an_incident_is_said_to_be_expected_or_false(self):
+        d = self.web(INCIDENTS)
+        n = self.alert(d)
+        p = self.page()
+        p.click('article button', 'Expected')
+        p.until("document.querySelector('article').innerText.includes('said to be expected')")
+        p.until("document.querySelector('article').innerText.includes('acknowledged by')")
+        until(lambda: [f['kind'] for f in d.status()['incidents']['feedback']] == ['expected'], 'it to be in force')
+        self.assertEqual(d.status()['maintenance'], [])
+        p.click('article button', 'Undo')
+        p.until("!document.querySelector('article').innerText.includes('said to be')")
+        until(lambda: d.status()['incidents']['feedback'] == [], 'it to be undone')
+        self.feed(d, ['pump'], 120, n, lambda k: 0.25)  # it is over, and still may be judged
+        p.until("document.querySelectorAll('article').length === 0 && document.querySelectorAll('.lately li').length > 0")
+        p.click('.lately button', 'False alarm')
+        p.until("document.querySelector('.lately').innerText.includes('said to be a false alarm')")
+        until(lambda: [f['kind'] for f in d.status()['incidents']['feedback']] == ['false'], 'it to be in force')
+        p.run("location.hash = '#timeline'")
+        p.until("[...document.querySelectorAll('tr.told')].map(r => r.cells[2].textContent.replace(/ .#.*/, '')).join() === 'said to be false,what was said is undone,said to be expected'")
 
     def test_login_with_a_token(self):
         with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
@@ -314,8 +387,12 @@ class Accessible(Page):
       !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length || e.title)).map(e => e.outerHTML)"""
 
     def test_views_in_both_themes_and_on_a_phone(self):
-        d = self.web()
-        self.alert(d, ['pump', 'other'])
+        d = self.web(INCIDENTS)
+        n = self.alert(d, ['old'])
+        self.feed(d, ['old'], 120, n, lambda k: 0.25)
+        n = self.alert(d, ['pump', 'other'])
+        for arguments in ['reload'], ['ack', '--expected', 'old'], ['maintenance', 'begin', 'pump*', '1h']:
+            subprocess.run([harness.HANKEL, arguments[0], '--from', f'127.0.0.1:{d.port["binary tcp"]}', *arguments[1:]], check=True, capture_output=True, timeout=WAIT)
         axe = open(AXE, encoding='utf-8').read() if AXE else None
         for dark in False, True:
             for width in 1280, 390:

@@ -23,15 +23,34 @@ function members(incident) {
     make('ol', {}, ...sensors.map(s => make('li', {}, link(s.sensor), ' ', time(s.raised), `, ${s.channels.join(', ')}`))), n > sensors.length ? `and ${count(n - sensors.length)} more` : '');
 }
 
-/** A group of alerts that are dealt with together: those of an incident, or a single one. */
-function card(group, act) {
+/** Words for what somebody said of an incident. */
+const SAID = { expected: 'said to be expected', false: 'said to be a false alarm' };
+
+/** What to do about an incident beside its alerts: to say what it was, or to take that back. does(): makes a button. */
+function words(incident, does, besides) {
+  const say = (word, text, title) => does(text, title, async () => {
+    const said = await ask('feedback', { incident: incident.about.id, word });
+    await besides(word);
+    return said.text;
+  });
+  if (incident.feedback)
+    return [make('span', { title: incident.feedback.text }, SAID[incident.feedback.kind], ' '), say('undo', 'Undo', 'Takes back what was said of it')];
+  return [say('expected', 'Expected', 'It was to be expected: its sensors are silent for a week, unless they are graver'),
+    say('false', 'False alarm', 'There was nothing: its sensors are silent for a week, unless they are graver')];
+}
+
+/** Makes buttons that say in `done` what came of it, and look again. */
+const doing = (done, act) => (text, title, what) => make('button', { title, onclick: async () => {
+  try { done.textContent = await what(); act(); } catch (why) { done.textContent = why.message; }
+} }, text);
+
+/** A group of alerts that are dealt with together: those of an incident, or a single one; made: incidents are made of alerts here, so that one of none gets one soon. */
+function card(group, act, made) {
   const { incident, alerts } = group, open = alerts.filter(a => !a.acknowledged), lead = alerts[0];
   const names = [...new Set(incident ? incident.about.sensors.map(s => s.sensor) : alerts.map(a => primary(a.sensor)))];
   const globs = incident?.about.node ? [incident.about.node + '*'] : names.slice(0, 20);
   const canvas = make('canvas', { class: 'chart', role: 'img', 'aria-label': 'values around the change, level before and after' }), done = make('span', { role: 'status' });
-  const does = (text, title, what) => make('button', { title, onclick: async () => {
-    try { done.textContent = await what(); act(); } catch (why) { done.textContent = why.message; }
-  } }, text);
+  const does = doing(done, act);
   const acknowledge = async () => {
     let said = '';
     for (const a of open) said = (await ask('ack', { sensor: a.sensor, number: a.number })).text;
@@ -42,13 +61,21 @@ function card(group, act) {
   const row = make('article', { class: `card ${group.level}${open.length ? '' : ' known'}` },
     make('p', {}, make('span', { class: 'badge' }, group.level), ' ', ...(incident ? about(incident, alerts) : sentence(lead))), canvas,
     make('div', {}, make('div', { class: 'do' },
-      ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge),
-        does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })]
-        : ['acknowledged by ', known?.by ?? '', ' at ', known ? time(known.acknowledged) : '', ' ']),
+      ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known ? time(known.acknowledged) : '', ' ']),
+      ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
+        : open.length && !made ? [does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })] : []),
       does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : ''));
   row.draw = () => (row.look ? spark(canvas, row.look, lead) : levels(canvas, lead));
   row.sensor = primary(lead.sensor);
   row.key = incident ? `incident ${incident.about.id}` : `${lead.sensor}:${lead.number}`;
+  return row;
+}
+
+/** A line of what is over: of an incident, one may still say what it was. */
+function past(level, text, incident, act) {
+  const done = make('span', { role: 'status' });
+  const row = make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text, ...(incident ? [' ', make('span', { class: 'do' }, ...words(incident, doing(done, act), () => {}), done)] : []));
+  row.key = incident ? `over ${incident.about.id}` : '';
   return row;
 }
 
@@ -79,7 +106,7 @@ function nothing(status) {
 
 /** What is over: the last incidents, or alerts where none are made. */
 async function lately(status, incidents, over, stands) {
-  if (incidents) return [...incidents, ...over].sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, [])]);
+  if (incidents) return [...incidents, ...over].sort((a, b) => b.about.last - a.about.last).slice(0, LATELY).map(i => [i.level, about(i, []), i]);
   const last = status.durability.events_last;
   if (!last) return [];
   const got = await ask(`events?limit=1000&since=${Math.max(0, last - 200)}`).catch(() => ({ events: [] }));
@@ -87,10 +114,10 @@ async function lately(status, incidents, over, stands) {
 }
 
 export async function now(place, { told, alive }) {
-  const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), past = make('div');
+  const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), before = make('div');
   const looks = new Map(); // by sensor: what its device has, for the charts
   let due = null, cards = [];
-  place.append(verdict, list, windows, past);
+  place.append(verdict, list, windows, before);
 
   async function charts() {
     for (const c of cards.slice(0, CHARTS)) {
@@ -114,18 +141,19 @@ export async function now(place, { told, alive }) {
     const [alerts, status, made] = await Promise.all([ask(`alerts?limit=${SHOWN}`), ask('status'), ask('incidents').then(made => (made.made ? made : null))]);
     const groups = grouped(alerts.alerts, made?.incidents ?? []), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
     say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), ''));
-    const opened = new Set(cards.filter(c => c.querySelector('details')?.open).map(c => c.key)), held = document.activeElement?.closest('article'), button = held && document.activeElement.textContent;
-    cards = stand.map(g => card(g, look));
+    const opened = new Set(cards.filter(c => c.querySelector('details')?.open).map(c => c.key)), held = document.activeElement?.closest('article, li'), button = held && document.activeElement.textContent;
+    cards = stand.map(g => card(g, look, Boolean(made)));
     list.replaceChildren(...(cards.length ? cards : [nothing(status)]));
     if (alerts.standing > alerts.alerts.length) list.append(make('p', { class: 'quiet' }, `and ${count(alerts.standing - alerts.alerts.length)} alerts more`));
     windows.replaceChildren(...(status.maintenance.length ? [make('h2', {}, 'Maintenance')] : []), ...status.maintenance.map(w =>
       make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
         w.by ? make('button', { onclick: async () => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); look(); } }, 'End') : '')));
     const over = await lately(status, made && groups.filter(g => !g.alerts.length).map(g => g.incident), made?.over ?? [], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
-    past.replaceChildren(...(over.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...over.map(([level, text]) => make('li', { class: level }, make('span', { class: 'badge' }, level), ' ', ...text)))] : []));
-    for (const c of cards) { // what somebody has opened, or is about to press, stays
+    const rows = over.map(([level, text, incident]) => past(level, text, incident, look));
+    before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows)] : []));
+    for (const c of [...cards, ...rows]) { // what somebody has opened, or is about to press, stays
       if (opened.has(c.key)) c.querySelector('details').open = true;
-      if (held?.key === c.key) [...c.querySelectorAll('button, summary, a')].find(b => b.textContent === button)?.focus();
+      if (held?.key && held.key === c.key) [...c.querySelectorAll('button, summary, a')].find(b => b.textContent === button)?.focus();
     }
     draw();
     charts();

@@ -1,47 +1,83 @@
-// What was told, the newest first, by channel and name.
+// What was told, the newest first, by channel, name and time: alerts, and what operators told the daemon.
 import { ask, clock, make, number, primary, link, stream, time } from './tools.js';
 
-const SHOWN = 500;
+const SHOWN = 500, AGAIN = 15000; // rows; ms
 const CHANNELS = ['score', 'change', 'shift', 'group', 'novelty'];
+const OPERATORS = 'operators';
+const WORDS = { expected: 'said to be expected', false: 'said to be false', undone: 'what was said is undone', maintenance: 'maintenance begins',
+  'maintenance ended': 'maintenance ends', reloaded: 'configuration reloaded', 'reload refused': 'reload refused' };
 
-function row(e) {
-  const levels = e.event === 'acknowledged' ? `by ${e.by}` : `${number(e.before)} to ${number(e.after)}`;
-  return make('tr', {}, make('td', {}, time(e.time, clock(e.time, true))), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), make('td', { class: 'seldom' }, e.channel),
-    make('td', { class: `${e.level}` }, make('span', { class: 'badge' }, e.level || '')), make('td', { class: 'seldom' }, levels));
+const seldom = (...children) => make('td', { class: 'seldom' }, ...children);
+
+/** A row of an alert's event. */
+function alert(e) {
+  const blame = e.secondary ? [', secondary', ...(e.by ? [' to ', link(e.by)] : [])] : [];
+  const levels = e.event === 'acknowledged' ? [`by ${e.by}`] : [`${number(e.before)} to ${number(e.after)}`, ...blame];
+  return make('tr', {}, make('td', {}, time(e.time, clock(e.time, true))), make('td', {}, link(primary(e.sensor))), make('td', {}, e.event), seldom(e.channel),
+    make('td', { class: `${e.level}` }, make('span', { class: 'badge' }, e.level || '')), seldom(...levels));
 }
 
-export async function timeline(place, { told, alive }) {
+/** A row of what somebody told the daemon. */
+function told(t) {
+  const parts = [t.by ? [`by ${t.by}`] : [], t.text ? [t.text] : [], t.until ? ['until ', time(t.until)] : []].filter(part => part.length);
+  const about = parts.flatMap((part, i) => (i ? [', ', ...part] : part));
+  return make('tr', { class: 'told' }, make('td', {}, time(t.time, clock(t.time, true))), make('td', {}, t.sensor ? link(t.sensor) : t.match ?? ''), make('td', {}, WORDS[t.told] ?? t.told, t.incident ? ` (#${t.incident})` : ''),
+    make('td', { colspan: 3 }, ...about));
+}
+
+/** All pages of a list of the log behind a position: what fits, the last of it. */
+async function pages(path, member, since, glob, fits) {
+  let all = [], part;
+  do {
+    part = await ask(`${path}?limit=10000&since=${since}&glob=${encodeURIComponent(glob)}`);
+    all = all.concat(part[member].filter(fits)).slice(-SHOWN);
+    if (part.position === since) break;
+    since = part.position;
+  } while (part.position < part.last);
+  return [all, since];
+}
+
+export async function timeline(place, { told: well, alive }) {
   const glob = make('input', { type: 'search', placeholder: 'glob, such as pump*', 'aria-label': 'Glob' });
-  const channel = make('select', { 'aria-label': 'Channel' }, make('option', { value: '' }, 'all channels'), ...CHANNELS.map(c => make('option', {}, c)));
+  const channel = make('select', { 'aria-label': 'Channel' }, make('option', { value: '' }, 'all channels'), ...[...CHANNELS, OPERATORS].map(c => make('option', {}, c)));
+  const from = make('input', { type: 'datetime-local' }), to = make('input', { type: 'datetime-local' });
   const body = make('tbody'), note = make('p', { class: 'quiet' });
-  place.append(make('h1', {}, 'Timeline'), make('form', { class: 'filters', onsubmit: e => { e.preventDefault(); again(); } }, glob, channel),
+  place.append(make('h1', {}, 'Timeline'), make('form', { class: 'filters', onsubmit: e => { e.preventDefault(); again(); } }, glob, channel, make('label', {}, 'from', from), make('label', {}, 'to', to)),
     make('table', {}, make('thead', {}, make('tr', {}, ...['Time', 'Sensor', 'Event'].map(t => make('th', {}, t)), make('th', { class: 'seldom' }, 'Channel'), make('th', {}, 'Level'), make('th', { class: 'seldom' }, 'Levels'))), body), note);
-  let end = () => {}, asked = 0;
-  const fits = e => !channel.value || e.channel === channel.value;
+  let end = () => {}, asked = 0, timer = null, known = 0;
+  const within = e => (!from.value || e.time >= new Date(from.value) * 1e6) && (!to.value || e.time <= new Date(to.value) * 1e6);
+  const fits = e => channel.value !== OPERATORS && (!channel.value || e.channel === channel.value) && within(e);
+  const operated = t => (!channel.value || channel.value === OPERATORS) && t.told !== 'acknowledged' && within(t); // those are events, too
+  const add = row => { body.prepend(row); note.textContent = ''; while (body.rows.length > SHOWN) body.lastChild.remove(); };
+
+  /** What operators have told it since. */
+  async function more(mine) {
+    const [all, position] = await pages('told', 'told', known, glob.value, operated);
+    if (mine !== asked || !alive()) return;
+    known = position;
+    all.forEach(t => add(told(t)));
+  }
 
   async function again() {
     const mine = ++asked;
     end();
-    const status = await ask('status');
-    let since = Math.max(0, (status.durability.events_last || 0) - 20 * SHOWN), all = [];
-    if (status.durability.events_last === undefined) {
-      note.textContent = 'This daemon keeps no log of events (durability = none): what comes from now on is shown.';
+    clearInterval(timer);
+    const status = await ask('status'), last = status.durability.events_last, logged = last !== undefined;
+    let since = from.value || to.value ? 0 : Math.max(0, (last || 0) - 20 * SHOWN), all = [], words = [];
+    if (logged) {
+      [[all, since], [words, known]] = await Promise.all([pages('events', 'events', since, glob.value, fits), pages('told', 'told', since, glob.value, operated)]);
+      note.textContent = all.length + words.length ? '' : 'No alert has been told yet.';
     } else {
-      for (let part; !part || part.position < part.last; since = part.position) {
-        part = await ask(`events?limit=10000&since=${since}&glob=${encodeURIComponent(glob.value)}`);
-        all = all.concat(part.events.filter(fits)).slice(-SHOWN);
-        if (part.position === since) break;
-      }
-      note.textContent = all.length ? '' : 'No alert has been told yet.';
+      note.textContent = 'This daemon keeps no log of events (durability = none): what comes from now on is shown.';
     }
     if (mine !== asked || !alive()) return;
-    body.replaceChildren(...all.reverse().map(row));
-    const query = { what: 'events', glob: glob.value, ...(channel.value ? { channel: channel.value } : {}), ...(status.durability.events_last !== undefined ? { since } : {}) };
-    end = stream(query, { alert: e => { body.prepend(row(e)); note.textContent = ''; while (body.rows.length > SHOWN) body.lastChild.remove(); },
-      gap: g => body.prepend(make('tr', {}, make('td', { colspan: 6, class: 'quiet' }, `${g.gap.events} events were left out`))) }, told);
+    body.replaceChildren(...[...all.map(e => [e, alert]), ...words.map(t => [t, told])].sort((a, b) => b[0].position - a[0].position).slice(0, SHOWN).map(([one, row]) => row(one)));
+    const query = { what: 'events', glob: glob.value, ...(logged ? { since } : {}) };
+    end = stream(query, { alert: e => { if (fits(e)) add(alert(e)); },
+      gap: g => body.prepend(make('tr', {}, make('td', { colspan: 6, class: 'quiet' }, `${g.gap.events} events were left out`))) }, well);
+    if (logged) timer = setInterval(() => more(mine).catch(() => {}), AGAIN);
   }
-  glob.addEventListener('change', again);
-  channel.addEventListener('change', again);
+  for (const filter of [glob, channel, from, to]) filter.addEventListener('change', () => again().catch(() => well(false)));
   await again();
-  return () => { asked++; end(); };
+  return () => { asked++; clearInterval(timer); end(); };
 }

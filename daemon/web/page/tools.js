@@ -57,15 +57,35 @@ export const colour = name => getComputedStyle(document.documentElement).getProp
 export const primary = name => name.replace(/#(ika|svd|graph|shift|novelty)$/, '');
 export const link = (name, text = name) => make('a', { href: '#sensor/' + encodeURIComponent(name) }, text);
 
+/** A day as people call it, or the time of one that is today. */
+const day = ns => sameDay(instant(ns), new Date()) ? clock(ns)
+  : instant(ns).toLocaleDateString(undefined, { day: 'numeric', month: 'long', ...(instant(ns).getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }) });
+
+/** What is new, of an alert of the channel novelty. */
+function novelty(a) {
+  const n = a.novelty, all = n ? `${count(n.compared)} points` : '';
+  if (!n) return ['does what it has not done before: ', number(a.after), ' where ', number(a.before), ' was expected'];
+  if (n.kind === 'shape') return [`makes a shape that was not seen in ${all}`];
+  if (n.kind === 'context') return [`has a mean of ${number(a.after)} over its last ${n.reach} points, where ${number(a.before)} was expected`];
+  return [`value ${number(a.after)} ${a.after > n.high ? 'is the highest' : a.after < n.low ? 'is the lowest' : 'was not seen'} in ${all}`];
+}
+
+/** When it was like that before, or nearest to it. */
+function before(a) {
+  const at = a.similar_from ?? a.novelty?.nearest;
+  return at ? [a.similar_from ? '; like ' : '; most like ', time(at, day(at))] : [];
+}
+
 /** What an alert says, in a sentence of nodes. */
 export function sentence(a) {
   const about = [link(primary(a.sensor)), ': '];
-  if (a.channel === 'novelty') about.push('does what it has not done before: ', number(a.after), ' where ', number(a.before), ' was expected');
+  if (a.channel === 'novelty') about.push(...novelty(a));
   else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
   else if (a.channel === 'score') about.push('looks unlike what it was; level ', number(a.before), ' before, ', number(a.after), ' after');
   else if (a.channel === 'change') about.push('behaves differently; level ', number(a.before), ' before, ', number(a.after), ' after');
   else about.push('level went from ', number(a.before), ' to ', number(a.after));
-  return [...about, ' at ', time(a.instant), ', ', time(a.instant, ago(a.instant))];
+  const blame = a.secondary ? ['; secondary: ', ...(a.by && !a.acknowledged ? [link(a.by)] : ['another sensor of its field']), ' is to blame'] : [];
+  return [...about, ' at ', time(a.instant), ', ', time(a.instant, ago(a.instant)), ...before(a), ...blame];
 }
 
 /** A canvas' context, cleared, in CSS pixels. */
