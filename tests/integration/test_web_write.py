@@ -200,7 +200,7 @@ class Write(Case):
 
 class Kept(Case):
     def test_what_was_answered_outlives_a_kill(self):
-        with tempfile.TemporaryDirectory() as state:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state:  # the second one ends later
             keys = f'threads = 1\ndurability = journal\nstate = {state}\n'
             d = self.web(keys=keys, ends=-signal.SIGKILL)
             lines = ''.join(f's{i} value={k} {START + k * 10**9}\n' for k in range(20) for i in range(50))
