@@ -1,5 +1,6 @@
 """Delivery over restarts: feeds whose points count once, and events from a position on, by the clients that people use: the Python
 client, libhankel's `hankel feed` and `hankel tail`, and lines of the text protocol."""
+import asyncio
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import hankeld as hankel  # noqa: E402
 
 DETECTOR = 'window=8,rank=2,interval=1s,alert=0.6'
 SENSORS = 4
+LATE = 50000
 
 
 def value(sensor, n):
@@ -102,6 +104,64 @@ class Delivery(harness.Case):
         ahead = self.client()
         ahead.subscribe('sensor*', scores=False, since=n + 100)  # of a log that is not this one
         self.assertEqual(ahead.read(harness.WAIT), hankel.Gap(0, (1 << 63) - 1))
+
+    def test_asyncio(self):
+        """Three tasks: one reads events, two send points of one feed, over kills and an end in good order."""
+        points = 400
+
+        async def main():
+            how = {'timeout': harness.WAIT, 'patience': harness.WAIT}
+            address = f'127.0.0.1:{self.port}'
+            expected, n = self.expected(points)
+            async with hankel.AsyncClient(address, **how) as watcher, hankel.AsyncClient(address, feed='asyncio', **how) as feeder:
+                await watcher.subscribe('sensor*', scores=False, notices=False, since=0)
+                self.assertEqual(feeder.position, 0)
+                turns = [asyncio.Lock() for _ in range(points)]
+
+                async def send(every):
+                    for k in range(points):
+                        async with turns[k]:
+                            for s in range(every, SENSORS, 2):
+                                await feeder.send(f'sensor {s}', START + k * SECOND, value(s, k))
+                            await feeder.send('nobody wants it', START + k * SECOND, 1.0)
+                        if k % 20 == 0:
+                            await feeder.sync()
+                            await asyncio.sleep(0.05)
+
+                killer = threading.Thread(target=self.kill_and_start)
+                killer.start()
+                read = asyncio.create_task(self.read_all(watcher, n))
+                await asyncio.gather(send(0), send(1))
+                await asyncio.to_thread(killer.join)
+                await asyncio.to_thread(self.stop_and_start)
+                await feeder.sync()
+                self.assertEqual(feeder.position, points * (SENSORS + 2))
+                for _ in range(LATE):  # killed while these are on their way
+                    await feeder.send('sensor 0', START, 1.0)
+                await feeder.flush()
+                self.d.process.send_signal(signal.SIGKILL)
+                self.assertLess(feeder.position, points * (SENSORS + 2) + LATE)
+                await asyncio.to_thread(self.kill_and_start, 1, 0)
+                await feeder.sync()
+                got = await read
+                self.assertEqual({(f'{e.sensor}:{e.number}', e.kind, e.time, e.instant) for e in got}, expected)
+                self.assertEqual([e.position for e in got], list(range(1, n + 1)))
+            async with hankel.AsyncClient(address, feed='asyncio', **how) as again:
+                self.assertEqual(again.position, points * (SENSORS + 2) + LATE)
+                await again.send('sensor 0', START + points * SECOND, 1.0)
+                await again.sync()
+                self.assertEqual(again.position, points * (SENSORS + 2) + LATE + 1)
+
+        asyncio.run(asyncio.wait_for(main(), 3 * harness.WAIT))
+        self.assertEqual(self.d.status()['sensors']['count'], SENSORS)
+
+    async def read_all(self, watcher, n):
+        return [await watcher.read() for _ in range(n)]
+
+    def stop_and_start(self):
+        self.assertEqual(self.d.stop(), 0)
+        self.d.clean()
+        self.start()
 
     def test_command_line(self):
         points = 400

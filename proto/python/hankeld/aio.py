@@ -1,15 +1,17 @@
-"""The client for asyncio: what the plain one does, but for feeds and datagrams, which it does not have, and connecting again."""
+"""The client for asyncio: what the plain one does, but for datagrams."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import ssl
+import struct
 from types import TracebackType
 from typing import Any, AsyncIterator, Sequence
 
 from .client import _address, _hello
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _HELLO, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
-                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Item, _columns_of_frame, _frame, _points, _what)
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _REGISTER, _REGISTERED, _RELOAD, _RELOADED, _REPORT,
+                   _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame, _points, _string, _what)
 
 
 class AsyncClient(End):
@@ -17,14 +19,21 @@ class AsyncClient(End):
 
         async with AsyncClient("127.0.0.1:7410") as client: ...
 
-    or `await client.connect()` and `await client.close()`. Several tasks may use it at a time; one of them reads. tls, token, token_in_clear: as of
-    Client. When the connection ends, calls that wait raise ConnectionError, and so does `read`, once what came before has been read."""
+    or `await client.connect()` and `await client.close()`. Several tasks may use it at a time; one of them reads. tls, token, token_in_clear, feed,
+    patience: as of Client. When the connection ends, calls that wait raise ConnectionError, and so does `read`, once what came before has been read.
+    With a feed, or a subscription with `since`, `read`, `flush` and `sync` connect again instead, and go on from where it ended."""
 
     def __init__(self, address: str = "127.0.0.1:7410", name: str = "hankeld for Python", timeout: float = 10.0, tls: bool | ssl.SSLContext | None = None,
-                 token: str | None = None, token_in_clear: bool = False) -> None:
+                 token: str | None = None, token_in_clear: bool = False, feed: str | None = None, patience: float = 10.0) -> None:
         super().__init__()
         self._how = address, name, tls, token, token_in_clear
-        self._timeout = timeout
+        self._timeout, self._patience = timeout, patience
+        self._feed_name = feed
+        self._feeding, self._joining = asyncio.Lock(), asyncio.Lock()  # who sends points of the feed; who connects again
+        self._joined = 0  # counts connections,
+        self._ready = False  # and whether this one is as far that points may be sent
+        self._closed = False
+        self._moved = asyncio.Event()  # points were acknowledged, or the connection is another one or none
         self._points: list[tuple[str, int, float]] = []
         self._waiting: dict[int, asyncio.Future[None]] = {}  # tag -> whoever awaits the reply
         self._fault: BaseException | None = None  # why the connection has ended
@@ -37,13 +46,21 @@ class AsyncClient(End):
 
     async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
         try:
-            if kind is None and self._fault is None:
+            if kind is None and (self._fault is None or self._feed_name is not None) and not self._closed:
                 await self.flush()
+                if self._feed_name is not None:
+                    await self._feed_some(0)
         finally:
             await self.close()
 
     async def connect(self) -> None:
-        """Connects and says HELLO."""
+        """Connects, says HELLO and, with a feed, learns how far that is (`position`)."""
+        self._closed = False
+        await self._connect()
+
+    async def _connect(self) -> None:
+        self._ready = False
+        self._joined += 1
         address, name, tls, token, token_in_clear = self._how
         host, port = _address(address)
         context = ssl.create_default_context() if tls is True else tls or None
@@ -55,12 +72,40 @@ class AsyncClient(End):
         try:
             hello = _hello(address, name, token, False, tls, token_in_clear, self._writer.get_extra_info("peername")[0])
             self._welcomed(await self._request(_HELLO, _WELCOME, hello))
+            if self._feed_name is not None:
+                self._feed_begins(struct.unpack_from("<Q", await self._request(_FEED, _FEED_AT, _string(self._feed_name)))[0])
+            if self._subscription:
+                await self._resubscribe()
+            self._ready = True
+            self._moved.set()
         except BaseException:
-            await self.close()
+            await self._hang_up()
             raise
 
     async def close(self) -> None:
         """Closes at once; what was not flushed is lost."""
+        self._closed = True
+        await self._hang_up()
+
+    async def _again(self, fault: BaseException) -> None:
+        """Connects again, where nothing is lost by that; of several tasks that ask for it one does."""
+        lasts = self._feed_name is not None or (self._subscription is not None and self._subscription[0] & 32)
+        if self._closed or not lasts or (isinstance(fault, Error) and not fault._passes()):
+            raise fault
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._patience
+        async with self._joining:
+            if self._fault:
+                await self._hang_up()
+            while self._fault:
+                try:
+                    await self._connect()
+                except (OSError, asyncio.TimeoutError):
+                    if self._closed or clock() > end:
+                        raise
+                    await asyncio.sleep(0.1)
+
+    async def _hang_up(self) -> None:
         if self._reading:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -80,14 +125,16 @@ class AsyncClient(End):
                 for tag in self._replies.keys() & self._waiting.keys():
                     if not self._waiting[tag].done():
                         self._waiting[tag].set_result(None)
+                self._moved.set()
                 if self._items:
                     self._news.set()
         except asyncio.CancelledError:
             fault = ConnectionAbortedError("the connection was closed")
         except Exception as why:
             fault = why
-        self._fault = fault
+        self._fault, self._ready = fault, False
         self._news.set()
+        self._moved.set()
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(fault)
@@ -120,6 +167,11 @@ class AsyncClient(End):
     async def send_columns(self, sensor: str | Sequence[str], times: Any, values: Any) -> None:
         """As Client.send_columns."""
         await self.flush()
+        if self._feed_name is not None:
+            names, times, values = self._cut(sensor, times, values)
+            for name, time, value in zip(names, times, values):
+                await self.send(name, int(time), float(value))
+            return await self.flush()
         await self._register([sensor] if isinstance(sensor, str) else sensor)
         names, times, values = self._cut(sensor, times, values)
         handles = [self._handles[name] for name in names]
@@ -135,15 +187,63 @@ class AsyncClient(End):
     async def flush(self) -> None:
         """Sends all points that wait."""
         points, self._points = self._points, []
+        if self._feed_name is not None:
+            self._kept.extend(points)
+            return await self._feed_some(_KEPT)
         await self._register([sensor for sensor, _, _ in points])
         good = [(self._handles[sensor], time, value) for sensor, time, value in points if sensor not in self.refused]
         for begin in range(0, len(good), _BATCH):
             handles, times, values = zip(*good[begin : begin + _BATCH])
             await self._write(_points(handles, times, values))
 
+    async def _feed_some(self, most: int) -> None:
+        """Sends points of the feed, and waits until at most so many are not acknowledged."""
+        while True:
+            try:
+                async with self._feeding:
+                    await self._feed_rest()
+                joined = self._joined
+                while len(self._kept) > most and joined == self._joined:
+                    if self._fault:
+                        raise self._fault
+                    self._moved.clear()
+                    await asyncio.wait_for(self._moved.wait(), self._timeout)
+                if joined == self._joined:
+                    return
+            except asyncio.TimeoutError:
+                raise TimeoutError(f"no acknowledgement within {self._timeout} s") from None
+            except OSError as fault:
+                await self._again(fault)
+
+    async def _feed_rest(self) -> None:
+        """Sends what is kept and not sent. Over another connection all of it is sent again: then this one ends."""
+        joined = self._joined
+        self._still(joined)
+        rest = list(itertools.islice(self._kept, self._going, None))
+        before = self.position + self._going  # as long as the connection is this one, whatever is acknowledged
+        await self._register([sensor for sensor, _, _ in rest])
+        for begin in range(0, len(rest), _BATCH):
+            some = rest[begin : begin + _BATCH]
+            self._still(joined)
+            frames = list(self._feed_frames(before + begin, some))
+            self._going += len(some)
+            for frame in frames:
+                self._writer.write(frame)
+            await self._writer.drain()
+        self._acknowledged(self.position)
+
+    def _still(self, joined: int) -> None:
+        """Raises unless points may go over that connection."""
+        if self._fault:
+            raise self._fault
+        if joined != self._joined or not self._ready:
+            raise ConnectionResetError("the connection is another one")
+
     async def sync(self) -> None:
-        """Sends all points and waits until the daemon has taken them over."""
+        """Sends all points and waits until the daemon has taken them over; those of a feed until it has acknowledged them."""
         await self.flush()
+        if self._feed_name is not None:
+            return await self._feed_some(0)
         await self._request(_PING, _PONG, bytes(8))
 
     async def _register(self, sensors: Sequence[str]) -> None:
@@ -159,6 +259,9 @@ class AsyncClient(End):
         self._subscription = _what(scores, unscored, events, notices, values, since, sequences, details, incidents), min_score, glob
         self._as_columns = columns
         self.event_position = _NOW if since is None or since < 0 else since
+        await self._resubscribe()
+
+    async def _resubscribe(self) -> None:
         self._subscribed(await self._request(_SUBSCRIBE, _DONE, self._subscribe_payload()))
 
     async def unsubscribe(self) -> None:
@@ -169,7 +272,10 @@ class AsyncClient(End):
         """The next item; None when none came within timeout seconds (None: waits as long as it takes)."""
         while not self._items:
             if self._fault:
-                raise self._fault
+                if not isinstance(self._fault, ConnectionError):
+                    raise self._fault
+                await self._again(self._fault)
+                continue
             self._news.clear()
             try:
                 await asyncio.wait_for(self._news.wait(), timeout)
@@ -223,5 +329,7 @@ class AsyncClient(End):
         """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes. What has come and was
         not read yet can still be read."""
         await self.flush()
+        if self._feed_name is not None:
+            await self._feed_some(0)
         await self._request(_BYE, _FAREWELL, bytes(16))
         await self.close()

@@ -5,7 +5,6 @@ new client. With a feed, or a subscription with `since`, the client connects aga
 goes on behind the last event. One client, one thread."""
 from __future__ import annotations
 
-import collections
 import hmac
 import ipaddress
 import itertools
@@ -17,11 +16,10 @@ import time as clock
 from types import TracebackType
 from typing import Any, Iterator, Sequence
 
-from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _POINT_HEAD, _REGISTER,
+from .wire import (_BATCH, _BYE, _DONE, _FAREWELL, _FEED, _FEED_AT, _HEAD, _HELLO, _KEPT, _LIST_MOST, _NOW, _OPERATE, _OPERATED, _PING, _PONG, _POINT_HEAD, _REGISTER,
                    _REGISTERED, _RELOAD, _RELOADED, _REPORT, _SENSORS, _STATUS, _SUBSCRIBE, _UNSUBSCRIBE, _WELCOME, End, Error, Item, _columns_of_frame, _frame,
                    _points, _string, _what)
 
-_KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
 _DATAGRAM = 1400  # bytes: fits the usual path
 
 
@@ -62,8 +60,6 @@ class Client(End):
         self._how = address, udp, name, tls, token, mac, token_in_clear
         self._timeout, self._patience = timeout, patience
         self._feed_name = feed
-        self._kept: collections.deque[tuple[str, int, float]] = collections.deque()
-        self._going = 0  # of those that are kept, that are sent
         self._points: list[tuple[str, int, float]] = []
         self._connect()
 
@@ -89,10 +85,7 @@ class Client(End):
                 self._udp = socket.socket(family, kind, protocol)
                 self._udp.connect(where)
             if self._feed_name is not None:
-                at = struct.unpack_from("<Q", self._request(_FEED, _FEED_AT, _string(self._feed_name)))[0]
-                self._acknowledged(at)
-                self.position = max(at, self.position)
-                self._going = 0
+                self._feed_begins(struct.unpack_from("<Q", self._request(_FEED, _FEED_AT, _string(self._feed_name)))[0])
             if self._subscription:
                 self._resubscribe()
         except BaseException:
@@ -121,7 +114,8 @@ class Client(End):
 
     def _again(self, fault: BaseException) -> None:
         """Connects again, where nothing is lost by that."""
-        if self._feed_name is None and not (self._subscription and self._subscription[0] & 32):
+        lasts = self._feed_name is not None or (self._subscription and self._subscription[0] & 32)
+        if not lasts or (isinstance(fault, Error) and not fault._passes()):
             raise fault
         end = clock.monotonic() + self._patience
         self.close()
@@ -133,12 +127,6 @@ class Client(End):
                     raise
                 clock.sleep(0.1)
 
-    def _acknowledged(self, points: int) -> None:
-        while self._kept and (points > self.position or (self._going > 0 and self._kept[0][0] in self.refused)):
-            self._kept.popleft()  # points of a refused sensor are never sent, and need no acknowledgement
-            self.position += 1
-            self._going -= self._going > 0
-
     def _feed_some(self, most: int) -> None:
         """Sends points of the feed, and waits until at most so many are not acknowledged."""
         while True:
@@ -148,25 +136,18 @@ class Client(End):
                 before = self.position + self._going
                 for begin in range(0, len(rest), _BATCH):
                     some = rest[begin : begin + _BATCH]
-                    self._feed_frame(before + begin, some)
+                    for frame in self._feed_frames(before + begin, some):
+                        self._write(frame)
                     self._going += len(some)
                 self._acknowledged(self.position)
                 while len(self._kept) > most:
                     if not self._receive(self._timeout):
                         raise TimeoutError(f"no acknowledgement within {self._timeout} s")
                 return
-            except (Error, TimeoutError):
+            except TimeoutError:
                 raise
             except OSError as fault:
                 self._again(fault)
-
-    def _feed_frame(self, before: int, points: Sequence[tuple[str, int, float]]) -> None:
-        """Sends points as frames that end before those of refused sensors, which the numbers say are left out."""
-        for good, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] not in self.refused):
-            some = list(group)
-            if good:
-                handles, times, values = zip(*((self._handles[sensor], time, value) for _, (sensor, time, value) in some))
-                self._write(_points(handles, times, values, before=some[0][0]))
 
     def send(self, sensor: str, time: int, value: float) -> None:
         """Buffers a point; time in ns since 1970."""
@@ -264,8 +245,6 @@ class Client(End):
             try:
                 if not self._receive(timeout):
                     return None
-            except Error:
-                raise
             except ConnectionError as fault:
                 self._again(fault)
         return self._items.popleft()

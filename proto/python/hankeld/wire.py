@@ -29,6 +29,7 @@ _MAX_FRAME = 1 << 20
 _REGISTER_MOST = 200  # names in a frame
 _LIST_MOST = 1000  # sensors in an answer
 _BATCH = 4096  # points in a frame over TCP
+_KEPT = 1 << 16  # points of a feed that may wait for an acknowledgement
 _NOW = (1 << 64) - 1  # as a position
 _HEAD = struct.Struct("<2sBBII")
 _POINT_HEAD = struct.Struct("<QQQIBBH")
@@ -146,6 +147,10 @@ class Error(ConnectionError):
         super().__init__(f"{message} (error {code})")
         self.code = code
 
+    def _passes(self) -> bool:
+        """Whether it is one that connecting again may mend: the daemon ends, and mostly is started again."""
+        return self.code == 13
+
 
 def _frame(kind: int, payload: bytes = b"", tag: int = 0) -> bytes:
     head = _HEAD.pack(b"HK", _VERSION, kind, len(payload), tag)
@@ -220,6 +225,8 @@ class End:
         self.position = 0  # of the feed: points that are acknowledged
         self.event_position = _NOW  # of the last event, with `since`
         self._items: collections.deque[Item] = collections.deque()
+        self._kept: collections.deque[tuple[str, int, float]] = collections.deque()  # points of the feed that are not acknowledged
+        self._going = 0  # of these, that are sent
         self._subscription: tuple[int, float, str] | None = None
         self._as_columns = False
         self._tag = 0
@@ -337,8 +344,28 @@ class End:
         else:
             self._replies[tag] = kind, payload
 
+    # --- a feed ---
+
     def _acknowledged(self, points: int) -> None:
         """So many points of the feed are committed."""
+        while self._kept and (points > self.position or (self._going > 0 and self._kept[0][0] in self.refused)):
+            self._kept.popleft()  # points of a refused sensor are never sent, and need no acknowledgement
+            self.position += 1
+            self._going -= self._going > 0
+
+    def _feed_begins(self, points: int) -> None:
+        """The daemon says at the begin of a connection how many points of the feed it has."""
+        self._acknowledged(points)
+        self.position = max(points, self.position)
+        self._going = 0
+
+    def _feed_frames(self, before: int, points: Sequence[tuple[str, int, float]]) -> Iterator[bytes]:
+        """Points as frames that end before those of refused sensors, which the numbers say are left out."""
+        for good, group in itertools.groupby(enumerate(points, before), lambda point: point[1][0] not in self.refused):
+            some = list(group)
+            if good:
+                handles, times, values = zip(*((self._handles[sensor], time, value) for _, (sensor, time, value) in some))
+                yield _points(handles, times, values, before=some[0][0])
 
     def _take_events(self, payload: bytes) -> None:
         n, with_ = struct.unpack_from("<II", payload)
