@@ -40,7 +40,7 @@ extern "C" {
 #define HK_NEIGHBOURS_MAX 7
 #define HK_NOVELTY_RESIDENT_MIN 1000 /* of algorithm = novelty, see novelty/novelty.h */
 #define HK_NOVELTY_RESIDENT_MAX 10000
-#define HK_NOVELTY_ALARMS_LEAST 250  /* false alarms a million scores: what may be asked for at least, see MATHEMATICS.md, */
+#define HK_NOVELTY_ALARMS_LEAST 400  /* false alarms a million scores: what may be asked for at least, see MATHEMATICS.md, */
 #define HK_NOVELTY_ALARMS_MOST 10000 /* and at most */
 #define HK_NOVELTY_UNIT 2            /* S that scores 1/2 */
 #define HK_NOVELTY_BLOCK 40          /* points a block */

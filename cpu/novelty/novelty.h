@@ -50,7 +50,7 @@ struct hk_novelty_tail {
   float top[HK_NOVELTY_TOP]; /* the largest first */
   float most;                /* of the block under way */
   uint32_t n;                /* of `top` */
-  uint32_t blocks;           /* closed, saturating */
+  uint32_t blocks;           /* closed, less those that are forgotten: tail.h */
   uint32_t length;           /* points of the block under way */
 };
 

@@ -115,6 +115,10 @@ HK_INLINE const uint8_t *hk_novelty_get_tail(const uint8_t *at, const uint8_t *e
       end - at < 4 * (ptrdiff_t)t->n)
     return NULL;
   at = hk_state_take_floats(at, t->top, t->n);
+  if (t->blocks >= HK_NOVELTY_BLOCKS_MOST) { /* of before lists forgot: begins anew */
+    memset(t->top, 0, sizeof t->top);
+    t->n = t->blocks = 0;
+  }
   for (uint32_t i = 0; i < t->n; i++)
     if (!(t->top[i] >= (float)HK_NOVELTY_FLOOR && t->top[i] <= 2e4f) || (i > 0 && t->top[i] > t->top[i - 1]))
       return NULL;

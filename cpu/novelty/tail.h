@@ -23,6 +23,12 @@
  * the mean over the two lists, the largest of the channels, at most HK_SEVERITY_MAX. At most 2 x 10^-severity of the blocks of
  * data without changes peak so high: tests/bench/results/severity.txt.
  *
+ * Lists forget: with HK_NOVELTY_BLOCKS_MOST closed blocks every second of the maxima is dropped, and half of the blocks are
+ * counted, as if these had been the maxima of every second block. So a sensor that was wild once has half of that behind it
+ * each 20,480 points, and what is measured of it stays as it was: without, u would be of ever rarer blocks, and S where Q <= u,
+ * which is no measure but a line from 0 to s0, would come to raise alerts. Which of the two of a pair is dropped alternates, and
+ * is another in each of the two lists. tests/bench/results/detection-tails.txt.
+ *
  * Cannot fail. */
 #ifndef HK_NOVELTY_TAIL_H
 #define HK_NOVELTY_TAIL_H
@@ -32,8 +38,9 @@
 #define HK_NOVELTY_FLOOR 0.2 /* added to each distance: nothing below a fifth of a spread is worth an alert */
 #define HK_NOVELTY_SHARE 0.3 /* of the blocks, whose maxima the tail is fitted to */
 #define HK_NOVELTY_SHARE_LEAST 5
-#define HK_NOVELTY_BLOCKS_LEAST 4 /* closed blocks without which nothing is rare */
-#define HK_NOVELTY_WEIGHT 20.0    /* of the prior, in observations */
+#define HK_NOVELTY_BLOCKS_LEAST 4   /* closed blocks without which nothing is rare */
+#define HK_NOVELTY_BLOCKS_MOST 1024 /* with which every second is forgotten; even */
+#define HK_NOVELTY_WEIGHT 20.0      /* of the prior, in observations */
 #define HK_NOVELTY_SEVERITY_WEIGHT 5.0
 #define HK_NOVELTY_QUANTUM_MOST 1000.0 /* spreads that the quantum counts for at most */
 
@@ -99,14 +106,27 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_score(const struct hk_novelty
   return r;
 }
 
-/* Takes a distance into the block under way. */
-HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q)
+/* Forgets every second maximum, from the largest on or, with drop = 1, from the one behind it, and half of the blocks. */
+HK_INLINE void hk_novelty_tail_thin(struct hk_novelty_tail *t, uint32_t drop)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 1 - drop; i < t->n; i += 2)
+    t->top[n++] = t->top[i];
+  for (uint32_t i = n; i < t->n; i++)
+    t->top[i] = 0;
+  t->n = n;
+  t->blocks /= 2;
+}
+
+/* Takes a distance into the block under way. drop: of hk_novelty_tail_thin, should it come to that. */
+HK_INLINE void hk_novelty_tail_take(struct hk_novelty_tail *t, float q, uint32_t drop)
 {
   t->most = t->length == 0 || q > t->most ? q : t->most;
   if (++t->length < HK_NOVELTY_BLOCK)
     return;
   t->length = 0;
-  t->blocks = hk_novelty_next(t->blocks);
+  if (++t->blocks >= HK_NOVELTY_BLOCKS_MOST)
+    hk_novelty_tail_thin(t, drop);
   if (t->n == HK_NOVELTY_TOP && t->most <= t->top[HK_NOVELTY_TOP - 1])
     return;
   uint32_t at = t->n < HK_NOVELTY_TOP ? t->n++ : HK_NOVELTY_TOP - 1;
@@ -147,7 +167,7 @@ HK_INLINE struct hk_novelty_rating hk_novelty_tail_rate(struct hk_novelty_tail *
     return none;
   const struct hk_novelty_rating r = hk_novelty_tail_score(t, channel, (double)q, quantum);
   if (list == 0 || seen - hk_novelty_skip(channel) > HK_NOVELTY_BLOCK / 2)
-    hk_novelty_tail_take(t, q);
+    hk_novelty_tail_take(t, q, (seen / (HK_NOVELTY_BLOCK * (HK_NOVELTY_BLOCKS_MOST / 2)) + list) % 2);
   return r;
 }
 

@@ -29,8 +29,8 @@ COARSE = (.25, .35, .35)  # prior of the severity
 class Tail:
     """Largest block maxima of one channel, one list; blocks begin after `late` points."""
 
-    def __init__(self, late):
-        self.top, self.blocks, self.block, self.late = [], 0, [], late
+    def __init__(self, late, number=0):
+        self.top, self.blocks, self.block, self.late, self.number = [], 0, [], late, number
 
     def score(self, q, prior):
         if self.blocks < 4:
@@ -54,14 +54,17 @@ class Tail:
         hill = sum(math.log((x + quantum) / u) for x in self.top[:k])
         return s0 + (k + 4) * math.log10(1 + math.log(q / u) / (hill + 5 * prior))
 
-    def take(self, q):
+    def take(self, q, seen):
         if self.late > 0:
             self.late -= 1
             return
         self.block.append(q)
         if len(self.block) == 40:
-            self.top = sorted(self.top + [max(self.block)], reverse=True)[:60]
             self.blocks += 1
+            if self.blocks >= 1024:  # every second block is forgotten
+                self.top = self.top[1 - (seen // 20480 + self.number) % 2::2]
+                self.blocks //= 2
+            self.top = sorted(self.top + [max(self.block)], reverse=True)[:60]
             self.block = []
 
 
@@ -70,7 +73,7 @@ def novelty(times, values, resident):
     longest = min(5000, resident // 2)
     lags = np.arange(100, longest + 1)
     square, mean = np.zeros(len(lags)), np.zeros(len(lags))
-    tails = [[Tail(0), Tail(20)] for _ in range(3)]
+    tails = [[Tail(0), Tail(20, 1)] for _ in range(3)]
     seen, history, rows = [0, 0, 0], [], []
     f, mu, var = np.zeros(4), np.zeros(4), np.zeros(4)
     ref, last, age, interval = values[0], None, 0, Interval()
@@ -126,7 +129,7 @@ def novelty(times, values, resident):
             best = max(best, sum(.5 * t.score(q, PRIOR[c]) for t in tails[c]))
             grave = max(grave, sum(.5 * t.severity(q, quantum, COARSE[c]) for t in tails[c]))
             for t in tails[c]:
-                t.take(q)
+                t.take(q, seen[c])
         history.append(v)
         age += 1
         yield best, min(grave, 40.), max(0, missing), m + 1 > 150, age > 150
