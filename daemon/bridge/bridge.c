@@ -1,6 +1,8 @@
 #include "daemon/bridge/bridge.h"
 
 #include "daemon/bridge/bridge_thread.h"
+#include "daemon/bridge/mqtt_in.h"
+#include "daemon/bridge/mqtt_out.h"
 
 #include <errno.h>
 #include <mosquitto.h>
@@ -11,7 +13,7 @@
 #define PATIENCE 5                /* s */
 #define MOST (2 * HK_BRIDGES_MAX) /* with those that are ending */
 
-static const struct hk_bridge_kind *const kinds[] = { &hk_mqtt_in_kind };
+static const struct hk_bridge_kind *const kinds[] = { &hk_mqtt_in_kind, &hk_mqtt_out_kind };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 struct hk_bridges {

@@ -2,7 +2,9 @@
 #ifndef HK_BRIDGE_THREAD_H
 #define HK_BRIDGE_THREAD_H
 
-#include "daemon/bridge/bridge.h"
+#include "daemon/bridge/bridge_look.h"
+#include "daemon/net/credentials.h"
+#include "daemon/net/net.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +18,6 @@ struct hk_bridge_kind {
   /* Goes by bridge->rule until hk_bridge_interrupted. Thread: the bridge's. */
   void (*run)(struct hk_bridge *bridge);
 };
-extern const struct hk_bridge_kind hk_mqtt_in_kind, hk_mqtt_out_kind;
 
 /* What inner connections of bridges have for a listener. It outlives all connections. */
 struct hk_bridge_peers {

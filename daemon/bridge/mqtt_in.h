@@ -27,4 +27,6 @@ struct hk_mqtt_in {
   bool failed;                                 /* there was no memory for something of it */
 };
 
+extern const struct hk_bridge_kind hk_mqtt_in_kind;
+
 #endif

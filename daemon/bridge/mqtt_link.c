@@ -63,7 +63,7 @@ static void on_connect(struct mosquitto *mosq, void *arg, int rc, int flags, con
 {
   struct hk_mqtt_link *l = arg;
   struct hk_bridge *b = l->bridge;
-  (void)flags, (void)properties;
+  (void)properties;
   if (rc != 0) {
     snprintf(l->why, sizeof l->why, "%s",
              b->rule.version == HK_MQTT_5 && rc >= 128 ? mosquitto_reason_string(rc) : mosquitto_connack_string(rc));
@@ -74,6 +74,7 @@ static void on_connect(struct mosquitto *mosq, void *arg, int rc, int flags, con
   l->greeted = true;
   l->told = false;
   l->since = hk_now();
+  l->kept = flags & 1; /* session present */
   l->n_subscribed = 0;
   (void)mosq;
   hk_log(b->net->log, HK_LOG_NOTICE, "[mqtt %s]: connected to %s, to %s", b->rule.name, b->rule.url,
@@ -114,7 +115,11 @@ static void on_subscribe(struct mosquitto *mosq, void *arg, int id, int n, const
 static void on_publish(struct mosquitto *mosq, void *arg, int id, int rc, const mosquitto_property *properties)
 {
   struct hk_mqtt_link *l = arg;
-  (void)mosq, (void)properties, (void)rc;
+  (void)mosq, (void)properties;
+  if (l->writes) /* of QoS 0, it is written */
+    return;
+  if (rc >= 128 && l->kind->refused)
+    l->kind->refused(l, rc);
   if (l->kind->taken)
     l->kind->taken(l, id);
 }
@@ -245,7 +250,12 @@ static bool read_some(struct hk_mqtt_link *l)
 
 static bool write_all(struct hk_mqtt_link *l)
 {
-  return !mosquitto_want_write(l->mosq) || good(l, mosquitto_loop_write(l->mosq, 1));
+  if (!mosquitto_want_write(l->mosq))
+    return true;
+  l->writes = true;
+  const int rc = mosquitto_loop_write(l->mosq, 1);
+  l->writes = false;
+  return good(l, rc);
 }
 
 /* What came is dealt with, and then what is to be said is sent, acknowledgements among it. *held: not yet. */

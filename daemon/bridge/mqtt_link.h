@@ -29,7 +29,8 @@ struct hk_mqtt_link_kind {
   bool (*settle)(struct hk_mqtt_link *link, bool *held);
   /* A subscription was answered: with the QoS granted, or with 128 or more. Number of it in `greeted`. */
   void (*subscribed)(struct hk_mqtt_link *link, uint32_t number, int granted);
-  void (*taken)(struct hk_mqtt_link *link, int id); /* the broker has what was published */
+  void (*taken)(struct hk_mqtt_link *link, int id);       /* the broker has what was published, or will never */
+  void (*refused)(struct hk_mqtt_link *link, int reason); /* it does not take what was; `taken` follows */
   /* Before a wait: *fd (-1: none) is waited for, too, and *timeout ms at most. */
   void (*waits)(struct hk_mqtt_link *link, int *fd, short *events, int *timeout);
   void (*woken)(struct hk_mqtt_link *link);   /* fd was ready, or the time is over */
@@ -41,8 +42,10 @@ struct hk_mqtt_link {
   const struct hk_mqtt_link_kind *kind;
   struct mosquitto *mosq;
   bool connected;          /* the socket is, */
-  bool greeted;            /* and the broker has said yes */
+  bool greeted;            /* and the broker has said yes; */
+  bool kept;               /* it had our session from before */
   bool full;               /* no more is read before it is settled */
+  bool writes;             /* libmosquitto does now */
   int64_t deadline;        /* ns: for the broker to say yes */
   int64_t since;           /* ns: when it said yes */
   int64_t retry;           /* ns: when to connect again */

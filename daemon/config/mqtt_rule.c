@@ -17,18 +17,27 @@ static const struct {
   const char *name;
   size_t at;
 } texts[] = {
-  { "url", offsetof(struct hk_mqtt_rule, url) },       { "client_id", offsetof(struct hk_mqtt_rule, client_id) },
-  { "user", offsetof(struct hk_mqtt_rule, user) },     { "password_file", offsetof(struct hk_mqtt_rule, password) },
-  { "ca", offsetof(struct hk_mqtt_rule, ca) },         { "certificate", offsetof(struct hk_mqtt_rule, certificate) },
-  { "key", offsetof(struct hk_mqtt_rule, key) },       { "topics", offsetof(struct hk_mqtt_rule, topics) },
-  { "sensor", offsetof(struct hk_mqtt_rule, sensor) }, { "values", offsetof(struct hk_mqtt_rule, values) },
+  { "url", offsetof(struct hk_mqtt_rule, url) },
+  { "client_id", offsetof(struct hk_mqtt_rule, client_id) },
+  { "user", offsetof(struct hk_mqtt_rule, user) },
+  { "password_file", offsetof(struct hk_mqtt_rule, password) },
+  { "ca", offsetof(struct hk_mqtt_rule, ca) },
+  { "certificate", offsetof(struct hk_mqtt_rule, certificate) },
+  { "key", offsetof(struct hk_mqtt_rule, key) },
+  { "topics", offsetof(struct hk_mqtt_rule, topics) },
+  { "sensor", offsetof(struct hk_mqtt_rule, sensor) },
+  { "values", offsetof(struct hk_mqtt_rule, values) },
   { "time", offsetof(struct hk_mqtt_rule, time) },
+  { "prefix", offsetof(struct hk_mqtt_rule, prefix) },
+  { "discovery", offsetof(struct hk_mqtt_rule, discovery) },
 };
 
 void hk_mqtt_rule_begin(struct hk_mqtt_rule *r)
 {
   r->qos = 1;
   r->session = 7 * DAY;
+  memcpy(r->prefix, "hankeld", 8);
+  memcpy(r->match, "*", 2);
   snprintf(r->client_id, sizeof r->client_id, "hankeld-%s", r->name);
 }
 
@@ -42,6 +51,19 @@ static const char *take_text(char *out, const char *value)
   memset(out, 0, HK_MQTT_TEXT);
   memcpy(out, value, strlen(value));
   return NULL;
+}
+
+static const char *take_publish(uint32_t *out, const char *value)
+{
+  char text[HK_MQTT_TEXT], *rest = text;
+  snprintf(text, sizeof text, "%s", value);
+  *out = 0;
+  for (char *one = strtok_r(text, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest)) {
+    if (strcmp(one, "events") != 0 && strcmp(one, "scores") != 0)
+      return "not one or both of events, scores";
+    *out |= one[0] == 'e' ? HK_MQTT_EVENTS : HK_MQTT_SCORES;
+  }
+  return *out ? NULL : "not one or both of events, scores";
 }
 
 /* *known: there is such a key. NULL, or what is wrong. */
@@ -62,6 +84,20 @@ static const char *take_other(struct hk_mqtt_rule *r, const char *name, const ch
   if (strcmp(name, "insecure") == 0) {
     r->insecure = strcmp(value, "yes") == 0;
     return !r->insecure && strcmp(value, "no") != 0 ? "not yes or no" : NULL;
+  }
+  if (strcmp(name, "publish") == 0)
+    return take_publish(&r->publish, value);
+  if (strcmp(name, "min_score") == 0) {
+    char *end;
+    r->min_score = strtod(value, &end);
+    return end == value || *end || !(r->min_score >= 0 && r->min_score <= 1) ? "not a number from 0 to 1" : NULL;
+  }
+  if (strcmp(name, "match") == 0) {
+    if (value[0] == 0 || strlen(value) >= sizeof r->match)
+      return "a glob of 1 to 512 bytes; * matches every sensor";
+    memset(r->match, 0, sizeof r->match);
+    memcpy(r->match, value, strlen(value));
+    return NULL;
   }
   *known = false;
   return NULL;
@@ -114,9 +150,18 @@ static bool is_near(const char *host)
   return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
+/* What is published goes under names that have no wildcards. */
+static bool is_prefix(const char *text)
+{
+  const size_t length = strlen(text);
+  return length > 0 && length < 128 && !strpbrk(text, "+#") && text[0] != '/' && text[0] != '$' && text[length - 1] != '/';
+}
+
 static int check_topics(struct hk_mqtt_rule *r, char *error, size_t size)
 {
   struct hk_mqtt_topics topics;
+  if (r->topics[0] == 0)
+    return 0;
   int status = hk_mqtt_topics_parse(r->topics, &topics, error, size);
   if (status == 0 && r->sensor[0] == 0)
     snprintf(r->sensor, sizeof r->sensor, "%s", hk_mqtt_topics_have(&topics, "sensor", 6) ? "{sensor}" : "{topic}");
@@ -129,8 +174,8 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
 {
   const char *why = take_url(r);
   const bool files = r->ca[0] || r->certificate[0] || r->key[0];
-  if (!why && r->topics[0] == 0)
-    why = "needs topics = TOPIC, ... to subscribe to";
+  if (!why && r->topics[0] == 0 && r->publish == 0)
+    why = "needs topics = TOPIC, ... to subscribe to, or publish = events, scores, or both";
   if (!why && !r->tls && files)
     why = "ca, certificate and key are for url = mqtts://";
   if (!why && !r->certificate[0] != !r->key[0])
@@ -141,6 +186,12 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
     why = "the password would go unencrypted, where everybody on the way can read it: take url = mqtts://, or insecure = yes";
   if (!why && strlen(r->client_id) > 100)
     why = "client_id has at most 100 bytes";
+  if (!why && !is_prefix(r->prefix))
+    why = "prefix is a topic of at most 127 bytes, without + and #, and with no / at its ends";
+  if (!why && r->min_score > 0 && !(r->publish & HK_MQTT_SCORES))
+    why = "min_score is for publish = scores";
+  if (!why && r->discovery[0] && (!is_prefix(r->discovery) || !(r->publish & HK_MQTT_EVENTS)))
+    why = "discovery is a topic such as homeassistant, and needs publish = events";
   if (why) {
     snprintf(error, size, "%s", why);
     return -EINVAL;

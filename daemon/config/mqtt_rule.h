@@ -1,4 +1,5 @@
-/* [mqtt NAME] of the configuration: a broker, what is subscribed to there and how its sensors are called. Thread: any. */
+/* [mqtt NAME] of the configuration: a broker, what is subscribed to there and how its sensors are called, and what is published
+ * there. Thread: any. */
 #ifndef HK_MQTT_RULE_H
 #define HK_MQTT_RULE_H
 
@@ -12,6 +13,9 @@
 #define HK_MQTT_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
 
 enum hk_mqtt_version { HK_MQTT_5, HK_MQTT_3 };
+
+/* What is published; added up. */
+enum hk_mqtt_publish { HK_MQTT_EVENTS = 1, HK_MQTT_SCORES = 2 };
 
 /* Zeroed, then hk_mqtt_rule_begin: so that equal rules are equal bytes. */
 struct hk_mqtt_rule {
@@ -31,6 +35,11 @@ struct hk_mqtt_rule {
   char sensor[HK_MQTT_TEXT];                                           /* template of the names */
   char values[HK_MQTT_TEXT];                                           /* paths of keys in JSON, with commas; "": every number */
   char time[HK_MQTT_TEXT];                                             /* path of the key that has the time; "": of arrival */
+  uint32_t publish;                                                    /* enum hk_mqtt_publish, added up; 0: nothing */
+  char prefix[HK_MQTT_TEXT];                                           /* of topics that are published */
+  char match[513];              /* glob on names of sensors that are published, ends with 0 */
+  double min_score;             /* of scores that are, 0..1 */
+  char discovery[HK_MQTT_TEXT]; /* prefix of Home Assistant's discovery; "": none */
 };
 
 struct hk_mqtt_rules {

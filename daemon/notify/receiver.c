@@ -18,7 +18,7 @@
 
 static int write_place(struct hk_receiver *r)
 {
-  const int status = hk_place_write(&r->durable->disk, r->durable->folder, r->rule.name, &r->place);
+  const int status = hk_place_write(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
   if (status != 0)
     hk_log(r->log, HK_LOG_WARNING,
            "[notify %s]: its place in the event log cannot be written: %s; what is sent may be sent again", r->rule.name,
@@ -32,7 +32,7 @@ static int write_place(struct hk_receiver *r)
 static void read_place(struct hk_receiver *r)
 {
   const uint64_t last = hk_eventlog_shown(r->durable->events);
-  const int status = hk_place_read(&r->durable->disk, r->durable->folder, r->rule.name, &r->place);
+  const int status = hk_place_read(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
   if (status == 0 && r->place.position <= last) {
     r->place.until = r->place.until <= last ? r->place.until : last;
   } else {

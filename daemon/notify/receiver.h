@@ -11,8 +11,8 @@
 
 #include "daemon/base/glob.h"
 #include "daemon/durable/durable.h"
+#include "daemon/durable/place.h"
 #include "daemon/notify/message.h"
-#include "daemon/notify/place.h"
 #include "daemon/notify/receiver_look.h"
 #include "daemon/notify/told.h"
 

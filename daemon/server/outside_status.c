@@ -46,9 +46,13 @@ static void bridge(struct hk_buffer *out, const struct hk_bridge_look *l)
   hk_buffer_print(out, ",\"way\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"why\":",
                   l->way == HK_BRIDGE_IN ? "in" : "out", l->held ? "held" : states[l->state], since, l->connected);
   hk_json_string(out, l->why, strlen(l->why));
-  hk_buffer_print(out, ",\"messages\":%" PRIu64 ",\"points\":%" PRIu64 ",\"bad\":%" PRIu64, l->messages, l->points, l->bad);
-  hk_buffer_print(out, ",\"refused\":%" PRIu64 ",\"retained\":%" PRIu64 ",\"unmatched\":%" PRIu64, l->refused, l->retained,
-                  l->unmatched);
+  hk_buffer_print(out, ",\"messages\":%" PRIu64, l->messages);
+  if (l->way == HK_BRIDGE_IN) {
+    hk_buffer_print(out, ",\"points\":%" PRIu64 ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64, l->points, l->bad, l->refused);
+    hk_buffer_print(out, ",\"retained\":%" PRIu64 ",\"unmatched\":%" PRIu64, l->retained, l->unmatched);
+  } else {
+    hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64 ",\"lost\":%" PRIu64, l->position, l->waiting, l->lost);
+  }
   hk_buffer_put(out, "}", 1);
 }
 

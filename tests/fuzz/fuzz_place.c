@@ -1,6 +1,6 @@
 /* Fuzz target: the file with a receiver's place. The first byte of the input: odd, and the checksum is made good first. What is
  * read is sound, and comes back when it is written. */
-#include "daemon/notify/place.h"
+#include "daemon/durable/place.h"
 #include "tests/fuzz/files.h"
 
 #include <xxhash.h>
@@ -21,11 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   }
   const int folder = fuzz_folder("notify-x.place", bytes, size - 1);
   const bool good = hk_place_decode(bytes, size - 1, &place);
-  require((hk_place_read(&disk, folder, "x", &back) == 0) == good);
+  require((hk_place_read(&disk, folder, "notify", "x", &back) == 0) == good);
   if (!good)
     return 0;
   require(back.position == place.position && place.until >= place.position);
-  require(hk_place_write(&disk, folder, "x", &place) == 0 && hk_place_read(&disk, folder, "x", &back) == 0);
+  require(hk_place_write(&disk, folder, "notify", "x", &place) == 0 && hk_place_read(&disk, folder, "notify", "x", &back) == 0);
   require(memcmp(&place, &back, sizeof place) == 0);
   return 0;
 }

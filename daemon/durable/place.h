@@ -1,12 +1,12 @@
-/* Place: how far a receiver has got in the event log, in the file `notify-NAME.place` of the state folder.
+/* Place: how far a receiver of alerts or a bridge has got in the event log, in the file `KIND-NAME.place` of the state folder.
  *
  * Events up to `position` are dealt with. Those behind it up to `until` were chosen for messages that may have gone out: after a
  * crash the same ones are sent again, so that their keys are the same.
  *
  * A file is written beside and takes the name of the one before, synced: whenever it ends, one of them is whole.
- * Errors: 0 or a negative errno. Thread: the receiver's. */
-#ifndef HK_NOTIFY_PLACE_H
-#define HK_NOTIFY_PLACE_H
+ * Errors: 0 or a negative errno. Thread: that of whoever follows the log. */
+#ifndef HK_PLACE_H
+#define HK_PLACE_H
 
 #include "daemon/base/disk.h"
 
@@ -19,7 +19,7 @@ struct hk_place {
 /* Reads what a file holds. False: it is damaged, or something else. */
 bool hk_place_decode(const void *bytes, size_t size, struct hk_place *out);
 /* -ENOENT: there is no file; -EBADMSG: it is damaged. */
-int hk_place_read(const struct hk_disk *disk, int folder, const char *name, struct hk_place *out);
-int hk_place_write(const struct hk_disk *disk, int folder, const char *name, const struct hk_place *place);
+int hk_place_read(const struct hk_disk *disk, int folder, const char *kind, const char *name, struct hk_place *out);
+int hk_place_write(const struct hk_disk *disk, int folder, const char *kind, const char *name, const struct hk_place *place);
 
 #endif

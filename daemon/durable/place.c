@@ -1,4 +1,4 @@
-#include "daemon/notify/place.h"
+#include "daemon/durable/place.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -33,12 +33,12 @@ bool hk_place_decode(const void *bytes, size_t size, struct hk_place *out)
   return true;
 }
 
-int hk_place_read(const struct hk_disk *disk, int folder, const char *name, struct hk_place *out)
+int hk_place_read(const struct hk_disk *disk, int folder, const char *kind, const char *name, struct hk_place *out)
 {
   char file_name[HK_DISK_NAME_MAX * 2], bytes[HK_PLACE_BYTES];
   uint64_t size;
   int file;
-  snprintf(file_name, sizeof file_name, "notify-%s.place", name);
+  snprintf(file_name, sizeof file_name, "%s-%s.place", kind, name);
   int status = hk_disk_open(disk, folder, file_name, &file, &size);
   if (status != 0)
     return status;
@@ -47,12 +47,12 @@ int hk_place_read(const struct hk_disk *disk, int folder, const char *name, stru
   return status != 0 ? status : hk_place_decode(bytes, sizeof bytes, out) ? 0 : -EBADMSG;
 }
 
-int hk_place_write(const struct hk_disk *disk, int folder, const char *name, const struct hk_place *place)
+int hk_place_write(const struct hk_disk *disk, int folder, const char *kind, const char *name, const struct hk_place *place)
 {
   struct image i = { .magic = MAGIC, .version = VERSION, .position = place->position, .until = place->until, .id = place->id };
   char file_name[HK_DISK_NAME_MAX * 2], beside[HK_DISK_NAME_MAX * 2 + 8];
   i.checksum = XXH3_64bits(&i, offsetof(struct image, checksum));
-  snprintf(file_name, sizeof file_name, "notify-%s.place", name);
+  snprintf(file_name, sizeof file_name, "%s-%s.place", kind, name);
   snprintf(beside, sizeof beside, "%s.new", file_name);
   return hk_disk_replace(disk, folder, file_name, beside, &i, sizeof i, NULL);
 }

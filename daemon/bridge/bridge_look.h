@@ -1,0 +1,35 @@
+/* What a bridge has done, for whoever looks. */
+#ifndef HK_BRIDGE_LOOK_H
+#define HK_BRIDGE_LOOK_H
+
+#include "daemon/config/config.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum hk_bridge_state { HK_BRIDGE_CONNECTING, HK_BRIDGE_CONNECTED, HK_BRIDGE_FAILING };
+enum hk_bridge_way { HK_BRIDGE_IN, HK_BRIDGE_OUT };
+
+#define HK_BRIDGES_MAX (2 * HK_CONFIG_MQTT_MAX)
+#define HK_BRIDGE_WHY 192 /* bytes of a reason, with the 0 */
+
+/* What a bridge has done. Messages are the broker's. */
+struct hk_bridge_look {
+  char name[HK_CONFIG_NAME_MAX];
+  enum hk_bridge_way way;
+  enum hk_bridge_state state;
+  bool held;                  /* in: nothing is acknowledged now, since durability is degraded */
+  char why[HK_BRIDGE_WHY];    /* why it is failing, or was last; "": it never was */
+  int64_t since;              /* ns, wall clock: of the state */
+  uint64_t connected;         /* times */
+  uint64_t messages;          /* in: that came; out: that the broker has taken */
+  uint64_t points;            /* in: that were taken of them */
+  uint64_t bad;               /* in: messages with nothing in them that can be read */
+  uint64_t refused;           /* in: points whose sensor or time was refused */
+  uint64_t retained;          /* in: messages that were passed over, since the broker had kept them and they say no time */
+  uint64_t unmatched;         /* in: messages of topics that are not subscribed to any more */
+  uint64_t position, waiting; /* out: place in the event log; messages that the broker has not taken */
+  uint64_t lost;              /* out: results that were left out, as the broker was too slow for them or away */
+};
+
+#endif
