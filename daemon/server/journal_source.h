@@ -19,7 +19,8 @@ struct hk_journal_source {
   uint64_t from;    /* what is before is in the snapshot */
   uint64_t reached; /* position behind what was read */
   bool damaged;     /* at a place from which on nothing is to be used, as far as is known: */
-  bool missing;     /* something that was committed is not there at all, so what follows is no repetition of it */
+  bool hole;    /* points are missing that a journal without a disk has passed over: how far feeds are behind that says nothing */
+  bool missing; /* something that was committed is not there at all, so what follows is no repetition of it */
   uint64_t number, at;
   bool over;                   /* so it is: what follows is read only to say how much it is, */
   uint64_t behind;             /* up to this position */

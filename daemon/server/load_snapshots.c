@@ -235,6 +235,7 @@ static void settle(struct work *w)
     o->restored.from[i] = about->begin;
     o->restored.order[i] = about->order;
   }
+  o->restored.damaged = hk_snapshot_any_bad(&w->choice);
   const bool same = epoch > 0 && epoch == newest && o->restored.shards == o->durable->shards;
   o->epoch = same ? epoch : newest + 1;
   o->renews = epoch > 0 && !same;

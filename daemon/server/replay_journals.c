@@ -164,6 +164,8 @@ static int points(struct replay *r, struct hk_journal_source *s, const struct hk
   }
   if (s->begun && record->position > s->reached) {
     r->out->lost += record->position - s->reached;
+    s->hole = !r->out->restored->damaged; /* a newer snapshot had them, and then they were acknowledged */
+    r->out->hole |= s->hole;
     hk_log(r->log, HK_LOG_ERROR,
            "shard %u: %" PRIu64 " points, from position %" PRIu64 " on, are not in the journal and are lost; "
            "sensors that had some see a gap",
@@ -176,7 +178,7 @@ static int points(struct replay *r, struct hk_journal_source *s, const struct hk
   s->begun = true;
   if (s->reached < end)
     s->reached = end;
-  for (uint32_t i = 0; i < p.n_marks; i++) {
+  for (uint32_t i = 0; i < p.n_marks && !s->hole; i++) {
     hk_feeds_restore_part(r->out->durable->feeds, p.marks[i].feed, s->shard, p.marks[i].upto);
     hk_feeds_restore_used(r->out->durable->feeds, p.marks[i].feed, hk_wall());
   }
@@ -460,7 +462,7 @@ int hk_recover(struct hk_recovery *out, char *error, size_t size)
     hk_feeds_restored(d->feeds, r->of);
     out->other_shards = r->of != d->shards;
     /* What other numbers of shards, or a mode without journals, make of the files that are there is settled by a snapshot. */
-    if (r->of != d->shards || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
+    if (r->of != d->shards || out->hole || (d->mode == HK_DURABILITY_SNAPSHOT && bytes > 0))
       d->health.wants_snapshot = UINT64_MAX;
     if (bytes > 0)
       hk_log(d->log, out->unknown + out->lost > 0 ? HK_LOG_WARNING : HK_LOG_INFO,

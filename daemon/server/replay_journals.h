@@ -23,6 +23,7 @@ struct hk_restored {
   uint64_t from[HK_SHARDS_MAX]; /* of each of them: the position from which on its journal is needed */
   uint64_t *skip; /* by slot of the registry: points at positions before are in the state of its sensor; NULL: none is */
   uint64_t order[HK_SHARDS_MAX]; /* of each: of the last change of a sensor that is in it for sure */
+  bool damaged;                  /* there are snapshots that are, perhaps newer ones */
 };
 
 struct hk_recovery {
@@ -34,7 +35,8 @@ struct hk_recovery {
   uint32_t max_sensors;
   const struct hk_restored *restored;
 
-  bool other_shards;                 /* out: there were not as many as now */
+  bool other_shards; /* out: there were not as many as now */
+  bool hole;         /* out: a journal has one, of a time when durability was lost, and it was not back at the end */
   uint64_t points, skipped, unknown; /* out: replayed; that were in the snapshot; of sensors that could not be restored */
   uint64_t lost;                     /* out: that are missing for damage */
   uint64_t position[HK_SHARDS_MAX];  /* out: at which the shards go on */

@@ -68,8 +68,9 @@ static void complete_sensors(struct hk_server *s)
   }
 }
 
-/* How much shards have of a feed means something else where there were more or less of them. So nothing new gets into the
- * journals beside that until snapshots have all there was: a crash in between would take one for the other. */
+/* How much shards have of a feed means something else where there were more or less of them, or where a journal has a hole. So
+ * nothing new gets into the journals beside that until snapshots have all there was: a crash in between would take one for the
+ * other. */
 static void await_snapshots(struct hk_server *s)
 {
   const struct timespec moment = { 0, 1000000 };
@@ -90,7 +91,8 @@ static void await_snapshots(struct hk_server *s)
   }
   if (fails)
     hk_log(s->durable.log, HK_LOG_WARNING,
-           "there are no snapshots yet of what was restored from another number of devices: until there are, a crash may cost "
+           "there are no snapshots yet of what was restored from another number of devices, or behind a hole in a journal: until "
+           "there are, a crash may cost "
            "points of feeds");
 }
 
@@ -131,7 +133,7 @@ int hk_server_restore(struct hk_server *s, char *error, size_t size)
     hk_gate_begin(&s->shard[i].gate, recovery->position[i], d->journal[i]);
     s->shard[i].replaying = false;
   }
-  if (status == 0 && recovery->other_shards && d->mode == HK_DURABILITY_JOURNAL)
+  if (status == 0 && (recovery->other_shards || recovery->hole) && d->mode == HK_DURABILITY_JOURNAL)
     await_snapshots(s);
   if (status == 0)
     complete_sensors(s);

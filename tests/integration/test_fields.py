@@ -197,7 +197,7 @@ class Restart(Case):
     how = {}
 
     def rests(self):
-        """A daemon whose snapshots have the derived sensors .3 s behind the field."""
+        """A daemon whose snapshot has the derived sensors a second behind the field."""
         with open(f'{self.state}/order', 'w', encoding='utf-8') as f:
             f.write('the derived rest')
         return {'program': ORDERED_DAEMON, 'environment': {'HANKELD_ORDERED': f'{self.state}/order'}}

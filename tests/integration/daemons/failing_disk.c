@@ -3,6 +3,7 @@
  *   write E     writing to files that were made since the start fails with errno E
  *   sync E      fdatasync does
  *   create E    making a file does
+ *   snapshot E  making a snapshot's file does
  *   dead E      all of these do, and so does writing to files that were there
  *   slow N      fdatasync takes N ms, or until the file says something else
  *
@@ -54,7 +55,8 @@ int openat(int folder, const char *path, int flags, ...)
   const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
   const bool makes = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-  const int error = makes ? order("create") | order("dead") : 0;
+  const bool snapshot = makes && strncmp(path, "snapshot", 8) == 0;
+  const int error = makes ? order("create") | order("dead") | (snapshot ? order("snapshot") : 0) : 0;
   if (error != 0) {
     errno = error;
     return -1;

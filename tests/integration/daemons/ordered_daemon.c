@@ -1,21 +1,20 @@
 /* hankeld in which things come in an order that is forced, as soon as the file $HANKELD_ORDERED is there; it says which:
  *
- *   review, then evict   the chunk of which points of machines are made rests until the review of a reload waits for its end and,
- *                        then, an eviction has begun; for three sweeps at most
- *   wait                 no chunk is begun while it says so, as if a reload waited for ever: a shard that stalls
- *   the first feed waits  the loop that has points of a feed first while it says so hands no chunk on, as if shards took none of
- * its
- *
- *   the derived rest     once a snapshot has a machine or field, its next slices wait for .3 s, as if sensors were being
- * forgotten
+ *   review, then evict      the chunk of which points of machines are made rests until the review of a reload waits for its
+ *                           end and, then, an eviction has begun; for three sweeps at most
+ *   wait                    no chunk is begun while it says so, as if a reload waited for ever: a shard that stalls
+ *   the first feed waits    the loop that has points of a feed first while it says so hands no chunk on
+ *   the derived rest        once a snapshot has a machine or field its next slices wait for a second, as if sensors were being
+ *                           forgotten, and no other snapshot is begun behind it
  *
  * Nothing else is changed: a chunk may rest at any time, before it is handed on and behind that, and a sweep come back at any
- * time. The calls are caught by the linker
- * (--wrap). */
+ * time. The calls are caught by the linker (--wrap). */
 #include "daemon/intake/chunk_pool.h"
 #include "daemon/scoring/evict.h"
 #include "daemon/scoring/group_restore.h"
 #include "daemon/scoring/shard.h"
+#include "daemon/scoring/snapshot_slices.h"
+#include "daemon/scoring/snapshot_thread.h"
 #include "daemon/server/program.h"
 
 #include <stdatomic.h>
@@ -24,7 +23,7 @@
 #include <string.h>
 
 #define SWEEPS 3500000000 /* ns: three, one a second */
-#define REST 300000000    /* ns */
+#define REST 1000000000   /* ns */
 
 void __real_hk_derive_go_on(struct hk_shard *shard);
 void __wrap_hk_derive_go_on(struct hk_shard *shard);
@@ -34,6 +33,8 @@ bool __real_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 bool __wrap_hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 bool __real_hk_groups_save(struct hk_groups *groups, uint32_t within, struct hk_buffer *to, struct hk_groups_saved *out);
 bool __wrap_hk_groups_save(struct hk_groups *groups, uint32_t within, struct hk_buffer *to, struct hk_groups_saved *out);
+void __real_hk_saver_turn(struct hk_saver *saver);
+void __wrap_hk_saver_turn(struct hk_saver *saver);
 bool __real_hk_shard_forgets(const struct hk_shard *shard);
 bool __wrap_hk_shard_forgets(const struct hk_shard *shard);
 
@@ -95,6 +96,12 @@ bool __wrap_hk_groups_save(struct hk_groups *g, uint32_t within, struct hk_buffe
 bool __wrap_hk_shard_forgets(const struct hk_shard *s)
 {
   return __real_hk_shard_forgets(s) || hk_now() < rest;
+}
+
+void __wrap_hk_saver_turn(struct hk_saver *v)
+{
+  if (rest == 0 || hk_now() < rest || hk_saver_condition(v).running)
+    __real_hk_saver_turn(v);
 }
 
 int main(int argc, char **argv)
