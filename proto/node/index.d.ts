@@ -140,8 +140,12 @@ export interface ConnectOptions {
   /** true: the system's authorities; or options of tls.connect, such as ca, cert, key. */
   tls?: boolean | object;
   token?: string;
-  /** Sends the token beyond loopback without TLS, where everybody on the way can read it. */
+  /** Sends the token beyond loopback without TLS, where anyone on the path can read it. */
   tokenInClear?: boolean;
+  /** Name of the feed that all points belong to: each counts once, over breaks of the connection and restarts of the daemon. */
+  feed?: string;
+  /** ms for a daemon that went away to come back, with a feed or subscribed with `since`; default 10000. */
+  patience?: number;
 }
 
 export interface SubscribeOptions {
@@ -177,7 +181,10 @@ export class HankelError extends Error {
   readonly code: number;
 }
 
-/** A connection to hankeld. It does not connect again by itself: make a new one, and subscribe since `eventPosition`. */
+/**
+ * A connection to hankeld. With a feed, or subscribed with `since`, it connects again by itself: points that were not acknowledged are sent
+ * again, and events go on after the last one. Else make a new one.
+ */
 export class Client implements AsyncIterable<Item> {
   private constructor();
   static connect(options?: ConnectOptions): Promise<Client>;
@@ -185,6 +192,8 @@ export class Client implements AsyncIterable<Item> {
   readonly server: string;
   /** Sensors that the daemon does not take, and why; their points are dropped. */
   readonly refused: Map<string, string>;
+  /** Of the feed: how many of its points, from its beginning on, the daemon has for certain. */
+  readonly position: bigint;
   /** Position of the last event that came, where subscribed with `since`. */
   readonly eventPosition: bigint;
   /** Called with errors that do not end the connection. */
@@ -196,7 +205,7 @@ export class Client implements AsyncIterable<Item> {
   sendColumns(sensor: string | readonly string[], times: BigInt64Array | readonly Time[], values: Float64Array | readonly number[]): Promise<void>;
   /** Sends what is buffered. */
   flush(): Promise<void>;
-  /** Sends what is buffered; the daemon has taken it over then. */
+  /** Sends what is buffered; the daemon has taken it over then, and acknowledged what is of a feed. */
   sync(): Promise<void>;
 
   subscribe(options?: SubscribeOptions): Promise<void>;

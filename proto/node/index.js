@@ -9,6 +9,9 @@ export { CHANNELS, EVENTS, HankelError, INCIDENTS, NOVELTIES, REFUSALS, STATES }
 const BATCH = 4096; // points in a frame
 const REGISTER_MOST = 200; // names in a frame
 const LIST_MOST = 1000; // sensors in an answer
+const KEPT = 1 << 16; // points of a feed that may wait for an acknowledgement
+const PAUSE = 100; // ms between two tries to connect again
+const SHUTTING_DOWN = 13, UNKNOWN_HANDLE = 8, SINCE = 32;
 const WARNING = 2.5, SEVERE = 3.5;
 
 /** notice, warning or severe; unknown of 0. */
@@ -32,8 +35,30 @@ function nanoseconds(time) {
   return typeof time === 'number' ? BigInt(Math.round(time * 1000)) * 1000n : BigInt(time.getTime()) * 1000000n;
 }
 
+/** A socket that is connected, over TLS if that is wanted. */
+async function open({ address: where = '127.0.0.1:7410', timeout = 10000, token = '', tokenInClear = false, tls: wanted }) {
+  const { host, port } = address(where);
+  const secure = wanted ? { host, port, servername: net.isIP(host) ? '' : host, ...(wanted === true ? {} : wanted) } : null;
+  const socket = secure ? tls.connect(secure) : net.connect({ host, port });
+  await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => socket.destroy(new Error(`${where}: no answer within ${timeout} ms`)), timeout);
+    socket.once(secure ? 'secureConnect' : 'connect', resolve);
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error(`${where}: closed before it was connected`)));
+    socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(timer));
+    socket.once('close', () => clearTimeout(timer));
+  });
+  if (token && !secure && !tokenInClear && !isLoopback(socket.remoteAddress ?? '')) {
+    socket.destroy();
+    throw new Error(`${where}: the token was not sent: without TLS anyone on the path can read it. Use tls: true, or tokenInClear: true where you trust all of the network`);
+  }
+  socket.setNoDelay(true);
+  return socket;
+}
+
 export class Client {
-  #socket;
+  #options;
+  #socket = null;
   #timeout;
   #bytes = Buffer.alloc(0);
   #tag = 0;
@@ -45,51 +70,108 @@ export class Client {
   #items = [];
   #readers = []; // of the next item: {resolve, reject}
   #asColumns = false;
+  #subscription = null; // {what, minScore, glob}
   #fault = null; // why the connection has ended
+  #closed = false; // by our side
+  #joined = 0; // counts connections,
+  #joining = false; // one is being made again,
+  #ready = false; // and whether this one is as far that points of the feed may be sent
+  #kept = []; // points of the feed that are not acknowledged,
+  #going = 0; // of these, that are sent
+  #feeding = Promise.resolve(); // what sends them ends, one after the other
+  #moving = []; // called when points were acknowledged, and when the connection is there or ends
 
-  constructor(socket, timeout) {
-    this.#socket = socket;
-    this.#timeout = timeout;
+  constructor(options) {
+    this.#options = options;
+    this.#timeout = options.timeout ?? 10000;
+    this.position = 0n;
     this.refused = new Map();
     this.server = '';
     this.eventPosition = NOW;
     this.onError = null;
-    socket.setNoDelay(true);
-    socket.on('data', (data) => this.#came(data));
-    socket.on('error', (fault) => this.#end(fault));
-    socket.on('close', () => this.#end(new Error('the daemon closed the connection')));
   }
 
   static async connect(options = {}) {
-    const { address: where = '127.0.0.1:7410', name = 'hankeld for Node', timeout = 10000, token = '', tokenInClear = false } = options;
-    const { host, port } = address(where);
-    const secure = options.tls ? { host, port, servername: net.isIP(host) ? '' : host, ...(options.tls === true ? {} : options.tls) } : null;
-    const socket = secure ? tls.connect(secure) : net.connect({ host, port });
-    await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => socket.destroy(new Error(`${where}: no answer within ${timeout} ms`)), timeout);
-      socket.once(secure ? 'secureConnect' : 'connect', resolve);
-      socket.once('error', reject);
-      socket.once('close', () => reject(new Error(`${where}: closed before it was connected`)));
-      socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(timer));
-      socket.once('close', () => clearTimeout(timer));
-    });
-    if (token && !secure && !tokenInClear && !isLoopback(socket.remoteAddress ?? '')) {
-      socket.destroy();
-      throw new Error(`${where}: the token was not sent: without TLS anyone on the path can read it. Use tls: true, or tokenInClear: true where you trust all of the network`);
-    }
-    const client = new Client(socket, timeout);
-    try {
-      client.server = take.welcome(await client.#request(TYPE.HELLO, TYPE.WELCOME, put.hello({ client: name, token }))).server;
-    } catch (fault) {
-      client.close();
-      throw fault;
-    }
+    const client = new Client(options);
+    await client.#connect();
     return client;
   }
 
+  async #connect() {
+    this.#ready = false;
+    this.#joined++;
+    const socket = await open(this.#options);
+    if (this.#closed) {
+      socket.destroy();
+      throw this.#fault;
+    }
+    this.#socket = socket;
+    this.#fault = null;
+    this.#bytes = Buffer.alloc(0);
+    for (const map of [this.#handles, this.#asking, this.#names])
+      map.clear();
+    const mine = (take) => (what) => (this.#socket === socket ? take(what) : undefined);
+    socket.on('data', mine((data) => this.#came(data)));
+    socket.on('error', mine((fault) => this.#end(fault)));
+    socket.on('close', mine(() => this.#end(new Error('the daemon closed the connection'))));
+    const { name = 'hankeld for Node', token = '', feed } = this.#options;
+    try {
+      this.server = take.welcome(await this.#request(TYPE.HELLO, TYPE.WELCOME, put.hello({ client: name, token }))).server;
+      if (feed !== undefined) {
+        const points = take.points(await this.#request(TYPE.FEED, TYPE.FEED_AT, put.feed({ name: feed })));
+        this.#acknowledged(points);
+        this.position = points > this.position ? points : this.position;
+        this.#going = 0;
+      }
+      if (this.#subscription)
+        await this.#resubscribe();
+    } catch (fault) {
+      this.#end(fault);
+      socket.destroy();
+      throw fault;
+    }
+    this.#ready = true;
+    this.#move();
+  }
+
+  /** Whether nothing is lost by connecting again after that. */
+  #lasts(fault) {
+    return !this.#closed && (this.#options.feed !== undefined || (this.#subscription && (this.#subscription.what & SINCE) > 0)) &&
+      !(fault instanceof HankelError && fault.code !== SHUTTING_DOWN);
+  }
+
+  async #again(fault) {
+    const end = Date.now() + (this.#options.patience ?? 10000);
+    this.#joining = true;
+    while (this.#fault && !this.#closed && Date.now() <= end) {
+      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      try {
+        await this.#connect();
+      } catch (why) {
+        fault = why;
+      }
+    }
+    this.#joining = false;
+    if (this.#fault)
+      this.#giveUp(this.#closed ? this.#fault : fault);
+  }
+
+  #giveUp(fault) {
+    this.#fault = fault;
+    for (const reader of this.#readers.splice(0))
+      reader.reject(fault);
+    this.#move();
+  }
+
+  #move() {
+    for (const move of this.#moving.splice(0))
+      move();
+  }
+
   close() {
+    this.#closed = true;
     this.#end(new Error('the connection was closed'));
-    this.#socket.destroy();
+    this.#socket?.destroy();
   }
 
   // --- points ---
@@ -102,6 +184,8 @@ export class Client {
   async flush() {
     const points = this.#points;
     this.#points = [];
+    if (this.#options.feed !== undefined)
+      return this.#keep(points);
     if (points.length > 0)
       await this.#sendColumns(points.map(([sensor]) => sensor), BigInt64Array.from(points, ([, time]) => time), Float64Array.from(points, ([, , value]) => value));
   }
@@ -110,6 +194,8 @@ export class Client {
     if (times.length !== values.length || (typeof sensor !== 'string' && sensor.length !== times.length))
       throw new RangeError('the columns are not of one length');
     await this.flush();
+    if (this.#options.feed !== undefined)
+      return this.#keep(Array.from(times, (time, i) => [typeof sensor === 'string' ? sensor : sensor[i], nanoseconds(time), values[i]]));
     const when = times instanceof BigInt64Array ? times : BigInt64Array.from(times, nanoseconds);
     const what = values instanceof Float64Array ? values : Float64Array.from(values);
     await this.#sendColumns(typeof sensor === 'string' ? new Array(when.length).fill(sensor) : sensor, when, what);
@@ -146,8 +232,104 @@ export class Client {
     await Promise.all(asked);
   }
 
+  // --- a feed ---
+
+  #acknowledged(points) {
+    let n = 0;
+    while (n < this.#kept.length && (points > this.position || (this.#going > 0 && this.refused.has(this.#kept[n][0])))) {
+      n++; // points of a refused sensor are never sent, and need no acknowledgement
+      this.position++;
+      this.#going -= this.#going > 0 ? 1 : 0;
+    }
+    this.#kept.splice(0, n);
+    this.#move();
+  }
+
+  async #keep(points) {
+    for (const point of points)
+      this.#kept.push(point);
+    await this.#feedSome(KEPT);
+  }
+
+  /** Sends points of the feed, and waits until at most so many are not acknowledged. */
+  async #feedSome(most) {
+    for (;;) {
+      try {
+        const sent = this.#feeding.then(() => this.#feedRest());
+        this.#feeding = sent.catch(() => {});
+        await sent;
+        for (const joined = this.#joined; this.#kept.length > most && joined === this.#joined && !this.#fault;)
+          await this.#moves(this.#timeout, 'no acknowledgement');
+        if (this.#kept.length <= most)
+          return;
+      } catch (fault) {
+        if (!this.#fault || !(this.#joining || this.#lasts(fault)))
+          throw fault;
+      }
+      while (!this.#ready) {
+        if (this.#fault && !this.#joining)
+          throw this.#fault;
+        await this.#moves();
+      }
+    }
+  }
+
+  /** Waits for #move. */
+  #moves(timeout, what) {
+    return new Promise((resolve, reject) => {
+      const timer = timeout && setTimeout(() => reject(new Error(`${what} within ${timeout} ms`)), timeout);
+      this.#moving.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Sends what is kept and not sent. Over another connection all of it is sent again: then this one ends. */
+  async #feedRest() {
+    const joined = this.#joined;
+    this.#still(joined);
+    const rest = this.#kept.slice(this.#going);
+    let before = this.position + BigInt(this.#going); // as long as the connection is this one, whatever is acknowledged
+    await this.#register(rest.map(([sensor]) => sensor));
+    for (let at = 0; at < rest.length; at += BATCH) {
+      this.#still(joined);
+      const some = rest.slice(at, at + BATCH), frames = this.#feedFrames(some, before);
+      this.#going += some.length;
+      before += BigInt(some.length);
+      await this.#write(Buffer.concat(frames));
+    }
+    this.#acknowledged(this.position);
+  }
+
+  #still(joined) {
+    if (this.#fault)
+      throw this.#fault;
+    if (joined !== this.#joined || !this.#ready)
+      throw new Error('the connection is another one');
+  }
+
+  /** Points as frames that end before those of refused sensors, which the numbers say are left out. */
+  #feedFrames(points, before) {
+    const frames = [];
+    for (let at = 0; at < points.length;) {
+      const refused = this.refused.has(points[at][0]);
+      let end = at;
+      while (end < points.length && this.refused.has(points[end][0]) === refused)
+        end++;
+      const run = points.slice(at, end);
+      if (!refused)
+        frames.push(frame(TYPE.POINTS, put.points(Uint32Array.from(run, ([sensor]) => this.#handles.get(sensor) ?? 0xffffffff), BigInt64Array.from(run, ([, time]) => time),
+          Float64Array.from(run, ([, , value]) => value), before + BigInt(at))));
+      at = end;
+    }
+    return frames;
+  }
+
   async sync() {
     await this.flush();
+    if (this.#options.feed !== undefined)
+      return this.#feedSome(0);
     await this.#request(TYPE.PING, TYPE.PONG, put.ping());
   }
 
@@ -159,19 +341,25 @@ export class Client {
       (incidents ? 512 : 0);
     this.#asColumns = columns;
     this.eventPosition = since === undefined || BigInt(since) < 0n ? NOW : BigInt(since);
-    const position = take.done(await this.#request(TYPE.SUBSCRIBE, TYPE.DONE, put.subscribe({ what, minScore, glob, since: this.eventPosition })));
+    this.#subscription = { what, minScore, glob };
+    await this.#resubscribe();
+  }
+
+  async #resubscribe() {
+    const position = take.done(await this.#request(TYPE.SUBSCRIBE, TYPE.DONE, put.subscribe({ ...this.#subscription, since: this.eventPosition })));
     if (position !== undefined && this.eventPosition === NOW)
       this.eventPosition = position;
   }
 
   async unsubscribe() {
+    this.#subscription = null;
     await this.#request(TYPE.UNSUBSCRIBE, TYPE.DONE);
   }
 
   read() {
     if (this.#items.length > 0)
       return Promise.resolve(this.#items.shift());
-    if (this.#fault)
+    if (this.#fault && !this.#joining)
       return Promise.reject(this.#fault);
     return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
   }
@@ -221,7 +409,7 @@ export class Client {
   }
 
   async finish() {
-    await this.flush();
+    await this.sync();
     await this.#request(TYPE.BYE, TYPE.FAREWELL, put.bye());
     this.close();
   }
@@ -274,6 +462,8 @@ export class Client {
       this.#takeEvents(take.events(payload, this.#names));
     else if (type === TYPE.INCIDENT)
       this.#takeEvents([take.incident(payload)]);
+    else if (type === TYPE.ACK)
+      this.#acknowledged(take.points(payload));
     else if (type === TYPE.GAP)
       this.#give(take.gap(payload));
     else if (type === TYPE.ERROR)
@@ -316,7 +506,7 @@ export class Client {
     const error = new HankelError(code, message);
     if (closing)
       throw error;
-    if (code === 8) // unknown handle: sensors were evicted; they are registered again with their next points
+    if (code === UNKNOWN_HANDLE) //: sensors were evicted; they are registered again with their next points
       this.#handles.clear();
     this.#replies.get(tag)?.reject(error);
     this.onError?.(error);
@@ -334,7 +524,14 @@ export class Client {
     if (this.#fault)
       return;
     this.#fault = fault;
-    for (const waiting of [...this.#replies.values(), ...this.#readers.splice(0)])
+    this.#ready = false;
+    for (const waiting of this.#replies.values())
       waiting.reject(fault);
+    if (this.#joining)
+      return; // whoever connects again goes on
+    if (this.#lasts(fault))
+      this.#again(fault);
+    else
+      this.#giveUp(fault);
   }
 }

@@ -10,9 +10,9 @@ export const REFUSALS = Object.freeze(['', 'not a valid name', 'the daemon is fu
 export const NOW = 0xffffffffffffffffn; // as a position
 
 export const TYPE = Object.freeze({
-  HELLO: 0x01, REGISTER: 0x02, POINTS: 0x03, SUBSCRIBE: 0x04, UNSUBSCRIBE: 0x05, PING: 0x06, STATUS: 0x07, BYE: 0x08, RELOAD: 0x0a, OPERATE: 0x0b, SENSORS: 0x0c,
-  WELCOME: 0x81, REGISTERED: 0x82, DONE: 0x84, PONG: 0x86, REPORT: 0x87, FAREWELL: 0x88, RELOADED: 0x8a, OPERATED: 0x8b,
-  NAMES: 0x91, SCORES: 0x92, EVENTS: 0x93, GAP: 0x94, INCIDENT: 0x96, ERROR: 0xff,
+  HELLO: 0x01, REGISTER: 0x02, POINTS: 0x03, SUBSCRIBE: 0x04, UNSUBSCRIBE: 0x05, PING: 0x06, STATUS: 0x07, BYE: 0x08, FEED: 0x09, RELOAD: 0x0a, OPERATE: 0x0b, SENSORS: 0x0c,
+  WELCOME: 0x81, REGISTERED: 0x82, DONE: 0x84, PONG: 0x86, REPORT: 0x87, FAREWELL: 0x88, FEED_AT: 0x89, RELOADED: 0x8a, OPERATED: 0x8b,
+  NAMES: 0x91, SCORES: 0x92, EVENTS: 0x93, GAP: 0x94, ACK: 0x95, INCIDENT: 0x96, ERROR: 0xff,
 });
 
 const VERSION = 1;
@@ -139,7 +139,8 @@ export const put = {
     return (token || wants ? w.string(token).u32(wants) : w).parts;
   },
   register: (names) => names.reduce((w, name) => w.string(name), new Writer().u32(names.length)).parts,
-  points: (handles, times, values) => new Writer().zeros(24).u32(handles.length).zeros(4).column(times).column(values).column(handles).parts,
+  feed: ({ name }) => new Writer().string(name).parts,
+  points: (handles, times, values, before = 0n) => new Writer().zeros(16).u64(before).u32(handles.length).zeros(4).column(times).column(values).column(handles).parts,
   subscribe: ({ what, minScore = 0, glob = '', since }) => {
     const w = new Writer().u32(what).f32(minScore).string(glob);
     return (what & 32 ? w.u64(since) : w).parts;
@@ -165,6 +166,7 @@ export const take = {
     for (let n = r.u32(); n > 0; n--)
       names.set(r.u32(), r.string());
   },
+  points: (payload) => new Reader(payload).u64(), // of a feed: FEED_AT and ACK
   done: (payload) => (payload.length > 0 ? new Reader(payload).u64() : undefined),
   gap: (payload) => {
     const r = new Reader(payload);

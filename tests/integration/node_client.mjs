@@ -1,4 +1,5 @@
-// Tests of the Node client, run by test_node_client.py: `node node_client.mjs vectors FILE`, or `node node_client.mjs daemon ADDRESS`.
+// Tests of the Node client, run by test_node_client.py and test_delivery.py: `node node_client.mjs vectors FILE`, `... daemon ADDRESS`, or
+// `... delivery ADDRESS POINTS EVENTS LATE`, whose daemon is killed meanwhile.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
@@ -37,6 +38,7 @@ const sent = {
   [TYPE.STATUS]: () => [],
   [TYPE.BYE]: (f) => put.bye({ datagrams: number(f.datagrams), points: number(f.points) }),
   [TYPE.RELOAD]: () => [],
+  [TYPE.FEED]: (f) => put.feed(f),
   [TYPE.OPERATE]: (f) => put.operate({ ...f, duration: number(f.duration) }),
   [TYPE.SENSORS]: (f) => put.sensors({ ...f, after: number(f.after) }),
 };
@@ -113,6 +115,8 @@ async function vectors(file) {
       else if (type === TYPE.INCIDENT)
         assert.deepEqual(take.incident(payload), { type: 'incident', id: number(f.id), into: number(f.into), time: number(f.time), since: number(f.since), rank: f.rank, severity: f.severity,
           count: f.count, kind: ['', 'told', 'update', 'merged', 'closed', 'withheld'][f.kind], told: f.told === 1, text: f.text, about: JSON.parse(f.about), position: number(f.position) });
+      else if (type === TYPE.FEED_AT || type === TYPE.ACK)
+        assert.equal(take.points(payload), number(f.points));
       else if (type === TYPE.GAP)
         assert.deepEqual(take.gap(payload), { type: 'gap', results: number(f.results), events: number(f.events) });
       else if (type === TYPE.ERROR)
@@ -121,8 +125,8 @@ async function vectors(file) {
         assert.deepEqual(take.report(payload), JSON.parse(f.text));
       else if (type === TYPE.RELOADED || type === TYPE.OPERATED)
         assert.deepEqual(take.outcome(payload), { done: f.taken === 1, text: f.text });
-      else if (type === TYPE.POINTS && f.time_kind === 0 && f.value_kind === 0 && !number(f.feed) && !number(f.before)) {
-        const points = put.points(Uint32Array.from(f.handles), BigInt64Array.from(f.times, number), Float64Array.from(f.values));
+      else if (type === TYPE.POINTS && f.time_kind === 0 && f.value_kind === 0 && !number(f.feed)) {
+        const points = put.points(Uint32Array.from(f.handles), BigInt64Array.from(f.times, number), Float64Array.from(f.values), number(f.before));
         assert.equal(frame(type, points, tag).toString('hex'), golden.toString('hex'));
         written.add(type);
       }
@@ -257,6 +261,42 @@ async function daemon(address) {
   });
 }
 
+// --- over restarts ----------------------------------------------------------------------------------------------------
+
+/** Points of four sensors, as test_delivery.py makes them, by one feed; then so many late ones. Prints how far the feed is, and the events. */
+async function delivery(address, [points, events, late]) {
+  const level = (sensor, n) => 10 * (Math.floor(n / (30 + sensor)) % 2) + ((n * 7 + sensor) % 5) * 0.125;
+  const from = 1600000000000000000n;
+  const watcher = await Client.connect({ address, timeout: 60000, patience: 60000 });
+  const feeder = await Client.connect({ address, timeout: 60000, patience: 60000, feed: 'node' });
+  await watcher.subscribe({ glob: 'sensor*', scores: false, notices: false, since: 0 });
+  assert.equal(feeder.position, 0n);
+  console.log('connected');
+  const read = collect(watcher, events);
+  for (let n = 0; n < points; n++) {
+    for (let s = 0; s < 4; s++) {
+      await feeder.send(`sensor ${s}`, from + BigInt(n) * SECOND, level(s, n));
+      await feeder.send('nobody wants it', from, 1);
+    }
+    if (n % 20 === 0)
+      await (n % 100 === 0 ? feeder.sync() : feeder.flush());
+    await new Promise((resolve) => setTimeout(resolve, 4));
+  }
+  await feeder.sync();
+  console.log(String(feeder.position));
+  await feeder.sendColumns('sensor 0', new Array(late).fill(from), new Array(late).fill(1)); // killed while these are on their way
+  console.log(String(feeder.position));
+  await feeder.sync();
+  console.log(String(feeder.position));
+  for (const event of await read)
+    console.log(JSON.stringify([`${event.sensor}:${event.number}`, event.kind, String(event.time), String(event.instant), Number(event.position)]));
+  await feeder.finish();
+  watcher.close();
+  process.exit(0);
+}
+
+if (what === 'delivery')
+  await delivery(argument, process.argv.slice(4).map(Number));
 await (what === 'vectors' ? vectors(argument) : daemon(argument));
 console.log(`1..${run}`);
 process.exit(failed > 0 ? 1 : 0);

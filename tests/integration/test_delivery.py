@@ -3,6 +3,7 @@ client, libhankel's `hankel feed` and `hankel tail`, and lines of the text proto
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import harness
 from harness import SECOND, START, until
@@ -154,6 +156,29 @@ class Delivery(harness.Case):
 
         asyncio.run(asyncio.wait_for(main(), 3 * harness.WAIT))
         self.assertEqual(self.d.status()['sensors']['count'], SENSORS)
+
+    @unittest.skipUnless(shutil.which('node'), 'there is no node')
+    def test_node(self):
+        """As with asyncio, by the client for Node."""
+        points = 400
+        expected, n = self.expected(points)
+        node = subprocess.Popen(['node', os.path.join(os.path.dirname(os.path.abspath(__file__)), 'node_client.mjs'), 'delivery', f'127.0.0.1:{self.port}', str(points), str(n), str(LATE)],
+                                stdout=subprocess.PIPE, text=True)
+        self.addCleanup(node.stdout.close)
+        self.addCleanup(node.wait, harness.WAIT)
+        self.addCleanup(node.kill)
+        self.assertEqual(node.stdout.readline(), 'connected\n')
+        killer = threading.Thread(target=self.kill_and_start)
+        killer.start()
+        self.assertEqual(int(node.stdout.readline() or 0), 2 * points * SENSORS)
+        killer.join()
+        self.assertLess(int(node.stdout.readline() or LATE * LATE), 2 * points * SENSORS + LATE)
+        self.kill_and_start(1, 0)
+        self.assertEqual(int(node.stdout.readline() or 0), 2 * points * SENSORS + LATE)
+        got = [json.loads(node.stdout.readline()) for _ in range(n)]
+        self.assertEqual({(id_, kind, int(time_), int(instant)) for id_, kind, time_, instant, _ in got}, expected)
+        self.assertEqual([position for *_, position in got], list(range(1, n + 1)))
+        self.assertEqual(node.wait(harness.WAIT), 0)
 
     async def read_all(self, watcher, n):
         return [await watcher.read() for _ in range(n)]
