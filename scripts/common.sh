@@ -13,7 +13,7 @@ build_packages=(build-essential pkg-config meson ninja-build libuv1-dev libopenb
 test_packages=(libcmocka-dev clang libclang-rt-14-dev clang-format-14 netcat-openbsd socat collectd-core systemd mandoc iproute2 nftables spin curl prometheus chromium python3-influxdb zstd
   prometheus-alertmanager python3-aiosmtpd rsyslog python3-numpy python3-pandas mypy nodejs node-typescript mosquitto mosquitto-clients)
 # What packages are built with (scripts/package).
-package_packages=(debhelper dh-python lintian pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
+package_packages=(debhelper dh-python lintian rpm pybuild-plugin-pyproject python3-all python3-build python3-setuptools python3-wheel)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -122,6 +122,42 @@ class TestPackages(unittest.TestCase):
             self.assertLessEqual({f'hankeld-{VERSION}/pyproject.toml', f'hankeld-{VERSION}/README.md', f'hankeld-{VERSION}/hankeld/aio.py'}, set(sdist.getnames()))
 
 
+    @unittest.skipUnless(shutil.which('rpmbuild'), 'there is no rpmbuild')
+    def test_rpm(self):
+        """Installed into a folder of its own, upgraded, and erased."""
+        def rpm(*arguments, code=0):
+            done = subprocess.run(['rpm', *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=harness.WAIT, check=False)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            return done.stdout
+
+        packages = {name: glob.glob(os.path.join(self.out, f'{name}-{VERSION}-1.*.rpm'))[0] for name in ('hankeld', 'libhankel', 'libhankel-devel')}
+        listed = {name: set(rpm('-qlp', package).split()) for name, package in packages.items()}
+        self.assertLessEqual({'/etc/hankeld.conf', '/usr/bin/hankel', '/usr/sbin/hankeld', '/usr/lib/systemd/system/hankeld.service', '/usr/lib/systemd/system/hankeld.socket',
+                              '/usr/lib/sysusers.d/hankeld.conf', '/usr/share/man/man8/hankeld.8', '/usr/share/doc/hankeld/PROTOCOL.md'}, listed['hankeld'])
+        self.assertTrue(any(path.endswith('/libhankel.so.0') for path in listed['libhankel']))
+        self.assertTrue('/usr/include/hankel.h' in listed['libhankel-devel'] and any(path.endswith('/pkgconfig/hankel.pc') for path in listed['libhankel-devel']))
+        self.assertRegex(rpm('-qp', '--requires', packages['hankeld']), r'(?m)^libuv\.so\.1')
+        self.assertNotIn('libhankel', rpm('-qp', '--requires', packages['hankeld']))  # the programs have it in them
+        self.assertEqual(rpm('-qpc', packages['hankeld']), '/etc/hankeld.conf\n')
+        if os.geteuid() != 0:
+            self.skipTest('only root installs packages')
+        root = os.path.join(self.folder, 'rpm')
+        os.mkdir(root)
+        at = ('--root', root, '--dbpath', '/var/lib/rpm', '--nodeps', '--noscripts')  # there is no shell in it
+        rpm('-i', *at, *packages.values())
+        for program in ('usr/sbin/hankeld', 'usr/bin/hankel'):
+            said = subprocess.run([os.path.join(root, program), '--version'], capture_output=True, text=True, timeout=harness.WAIT, check=True).stdout
+            self.assertEqual(said, f'{os.path.basename(program)} {VERSION}\n')
+        with open(os.path.join(root, 'usr/lib/systemd/system/hankeld.service'), encoding='utf-8') as unit:
+            self.assertIn('\nExecStart=/usr/sbin/hankeld -c /etc/hankeld.conf\n', unit.read())
+        with open(os.path.join(root, 'etc/hankeld.conf'), 'a', encoding='utf-8') as configuration:
+            configuration.write('# mine\n')
+        rpm('-U', *at, '--replacepkgs', packages['hankeld'])
+        with open(os.path.join(root, 'etc/hankeld.conf'), encoding='utf-8') as configuration:
+            self.assertTrue(configuration.read().endswith('# mine\n'))
+        rpm('-e', *at, *packages)
+        self.assertFalse(os.path.exists(os.path.join(root, 'usr/sbin/hankeld')))
+
     def test_npm(self):
         """What npm has to find: all that package.json names, under package/, of this version."""
         with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tgz')) as packed:
