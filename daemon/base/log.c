@@ -128,19 +128,25 @@ static bool allowed(struct hk_log *log, struct hk_log_quota *quota, uint32_t lin
   return true;
 }
 
+/* Writes a line of a quota; a peer's counts among those of all peers, too, and has its name in front. */
+static void write_some(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines, enum hk_level level, const char *whose,
+                       bool peer, const char *format, va_list arguments)
+{
+  const int64_t now = hk_now();
+  pthread_mutex_lock(&log->lock);
+  const bool fine = allowed(log, quota, lines, whose, now) && (!peer || allowed(log, &log->peers, LINES_ALL, "all peers", now));
+  pthread_mutex_unlock(&log->lock);
+  if (fine)
+    write_line(log, level, peer ? whose : NULL, format, arguments);
+}
+
 void hk_log_peer(struct hk_log *log, struct hk_log_quota *quota, enum hk_level level, const char *peer, const char *format, ...)
 {
   if (level > log->level)
     return;
-  const int64_t now = hk_now();
-  pthread_mutex_lock(&log->lock);
-  const bool fine = allowed(log, quota, LINES_PEER, peer, now) && allowed(log, &log->peers, LINES_ALL, "all peers", now);
-  pthread_mutex_unlock(&log->lock);
-  if (!fine)
-    return;
   va_list arguments;
   va_start(arguments, format);
-  write_line(log, level, peer, format, arguments);
+  write_some(log, quota, LINES_PEER, level, peer, true, format, arguments);
   va_end(arguments);
 }
 
@@ -149,14 +155,9 @@ void hk_log_some(struct hk_log *log, struct hk_log_quota *quota, uint32_t lines,
 {
   if (level > log->level)
     return;
-  pthread_mutex_lock(&log->lock);
-  const bool fine = allowed(log, quota, lines, whose, hk_now());
-  pthread_mutex_unlock(&log->lock);
-  if (!fine)
-    return;
   va_list arguments;
   va_start(arguments, format);
-  write_line(log, level, NULL, format, arguments);
+  write_some(log, quota, lines, level, whose, false, format, arguments);
   va_end(arguments);
 }
 

@@ -2,6 +2,7 @@
  * recording. */
 #include "cpu/group/group.h"
 #include "cpu/rules/alert.h"
+#include "daemon/base/grow.h"
 #include "daemon/cli/options.h"
 #include "daemon/cli/trial.h"
 
@@ -22,13 +23,10 @@ static bool collect(struct hk_outcome *o, const struct hk_group_tick *t)
   o->points++;
   if (t->change != HK_GROUP_CHANGED)
     return true;
-  if (o->n_found == o->room) {
-    o->room = o->room ? 2 * o->room : 64;
-    struct hk_found *found = realloc(o->found, o->room * sizeof *found);
-    if (!found)
-      return false;
-    o->found = found;
-  }
+  struct hk_found *found = hk_grow(o->found, o->n_found, &o->room, sizeof *found, 64);
+  if (!found)
+    return false;
+  o->found = found;
   o->found[o->n_found++] = (struct hk_found){ hk_outcome_index(o, t->instant), o->points - 1,
                                               hk_alert_severity(HK_CHANNEL_GROUP, hk_alert_margin(t->score, 1 - t->score)) };
   return true;

@@ -1,5 +1,6 @@
 /* Writing a snapshot: a section is put together in memory and written whole. What was written is synced now and then, so that the
  * end does not wait for all of it, and others' syncs not for ours. */
+#include "daemon/base/grow.h"
 #include "daemon/durable/snapshot.h"
 #include "daemon/durable/snapshot_format.h"
 #include "proto/wire/event_message.h"
@@ -134,14 +135,10 @@ int hk_snapshot_detector(struct hk_snapshot_writer *w, struct hk_string name, ui
     }
   if (w->n_names == UINT16_MAX)
     return -ENOSPC;
-  if (w->n_names == w->room_names) {
-    const uint32_t room = w->room_names ? 2 * w->room_names : 64;
-    char **names = realloc(w->names, room * sizeof(char *));
-    if (!names)
-      return -ENOMEM;
-    w->names = names;
-    w->room_names = room;
-  }
+  char **names = hk_grow(w->names, w->n_names, &w->room_names, sizeof(char *), 64);
+  if (!names)
+    return -ENOMEM;
+  w->names = names;
   char *copy = strndup(name.data, name.length);
   if (!copy)
     return -ENOMEM;

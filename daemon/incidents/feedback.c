@@ -1,4 +1,5 @@
 #include "daemon/incidents/feedback.h"
+#include "daemon/base/grow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,14 +25,10 @@ void hk_feedback_free(struct hk_feedback *f)
 
 int hk_feedback_put(struct hk_feedback *f, const struct hk_feedback_said *said)
 {
-  if (f->n == f->room) {
-    const uint32_t room = f->room ? 2 * f->room : 16;
-    struct hk_feedback_said *list = realloc(f->list, room * sizeof *list);
-    if (!list)
-      return -ENOMEM;
-    f->list = list;
-    f->room = room;
-  }
+  struct hk_feedback_said *list = hk_grow(f->list, f->n, &f->room, sizeof *list, 16);
+  if (!list)
+    return -ENOMEM;
+  f->list = list;
   char *strings = malloc(said->sensors.length + said->text.length + 1);
   if (!strings)
     return -ENOMEM;

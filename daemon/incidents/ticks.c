@@ -1,4 +1,5 @@
 #include "daemon/incidents/ticks.h"
+#include "daemon/base/grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,14 +40,10 @@ void hk_ticks_free(struct hk_ticks *t)
 
 static bool has_room(struct hk_ticks *t)
 {
-  if (t->n < t->room)
-    return true;
-  const uint32_t room = t->room ? 2 * t->room : 64;
-  struct hk_tick_event *list = realloc(t->list, room * sizeof *list);
+  struct hk_tick_event *list = hk_grow(t->list, t->n, &t->room, sizeof *list, 64);
   if (!list)
     return false;
   t->list = list;
-  t->room = room;
   return true;
 }
 

@@ -1,5 +1,6 @@
 /* Choosing what views want of a batch. Scores are compared a block at a time, without a branch; what follows is work for each
  * hit. */
+#include "daemon/base/grow.h"
 #include "daemon/publish/view_internal.h"
 
 #include <errno.h>
@@ -109,14 +110,10 @@ static void choose(struct hk_views *vs, struct hk_view *v, const struct hk_batch
 /* Adds an index to those that a narrow view wants. */
 static int hit(struct hk_views *vs, struct hk_view *v, struct hk_indices *indices, uint32_t i)
 {
-  if (indices->n == indices->capacity) {
-    const uint32_t capacity = indices->capacity ? 2 * indices->capacity : 16;
-    uint32_t *at = realloc(indices->at, capacity * sizeof *at);
-    if (!at)
-      return -ENOMEM;
-    indices->at = at;
-    indices->capacity = capacity;
-  }
+  uint32_t *at = hk_grow(indices->at, indices->n, &indices->capacity, sizeof *at, 16);
+  if (!at)
+    return -ENOMEM;
+  indices->at = at;
   indices->at[indices->n++] = i;
   if (!v->hit) {
     v->hit = true;

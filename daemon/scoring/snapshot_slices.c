@@ -1,5 +1,6 @@
 /* The shard's side: which slice is next, and when. */
 #include "daemon/scoring/snapshot_slices.h"
+#include "daemon/base/grow.h"
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/derived_points.h"
 #include "daemon/scoring/evict.h"
@@ -18,14 +19,10 @@
 
 static bool reserve(void **list, uint32_t *room, uint32_t n, size_t each)
 {
-  if (n < *room)
-    return true;
-  const uint32_t more = *room ? 2 * *room : 256;
-  void *longer = realloc(*list, more * each);
+  void *longer = hk_grow(*list, n, room, each, 256);
   if (!longer)
     return false;
   *list = longer;
-  *room = more;
   return true;
 }
 

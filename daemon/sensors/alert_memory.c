@@ -1,6 +1,7 @@
 /* By slot: the last number, and where in the list of standing alerts the sensor's is. Other threads look at the list under a
  * lock. */
 #include "daemon/sensors/alert_memory.h"
+#include "daemon/base/grow.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -117,12 +118,10 @@ static struct hk_standing *standing_of(const struct hk_alerts *a, uint32_t slot)
 
 static int grow(struct hk_alerts *a)
 {
-  const uint32_t capacity = a->capacity ? 2 * a->capacity : 64;
-  struct hk_standing *standing = realloc(a->standing, capacity * sizeof *standing);
+  struct hk_standing *standing = hk_grow(a->standing, a->capacity, &a->capacity, sizeof *standing, 64);
   if (!standing)
     return -ENOMEM;
   a->standing = standing;
-  a->capacity = capacity;
   return 0;
 }
 
