@@ -17,46 +17,54 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 #define DEFAULT(key, field, value)                                                                                               \
   do {                                                                                                                           \
-    if (!(draft->given & 1u << (key)))                                                                                           \
+    if (!(draft->given & KEY_BIT(key)))                                                                                          \
       d.field = (value);                                                                                                         \
   } while (0)
 
 /* Keys that say nothing of a graph, and keys that say something of nothing else. */
-static const uint32_t not_of_graph = 1u << KEY_PRESENT | 1u << KEY_OPERATOR | 1u << KEY_SCALE | 1u << KEY_SOLVER |
-                                     1u << KEY_REORTHOGONALISE | 1u << KEY_GAP | 1u << KEY_RANK | 1u << KEY_KRYLOV |
-                                     1u << KEY_PRODUCTS | 1u << KEY_BASELINE | 1u << KEY_MIN_SCORE | 1u << KEY_CLEAR |
-                                     1u << KEY_SIGNAL | 1u << KEY_FALSE_ALARMS;
-static const uint32_t of_graph_alone =
-    1u << KEY_RESIDENT | 1u << KEY_NEIGHBOURS | 1u << KEY_LEVEL | 1u << KEY_ROUGHNESS | 1u << KEY_SHORTEST | 1u << KEY_LOCALITY;
+static const uint64_t not_of_graph = KEY_BIT(KEY_PRESENT) | KEY_BIT(KEY_OPERATOR) | KEY_BIT(KEY_SCALE) | KEY_BIT(KEY_SOLVER) |
+                                     KEY_BIT(KEY_REORTHOGONALISE) | KEY_BIT(KEY_GAP) | KEY_BIT(KEY_RANK) | KEY_BIT(KEY_KRYLOV) |
+                                     KEY_BIT(KEY_PRODUCTS) | KEY_BIT(KEY_BASELINE) | KEY_BIT(KEY_MIN_SCORE) | KEY_BIT(KEY_CLEAR) |
+                                     KEY_BIT(KEY_SIGNAL) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_LIMIT) | KEY_BIT(KEY_LOWER) |
+                                     KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE);
+static const uint64_t of_graph_alone = KEY_BIT(KEY_RESIDENT) | KEY_BIT(KEY_NEIGHBOURS) | KEY_BIT(KEY_LEVEL) |
+                                       KEY_BIT(KEY_ROUGHNESS) | KEY_BIT(KEY_SHORTEST) | KEY_BIT(KEY_LOCALITY);
 
-static const uint32_t not_of_shift = (not_of_graph & ~(1u << KEY_BASELINE)) | of_graph_alone;
-static const uint32_t not_of_novelty = ~(1u << KEY_ALGORITHM | 1u << KEY_PRESET | 1u << KEY_RESIDENT | 1u << KEY_INTERVAL |
-                                         1u << KEY_SILENT | 1u << KEY_ALERT | 1u << KEY_FALSE_ALARMS | 1u << KEY_RATE);
+static const uint64_t of_limit_alone = KEY_BIT(KEY_LIMIT) | KEY_BIT(KEY_LOWER) | KEY_BIT(KEY_HORIZON) | KEY_BIT(KEY_CONFIDENCE);
 
-uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
+static const uint64_t not_of_shift = (not_of_graph & ~(KEY_BIT(KEY_BASELINE))) | of_graph_alone;
+static const uint64_t not_of_novelty =
+    ~(KEY_BIT(KEY_ALGORITHM) | KEY_BIT(KEY_PRESET) | KEY_BIT(KEY_RESIDENT) | KEY_BIT(KEY_INTERVAL) | KEY_BIT(KEY_SILENT) |
+      KEY_BIT(KEY_ALERT) | KEY_BIT(KEY_FALSE_ALARMS) | KEY_BIT(KEY_RATE));
+static const uint64_t not_of_limit =
+    ~(KEY_BIT(KEY_ALGORITHM) | KEY_BIT(KEY_PRESET) | KEY_BIT(KEY_WINDOW) | KEY_BIT(KEY_INTERVAL) | KEY_BIT(KEY_SILENT) |
+      KEY_BIT(KEY_ALERT) | KEY_BIT(KEY_HOLD) | KEY_BIT(KEY_RATE) | of_limit_alone);
+
+uint64_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm)
 {
   const struct hk_detector *d = &draft->detector;
   const bool sst = algorithm == HK_ALGORITHM_IKA || algorithm == HK_ALGORITHM_SVD;
-  uint32_t strange = algorithm == HK_ALGORITHM_GRAPH     ? not_of_graph
+  uint64_t strange = algorithm == HK_ALGORITHM_GRAPH     ? not_of_graph
                      : algorithm == HK_ALGORITHM_SHIFT   ? not_of_shift
                      : algorithm == HK_ALGORITHM_NOVELTY ? not_of_novelty
-                                                         : of_graph_alone;
+                     : algorithm == HK_ALGORITHM_LIMIT   ? not_of_limit
+                                                         : of_graph_alone | of_limit_alone;
   if (!sst)
-    strange |= 1u << KEY_PRESET;
-  if (!sst && d->alert == HK_ALERT_ADAPTIVE)
-    strange |= 1u << KEY_ALERT;
+    strange |= KEY_BIT(KEY_PRESET);
+  if ((!sst && d->alert == HK_ALERT_ADAPTIVE) || (algorithm == HK_ALGORITHM_LIMIT && d->alert != HK_ALERT_OFF))
+    strange |= KEY_BIT(KEY_ALERT);
   if (algorithm != HK_ALGORITHM_SVD)
-    strange |= 1u << KEY_SOLVER;
-  if (algorithm != HK_ALGORITHM_GRAPH && d->search)
-    strange |= 1u << KEY_WINDOW;
+    strange |= KEY_BIT(KEY_SOLVER);
+  if ((algorithm != HK_ALGORITHM_GRAPH && d->search) || (algorithm == HK_ALGORITHM_LIMIT) != (d->limit.window > 0))
+    strange |= KEY_BIT(KEY_WINDOW);
   return draft->given & strange;
 }
 
 /* Refuses keys that say nothing of an algorithm. */
-static int refuse_others(const struct hk_detector_draft *draft, uint32_t others, const char *algorithm, char *error, size_t size)
+static int refuse_others(const struct hk_detector_draft *draft, uint64_t others, const char *algorithm, char *error, size_t size)
 {
   for (enum hk_key k = 0; k < KEYS; k++) {
-    if (draft->given & others & 1u << k)
+    if (draft->given & others & KEY_BIT(k))
       return hk_detector_fail(error, size, "%s: says nothing of %s, leave it out%s", hk_detector_key_name(k), algorithm, "");
   }
   if (draft->preset != PRESET_DEFAULT)
@@ -69,7 +77,7 @@ static int refuse_others(const struct hk_detector_draft *draft, uint32_t others,
 static int finish_alert(const struct hk_detector_draft *draft, struct hk_detector *d, const char *algorithm, char *error,
                         size_t size)
 {
-  if (!(draft->given & 1u << KEY_ALERT)) {
+  if (!(draft->given & KEY_BIT(KEY_ALERT))) {
     d->alert = HK_ALERT_FIXED;
     d->threshold = 0.5f;
   }
@@ -126,9 +134,9 @@ static double novelty_threshold(double rate)
 static int novelty_alarms(const struct hk_detector_draft *draft, struct hk_detector *d, char *error, size_t size)
 {
   char value[40], allowed[120];
-  if (!(draft->given & 1u << KEY_FALSE_ALARMS))
+  if (!(draft->given & KEY_BIT(KEY_FALSE_ALARMS)))
     return 0;
-  if (draft->given & 1u << KEY_ALERT && d->alert == HK_ALERT_FIXED)
+  if (draft->given & KEY_BIT(KEY_ALERT) && d->alert == HK_ALERT_FIXED)
     return hk_detector_fail(error, size, "%s: says the same as alert of %s, give one of the two%s", "false_alarms",
                             "algorithm = novelty", "");
   if (!(d->false_alarms >= HK_NOVELTY_ALARMS_LEAST && d->false_alarms <= HK_NOVELTY_ALARMS_MOST)) {
@@ -164,6 +172,54 @@ static int finish_novelty(const struct hk_detector_draft *draft, struct hk_detec
   d.stride = d.hold = d.baseline = 1;
   *out = d;
   return 0;
+}
+
+/* What a window and a horizon of algorithm = limit may be. */
+static int check_limit_times(const struct hk_detector *d, char *error, size_t size)
+{
+  const int64_t block = d->limit.window / HK_LIMIT_BLOCKS;
+  if (d->limit.window < HK_LIMIT_WINDOW_MIN || d->limit.window > HK_LIMIT_WINDOW_MAX)
+    return hk_detector_fail(error, size, "%s%s: must be from 1m to 1000d for %s", "window", "", "algorithm = limit");
+  if (d->interval > block)
+    return hk_detector_fail(error, size, "%s%s: there must be one in each of 24 blocks of the window: %s", "interval", "",
+                            "at most window / 24, so give a longer window");
+  if (d->limit.horizon < block || d->limit.horizon / HK_LIMIT_HORIZON_MAX > d->limit.window)
+    return hk_detector_fail(error, size, "%s%s: must be from window / 24 to %s", "horizon", "",
+                            "20 windows: what lies farther ahead than that, the window does not tell");
+  return 0;
+}
+
+static int finish_limit(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
+{
+  struct hk_detector d = draft->detector;
+  int status = refuse_others(draft, not_of_limit, "algorithm = limit", error, size);
+  if (status == 0 && draft->given & KEY_BIT(KEY_WINDOW) && d.limit.window == 0)
+    status = hk_detector_fail(error, size, "%s: for %s a duration, such as 12h%s", "window", "algorithm = limit", "");
+  if (status == 0 && draft->given & KEY_BIT(KEY_ALERT) && d.alert != HK_ALERT_OFF)
+    status = hk_detector_fail(error, size, "%s: for %s off, or left out: %s", "alert", "algorithm = limit",
+                              "confidence and horizon say when one is raised");
+  if (status == 0 && !d.limit.has_upper && !d.limit.has_lower)
+    status = hk_detector_fail(error, size, "%s: %s needs a limit%s", "limit, lower", "algorithm = limit",
+                              ", above or below: neither is given");
+  if (status == 0 && d.limit.has_upper && d.limit.has_lower && d.limit.lower >= d.limit.upper)
+    status = hk_detector_fail(error, size, "%s: must be below %s%s", "lower", "limit", "");
+  if (status < 0)
+    return status;
+  DEFAULT(KEY_WINDOW, limit.window, 12 * 3600000000000);
+  DEFAULT(KEY_HORIZON, limit.horizon, 2 * d.limit.window);
+  DEFAULT(KEY_CONFIDENCE, limit.confidence, 4);
+  DEFAULT(KEY_HOLD, hold, 3);
+  d.limit.window -= d.limit.window % HK_LIMIT_BLOCKS;
+  status = check_limit_times(&d, error, size);
+  d.window = HK_LIMIT_BLOCKS; /* samples are what every detector has: here they are the blocks */
+  d.stride = d.baseline = 1;
+  if (d.alert != HK_ALERT_OFF) {
+    d.alert = HK_ALERT_FIXED;
+    d.threshold = 0.5f; /* the score where the limit is as far away as the horizon */
+  }
+  if (status == 0)
+    *out = d;
+  return status;
 }
 
 static int finish_graph(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
@@ -244,8 +300,9 @@ static int check_sst(const struct hk_detector *d, char *error, size_t size)
 static int finish_sst(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
   for (enum hk_key k = 0; k < KEYS; k++) {
-    if (draft->given & of_graph_alone & 1u << k)
-      return hk_detector_fail(error, size, "%s: a key of %s alone%s", hk_detector_key_name(k), "algorithm = graph", "");
+    if (draft->given & (of_graph_alone | of_limit_alone) & KEY_BIT(k))
+      return hk_detector_fail(error, size, "%s: a key of %s alone%s", hk_detector_key_name(k),
+                              of_limit_alone & KEY_BIT(k) ? "algorithm = limit" : "algorithm = graph", "");
   }
   struct hk_detector d = draft->detector;
   const enum hk_preset preset = draft->preset;
@@ -254,7 +311,7 @@ static int finish_sst(const struct hk_detector_draft *draft, struct hk_detector 
     return hk_detector_fail(error, size, "%s = %s: a window is found for %s alone, give a number", "window", "auto",
                             "algorithm = graph");
   DEFAULT(KEY_ALGORITHM, algorithm, HK_ALGORITHM_IKA);
-  if (draft->given & 1u << KEY_SOLVER && d.algorithm != HK_ALGORITHM_SVD)
+  if (draft->given & KEY_BIT(KEY_SOLVER) && d.algorithm != HK_ALGORITHM_SVD)
     return hk_detector_fail(error, size, "%s: a key of %s alone%s", "solver", "algorithm = svd", "");
   DEFAULT(KEY_PRESENT, present, paper ? HK_PRESENT_POWER : HK_PRESENT_RITZ);
   DEFAULT(KEY_OPERATOR, operator_, HK_OPERATOR_HANKEL);
@@ -288,13 +345,19 @@ static int finish_sst(const struct hk_detector_draft *draft, struct hk_detector 
 
 int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector *out, char *error, size_t size)
 {
-  switch (draft->given & 1u << KEY_ALGORITHM ? draft->detector.algorithm : HK_ALGORITHM_IKA) {
+  const uint8_t algorithm = draft->given & KEY_BIT(KEY_ALGORITHM) ? draft->detector.algorithm : HK_ALGORITHM_IKA;
+  if (algorithm != HK_ALGORITHM_LIMIT && draft->detector.limit.window > 0)
+    return hk_detector_fail(error, size, "%s: a duration is for %s alone, give a number of samples%s", "window",
+                            "algorithm = limit", "");
+  switch (algorithm) {
   case HK_ALGORITHM_GRAPH:
     return finish_graph(draft, out, error, size);
   case HK_ALGORITHM_SHIFT:
     return finish_shift(draft, out, error, size);
   case HK_ALGORITHM_NOVELTY:
     return finish_novelty(draft, out, error, size);
+  case HK_ALGORITHM_LIMIT:
+    return finish_limit(draft, out, error, size);
   default:
     return finish_sst(draft, out, error, size);
   }
@@ -302,12 +365,14 @@ int hk_detector_finish(const struct hk_detector_draft *draft, struct hk_detector
 
 const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, char *value, size_t size)
 {
-  const struct hk_detector_draft all = { .detector = *d, .given = UINT32_MAX };
-  const uint32_t strange = hk_detector_strange(&all, d->algorithm);
+  const struct hk_detector_draft all = { .detector = *d, .given = UINT64_MAX };
+  const uint64_t strange = hk_detector_strange(&all, d->algorithm);
   enum hk_key before = *next > 0 ? hk_detector_field(d, *next - 1, value, size) : KEYS, key;
   for (; (key = hk_detector_field(d, *next, value, size)) != KEYS; before = key) {
     (*next)++;
-    if (key == before || (strange & 1u << key && key != KEY_ALERT && !(key == KEY_WINDOW && d->search)))
+    if (key == before || (strange & KEY_BIT(key) && key != KEY_ALERT && !(key == KEY_WINDOW && d->search)))
+      continue;
+    if ((key == KEY_LIMIT && !d->limit.has_upper) || (key == KEY_LOWER && !d->limit.has_lower))
       continue;
     if (key == KEY_FALSE_ALARMS && d->alert != HK_ALERT_ADAPTIVE && d->false_alarms <= 0)
       continue;

@@ -46,11 +46,23 @@ extern "C" {
 #define HK_NOVELTY_BLOCK 40          /* points a block */
 #define HK_NOVELTY_SHAPE_REACH 50    /* points that a shape is made of: an exponential window */
 #define HK_NOVELTY_SPARE 80 /* samples kept beside those that are resident: the newest, and as many as may come at once */
+#define HK_LIMIT_BLOCKS 24  /* of algorithm = limit: the window is cut into so many, see limit/limit.h */
+#define HK_LIMIT_RING 32    /* newest samples that are kept to be looked at */
+#define HK_LIMIT_WINDOW_MIN 60000000000 /* ns: its window, 1m to 1000d; */
+#define HK_LIMIT_WINDOW_MAX 86400000000000000
+#define HK_LIMIT_HORIZON_MAX 20 /* windows: an extrapolation beyond is a guess */
 /* Longest span: of novelty; 2w - 1 + g samples, and resident + max_fill of a graph, are below it. */
 #define HK_SPAN_MAX (HK_NOVELTY_RESIDENT_MAX + HK_NOVELTY_SPARE)
 
-enum hk_algorithm { HK_ALGORITHM_IKA, HK_ALGORITHM_SVD, HK_ALGORITHM_GRAPH, HK_ALGORITHM_SHIFT, HK_ALGORITHM_NOVELTY };
-#define HK_ALGORITHM_LAST HK_ALGORITHM_NOVELTY
+enum hk_algorithm {
+  HK_ALGORITHM_IKA,
+  HK_ALGORITHM_SVD,
+  HK_ALGORITHM_GRAPH,
+  HK_ALGORITHM_SHIFT,
+  HK_ALGORITHM_NOVELTY,
+  HK_ALGORITHM_LIMIT
+};
+#define HK_ALGORITHM_LAST HK_ALGORITHM_LIMIT
 enum hk_present { HK_PRESENT_RITZ, HK_PRESENT_POWER };
 enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
 enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
@@ -58,14 +70,23 @@ enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
 enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
+/* Keys of algorithm = limit. All zero: they were not given. */
+struct hk_limit_rule {
+  int64_t window;      /* ns: of the trend; a multiple of HK_LIMIT_BLOCKS */
+  int64_t horizon;     /* ns: an alert is raised when the limit is nearer than that */
+  double upper, lower; /* limits, each 0 unless given */
+  float confidence;    /* of Mann and Kendall's z */
+  uint8_t has_upper, has_lower;
+  uint8_t unused[2]; /* 0 */
+};
+
 struct hk_detector {       /* detectors are compared byte by byte: there is no padding */
   uint8_t algorithm;       /* enum hk_algorithm */
   uint8_t present;         /* enum hk_present: how mu, the present's direction, is found */
   uint8_t operator_;       /* enum hk_operator: Lanczos on H (one product a step) or on H H^T (two) */
   uint8_t scale;           /* enum hk_scale: what centres a span */
   uint8_t fill;            /* enum hk_fill: how missing samples are made up */
-  uint8_t alert;           /* enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
-enum hk_alert_mode */
+  uint8_t alert;           /* enum hk_alert_mode */
   uint8_t reorthogonalise; /* 1: full re-orthogonalisation in every Lanczos step; 0 in preset paper */
   uint8_t search;          /* graph: 1: the window is found from the data, at most `window` */
   uint32_t window;         /* w, samples; HK_WINDOW_MIN..HK_WINDOW_MAX */
@@ -97,12 +118,13 @@ enum hk_alert_mode */
   uint8_t solver;      /* svd: enum hk_solver: how eigenvectors are found; else 0 */
   uint8_t rate;        /* 1: the sensor is a counter, of which the daemon makes a rate before any backend sees it; else 0 */
   uint8_t unused[2];   /* 0 */
+  struct hk_limit_rule limit;
 };
 
 /* Detector under construction: which keys were given. Null initialiser: HK_DETECTOR_DRAFT_NULL. Owner: the caller. */
 struct hk_detector_draft {
   struct hk_detector detector;
-  uint32_t given; /* bit i: key i of enum hk_key was given */
+  uint64_t given; /* bit i: key i of enum hk_key was given */
   uint8_t preset; /* of the presets there */
 };
 #define HK_DETECTOR_DRAFT_NULL                                                                                                   \
@@ -111,7 +133,8 @@ struct hk_detector_draft {
   }
 
 /* Number of samples that are kept of a sensor: what one score reads, 2w - 1 + g; of a graph, those resident, and as many as may
- * be filled in at once; of a shift, two spans, and as many as may come at once; of novelty, those resident and a few. */
+ * be filled in at once; of a shift, two spans, and as many as may come at once; of novelty, those resident and a few; of a limit,
+ * a few to be looked at. */
 HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
 {
   switch (d->algorithm) {
@@ -121,6 +144,8 @@ HK_INLINE uint32_t hk_detector_span(const struct hk_detector *d)
     return 2 * d->window + d->max_fill + 1;
   case HK_ALGORITHM_NOVELTY:
     return (d->resident + HK_NOVELTY_SPARE + 3) & ~3u; /* read four at a time */
+  case HK_ALGORITHM_LIMIT:
+    return HK_LIMIT_RING;
   default:
     return 2 * d->window - 1 + d->gap;
   }
@@ -145,7 +170,7 @@ const char *hk_detector_key_text(const struct hk_detector *d, uint32_t *next, ch
 
 /* Those of the keys that were given which say nothing of an algorithm, or have a value that means nothing to it; bits as in
  * `given`. */
-uint32_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm);
+uint64_t hk_detector_strange(const struct hk_detector_draft *draft, uint8_t algorithm);
 
 /* Names for messages and reports; "?" when out of range. */
 const char *hk_algorithm_name(uint8_t algorithm);

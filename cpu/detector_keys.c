@@ -12,7 +12,7 @@
 
 /* Words of a key; the index is the value. */
 static const char *const words[][6] = {
-  [KEY_ALGORITHM] = { "ika", "svd", "graph", "shift", "novelty" },
+  [KEY_ALGORITHM] = { "ika", "svd", "graph", "shift", "novelty", "limit" },
   [KEY_PRESENT] = { "ritz", "power" },
   [KEY_OPERATOR] = { "hankel", "gram" },
   [KEY_SCALE] = { "baseline", "none", "window" },
@@ -52,6 +52,7 @@ static const struct {
   [KEY_SHORTEST] = { "shortest", HK_GRAPH_SHORTEST_MIN, HK_GRAPH_SHORTEST },
   [KEY_INTERVAL] = { "interval", 0, 0 },
   [KEY_SILENT] = { "silent", 0, 0 },
+  [KEY_HORIZON] = { "horizon", 0, 0 },
   [KEY_ALERT] = { "alert", 0, 1 },
   [KEY_MIN_SCORE] = { "min_score", 0, 1 },
   [KEY_CLEAR] = { "clear", 0, 1 },
@@ -60,6 +61,9 @@ static const struct {
   [KEY_ROUGHNESS] = { "roughness", 0, 100 },
   [KEY_LOCALITY] = { "locality", 0, 100 },
   [KEY_FALSE_ALARMS] = { "false_alarms", 0.001, 100000 } /* log(1 - p) of a block keeps its digits */,
+  [KEY_CONFIDENCE] = { "confidence", 0, 6.5 }, /* 24 medians that only rise have 6.82 */
+  [KEY_LIMIT] = { "limit", -1e30, 1e30 },
+  [KEY_LOWER] = { "lower", -1e30, 1e30 },
 };
 
 int hk_detector_fail(char *error, size_t size, const char *format, const char *key, const char *value, const char *allowed)
@@ -164,6 +168,7 @@ static float *real_field(struct hk_detector *d, enum hk_key key)
     [KEY_ROUGHNESS] = &d->roughness,
     [KEY_LOCALITY] = &d->locality,
     [KEY_FALSE_ALARMS] = &d->false_alarms,
+    [KEY_CONFIDENCE] = &d->limit.confidence,
   };
   return field[key];
 }
@@ -171,8 +176,9 @@ static float *real_field(struct hk_detector *d, enum hk_key key)
 static int set_whole(struct hk_detector *d, enum hk_key key, const char *value, char *error, size_t size)
 {
   const bool search = key == KEY_WINDOW && strcmp(value, "auto") == 0; /* finish says how wide it may be */
+  const bool lasts = key == KEY_WINDOW && strpbrk(value, "nushmdwM") && hk_duration_parse(value, &d->limit.window) == 0;
   double number = 0;
-  const int status = search ? 0 : set_number(&number, key, value, true, error, size);
+  const int status = search || lasts ? 0 : set_number(&number, key, value, true, error, size);
   if (status < 0)
     return status;
   if (key == KEY_WINDOW)
@@ -187,8 +193,13 @@ static int set_real(struct hk_detector *d, enum hk_key key, const char *value, c
   const int status = set_number(&number, key, value, false, error, size);
   if (status < 0)
     return status;
-  if (number <= 0 && (key == KEY_CLEAR || key == KEY_FALSE_ALARMS))
+  if (number <= 0 && (key == KEY_CLEAR || key == KEY_FALSE_ALARMS || key == KEY_CONFIDENCE))
     return hk_detector_fail(error, size, "%s = %s: must be over 0%s", keys[key].name, value, "");
+  if (key == KEY_LIMIT || key == KEY_LOWER) {
+    *(key == KEY_LIMIT ? &d->limit.upper : &d->limit.lower) = number;
+    *(key == KEY_LIMIT ? &d->limit.has_upper : &d->limit.has_lower) = 1;
+    return 0;
+  }
   *real_field(d, key) = (float)number;
   return 0;
 }
@@ -201,7 +212,7 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
     k++;
   if (k == KEYS)
     return hk_detector_fail(error, size, "%s: no such key of a detector%s%s", key, "", "");
-  if (draft->given & 1u << k)
+  if (draft->given & KEY_BIT(k))
     return hk_detector_fail(error, size, "%s: given twice%s%s", key, "", "");
   int status;
   if (k <= KEY_REORTHOGONALISE)
@@ -212,13 +223,15 @@ int hk_detector_set(struct hk_detector_draft *draft, const char *key, const char
     status = set_duration(&d->interval, k, value, NULL, 0, error, size);
   else if (k == KEY_SILENT)
     status = set_duration(&d->silent, k, value, "off", -1, error, size);
+  else if (k == KEY_HORIZON)
+    status = set_duration(&d->limit.horizon, k, value, NULL, 0, error, size);
   else if (k == KEY_ALERT)
     status = set_alert(d, value, error, size);
   else
     status = set_real(d, k, value, error, size);
   if (status < 0)
     return status;
-  draft->given |= 1u << k;
+  draft->given |= KEY_BIT(k);
   return 0;
 }
 
@@ -246,6 +259,7 @@ static const struct {
   FIELD(KEY_SOLVER, solver),
   FIELD(KEY_WINDOW, window),
   FIELD(KEY_WINDOW, search),
+  FIELD(KEY_WINDOW, limit.window),
   FIELD(KEY_GAP, gap),
   FIELD(KEY_RANK, rank),
   FIELD(KEY_KRYLOV, krylov),
@@ -260,6 +274,7 @@ static const struct {
   FIELD(KEY_SHORTEST, shortest),
   FIELD(KEY_INTERVAL, interval),
   FIELD(KEY_SILENT, silent),
+  FIELD(KEY_HORIZON, limit.horizon),
   FIELD(KEY_ALERT, alert),
   FIELD(KEY_ALERT, threshold),
   FIELD(KEY_MIN_SCORE, min_score),
@@ -269,6 +284,11 @@ static const struct {
   FIELD(KEY_ROUGHNESS, roughness),
   FIELD(KEY_LOCALITY, locality),
   FIELD(KEY_FALSE_ALARMS, false_alarms),
+  FIELD(KEY_CONFIDENCE, limit.confidence),
+  FIELD(KEY_LIMIT, limit.upper),
+  FIELD(KEY_LIMIT, limit.has_upper),
+  FIELD(KEY_LOWER, limit.lower),
+  FIELD(KEY_LOWER, limit.has_lower),
 };
 #undef FIELD
 
@@ -286,12 +306,12 @@ void hk_detector_differences(const struct hk_detector *a, const struct hk_detect
   }
 }
 
-void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint32_t keys_taken)
+void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint64_t keys_taken)
 {
   for (size_t i = 0; i < COUNT(fields); i++)
-    if (keys_taken & 1u << fields[i].key)
+    if (keys_taken & KEY_BIT(fields[i].key))
       memcpy((char *)&to->detector + fields[i].offset, (const char *)&from->detector + fields[i].offset, fields[i].size);
-  if (keys_taken & 1u << KEY_PRESET)
+  if (keys_taken & KEY_BIT(KEY_PRESET))
     to->preset = from->preset;
   to->given |= keys_taken;
 }
@@ -306,9 +326,9 @@ const char *hk_detector_word(enum hk_key key, uint8_t value)
   return words[key][value];
 }
 
-const char *hk_detector_key(uint32_t keys_one_of)
+const char *hk_detector_key(uint64_t keys_one_of)
 {
-  return keys[__builtin_ctz(keys_one_of)].name;
+  return keys[__builtin_ctzll(keys_one_of)].name;
 }
 
 static void write_duration(int64_t ns, char *out, size_t size)
@@ -341,15 +361,19 @@ static void write_key(const struct hk_detector *d, enum hk_key key, const void *
     snprintf(out, size, "%s", d->alert == HK_ALERT_OFF ? "off" : "adaptive");
   else if (key == KEY_ALERT)
     snprintf(out, size, "%.6g", (double)d->threshold);
+  else if (key == KEY_LIMIT || key == KEY_LOWER)
+    snprintf(out, size, "%.12g", key == KEY_LIMIT ? d->limit.upper : d->limit.lower);
+  else if (key == KEY_WINDOW && d->limit.window > 0)
+    write_duration(d->limit.window, out, size);
   else if (key <= KEY_REORTHOGONALISE)
     snprintf(out, size, "%s", words[key][*(const uint8_t *)field]);
   else if ((key == KEY_WINDOW && d->search) || (key == KEY_STRIDE && whole == 0))
     snprintf(out, size, "auto");
   else if (key < KEY_INTERVAL)
     snprintf(out, size, "%u", whole);
-  else if (key <= KEY_SILENT && duration <= 0)
+  else if (key <= KEY_HORIZON && duration <= 0)
     snprintf(out, size, "%s", duration < 0 ? "off" : "auto");
-  else if (key <= KEY_SILENT)
+  else if (key <= KEY_HORIZON)
     write_duration(duration, out, size);
   else
     snprintf(out, size, "%.6g", (double)real);

@@ -31,7 +31,8 @@ enum hk_key {
   KEY_NEIGHBOURS,
   KEY_SHORTEST, /* whole numbers */
   KEY_INTERVAL,
-  KEY_SILENT, /* durations */
+  KEY_SILENT,
+  KEY_HORIZON, /* durations */
   KEY_ALERT,
   KEY_MIN_SCORE,
   KEY_CLEAR,
@@ -39,10 +40,14 @@ enum hk_key {
   KEY_LEVEL,
   KEY_ROUGHNESS,
   KEY_LOCALITY,
-  KEY_FALSE_ALARMS, /* reals */
+  KEY_FALSE_ALARMS,
+  KEY_CONFIDENCE,
+  KEY_LIMIT,
+  KEY_LOWER, /* reals */
   KEYS,
 };
-_Static_assert(KEYS <= 32, "given: a bit for each key");
+_Static_assert(KEYS <= 64, "given: a bit for each key");
+#define KEY_BIT(key) ((uint64_t)1 << (key))
 
 enum hk_preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 
@@ -50,11 +55,11 @@ enum hk_preset { PRESET_DEFAULT, PRESET_PAPER, PRESET_PRECISE };
 int hk_detector_fail(char *error, size_t size, const char *format, const char *key, const char *value, const char *allowed);
 
 /* Takes some of the keys that another draft was given, over what there is. */
-void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint32_t keys);
+void hk_detector_take(struct hk_detector_draft *to, const struct hk_detector_draft *from, uint64_t keys);
 
 /* The name of a key; of the first of some keys, of which there is one. */
 const char *hk_detector_key_name(enum hk_key key);
-const char *hk_detector_key(uint32_t keys);
+const char *hk_detector_key(uint64_t keys);
 /* The word that stands for a value of a key that is one of a few words. */
 const char *hk_detector_word(enum hk_key key, uint8_t value);
 /* The value of the i-th field as a configuration has it, and its key; KEYS: there is no such field. Some keys have two. */

@@ -83,7 +83,7 @@ static bool has(const struct hk_detectors_draft *draft, uint32_t algorithm)
 /* Keys that are for nobody. */
 static int check_used(const struct hk_detectors_draft *draft, char *error, size_t size)
 {
-  uint32_t strange = draft->shared.given;
+  uint64_t strange = draft->shared.given;
   for (uint32_t a = 0; a < HK_ALGORITHMS; a++) {
     if (has(draft, a))
       strange &= hk_detector_strange(&draft->shared, (uint8_t)a);
@@ -104,7 +104,7 @@ int hk_detectors_finish(const struct hk_detectors_draft *draft, struct hk_detect
   for (uint32_t i = 0; i < n && status == 0; i++) {
     struct hk_detector_draft one = HK_DETECTOR_DRAFT_NULL;
     const uint8_t algorithm = draft->n > 0 ? draft->algorithm[i] : HK_ALGORITHM_IKA;
-    const uint32_t strange = n > 1 ? hk_detector_strange(&draft->shared, algorithm) : 0;
+    const uint64_t strange = n > 1 ? hk_detector_strange(&draft->shared, algorithm) : 0;
     char why[192];
     status = hk_detector_set(&one, "algorithm", hk_algorithm_name(algorithm), error, size);
     hk_detector_take(&one, &draft->shared, draft->shared.given & ~strange);

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define HK_ALGORITHMS 5 /* of one sensor, at most: each once */
+#define HK_ALGORITHMS 6 /* of one sensor, at most: each once */
 #define HK_COMPANIONS (HK_ALGORITHMS - 1)
 
 /* What a sensor is best looked at with of which nothing is known: conf/hankeld.conf has it for every sensor, `hankel replay` and

@@ -67,11 +67,12 @@ enum hankel_incident_kind {
 /* Which question an alert answers. */
 enum hankel_channel {
   HANKEL_NO_CHANNEL = 0,
-  HANKEL_SCORE = 1,   /* ika, svd: does the newest span look unlike the one before it? */
-  HANKEL_CHANGE = 2,  /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
-  HANKEL_SHIFT = 3,   /* shift: has the level moved, or was there a short event? */
-  HANKEL_GROUP = 4,   /* have the sensors of a machine changed, taken together? */
-  HANKEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
+  HANKEL_SCORE = 1,       /* ika, svd: does the newest span look unlike the one before it? */
+  HANKEL_CHANGE = 2,      /* graph: does the sensor behave otherwise than in all that is kept since its last change? */
+  HANKEL_SHIFT = 3,       /* shift: has the level moved, or was there a short event? */
+  HANKEL_GROUP = 4,       /* have the sensors of a machine changed, taken together? */
+  HANKEL_NOVELTY = 5,     /* novelty: does the sensor do what it has not done before? */
+  HANKEL_NEARS_LIMIT = 6, /* limit: does its trend reach a limit soon? */
 };
 
 /* What else there is to say of an event; added up. */
@@ -90,7 +91,8 @@ enum hankel_what {
   HANKEL_POSITIONS = 32, /* events with their position and sequence: see hankel_subscribe_since */
   HANKEL_SEQUENCES = 64, /* the points' sequences along with the results */
   HANKEL_DETAILS = 128,  /* events with all that is known of them, and HANKEL_FLAPPING and HANKEL_ACKNOWLEDGED */
-  HANKEL_NOTES = 256,    /* and those of the channel novelty with what is new: struct hankel_novelty */
+  HANKEL_NOTES =
+      256, /* and those of the channels novelty and limit with what they have to say: struct hankel_novelty, hankel_limit */
   /* what becomes of incidents; and events with the incident that they belong to: they come once that is known, which takes
    * some seconds where the daemon makes incidents */
   HANKEL_INCIDENTS = 512,
@@ -180,6 +182,17 @@ struct hankel_novelty {
   double low, high;  /* range of the values that are resident */
 };
 
+/* Of an event of the channel limit: when the trend of the last window reaches the limit. The event's `before` and `after` are the
+ * trend's line where its window began and now, the spreads how far the medians of blocks lie from it. */
+struct hankel_limit {
+  uint16_t blocks;  /* of 24 that the trend is of; 0: nothing is said, and all else is 0 */
+  float slope;      /* units a second, below 0: it falls */
+  double limit;     /* the one of two that it leads to */
+  int64_t earliest; /* ns: when it is reached by the steeper quartile of the slopes, */
+  int64_t reached;  /* by their median; not after the event's time: it is reached, */
+  int64_t latest;   /* and by the gentler quartile; INT64_MAX: never */
+};
+
 /* What a severity should do: a notice informs those who look, a warning is worth a look today, what is severe should call
  * somebody. */
 #define HANKEL_WARNING 2.5f
@@ -214,6 +227,7 @@ struct hankel_event {
   const char *by;                /* acknowledged: who did */
   struct hankel_novelty novelty; /* all 0 unless subscribed with HANKEL_NOTES */
   uint64_t incident;             /* that it belongs to; 0: to none, or not subscribed with HANKEL_INCIDENTS */
+  struct hankel_limit limit;     /* all 0 unless subscribed with HANKEL_NOTES */
 };
 
 /* What became of an incident. */

@@ -1,13 +1,15 @@
-/* Sensors that a backend on the host scores alone, algorithm = graph, shift or novelty: what it does for all alike when it starts
- * them anew, takes their points, exports and imports them. Written once, in hk_real; a state has a ring of float32 whatever
- * hk_real is. */
+/* Sensors that a backend on the host scores alone, algorithm = graph, shift, novelty or limit: what it does for all alike when it
+ * starts them anew, takes their points, exports and imports them. Written once, in hk_real; a state has a ring of float32
+ * whatever hk_real is. */
 #ifndef HK_ALONE_H
 #define HK_ALONE_H
 
 #include "cpu/backend/graph_run.h"
+#include "cpu/backend/limit_run.h"
 #include "cpu/backend/novelty_run.h"
 #include "cpu/backend/shift_run.h"
 #include "cpu/graph/state.h"
+#include "cpu/limit/state.h"
 #include "cpu/novelty/state.h"
 #include "cpu/shift/state.h"
 
@@ -46,6 +48,9 @@ HK_INLINE void hk_alone_reset(struct hk_sensor *sensor, const struct hk_detector
   } else if (d->algorithm == HK_ALGORITHM_SHIFT) {
     const struct hk_shift_view v = hk_sensor_shift(sensor, d);
     hk_shift_reset(&v);
+  } else if (d->algorithm == HK_ALGORITHM_LIMIT) {
+    const struct hk_limit_view v = hk_sensor_limit(sensor, d);
+    hk_limit_reset(&v);
   } else {
     const struct hk_novelty_view v = hk_sensor_novelty(sensor, d);
     hk_novelty_reset(&v);
@@ -60,6 +65,8 @@ HK_INLINE void hk_alone_run(const struct hk_alone_means *means, struct hk_sensor
     hk_graph_run(&means->graph, &means->counts, sensor, d, batch, first, next);
   else if (d->algorithm == HK_ALGORITHM_SHIFT)
     hk_shift_run(sensor, d, batch, first, next);
+  else if (d->algorithm == HK_ALGORITHM_LIMIT)
+    hk_limit_run(sensor, d, batch, first, next);
   else
     hk_novelty_run(means->novelty, means->waiting, sensor, d, batch, first, next);
 }
@@ -77,6 +84,10 @@ HK_INLINE int64_t hk_alone_export(struct hk_sensor *sensor, const struct hk_dete
     const struct hk_novelty_view v = hk_sensor_novelty(sensor, d);
     return hk_novelty_export(&sensor->window, &sensor->alert, &v, ring, state, size);
   }
+  if (d->algorithm == HK_ALGORITHM_LIMIT) {
+    const struct hk_limit_view v = hk_sensor_limit(sensor, d);
+    return hk_limit_export(&sensor->window, &sensor->alert, &v, ring, state, size);
+  }
   const struct hk_shift_view v = hk_sensor_shift(sensor, d);
   return hk_shift_export(&sensor->window, &sensor->alert, &v, ring, state, size);
 }
@@ -92,6 +103,10 @@ HK_INLINE int hk_alone_import(struct hk_sensor *sensor, const struct hk_detector
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = hk_sensor_novelty(sensor, d);
     return hk_novelty_import(&sensor->window, &sensor->alert, &v, ring, state, size);
+  }
+  if (d->algorithm == HK_ALGORITHM_LIMIT) {
+    const struct hk_limit_view v = hk_sensor_limit(sensor, d);
+    return hk_limit_import(&sensor->window, &sensor->alert, &v, ring, state, size);
   }
   const struct hk_shift_view v = hk_sensor_shift(sensor, d);
   return hk_shift_import(&sensor->window, &sensor->alert, &v, ring, state, size);

@@ -5,7 +5,7 @@
  * of several sensors run side by side. What comes after a score (the alert, and with it the hold of the baseline) needs the
  * score, so a sensor with a score pending is not touched before its group is done.
  *
- * Sensors with algorithm = graph, shift or novelty are scored alone, one after the other, each with all of its points.
+ * Sensors with algorithm = graph, shift, novelty or limit are scored alone, one after the other, each with all of its points.
  *
  * A score does not depend on its group, so neither the number of threads nor the cut into batches shows in any result. */
 #include "cpu/backend/alone.h"

@@ -7,6 +7,7 @@
  * Failure modes: no memory is -ENOMEM and changes nothing; a bad batch is -EINVAL and changes nothing that matters. */
 #include "cpu/backend/sensor_store.h"
 #include "cpu/graph/graph.h"
+#include "cpu/limit/limit.h"
 #include "cpu/novelty/novelty.h"
 #include "cpu/shift/shift.h"
 
@@ -50,6 +51,7 @@ static size_t record_size(const struct hk_sensors *s, uint32_t detector)
   const size_t behind = d->algorithm == HK_ALGORITHM_GRAPH     ? hk_graph_size(d, s->sample_size)
                         : d->algorithm == HK_ALGORITHM_SHIFT   ? hk_shift_bytes(d, s->sample_size)
                         : d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_bytes(d, s->sample_size)
+                        : d->algorithm == HK_ALGORITHM_LIMIT   ? hk_limit_bytes(s->sample_size)
                                                                : d->window * s->sample_size;
   const size_t bytes = sizeof(struct hk_sensor) + ring + behind;
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -32,8 +32,22 @@ static uint32_t widest(const struct hk_detector *d)
   return most < d->window ? most : d->window;
 }
 
+/* Blocks begin with the clock: the first one may be over with the second point. */
+static struct hk_warmup of_limit(const struct hk_detector *d)
+{
+  struct hk_warmup w = { 0, 0, d->limit.window };
+  const int64_t points = d->interval > 0 ? d->limit.window / d->interval : 0, block = points / HK_LIMIT_BLOCKS;
+  if (points > 0 && points < UINT32_MAX - 2) {
+    w.least = (uint32_t)(points - block + 1);
+    w.most = (uint32_t)points + 2;
+  }
+  return w;
+}
+
 struct hk_warmup hk_warmup(const struct hk_detector *d)
 {
+  if (d->algorithm == HK_ALGORITHM_LIMIT)
+    return of_limit(d);
   uint32_t first = hk_detector_span(d);
   if (d->algorithm == HK_ALGORITHM_SHIFT)
     first += (hk_shift_smooth(d) - 1 + HK_SHIFT_LEAST) * d->stride;
@@ -41,7 +55,7 @@ struct hk_warmup hk_warmup(const struct hk_detector *d)
     first = of_graph(d, d->search ? HK_GRAPH_WINDOW_MIN : d->window);
   else if (d->algorithm == HK_ALGORITHM_NOVELTY)
     first = HK_NOVELTY_PROBATION + 1;
-  struct hk_warmup w = { first, first };
+  struct hk_warmup w = { first, first, 0 };
   for (uint32_t window = HK_GRAPH_WINDOW_MIN; d->search && window <= widest(d); window++) {
     const uint32_t with = of_graph(d, window);
     w.least = with < w.least ? with : w.least;
@@ -52,7 +66,10 @@ struct hk_warmup hk_warmup(const struct hk_detector *d)
 
 void hk_warmup_text(struct hk_warmup w, char out[HK_WARMUP_TEXT_MAX])
 {
-  if (w.least == w.most)
+  if (w.time > 0)
+    snprintf(out, HK_WARMUP_TEXT_MAX, "the first point a window, %.4g hours, behind the first, where 18 of 24 blocks are there",
+             (double)w.time / 3600e9);
+  else if (w.least == w.most)
     snprintf(out, HK_WARMUP_TEXT_MAX, "point %" PRIu32, w.least);
   else
     snprintf(out, HK_WARMUP_TEXT_MAX, "one of the points %" PRIu32 " to %" PRIu32 ", by the window that is found", w.least,

@@ -8,10 +8,12 @@
 
 #include "cpu/detector.h"
 
-/* Number of the first point with a score, from 1. least < most only where the window is found from the data (window = auto): then
- * it depends on that. */
+/* Number of the first point with a score, from 1. least < most where the window is found from the data (window = auto), or blocks
+ * begin with the clock (limit): then it depends on that. */
 struct hk_warmup {
   uint32_t least, most;
+  int64_t time; /* ns, of algorithm = limit, else 0: it is a time that must have passed since the first point, and not a number of
+                   points; least and most are those with the interval that was given, or 0 */
 };
 
 /* Of a detector that hk_detector_finish has made. Thread: any. */

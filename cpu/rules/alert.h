@@ -47,6 +47,8 @@
 #include "cpu/rules/sketch.h"
 #include "cpu/rules/window.h"
 
+#include <stddef.h>
+
 #define HK_ALERT_LEARN 4   /* blocks before an adaptive threshold is used */
 #define HK_ALERT_BLOCKS 64 /* blocks that it remembers */
 
@@ -69,6 +71,7 @@ enum hk_channel {
   HK_CHANNEL_SHIFT = 3,   /* shift: has the level moved, or was there a short event? */
   HK_CHANNEL_GROUP = 4,   /* of the daemon: have the sensors of a machine changed, taken together? */
   HK_CHANNEL_NOVELTY = 5, /* novelty: does the sensor do what it has not done before? */
+  HK_CHANNEL_LIMIT = 6,   /* limit: does its trend reach a limit soon? */
 };
 
 /* What is new, of an event of the channel `novelty` that was raised or corrected. The event's levels are what was expected and
@@ -83,6 +86,31 @@ struct hk_novelty_note {
   uint8_t channel;   /* 1 value, 2 context, 3 shape */
   uint8_t unused;
 };
+
+#define HK_NOTE_LIMIT 4 /* `kind` of the note of a limit; 1 to 3 are the `channel` of the notes of novelty */
+
+/* When a limit is reached, of an event of the channel `limit` that was raised or corrected. The event's levels are those of the
+ * trend's line: where its window began, and now; the spreads, how far blocks lie from it. Of the size and, up to where its kind
+ * stands, the shape of the other note. All zero: nothing is said. */
+struct hk_limit_note {
+  int64_t earliest; /* ns: when the limit is reached by the steeper quartile of the slopes, */
+  int64_t latest;   /* by the gentler, INT64_MAX: never, */
+  int64_t reached;  /* and by their median */
+  double limit;     /* the one of two that the trend leads to */
+  float slope;      /* units a second, below 0: it falls */
+  uint16_t blocks;  /* of 24 that the trend is of */
+  uint8_t kind;     /* HK_NOTE_LIMIT */
+  uint8_t unused;
+};
+
+#define HK_NOTE_AT offsetof(struct hk_limit_note, kind) /* of both: whether a note says something, and which it is */
+#ifdef __cplusplus
+static_assert(HK_NOTE_AT == offsetof(struct hk_novelty_note, channel), "one of two notes is told by its kind");
+static_assert(sizeof(struct hk_limit_note) == sizeof(struct hk_novelty_note), "and both take the same room");
+#else
+_Static_assert(HK_NOTE_AT == offsetof(struct hk_novelty_note, channel), "one of two notes is told by its kind");
+_Static_assert(sizeof(struct hk_limit_note) == sizeof(struct hk_novelty_note), "and both take the same room");
+#endif
 
 /* An event (raised, corrected, cleared) or a notice (stale, back). Plain data. */
 struct hk_event {
@@ -111,7 +139,10 @@ struct hk_event {
   struct hk_sketch sketch_before, sketch_after;
   float severity; /* 0..HK_SEVERITY_MAX: how rare so grave an alert is, see severity.h; the highest since it was raised. 0: not
                      known */
-  struct hk_novelty_note novelty;
+  union {         /* one of them, by the channel */
+    struct hk_novelty_note novelty;
+    struct hk_limit_note limit;
+  };
 };
 
 /* State of a sensor's alerts. All zero is a sensor with none, that has learned nothing. */
@@ -289,6 +320,9 @@ HK_INLINE float hk_alert_severity(int channel, float margin)
   } else if (channel == HK_CHANNEL_GROUP) {
     at = HK_SEVERITY_GROUP_AT;
     slope = HK_SEVERITY_GROUP_SLOPE;
+  } else if (channel == HK_CHANNEL_LIMIT) {
+    at = HK_SEVERITY_LIMIT_AT;
+    slope = HK_SEVERITY_LIMIT_SLOPE;
   }
   return (float)fmin(at + slope * log10(fmax((double)margin, 1.0)), HK_SEVERITY_MEASURED);
 }

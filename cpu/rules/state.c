@@ -122,10 +122,15 @@ static size_t fields_size(void)
 static void header_write(uint8_t *out, const struct hk_detector *d)
 {
   const bool graph = d->algorithm == HK_ALGORITHM_GRAPH, shift = d->algorithm == HK_ALGORITHM_SHIFT;
-  const bool novelty = d->algorithm == HK_ALGORITHM_NOVELTY;
-  const uint16_t version = VERSION, kind = graph ? 1 : shift ? 2 : novelty ? 3 : 0;
+  const bool novelty = d->algorithm == HK_ALGORITHM_NOVELTY, limit = d->algorithm == HK_ALGORITHM_LIMIT;
+  const uint16_t version = VERSION, kind = graph ? 1 : shift ? 2 : novelty ? 3 : limit ? 4 : 0;
+  const int64_t block = d->limit.window / HK_LIMIT_BLOCKS;
   memcpy(out, "HKSS", 4);
   hk_state_put(hk_state_put(out + 4, &version, 2), &kind, 2);
+  if (limit) {
+    hk_state_put(out + 8, &block, sizeof block);
+    return;
+  }
   hk_state_put(hk_state_put(out + 8, &d->window, 4), graph || novelty ? &d->resident : shift ? &d->stride : &d->gap, 4);
 }
 
@@ -258,7 +263,7 @@ int hk_state_look(const void *state, size_t size, struct hk_state_about *out)
   (void)hk_state_take(at + 4, &version, sizeof version);
   (void)hk_state_take(at + 6, &kind, sizeof kind);
   (void)hk_state_take(at + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
-  if (version != VERSION || kind > 3 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
+  if (version != VERSION || kind > 4 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
     return -EINVAL;
   *out = (struct hk_state_about){ .kind = kind };
   (void)hk_state_take(at + 8, &out->window, sizeof out->window);

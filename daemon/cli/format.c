@@ -1,5 +1,6 @@
 /* Results and events as text for people, JSON lines and CSV. */
 #include "daemon/cli/format.h"
+#include "daemon/base/limit_sentence.h"
 #include "daemon/base/novelty_sentence.h"
 #include "daemon/base/timestamp.h"
 #include "daemon/cli/csv_cells.h"
@@ -193,6 +194,22 @@ static void print_novelty_csv(FILE *out, const char *id, const struct hankel_eve
   fputs("\"\n", out);
 }
 
+/* When a limit is reached, in a line of its own likewise. `latest` is empty: never. */
+static void print_limit_csv(FILE *out, const char *id, const struct hankel_event *event)
+{
+  const struct hankel_limit *l = &event->limit;
+  char limit[32];
+  hk_number_text(l->limit, limit);
+  fputs("#limit,", out);
+  print_cell(out, id);
+  fprintf(out, ",%s,%.9g,%" PRId64 ",%" PRId64 ",", limit, (double)l->slope, l->earliest, l->reached);
+  if (l->latest < INT64_MAX)
+    fprintf(out, "%" PRId64, l->latest);
+  fprintf(out, ",%u,\"", l->blocks);
+  hk_limit_sentence(out, event);
+  fputs("\"\n", out);
+}
+
 /* `#event,id,sensor,kind,time,instant,score,before,after,position,sequence,severity`; a notice is `#notice,sensor,kind,time`. */
 static void print_event_csv(FILE *out, const struct hankel_event *event)
 {
@@ -219,6 +236,8 @@ static void print_event_csv(FILE *out, const struct hankel_event *event)
   fprintf(out, ",%.3f\n", (double)event->severity);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
     print_novelty_csv(out, id, event);
+  if (event->limit.blocks > 0)
+    print_limit_csv(out, id, event);
 }
 
 /* What is new, of an event of the channel novelty: a member of its object. */
@@ -232,6 +251,20 @@ static void print_novelty_json(FILE *out, const struct hankel_event *event)
   print_json_real(out, "low", n->low);
   print_json_real(out, "high", n->high);
   fprintf(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", n->compared, n->reach);
+}
+
+static void print_limit_json(FILE *out, const struct hankel_event *event)
+{
+  const struct hankel_limit *l = &event->limit;
+  char limit[32];
+  hk_number_text(l->limit, limit);
+  fprintf(out, ",\"limit\":{\"limit\":%s", limit);
+  fprintf(out, ",\"slope\":%.9g,\"earliest\":%" PRId64 ",\"reached\":%" PRId64, (double)l->slope, l->earliest, l->reached);
+  if (l->latest < INT64_MAX)
+    fprintf(out, ",\"latest\":%" PRId64, l->latest);
+  else
+    fputs(",\"latest\":null", out);
+  fprintf(out, ",\"blocks\":%u}", l->blocks);
 }
 
 static void print_event_json(FILE *out, const struct hankel_event *event)
@@ -266,6 +299,8 @@ static void print_event_json(FILE *out, const struct hankel_event *event)
             (double)event->likeness);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
     print_novelty_json(out, event);
+  if (event->limit.blocks > 0)
+    print_limit_json(out, event);
   if (event->by[0]) {
     fputs(",\"by\":", out);
     hk_print_json_string(out, event->by);
@@ -298,6 +333,10 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   fprintf(out, ":%" PRIu32 "  ", event->number);
   if (event->novelty.kind != HANKEL_NO_NOVELTY)
     hk_novelty_sentence(out, event);
+  else if (event->limit.blocks > 0 && event->kind != HANKEL_CLEARED)
+    hk_limit_sentence(out, event);
+  else if (event->limit.blocks > 0)
+    fprintf(out, "the limit %.6g is not near any more", event->limit.limit);
   else
     fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
             event->after, (double)event->spread_after);

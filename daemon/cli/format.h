@@ -35,7 +35,8 @@ void hk_print_header(FILE *out, enum hk_format format, bool has_value, const str
 void hk_print_result(FILE *out, enum hk_format format, const struct hk_shown_result *result,
                      const struct hk_shown_further *further, uint32_t n);
 /* An event or a notice. Position and sequence are not shown where position is 0; what details say is not shown in CSV, whose
- * columns are fixed; what is new, of the channel novelty, has a line of its own there, #novelty. */
+ * columns are fixed; what is new, of the channel novelty, has a line of its own there, #novelty, and when a limit is reached,
+ * #limit. */
 void hk_print_event(FILE *out, enum hk_format format, const struct hankel_event *event);
 
 /* What became of an incident: the sentence; its object of JSON;

@@ -14,6 +14,7 @@
 #include "daemon/cli/options.h"
 #include "daemon/cli/progress.h"
 #include "daemon/cli/replay_explain.h"
+#include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/message.h"
@@ -75,8 +76,7 @@ struct replay {
   struct hk_replayed_points *counts; /* by slot */
   struct hk_detector detectors[HK_ALGORITHMS];
   uint32_t shown;      /* algorithms whose scores are printed; of the others the events are */
-  uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; what they say of a point stands side by side in a
-                          batch */
+  uint32_t algorithms; /* slot of sensor s and algorithm a: s * algorithms + a; those of a point are side by side in a batch */
   enum hk_format format;
   struct hk_fielded *field; /* NULL: sensors are scored, not what a field makes of them */
   struct hk_report *report; /* NULL: points and events are printed; else incidents */
@@ -96,10 +96,9 @@ static const char *algorithm_of(const struct replay *replay, uint32_t slot)
 /* Says in an event which earlier segment the new one is like, and in its last what was new, as a daemon does. */
 static void compare(struct past *past, struct hk_event *event)
 {
-  if (hk_segments_concerns(event)) {
+  if (hk_segments_concerns(event))
     hk_segments_take(&past->segments, event);
-    past->last = *event;
-  } else if (event->novelty.channel != 0) {
+  if (hk_segments_concerns(event) || event->novelty.channel != 0) {
     past->last = *event;
   } else if (event->number == past->last.number) {
     event->novelty = past->last.novelty;
@@ -168,7 +167,8 @@ static void print_batch(struct replay *replay, const struct hk_batch *batch)
                                           .similar_from = event->similar_from,
                                           .marks = blamed ? HANKEL_SECONDARY : 0,
                                           .by = blamed ? blamed : "",
-                                          .novelty = hk_novelty_shown(event) };
+                                          .novelty = hk_novelty_shown(event),
+                                          .limit = hk_limit_shown(event) };
       hk_print_event(stdout, replay->format, &shown);
     }
   }

@@ -44,7 +44,7 @@ static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
   fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
           hk_algorithm_name(r->detectors[algorithm].algorithm), of, hk_replayed_sensor(r->csv, r->field, which), taken(longest),
           taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
-          taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
+          warmup.time > 0 || taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
 }
 
 static void tell_left_out(const char *of, const struct hk_replayed_points *sum)

@@ -18,7 +18,7 @@
 const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", "syslog", NULL };
 static const char *const group_words[] = { "all", "prefix", "sensor", NULL };
 static const char *const about_words[] = { "alerts", "incidents", NULL };
-static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", NULL };
+static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", "limit", NULL };
 static const char *const yes_words[] = { "no", "yes", NULL };
 
 /* Keys whose value is text, or a time. */
@@ -79,10 +79,10 @@ static const char *take_channels(uint32_t *out, const char *value)
   *out = 0;
   for (char *one = strtok_r(text, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest)) {
     if (hk_word_find(channel_words, one, &word) != 0 || word == 0)
-      return "not some of score, change, shift, group, novelty";
+      return "not some of score, change, shift, group, novelty, limit";
     *out |= 1u << word;
   }
-  return *out ? NULL : "not some of score, change, shift, group, novelty";
+  return *out ? NULL : "not some of score, change, shift, group, novelty, limit";
 }
 
 static const char *take_number(double *out, const char *value, double least, double most)

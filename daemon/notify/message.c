@@ -1,6 +1,8 @@
 #include "daemon/notify/message.h"
 
+#include "daemon/base/limit_sentence.h"
 #include "daemon/base/novelty_sentence.h"
+#include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/hankel.h"
 #include "proto/wire/name.h"
@@ -70,11 +72,19 @@ static void sentence(FILE *out, const struct hk_notice *n)
     fputs("this is a test: ", out);
   if (is_over(n))
     fputs("over: ", out);
-  if (e->novelty.channel != 0 && !is_over(n)) {
-    const struct hankel_event shown = {
-      .from = e->from, .before = e->before, .after = e->after, .spread_before = e->spread_before, .novelty = hk_novelty_shown(e)
-    };
-    hk_novelty_sentence(out, &shown);
+  const struct hankel_event said = { .time = e->time,
+                                     .from = e->from,
+                                     .before = e->before,
+                                     .after = e->after,
+                                     .spread_before = e->spread_before,
+                                     .novelty = hk_novelty_shown(e),
+                                     .limit = hk_limit_shown(e) };
+  if (said.novelty.kind != HANKEL_NO_NOVELTY && !is_over(n)) {
+    hk_novelty_sentence(out, &said);
+  } else if (said.limit.blocks > 0 && !is_over(n)) {
+    hk_limit_sentence(out, &said);
+  } else if (said.limit.blocks > 0) {
+    fprintf(out, "the limit %.6g is not near any more", said.limit.limit);
   } else {
     fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);
   }
@@ -123,9 +133,27 @@ static void key_text(char *out, size_t size, const struct hk_told_of *w, const s
 
 /* --- webhook ----------------------------------------------------------------------------------------------------------- */
 
-static bool put_novelty(cJSON *alert, const struct hk_event *e)
+static bool put_limit(cJSON *alert, const struct hankel_limit *l)
 {
-  if (e->novelty.channel == 0)
+  char reached[HK_TIME_TEXT_MAX], earliest[HK_TIME_TEXT_MAX], latest[HK_TIME_TEXT_MAX];
+  cJSON *o = cJSON_AddObjectToObject(alert, "limit");
+  time_text(l->reached, reached);
+  time_text(l->earliest, earliest);
+  time_text(l->latest, latest);
+  return o && cJSON_AddItemToObject(o, "limit", number(l->limit)) &&
+         cJSON_AddItemToObject(o, "slope", number((double)l->slope)) && cJSON_AddStringToObject(o, "earliest", earliest) &&
+         cJSON_AddStringToObject(o, "reached", reached) &&
+         (l->latest == INT64_MAX ? cJSON_AddNullToObject(o, "latest") : cJSON_AddStringToObject(o, "latest", latest)) &&
+         cJSON_AddNumberToObject(o, "blocks", l->blocks);
+}
+
+/* What only events of some channels have to say. */
+static bool put_note(cJSON *alert, const struct hk_event *e)
+{
+  const struct hankel_limit limit = hk_limit_shown(e);
+  if (limit.blocks > 0)
+    return put_limit(alert, &limit);
+  if (hk_novelty_shown(e).kind == HANKEL_NO_NOVELTY)
     return true;
   cJSON *o = cJSON_AddObjectToObject(alert, "novelty");
   return o && cJSON_AddStringToObject(o, "kind", hankel_novelty_name(e->novelty.channel)) &&
@@ -182,7 +210,7 @@ static bool put_alert(cJSON *list, const struct hk_told_of *w, const struct hk_n
       cJSON_AddStringToObject(a, "level", hankel_severity_name(e->severity)) &&
       cJSON_AddItemToObject(a, "before", number(e->before)) && cJSON_AddItemToObject(a, "after", number(e->after)) &&
       cJSON_AddItemToObject(a, "score", number((double)e->score)) &&
-      cJSON_AddItemToObject(a, "margin", number((double)e->margin)) && put_novelty(a, e) &&
+      cJSON_AddItemToObject(a, "margin", number((double)e->margin)) && put_note(a, e) &&
       (!n->test || cJSON_AddTrueToObject(a, "test")) && cJSON_AddStringToObject(a, "text", text);
   free(text);
   return good;

@@ -1,6 +1,7 @@
 /* Frames are cut so that none is longer than a server may send. */
 #include "daemon/publish/encode_results.h"
 
+#include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/novelty_shown.h"
 #include "proto/wire/event_message.h"
 #include "proto/wire/incident_message.h"
@@ -111,6 +112,21 @@ static void put_novelty(struct hk_buffer *out, const struct hk_event *e)
   hk_buffer_print(out, ",\"compared\":%" PRIu32 ",\"reach\":%u}", note->compared, note->reach);
 }
 
+/* When the limit is reached, of an event of the channel limit. */
+static void put_limit(struct hk_buffer *out, const struct hankel_limit *l)
+{
+  hk_buffer_put(out, ",\"limit\":{\"limit\":", 18);
+  hk_json_number(out, l->limit, 17);
+  hk_buffer_put(out, ",\"slope\":", 9);
+  hk_json_number(out, (double)l->slope, 9);
+  hk_buffer_print(out, ",\"earliest\":%" PRId64 ",\"reached\":%" PRId64 ",\"latest\":", l->earliest, l->reached);
+  if (l->latest == INT64_MAX)
+    hk_buffer_put(out, "null", 4);
+  else
+    hk_buffer_print(out, "%" PRId64, l->latest);
+  hk_buffer_print(out, ",\"blocks\":%u}", l->blocks);
+}
+
 void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
 {
   if (e->marks & HANKEL_MAINTENANCE)
@@ -123,7 +139,10 @@ void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *e)
     hk_buffer_print(out, ",\"similar\":%" PRIu32 ",\"similar_from\":%" PRId64 ",\"likeness\":", e->similar, e->similar_from);
     hk_json_number(out, (double)e->likeness, 3);
   }
-  if (e->novelty.channel != 0)
+  const struct hankel_limit limit = hk_limit_shown(e);
+  if (limit.blocks > 0)
+    put_limit(out, &limit);
+  else if (hk_novelty_shown(e).kind != HANKEL_NO_NOVELTY)
     put_novelty(out, e);
 }
 
@@ -200,7 +219,8 @@ static struct hk_event_message message(const struct hk_event *e, uint32_t handle
                                     .likeness = e->likeness,
                                     .similar_from = e->similar_from,
                                     .by = { "", 0 },
-                                    .novelty = hk_novelty_shown(e) };
+                                    .novelty = hk_novelty_shown(e),
+                                    .limit = hk_limit_shown(e) };
 }
 
 static uint32_t with(uint32_t what)

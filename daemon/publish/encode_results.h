@@ -28,7 +28,7 @@ void hk_encode_logged(struct hk_buffer *out, enum hk_protocol format, const stru
 /* What became of an incident: a frame or a line. */
 void hk_encode_incident(struct hk_buffer *out, enum hk_protocol format, const struct hk_logged_incident *incident, uint32_t what);
 /* Appends the members of an event that only some have: that it came in maintenance, is secondary, or was held back, what it is
- * like, and what is new of it; a comma before each. */
+ * like, what is new of it, and when a limit is reached; a comma before each. */
 void hk_encode_remarks(struct hk_buffer *out, const struct hk_event *event);
 void hk_encode_gap(struct hk_buffer *out, enum hk_protocol format, uint64_t results, uint64_t events);
 /* NAMES frames for slots[0..n-1]. Names as above. */

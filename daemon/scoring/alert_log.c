@@ -7,6 +7,7 @@
 #include "daemon/scoring/survey.h"
 
 #include "daemon/durable/durable.h"
+#include "daemon/sensors/limit_shown.h"
 #include "daemon/sensors/maintenance.h"
 
 #include <errno.h>
@@ -86,6 +87,16 @@ static void say(struct hk_shard *s, const struct hk_event *e, struct hk_string b
   hk_registry_read_end(registry);
   hk_time_text(e->instant / 1000000000, instant);
   const bool raised = e->kind == HK_EVENT_RAISED;
+  const struct hankel_limit limit = hk_limit_shown(e);
+  if (limit.blocks > 0) {
+    char reached[HK_TIME_TEXT_MAX];
+    hk_time_text(limit.reached / 1000000000, reached);
+    hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
+                "alert %.300s:%" PRIu32 " %s (limit): now %.6g, reaches the limit %.6g at about %s%s%s%.*s", name, e->number,
+                kinds[e->kind], e->after, limit.limit, reached, e->marks & HANKEL_MAINTENANCE ? ", in maintenance" : "",
+                by.length > 0 ? ", by " : "", (int)by.length, by.data);
+    return;
+  }
   hk_log_some(s->all->log, &s->quotas.alerts, ALERT_LINES, HK_LOG_NOTICE, "alerts",
               "alert %.300s:%" PRIu32 " %s (%s): change at %s, %.6g -> %.6g, %s%.2f times its threshold%s%s%s%.*s", name,
               e->number, kinds[e->kind], hankel_channel_name(e->channel), instant, e->before, e->after, raised ? "" : "at most ",

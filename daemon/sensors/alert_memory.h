@@ -62,7 +62,7 @@ int hk_alerts_acknowledge(struct hk_alerts *alerts, uint32_t slot, uint32_t numb
 const struct hk_standing *hk_alerts_standing(const struct hk_alerts *alerts, uint32_t *n);
 
 /* How they are, for the status. */
-#define HK_CHANNELS (HANKEL_NOVELTY + 1)
+#define HK_CHANNELS (HANKEL_NEARS_LIMIT + 1)
 struct hk_alerts_sum {
   uint32_t standing, acknowledged;
   uint32_t of_channel[HK_CHANNELS]; /* of those that stand, by enum hankel_channel */

@@ -5,8 +5,11 @@
 #include "cpu/backend.h"
 #include "proto/hankel.h"
 
+/* All 0: the event says nothing new. */
 static inline struct hankel_novelty hk_novelty_shown(const struct hk_event *e)
 {
+  if (e->channel != HK_CHANNEL_NOVELTY)
+    return (struct hankel_novelty){ 0 };
   return (struct hankel_novelty){ .kind = e->novelty.channel,
                                   .reach = e->novelty.reach,
                                   .compared = e->novelty.compared,

@@ -15,6 +15,7 @@
 
 #include "cpu/backend.h"
 #include "cpu/graph/graph.h"
+#include "cpu/limit/limit.h"
 #include "cpu/novelty/novelty.h"
 #include "cpu/shift/shift.h"
 
@@ -28,7 +29,7 @@ struct CUstream_st; /* a cudaStream_t points at one; said here so that this head
 #define HK_CUDA_SECTOR 32u /* bytes that memory is read by, also where it is told what will be read */
 
 /* A sensor on the device: this header, then the feedback vector (hk_cuda_padded(w) floats), then the ring (span floats), then
- * what graphs and shifts have of their own; the feedback vector of these is nothing.
+ * what graphs, shifts, novelty and limits have of their own; the feedback vector of these is nothing.
  * Made ready by hk_cuda_apply when the sensor is added: all zero but the seed and the slot. */
 struct hk_cuda_record {
   struct hk_window window;
@@ -43,19 +44,20 @@ HK_INLINE uint32_t hk_cuda_padded(uint32_t window)
   return (window + 3) & ~3u;
 }
 
-/* Bytes of a record up to the end of the ring, where the graph, the shift or the novelty begins. */
+/* Bytes of a record up to the end of the ring, where the graph, the shift, the novelty or the limit begins. */
 HK_INLINE uint64_t hk_cuda_own_at(const struct hk_detector *d)
 {
   const uint64_t floats = hk_cuda_padded(d->window) + hk_detector_span(d);
   return (sizeof(struct hk_cuda_record) + floats * sizeof(float) + 15) & ~(uint64_t)15;
 }
 
-/* Bytes of a graph, shift or novelty, a multiple of 16. */
+/* Bytes of a graph, shift, novelty or limit, a multiple of 16. */
 HK_INLINE uint64_t hk_cuda_own_bytes(const struct hk_detector *d)
 {
   const uint64_t bytes = d->algorithm == HK_ALGORITHM_GRAPH     ? hk_graph_bytes(d, sizeof(float))
                          : d->algorithm == HK_ALGORITHM_SHIFT   ? hk_shift_bytes(d, sizeof(float))
                          : d->algorithm == HK_ALGORITHM_NOVELTY ? hk_novelty_bytes(d, sizeof(float))
+                         : d->algorithm == HK_ALGORITHM_LIMIT   ? hk_limit_bytes(sizeof(float))
                                                                 : 0;
   return (bytes + 15) & ~(uint64_t)15;
 }
@@ -89,6 +91,11 @@ HK_INLINE struct hk_shift_view hk_cuda_shift(struct hk_cuda_record *record, cons
 HK_INLINE struct hk_novelty_view hk_cuda_novelty(struct hk_cuda_record *record, const struct hk_detector *d)
 {
   return hk_novelty_view((char *)record + hk_cuda_own_at(d), d);
+}
+
+HK_INLINE struct hk_limit_view hk_cuda_limit(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  return hk_limit_view((char *)record + hk_cuda_own_at(d), d);
 }
 
 /* Which sensor a slot is. Device memory; owner: struct hk_records. */

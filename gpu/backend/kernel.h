@@ -22,12 +22,13 @@ struct hk_cuda_kernel {
 };
 
 /* The kernel for a detector, and its size: for ika the most Lanczos steps, for svd and shift the window, for graph
- * samples of the ring, for novelty the longest lag. */
+ * samples of the ring, for novelty the longest lag, for limit the blocks. */
 const struct hk_cuda_kernel *hk_ika_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_svd_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_graph_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_shift_choose(const struct hk_detector *d, uint32_t *size);
 const struct hk_cuda_kernel *hk_novelty_choose(const struct hk_detector *d, uint32_t *size);
+const struct hk_cuda_kernel *hk_limit_choose(const struct hk_detector *d, uint32_t *size);
 
 #ifdef __cplusplus
 }

@@ -45,6 +45,8 @@ static const struct hk_cuda_kernel *choose(const struct hk_detector *d, uint32_t
     return hk_shift_choose(d, size);
   case HK_ALGORITHM_NOVELTY:
     return hk_novelty_choose(d, size);
+  case HK_ALGORITHM_LIMIT:
+    return hk_limit_choose(d, size);
   case HK_ALGORITHM_SVD:
     return hk_svd_choose(d, size);
   default:
@@ -61,6 +63,8 @@ double hk_family_work(const struct hk_detector *d)
     return 1000.0 * (w + HK_SHIFT_HISTORY);
   if (d->algorithm == HK_ALGORITHM_NOVELTY)
     return 20.0 * d->resident;
+  if (d->algorithm == HK_ALGORITHM_LIMIT)
+    return 1000; /* as cheap as any: most points only go into their block */
   const uint32_t past = d->krylov * (d->operator_ == HK_OPERATOR_GRAM ? 2 : 1);
   /* as measured: products of svd grow with w^2, those of ika by transforms */
   return d->algorithm == HK_ALGORITHM_SVD ? 10 * d->rank * w * (w + 256) : 0.24 * (d->products + past) * w * (w + 1000);

@@ -1,6 +1,7 @@
 #include "gpu/backend/record_state.h"
 
 #include "cpu/graph/state.h"
+#include "cpu/limit/state.h"
 #include "cpu/novelty/state.h"
 #include "cpu/shift/state.h"
 #include "cpu/sst/score.h"
@@ -34,6 +35,15 @@ static struct hk_novelty_view novelty_of(struct hk_cuda_record *record, const st
   return v;
 }
 
+/* And its limit. */
+static struct hk_limit_view limit_of(struct hk_cuda_record *record, const struct hk_detector *d)
+{
+  const struct hk_limit_view v = hk_cuda_limit(record, d);
+  if (!record->window.started)
+    hk_limit_reset(&v);
+  return v;
+}
+
 /* The device makes the feedback vector with the first score: what stands there before is nothing. */
 size_t hk_cuda_record_export(struct hk_cuda_record *record, const struct hk_detector *d, void *state, size_t size)
 {
@@ -49,6 +59,10 @@ size_t hk_cuda_record_export(struct hk_cuda_record *record, const struct hk_dete
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = novelty_of(record, d);
     return (size_t)hk_novelty_export(&record->window, &record->alert, &v, ring, state, size);
+  }
+  if (d->algorithm == HK_ALGORITHM_LIMIT) {
+    const struct hk_limit_view v = limit_of(record, d);
+    return (size_t)hk_limit_export(&record->window, &record->alert, &v, ring, state, size);
   }
   const size_t bytes = hk_state_size(d, record->window.count);
   if (bytes > size)
@@ -76,6 +90,10 @@ int hk_cuda_record_import(struct hk_cuda_record *record, const struct hk_detecto
   if (d->algorithm == HK_ALGORITHM_NOVELTY) {
     const struct hk_novelty_view v = hk_cuda_novelty(record, d);
     return hk_novelty_import(&record->window, &record->alert, &v, ring, state, size);
+  }
+  if (d->algorithm == HK_ALGORITHM_LIMIT) {
+    const struct hk_limit_view v = hk_cuda_limit(record, d);
+    return hk_limit_import(&record->window, &record->alert, &v, ring, state, size);
   }
   const int status = hk_state_read(state, size, d, &record->window, &record->alert, ring, hk_cuda_feedback(record));
   float first[HK_WINDOW_MAX];

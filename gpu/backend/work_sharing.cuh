@@ -23,7 +23,8 @@ struct hk_share {
   uint32_t at, end;       /* of the portion, what is left */
   uint32_t member, begin; /* a member whose tasks begin no farther than `at`, a multiple of 32, and where they do */
 };
-static_assert(sizeof(struct hk_detector) % 4 == 0 && sizeof(struct hk_detector) <= 32 * 4, "each lane copies a word of it");
+static_assert(sizeof(struct hk_detector) % 4 == 0 && sizeof(struct hk_detector) <= 64 * 4,
+              "each lane copies a word of it, or two");
 #define HK_SHARE_FLOATS ((uint32_t)(sizeof(struct hk_share) + 15) / 16 * 4)
 
 /* Places of a family's member: its tasks, *n of them, rounded up. SIDE: sensors that a warp scores side by side. */
@@ -32,6 +33,14 @@ static __device__ __forceinline__ uint32_t hk_share_places(const struct hk_cuda_
 {
   *n = member < l.n_members ? l.work.n_tasks[l.members[member]] : 0;
   return (*n + SIDE - 1) / SIDE * SIDE;
+}
+
+/* Copies a bundle's detector. Called by whole warps, which meet afterwards. */
+static __device__ __forceinline__ void hk_share_detector(struct hk_share *s, const struct hk_detector *d)
+{
+#pragma unroll
+  for (uint32_t word = threadIdx.x % 32; word < sizeof *d / 4; word += 32)
+    ((uint32_t *)&s->detector)[word] = ((const uint32_t *)d)[word];
 }
 
 /* Called by whole warps, as the next. warp: number of it in the launch, of `workers`: all of its warps, or one for each block. */
@@ -119,8 +128,8 @@ static __device__ __noinline__ bool hk_share_next(struct hk_share *s, const stru
     tasks = l.work.tasks + l.list[number] + (at - first);
     at = min(end, rest);
   }
-  if (number != s->number && lane < sizeof s->detector / 4)
-    ((uint32_t *)&s->detector)[lane] = ((const uint32_t *)&l.detectors[number])[lane];
+  if (number != s->number)
+    hk_share_detector(s, &l.detectors[number]);
   __syncwarp(); /* all have read what is written now */
   if (lane == 0) {
     s->number = number;

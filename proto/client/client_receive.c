@@ -262,7 +262,8 @@ static int take_events(struct hankel *h, const struct hk_frame *f)
                                     .similar_from = m.similar_from,
                                     .by = by,
                                     .novelty = m.novelty,
-                                    .incident = m.incident };
+                                    .incident = m.incident,
+                                    .limit = m.limit };
     if (!e.name)
       return HANKEL_BAD_PAYLOAD;
     /* those that a former subscription still brings say nothing about the one that is asked for */

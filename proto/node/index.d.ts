@@ -1,7 +1,7 @@
 /** Times: a Date, a number of ms since 1970 as Date.now() gives it, or a bigint of ns. What comes has bigints of ns. */
 export type Time = Date | number | bigint;
 export type State = 'warming' | 'ok' | 'gap' | 'late' | 'rejected';
-export type Channel = '' | 'score' | 'change' | 'shift' | 'group' | 'novelty';
+export type Channel = '' | 'score' | 'change' | 'shift' | 'group' | 'novelty' | 'limit';
 export type Level = 'unknown' | 'notice' | 'warning' | 'severe';
 
 /** What the daemon found out about one point. */
@@ -46,6 +46,19 @@ export interface Novelty {
   reach: number;
 }
 
+/** When a trend reaches a limit, of an event of the channel limit. */
+export interface Limit {
+  limit: number;
+  /** Units a second, below 0: it falls. */
+  slope: number;
+  /** By the steeper quartile of the slopes, their median, and the gentler quartile; null: never. */
+  earliest: bigint;
+  reached: bigint;
+  latest: bigint | null;
+  /** Of 24 that the trend is of. */
+  blocks: number;
+}
+
 /** An alert; or a notice that a sensor is silent, or back, of which only sensor, kind and time mean something. */
 export interface HankelEvent {
   type: 'event' | 'notice';
@@ -81,6 +94,7 @@ export interface HankelEvent {
   similar?: number;
   similarFrom?: bigint;
   novelty?: Novelty;
+  limit?: Limit;
 }
 
 /** What became of an incident: of what several sensors, or several algorithms, say about one cause. */

@@ -1,7 +1,7 @@
 // Frames of the binary protocol of hankeld (PROTOCOL.md), and what they carry: coded and decoded here, with no socket.
 
 export const STATES = Object.freeze(['warming', 'ok', 'gap', 'late', 'rejected']);
-export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty']);
+export const CHANNELS = Object.freeze(['', 'score', 'change', 'shift', 'group', 'novelty', 'limit']);
 export const EVENTS = Object.freeze(['', 'raised', 'corrected', 'cleared', 'stale', 'back', '', 'flapping', 'acknowledged']);
 export const NOVELTIES = Object.freeze(['', 'value', 'context', 'shape']);
 export const INCIDENTS = Object.freeze(['', 'told', 'update', 'merged', 'closed', 'withheld']);
@@ -104,6 +104,19 @@ class Writer {
     this.parts.push(new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
     return this;
   }
+}
+
+/** What a note says, { novelty } or { limit }; its kind says of what it is. */
+function noteOf(r) {
+  const kind = r.bytes[r.at + 38], earliest = r.i64(), latest = r.i64();
+  if (kind === 4) {
+    const note = { earliest, latest: latest === 2n ** 63n - 1n ? null : latest, reached: r.i64(), limit: r.f64(), slope: r.f32(), blocks: r.u16() };
+    r.skip(2);
+    return { limit: note };
+  }
+  const note = { nearest: earliest, oldest: latest, low: r.f64(), high: r.f64(), compared: r.u32(), reach: r.u16(), kind: NOVELTIES[r.u8()] };
+  r.skip(1);
+  return note.kind ? { novelty: note } : {};
 }
 
 class Reader {
@@ -216,16 +229,16 @@ export const take = {
       r.skip(3);
       const event = { type: kind === 'stale' || kind === 'back' ? 'notice' : 'event', sensor, number, kind, score: r.f32(), time: r.i64(), from: r.i64(), instant: r.i64(), before: r.f64(),
         after: r.f64(), ...place };
-      const note = along & 4 ? { nearest: r.i64(), oldest: r.i64(), low: r.f64(), high: r.f64(), compared: r.u32(), reach: r.u16(), kind: NOVELTIES[r.u8()] } : undefined;
-      if (note)
-        r.skip(1);
+      const note = along & 4 ? noteOf(r) : {};
       if (along & 2) {
         r.skip(4); // strength, for clients of before
         Object.assign(event, { margin: r.f32(), spreadBefore: r.f32(), spreadAfter: r.f32(), channel: CHANNELS[r.u8()], maintenance: (r.u8() & 1) === 1, severity: r.u16() / 1000,
           held: r.u32(), similar: r.u32(), likeness: r.f32(), similarFrom: r.i64(), by: r.string() });
       }
-      if (note?.kind)
-        event.novelty = { ...note, expected: event.before, tolerance: event.spreadBefore };
+      if (note.novelty)
+        event.novelty = { ...note.novelty, expected: event.before, tolerance: event.spreadBefore };
+      if (note.limit)
+        event.limit = note.limit;
       return event;
     });
   },

@@ -45,7 +45,33 @@ static void get_details(struct hk_reader *r, struct hk_event_message *e)
   e->by = hk_get_string(r);
 }
 
-static void put_note(struct hk_writer *w, const struct hankel_novelty *n)
+#define NOTE_LIMIT 4 /* kind of a note, behind those of enum hankel_novelty_kind */
+#define NOTE_KIND 38 /* where it stands in a note */
+
+static void put_limit(struct hk_writer *w, const struct hankel_limit *l)
+{
+  hk_put_i64(w, l->earliest);
+  hk_put_i64(w, l->latest);
+  hk_put_i64(w, l->reached);
+  hk_put_f64(w, l->limit);
+  hk_put_f32(w, l->slope);
+  hk_put_u16(w, l->blocks);
+  hk_put_u8(w, NOTE_LIMIT);
+  hk_put_u8(w, 0);
+}
+
+static void get_limit(struct hk_reader *r, struct hankel_limit *l)
+{
+  l->earliest = hk_get_i64(r);
+  l->latest = hk_get_i64(r);
+  l->reached = hk_get_i64(r);
+  l->limit = hk_get_f64(r);
+  l->slope = hk_get_f32(r);
+  l->blocks = hk_get_u16(r);
+  (void)hk_take(r, 2);
+}
+
+static void put_novelty(struct hk_writer *w, const struct hankel_novelty *n)
 {
   hk_put_i64(w, n->nearest);
   hk_put_i64(w, n->oldest);
@@ -57,7 +83,7 @@ static void put_note(struct hk_writer *w, const struct hankel_novelty *n)
   hk_put_u8(w, 0);
 }
 
-static void get_note(struct hk_reader *r, struct hankel_novelty *n)
+static void get_novelty(struct hk_reader *r, struct hankel_novelty *n)
 {
   n->nearest = hk_get_i64(r);
   n->oldest = hk_get_i64(r);
@@ -67,6 +93,15 @@ static void get_note(struct hk_reader *r, struct hankel_novelty *n)
   n->reach = hk_get_u16(r);
   n->kind = hk_get_u8(r);
   (void)hk_get_u8(r);
+}
+
+/* A note's kind says what it is of, and with that how it is read. */
+static void get_note(struct hk_reader *r, struct hk_event_message *e)
+{
+  if (r->size >= HK_EVENT_NOTE_BYTES && r->data[NOTE_KIND] == NOTE_LIMIT)
+    get_limit(r, &e->limit);
+  else
+    get_novelty(r, &e->novelty);
 }
 
 int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_message *events, uint32_t with)
@@ -95,8 +130,10 @@ int hk_events_write(struct hk_writer *w, uint32_t n, const struct hk_event_messa
     hk_put_i64(w, e->instant);
     hk_put_f64(w, e->before);
     hk_put_f64(w, e->after);
-    if (with & HK_EVENTS_NOTED)
-      put_note(w, &e->novelty);
+    if (with & HK_EVENTS_NOTED && e->limit.blocks > 0)
+      put_limit(w, &e->limit);
+    else if (with & HK_EVENTS_NOTED)
+      put_novelty(w, &e->novelty);
     if (with & HK_EVENTS_DETAILED)
       put_details(w, e);
   }
@@ -143,7 +180,7 @@ void hk_event_next(struct hk_list *list, struct hk_event_message *event)
   event->before = hk_get_f64(r);
   event->after = hk_get_f64(r);
   if (list->with & HK_EVENTS_NOTED)
-    get_note(r, &event->novelty);
+    get_note(r, event);
   if (list->with & HK_EVENTS_DETAILED)
     get_details(r, event);
 }

@@ -31,8 +31,9 @@ struct hk_event_message {
   float likeness;
   int64_t similar_from;
   struct hk_string by;
-  struct hankel_novelty novelty; /* all 0 where notes are not sent along */
+  struct hankel_novelty novelty; /* all 0 where notes are not sent along, or another one is */
   uint64_t incident;             /* 0 where they are not sent along */
+  struct hankel_limit limit;     /* as novelty */
 };
 
 /* with: enum hk_events_with, added up; in a list that was read it says what is there. */

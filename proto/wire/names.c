@@ -19,7 +19,7 @@ const char *hankel_event_name(int kind)
 
 const char *hankel_channel_name(int channel)
 {
-  static const char *const names[] = { NULL, "score", "change", "shift", "group", "novelty" };
+  static const char *const names[] = { NULL, "score", "change", "shift", "group", "novelty", "limit" };
   return NAME(names, channel);
 }
 

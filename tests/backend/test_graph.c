@@ -1,10 +1,10 @@
-/* algorithm = graph, and shift: what a backend promises whatever the signal is. The same points give the same results bit for bit
- * however they are cut into batches, whatever the number of threads, and through an export and import; what the float32 backend
- * finds is what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are refused or
- * harmless. What is found in a single series is test_graph_series.c's; whole recordings are held against an independent program
- * in test_graph_recordings.py. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch and point down a
- * hundred times, has fewer sensors, whose graphs the CPU backend has filled, and leaves out what goes the same ways to hold
- * numbers against each other. */
+/* algorithm = graph, shift and limit: what a backend promises whatever the signal is. The same points give the same results bit
+ * for bit however they are cut into batches, whatever the number of threads, and through an export and import; what the float32
+ * backend finds is what the reference finds; no sample, however bad, does lasting harm; and states that were tampered with are
+ * refused or harmless. What is found in a single series is test_graph_series.c's; whole recordings are held against an
+ * independent program in test_graph_recordings.py. Arguments: BACKEND [sanitize]: sanitize, for sanitizers that slow every launch
+ * and point down a hundred times, has fewer sensors, whose graphs the CPU backend has filled, and leaves out what goes the same
+ * ways to hold numbers against each other. */
 #include "tests/backend/harness.h"
 
 #include <errno.h>
@@ -31,6 +31,8 @@ static const char *const detector_texts[] = {
   "algorithm=graph,window=auto,resident=400,interval=1s",
   "algorithm=shift,window=10,alert=0.15,interval=1s",
   "algorithm=shift,window=41,stride=3,baseline=2,hold=2,alert=0.3,cooldown=20,max_fill=10,fill=linear,interval=1s",
+  "algorithm=limit,limit=1.5,lower=-1.5,window=2m,horizon=20m,hold=2,confidence=1.5,interval=1s",
+  "algorithm=limit,limit=4,window=20m,horizon=100m",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 #define AUTO 6 /* the one that looks for its window, and a sensor of it */

@@ -38,6 +38,7 @@ static const char *const detector_texts[] = {
   "window=20,algorithm=shift,alert=0.12,interval=1s",
   "window=16,algorithm=graph,resident=200,alert=0.12,interval=1s",
   "algorithm=novelty,resident=1000,alert=0.3,interval=1s",
+  "algorithm=limit,limit=2,lower=-2,window=2m,horizon=20m,hold=1,confidence=1.5,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 /* The first ones have scores that the data determine. */
@@ -310,7 +311,8 @@ static void check_near(const struct road *r, const struct results *want, const s
   for (uint32_t i = from; i < r->points.n; i++) {
     const uint32_t slot = r->points.slot[i], signal = slot / DETECTORS;
     const uint8_t algorithm = r->detector[detector_of(slot)].algorithm;
-    if ((algorithm == HK_ALGORITHM_GRAPH || algorithm == HK_ALGORITHM_SHIFT) && signal >= DETERMINED)
+    if ((algorithm == HK_ALGORITHM_GRAPH || algorithm == HK_ALGORITHM_SHIFT || algorithm == HK_ALGORITHM_LIMIT) &&
+        signal >= DETERMINED)
       continue; /* rounding decides whether it has anything to compare */
     if (want->state[i] != got->state[i])
       fail_msg("to %s: point %u of slot %u (%s): state %u, and %u", to, i, slot, detector_texts[detector_of(slot)],

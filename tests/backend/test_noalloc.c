@@ -83,9 +83,10 @@ void free(void *memory)
 }
 
 static const char *const detector_texts[] = {
-  "window=96,alert=0.3,interval=1s",      "window=33,alert=adaptive", "window=48,preset=paper",
-  "window=64,operator=gram,scale=window", "window=16,algorithm=svd",  "window=100,algorithm=svd",
-  "window=130,algorithm=svd,rank=12",
+  "window=96,alert=0.3,interval=1s",  "window=33,alert=adaptive",
+  "window=48,preset=paper",           "window=64,operator=gram,scale=window",
+  "window=16,algorithm=svd",          "window=100,algorithm=svd",
+  "window=130,algorithm=svd,rank=12", "algorithm=limit,limit=2,window=1m,interval=1s",
 };
 #define DETECTORS (sizeof detector_texts / sizeof *detector_texts)
 #define SENSORS (4 * DETECTORS)

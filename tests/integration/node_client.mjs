@@ -74,6 +74,12 @@ function checkEvents(got, f) {
     assert.equal('severity' in event, (f.with & 2) > 0);
     if (f.with & 2)
       assert.equal(event.maintenance, (want.marks & 1) === 1);
+    assert.equal(event.limit !== undefined, want.blocks !== undefined);
+    if (want.blocks) {
+      assert.deepEqual([event.limit.earliest, event.limit.reached], [number(want.earliest), number(want.reached)]);
+      assert.equal(event.limit.latest, number(want.latest) === 2n ** 63n - 1n ? null : number(want.latest));
+      assert.deepEqual([event.limit.limit, event.limit.blocks, event.limit.slope], [want.limit, want.blocks, want.slope]);
+    }
     if (f.with & 4 && want.novelty) {
       assert.deepEqual([event.novelty.nearest, event.novelty.oldest], [number(want.nearest), number(want.oldest)]);
       assert.deepEqual([event.novelty.low, event.novelty.high, event.novelty.compared, event.novelty.reach], [want.low, want.high, want.compared, want.reach]);

@@ -178,7 +178,7 @@ class Vectors(unittest.TestCase):
 
     def test_events(self):
         names = dict(zip(fields('names')['handles'], fields('names')['names']))
-        for name in ('events', 'events without details', 'events with notes', 'events with incidents'):
+        for name in ('events', 'events without details', 'events with notes', 'events with limits', 'events with incidents'):
             got, want = self.received(name), fields(name)['events']
             self.assertEqual(len(got), len(want))
             for g, w in zip(got, want):
@@ -192,6 +192,8 @@ class Vectors(unittest.TestCase):
                     told[key] = number(w[key])
                 told['novelty'] = hankel.Novelty(hankel.NOVELTIES[w['novelty']], w['before'], w['spread_before'], number(w['nearest']), number(w['oldest']), w['low'],
                                                  w['high'], w['compared'], w['reach']) if w.get('novelty') else None
+                told['limit'] = hankel.Limit(w['limit'], w['slope'], number(w['earliest']), number(w['reached']),
+                                             None if number(w['latest']) == 2**63 - 1 else number(w['latest']), w['blocks']) if 'blocks' in w else None
                 told['incident'] = number(w.get('incident', 0))
                 self.assertEqual(g._asdict(), told, name)
 

@@ -2,7 +2,7 @@
 import { ask, clock, make, number, primary, link, stream, time } from './tools.js';
 
 const SHOWN = 500, AGAIN = 15000; // rows; ms
-const CHANNELS = ['score', 'change', 'shift', 'group', 'novelty'];
+const CHANNELS = ['score', 'change', 'shift', 'group', 'novelty', 'limit'];
 const OPERATORS = 'operators';
 const WORDS = { expected: 'said to be expected', false: 'said to be false', undone: 'what was said is undone', maintenance: 'maintenance begins',
   'maintenance ended': 'maintenance ends', reloaded: 'configuration reloaded', 'reload refused': 'reload refused' };

@@ -54,7 +54,7 @@ export const count = n => Number(n).toLocaleString();
 export const bytes = n => n < 1e4 ? `${n} B` : n < 1e7 ? `${(n / 1e3).toFixed(0)} kB` : n < 1e10 ? `${(n / 1e6).toFixed(0)} MB` : `${(n / 1e9).toFixed(1)} GB`;
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 /** A companion's name ends with its algorithm; what people call it is the sensor's. */
-export const primary = name => name.replace(/#(ika|svd|graph|shift|novelty)$/, '');
+export const primary = name => name.replace(/#(ika|svd|graph|shift|novelty|limit)$/, '');
 export const link = (name, text = name) => make('a', { href: '#sensor/' + encodeURIComponent(name) }, text);
 
 /** A day as people call it, or the time of one that is today. */
@@ -76,10 +76,21 @@ function before(a) {
   return at ? [a.similar_from ? '; like ' : '; most like ', time(at, day(at))] : [];
 }
 
+/** When a limit is reached, from now on: what its alert says. */
+function ahead(a) {
+  const { limit, slope, earliest, reached, latest } = a.limit, now = Date.now() * 1e6, falls = slope < 0;
+  const left = ns => Math.max(ns - now, 0) / 3.6e12, longest = left(latest ?? earliest), [unit, name] = longest < 2 ? [1 / 60, 'min'] : longest < 72 ? [1, 'h'] : [24, 'days'];
+  const first = Math.floor(left(earliest) / unit), last = Math.ceil(longest / unit);
+  const range = longest === 0 ? 'by now' : latest === null ? `in ${first} ${name} or later` : last <= first + 1 ? `in ${last} ${name}` : `in ${first} to ${last} ${name}`;
+  const rate = ['; now ', number(a.after), falls ? ', falls by ' : ', grows by ', number(Math.abs(slope) * 3600), ' an hour'];
+  return reached <= a.time ? ['has reached its limit ', number(limit), ...rate] : [falls ? 'falls to ' : 'reaches ', number(limit), ' ', range, ', about ', time(reached), ...rate];
+}
+
 /** What an alert says, in a sentence of nodes. */
 export function sentence(a) {
   const about = [link(primary(a.sensor)), ': '];
   if (a.channel === 'novelty') about.push(...novelty(a));
+  else if (a.limit) return [...about, ...ahead(a)];
   else if (a.channel === 'group') about.push('its sensors, taken together, behave differently');
   else if (a.channel === 'score') about.push('looks unlike what it was; level ', number(a.before), ' before, ', number(a.after), ' after');
   else if (a.channel === 'change') about.push('behaves differently; level ', number(a.before), ' before, ', number(a.after), ' after');

@@ -27,8 +27,8 @@ PROTOCOL.md describes the protocol.
 """
 from .aio import AsyncClient
 from .client import Client
-from .wire import CHANNELS, EVENTS, INCIDENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Error, Event, Gap, Incident, Item, Novelty, Result, Scores, level
+from .wire import CHANNELS, EVENTS, INCIDENTS, NOVELTIES, REFUSALS, SEVERE, STATES, WARNING, Error, Event, Gap, Incident, Item, Limit, Novelty, Result, Scores, level
 
-__all__ = ["AsyncClient", "CHANNELS", "Client", "EVENTS", "Error", "Event", "Gap", "INCIDENTS", "Incident", "Item", "NOVELTIES", "Novelty", "REFUSALS", "Result", "SEVERE", "STATES", "Scores", "WARNING",
+__all__ = ["AsyncClient", "CHANNELS", "Client", "EVENTS", "Error", "Event", "Gap", "INCIDENTS", "Incident", "Item", "Limit", "NOVELTIES", "Novelty", "REFUSALS", "Result", "SEVERE", "STATES", "Scores", "WARNING",
            "level"]
 __version__ = "0.1.0"

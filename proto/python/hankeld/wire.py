@@ -16,7 +16,7 @@ STATES = ("warming", "ok", "gap", "late", "rejected")
 EVENTS = (None, "raised", "corrected", "cleared", "stale", "back", None, "flapping", "acknowledged")
 INCIDENTS = (None, "told", "update", "merged", "closed", "withheld", "expected", "false", "undone")
 NOVELTIES = ("", "value", "context", "shape")
-CHANNELS = ("", "score", "change", "shift", "group", "novelty")
+CHANNELS = ("", "score", "change", "shift", "group", "novelty", "limit")
 REFUSALS = (None, "not a valid name", "the daemon is full", "no detector matches the name",
             "the daemon makes that series itself", "this peer has as many sensors as one may have")
 
@@ -78,6 +78,16 @@ class Novelty(NamedTuple):
     reach: int  # points
 
 
+class Limit(NamedTuple):
+    """When a trend reaches a limit, of an event of the channel limit. The event's `before` and `after` are the trend's line where its window began, and now."""
+    limit: float  # the one of two that the trend leads to
+    slope: float  # units a second, below 0: it falls
+    earliest: int  # ns: when the limit is reached by the steeper quartile of the slopes,
+    reached: int  # by their median; not after the event's time: it is reached,
+    latest: int | None  # and by the gentler quartile; None: never
+    blocks: int  # of 24 that the trend is of
+
+
 class Event(NamedTuple):
     """An alert (raised, corrected, cleared, flapping, acknowledged) or a notice (stale, back; only sensor, kind and time mean something)."""
     sensor: str
@@ -105,6 +115,17 @@ class Event(NamedTuple):
     similar_from: int = 0  # ns: its beginning
     novelty: Novelty | None = None
     incident: int = 0  # that it belongs to; 0: to none, or not subscribed with incidents
+    limit: Limit | None = None
+
+
+def _note(payload: bytes, at: int, expected: float) -> tuple[Novelty | None, Limit | None]:
+    """What a note says, 40 bytes; its kind, at 38, says of what it is."""
+    kind = payload[at + 38]
+    if kind == 4:
+        earliest, latest, reached, limit, slope, blocks = struct.unpack_from("<qqqdfH", payload, at)
+        return None, Limit(limit, slope, earliest, reached, None if latest == 2**63 - 1 else latest, blocks)
+    nearest, oldest, low, high, compared, reach = struct.unpack_from("<qqddIH", payload, at)
+    return Novelty(NOVELTIES[kind], expected, 0, nearest, oldest, low, high, compared, reach) if kind else None, None
 
 
 class Incident(NamedTuple):
@@ -370,25 +391,24 @@ class End:
     def _take_events(self, payload: bytes) -> None:
         n, with_ = struct.unpack_from("<II", payload)
         record, details, at = struct.Struct("<" + "QQ" * (with_ & 1) + "Q" * (with_ >> 3 & 1) + "IIB3xfqqqdd"), struct.Struct("<xxxxfffBBHIIfqH"), 8
-        notes = struct.Struct("<qqddIHBx")
         for _ in range(n):
             *place, handle, number, kind, score, time, start, instant, before, after = record.unpack_from(payload, at)
             at += record.size
             incident = place.pop() if with_ & 8 else 0
             more: tuple[Any, ...] = ()
+            novelty, near = None, None
             if with_ & 4:
-                nearest, oldest, low, high, compared, reach, kind_of_novelty = notes.unpack_from(payload, at)
-                at += notes.size
+                novelty, near = _note(payload, at, before)
+                at += 40
             if with_ & 2:
                 (margin, spread_before, spread_after, channel, marks, severity, held, similar, likeness, similar_from,
                  length) = details.unpack_from(payload, at)
                 at += details.size + length
                 more = (severity / 1000, margin, CHANNELS[channel], spread_before, spread_after, bool(marks & 1), held,
                         payload[at - length : at].decode(), likeness, similar, similar_from)
-                if with_ & 4 and kind_of_novelty:
-                    more += Novelty(NOVELTIES[kind_of_novelty], before, spread_before, nearest, oldest, low, high, compared, reach),
+                novelty = novelty and novelty._replace(tolerance=spread_before)
             self._items.append(Event(self._names[handle], number, EVENTS[kind] or "", time, start, instant, score, before, after,
-                                     *(place or (0, 0)), *more)._replace(incident=incident))
+                                     *(place or (0, 0)), *more)._replace(incident=incident, novelty=novelty if more else None, limit=near))
             if place and place[0]:
                 self.event_position = place[0]
 

@@ -2,6 +2,7 @@
 #include "cpu/detectors.h"
 #include "cpu/duration.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -400,6 +401,78 @@ static void several(void **state)
   refused("algorithm=ika,graph", "only one");
 }
 
+/* Its window is a duration, and what it says of a limit is told again as it was given. */
+static void limit(void **state)
+{
+  (void)state;
+  const struct hk_detector d = parsed("algorithm=limit,limit=95");
+  assert_int_equal(d.algorithm, HK_ALGORITHM_LIMIT);
+  assert_int_equal(d.limit.window, 12 * 3600000000000);
+  assert_int_equal(d.limit.horizon, 24 * 3600000000000);
+  assert_true(d.limit.upper == 95 && d.limit.has_upper && !d.limit.has_lower && d.limit.confidence == 4);
+  assert_int_equal(d.hold, 3);
+  assert_int_equal(parsed("algorithm=limit,lower=0,window=90m").limit.horizon, 3 * 3600000000000);
+  assert_int_equal(parsed("algorithm=limit,lower=0,window=61s").limit.window, 60999999984); /* 24 blocks of whole ns */
+  const struct hk_detector both = parsed("algorithm=limit,lower=-2.5,limit=79781000000,window=3d,hold=2,confidence=3,alert=off");
+  char text[256] = "", value[32];
+  uint32_t next = 0;
+  for (const char *name; (name = hk_detector_key_text(&both, &next, value, sizeof value));)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s=%s ", name, value);
+  assert_string_equal(text, "algorithm=limit rate=no window=72h hold=2 interval=auto silent=auto horizon=144h alert=off "
+                            "confidence=3 limit=79781000000 lower=-2.5 ");
+  refused("algorithm=limit", "limit, lower|neither");
+  refused("algorithm=limit,limit=5,lower=5", "lower|below|limit");
+  refused("algorithm=limit,limit=much", "limit|much|number");
+  refused("algorithm=limit,limit=1,window=96", "window|duration|12h");
+  refused("algorithm=limit,limit=1,window=auto", "window|duration");
+  refused("algorithm=limit,limit=1,window=59s", "window|1m|1000d");
+  refused("algorithm=limit,limit=1,window=1001d", "window|1m|1000d");
+  refused("algorithm=limit,limit=1,window=12parsecs", "window|12parsecs");
+  refused("algorithm=limit,limit=1,interval=1h", "interval|24 blocks|longer window");
+  refused("algorithm=limit,limit=1,horizon=29m", "horizon|window / 24|20 windows");
+  refused("algorithm=limit,limit=1,horizon=241h", "horizon|20 windows");
+  refused("algorithm=limit,limit=1,horizon=soon", "horizon|soon|duration");
+  refused("algorithm=limit,limit=1,confidence=0", "confidence|over 0");
+  refused("algorithm=limit,limit=1,confidence=7", "confidence|6.5");
+  refused("algorithm=limit,limit=1,alert=0.7", "alert|off|confidence and horizon");
+  refused("algorithm=limit,limit=1,alert=adaptive", "alert|off");
+  refused("algorithm=limit,limit=1,max_fill=3", "max_fill|algorithm = limit");
+  refused("algorithm=limit,limit=1,cooldown=3", "cooldown|algorithm = limit");
+  refused("algorithm=limit,limit=1,preset=paper", "preset|paper|limit");
+  refused("window=12h", "window|duration|algorithm = limit|samples");
+  refused("algorithm=shift,window=12h", "window|duration|samples");
+  refused("limit=5", "limit|algorithm = limit");
+  refused("algorithm=graph,horizon=1h", "horizon|algorithm = graph");
+  refused("algorithm=shift,lower=1h", "lower|1h|number");
+  refused("algorithm=novelty,confidence=4", "confidence|algorithm = novelty");
+}
+
+/* Beside others: a window of samples is theirs, one that is a duration its own. */
+static void limit_beside_others(void **state)
+{
+  (void)state;
+  struct hk_detector d[HK_ALGORITHMS];
+  char error[256];
+  assert_int_equal(
+      hk_detectors_parse("algorithm=ika,shift,limit,window=20,limit=95,limit.window=3d,alert=0.4", d, error, sizeof error), 3);
+  assert_int_equal(d[0].window, 20);
+  assert_int_equal(d[1].window, 20);
+  assert_int_equal(d[2].limit.window, 72 * 3600000000000);
+  assert_true(d[2].limit.upper == 95 && d[0].limit.has_upper == 0 && d[1].alert == HK_ALERT_FIXED && d[2].threshold == 0.5f);
+  assert_int_equal(hk_detectors_parse("algorithm=ika,limit,window=3d,lower=1", d, error, sizeof error), 2);
+  assert_int_equal(d[0].window, 96);
+  assert_int_equal(d[1].limit.window, 72 * 3600000000000);
+  assert_int_equal(hk_detectors_parse("algorithm=limit,ika,limit=1,limit.lower=0", d, error, sizeof error), 2);
+  assert_true(d[0].limit.has_upper && d[0].limit.has_lower);
+  assert_int_equal(hk_detectors_parse("algorithm=ika,shift,limit=95", d, error, sizeof error), -EINVAL);
+  assert_non_null(strstr(error, "limit"));
+  char differences[64];
+  (void)hk_detector_parse("algorithm=limit,limit=1", &d[0], error, sizeof error);
+  (void)hk_detector_parse("algorithm=limit,limit=2,window=1d,horizon=24h", &d[1], error, sizeof error);
+  hk_detector_differences(&d[0], &d[1], differences, sizeof differences);
+  assert_string_equal(differences, "window, limit");
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -414,6 +487,8 @@ int main(void)
     cmocka_unit_test(durations),
     cmocka_unit_test(names),
     cmocka_unit_test(graph),
+    cmocka_unit_test(limit),
+    cmocka_unit_test(limit_beside_others),
     cmocka_unit_test(several),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -127,13 +128,34 @@ static void where_the_window_is_found(void **state)
   }
 }
 
+/* Blocks begin with the clock, so a window is full with one of as many points as a block has. */
+static void where_time_counts(void **state)
+{
+  (void)state;
+  struct hk_detector d;
+  for (uint32_t minutes = 1; minutes < 30; minutes += 7) {
+    char keys[80];
+    snprintf(keys, sizeof keys, "algorithm=limit,limit=1,window=%um,interval=1s", minutes);
+    parse(keys, &d);
+    const struct hk_warmup told = hk_warmup(&d);
+    assert_int_equal(told.time, minutes * 60 * SECOND);
+    assert_in_range(first_scored(&d, noise), told.least, told.most);
+  }
+  parse("algorithm=limit,limit=1", &d);
+  const struct hk_warmup unknown = hk_warmup(&d);
+  assert_true(unknown.least == 0 && unknown.most == 0);
+  char text[HK_WARMUP_TEXT_MAX];
+  hk_warmup_text(unknown, text);
+  assert_string_equal(text, "the first point a window, 12 hours, behind the first, where 18 of 24 blocks are there");
+}
+
 static void in_words(void **state)
 {
   char text[HK_WARMUP_TEXT_MAX];
   (void)state;
-  hk_warmup_text((struct hk_warmup){ 19, 19 }, text);
+  hk_warmup_text((struct hk_warmup){ 19, 19, 0 }, text);
   assert_string_equal(text, "point 19");
-  hk_warmup_text((struct hk_warmup){ UINT32_MAX - 1, UINT32_MAX }, text);
+  hk_warmup_text((struct hk_warmup){ UINT32_MAX - 1, UINT32_MAX, 0 }, text);
   assert_string_equal(text, "one of the points 4294967294 to 4294967295, by the window that is found");
 }
 
@@ -142,6 +164,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(is_what_backends_do),
     cmocka_unit_test(where_the_window_is_found),
+    cmocka_unit_test(where_time_counts),
     cmocka_unit_test(in_words),
   };
   return cmocka_run_group_tests_name("warmup", tests, NULL, NULL);

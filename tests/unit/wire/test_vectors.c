@@ -97,6 +97,27 @@ static int write_points(struct hk_writer *w, uint32_t tag, const cJSON *f)
   return hk_points_write(w, tag, &p);
 }
 
+static struct hankel_novelty novelty(const cJSON *e)
+{
+  return (struct hankel_novelty){ .kind = (uint8_t)u(e, "novelty"),
+                                  .reach = (uint16_t)u(e, "reach"),
+                                  .compared = (uint32_t)u(e, "compared"),
+                                  .nearest = (int64_t)u(e, "nearest"),
+                                  .oldest = (int64_t)u(e, "oldest"),
+                                  .low = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "low")),
+                                  .high = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "high")) };
+}
+
+static struct hankel_limit limit(const cJSON *e)
+{
+  return (struct hankel_limit){ .blocks = (uint16_t)u(e, "blocks"),
+                                .slope = f32(e, "slope"),
+                                .limit = of(e, "limit")->valuedouble,
+                                .earliest = (int64_t)u(e, "earliest"),
+                                .reached = (int64_t)u(e, "reached"),
+                                .latest = (int64_t)u(e, "latest") };
+}
+
 static int write_events(struct hk_writer *w, const cJSON *f)
 {
   struct hk_event_message events[MOST];
@@ -105,36 +126,32 @@ static int write_events(struct hk_writer *w, const cJSON *f)
   cJSON_ArrayForEach(e, of(f, "events"))
   {
     assert_in_range(n, 0, MOST - 1);
-    events[n++] = (struct hk_event_message){ .handle = (uint32_t)u(e, "handle"),
-                                             .number = (uint32_t)u(e, "number"),
-                                             .kind = (uint8_t)u(e, "kind"),
-                                             .score = f32(e, "score"),
-                                             .time = (int64_t)u(e, "time"),
-                                             .from = (int64_t)u(e, "from"),
-                                             .instant = (int64_t)u(e, "instant"),
-                                             .before = of(e, "before")->valuedouble,
-                                             .after = of(e, "after")->valuedouble,
-                                             .position = u(e, "position"),
-                                             .sequence = u(e, "sequence"),
-                                             .severity = f32(e, "severity"),
-                                             .margin = f32(e, "margin"),
-                                             .spread_before = f32(e, "spread_before"),
-                                             .spread_after = f32(e, "spread_after"),
-                                             .channel = (uint8_t)u(e, "channel"),
-                                             .marks = (uint8_t)u(e, "marks"),
-                                             .held = (uint32_t)u(e, "held"),
-                                             .similar = (uint32_t)u(e, "similar"),
-                                             .likeness = f32(e, "likeness"),
-                                             .similar_from = (int64_t)u(e, "similar_from"),
-                                             .by = s(e, "by"),
-                                             .novelty = { .kind = (uint8_t)u(e, "novelty"),
-                                                          .reach = (uint16_t)u(e, "reach"),
-                                                          .compared = (uint32_t)u(e, "compared"),
-                                                          .nearest = (int64_t)u(e, "nearest"),
-                                                          .oldest = (int64_t)u(e, "oldest"),
-                                                          .low = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "low")),
-                                                          .high = cJSON_GetNumberValue(cJSON_GetObjectItem(e, "high")) },
-                                             .incident = cJSON_HasObjectItem(e, "incident") ? u(e, "incident") : 0 };
+    events[n++] =
+        (struct hk_event_message){ .handle = (uint32_t)u(e, "handle"),
+                                   .number = (uint32_t)u(e, "number"),
+                                   .kind = (uint8_t)u(e, "kind"),
+                                   .score = f32(e, "score"),
+                                   .time = (int64_t)u(e, "time"),
+                                   .from = (int64_t)u(e, "from"),
+                                   .instant = (int64_t)u(e, "instant"),
+                                   .before = of(e, "before")->valuedouble,
+                                   .after = of(e, "after")->valuedouble,
+                                   .position = u(e, "position"),
+                                   .sequence = u(e, "sequence"),
+                                   .severity = f32(e, "severity"),
+                                   .margin = f32(e, "margin"),
+                                   .spread_before = f32(e, "spread_before"),
+                                   .spread_after = f32(e, "spread_after"),
+                                   .channel = (uint8_t)u(e, "channel"),
+                                   .marks = (uint8_t)u(e, "marks"),
+                                   .held = (uint32_t)u(e, "held"),
+                                   .similar = (uint32_t)u(e, "similar"),
+                                   .likeness = f32(e, "likeness"),
+                                   .similar_from = (int64_t)u(e, "similar_from"),
+                                   .by = s(e, "by"),
+                                   .novelty = cJSON_HasObjectItem(e, "blocks") ? (struct hankel_novelty){ 0 } : novelty(e),
+                                   .limit = cJSON_HasObjectItem(e, "blocks") ? limit(e) : (struct hankel_limit){ 0 },
+                                   .incident = cJSON_HasObjectItem(e, "incident") ? u(e, "incident") : 0 };
   }
   return hk_events_write(w, n, events, (uint32_t)u(f, "with"));
 }
