@@ -351,8 +351,8 @@ static void states(void **state)
   uint8_t bytes[2][2048];
   float ring[HK_LIMIT_RING];
   hk_limit_reset(&s->view);
-  for (uint32_t i = 0; i < 12 * 130; i++) {
-    const double value = i < 12 * 90 ? i / 12.0 + noise(i) : 30;
+  for (uint32_t i = 0; i < 12 * 170; i++) { /* an alert, which ends for want of a trend, and a fall */
+    const double value = i < 12 * 90 ? i / 12.0 + noise(i) : i < 12 * 150 ? 88 + noise(i) : 30;
     const int64_t size = hk_limit_export(&s->window, &s->alert, &s->view, s->ring, bytes[0], sizeof bytes[0]);
     assert_in_range(size, 1, hk_state_most(&s->detector));
     assert_int_equal(hk_limit_import(&t->window, &t->alert, &t->view, ring, bytes[0], (size_t)size), 0);
@@ -367,7 +367,10 @@ static void states(void **state)
     assert_int_equal(s->step.state, t->step.state);
     assert_memory_equal(&s->alert, &t->alert, sizeof s->alert);
   }
-  assert_int_equal(s->n, 2);
+  uint32_t ended = 0;
+  for (uint32_t i = 0; i < s->n; i++)
+    ended += s->event[i].kind == HK_EVENT_CLEARED && s->event[i].time < 150 * BLOCK;
+  assert_true(ended >= 1);
   sensor_free(s);
   sensor_free(t);
   sensor_free(u);
