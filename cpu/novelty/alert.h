@@ -11,6 +11,8 @@
  *     *corrected*: the alert is told again, with this point's instant and levels, and its time begins anew. S over the threshold
  *     less HK_NOVELTY_SLACK prolongs an alert that stands.
  *  3. Raised, and HK_NOVELTY_QUIET points have been quiet or it has stood for HK_NOVELTY_LONGEST: *cleared*.
+ *  4. Raised, and the highest severity since has passed another multiple of HK_NOVELTY_GRAVER: *corrected*, with this point's
+ *     instant and levels. So who is to be told from a severity on is told when it is reached, and not when all is over.
  *
  * No alert is raised in the states warming and gap. No other suppression is needed: what has happened is resident, so its
  * repetition is quiet by itself. Of struct hk_alert, `top` is the peak's S, `since` the points since the alert was told, `quiet`
@@ -26,6 +28,7 @@
 #define HK_NOVELTY_LONGEST 300 /* points for which one stands at most */
 #define HK_NOVELTY_SLACK 0.3
 #define HK_NOVELTY_ESCALATE 1.5
+#define HK_NOVELTY_GRAVER 0.25
 
 HK_INLINE double hk_novelty_score(double s)
 {
@@ -143,7 +146,13 @@ HK_INLINE bool hk_novelty_quiet(struct hk_alert *a, int64_t n)
   return a->quiet >= HK_NOVELTY_QUIET || a->since >= HK_NOVELTY_LONGEST;
 }
 
-/* Rules 1 to 3: the kind of event that happens at this point, 0 for none. *tells: it has something new to say. */
+/* Multiples of HK_NOVELTY_GRAVER in a severity. */
+HK_INLINE uint32_t hk_novelty_grade(double severity)
+{
+  return (uint32_t)(severity / HK_NOVELTY_GRAVER);
+}
+
+/* Rules 1 to 4: the kind of event that happens at this point, 0 for none. *tells: it has something new to say. */
 HK_INLINE int hk_novelty_judge(struct hk_alert *a, const struct hk_detector *d, const struct hk_novelty_point *p,
                                struct hk_step step, double s, double severity, bool *tells)
 {
@@ -163,15 +172,17 @@ HK_INLINE int hk_novelty_judge(struct hk_alert *a, const struct hk_detector *d, 
   }
   if (!stood)
     return 0;
-  const bool end = hk_novelty_quiet(a, 1);
+  const bool quiet = hk_novelty_quiet(a, 1), prolonged = s >= threshold - HK_NOVELTY_SLACK;
+  const bool graver = hk_novelty_grade(severity) > hk_novelty_grade(a->mean);
   a->mean = fmax(a->mean, severity);
   if (s > a->top)
     hk_novelty_stands_at(a, d, s);
-  if (s >= threshold - HK_NOVELTY_SLACK) {
+  if (prolonged)
     a->quiet = 0;
-    return a->since >= HK_NOVELTY_LONGEST ? hk_alert_end(a) : 0;
-  }
-  return end ? hk_alert_end(a) : 0;
+  if (prolonged ? a->since >= HK_NOVELTY_LONGEST : quiet)
+    return hk_alert_end(a);
+  *tells = graver && step.state == HK_STATE_OK;
+  return *tells ? HK_EVENT_CORRECTED : 0;
 }
 
 /* The rules of a point: the kind of event that happens at it, 0 for none. *tells: hk_novelty_speak needs the past. */

@@ -162,22 +162,21 @@ class Alert:
     """The rules of cpu/novelty/alert.h."""
 
     def __init__(self, threshold):
-        self.threshold, self.up, self.since, self.quiet, self.peak = threshold, False, 0, 0, 0.
+        self.threshold, self.up, self.since, self.quiet, self.peak, self.gravest = threshold, False, 0, 0, 0., 0.
 
     def count(self, n):
         self.since += n
         self.quiet += n
         return self.quiet >= 60 or self.since >= 300
 
-    def take(self, s, missing, may):
+    def take(self, s, severity, missing, may):
         stood = self.up
-        self.counted = False  # whether this point is the alert's
         if stood and missing > 0 and self.count(missing):
             self.up = False
             return 'cleared'
-        self.counted = True
         if may and s >= self.threshold and (not stood or s >= self.peak + 1.5):
             self.up, self.since, self.quiet, self.peak = True, 0, 0, s
+            self.gravest = max(self.gravest, severity) if stood else severity
             return 'corrected' if stood else 'raised'
         if not stood:
             return None
@@ -186,7 +185,9 @@ class Alert:
         if s >= self.threshold - .3:
             self.quiet, end = 0, self.since >= 300
         self.up = not end
-        return 'cleared' if end else None
+        graver = int(severity * 4) > int(self.gravest * 4)
+        self.gravest = max(self.gravest, severity)
+        return 'cleared' if end else 'corrected' if graver and may else None
 
 
 def read(name):
@@ -205,17 +206,14 @@ def main():
     print('# written by tests/backend/novelty_model.py: recording RECORDING S RESIDENT, then point INDEX S, event INDEX KIND S SEVERITY')
     for name, threshold, resident in RECORDINGS:
         print(f'recording {name} {threshold} {resident}')
-        alert, gravest = Alert(threshold), 0.
+        alert = Alert(threshold)
         for i, point in enumerate(novelty(*read(name), resident)):
             if point is None:
                 continue
             s, severity, missing, scored, may = point
-            stood = alert.up
-            kind = alert.take(s, missing, scored and may)
-            if not (kind == 'cleared' and missing and not alert.counted):
-                gravest = max(gravest, severity) if stood else severity
+            kind = alert.take(s, severity, missing, scored and may)
             if kind:
-                print(f'event {i} {kind} {s:.6f} {gravest:.6f}')
+                print(f'event {i} {kind} {s:.6f} {alert.gravest:.6f}')
             elif scored and i % 25 == 0:
                 print(f'point {i} {s:.6f}')
         print(f'{name} done', file=sys.stderr)

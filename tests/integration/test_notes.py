@@ -142,7 +142,7 @@ class Told(Notes):
         self.assertEqual(short(fields(json.loads(lines.readline())) for _ in self.events), self.events)
         self.assertEqual(short(fields(json.loads(tails[0].stdout.readline())) for _ in self.events), self.events)
         for event in self.events:
-            self.assertRegex(tails[1].stdout.readline(), rf'  press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
+            self.assertRegex(tails[1].stdout.readline(), rf' press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
 
 
 class Kept(Notes):

@@ -394,9 +394,17 @@ static void alerts_are_raised_escalated_and_cleared(void **state)
   assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 9, 9 * 0.5, &tells), 0); /* behind a long hole nothing is raised */
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 2.01, 2.01 * 0.5, &tells), HK_EVENT_RAISED);
   assert_int_equal(a.number, 1);
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 3.5 * 0.5, &tells),
-                   0); /* not far enough over the peak, but the peak now */
-  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 4.99 * 0.5, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 3.5, 1.2, &tells), 0); /* not far enough over the peak, but the peak now */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.24, &tells), 0);
+  assert_false(tells);
+  /* Another quarter of severity, while S stays; the same quarter, and a lesser one, tell nothing, and behind a hole nothing does.
+   */
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.25, &tells), HK_EVENT_CORRECTED);
+  assert_true(tells && a.mean == 1.25 && a.since == 3);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.49, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 4.99, 1.1, &tells), 0);
+  assert_int_equal(hk_novelty_judge(&a, &d, &p, gap, 4.99, 2, &tells), 0);
+  assert_true(!tells && a.mean == 2);
   assert_int_equal(hk_novelty_judge(&a, &d, &p, ok, 6.5, 6.5 * 0.5, &tells), HK_EVENT_CORRECTED);
   assert_true(tells);
   assert_int_equal(a.number, 1);
