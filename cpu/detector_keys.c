@@ -179,6 +179,9 @@ static int set_whole(struct hk_detector *d, enum hk_key key, const char *value, 
   const bool lasts = key == KEY_WINDOW && strpbrk(value, "nushmdwM") && hk_duration_parse(value, &d->limit.window) == 0;
   double number = 0;
   const int status = search || lasts ? 0 : set_number(&number, key, value, true, error, size);
+  if (status < 0 && key == KEY_WINDOW)
+    return hk_detector_fail(error, size, "%s = %s: not %s", keys[key].name, value,
+                            "a whole number from 4 to 1024, or for algorithm = limit a duration such as 12h");
   if (status < 0)
     return status;
   if (key == KEY_WINDOW)
