@@ -30,18 +30,29 @@ static float unpacked(uint32_t bits)
   return score;
 }
 
+/* Other threads read it. */
+static void set(struct hk_shard *s, uint32_t within, uint32_t bits)
+{
+  __atomic_store_n(&s->requests.surveys.score[within], bits, __ATOMIC_RELAXED);
+}
+
 void hk_scores_note(struct hk_shard *s, const struct hk_batch *b)
 {
   for (uint32_t i = 0; i < b->n; i++)
     if (!isnan(b->score[i]))
-      s->requests.surveys.score[b->slot[i]] = packed(b->score[i]);
+      set(s, b->slot[i], packed(b->score[i]));
     else if (b->state[i] == HK_STATE_WARMING)
-      s->requests.surveys.score[b->slot[i]] = 0;
+      set(s, b->slot[i], 0);
+}
+
+float hk_score_of(const struct hk_shard *s, uint32_t within)
+{
+  return unpacked(__atomic_load_n(&s->requests.surveys.score[within], __ATOMIC_RELAXED));
 }
 
 void hk_scores_forget(struct hk_shard *s, uint32_t within)
 {
-  s->requests.surveys.score[within] = 0;
+  set(s, within, 0);
 }
 
 /* --- surveys ---------------------------------------------------------------------------------------------------------- */
@@ -129,7 +140,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
     return 0;
   one->there = true;
   one->detector = d->detector;
-  one->score = unpacked(s->requests.surveys.score[within]);
+  one->score = hk_score_of(s, within);
   if (d->group)
     return 0;
   if (!make_room(room, &d->detector))

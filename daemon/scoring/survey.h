@@ -58,6 +58,8 @@ bool hk_shard_survey_waits(const struct hk_shard *shard);
 
 /* Remembers the scores of a batch whose slots are the shard's. */
 void hk_scores_note(struct hk_shard *shard, const struct hk_batch *batch);
+/* The score that a sensor had last since the start, or NAN; within: its slot of the shard. Thread: any. */
+float hk_score_of(const struct hk_shard *shard, uint32_t within);
 /* The slot is about to be another sensor's. */
 void hk_scores_forget(struct hk_shard *shard, uint32_t within);
 

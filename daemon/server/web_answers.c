@@ -48,6 +48,7 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .metrics = metrics,
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
+                                          .worst = hk_list_worst,
                                           .events = hk_list_events,
                                           .told = hk_list_told,
                                           .incidents = hk_list_incidents,

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HK_WEB_CONNECTIONS 1024u /* at most, all listeners together; fewer where max_connections is less */
+#define HK_WEB_CONNECTIONS 4096u /* at most, all listeners together; fewer where max_connections is less */
 #define HK_WEB_HEADERS 8192u     /* bytes */
 #define HK_WEB_IDLE 60           /* s */
 #define HK_WEB_READ 65536u       /* bytes that are read at a time */

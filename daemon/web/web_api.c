@@ -15,6 +15,7 @@
 
 #define LIMIT 1000u /* of a list, where nothing is said */
 #define LIMIT_MOST 10000u
+#define WORST_MOST 1000u
 #define FRAMES_MAX 2048  /* bytes of a question in frames */
 #define SECONDS_MOST 9e9 /* of maintenance: ns of these fit into 64 bits */
 
@@ -368,6 +369,23 @@ int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p)
 int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
 {
   return list(wsi, p, "since", p->web->answers.events);
+}
+
+int hk_web_api_worst(struct lws *wsi, struct hk_web_peer *p)
+{
+  char glob[HK_GLOB_MAX + 1], by[8];
+  struct hk_web_part part;
+  int status;
+  if (!list_arguments(wsi, p, "after", glob, &part, &status))
+    return status;
+  const bool read = hk_web_argument(wsi, "by", by, sizeof by) == 0, change = read && strcmp(by, "change") == 0;
+  if (!read || (by[0] && strcmp(by, "score") != 0 && !change))
+    return hk_web_fault(wsi, p, 400, "`by` is score or change", NULL);
+  if (part.limit > WORST_MOST)
+    return hk_web_fault(wsi, p, 400, "`limit` is a number from 1 to 1000 here", NULL);
+  if (p->web->answers.worst(p->web->answers.arg, &part, change, &p->body) != 0)
+    return hk_web_fault(wsi, p, 503, "no memory", NULL);
+  return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p)

@@ -86,6 +86,7 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/incidents", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_incidents },
   { "/api/v1/events", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_events },
   { "/api/v1/told", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_told },
+  { "/api/v1/worst", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_worst },
   { "/api/v1/sensors", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_api_sensors },
   { HK_WEB_LOOK_PATH, READS, true, HK_SCOPE_SUBSCRIBE, hk_web_look },
   { "/api/v1/stream", READS, true, HK_SCOPE_SUBSCRIBE, hk_web_stream },

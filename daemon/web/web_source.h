@@ -28,6 +28,8 @@ struct hk_web_answers {
   void (*obstacles)(void *arg, struct hk_buffer *out);
   /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
   int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* that stand; `after` is not looked at */
+  /* The sensors whose last score is highest; change: those whose alerts stand, the latest first. `after` is not looked at. */
+  int (*worst)(void *arg, const struct hk_web_part *part, bool change, struct hk_buffer *out);
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position; */
   int (*told)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);   /* the same */
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */

@@ -86,6 +86,30 @@ class Answers(web.Api):
         self.assertEqual(part['count'], 510)
         self.assertEqual(self.ask(d, 'events')[0], 409)
 
+    def test_the_worst_are_chosen_of_all(self):
+        d = self.daemon('[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 2\n')
+        self.assertEqual(self.ask(d, 'worst')[2], {'sensors': [], 'count': 0})
+        names = [f's{i:03}' for i in range(300)]
+        with d.client() as c:
+            handles = c.register(*names)
+            for k in range(40):  # the higher its number, the later it steps
+                c.send(harness.points(handles, [START + k * 10**9] * 300, [float(k % 3) + (7.0 if k >= 28 + i // 30 else 0) for i in range(300)]))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+        got = self.ask(d, 'worst?limit=1000')[2]
+        scores = [s['score'] for s in got['sensors']]
+        self.assertEqual((got['count'], len(scores), scores), (300, 300, sorted(scores, reverse=True)))
+        part = {s['name']: s['score'] for s in self.ask(d, 'sensors?limit=300')[2]['sensors']}
+        self.assertEqual({s['sensor']: s['score'] for s in got['sensors']}, part)
+        self.assertEqual(self.ask(d, 'worst?limit=7')[2]['sensors'], got['sensors'][:7])
+        self.assertEqual({s['sensor'][:3] for s in self.ask(d, 'worst?glob=s1*&limit=500')[2]['sensors']}, {f's1{i}' for i in range(10)})
+        alerts = {a['sensor']: a['time'] for a in self.ask(d, 'alerts?limit=1000')[2]['alerts']}
+        late = self.ask(d, 'worst?by=change&limit=1000')[2]['sensors']
+        self.assertEqual([(s['sensor'], s['time']) for s in late], sorted(alerts.items(), key=lambda a: (-a[1], int(a[0][1:]))))
+        self.assertTrue(late and all(s['alert'] for s in late))
+        for wrong in 'limit=1001', 'by=name', 'by=nonsense', 'limit=0':
+            self.assertEqual(self.ask(d, 'worst?' + wrong)[0], 400, wrong)
+
     def test_one_sensor_as_the_device_has_it(self):
         d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.alert = 0.6\nika.rank = 2\ngraph.resident = 120\ninterval = 1s\n',
                         listeners=harness.LISTENERS + web.LISTENER, keys='threads = 1\n')

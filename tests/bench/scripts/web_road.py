@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What HTTP costs the road of a point: CPU time of the road's threads (loops, shards, backend) a point, as the kernel counts it, without a listener of HTTP and
+with one that has nobody, pages, scrapes, or a stream of all results, beside a text socket that has them. Nothing is scored (the window is longer than what is fed), since that
+would hide all else. The modes take turns, so that each meets the same machine; medians and ranges.
+
+    tests/bench/scripts/web_road.py --build build [--sensors 2000] [--points 3000] [--rounds 9] [--pages 50]"""
+import argparse
+import collections
+import contextlib
+import functools
+import http.client
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
+
+MODES = ['no listener', 'nobody', 'pages', 'pages and scrapes', 'all results over HTTP', 'all results over a text socket']
+ROAD = ('loop', 'hankeld', 'shard', 'cpu', 'backend')
+DETECTORS = '[detector all]\nmatch = *\nwindow = 1024\ninterval = 1s\n'
+
+
+def cpu_times(pid):
+    """ns on a CPU of each kind of thread."""
+    times = collections.Counter()
+    for task in os.listdir(f'/proc/{pid}/task'):
+        with contextlib.suppress(OSError), open(f'/proc/{pid}/task/{task}/comm') as name, open(f'/proc/{pid}/task/{task}/schedstat') as stat:
+            times[name.read().strip().rstrip('0123456789').rstrip('-/ ')] += int(stat.read().split()[0])
+    return times
+
+
+class Looks:
+    """Pages: each has a stream of alerts, and asks again now and then as a page does."""
+
+    def __init__(self, daemon, pages=0, scrapes=False, results=0, text=0):
+        self.port, self.over, self.n, self.threads, self.streams = daemon.port.get('http tcp'), threading.Event(), 0, [], []
+        for i in range(pages + results):
+            s = socket.create_connection(('127.0.0.1', self.port))
+            what = 'events' if i < pages else 'results'
+            s.sendall(f'GET /api/v1/stream?what={what} HTTP/1.1\r\nHost: localhost\r\n\r\n'.encode())
+            self.streams.append(s)
+        for _ in range(text):
+            s = socket.create_connection(('127.0.0.1', daemon.port['text tcp']))
+            s.sendall(b'results\n')
+            self.streams.append(s)
+        self.begin(self.read)
+        if pages:
+            self.begin(self.ask, ['/api/v1/status', '/api/v1/alerts', '/api/v1/incidents'], 20 / pages)  # each page every 20 s
+        if scrapes:
+            self.begin(self.ask, ['/metrics'], 1)  # Prometheus' usual is 15 s
+
+    def begin(self, what, *arguments):
+        self.threads.append(threading.Thread(target=what, args=arguments))
+        self.threads[-1].start()
+
+    def read(self):
+        for s in self.streams:
+            s.setblocking(False)
+        while not self.over.wait(0.05):
+            for s in self.streams:
+                with contextlib.suppress(BlockingIOError):
+                    while s.recv(1 << 20):
+                        pass
+
+    def ask(self, paths, every):
+        c = http.client.HTTPConnection('127.0.0.1', self.port)
+        while not self.over.wait(every):
+            for path in paths:
+                c.request('GET', path)
+                c.getresponse().read()
+                self.n += 1
+        c.close()
+
+    def end(self):
+        self.over.set()
+        for t in self.threads:
+            t.join()
+        for s in self.streams:
+            s.close()
+
+
+@functools.lru_cache(1)
+def frames_of(harness, handles, n):
+    """A point of each sensor, n times."""
+    return [harness.points(handles, [harness.START + k * 10**9] * len(handles), [float((k * 7 + 3) % 11)] * len(handles)) for k in range(n)]
+
+
+def measure(harness, mode, a):
+    """CPU ns a point of the road's threads and of the web's, and points a second."""
+    web = '' if mode in (MODES[0], MODES[5]) else '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
+    d = harness.Daemon(DETECTORS, keys='threads = 1\nmax_connections_per_address = 1000\n', listeners=harness.LISTENERS + web)
+    looks = None
+    try:
+        with d.client() as c:
+            handles = c.register(*(f's{i}' for i in range(a.sensors)))
+            frames = frames_of(harness, tuple(handles), a.points)
+            if mode in MODES[2:]:
+                looks = Looks(d, a.pages if mode in MODES[2:4] else 0, mode == MODES[3], mode == MODES[4], mode == MODES[5])
+                harness.until(lambda: c.status()['subscribers']['count'] == len(looks.streams), 'streams')
+            before, begun = cpu_times(d.process.pid), time.monotonic()
+            for frame in frames:
+                c.send(frame)
+            c.ping()
+            harness.until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+            took = time.monotonic() - begun
+            spent = cpu_times(d.process.pid)
+            spent.subtract(before)
+    finally:
+        if looks:
+            looks.end()
+        d.stop()
+        d.clean()
+    n = a.sensors * a.points
+    return sum(t for name, t in spent.items() if name.startswith(ROAD)) / n, spent['web'] / n, n / took, dict(spent)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--build', default=os.path.join(ROOT, 'build'))
+    for name, value in ('sensors', 2000), ('points', 3000), ('rounds', 9), ('pages', 50):
+        p.add_argument('--' + name, type=int, default=value)
+    a = p.parse_args()
+    os.environ.setdefault('HANKELD', os.path.join(os.path.abspath(a.build), 'hankeld'))
+    os.environ.setdefault('HANKEL', os.path.join(os.path.abspath(a.build), 'hankel'))
+    import harness  # pylint: disable=import-outside-toplevel
+    commit = subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=False).stdout.strip()
+    print(f'commit {commit}; {platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}; {a.sensors} sensors x {a.points} points, '
+          f'{a.pages} pages, {a.rounds} rounds in turns\nCPU ns a point: of the road, of the web\'s thread; the ratio to the same round without a listener', flush=True)
+    got = {mode: [] for mode in MODES}
+    for number in range(a.rounds):
+        for i in range(len(MODES)):  # another one begins each time
+            mode = MODES[(i + number) % len(MODES)]
+            got[mode].append(measure(harness, mode, a))
+    for mode in MODES:
+        road, web = ([one[k] for one in got[mode]] for k in (0, 1))
+        ratio = [one[0] / base[0] for one, base in zip(got[mode], got[MODES[0]])]
+        print(f'{mode:30} road {statistics.median(road):7.0f} ({min(road):.0f} to {max(road):.0f})  web {statistics.median(web):6.1f}  '
+              f'ratio {statistics.median(ratio):.3f} ({min(ratio):.3f} to {max(ratio):.3f})', flush=True)
+    print('threads, last round:', {k: round(v / 1e6, 1) for k, v in got[MODES[3]][-1][3].items() if v > 1e5}, 'ms')
+
+
+if __name__ == '__main__':
+    main()
