@@ -259,6 +259,14 @@ struct operation {
 };
 _Static_assert(sizeof(struct operation) == HK_SETTLED_LEAST, "no padding");
 
+/* Returns what is behind it. */
+static uint8_t *put(uint8_t *at, struct hk_string s)
+{
+  if (s.length > 0)
+    memcpy(at, s.data, s.length);
+  return at + s.length;
+}
+
 size_t hk_logged_operation_size(const struct hk_logged_operation *o)
 {
   return sizeof(struct operation) + o->subject.length + o->by.length + o->text.length;
@@ -270,9 +278,7 @@ void hk_logged_operation_write(const struct hk_logged_operation *o, uint8_t *dat
     o->time, o->until, o->kind, (uint32_t)o->subject.length, (uint32_t)o->by.length, (uint32_t)o->text.length, { 0 }
   };
   memcpy(data, &head, sizeof head);
-  memcpy(data + sizeof head, o->subject.data, head.subject);
-  memcpy(data + sizeof head + head.subject, o->by.data, head.by);
-  memcpy(data + sizeof head + head.subject + head.by, o->text.data, head.text);
+  (void)put(put(put(data + sizeof head, o->subject), o->by), o->text);
 }
 
 void hk_logged_operation_view(const uint8_t *data, struct hk_logged_operation *out)

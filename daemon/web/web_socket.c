@@ -89,7 +89,7 @@ static int send_some(struct lws *wsi, struct hk_web_peer *p)
 static int take(struct lws *wsi, struct hk_web_peer *p)
 {
   struct hk_buffer *said = &p->stream.said;
-  if (memchr(said->data, '\n', said->size))
+  if (said->size > 0 && memchr(said->data, '\n', said->size))
     return end(wsi, p, LWS_CLOSE_STATUS_PROTOCOL_ERR, "a message is one line");
   hk_buffer_put(said, "\n", 1);
   if (said->failed)
