@@ -27,7 +27,7 @@ static const struct hk_notify_rule *rule_of(const struct hk_config *config, cons
   return NULL;
 }
 
-static int make(struct hk_message *message, const struct hk_notify_rule *rule)
+static int make(struct hk_message *message, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
 {
   static const char name[] = "hankeld-test";
   const int64_t now = hk_wall();
@@ -43,34 +43,47 @@ static int make(struct hk_message *message, const struct hk_notify_rule *rule)
                                                            .margin = 1,
                                                            .after = 1 } } };
   const struct hk_notice *all[] = { &notice };
-  struct hk_told_of what = { .notice = all, .n = 1, .prefix = "", .now = now };
-  if (getrandom(&what.id, sizeof what.id, 0) != (ssize_t)sizeof what.id)
-    what.id = (uint64_t)now;
+  const struct hk_told_of what = { .notice = all, .n = 1, .group = "", .id = id, .now = now, .paging = paging };
   return hk_message_make(message, rule, &what);
 }
 
-static int send_test(char **argv, const struct hk_notify_rule *found)
+/* One message, and what it is answered. */
+static int send_one(char **argv, struct hk_sender *sender, const struct hk_notify_rule *rule, uint64_t id, enum hk_paging paging)
 {
-  struct hk_notify_rule rule = *found;
   struct hk_message message = { 0 };
   struct hk_answer answer = { 0 };
-  struct hk_sender *sender = NULL;
   int code = HK_EXIT_FAILED;
-  rule.repeat = REPEAT;
-  if (make(&message, &rule) != 0 || hk_sender_new(&sender, NULL) != 0) {
+  if (make(&message, rule, id, paging) != 0) {
     (void)hk_failed(argv, "no memory");
   } else {
-    const enum hk_sent sent = hk_sender_send(sender, &rule, &message, &answer);
+    const enum hk_sent sent = hk_sender_send(sender, rule, &message, &answer);
     if (sent == HK_SENT) {
-      printf("%s has taken it: %s\n", rule.name, answer.text);
+      printf("%s has taken it%s: %s\n", rule->name, paging == HK_PAGE_RESOLVE ? " that this is over" : "", answer.text);
       code = HK_EXIT_DONE;
     } else {
-      (void)hk_failed(argv, "%s has not taken it (%s): %s", rule.name,
+      (void)hk_failed(argv, "%s has not taken it (%s): %s", rule->name,
                       sent == HK_SENT_LATER ? "the daemon would try again" : "the daemon would set it aside", answer.text);
     }
   }
+  hk_message_free(&message);
+  return code;
+}
+
+/* A pager, whom it wakes, is told at once that it is over. */
+static int send_test(char **argv, const struct hk_notify_rule *found)
+{
+  struct hk_notify_rule rule = *found;
+  struct hk_sender *sender = NULL;
+  uint64_t id;
+  rule.repeat = REPEAT;
+  if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+    id = (uint64_t)hk_wall();
+  if (hk_sender_new(&sender, NULL) != 0)
+    return hk_failed(argv, "no memory");
+  int code = send_one(argv, sender, &rule, id, HK_PAGE_TRIGGER);
+  if (code == HK_EXIT_DONE && rule.type == HK_NOTIFY_PAGERDUTY)
+    code = send_one(argv, sender, &rule, id, HK_PAGE_RESOLVE);
   hk_sender_free(sender);
-  hk_buffer_free(&message.body);
   return code;
 }
 

@@ -143,6 +143,9 @@ static void find_state(struct hk_config_reading *r)
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
     hk_config_complain(r, 0,
                        "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
+  for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)
+    if (c->notify[i].group == HK_NOTIFY_MACHINE)
+      hk_config_complain(r, 0, "[notify %s]: group_by = machine goes by [group NAME], and there is none", c->notify[i].name);
   if (c->durability == HK_DURABILITY_NONE && c->n_notify > 0)
     hk_config_complain(r, 0, "[notify %s] needs the event log: durability = snapshot or journal, and state = FOLDER",
                        c->notify[0].name);

@@ -386,7 +386,7 @@ static bool notify_begin(struct hk_config_reading *r, const char *name)
 
 static void notify_key(struct hk_config_reading *r, const char *name, const char *value)
 {
-  char error[256];
+  char error[512];
   if (hk_notify_rule_key(&r->config->notify[r->config->n_notify - 1], name, value, error, sizeof error) != 0)
     hk_config_complain(r, r->line, "%s", error);
 }
@@ -394,7 +394,7 @@ static void notify_key(struct hk_config_reading *r, const char *name, const char
 static void notify_end(struct hk_config_reading *r)
 {
   struct hk_notify_rule *rule = &r->config->notify[r->config->n_notify - 1];
-  char error[256];
+  char error[512];
   if (r->faults > r->faults_before) /* a key that was not taken would be missed */
     return;
   if (hk_notify_rule_finish(rule, error, sizeof error) != 0)

@@ -26,8 +26,7 @@ static const char *parse_time(const char *text, int64_t *out)
   return NULL;
 }
 
-/* 22:00-04:30, seconds of the day */
-static int parse_daily(const char *text, int32_t *from, int32_t *to)
+int hk_daily_parse(const char *text, int32_t *from, int32_t *to)
 {
   unsigned hour[2], minute[2];
   int read = 0;
@@ -54,7 +53,8 @@ int hk_maintenance_key(struct hk_maintenance_rule *r, const char *name, const ch
   } else if (strcmp(name, "duration") == 0) {
     wanted = hk_duration_parse(value, &r->duration) != 0 ? "not a duration such as 90m or 2h" : NULL;
   } else if (strcmp(name, "daily") == 0) {
-    wanted = parse_daily(value, &r->daily_from, &r->daily_to) != 0 ? "not two times of the day (UTC) such as 22:00-04:30" : NULL;
+    wanted =
+        hk_daily_parse(value, &r->daily_from, &r->daily_to) != 0 ? "not two times of the day (UTC) such as 22:00-04:30" : NULL;
   } else {
     snprintf(error, size, "[maintenance] has no key `%.64s`; hankeld.conf(5) lists them", name);
     return -EINVAL;

@@ -18,6 +18,8 @@ struct hk_maintenance_rule {
 
 /* Sets a key of a rule: match, from, to, duration, daily. 0, or -EINVAL with a message. */
 int hk_maintenance_key(struct hk_maintenance_rule *rule, const char *name, const char *value, char *error, size_t size);
+/* Two times of the day such as 22:00-04:30, as seconds; not the same. 0 or -EINVAL. */
+int hk_daily_parse(const char *text, int32_t *from, int32_t *to);
 /* What can only be said of a whole rule. 0, or -EINVAL with a message. */
 int hk_maintenance_finish(struct hk_maintenance_rule *rule, char *error, size_t size);
 

@@ -2,6 +2,7 @@
 
 #include "cpu/duration.h"
 #include "daemon/config/daemon_keys.h"
+#include "proto/hankel.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -15,8 +16,11 @@
 #define RATE_PEOPLE 6
 #define LONGEST (30ll * 86400 * SECOND)
 
-const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams", "syslog", NULL };
-static const char *const group_words[] = { "all", "prefix", "sensor", NULL };
+const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack", "email", "teams",
+                                             "syslog",  "pagerduty",    "mqtt",  NULL };
+#define TYPES "webhook, alertmanager, slack, email, teams, syslog, pagerduty, mqtt"
+static const char *const group_words[] = { "all", "prefix", "sensor", "machine", NULL };
+static const char pagerduty[] = "https://events.pagerduty.com/v2/enqueue";
 static const char *const about_words[] = { "alerts", "incidents", NULL };
 static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", "limit", NULL };
 static const char *const yes_words[] = { "no", "yes", NULL };
@@ -29,7 +33,9 @@ static const struct {
   { "url", offsetof(struct hk_notify_rule, url) },       { "server", offsetof(struct hk_notify_rule, server) },
   { "from", offsetof(struct hk_notify_rule, from) },     { "to", offsetof(struct hk_notify_rule, to) },
   { "user", offsetof(struct hk_notify_rule, user) },     { "secret_file", offsetof(struct hk_notify_rule, secret) },
-  { "page", offsetof(struct hk_notify_rule, page) },
+  { "page", offsetof(struct hk_notify_rule, page) },     { "ca", offsetof(struct hk_notify_rule, tls.ca) },
+  { "key", offsetof(struct hk_notify_rule, tls.key) }, { "certificate", offsetof(struct hk_notify_rule, tls.certificate) },
+  { "topic", offsetof(struct hk_notify_rule, mqtt.topic) }, { "client_id", offsetof(struct hk_notify_rule, mqtt.client) },
 }, times[] = {
   { "after", offsetof(struct hk_notify_rule, after) },   { "gather", offsetof(struct hk_notify_rule, gather) },
   { "repeat", offsetof(struct hk_notify_rule, repeat) }, { "give_up", offsetof(struct hk_notify_rule, give_up) },
@@ -45,6 +51,9 @@ void hk_notify_rule_begin(struct hk_notify_rule *r)
   r->give_up = 3600 * SECOND;
   r->timeout = 10 * SECOND;
   r->resolved = true;
+  r->quiet.severity = HANKEL_SEVERE;
+  memcpy(r->quiet.zone, "local", sizeof "local");
+  r->mqtt.version = 5;
   memcpy(r->match, "*", 2);
 }
 
@@ -98,11 +107,9 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
   uint32_t word;
   double number;
   if (strcmp(name, "type") == 0)
-    return hk_word_find(hk_notify_type_words, value, &r->type) != 0
-               ? "not one of webhook, alertmanager, slack, email, teams, syslog"
-               : NULL;
+    return hk_word_find(hk_notify_type_words, value, &r->type) != 0 ? "not one of " TYPES : NULL;
   if (strcmp(name, "group_by") == 0)
-    return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor" : NULL;
+    return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor, machine" : NULL;
   if (strcmp(name, "about") == 0) {
     if (hk_word_find(about_words, value, &word) != 0)
       return "not alerts or incidents";
@@ -125,6 +132,10 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
     r->rate = (uint32_t)number;
     return NULL;
   }
+  if (strcmp(name, "mqtt_version") == 0) {
+    r->mqtt.version = strcmp(value, "5") == 0 ? 5 : 3;
+    return r->mqtt.version == 3 && strcmp(value, "3.1.1") != 0 ? "not 5 or 3.1.1" : NULL;
+  }
   if (strcmp(name, "match") == 0) {
     if (value[0] == 0 || strlen(value) >= sizeof r->match)
       return "a glob of 1 to 512 bytes; * matches every sensor";
@@ -132,14 +143,21 @@ static const char *take_other(struct hk_notify_rule *r, const char *name, const 
     memcpy(r->match, value, strlen(value));
     return NULL;
   }
-  *known = false;
-  return NULL;
+  return hk_notify_quiet_key(&r->quiet, name, value, known);
 }
 
 int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *value, char *error, size_t size)
 {
   const char *wrong = NULL;
   bool known = false;
+  if (strncmp(name, "template", 8) == 0 && r->template.text[0]) {
+    snprintf(error, size, "%.64s: template or template_file, and not both", name);
+    return -EINVAL;
+  }
+  if (strcmp(name, "template") == 0)
+    return hk_notify_template_take(&r->template, value, error, size) ? 0 : -EINVAL;
+  if (strcmp(name, "template_file") == 0)
+    return hk_notify_template_read(&r->template, value, error, size) ? 0 : -EINVAL;
   for (size_t i = 0; i < sizeof texts / sizeof *texts && !known; i++)
     if ((known = strcmp(texts[i].name, name) == 0))
       wrong = take_text((char *)r + texts[i].at, value);
@@ -157,14 +175,34 @@ int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *v
   return known && !wrong ? 0 : -EINVAL;
 }
 
+static bool begins(const char *text, const char *with)
+{
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
 static bool is_http(const char *url)
 {
-  return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+  return begins(url, "http://") || begins(url, "https://");
+}
+
+bool hk_notify_for_people(const struct hk_notify_rule *r)
+{
+  return r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL || r->type == HK_NOTIFY_TEAMS || r->type == HK_NOTIFY_PAGERDUTY;
+}
+
+bool hk_notify_one_by_one(const struct hk_notify_rule *r)
+{
+  return r->type == HK_NOTIFY_ALERTMANAGER || r->type == HK_NOTIFY_SYSLOG || r->type == HK_NOTIFY_MQTT;
+}
+
+bool hk_notify_secret_url(const struct hk_notify_rule *r)
+{
+  return (r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_TEAMS) && r->secret[0];
 }
 
 static const char *look_at_email(const struct hk_notify_rule *r)
 {
-  if (strncmp(r->server, "smtp://", 7) != 0 && strncmp(r->server, "smtps://", 8) != 0)
+  if (!begins(r->server, "smtp://") && !begins(r->server, "smtps://"))
     return "type = email needs server = smtp://HOST:PORT, or smtps://";
   if (!strchr(r->from, '@') || !strchr(r->to, '@') || strpbrk(r->from, "<>\", ") || strpbrk(r->to, "<>\""))
     return "type = email needs from = ADDRESS and to = ADDRESS, or several with commas between them";
@@ -173,41 +211,87 @@ static const char *look_at_email(const struct hk_notify_rule *r)
   return r->url[0] ? "url is for the other types; email has server" : NULL;
 }
 
-bool hk_notify_for_people(const struct hk_notify_rule *r)
+/* Where a port begins in SCHEME://HOST:PORT, of one of two schemes; NULL: it is something else. */
+static const char *port_of(const char *server, const char *plain, const char *secure)
 {
-  return r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_EMAIL || r->type == HK_NOTIFY_TEAMS;
-}
-
-bool hk_notify_secret_url(const struct hk_notify_rule *r)
-{
-  return (r->type == HK_NOTIFY_SLACK || r->type == HK_NOTIFY_TEAMS) && r->secret[0];
+  const char *host = strstr(server, "://"), *port = host ? strrchr(host + 3, ':') : NULL;
+  if ((!begins(server, plain) && !begins(server, secure)) || !port || port == host + 3 || strpbrk(host + 3, "/@? "))
+    return NULL;
+  const long number = strtol(port + 1, NULL, 10);
+  return port[1] && strspn(port + 1, "0123456789") == strlen(port + 1) && number > 0 && number < 65536 ? port + 1 : NULL;
 }
 
 static const char *look_at_syslog(const struct hk_notify_rule *r)
 {
-  const char *host = strstr(r->server, "://"), *port = host ? strrchr(host + 3, ':') : NULL;
-  const bool known = strncmp(r->server, "tcp://", 6) == 0 || strncmp(r->server, "tls://", 6) == 0;
-  if (!known || !port || port[1] == 0 || strspn(port + 1, "0123456789") != strlen(port + 1) || strpbrk(host + 3, "/@? "))
+  if (!port_of(r->server, "tcp://", "tls://"))
     return "type = syslog needs server = tcp://HOST:PORT, or tls://";
   return r->url[0] || r->from[0] || r->to[0] || r->user[0] || r->secret[0] ? "type = syslog has server, and nothing to show it"
                                                                            : NULL;
 }
 
+/* SCHEME://HOST:PORT whose host is this machine */
+static bool is_here(const char *server)
+{
+  const char *host = strstr(server, "://") + 3;
+  return begins(host, "localhost:") || begins(host, "[::1]:") ||
+         (begins(host, "127.") && host[strspn(host, "0123456789.")] == ':');
+}
+
+static const char *look_at_mqtt(const struct hk_notify_rule *r)
+{
+  if (!port_of(r->server, "mqtt://", "mqtts://"))
+    return "type = mqtt needs server = mqtt://HOST:PORT, or mqtts://";
+  if (!r->mqtt.topic[0] || strpbrk(r->mqtt.topic, "+#") || r->mqtt.topic[0] == '$')
+    return "type = mqtt needs topic = TOPIC, what those of alerts begin with, without + and #";
+  if (r->user[0] && !r->secret[0])
+    return "user needs secret_file, with the password";
+  if (r->secret[0] && !r->user[0])
+    return "secret_file of type = mqtt is the password of user = NAME";
+  if (r->user[0] && begins(r->server, "mqtt://") && !is_here(r->server))
+    return "user needs mqtts://, for a password does not travel in clear";
+#ifndef HK_HAVE_MQTT
+  return "type = mqtt needs a hankeld that is built with libmosquitto; this one is not (meson option mqtt)";
+#else
+  return r->url[0] || r->from[0] || r->to[0] ? "url, from and to are for the other types; mqtt has server and topic" : NULL;
+#endif
+}
+
+/* Those that are posted to. */
+static const char *look_at_http(struct hk_notify_rule *r)
+{
+  if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
+    return "server, from, to and user are for type = email, and some of them for syslog and mqtt";
+  if (r->type == HK_NOTIFY_PAGERDUTY) {
+    if (!r->secret[0])
+      return "type = pagerduty needs secret_file, with the integration key of a service (Events API v2)";
+    if (!r->incidents && r->group != HK_NOTIFY_ALL)
+      return "type = pagerduty has one incident there while any alert stands (group_by = all), or one for each of about = "
+             "incidents";
+    if (!r->url[0])
+      memcpy(r->url, pagerduty, sizeof pagerduty);
+  }
+  if (hk_notify_secret_url(r) && r->url[0])
+    return "type = slack or teams has url, or secret_file with the URL in it, and not both";
+  return !is_http(r->url) && !hk_notify_secret_url(r) ? "needs url = http://... or https://..." : NULL;
+}
+
+static const char *look_at_type(struct hk_notify_rule *r)
+{
+  if (r->type == UINT32_MAX)
+    return "needs type, one of " TYPES;
+  if (r->type != HK_NOTIFY_MQTT && (r->mqtt.topic[0] || r->mqtt.client[0] || r->mqtt.version != 5))
+    return "topic, client_id and mqtt_version are for type = mqtt";
+  if (!r->tls.certificate[0] != !r->tls.key[0])
+    return "certificate and key belong together";
+  return r->type == HK_NOTIFY_EMAIL    ? look_at_email(r)
+         : r->type == HK_NOTIFY_SYSLOG ? look_at_syslog(r)
+         : r->type == HK_NOTIFY_MQTT   ? look_at_mqtt(r)
+                                       : look_at_http(r);
+}
+
 int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
 {
-  const char *why = NULL;
-  if (r->type == UINT32_MAX)
-    why = "needs type = webhook, alertmanager, slack, email, teams or syslog";
-  else if (r->type == HK_NOTIFY_EMAIL)
-    why = look_at_email(r);
-  else if (r->type == HK_NOTIFY_SYSLOG)
-    why = look_at_syslog(r);
-  else if (r->server[0] || r->from[0] || r->to[0] || r->user[0])
-    why = "server, from, to and user are for type = email";
-  else if (hk_notify_secret_url(r) && r->url[0])
-    why = "type = slack or teams has url, or secret_file with the URL in it, and not both";
-  else if (!is_http(r->url) && !hk_notify_secret_url(r))
-    why = "needs url = http://... or https://...";
+  const char *why = look_at_type(r);
   if (!why && r->page[0] && !is_http(r->page))
     why = "page is a URL, http://... or https://...";
   if (!why && (r->timeout < SECOND / 10 || r->give_up < SECOND || (r->repeat > 0 && r->repeat < SECOND)))
@@ -218,5 +302,5 @@ int hk_notify_rule_finish(struct hk_notify_rule *r, char *error, size_t size)
     r->repeat = r->type == HK_NOTIFY_ALERTMANAGER ? 60 * SECOND : 0;
   if (why)
     snprintf(error, size, "%s", why);
-  return why ? -EINVAL : 0;
+  return why || !hk_notify_template_fits(&r->template, r->incidents, error, size) ? -EINVAL : 0;
 }

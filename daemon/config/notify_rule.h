@@ -3,6 +3,8 @@
 #define HK_NOTIFY_RULE_H
 
 #include "daemon/base/limits.h"
+#include "daemon/config/notify_quiet.h"
+#include "daemon/config/notify_template.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,17 +18,32 @@ enum hk_notify_type {
   HK_NOTIFY_SLACK,
   HK_NOTIFY_EMAIL,
   HK_NOTIFY_TEAMS,
-  HK_NOTIFY_SYSLOG
+  HK_NOTIFY_SYSLOG,
+  HK_NOTIFY_PAGERDUTY,
+  HK_NOTIFY_MQTT
 };
-/* What one message is about: all that waits; the sensors with the same name up to the first / or .; one sensor. */
-enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR };
+/* What one message is about: all that waits; the sensors with the same name up to the first / or .; one sensor; the sensors of
+ * one machine of a [group NAME], and of those that are of none by the prefix. */
+enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR, HK_NOTIFY_MACHINE };
+
+/* Paths of files, for connections with TLS; "": whom this machine trusts, and no certificate of its own. */
+struct hk_notify_tls {
+  char ca[HK_NOTIFY_TEXT], certificate[HK_NOTIFY_TEXT], key[HK_NOTIFY_TEXT];
+};
+struct hk_notify_mqtt {
+  char topic[HK_NOTIFY_TEXT];  /* what those of alerts begin with */
+  char client[HK_NOTIFY_TEXT]; /* client id; "": hankeld-NAME-, and what nobody else has */
+  uint32_t version;            /* 5, or 3 (3.1.1) */
+};
 
 /* Zeroed, then hk_notify_rule_begin: so that equal rules are equal bytes. */
 struct hk_notify_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files */
   char url[HK_NOTIFY_TEXT];
-  char server[HK_NOTIFY_TEXT], from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT], user[HK_NOTIFY_TEXT]; /* email; server: syslog, too */
-  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, or the URL of a slack or teams; "": none */
+  char server[HK_NOTIFY_TEXT];                   /* of email, syslog, mqtt */
+  char from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT]; /* email */
+  char user[HK_NOTIFY_TEXT];                     /* email, mqtt */
+  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, key of a pagerduty, or the URL of a slack or teams; "": none */
   char page[HK_NOTIFY_TEXT];   /* URL that messages link to; "": none */
   char match[513];             /* glob on names of sensors, ends with 0 */
   uint32_t type, group;        /* enum hk_notify_type, hk_notify_group */
@@ -40,6 +57,10 @@ struct hk_notify_rule {
   int64_t timeout; /* ns that one try may take */
   bool resolved;   /* ends are told, too */
   bool incidents;  /* messages are about incidents, each of its own, and not about alerts */
+  struct hk_notify_quiet quiet;
+  struct hk_notify_template template; /* instead of what its type says by itself */
+  struct hk_notify_tls tls;
+  struct hk_notify_mqtt mqtt;
 };
 
 extern const char *const hk_notify_type_words[]; /* by number; the table ends with NULL */
@@ -50,6 +71,8 @@ void hk_notify_rule_begin(struct hk_notify_rule *rule);
 bool hk_notify_for_people(const struct hk_notify_rule *rule);
 /* Whether the URL that it is reached by is a secret by itself. */
 bool hk_notify_secret_url(const struct hk_notify_rule *rule);
+/* Whether it gets each alert as a thing of its own, whatever it is told together with. */
+bool hk_notify_one_by_one(const struct hk_notify_rule *rule);
 /* Sets a key. 0, or -EINVAL with a message. */
 int hk_notify_rule_key(struct hk_notify_rule *rule, const char *name, const char *value, char *error, size_t size);
 /* What can only be said of a whole rule; sets what follows from the type. 0, or -EINVAL with a message. */

@@ -3,6 +3,8 @@
  * Events up to `position` are dealt with. Those behind it up to `until` were chosen for messages that may have gone out: after a
  * crash the same ones are sent again, so that their keys are the same.
  *
+ * Alerts from `held` on that nobody was told of in quiet hours are told when these are over.
+ *
  * A file is written beside and takes the name of the one before, synced: whenever it ends, one of them is whole.
  * Errors: 0 or a negative errno. Thread: that of whoever follows the log. */
 #ifndef HK_PLACE_H
@@ -12,6 +14,7 @@
 
 struct hk_place {
   uint64_t position, until; /* until >= position */
+  uint64_t held;            /* position of the first that is held back; 0: none is */
   uint64_t id;              /* random: with an event's position it is a key that no other event has */
 };
 

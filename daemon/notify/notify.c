@@ -20,7 +20,7 @@ struct hk_receivers {
 static struct hk_receiver *receiver_of(struct hk_receivers *all, const char *name)
 {
   for (uint32_t i = 0; i < MOST; i++)
-    if (all->receiver[i] && !all->receiver[i]->gone && strcmp(all->receiver[i]->next.name, name) == 0)
+    if (all->receiver[i] && !all->receiver[i]->gone && strcmp(all->receiver[i]->given.rule.name, name) == 0)
       return all->receiver[i];
   return NULL;
 }
@@ -49,7 +49,7 @@ static bool bury(struct hk_receivers *all, bool last, unsigned patience)
   return buried;
 }
 
-static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule)
+static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule, struct hk_sections *groups)
 {
   uint32_t i = 0;
   while (i < MOST && all->receiver[i])
@@ -59,7 +59,8 @@ static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule)
     return -ENOMEM;
   r->durable = all->durable;
   r->log = all->log;
-  r->next = *rule;
+  r->given.rule = *rule;
+  r->given.machines = groups ? hk_sections_hold(groups) : NULL;
   const int status = hk_receiver_start(r);
   if (status != 0)
     end(r);
@@ -73,7 +74,7 @@ static int wait_for(struct hk_receivers *all, const char *name)
 {
   for (uint32_t i = 0; i < MOST; i++) {
     struct hk_receiver *r = all->receiver[i];
-    if (!r || !r->gone || strcmp(r->next.name, name) != 0)
+    if (!r || !r->gone || strcmp(r->given.rule.name, name) != 0)
       continue;
     if (!hk_receiver_stop(r, PATIENCE))
       return -EBUSY;
@@ -83,29 +84,43 @@ static int wait_for(struct hk_receivers *all, const char *name)
   return 0;
 }
 
+/* The machines of a configuration, if a receiver asks for them; else *out is NULL. 0 or -ENOMEM. */
+static int find_machines(struct hk_sections **out, const struct hk_config *config)
+{
+  *out = NULL;
+  for (uint32_t k = 0; k < config->n_notify; k++)
+    if (config->notify[k].group == HK_NOTIFY_MACHINE)
+      return hk_sections_new(out, config);
+  return 0;
+}
+
 int hk_receivers_adopt(struct hk_receivers *all, const struct hk_config *config)
 {
-  int status = 0;
+  struct hk_sections *machines;
   if (!all)
     return config->n_notify > 0 ? -ENOMEM : 0;
+  int status = find_machines(&machines, config);
   pthread_mutex_lock(&all->lock);
   for (uint32_t i = 0; i < MOST; i++) {
     struct hk_receiver *r = all->receiver[i];
     bool named = false;
     for (uint32_t k = 0; r && k < config->n_notify; k++)
-      named |= strcmp(config->notify[k].name, r->next.name) == 0;
+      named |= strcmp(config->notify[k].name, r->given.rule.name) == 0;
     if (r && !named)
       r->gone = true;
   }
   (void)bury(all, false, 0);
   for (uint32_t k = 0; k < config->n_notify; k++) {
-    struct hk_receiver *r = receiver_of(all, config->notify[k].name);
+    const struct hk_notify_rule *rule = &config->notify[k];
+    struct hk_sections *groups = rule->group == HK_NOTIFY_MACHINE ? machines : NULL;
+    struct hk_receiver *r = receiver_of(all, rule->name);
     if (r)
-      hk_receiver_take(r, &config->notify[k]);
-    else if (wait_for(all, config->notify[k].name) != 0 || begin(all, &config->notify[k]) != 0)
+      hk_receiver_take(r, rule, groups);
+    else if (wait_for(all, rule->name) != 0 || begin(all, rule, groups) != 0)
       status = -ENOMEM;
   }
   pthread_mutex_unlock(&all->lock);
+  hk_sections_release(machines);
   return status;
 }
 

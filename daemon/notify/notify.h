@@ -1,4 +1,4 @@
-/* Notify: alerts to receivers outside, [notify NAME] of the configuration: webhooks, an Alertmanager, Slack, email.
+/* Notify: alerts to receivers outside, [notify NAME] of the configuration: webhooks, pagers, people, a broker, a log.
  *
  * Each receiver is a thread that follows the event log from a place of its own, which outlives the daemon (place.h), so none
  * holds up another, and nothing waits for any of them: the log is the queue. Order, crashes and what is given up: receiver.h.

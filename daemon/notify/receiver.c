@@ -3,7 +3,8 @@
 
 #include "daemon/base/thread.h"
 #include "daemon/notify/receiver_batch.h"
-#include "daemon/notify/receiver_send.h"
+#include "daemon/notify/receiver_tell.h"
+#include "daemon/notify/send.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,6 @@
 
 #define SECOND 1000000000ll
 #define TURN_MS 250
-#define PREFIXES 10 /* messages about prefixes or sensors of one batch; with more of them there is one message about all */
 
 static int write_place(struct hk_receiver *r)
 {
@@ -61,10 +61,15 @@ static void look_at_secret(const struct hk_receiver *r)
 static void adopt(struct hk_receiver *r)
 {
   pthread_mutex_lock(&r->lock);
-  const bool changed = r->changed;
-  r->changed = false;
-  if (changed)
-    r->rule = r->next;
+  const bool changed = r->given.changed;
+  r->given.changed = false;
+  if (changed) {
+    struct hk_sections *before = r->machines;
+    r->rule = r->given.rule;
+    r->machines = r->given.machines;
+    r->given.machines = NULL;
+    hk_sections_release(before);
+  }
   if (!atomic_load(&r->stop))
     atomic_store(&r->quit, false);
   pthread_mutex_unlock(&r->lock);
@@ -75,9 +80,12 @@ static void adopt(struct hk_receiver *r)
     hk_glob_free(r->glob);
     r->glob = glob;
   }
+  hk_told_close(&r->members);
+  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->members) != 0)
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory to tell which incidents are acknowledged", r->rule.name);
   look_at_secret(r);
-  r->refilled = 0;
-  r->repeated = hk_now();
+  r->pace.refilled = 0;
+  r->repeat.last = hk_now();
   if (r->place.id == 0)
     read_place(r);
   if (r->glob)
@@ -91,83 +99,15 @@ static uint64_t ripe(struct hk_receiver *r, int64_t now)
   const int64_t step = r->rule.after / (int64_t)(HK_MOMENTS / 2);
   if (r->rule.after == 0)
     return shown;
-  if (r->moments == 0 || now - r->moment[(r->moments - 1) % HK_MOMENTS].time >= step) {
-    r->moment[r->moments % HK_MOMENTS].shown = shown;
-    r->moment[r->moments++ % HK_MOMENTS].time = now;
+  if (r->past.n == 0 || now - r->past.moment[(r->past.n - 1) % HK_MOMENTS].time >= step) {
+    r->past.moment[r->past.n % HK_MOMENTS].shown = shown;
+    r->past.moment[r->past.n++ % HK_MOMENTS].time = now;
   }
   uint64_t best = 0;
-  for (uint64_t i = r->moments < HK_MOMENTS ? 0 : r->moments - HK_MOMENTS; i < r->moments; i++)
-    if (now - r->moment[i % HK_MOMENTS].time >= r->rule.after)
-      best = r->moment[i % HK_MOMENTS].shown;
+  for (uint64_t i = r->past.n < HK_MOMENTS ? 0 : r->past.n - HK_MOMENTS; i < r->past.n; i++)
+    if (now - r->past.moment[i % HK_MOMENTS].time >= r->rule.after)
+      best = r->past.moment[i % HK_MOMENTS].shown;
   return best;
-}
-
-/* One message about some of the batch. */
-static int tell(struct hk_receiver *r, uint32_t n, const char *prefix, bool again)
-{
-  struct hk_message m = { 0 };
-  const struct hk_told_of what = {
-    .notice = r->chosen, .n = n, .prefix = prefix, .id = r->place.id, .again = again ? r->again : 0, .now = hk_wall()
-  };
-  int status;
-  while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM && !atomic_load(&r->quit)) { /* later there may be some */
-    const struct timespec second = { 1, 0 };
-    hk_buffer_free(&m.body);
-    m = (struct hk_message){ 0 };
-    (void)nanosleep(&second, NULL);
-  }
-  if (status == 0)
-    status = hk_receiver_deliver(r, &m);
-  hk_buffer_free(&m.body);
-  return status;
-}
-
-/* What messages are made by: the length of the name that those of one message share. */
-static size_t shared(const struct hk_receiver *r, struct hk_string name)
-{
-  return r->rule.group == HK_NOTIFY_SENSOR || r->rule.incidents ? name.length : hk_message_prefix(name);
-}
-
-static bool same_group(const struct hk_receiver *r, const struct hk_notice *a, const struct hk_notice *b)
-{
-  const size_t x = shared(r, a->logged.name), y = shared(r, b->logged.name);
-  return x == y && memcmp(a->logged.name.data, b->logged.name.data, x) == 0;
-}
-
-/* The first event of each group in the batch; more than PREFIXES: there are more. */
-static uint32_t groups_of(const struct hk_receiver *r, uint32_t first[PREFIXES + 1])
-{
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < r->n && n <= PREFIXES; i++) {
-    bool known = false;
-    for (uint32_t k = 0; k < n && !known; k++)
-      known = same_group(r, &r->batch[first[k]], &r->batch[i]);
-    if (!known)
-      first[n++] = i;
-  }
-  return n;
-}
-
-static int tell_batch(struct hk_receiver *r, bool again)
-{
-  uint32_t first[PREFIXES + 1], groups = r->rule.group == HK_NOTIFY_ALL && !r->rule.incidents ? 0 : groups_of(r, first);
-  char prefix[HK_NAME_MAX + 1];
-  int status = 0;
-  if (groups == 0 || groups > PREFIXES) {
-    for (uint32_t i = 0; i < r->n; i++)
-      r->chosen[i] = &r->batch[i];
-    return tell(r, r->n, "", again);
-  }
-  for (uint32_t k = 0; k < groups && status == 0; k++) {
-    const struct hk_notice *one = &r->batch[first[k]];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < r->n; i++)
-      if (same_group(r, one, &r->batch[i]))
-        r->chosen[n++] = &r->batch[i];
-    snprintf(prefix, sizeof prefix, "%.*s", (int)shared(r, one->logged.name), one->logged.name.data);
-    status = tell(r, n, prefix, again);
-  }
-  return status;
 }
 
 static int before(const void *a, const void *b)
@@ -179,9 +119,9 @@ static int before(const void *a, const void *b)
 /* Tells alerts that stand again. */
 static void repeat(struct hk_receiver *r, int64_t now)
 {
-  if (r->rule.repeat == 0 || now - r->repeated < r->rule.repeat)
+  if (r->rule.repeat == 0 || now - r->repeat.last < r->rule.repeat || (r->quiet && hk_notify_for_people(&r->rule)))
     return;
-  r->repeated = now;
+  r->repeat.last = now;
   uint64_t *position = malloc((r->told.n + 1) * sizeof *position);
   uint32_t n = 0;
   for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++)
@@ -189,37 +129,69 @@ static void repeat(struct hk_receiver *r, int64_t now)
       position[n++] = r->told.place[i].position;
   if (n > 0) {
     qsort(position, n, sizeof *position, before);
-    r->again++;
+    r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* which no run before has had */
   }
   for (uint32_t i = 0; i < n; i += HK_BATCH)
-    if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0 && tell_batch(r, true) != 0)
+    if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0 && hk_receiver_tell_batch(r, true) != 0)
       break;
   free(position);
+}
+
+/* Quiet hours are over: what was held back in them, and stands, is told. */
+static void tell_held(struct hk_receiver *r)
+{
+  const uint64_t next = hk_receiver_choose_held(r);
+  if (r->batch.n > 0) {
+    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: the quiet hours are over: %u alerts that came in them and stand are told",
+           r->rule.name, r->batch.n);
+    if (hk_receiver_tell_batch(r, false) != 0) {
+      hk_receiver_remember(r); /* as if it had not begun */
+      return;
+    }
+  }
+  r->place.held = next > r->place.position ? 0 : next;
+  (void)write_place(r);
+}
+
+/* What the log has for it, as far as it is to be told now; *last: where that ends. False: nothing. */
+static bool is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
+{
+  const bool unfinished = r->place.until > r->place.position; /* of the run before, or broken off */
+  *last = unfinished ? r->place.until : ripe(r, now);
+  const bool quiet = hk_notify_quiet_at(&r->rule.quiet, hk_wall());
+  pthread_mutex_lock(&r->lock);
+  r->look.waiting = hk_eventlog_shown(r->durable->events) - r->place.position;
+  r->look.quiet = r->quiet = quiet;
+  pthread_mutex_unlock(&r->lock);
+  if (*last <= r->place.position) {
+    r->past.waiting = 0;
+    return false;
+  }
+  if (r->past.waiting == 0)
+    r->past.waiting = now;
+  return unfinished || now - r->past.waiting >= r->rule.gather;
 }
 
 /* Sends what there is to send. */
 static void turn(struct hk_receiver *r)
 {
   const int64_t now = hk_now();
-  const bool unfinished = r->place.until > r->place.position; /* of the run before, or broken off */
-  const uint64_t last = unfinished ? r->place.until : ripe(r, now);
-  pthread_mutex_lock(&r->lock);
-  const uint64_t shown = hk_eventlog_shown(r->durable->events);
-  r->look.waiting = shown - r->place.position;
-  pthread_mutex_unlock(&r->lock);
-  if (last <= r->place.position) {
-    r->waiting_since = 0;
-    repeat(r, now);
+  uint64_t last;
+  const bool due = is_due(r, now, &last);
+  if (!r->quiet && r->place.held != 0) {
+    tell_held(r);
     return;
   }
-  if (r->waiting_since == 0)
-    r->waiting_since = now;
-  if (!unfinished && now - r->waiting_since < r->rule.gather)
+  if (!due) {
+    if (last <= r->place.position)
+      repeat(r, now);
     return;
+  }
+  const uint64_t held = r->place.held;
   hk_receiver_choose(r, last);
-  if (r->n > 0) {
+  if (r->batch.n > 0 || r->place.held != held) {
     (void)write_place(r);
-    if (tell_batch(r, false) != 0) {
+    if (r->batch.n > 0 && hk_receiver_tell_batch(r, false) != 0) {
       hk_receiver_remember(r); /* as if it had not begun */
       return;
     }
@@ -227,7 +199,7 @@ static void turn(struct hk_receiver *r)
   r->place.position = r->place.until;
   (void)write_place(r);
   if (r->place.position >= hk_eventlog_shown(r->durable->events))
-    r->waiting_since = 0;
+    r->past.waiting = 0;
 }
 
 static void *run(void *arg)
@@ -244,7 +216,7 @@ static void *run(void *arg)
     until.tv_sec += until.tv_nsec / SECOND;
     until.tv_nsec %= SECOND;
     pthread_mutex_lock(&r->lock);
-    if (!r->changed && !atomic_load(&r->stop))
+    if (!r->given.changed && !atomic_load(&r->stop))
       pthread_cond_timedwait(&r->woken, &r->lock, &until);
     pthread_mutex_unlock(&r->lock);
   }
@@ -253,14 +225,16 @@ static void *run(void *arg)
 
 int hk_receiver_start(struct hk_receiver *r)
 {
-  r->changed = true;
-  memcpy(r->look.name, r->next.name, sizeof r->look.name);
-  r->look.type = r->next.type;
+  r->given.changed = true;
+  (void)!getrandom(r->pace.seed, sizeof r->pace.seed, 0);
+  memcpy(r->look.name, r->given.rule.name, sizeof r->look.name);
+  r->look.type = r->given.rule.type;
   pthread_mutex_init(&r->lock, NULL);
   pthread_cond_init(&r->woken, NULL);
-  r->batch = calloc(HK_BATCH, sizeof *r->batch);
-  r->chosen = calloc(HK_BATCH, sizeof *r->chosen);
-  int status = r->batch && r->chosen && hk_buffer_room(&r->names, (size_t)HK_BATCH * HK_NAME_MAX) ? 0 : -ENOMEM;
+  r->batch.notice = calloc(HK_BATCH, sizeof *r->batch.notice);
+  r->batch.chosen = calloc(HK_BATCH, sizeof *r->batch.chosen);
+  int status =
+      r->batch.notice && r->batch.chosen && hk_buffer_room(&r->batch.names, (size_t)HK_BATCH * HK_NAME_MAX) ? 0 : -ENOMEM;
   if (status == 0)
     status = hk_told_open(&r->told);
   if (status == 0)
@@ -273,12 +247,14 @@ int hk_receiver_start(struct hk_receiver *r)
   return status;
 }
 
-void hk_receiver_take(struct hk_receiver *r, const struct hk_notify_rule *rule)
+void hk_receiver_take(struct hk_receiver *r, const struct hk_notify_rule *rule, struct hk_sections *machines)
 {
   pthread_mutex_lock(&r->lock);
-  if (memcmp(&r->next, rule, sizeof *rule) != 0) {
-    r->next = *rule;
-    r->changed = true;
+  if (machines || memcmp(&r->given.rule, rule, sizeof *rule) != 0) {
+    r->given.rule = *rule;
+    hk_sections_release(r->given.machines);
+    r->given.machines = machines ? hk_sections_hold(machines) : NULL;
+    r->given.changed = true;
     r->look.type = rule->type;
     atomic_store(&r->quit, true);
     pthread_cond_signal(&r->woken);
@@ -303,12 +279,15 @@ void hk_receiver_close(struct hk_receiver *r)
 {
   hk_sender_free(r->sender);
   hk_glob_free(r->glob);
+  hk_sections_release(r->given.machines);
+  hk_sections_release(r->machines);
   hk_told_close(&r->told);
   hk_told_close(&r->ended);
-  hk_buffer_free(&r->names);
-  hk_buffer_free(&r->texts);
-  free(r->batch);
-  free(r->chosen);
+  hk_told_close(&r->members);
+  hk_buffer_free(&r->batch.names);
+  hk_buffer_free(&r->batch.texts);
+  free(r->batch.notice);
+  free(r->batch.chosen);
   pthread_cond_destroy(&r->woken);
   pthread_mutex_destroy(&r->lock);
 }

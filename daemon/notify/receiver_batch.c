@@ -39,6 +39,16 @@ static bool incident_matches(const struct hk_receiver *r, const struct hk_logged
   return false;
 }
 
+/* Whether it has to wait until the quiet hours are over; where that begins is remembered. */
+static bool has_to_wait(struct hk_receiver *r, double severity, uint64_t position)
+{
+  if (!r->quiet || severity >= r->rule.quiet.severity)
+    return false;
+  if (r->place.held == 0)
+    r->place.held = position;
+  return true;
+}
+
 /* Whether what became of an incident is to be told; what is remembered follows. */
 static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incident *i, const struct hk_logged *l)
 {
@@ -49,7 +59,8 @@ static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incide
     hk_told_remove(&r->told, l);
     return r->rule.resolved && told;
   }
-  if (i->severity < r->rule.min_severity || !incident_matches(r, i) || hk_told_has(&r->ended, l))
+  if (i->severity < r->rule.min_severity || !incident_matches(r, i) || hk_told_has(&r->ended, l) ||
+      has_to_wait(r, i->severity, i->position))
     return false;
   hk_told_add(&r->told, l);
   return true;
@@ -62,16 +73,16 @@ static bool choose(struct hk_receiver *r, const struct hk_logged *l)
   switch (l->event.kind) {
   case HK_EVENT_RAISED:
   case HK_EVENT_CORRECTED: /* that it is grave enough may be known only now */
-    if (told || !is_wanted(r, l) || hk_told_has(&r->ended, l))
+    if (told || !is_wanted(r, l) || hk_told_has(&r->ended, l) || has_to_wait(r, (double)l->event.severity, l->position))
       return false;
     hk_told_add(&r->told, l);
     return true;
   case HK_EVENT_CLEARED:
     hk_told_remove(&r->told, l);
     return r->rule.resolved && (told || (r->told.overflowed && is_wanted(r, l)));
-  case HK_EVENT_ACKNOWLEDGED:
+  case HK_EVENT_ACKNOWLEDGED: /* which a pager is told */
     hk_told_hush(&r->told, l);
-    return false;
+    return told && r->rule.type == HK_NOTIFY_PAGERDUTY;
   default:
     return false;
   }
@@ -79,58 +90,108 @@ static bool choose(struct hk_receiver *r, const struct hk_logged *l)
 
 static void keep(struct hk_receiver *r, const struct hk_logged *l, bool again)
 {
-  const size_t at = r->names.size;
-  hk_buffer_put(&r->names, l->name.data, l->name.length);
-  struct hk_notice *n = &r->batch[r->n++];
+  const size_t at = r->batch.names.size;
+  hk_buffer_put(&r->batch.names, l->name.data, l->name.length);
+  struct hk_notice *n = &r->batch.notice[r->batch.n++];
   *n = (struct hk_notice){ .logged = *l, .again = again };
   n->logged.by = (struct hk_string){ "", 0 };
-  n->logged.name.data = r->names.data + at; /* the buffer has room for all, and does not move */
-}
-
-static void take(void *arg, const struct hk_logged *l)
-{
-  struct hk_receiver *r = arg;
-  if (choose(r, l))
-    keep(r, l, false);
-}
-
-static void take_again(void *arg, const struct hk_logged *l)
-{
-  keep(arg, l, true);
-}
-
-static void remember(void *arg, const struct hk_logged *l)
-{
-  struct hk_receiver *r = arg;
-  if (l->position <= r->place.position)
-    (void)choose(r, l);
+  n->logged.name.data = r->batch.names.data + at; /* the buffer has room for all, and does not move */
 }
 
 /* The strings stand in the buffer, which moves: until the batch is whole the change has where they begin. */
 static void keep_incident(struct hk_receiver *r, const struct hk_logged_incident *i, const struct hk_logged *l, bool again)
 {
-  const size_t at = r->texts.size;
-  hk_buffer_put(&r->texts, i->text.data, i->text.length);
-  hk_buffer_put(&r->texts, i->about.data, i->about.length);
-  if (r->texts.failed)
+  const size_t at = r->batch.texts.size;
+  (void)hk_buffer_room(&r->batch.texts, 1);
+  hk_buffer_put(&r->batch.texts, i->text.data, i->text.length);
+  hk_buffer_put(&r->batch.texts, i->about.data, i->about.length);
+  if (r->batch.texts.failed)
     return;
   keep(r, l, again);
-  r->batch[r->n - 1].change = *i;
-  r->batch[r->n - 1].change.text.data = r->texts.data;
-  r->batch[r->n - 1].change.since = (int64_t)at;
+  r->batch.notice[r->batch.n - 1].change = *i;
+  r->batch.notice[r->batch.n - 1].change.text.data = r->batch.texts.data;
+  r->batch.notice[r->batch.n - 1].change.since = (int64_t)at;
+}
+
+/* An event where it is incidents that are told: somebody who acknowledges an alert has taken note of its incident, which a pager
+ * is told. */
+static void note_member(struct hk_receiver *r, const struct hk_logged *l, bool tell)
+{
+  char name[HK_NAME_MAX + 1];
+  struct hk_logged member = *l;
+  struct hk_logged_incident i = { .position = l->position, .time = l->event.time, .since = l->event.time };
+  if (!r->members.place)
+    return;
+  if (l->event.kind == HK_EVENT_CLEARED)
+    hk_told_remove(&r->members, l);
+  member.position = l->incident;
+  if (l->event.kind == HK_EVENT_RAISED && l->incident != 0)
+    hk_told_add(&r->members, &member);
+  if (l->event.kind != HK_EVENT_ACKNOWLEDGED || (i.id = hk_told_position(&r->members, l)) == 0)
+    return;
+  struct hk_logged as = as_alert(&i, name);
+  as.event.kind = HK_EVENT_ACKNOWLEDGED;
+  if (hk_told_position(&r->told, &as) == 0) /* it is over, or was acknowledged before */
+    return;
+  hk_told_hush(&r->told, &as);
+  if (tell)
+    keep_incident(r, &i, &as, false);
+}
+
+static void take(void *arg, const struct hk_logged *l)
+{
+  struct hk_receiver *r = arg;
+  if (r->rule.incidents)
+    note_member(r, l, true);
+  else if (choose(r, l))
+    keep(r, l, false);
+}
+
+/* Of what was held back: raised, and to be told after all. */
+static void take_held(void *arg, const struct hk_logged *l)
+{
+  struct hk_receiver *r = arg;
+  const bool raised = l->event.kind == HK_EVENT_RAISED || l->event.kind == HK_EVENT_CORRECTED;
+  if (!r->rule.incidents && raised && choose(r, l))
+    keep(r, l, false);
+}
+
+static void take_again(void *arg, const struct hk_logged *l)
+{
+  struct hk_receiver *r = arg;
+  if (!r->rule.incidents)
+    keep(r, l, true);
+}
+
+/* What was held back then was not told. */
+static void look_back(struct hk_receiver *r, uint64_t position)
+{
+  r->quiet = r->place.held != 0 && position >= r->place.held;
+}
+
+static void remember(void *arg, const struct hk_logged *l)
+{
+  struct hk_receiver *r = arg;
+  if (l->position > r->place.position)
+    return;
+  look_back(r, l->position);
+  if (r->rule.incidents)
+    note_member(r, l, false);
+  else
+    (void)choose(r, l);
 }
 
 /* The batch is whole: its strings stay where they are. */
 static void settle_texts(struct hk_receiver *r)
 {
-  for (uint32_t i = 0; i < r->n; i++) {
-    struct hk_logged_incident *c = &r->batch[i].change;
+  for (uint32_t i = 0; i < r->batch.n; i++) {
+    struct hk_logged_incident *c = &r->batch.notice[i].change;
     if (c->id == 0)
       continue;
-    c->text.data = r->texts.data + c->since;
+    c->text.data = r->batch.texts.data + c->since;
     c->about.data = c->text.data + c->text.length;
     c->sensors = hk_string("");
-    c->since = r->batch[i].logged.event.instant;
+    c->since = r->batch.notice[i].logged.event.instant;
   }
 }
 
@@ -141,6 +202,16 @@ static void take_incident(void *arg, const struct hk_logged_incident *i)
   const struct hk_logged l = as_alert(i, name);
   if (choose_incident(r, i, &l))
     keep_incident(r, i, &l, false);
+}
+
+static void take_incident_held(void *arg, const struct hk_logged_incident *i)
+{
+  struct hk_receiver *r = arg;
+  char name[HK_NAME_MAX + 1];
+  const struct hk_logged l = as_alert(i, name);
+  const bool passed = i->severity >= r->rule.quiet.severity && hk_told_has(&r->told, &l);
+  if (l.event.kind != HK_EVENT_CLEARED && !passed)
+    take_incident(arg, i);
 }
 
 static void take_incident_again(void *arg, const struct hk_logged_incident *i)
@@ -155,8 +226,10 @@ static void remember_incident(void *arg, const struct hk_logged_incident *i)
   struct hk_receiver *r = arg;
   char name[HK_NAME_MAX + 1];
   const struct hk_logged l = as_alert(i, name);
-  if (i->position <= r->place.position)
-    (void)choose_incident(r, i, &l);
+  if (i->position > r->place.position)
+    return;
+  look_back(r, i->position);
+  (void)choose_incident(r, i, &l);
 }
 
 static void look_for_incidents_end(void *arg, const struct hk_logged_incident *i)
@@ -164,7 +237,7 @@ static void look_for_incidents_end(void *arg, const struct hk_logged_incident *i
   struct hk_receiver *r = arg;
   char name[HK_NAME_MAX + 1];
   const struct hk_logged l = as_alert(i, name);
-  if (l.event.kind == HK_EVENT_CLEARED && r->rule.after > 0)
+  if (l.event.kind == HK_EVENT_CLEARED && (r->rule.after > 0 || r->late))
     hk_told_add(&r->ended, &l);
 }
 
@@ -173,15 +246,18 @@ static uint32_t read_on(struct hk_receiver *r, struct hk_eventlog_cursor *c, uin
                         void (*event)(void *arg, const struct hk_logged *logged),
                         void (*incident)(void *arg, const struct hk_logged_incident *incident))
 {
-  const struct hk_eventlog_visit visit = { .event = r->rule.incidents ? NULL : event,
-                                           .incident = r->rule.incidents ? incident : NULL };
+  const bool notes =
+      r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY; /* to which incidents they belong is settled later */
+  const struct hk_eventlog_visit visit = { .event = r->rule.incidents && !notes ? NULL : event,
+                                           .incident = r->rule.incidents ? incident : NULL,
+                                           .waits = notes };
   return hk_eventlog_visit(r->durable->events, c, last, most, &visit, r);
 }
 
 static void look_for_end(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
-  if (l->event.kind == HK_EVENT_ACKNOWLEDGED || (l->event.kind == HK_EVENT_CLEARED && r->rule.after > 0))
+  if (l->event.kind == HK_EVENT_ACKNOWLEDGED || (l->event.kind == HK_EVENT_CLEARED && (r->rule.after > 0 || r->late)))
     hk_told_add(&r->ended, l);
 }
 
@@ -190,50 +266,78 @@ void hk_receiver_remember(struct hk_receiver *r)
   struct hk_eventlog_cursor c = { .next = hk_eventlog_first(r->durable->events) };
   hk_told_clear(&r->told);
   hk_told_clear(&r->ended);
+  if (r->members.place)
+    hk_told_clear(&r->members);
   while (read_on(r, &c, r->place.position, TOGETHER, remember, remember_incident) > 0 && !atomic_load(&r->quit)) {
   }
 }
 
-void hk_receiver_choose(struct hk_receiver *r, uint64_t last)
+/* Which of those behind a place are over by now, as far as that matters. */
+static void look_ahead(struct hk_receiver *r, uint64_t from)
 {
-  struct hk_eventlog *log = r->durable->events;
-  struct hk_eventlog_cursor c = { .next = r->place.position + 1 }, ahead = c;
+  struct hk_eventlog_cursor ahead = { .next = from };
   hk_told_clear(&r->ended);
-  while (read_on(r, &ahead, hk_eventlog_shown(log), TOGETHER, look_for_end, look_for_incidents_end) > 0) {
+  while (read_on(r, &ahead, hk_eventlog_shown(r->durable->events), TOGETHER, look_for_end, look_for_incidents_end) > 0) {
   }
-  r->n = 0;
-  r->names.size = r->texts.size = 0;
-  while (r->n + TOGETHER <= HK_BATCH && read_on(r, &c, last, TOGETHER, take, take_incident) > 0) {
-  }
-  if (r->texts.failed) { /* no memory: in the next turn there may be some */
-    hk_buffer_free(&r->texts);
+  r->batch.n = 0;
+  r->batch.names.size = r->batch.texts.size = 0;
+}
+
+/* The batch is read. False: there was no memory; in the next turn there may be some. */
+static bool settle(struct hk_receiver *r, const struct hk_eventlog_cursor *c)
+{
+  if (r->batch.texts.failed) {
+    hk_buffer_free(&r->batch.texts);
     hk_receiver_remember(r);
-    r->n = 0;
-    r->place.until = r->place.position;
-    return;
+    r->batch.n = 0;
+    return false;
   }
   settle_texts(r);
-  if (c.missed > 0) {
-    hk_log(r->log, HK_LOG_WARNING,
-           "[notify %s]: the event log has %llu events no more that were not looked at yet (event_log is too small for a "
-           "receiver that is "
-           "away for so long): alerts among them are not delivered",
-           r->rule.name, (unsigned long long)c.missed);
-    pthread_mutex_lock(&r->lock);
-    r->look.lost += c.missed;
-    pthread_mutex_unlock(&r->lock);
+  if (c->missed == 0)
+    return true;
+  hk_log(r->log, HK_LOG_WARNING,
+         "[notify %s]: the event log has %llu events no more that were not looked at yet (event_log is too small for a receiver "
+         "that is "
+         "away for so long): alerts among them are not delivered",
+         r->rule.name, (unsigned long long)c->missed);
+  pthread_mutex_lock(&r->lock);
+  r->look.lost += c->missed;
+  pthread_mutex_unlock(&r->lock);
+  return true;
+}
+
+void hk_receiver_choose(struct hk_receiver *r, uint64_t last)
+{
+  struct hk_eventlog_cursor c = { .next = r->place.position + 1 };
+  const uint64_t held = r->place.held;
+  look_ahead(r, c.next);
+  while (r->batch.n + TOGETHER <= HK_BATCH && read_on(r, &c, last, TOGETHER, take, take_incident) > 0) {
   }
-  r->place.until = c.next - 1 > r->place.position ? c.next - 1 : r->place.position;
+  const bool settled = settle(r, &c);
+  if (!settled)
+    r->place.held = held;
+  r->place.until = settled && c.next - 1 > r->place.position ? c.next - 1 : r->place.position;
+}
+
+uint64_t hk_receiver_choose_held(struct hk_receiver *r)
+{
+  struct hk_eventlog_cursor c = { .next = r->place.held };
+  r->late = true;
+  look_ahead(r, c.next);
+  r->late = false;
+  while (r->batch.n + TOGETHER <= HK_BATCH && read_on(r, &c, r->place.position, TOGETHER, take_held, take_incident_held) > 0) {
+  }
+  return settle(r, &c) ? c.next : r->place.held;
 }
 
 uint32_t hk_receiver_again(struct hk_receiver *r, const uint64_t *position, uint32_t n)
 {
-  r->n = 0;
-  r->names.size = r->texts.size = 0;
-  for (uint32_t i = 0; i < n && r->n < HK_BATCH; i++) {
+  r->batch.n = 0;
+  r->batch.names.size = r->batch.texts.size = 0;
+  for (uint32_t i = 0; i < n && r->batch.n < HK_BATCH; i++) {
     struct hk_eventlog_cursor c = { .next = position[i] };
     (void)read_on(r, &c, position[i], 1, take_again, take_incident_again);
   }
   settle_texts(r);
-  return r->n;
+  return r->batch.n;
 }

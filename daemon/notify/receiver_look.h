@@ -16,6 +16,7 @@ struct hk_receiver_look {
   uint64_t tries_failed, given_up, lost; /* tries; events set aside; events that the log did not have any more */
   int64_t answered;                      /* ns, wall clock: last try; 0: none */
   bool failing;                          /* the last try was not taken */
+  bool quiet;                            /* it has quiet hours */
   char answer[256];
 };
 

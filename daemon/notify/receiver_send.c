@@ -30,13 +30,13 @@ static int wait_for_rate(struct hk_receiver *r)
   const double most = fmax(1, r->rule.rate / 6.0), each = r->rule.rate / 60e9;
   for (;;) {
     const int64_t now = hk_now();
-    r->tokens = r->refilled == 0 ? most : fmin(most, r->tokens + (double)(now - r->refilled) * each);
-    r->refilled = now;
-    if (r->tokens >= 1) {
-      r->tokens -= 1;
+    r->pace.tokens = r->pace.refilled == 0 ? most : fmin(most, r->pace.tokens + (double)(now - r->pace.refilled) * each);
+    r->pace.refilled = now;
+    if (r->pace.tokens >= 1) {
+      r->pace.tokens -= 1;
       return 0;
     }
-    const int status = rest(r, now + (int64_t)((1 - r->tokens) / each) + 1000000);
+    const int status = rest(r, now + (int64_t)((1 - r->pace.tokens) / each) + 1000000);
     if (status != 0)
       return status;
   }
@@ -127,7 +127,7 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_message *m)
       give_up(r, m, a.text);
       return 0;
     }
-    const int64_t jittered = wait / 2 + (int64_t)(drand48() * (double)wait);
+    const int64_t jittered = wait / 2 + (int64_t)(erand48(r->pace.seed) * (double)wait);
     if (rest(r, hk_now() + (a.retry_after > 0 ? a.retry_after : jittered)) != 0)
       return -ECANCELED;
     wait = 2 * wait < LONGEST_WAIT ? 2 * wait : LONGEST_WAIT;

@@ -1,5 +1,6 @@
 #include "daemon/notify/send.h"
 
+#include "daemon/notify/send_mqtt.h"
 #include "daemon/notify/send_stream.h"
 #include "proto/wire/secret_file.h"
 
@@ -18,21 +19,23 @@ struct hk_sender {
   const atomic_bool *quit;
   const struct hk_buffer *body; /* that is being sent by SMTP */
   size_t sent;
+  struct hk_buffer keyed;     /* what is being posted, with the secret in it */
   char heard[HK_ANSWER_MOST]; /* the beginning of what was answered */
   size_t heard_size;
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void begin_curl(void)
+static void begin_libraries(void)
 {
   (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+  hk_send_mqtt_begin();
 }
 
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit)
 {
   struct hk_sender *s = calloc(1, sizeof *s);
-  (void)pthread_once(&once, begin_curl);
+  (void)pthread_once(&once, begin_libraries);
   if (s && !(s->curl = curl_easy_init())) {
     free(s);
     s = NULL;
@@ -108,23 +111,37 @@ static struct curl_slist *add(struct curl_slist *list, const char *line, bool *g
   return longer ? longer : list;
 }
 
-static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, const struct hk_message *m, const char *secret,
-                                       bool *good)
+/* The body with the key that PagerDuty knows a service by. */
+static void put_key(struct hk_sender *s, const struct hk_message *m, const char *secret)
+{
+  hk_buffer_print(&s->keyed, "{\"routing_key\":");
+  hk_json_string(&s->keyed, secret, strlen(secret));
+  hk_buffer_put(&s->keyed, ",", 1);
+  hk_buffer_put(&s->keyed, m->body.data + 1, m->body.size - 1); /* its own brace is there already */
+}
+
+static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, const struct hk_message *m, struct hk_sender *s,
+                                       const char *secret, bool *good)
 {
   char line[SECRET_MOST + 64];
-  const bool url_is_secret = hk_notify_secret_url(r) && secret;
-  struct curl_slist *headers = add(NULL, "Content-Type: application/json", good);
+  const bool url_is_secret = hk_notify_secret_url(r) && secret, in_body = r->type == HK_NOTIFY_PAGERDUTY && secret;
+  snprintf(line, sizeof line, "Content-Type: %s", m->content_type);
+  struct curl_slist *headers = add(NULL, line, good);
+  if (in_body)
+    put_key(s, m, secret);
+  *good &= !s->keyed.failed;
+  const struct hk_buffer *body = in_body ? &s->keyed : &m->body;
   snprintf(line, sizeof line, "Idempotency-Key: %s", m->key);
   headers = add(headers, line, good);
   headers = add(headers, "Expect:", good);
-  if (secret && !url_is_secret) {
+  if (secret && !url_is_secret && !in_body) {
     snprintf(line, sizeof line, "Authorization: Bearer %s", secret);
     headers = add(headers, line, good);
   }
   curl_easy_setopt(c, CURLOPT_URL, url_is_secret ? secret : r->url);
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(c, CURLOPT_POSTFIELDS, m->body.data);
-  curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->body.size);
+  curl_easy_setopt(c, CURLOPT_POSTFIELDS, body->data);
+  curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
   curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
   return headers;
 }
@@ -175,23 +192,19 @@ static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const c
   return HK_SENT_NEVER; /* redirections are not followed: the token is for the URL that was configured */
 }
 
-enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m,
-                            struct hk_answer *answer)
+/* By libcurl. */
+static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m, const char *secret,
+                         struct hk_answer *answer)
 {
-  char error[CURL_ERROR_SIZE] = "", *secret;
-  size_t size;
+  char error[CURL_ERROR_SIZE] = "";
   bool good = true;
   const bool mail = r->type == HK_NOTIFY_EMAIL;
-  *answer = (struct hk_answer){ 0 };
-  if (r->type == HK_NOTIFY_SYSLOG)
-    return hk_send_stream(r, m, s->quit, answer);
-  if (!read_secret(r, &secret, &size, answer))
-    return HK_SENT_LATER;
   CURL *c = s->curl;
   s->body = &m->body;
   s->sent = s->heard_size = 0;
   curl_easy_reset(c);
-  struct curl_slist *list = mail ? mail_options(c, r, s, secret, &good) : http_options(c, r, m, secret, &good);
+  struct curl_slist *list = mail ? mail_options(c, r, s, secret, &good) : http_options(c, r, m, s, secret, &good);
+  hk_send_trust(c, &r->tls);
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));
@@ -205,6 +218,25 @@ enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r,
   const enum hk_sent sent = judge(s, mail, code, error, answer);
   curl_easy_reset(c); /* it knows nothing of the secret and the lists any more */
   curl_slist_free_all(list);
+  if (s->keyed.data)
+    explicit_bzero(s->keyed.data, s->keyed.size);
+  hk_buffer_free(&s->keyed);
+  return sent;
+}
+
+enum hk_sent hk_sender_send(struct hk_sender *s, const struct hk_notify_rule *r, const struct hk_message *m,
+                            struct hk_answer *answer)
+{
+  char *secret;
+  size_t size;
+  *answer = (struct hk_answer){ 0 };
+  if (r->type == HK_NOTIFY_SYSLOG)
+    return hk_send_stream(r, m, s->quit, answer);
+  if (!read_secret(r, &secret, &size, answer))
+    return HK_SENT_LATER;
+  const enum hk_sent sent =
+      r->type == HK_NOTIFY_MQTT ? hk_send_mqtt(r, secret, m, s->quit, answer) : post(s, r, m, secret, answer);
+  make_line(answer->text);
   if (secret)
     hk_secret_free(secret, size);
   return sent;

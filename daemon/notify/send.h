@@ -1,4 +1,4 @@
-/* Send: one message to one receiver, by libcurl; waits for the answer. Thread: the receiver's. */
+/* Send: one message to one receiver, by libcurl or libmosquitto; waits for the answer. Thread: the receiver's. */
 #ifndef HK_NOTIFY_SEND_H
 #define HK_NOTIFY_SEND_H
 
@@ -11,9 +11,18 @@
 
 enum hk_sent { HK_SENT, HK_SENT_LATER, HK_SENT_NEVER }; /* taken; not now; and it never will be */
 
+/* One of the pieces that a message is sent in: of its body the topic and what is published there. */
+struct hk_message_piece {
+  size_t topic, topic_length, payload, payload_length;
+  bool retain;
+};
+
 /* A message as it goes out. */
 struct hk_message {
   struct hk_buffer body;
+  struct hk_message_piece *piece; /* mqtt: n_pieces of them */
+  uint32_t n_pieces;
+  const char *content_type; /* of what is posted */
   char key[96];
   char subject[160]; /* email */
   uint32_t events;   /* of the log, that it tells of */
@@ -32,5 +41,4 @@ void hk_sender_free(struct hk_sender *sender); /* NULL is fine */
 /* Reads the rule's secret, sends, and waits up to its timeout. */
 enum hk_sent hk_sender_send(struct hk_sender *sender, const struct hk_notify_rule *rule, const struct hk_message *message,
                             struct hk_answer *answer);
-
 #endif

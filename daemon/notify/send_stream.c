@@ -17,6 +17,17 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
   return quit && atomic_load_explicit(quit, memory_order_relaxed);
 }
 
+void hk_send_trust(void *curl, const struct hk_notify_tls *tls)
+{
+  CURL *c = curl;
+  if (tls->ca[0])
+    curl_easy_setopt(c, CURLOPT_CAINFO, tls->ca);
+  if (tls->certificate[0]) {
+    curl_easy_setopt(c, CURLOPT_SSLCERT, tls->certificate);
+    curl_easy_setopt(c, CURLOPT_SSLKEY, tls->key);
+  }
+}
+
 static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bool *quit, char error[CURL_ERROR_SIZE])
 {
   static const char tls[] = "tls://";
@@ -29,6 +40,7 @@ static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bo
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(c, CURLOPT_SSL_ENABLE_ALPN, 0L);
+  hk_send_trust(c, &r->tls);
   curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(r->timeout / 1000000));

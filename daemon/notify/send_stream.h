@@ -9,4 +9,7 @@
 enum hk_sent hk_send_stream(const struct hk_notify_rule *rule, const struct hk_message *message, const atomic_bool *quit,
                             struct hk_answer *answer);
 
+/* Whom a transfer of libcurl trusts, and who it says it is. */
+void hk_send_trust(void *curl, const struct hk_notify_tls *tls);
+
 #endif

@@ -36,7 +36,7 @@ void hk_told_close(struct hk_told *t)
 void hk_told_clear(struct hk_told *t)
 {
   memset(t->place, 0, PLACES * sizeof *t->place);
-  t->n = 0;
+  t->n = t->hushed = 0;
   t->overflowed = false;
 }
 
@@ -50,6 +50,8 @@ void hk_told_add(struct hk_told *t, const struct hk_logged *l)
       return;
     }
     t->n++;
+  } else {
+    t->hushed -= t->place[i].position == 0;
   }
   t->place[i] = (struct hk_told_place){ key, l->position };
 }
@@ -59,9 +61,17 @@ bool hk_told_has(const struct hk_told *t, const struct hk_logged *l)
   return t->place[find(t, key_of(l))].key != 0;
 }
 
+uint64_t hk_told_position(const struct hk_told *t, const struct hk_logged *l)
+{
+  const struct hk_told_place *p = &t->place[find(t, key_of(l))];
+  return p->key != 0 ? p->position : 0;
+}
+
 void hk_told_hush(struct hk_told *t, const struct hk_logged *l)
 {
-  t->place[find(t, key_of(l))].position = 0; /* of an empty place that says nothing */
+  struct hk_told_place *p = &t->place[find(t, key_of(l))];
+  t->hushed += p->key != 0 && p->position != 0;
+  p->position = 0; /* of an empty place that says nothing */
 }
 
 /* What stands behind it moves up, so that it is found. */
@@ -71,6 +81,7 @@ void hk_told_remove(struct hk_told *t, const struct hk_logged *l)
   if (t->place[hole].key == 0)
     return;
   t->n--;
+  t->hushed -= t->place[hole].position == 0;
   for (uint32_t i = (hole + 1) & (PLACES - 1); t->place[i].key != 0; i = (i + 1) & (PLACES - 1)) {
     const uint32_t home = (uint32_t)t->place[i].key & (PLACES - 1);
     if (((i - home) & (PLACES - 1)) < ((i - hole) & (PLACES - 1)))

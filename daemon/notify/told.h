@@ -15,8 +15,8 @@ struct hk_told_place {
 };
 struct hk_told {
   struct hk_told_place *place; /* 2 * HK_TOLD_MOST */
-  uint32_t n;
-  bool overflowed; /* there were more: what is not found may have been told all the same */
+  uint32_t n, hushed;          /* hushed: of these, that somebody has acknowledged */
+  bool overflowed;             /* there were more: what is not found may have been told all the same */
 };
 
 int hk_told_open(struct hk_told *told); /* 0 or -ENOMEM */
@@ -24,6 +24,8 @@ void hk_told_close(struct hk_told *told);
 void hk_told_clear(struct hk_told *told);
 void hk_told_add(struct hk_told *told, const struct hk_logged *logged);
 bool hk_told_has(const struct hk_told *told, const struct hk_logged *logged);
+/* The position that it was added with; 0: it is not there, or is hushed. */
+uint64_t hk_told_position(const struct hk_told *told, const struct hk_logged *logged);
 /* It is not to be told again. */
 void hk_told_hush(struct hk_told *told, const struct hk_logged *logged);
 void hk_told_remove(struct hk_told *told, const struct hk_logged *logged);

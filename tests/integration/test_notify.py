@@ -259,7 +259,7 @@ class Webhooks(Notify):
         self.assertEqual({h['Authorization'] for h, _ in r.got}, {'Bearer token-1'})
 
     def test_bad_keys_are_refused(self):
-        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook, alertmanager, slack, email, teams, syslog'), ('type = webhook\n', 'needs url = http'),
+        for keys, why in (('type = pigeon\nurl = http://a/\n', 'type = pigeon: not one of webhook, alertmanager, slack, email, teams, syslog, pagerduty, mqtt'), ('type = webhook\n', 'needs url = http'),
                           ('type = webhook\nurl = ftp://a/\n', 'needs url'), ('type = webhook\nurl = http://a/\nrate = 0\n', 'from 1 to 6000'),
                           ('type = email\nserver = smtp://a\nfrom = a@b\n', 'needs from'), ('type = webhook\nurl = http://a/\ncolour = red\n', 'no key'),
                           ('type = webhook\nurl = http://a/\nafter = soon\n', 'not a duration'), ('type = slack\nurl = http://a/\nto = a@b\n', 'are for type = email'), ('type = syslog\nserver = tcp://a\n', 'needs server = tcp://HOST:PORT'),
@@ -319,7 +319,7 @@ class Tries(Notify):
         self.assertEqual((body['type'], card['contentType'], card['content']['type']),
                          ('message', 'application/vnd.microsoft.card.adaptive', 'AdaptiveCard'))
         texts = [b['text'] for b in card['content']['body']]
-        self.assertEqual(texts[0], '2 alerts')
+        self.assertEqual(texts[0], '2 alerts of 2 sensors')
         self.assertTrue(any(t.startswith('a\\*b\\_c \\[x\\]\\(http://evil.example\\): level went from') for t in texts), texts)
         self.assertEqual(card['content']['actions'], [{'type': 'Action.OpenUrl', 'title': 'Open', 'url': 'http://page.example/'}])
         self.assertNotIn('Authorization', headers)
@@ -335,7 +335,7 @@ class Storm(Notify):
         until(lambda: self.look(d)['waiting'] == 0 and r.got, 'all')
         texts = [body['text'] for _, body in r.got]
         self.assertLess(len(texts), 20)
-        self.assertEqual(sum(int(re.match(r'(\d+) alerts?\n', t)[1]) if t.count('\n') > 1 else 1 for t in texts), len(self.logged(d, ('raised',))))
+        self.assertEqual(sum(int(re.match(r'(\d+) alerts? of (\d+) sensors?\n', t)[1]) if t.count('\n') > 1 else 1 for t in texts), len(self.logged(d, ('raised',))))
 
 
 # A real SMTP server that prints each mail as a line of JSON.
@@ -400,9 +400,9 @@ class RealReceivers(Notify):
         sender, to, mail = json.loads(server.stdout.readline())
         head, _, body = mail.partition('\r\n\r\n')
         self.assertEqual((sender, to), ('hankeld@plant.example', ['a@plant.example', 'b@plant.example']))
-        self.assertRegex(head, r'Subject: \[hankeld\] \d+ alerts(, \d+ over)?\r\n')
+        self.assertRegex(head, r'Subject: \[hankeld\] \d+ alerts of \d+ sensors(, \d+ over)?\r\n')
         self.assertRegex(head, r'Message-ID: <[0-9a-f]{16}-\d+-\d+@hankeld>')
-        self.assertRegex(body, r'(?s)^\d+ alerts(, \d+ over)?\r\n(line/m\d+: level went from .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
+        self.assertRegex(body, r'(?s)^\d+ alerts of \d+ sensors(, \d+ over)?\r\n(line/m\d+: level went from .*\r\n){10}and \d+ more\r\nhttp://page.example/\r\n$')
         self.assertGreaterEqual(self.look(d, 'mail')['tries_failed'], 1)  # it was refused once, for a while
 
 

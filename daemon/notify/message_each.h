@@ -1,0 +1,12 @@
+/* Messages to receivers that get each alert by itself. view: hk_view_message. False: there is no memory. Thread: any. */
+#ifndef HK_NOTIFY_MESSAGE_EACH_H
+#define HK_NOTIFY_MESSAGE_EACH_H
+
+#include "daemon/notify/message_view.h"
+#include "daemon/notify/send.h"
+
+bool hk_make_alertmanager(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+bool hk_make_syslog(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+bool hk_make_mqtt(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
+
+#endif

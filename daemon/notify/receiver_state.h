@@ -1,0 +1,79 @@
+/* What a receiver is; receiver.h says what it does. Thread: its own, but for what is the owner's and what has a lock. */
+#ifndef HK_NOTIFY_RECEIVER_STATE_H
+#define HK_NOTIFY_RECEIVER_STATE_H
+
+#include "daemon/base/buffer.h"
+#include "daemon/base/glob.h"
+#include "daemon/config/notify_rule.h"
+#include "daemon/durable/durable.h"
+#include "daemon/durable/place.h"
+#include "daemon/notify/notice.h"
+#include "daemon/notify/receiver_look.h"
+#include "daemon/notify/told.h"
+#include "daemon/sensors/detector_rules.h"
+
+#include <pthread.h>
+
+#define HK_BATCH 4096u
+#define HK_MOMENTS 128u /* of the log that are remembered, for `after` */
+
+struct hk_sender;
+
+/* Events that are told in one go. */
+struct hk_receiver_batch {
+  struct hk_notice *notice;        /* n of HK_BATCH */
+  const struct hk_notice **chosen; /* those of one message; HK_BATCH */
+  uint32_t n;
+  struct hk_buffer names; /* of the sensors */
+  struct hk_buffer texts; /* of incidents: each as a record has it */
+};
+
+struct hk_receiver {
+  /* the owner's */
+  struct hk_durable *durable;
+  struct hk_log *log;
+  pthread_t thread;
+  bool running, gone; /* gone: no configuration names it any more */
+  atomic_bool quit;   /* breaks off a try: the thread ends, or takes another rule */
+  atomic_bool stop;
+
+  pthread_mutex_t lock; /* of given and look */
+  pthread_cond_t woken;
+  struct {
+    struct hk_notify_rule rule;   /* to go by, */
+    struct hk_sections *machines; /* with these machines; NULL: it is not about machines */
+    bool changed;                 /* which the thread has not taken yet */
+  } given;
+  struct hk_receiver_look look;
+
+  /* the thread's */
+  struct hk_notify_rule rule;
+  struct hk_sections *machines; /* NULL: none */
+  struct hk_glob *glob;
+  struct hk_sender *sender;
+  struct hk_place place;
+  bool quiet, late;           /* what is chosen now is held back, but for what is grave; it was held back, and is told now */
+  struct hk_told told, ended; /* ended: alerts that the log, further on, says are over or taken note of */
+  struct hk_told
+      members; /* of a pager that is about incidents: alerts that stand, with the incidents in the place of positions */
+  struct hk_receiver_batch batch;
+  struct {
+    struct {
+      uint64_t shown;
+      int64_t time;
+    } moment[HK_MOMENTS];
+    uint64_t n;      /* since ever */
+    int64_t waiting; /* ns, monotonic: since when there is something to send; 0: nothing is */
+  } past;
+  struct {
+    int64_t last; /* ns, monotonic */
+    uint64_t times;
+  } repeat;
+  struct {
+    double tokens; /* messages that may go out now */
+    int64_t refilled;
+    unsigned short seed[3]; /* of how long it waits before it tries again */
+  } pace;
+};
+
+#endif

@@ -1,0 +1,160 @@
+/* Which events of a batch are told together, and to a pager what it is to do. */
+#include "daemon/notify/receiver_tell.h"
+
+#include "daemon/notify/message.h"
+#include "daemon/notify/receiver_send.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define GROUPS 10 /* messages about groups of one batch; with more of them there is one message about all */
+
+/* One message about r->batch.chosen[0..n-1]. */
+static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
+{
+  struct hk_message m = { 0 };
+  const struct hk_told_of what = { .notice = r->batch.chosen,
+                                   .n = n,
+                                   .group = group,
+                                   .id = r->place.id,
+                                   .again = again ? r->repeat.times : 0,
+                                   .now = hk_wall(),
+                                   .paging = paging };
+  int status;
+  while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM && !atomic_load(&r->quit)) { /* later there may be some */
+    const struct timespec second = { 1, 0 };
+    hk_message_free(&m);
+    (void)nanosleep(&second, NULL);
+  }
+  if (status == 0)
+    status = hk_receiver_deliver(r, &m);
+  hk_message_free(&m);
+  return status;
+}
+
+/* Whether somebody has taken note of it, or said what it is worth. */
+static bool is_noted(const struct hk_notice *n)
+{
+  return n->logged.event.kind == HK_EVENT_ACKNOWLEDGED ||
+         (n->change.id != 0 && (n->change.kind == HANKEL_INCIDENT_EXPECTED || n->change.kind == HANKEL_INCIDENT_FALSE));
+}
+
+/* A pager has one incident: while anything stands that was told, or for each incident. It is triggered by what is new (which
+ * also is how more comes to one that is open), acknowledged once all that stands is, and resolved when nothing stands any more.
+ */
+static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again)
+{
+  const struct hk_notice *last = r->batch.chosen[n - 1], *noted = NULL, *over = NULL;
+  uint32_t new = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const struct hk_notice *one = r->batch.chosen[i];
+    if (is_noted(one)) {
+      noted = one;
+    } else if (hk_notice_over(one)) {
+      over = one;
+    } else {
+      new = r->rule.incidents ? 0 : new; /* of an incident the last that is known */
+      r->batch.chosen[new ++] = one;
+    }
+  }
+  const int status = new > 0 ? tell(r, new, group, again, HK_PAGE_TRIGGER) : 0;
+  if (status != 0)
+    return status;
+  const bool ended = r->rule.incidents ? over == last : over && r->told.n == 0 && !r->told.overflowed;
+  const bool taken = r->rule.incidents ? noted == last : noted && r->told.hushed == r->told.n;
+  r->batch.chosen[0] = ended ? over : noted;
+  return ended ? tell(r, 1, group, again, HK_PAGE_RESOLVE) : taken ? tell(r, 1, group, again, HK_PAGE_ACKNOWLEDGE) : 0;
+}
+
+static int tell_some(struct hk_receiver *r, uint32_t n, const char *group, bool again)
+{
+  return r->rule.type == HK_NOTIFY_PAGERDUTY ? page(r, n, group, again) : tell(r, n, group, again, HK_PAGE_TRIGGER);
+}
+
+/* Bytes of a name up to the first / or . */
+static size_t prefix_of(struct hk_string name)
+{
+  size_t i = 0;
+  while (i < name.length && name.data[i] != '/' && name.data[i] != '.')
+    i++;
+  return i;
+}
+
+/* What messages are made by: what the names of those of one message share. */
+static void group_of(const struct hk_receiver *r, const struct hk_notice *n, char out[HK_NAME_MAX + 1])
+{
+  const struct hk_string name = n->logged.name;
+  struct hk_machine_name machine;
+  size_t length = 0;
+  if (r->rule.group == HK_NOTIFY_MACHINE && r->machines && hk_sections_group(r->machines, name.data, name.length, &machine))
+    length = hk_sections_series(&machine, out);
+  if (length == 0) { /* a machine's own series has its name */
+    const bool whole = r->rule.incidents || r->rule.group == HK_NOTIFY_SENSOR ||
+                       (r->rule.group == HK_NOTIFY_MACHINE && memchr(name.data, HK_DERIVED_MARK, name.length));
+    length = whole ? name.length : prefix_of(name);
+    memcpy(out, name.data, length);
+  }
+  out[length] = 0;
+}
+
+/* The groups of the batch; more than GROUPS: there are more. */
+static uint32_t find_groups(const struct hk_receiver *r, char groups[GROUPS][HK_NAME_MAX + 1])
+{
+  char one[HK_NAME_MAX + 1];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->batch.n; i++) {
+    uint32_t k = 0;
+    group_of(r, &r->batch.notice[i], one);
+    while (k < n && strcmp(groups[k], one) != 0)
+      k++;
+    if (k == GROUPS)
+      return GROUPS + 1;
+    if (k == n)
+      memcpy(groups[n++], one, sizeof one);
+  }
+  return n;
+}
+
+/* Each incident is a pager's own, however many there are: their number is what the budget says. */
+static int page_each(struct hk_receiver *r, bool again)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < r->batch.n && status == 0; i++) {
+    const uint64_t id = r->batch.notice[i].change.id;
+    uint32_t n = 0;
+    bool before = false;
+    for (uint32_t k = 0; k < i && !before; k++)
+      before = r->batch.notice[k].change.id == id;
+    for (uint32_t k = i; k < r->batch.n && !before; k++)
+      if (r->batch.notice[k].change.id == id)
+        r->batch.chosen[n++] = &r->batch.notice[k];
+    if (n > 0)
+      status = page(r, n, "", again);
+  }
+  return status;
+}
+
+int hk_receiver_tell_batch(struct hk_receiver *r, bool again)
+{
+  char groups[GROUPS][HK_NAME_MAX + 1], one[HK_NAME_MAX + 1];
+  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY)
+    return page_each(r, again);
+  const uint32_t n_groups = r->rule.group == HK_NOTIFY_ALL && !r->rule.incidents ? 0 : find_groups(r, groups);
+  int status = 0;
+  if (n_groups == 0 || n_groups > GROUPS) {
+    for (uint32_t i = 0; i < r->batch.n; i++)
+      r->batch.chosen[i] = &r->batch.notice[i];
+    return tell_some(r, r->batch.n, "", again);
+  }
+  for (uint32_t k = 0; k < n_groups && status == 0; k++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->batch.n; i++) {
+      group_of(r, &r->batch.notice[i], one);
+      if (strcmp(groups[k], one) == 0)
+        r->batch.chosen[n++] = &r->batch.notice[i];
+    }
+    status = tell_some(r, n, groups[k], again);
+  }
+  return status;
+}
