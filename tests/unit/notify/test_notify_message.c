@@ -83,6 +83,7 @@ static void test_names_of_templates(void **state)
   (void)state;
   struct hk_notice one = alert("pump/a b", 1, 3, false), two = incident(7, HANKEL_INCIDENT_TOLD);
   one.test = true;
+  one.logged.event.channel = HANKEL_NOVELTY;
   one.logged.event.novelty.channel = 1;
   const struct hk_notice *a[] = { &one }, *b[] = { &two };
   const struct hk_told_of of_a = told(a, 1), of_b = told(b, 1);
