@@ -76,22 +76,72 @@ static void tell_payload(struct hk_mqtt_in *in, const struct mosquitto_message *
   hk_buffer_free(&text);
 }
 
+/* Names what comes in it. shown: what {topic} is. NULL, or what is wrong. */
+static const char *begin_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m,
+                                 const char *shown)
+{
+  in->key.size = in->field.size = 0;
+  in->topic = (uint32_t)in->names.size;
+  hk_buffer_put(&in->names, m->topic, strlen(m->topic) + 1);
+  const char *wrong = hk_mqtt_template_expand(in->link.bridge->rule.sensor, of, m->topic, shown, &in->key, &in->field);
+  in->key_field = in->field.size;
+  in->time = arrival(in);
+  return wrong;
+}
+
 static void read_message(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m)
 {
   const struct hk_mqtt_rule *rule = &in->link.bridge->rule;
   const struct hk_mqtt_wanted wanted = { rule->values, rule->time, m->retain };
-  bool timed;
-  in->key.size = in->field.size = 0;
-  in->topic = (uint32_t)in->names.size;
-  hk_buffer_put(&in->names, m->topic, strlen(m->topic) + 1);
-  const char *wrong = hk_mqtt_template_expand(rule->sensor, of, m->topic, m->topic, &in->key, &in->field);
-  in->key_field = in->field.size;
-  in->time = arrival(in);
+  bool timed = false;
+  const char *wrong = begin_message(in, of, m, m->topic);
   if (!wrong)
     wrong = hk_mqtt_payload_read(&wanted, m->payload, (size_t)m->payloadlen, &timed, &in->time, take, in);
   if (wrong)
     tell_payload(in, m, wrong);
   in->retained += !wrong && m->retain && !timed;
+}
+
+static void take_metric(void *arg, const char *metric, double value, int64_t time)
+{
+  struct hk_mqtt_in *in = arg;
+  if (time > 0)
+    in->time = time;
+  take(in, metric, value);
+}
+
+/* Asks a node for its birth. */
+static void ask_for_birth(struct hk_mqtt_in *in, const struct hk_sparkplug_topic *t)
+{
+  struct hk_buffer topic = { 0 };
+  uint8_t payload[128];
+  int id;
+  const size_t size = hk_sparkplug_rebirth(hk_wall(), payload);
+  hk_buffer_print(&topic, HK_SPARKPLUG_SPACE "%s/NCMD/%s", t->group, t->node);
+  hk_buffer_put(&topic, "", 1);
+  if (size > 0 && !topic.failed)
+    (void)hk_mqtt_link_publish(&in->link, topic.data, payload, size, 0, false, &id); /* it is asked again */
+  hk_buffer_free(&topic);
+}
+
+/* Its sensors are GROUP/NODE[/DEVICE] METRIC, unless `sensor` says otherwise. */
+static void read_sparkplug(struct hk_mqtt_in *in, const struct hk_mqtt_topic *of, const struct mosquitto_message *m)
+{
+  struct hk_sparkplug_topic t;
+  struct hk_buffer shown = { 0 };
+  bool rebirth = false;
+  if (!hk_sparkplug_topic_read(m->topic, &t))
+    return; /* STATE of a host, which is none of ours */
+  hk_buffer_print(&shown, "%s/%s%s%s", t.group, t.node, t.device[0] ? "/" : "", t.device);
+  hk_buffer_put(&shown, "", 1);
+  const char *wrong = shown.failed ? "no memory" : begin_message(in, of, m, shown.data);
+  if (!wrong)
+    wrong = hk_sparkplug_read(in->sparkplug, &t, m->payload, (size_t)m->payloadlen, hk_now(), &rebirth, take_metric, in);
+  if (wrong)
+    tell_payload(in, m, wrong);
+  if (rebirth)
+    ask_for_birth(in, &t);
+  hk_buffer_free(&shown);
 }
 
 static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m)
@@ -103,6 +153,8 @@ static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m
   if (!of) {
     if (in->unmatched++ == 0)
       tell(in, m->topic, "it is none of `topics`: the broker goes on with a subscription that this client_id once had");
+  } else if (strncmp(m->topic, HK_SPARKPLUG_SPACE, sizeof HK_SPARKPLUG_SPACE - 1) == 0) {
+    read_sparkplug(in, of, m);
   } else {
     read_message(in, of, m);
   }
@@ -202,9 +254,13 @@ static void run(struct hk_bridge *b)
 {
   char error[256];
   struct hk_mqtt_in *in = calloc(1, sizeof *in);
-  if (!in || hk_mqtt_topics_parse(b->rule.topics, &in->topics, error, sizeof error) != 0) {
+  if (in)
+    in->sparkplug = hk_sparkplug_new();
+  if (!in || !in->sparkplug || hk_mqtt_topics_parse(b->rule.topics, &in->topics, error, sizeof error) != 0) {
     hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to begin; reload when there is some", b->rule.name);
     atomic_store(&b->stop, true); /* the topics were read once: that they are good is known */
+    if (in)
+      hk_sparkplug_free(in->sparkplug);
     free(in);
     return;
   }
@@ -215,6 +271,7 @@ static void run(struct hk_bridge *b)
   hk_buffer_free(&in->key);
   hk_buffer_free(&in->field);
   free(in->origin);
+  hk_sparkplug_free(in->sparkplug);
   free(in);
 }
 

@@ -7,12 +7,14 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/bridge/mqtt_link.h"
+#include "daemon/bridge/sparkplug.h"
 
 #define HK_MQTT_BATCH (1u << 20) /* bytes of lines, after which no more is read before they are fed */
 
 struct hk_mqtt_in {
   struct hk_mqtt_link link; /* first */
   struct hk_mqtt_topics topics;
+  struct hk_sparkplug *sparkplug;
   struct hk_buffer lines;
   struct hk_buffer names; /* topics of the batch, each with a 0 behind it */
   uint32_t *origin;       /* of each line: where its topic begins in `names` */

@@ -60,12 +60,12 @@ class Broker:
 
 
 class Listener:
-    """What comes of some topics, over restarts of the broker, too: `got`, (topic, payload, retained)."""
+    """What comes of some topics, over restarts of the broker, too: `got`, (topic, payload, retained). form: of payloads, as mosquitto_sub has it; %x: in hex."""
 
-    def __init__(self, broker, *topics):
+    def __init__(self, broker, *topics, form='%p'):
         wanted = [word for topic in topics for word in ('-t', topic)]
         self.got = []
-        self.process = subprocess.Popen(['mosquitto_sub', '-h', '127.0.0.1', '-p', str(broker.port), '-q', '1', '-c', '-i', f'listener-{os.urandom(4).hex()}', '-F', '%r %t\t%p', '-t', 'listener/ready', *wanted],
+        self.process = subprocess.Popen(['mosquitto_sub', '-h', '127.0.0.1', '-p', str(broker.port), '-q', '1', '-c', '-i', f'listener-{os.urandom(4).hex()}', '-F', f'%r %t\t{form}', '-t', 'listener/ready', *wanted],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()

@@ -4,11 +4,13 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import unittest
 
 import broker
+import certificates
 import harness
 from harness import SECOND, until
 
@@ -117,7 +119,93 @@ class TestPayloads(Mqtt):
         self.assertEqual(self.names(d), {'k/timed v': 2})
 
 
+def varint(x):
+    out = b''
+    while x > 127:
+        out, x = out + bytes([x & 127 | 128]), x >> 7
+    return out + bytes([x])
+
+
+def field(number, value):
+    """Of a protobuf: bytes and text, whole numbers (varint), floats (64 bits)."""
+    if isinstance(value, float):
+        return varint(number << 3 | 1) + struct.pack('<d', value)
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def sparkplug(seq, *metrics, time=NOW // 10**6):
+    """A payload of Sparkplug B; a metric is {field's number: value}."""
+    return field(1, time) + b''.join(field(2, b''.join(field(k, v) for k, v in m.items())) for m in metrics) + (field(3, seq) if seq is not None else b'')
+
+
+class TestSparkplug(Mqtt):
+    NAME, ALIAS, TIME, TYPE, NULL, INT, LONG, DOUBLE, BOOL, STRING = 1, 2, 3, 4, 7, 10, 11, 13, 14, 15
+
+    def test_births_aliases_and_deaths(self):
+        """Data is named by its birth, of a node and of a device; what is no number is passed over."""
+        b = self.broker()
+        d = self.start(b, 'topics = spBv1.0/#\n')
+        asked = broker.Listener(b, 'spBv1.0/g/NCMD/#', form='%x')
+        self.addCleanup(asked.close)
+        send = lambda kind, rest, payload: b.publish_bytes(f'spBv1.0/g/{kind}/{rest}', payload)
+        send('NBIRTH', 'n', sparkplug(0, {self.NAME: 'bdSeq', self.LONG: 7}, {self.NAME: 'Node Control/Rebirth', self.TYPE: 11, self.BOOL: 0}, {self.NAME: 'Motor Temp', self.ALIAS: 1, self.TYPE: 10, self.DOUBLE: 20.5},
+                                         {self.NAME: 'id', self.ALIAS: 2, self.TYPE: 12, self.STRING: 'x'}))
+        send('DBIRTH', 'n/d', sparkplug(1, {self.NAME: 'level', self.ALIAS: 3, self.TYPE: 2, self.INT: 0xfff6}, {self.NAME: 'on', self.ALIAS: 4, self.TYPE: 11, self.BOOL: 1}))
+        send('NDATA', 'n', sparkplug(2, {self.ALIAS: 1, self.DOUBLE: 21.5}, time=NOW // 10**6 + 1000))
+        send('DDATA', 'n/d', sparkplug(3, {self.ALIAS: 3, self.TIME: NOW // 10**6 + 2000, self.INT: 0xfff5}, {self.ALIAS: 4, self.NULL: 1}, time=NOW // 10**6 + 1000))
+        self.taken(d, 4)
+        self.assertEqual(self.names(d), {'g/n Motor\\ Temp': 21.5, 'g/n/d level': -11, 'g/n/d on': 1})
+        self.assertEqual((self.of(d)['points'], self.of(d)['bad'], asked.got), (5, 0, []))
+
+    def test_a_rebirth_is_asked_for(self):
+        """Of a node whose birth was not seen, or of which a message is missing; and no oftener than every ten seconds."""
+        b = self.broker()
+        asked = broker.Listener(b, 'spBv1.0/g/NCMD/#', form='%x')
+        self.addCleanup(asked.close)
+        d = self.start(b, 'topics = spBv1.0/#\n')
+        send = lambda node, kind, payload: b.publish_bytes(f'spBv1.0/g/{kind}/{node}', payload)
+        for _ in range(3):
+            send('unborn', 'NDATA', sparkplug(5, {self.ALIAS: 1, self.DOUBLE: 1.5}))
+        until(lambda: [t for t, _, _ in asked.got] == ['spBv1.0/g/NCMD/unborn'], 'its birth to be asked for, once')
+        self.assertIn('Node Control/Rebirth'.encode().hex(), asked.got[0][1].lower())
+        send('lossy', 'NBIRTH', sparkplug(0, {self.NAME: 'v', self.ALIAS: 1, self.TYPE: 10, self.DOUBLE: 1.5}))
+        send('lossy', 'NDATA', sparkplug(1, {self.ALIAS: 1, self.DOUBLE: 2.5}, time=NOW // 10**6 + 1000))
+        send('lossy', 'NDATA', sparkplug(3, {self.ALIAS: 1, self.DOUBLE: 3.5}, time=NOW // 10**6 + 2000))
+        until(lambda: [t for t, _, _ in asked.got][1:] == ['spBv1.0/g/NCMD/lossy'], 'the birth to be asked for again')
+        self.assertEqual(self.names(d), {'g/lossy v': 3.5}) # what has come counts
+        send('unborn', 'NBIRTH', sparkplug(0, {self.NAME: 'v', self.ALIAS: 1, self.TYPE: 10, self.DOUBLE: 4.5}))
+        send('unborn', 'NDEATH', sparkplug(None, {self.NAME: 'bdSeq', self.LONG: 1}))
+        send('garbage', 'NDATA', b'\xff\xff\xff')
+        until(lambda: self.names(d).get('g/unborn v') == 4.5 and self.of(d)['bad'] == 4, 'the birth, and what is none')
+
+
 class TestConnection(Mqtt):
+    def test_tls_and_a_certificate_of_ours(self):
+        """Both ends show who they are; a broker whose certificate another authority signed is not spoken to."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        ca, other = certificates.Authority(folder.name, 'ca'), certificates.Authority(folder.name, 'other')
+        cert, key = ca.sign('broker', names='IP:127.0.0.1')
+        ours, our_key = ca.sign('hankeld')
+        b = self.broker(f'cafile {ca.certificate}\ncertfile {cert}\nkeyfile {key}\nrequire_certificate true\n')
+        keys = f'topics = a\ncertificate = {ours}\nkey = {our_key}\n'
+        section = f'[mqtt plant]\nurl = mqtts://127.0.0.1:{b.port}\n'
+        d = self.daemon(DETECTOR + section + keys + f'ca = {ca.certificate}\n')
+        until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected')
+        subprocess.run(['mosquitto_pub', '-h', '127.0.0.1', '-p', str(b.port), '--cafile', ca.certificate, '--cert', ours, '--key', our_key, '-q', '1', '-t', 'a', '-m', '7'], check=True, timeout=harness.WAIT)
+        self.taken(d, 1)
+        self.assertEqual(self.names(d), {'a': 7})
+        e = self.daemon(DETECTOR + section + keys + f'client_id = e\nca = {other.certificate}\n')
+        until(lambda: self.of(e)['state'] == 'failing', 'the certificate to be refused')
+        self.assertTrue(any('cannot be reached' in line for line in e.log), e.log)
+        d.configure(DETECTOR + section + 'topics = a\nca = /nowhere\n')
+        with d.client() as c:
+            self.assertTrue(c.reload()[0])
+        until(lambda: any('no connection can be made' in line for line in d.log), 'the file to be missed')
+
     def test_password_and_version(self):
         with tempfile.NamedTemporaryFile('w') as users, tempfile.NamedTemporaryFile('w') as password:
             subprocess.run(['mosquitto_passwd', '-b', users.name, 'hankeld', 'secret'], check=True, capture_output=True, timeout=harness.WAIT)

@@ -1,0 +1,40 @@
+/* Sparkplug B: what edge nodes and their devices say under spBv1.0/GROUP/TYPE/NODE[/DEVICE]. A birth names the metrics and gives
+ * each an alias; data says only that, and numbers its messages from 0 to 255 round and round. Data of a node whose birth was not
+ * seen, or after a message that is missing, calls for a rebirth, which the owner asks the node for.
+ *
+ * Memory: HK_SPARKPLUG_NODES nodes with HK_SPARKPLUG_METRICS metrics each, at most. Thread: the owner's. */
+#ifndef HK_SPARKPLUG_H
+#define HK_SPARKPLUG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HK_SPARKPLUG_SPACE "spBv1.0/"
+#define HK_SPARKPLUG_NODES 65536u
+#define HK_SPARKPLUG_METRICS 65536u
+#define HK_SPARKPLUG_TOPIC 1024 /* bytes of a topic, with the 0 */
+
+struct hk_sparkplug;
+
+struct hk_sparkplug *hk_sparkplug_new(void);            /* NULL: no memory, or no protobuf-c */
+void hk_sparkplug_free(struct hk_sparkplug *sparkplug); /* NULL is fine */
+
+/* What a topic is about; the strings end with 0. */
+struct hk_sparkplug_topic {
+  char group[HK_SPARKPLUG_TOPIC], type[16], node[HK_SPARKPLUG_TOPIC], device[HK_SPARKPLUG_TOPIC]; /* device: "": of the node */
+};
+/* False: it is none of Sparkplug. */
+bool hk_sparkplug_topic_read(const char *topic, struct hk_sparkplug_topic *out);
+
+/* A number of a metric; time: ns, or 0: it says none. metric: ends with 0, valid during the call. */
+typedef void hk_sparkplug_take(void *arg, const char *metric, double value, int64_t time);
+
+/* Takes the numbers of a message. *rebirth: the node is to be asked for its birth (not oftener than every 10 s of now, ns). NULL,
+ * or what is wrong, in words that live for ever. */
+const char *hk_sparkplug_read(struct hk_sparkplug *sparkplug, const struct hk_sparkplug_topic *topic, const void *data,
+                              size_t size, int64_t now, bool *rebirth, hk_sparkplug_take *take, void *arg);
+/* The payload by which a node is asked for it; time: ns. Returns its bytes, 0: there is no room. */
+size_t hk_sparkplug_rebirth(int64_t time, uint8_t out[128]);
+
+#endif
