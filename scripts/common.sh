@@ -38,11 +38,21 @@ install_packages() {
 # build DIR [MESON OPTION...]: configures DIR the first time, then compiles.
 build() { build_suites '' "$@"; }
 
+# Compiles targets in DIR. On a terminal one line says how far that is; elsewhere only what went wrong is said.
+compile() {
+  if [ -t 1 ]; then
+    NINJA_STATUS='%f of %t, %e s: ' ninja -C "$@"
+  else
+    ninja --quiet -C "$@"
+  fi
+}
+
 # build_suites 'SUITE...' DIR [MESON OPTION...]: the same, but only what the tests of these suites need (scripts/targets).
 build_suites() {
   local suites=$1 dir=$2 targets=()
   shift 2
   if [ ! -f "$dir/build.ninja" ]; then
+    [ ! -t 1 ] || echo "configuring $dir"
     meson setup "$dir" "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; return 1; }
     rm -f "$dir.log"
   fi
@@ -51,5 +61,5 @@ build_suites() {
     mapfile -t targets < <(scripts/targets "$dir" $suites)
     [ ${#targets[@]} -gt 0 ] || return 1
   fi
-  ninja -C "$dir" --quiet "${targets[@]}"
+  compile "$dir" "${targets[@]}"
 }
