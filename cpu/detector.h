@@ -68,6 +68,7 @@ enum hk_operator { HK_OPERATOR_HANKEL, HK_OPERATOR_GRAM };
 enum hk_scale { HK_SCALE_BASELINE, HK_SCALE_NONE, HK_SCALE_WINDOW };
 enum hk_fill { HK_FILL_HOLD, HK_FILL_LINEAR };
 enum hk_solver { HK_SOLVER_KRYLOV, HK_SOLVER_FULL };
+enum hk_rate_of { HK_RATE_NO, HK_RATE_YES, HK_RATE_AUTO };
 enum hk_alert_mode { HK_ALERT_ADAPTIVE, HK_ALERT_FIXED, HK_ALERT_OFF };
 
 /* Keys of algorithm = limit. All zero: they were not given. */
@@ -116,7 +117,8 @@ struct hk_detector {       /* detectors are compared byte by byte: there is no p
   uint32_t shortest;   /* graph: shortest segment, windows; HK_GRAPH_SHORTEST_MIN..HK_GRAPH_SHORTEST, else 0 */
   float locality;      /* graph: how much farther apart nodes of one time count; >= 0, else 0 */
   uint8_t solver;      /* svd: enum hk_solver: how eigenvectors are found; else 0 */
-  uint8_t rate;        /* 1: the sensor is a counter, of which the daemon makes a rate before any backend sees it; else 0 */
+  uint8_t rate;        /* enum hk_rate_of: whether the sensor is a counter, of which the daemon makes a rate before any backend
+                          sees it */
   uint8_t unused[2];   /* 0 */
   struct hk_limit_rule limit;
 };

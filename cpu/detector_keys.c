@@ -19,7 +19,7 @@ static const char *const words[][6] = {
   [KEY_FILL] = { "hold", "linear" },
   [KEY_PRESET] = { "default", "paper", "precise" },
   [KEY_SOLVER] = { "krylov", "full" },
-  [KEY_RATE] = { "no", "yes" },
+  [KEY_RATE] = { "no", "yes", "auto" },
   [KEY_REORTHOGONALISE] = { "no", "yes" },
 };
 

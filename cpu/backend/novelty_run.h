@@ -46,6 +46,8 @@ HK_INLINE void hk_novelty_run(hk_novelty_pass *pass, struct hk_novelty_waiting *
   for (uint32_t i = first, following; i != HK_CHAIN_END; i = following) {
     following = next[i];
     struct hk_novelty_point point;
+    if (sensor->window.anew) /* this point may take away what those before it are compared with */
+      hk_novelty_judge_all(pass, sensor, &v, waiting, batch, next);
     const struct hk_step step = hk_novelty_take(&v, &sensor->window, (hk_real *)hk_sensor_samples(sensor), batch->time[i],
                                                 batch->value[i], batch->arrival, &point);
     batch->state[i] = step.state;

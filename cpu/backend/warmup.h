@@ -1,8 +1,8 @@
 /* How long a sensor of which nothing is known warms up: which of its points is the first with a score. Plain arithmetic over the
  * detector; test_warmup.c holds it against the backends.
  *
- * Points are counted from the first one that is accepted, or from the one behind a hole that is too long to be filled, where all
- * starts over. Samples that are filled in count as points. */
+ * Points are counted from the first one that is accepted, or from the one with which the window starts over (window.h). Samples
+ * that are filled in count as points. */
 #ifndef HK_WARMUP_H
 #define HK_WARMUP_H
 

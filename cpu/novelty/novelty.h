@@ -178,15 +178,18 @@ HK_INLINE uint32_t hk_novelty_reach(uint32_t feature)
 /* A point goes through three steps: hk_novelty_accept, which says whether it counts; hk_novelty_feature for each feature, in any
  * order or side by side; hk_novelty_append. */
 
-/* The rules 1 to 3 of window.h, of which a hole makes no samples. Returns its state, HK_STATE_OK where it counts; *p has its
+/* The rules 1 to 3 of window.h, of which a hole makes no samples. A point that makes the sensor begin anew (w->anew) is to come
+ * when those before it were judged. Returns its state, HK_STATE_OK where it counts; *p has its
  * numbers of the window then. */
 HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_window *w, int64_t time, double value,
                                     int64_t arrival, struct hk_novelty_point *p)
 {
   struct hk_novelty *s = v->novelty;
   const struct hk_detector *d = v->detector;
-  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0)
+  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0) {
+    hk_window_refuse(w, d, value);
     return HK_STATE_REJECTED;
+  }
   if (w->started && time <= w->last_time)
     return HK_STATE_LATE;
   p->missing = 0;
@@ -195,10 +198,13 @@ HK_INLINE uint8_t hk_novelty_accept(const struct hk_novelty_view *v, struct hk_w
     p->missing = missing > 0 ? missing : 0;
     if (d->interval <= 0)
       hk_interval_learn(w, time - w->last_time);
-  } else {
+  }
+  if (!w->started || w->anew) {
     hk_novelty_reset(v);
     w->reference = value;
+    w->count = w->head = 0;
     w->started = 1;
+    w->anew = 0;
   }
   if (p->missing > HK_NOVELTY_HOLE)
     s->age = 0;

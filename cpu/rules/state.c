@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <xxhash.h>
 
-#define VERSION 2
+#define VERSION 3
+#define OLDEST 2 /* the fields of a window were fewer */
 #define HEADER 16
 
 struct field {
@@ -26,8 +27,9 @@ static const struct field window_fields[] = {
   FIELD(hk_window, interval),  FIELD(hk_window, seen),   FIELD(hk_window, seed),     FIELD(hk_window, count),
   FIELD(hk_window, head),      FIELD(hk_window, filled), FIELD(hk_window, spacings), FIELD(hk_window, age),
   FIELD(hk_window, due),       FIELD(hk_window, rebase), FIELD(hk_window, held),     FIELD(hk_window, started),
-  FIELD(hk_window, stale),
+  FIELD(hk_window, stale),     FIELD(hk_window, holes),  FIELD(hk_window, anew),     FIELD(hk_window, holed),
 };
+#define SINCE_3 3 /* of them, the last ones */
 
 static const struct field alert_fields[] = {
   FIELD(hk_alert, from),    FIELD(hk_alert, instant),  FIELD(hk_alert, before),        FIELD(hk_alert, after),
@@ -109,10 +111,16 @@ static const uint8_t *take_fields(const uint8_t *in, void *to, const struct fiel
   return in;
 }
 
-static size_t fields_size(void)
+/* Fields of a window in a state of a version. */
+static size_t window_has(uint16_t version)
+{
+  return version < 3 ? COUNT(window_fields) - SINCE_3 : COUNT(window_fields);
+}
+
+static size_t fields_size(uint16_t version)
 {
   size_t size = 0;
-  for (size_t i = 0; i < COUNT(window_fields); i++)
+  for (size_t i = 0; i < window_has(version); i++)
     size += window_fields[i].size;
   for (size_t i = 0; i < COUNT(alert_fields); i++)
     size += alert_fields[i].size;
@@ -134,9 +142,24 @@ static void header_write(uint8_t *out, const struct hk_detector *d)
   hk_state_put(hk_state_put(out + 8, &d->window, 4), graph || novelty ? &d->resident : shift ? &d->stride : &d->gap, 4);
 }
 
+static size_t head_size(uint16_t version, uint32_t count)
+{
+  return HEADER + fields_size(version) + count * sizeof(float);
+}
+
 size_t hk_state_head_size(uint32_t count)
 {
-  return HEADER + fields_size() + count * sizeof(float);
+  return head_size(VERSION, count);
+}
+
+/* The version of a state whose first bytes there are; 0: none that is read. */
+static uint16_t version_of(const uint8_t *state, size_t size)
+{
+  uint16_t version = 0;
+  if (size < HEADER || memcmp(state, "HKSS", 4) != 0)
+    return 0;
+  (void)hk_state_take(state + 4, &version, sizeof version);
+  return version >= OLDEST && version <= VERSION && size >= head_size(version, 0) + HK_STATE_CHECKSUM ? version : 0;
 }
 
 size_t hk_state_size(const struct hk_detector *d, uint32_t count)
@@ -177,7 +200,7 @@ static bool window_sound(const struct hk_window *w)
 {
   return fabs(w->reference) <= 2 * HK_VALUE_MAX && fabs(w->mean) <= 2 * HK_VALUE_MAX && w->variance >= 0 &&
          isfinite(w->variance) && w->last_time >= 0 && w->interval >= 0 && w->seen >= 0 && w->filled <= w->count &&
-         w->started <= 1 && w->stale <= 1 && (w->started || w->count == 0);
+         w->started <= 1 && w->stale <= 1 && w->holes <= HK_HOLES_MANY && w->anew <= 1 && (w->started || w->count == 0);
 }
 
 static bool all_finite(const float *x, size_t n)
@@ -221,6 +244,7 @@ static bool take_samples(const uint8_t *at, const struct hk_detector *d, struct 
   w->count = count;
   w->head = count == span ? 0 : count;
   w->age = w->age < d->baseline * span ? w->age : d->baseline * span;
+  w->holed = w->holed < HK_HOLE_MEMORY * span ? w->holed : HK_HOLE_MEMORY * span;
   return true;
 }
 
@@ -228,21 +252,22 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
                   float *ring, const uint8_t **rest, size_t *rest_size)
 {
   const uint8_t *at = state;
+  const uint16_t version = version_of(state, size);
   uint8_t header[HEADER];
   header_write(header, d);
-  if (size < hk_state_head_size(0) + HK_STATE_CHECKSUM || memcmp(at, header, HEADER) != 0)
+  if (version == 0 || memcmp(at + 6, header + 6, HEADER - 6) != 0)
     return -EINVAL;
   *window = (struct hk_window){ 0 };
   *alert = (struct hk_alert){ 0 };
-  at = take_fields(at + HEADER, window, window_fields, COUNT(window_fields));
+  at = take_fields(at + HEADER, window, window_fields, window_has(version));
   at = take_fields(at, alert, alert_fields, COUNT(alert_fields));
-  if (size < hk_state_head_size(window->count) + HK_STATE_CHECKSUM)
+  if (size < head_size(version, window->count) + HK_STATE_CHECKSUM)
     return -EINVAL;
   uint64_t checksum;
   hk_state_take((const uint8_t *)state + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
   if (checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0) || !window_sound(window) || !alert_sound(alert, window))
     return -EINVAL;
-  const size_t samples = hk_state_head_size(window->count);
+  const size_t samples = head_size(version, window->count);
   if (!take_samples(at, d, window, ring))
     return -EINVAL;
   at = (const uint8_t *)state + samples;
@@ -254,23 +279,23 @@ int hk_state_open(const void *state, size_t size, const struct hk_detector *d, s
 int hk_state_look(const void *state, size_t size, struct hk_state_about *out)
 {
   const uint8_t *at = state;
-  uint16_t version, kind;
+  const uint16_t version = version_of(state, size);
+  uint16_t kind;
   uint64_t checksum;
   struct hk_window window = { 0 };
   struct hk_alert alert = { 0 };
-  if (size < hk_state_head_size(0) + HK_STATE_CHECKSUM || memcmp(at, "HKSS", 4) != 0)
+  if (version == 0)
     return -EINVAL;
-  (void)hk_state_take(at + 4, &version, sizeof version);
   (void)hk_state_take(at + 6, &kind, sizeof kind);
   (void)hk_state_take(at + size - HK_STATE_CHECKSUM, &checksum, sizeof checksum);
-  if (version != VERSION || kind > 4 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
+  if (kind > 4 || checksum != XXH64(state, size - HK_STATE_CHECKSUM, 0))
     return -EINVAL;
   *out = (struct hk_state_about){ .kind = kind };
   (void)hk_state_take(at + 8, &out->window, sizeof out->window);
   (void)hk_state_take(at + 12, &out->gap, sizeof out->gap);
-  at = take_fields(at + HEADER, &window, window_fields, COUNT(window_fields));
+  at = take_fields(at + HEADER, &window, window_fields, window_has(version));
   (void)take_fields(at, &alert, alert_fields, COUNT(alert_fields));
-  if (size < hk_state_head_size(window.count) + HK_STATE_CHECKSUM)
+  if (size < head_size(version, window.count) + HK_STATE_CHECKSUM)
     return -EINVAL;
   out->count = window.count;
   out->last_time = window.last_time;
@@ -284,7 +309,7 @@ int hk_state_renumber(void *state, size_t size, uint32_t number)
   uint8_t *at = (uint8_t *)state + HEADER;
   if (hk_state_look(state, size, &about) != 0)
     return -EINVAL;
-  for (size_t i = 0; i < COUNT(window_fields); i++)
+  for (size_t i = 0; i < window_has(version_of(state, size)); i++)
     at += window_fields[i].size;
   for (size_t i = 0; alert_fields[i].offset != offsetof(struct hk_alert, number); i++)
     at += alert_fields[i].size;

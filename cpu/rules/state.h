@@ -2,12 +2,13 @@
  *
  * Little-endian, no padding:
  *
- *   magic "HKSS", version u16 (2), kind u16 (1: algorithm = graph, 2: shift, 3: novelty, 4: limit; 0: the others), window u32,
+ *   magic "HKSS", version u16 (3), kind u16 (1: algorithm = graph, 2: shift, 3: novelty, 4: limit; 0: the others), window u32,
  *     gap u32 (graph, novelty: resident, shift: stride; limit: both are the length of a block in ns, the lower half first)
  *   the fields of struct hk_window, then of struct hk_alert, in the order of the tables in state.c
  *   samples: `count` float32, oldest first; feedback: window float32 (graph, shift, novelty, limit: see the state.h of their
  * folders) XXH64 (seed 0) of all before it, u64
  *
+ * Version 2, of before windows went on over holes, has three fields fewer of struct hk_window; it is read, and none is written.
  * Samples keep the bit that marks them as filled in. `seen` is on the arrival clock of the one who wrote it.
  *
  * Thread: none is involved; nothing is kept between calls. */

@@ -9,10 +9,15 @@
  *  3. `missing` samples lie between the last one and this one (the distance in intervals, rounded, less one).
  *     None before the interval is known: given by the detector, or learned from HK_INTERVAL_LEARN spacings.
  *     0 < missing <= max_fill: the hole is filled (hold or linear). Longer: the window and the baseline start anew, and
- *     the sensor warms up again; the learned interval stays, and so does what alerts have learned.
+ *     the sensor warms up again; the learned interval stays, and so does what alerts have learned. But the window goes on
+ *     over the hole where less than HK_HOLE_MEMORY spans of points came since the last one so long, or since the first
+ *     point: so holes cost at most one score of 20. Where HK_HOLES_MANY came one after the other, each less than a span of
+ *     points after the one before, the sensor is irregular: samples count, not their times, and nothing is filled, until
+ *     HK_HOLE_MEMORY spans of points came without one.
  *  4. the sample goes into the ring as value - reference; the slow baseline follows, unless held.
  *  5. until the ring holds a span: warming. Then a score is due every `stride` samples, given on a point that arrived,
- *     never on a filled one. Over 10 % of the span filled: gap (scored, but no alert).
+ *     never on a filled one. gap (scored, but no alert): over 10 % of the span is filled; ika, svd, shift: a longer
+ *     hole lies within it, and the sensor is not irregular; ika, svd: it is, and the threshold is a fixed one.
  *
  * Ring: span samples, `head` is where the next one goes, so that the oldest is at head when the ring is full. The lowest
  * bit of a sample's mantissa tells that it was filled in: exact bookkeeping of the filled share with no memory of its own,
@@ -39,6 +44,8 @@ typedef HK_REAL_BITS hk_real_bits; /* unsigned integer of the same size */
 
 #define HK_VALUE_MAX 1e30         /* farthest that a value may lie from the reference */
 #define HK_INTERVAL_LEARN 8       /* spacings seen before a learned interval is used */
+#define HK_HOLE_MEMORY 20         /* spans of points for which a hole longer than max_fill is remembered */
+#define HK_HOLES_MANY 3           /* of them, close together, make a sensor irregular */
 #define HK_ZERO_ABSOLUTE 0x1p-100 /* a centred span below this is taken as constant: float32 has no digits left there */
 #define HK_ZERO_RELATIVE 0x1p-20  /* and so is one that lies in the rounding noise of what the ring holds */
 
@@ -65,8 +72,20 @@ struct hk_window {
   uint32_t held;     /* samples for which the baseline has been held in the present alert */
   uint8_t started;   /* 1 once a point was accepted */
   uint8_t stale;     /* 1 while the sensor is reported silent (hk_window_sweep) */
-  uint8_t unused[6];
+  uint8_t holes;     /* longer than max_fill, close together; HK_HOLES_MANY: or more, the sensor is irregular: see rule 3 */
+  uint8_t anew;      /* 1: the window starts anew with the next point: see hk_anew */
+  uint32_t holed;    /* points for which the last such hole, or the sensor's beginning, is still remembered */
 };
+
+/* A value that no sensor can have: of a detector with rate = auto it makes the window start anew with the next point, and is
+ * itself rejected. Only whoever makes rates gives it (rate.h): of what peers send no such value is left by then. */
+#define HK_ANEW_BITS UINT64_C(0x7ff8000000616e77)
+HK_INLINE bool hk_anew(double value)
+{
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits == HK_ANEW_BITS;
+}
 
 /* What became of a point. */
 struct hk_step {
@@ -176,33 +195,75 @@ HK_INLINE void hk_window_rebase(struct hk_window *w, hk_real *ring, const struct
     ring[i] = hk_sample_tag((hk_real)((double)ring[i] - shift), hk_sample_filled(ring[i]));
 }
 
+/* So many samples are missing before a point, or none: whether the window goes on over them. */
+HK_INLINE bool hk_window_bridge(struct hk_window *w, const struct hk_detector *d, int64_t missing)
+{
+  const uint32_t span = hk_detector_span(d), memory = HK_HOLE_MEMORY * span;
+  if (missing <= (int64_t)d->max_fill) {
+    w->holed -= w->holed > 0;
+    w->holes = w->holed > 0 ? w->holes : 0;
+    return true;
+  }
+  const bool recent = w->holed > 0, close = recent && memory - w->holed < span;
+  if (w->holes < HK_HOLES_MANY)
+    w->holes = close ? w->holes + 1 : 1;
+  w->holed = memory;
+  return recent;
+}
+
+/* Whether a hole that the window went on over keeps alerts off: it would look like a change, but where such holes are what the
+ * sensor's threshold was learned from. A graph compares behaviour, which no hole changes. */
+HK_INLINE bool hk_window_holed(const struct hk_window *w, const struct hk_detector *d)
+{
+  const uint32_t span = hk_detector_span(d);
+  if (w->holes == 0 || d->algorithm == HK_ALGORITHM_GRAPH)
+    return false;
+  if (w->holes == HK_HOLES_MANY)
+    return d->algorithm != HK_ALGORITHM_SHIFT && d->alert == HK_ALERT_FIXED;
+  return HK_HOLE_MEMORY * span - w->holed + 1 < span;
+}
+
+/* A value that is rejected: it changes nothing, unless it says that the window starts anew. */
+HK_INLINE void hk_window_refuse(struct hk_window *w, const struct hk_detector *d, double value)
+{
+  if (d->rate == HK_RATE_AUTO && hk_anew(value))
+    w->anew = w->started;
+}
+
 /* Takes a point: rules 1 to 5 above. ring: hk_detector_span(d) samples. alerted: an alert of this sensor is raised. */
 HK_INLINE struct hk_step hk_window_take(struct hk_window *w, hk_real *ring, const struct hk_detector *d, int64_t time,
                                         double value, int64_t arrival, bool alerted)
 {
   struct hk_step step = { HK_STATE_REJECTED, 0, 0 };
-  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0)
+  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0) {
+    hk_window_refuse(w, d, value);
     return step;
+  }
   if (w->started && time <= w->last_time) {
     step.state = HK_STATE_LATE;
     return step;
   }
   const uint32_t span = hk_detector_span(d);
   int64_t missing = 0;
+  bool goes_on = w->started && !w->anew;
   if (w->started) {
     missing = hk_window_missing(w, d, time);
     if (d->interval <= 0)
       hk_interval_learn(w, time - w->last_time);
+    goes_on &= hk_window_bridge(w, d, missing);
   }
-  if (!w->started || missing > (int64_t)d->max_fill) {
+  if (!goes_on) {
     step.restarted = w->started;
     w->reference = value;
     w->mean = w->variance = 0;
     w->count = w->head = w->filled = w->age = w->due = w->rebase = w->held = 0;
+    w->holed = w->started ? w->holed : HK_HOLE_MEMORY * span;
     w->started = 1;
-    missing = 0;
+    w->anew = 0;
     alerted = false;
   }
+  if (!goes_on || w->holes == HK_HOLES_MANY || missing > (int64_t)d->max_fill)
+    missing = 0; /* nothing is filled */
   const double sample = value - w->reference;
   if (missing > 0) {
     const double last = (double)ring[w->head == 0 ? span - 1 : w->head - 1];
@@ -221,7 +282,7 @@ HK_INLINE struct hk_step hk_window_take(struct hk_window *w, hk_real *ring, cons
     step.state = HK_STATE_WARMING;
     return step;
   }
-  step.state = w->filled * 10 > span ? HK_STATE_GAP : HK_STATE_OK;
+  step.state = w->filled * 10 > span || hk_window_holed(w, d) ? HK_STATE_GAP : HK_STATE_OK;
   if (w->due >= d->stride) {
     step.score = 1;
     w->due = 0;

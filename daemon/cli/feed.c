@@ -301,11 +301,13 @@ static int tell_left_out(struct feed *feed, int code)
   if (!counters.counted)
     fprintf(stderr, "hankel feed: the daemon is of a version that does not say how many points were late or rejected\n");
   if (counters.late > 0)
-    printf("%" PRIu64 " points were late (not after the last one of their sensor: sent before, or out of order)\n",
-           counters.late);
+    printf("%" PRIu64 " %s late (not after the last one of their sensor: sent before, or out of order)\n", counters.late,
+           counters.late == 1 ? "point was" : "points were");
   if (counters.rejected > 0)
-    printf("%" PRIu64 " points were rejected (not finite, too large, before 1970 or ahead of the daemon's clock)\n",
-           counters.rejected);
+    printf(
+        "%" PRIu64
+        " %s rejected (not finite, too large, before 1970, ahead of the daemon's clock, or of a counter with no value before)\n",
+        counters.rejected, counters.rejected == 1 ? "point was" : "points were");
   if (counters.late + counters.rejected > feed->points / 2)
     code = hk_failed(feed->argv, "most of the points changed nothing");
   return code;

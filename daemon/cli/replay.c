@@ -4,7 +4,6 @@
  * A batch is handed over when it is full, when a sensor has HK_BATCH_PER_SENSOR points in it, or when the input makes us wait; in
  * that case everything is scored and printed first, so that a live pipe is followed point by point. */
 #include "cpu/detectors.h"
-#include "cpu/rules/rate.h"
 #include "cpu/rules/segments.h"
 #include "daemon/cli/backend_option.h"
 #include "daemon/cli/csv_input.h"
@@ -57,7 +56,6 @@ static const char help_text[] =
 
 /* What is remembered of a slot. */
 struct past {
-  struct hk_rate rate; /* of a counter */
   struct hk_segments segments;
   const char *blamed;   /* of a field: who is to blame for the alert that was raised last; NULL: nobody else is */
   struct hk_event last; /* raised or corrected; of it what says to which segment the new one is like, or what was new */
@@ -267,8 +265,8 @@ static int put(struct replay *replay, uint32_t sensor, int64_t time, double valu
   for (uint32_t slot = first; slot < first + replay->algorithms; slot++) {
     batch->slot[batch->n] = slot;
     batch->time[batch->n] = time;
-    const bool rate = replay->detectors[slot % replay->algorithms].rate;
-    batch->value[batch->n++] = rate ? hk_rate_next(&replay->past[slot].rate, time, value) : value;
+    const uint8_t rate = replay->detectors[slot % replay->algorithms].rate;
+    batch->value[batch->n++] = rate ? hk_rate_next(&replay->counts[slot].rate, rate, time, value) : value;
     replay->in_batch[slot]++;
   }
   return 0;

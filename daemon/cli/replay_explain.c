@@ -44,7 +44,7 @@ static void explain_algorithm(const struct hk_replayed *r, uint32_t algorithm)
   fprintf(stderr, "hankel replay: %s gives no score%s: %s has %" PRIu64 " point%s%s%s, and the first score comes with %s%s\n",
           hk_algorithm_name(r->detectors[algorithm].algorithm), of, hk_replayed_sensor(r->csv, r->field, which), taken(longest),
           taken(longest) == 1 ? "" : "s", among, lacking > 1 ? ", the most of them" : "", first,
-          warmup.time > 0 || taken(longest) < warmup.most ? "" : ", counted anew behind each hole that is too long to be filled");
+          warmup.time > 0 || taken(longest) < warmup.most ? "" : ", counted anew where a counter was found");
 }
 
 static void tell_left_out(const char *of, const struct hk_replayed_points *sum)
@@ -80,9 +80,27 @@ static void explain_left_out(const struct hk_replayed *r)
     tell_left_out(others, &rest);
 }
 
+/* What was found with rate = auto. */
+static void explain_counters(const struct hk_replayed *r)
+{
+  const uint32_t sensors = hk_recording_sensors(r->csv);
+  uint32_t counters = 0, first = 0;
+  for (uint32_t s = sensors; s-- > 0;)
+    if (r->of[s * r->algorithms].rate.kind == HK_RATE_COUNTER) {
+      counters++;
+      first = s;
+    }
+  if (counters == 1)
+    fprintf(stderr, "hankel replay: %s is a counter: its rate per second was scored\n", hk_recording_sensor(r->csv, first));
+  else if (counters > 1)
+    fprintf(stderr, "hankel replay: %u of %u sensors are counters, such as %s: their rates per second were scored\n", counters,
+            sensors, hk_recording_sensor(r->csv, first));
+}
+
 void hk_replayed_explain(const struct hk_replayed *r)
 {
   explain_left_out(r);
+  explain_counters(r);
   for (uint32_t i = 0; i < r->algorithms; i++)
     explain_algorithm(r, i);
 }

@@ -1,14 +1,15 @@
-/* What `hankel replay` says at its end, on standard error: of which sensors there is no score, and which points changed nothing.
- */
+/* What `hankel replay` says at its end, on standard error: of which sensors there is no score, which points changed nothing,
+ * and which sensors are counters. */
 #ifndef HK_REPLAY_EXPLAIN_H
 #define HK_REPLAY_EXPLAIN_H
 
-#include "cpu/detector.h"
+#include "cpu/rules/rate.h"
 #include "daemon/cli/fielded.h"
 #include "daemon/cli/recording.h"
 
 /* Of one slot, sensor * algorithms + algorithm. */
 struct hk_replayed_points {
+  struct hk_rate rate; /* of a counter */
   uint64_t points, late, rejected;
   bool scored; /* any of them was */
 };

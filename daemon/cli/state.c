@@ -131,6 +131,18 @@ static const char *look_at_owners(const struct hk_snapshot_part *part)
   return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
 }
 
+/* And for counters. */
+static const char *look_at_counters(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_counter c;
+  size_t at = 0;
+  uint32_t seen = 0;
+  int more;
+  while ((more = hk_snapshot_counter_next(part, &at, &c)) == 1)
+    seen++;
+  return more < 0 || seen != part->count ? "its layout is wrong" : NULL;
+}
+
 static const char *look_at_part(const struct hk_snapshot_part *part, struct counts *n, char *why, size_t size)
 {
   struct hk_string name;
@@ -150,6 +162,8 @@ static const char *look_at_part(const struct hk_snapshot_part *part, struct coun
     return look_at_machines(part, n, why, size);
   case HK_PART_OWNERS:
     return look_at_owners(part);
+  case HK_PART_COUNTERS:
+    return look_at_counters(part);
   default:
     return NULL;
   }

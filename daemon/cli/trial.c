@@ -82,7 +82,8 @@ static int run(const struct hk_trial *trial, const struct hk_labelled *set, stru
         batch->slot[batch->n] = i;
         batch->time[batch->n] = r->time[all[i].fed];
         const double value = r->value[all[i].fed++];
-        batch->value[batch->n] = all[i].detector.rate ? hk_rate_next(&all[i].rate, batch->time[batch->n], value) : value;
+        batch->value[batch->n] =
+            all[i].detector.rate ? hk_rate_next(&all[i].rate, all[i].detector.rate, batch->time[batch->n], value) : value;
       }
     }
     if (batch->n == 0)

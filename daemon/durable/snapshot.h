@@ -1,8 +1,8 @@
 /* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; its machines; and how far its feeds
  * were.
  *
- *   hk_snapshot_create -> (detector, feed, sensors, machines)... -> hk_snapshot_finish     a file under another name, synced and
- * renamed last hk_snapshot_open -> hk_snapshot_next... until 0                              the whole file is good only then
+ *   hk_snapshot_create -> (detector, feed, sensors, ...)... -> hk_snapshot_finish      a file under another name, synced and
+ * renamed last hk_snapshot_open -> hk_snapshot_next... until 0                                  the whole file is good only then
  *
  * Sensors come in sections, each copied at one moment between two points; the position says which. The position at which the
  * snapshot was begun is at most that of any of them: a journal that is read from there on has all that is missing, and points
@@ -18,6 +18,7 @@
 #ifndef HK_SNAPSHOT_H
 #define HK_SNAPSHOT_H
 
+#include "cpu/rules/rate.h"
 #include "daemon/base/disk.h"
 #include "daemon/durable/journal_records.h"
 #include "daemon/sensors/alert_memory.h"
@@ -60,22 +61,28 @@ int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *di
 int hk_snapshot_detector(struct hk_snapshot_writer *writer, struct hk_string name, uint16_t *number);
 /* So many of a feed's points, from its beginning, were taken by the shard when the snapshot was begun. */
 int hk_snapshot_feed(struct hk_snapshot_writer *writer, const struct hk_record_feed *feed, uint64_t upto);
-/* Begins a section of sensors that were copied at a position, and at this time of the arrival clock; sensors are added to it; it
- * is written. */
-void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint64_t position, int64_t arrival);
+/* Sections: begun, filled with what is of its type (enum hk_snapshot_part_type), and written by hk_snapshot_end, unless nothing
+ * was added. SENSORS were copied at a position, and at this time of the arrival clock; MACHINES are as they were at that of the
+ * section before; of the others both are 0. */
+void hk_snapshot_begin(struct hk_snapshot_writer *writer, uint32_t type, uint64_t position, int64_t arrival);
 int hk_snapshot_add(struct hk_snapshot_writer *writer, const struct hk_snapshot_sensor *sensor);
 int hk_snapshot_end(struct hk_snapshot_writer *writer);
-/* The same for owners: a section of those sensors of the section before it that count for one. */
+/* OWNERS: of those sensors of the section before it that count for one. */
 struct hk_snapshot_owner {
   uint32_t slot;
   uint8_t generation;
   uint64_t owner; /* of sensors/owners.h; not 0 */
 };
-void hk_snapshot_begin_owners(struct hk_snapshot_writer *writer);
 int hk_snapshot_add_owner(struct hk_snapshot_writer *writer, const struct hk_snapshot_owner *owner);
-/* The same for machines: a section of those whose series are in the section of sensors before it, as they were at its position.
- * generation: of the series. What the memory points to has a multiple of 8 bytes. */
-void hk_snapshot_begin_machines(struct hk_snapshot_writer *writer, uint64_t position);
+/* COUNTERS: of those whose rates are made, how far that was at its position. */
+struct hk_snapshot_counter {
+  uint32_t slot;
+  uint8_t generation;
+  struct hk_rate rate; /* known */
+};
+int hk_snapshot_add_counter(struct hk_snapshot_writer *writer, const struct hk_snapshot_counter *counter);
+/* MACHINES: those whose series are in the section of sensors before it. generation: of the series. What the memory points to has
+ * a multiple of 8 bytes. */
 int hk_snapshot_add_machine(struct hk_snapshot_writer *writer, const struct hk_machine_memory *machine, uint8_t generation);
 /* Whole on the disk, and under its own name. Then, or after an error: close. */
 int hk_snapshot_finish(struct hk_snapshot_writer *writer);
@@ -92,6 +99,7 @@ enum hk_snapshot_part_type {
   HK_PART_END = 4,
   HK_PART_MACHINES = 5,
   HK_PART_OWNERS = 6,
+  HK_PART_COUNTERS = 7,
 };
 
 /* A section; valid until the next call. */
@@ -117,9 +125,10 @@ void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine 
 /* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);
 int hk_snapshot_feed_read(const struct hk_snapshot_part *part, struct hk_record_feed *feed, uint64_t *upto);
-/* The sensor, machine, or owner, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
+/* The sensor, machine, owner, or counter, at *at, 0 at first; *at moves on. 1, 0 at the end, or -EBADMSG. */
 int hk_snapshot_sensor_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_sensor *out);
 int hk_snapshot_machine_next(const struct hk_snapshot_part *part, size_t *at, struct hk_machine_memory *out, uint8_t *generation);
 int hk_snapshot_owner_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_owner *out);
+int hk_snapshot_counter_next(const struct hk_snapshot_part *part, size_t *at, struct hk_snapshot_counter *out);
 
 #endif

@@ -104,6 +104,16 @@ struct hk_file_owner {
 };
 _Static_assert(sizeof(struct hk_file_owner) == 16, "no padding");
 
+/* What is known of a sensor whose rate is made. */
+struct hk_file_counter {
+  uint32_t slot;
+  uint8_t generation, kind, seen, rises; /* as in cpu/rules/rate.h */
+  uint8_t resets, reserved[7];
+  int64_t time; /* ns: of its last value */
+  double value;
+};
+_Static_assert(sizeof(struct hk_file_counter) == 32, "no padding");
+
 struct hk_file_end {
   uint64_t parts, sensors;
   uint64_t bytes; /* of the file before this section */

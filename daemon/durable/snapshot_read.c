@@ -28,8 +28,8 @@ struct hk_snapshot_reader {
 
 static const char *type_name(uint32_t type)
 {
-  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END", "MACHINES" };
-  return names[type >= HK_PART_DETECTOR && type <= HK_PART_MACHINES ? type : 0];
+  static const char *const names[] = { "?", "DETECTOR", "FEED", "SENSORS", "END", "MACHINES", "OWNERS", "COUNTERS" };
+  return names[type >= HK_PART_DETECTOR && type <= HK_PART_COUNTERS ? type : 0];
 }
 
 static int read_head(struct hk_snapshot_reader *r)
@@ -159,7 +159,7 @@ int hk_snapshot_next(struct hk_snapshot_reader *r, struct hk_snapshot_part *out)
     status = check_end(r, &head);
     return status != 0 ? status : 1;
   }
-  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_OWNERS)
+  if (head.type < HK_PART_DETECTOR || head.type > HK_PART_COUNTERS)
     return damaged(r, &head, "unknown section");
   r->sensors += head.type == HK_PART_SENSORS ? head.count : 0;
   r->chain = hk_part_chain(r->chain, head.checksum);
@@ -365,5 +365,24 @@ int hk_snapshot_owner_next(const struct hk_snapshot_part *p, size_t *at, struct 
     return -EBADMSG;
   *out = (struct hk_snapshot_owner){ o.slot, o.generation, o.owner };
   *at += sizeof o;
+  return 1;
+}
+
+int hk_snapshot_counter_next(const struct hk_snapshot_part *p, size_t *at, struct hk_snapshot_counter *out)
+{
+  struct hk_file_counter c;
+  if (*at == p->size)
+    return 0;
+  if (p->size - *at < sizeof c)
+    return -EBADMSG;
+  memcpy(&c, p->payload + *at, sizeof c);
+  if (c.kind > HK_RATE_GAUGE || c.seen > HK_RATE_LOOK || c.rises > HK_RATE_RISES || c.time < 0 || !isfinite(c.value))
+    return -EBADMSG;
+  *out = (struct hk_snapshot_counter){
+    .slot = c.slot,
+    .generation = c.generation,
+    .rate = { .time = c.time, .value = c.value, .known = 1, .kind = c.kind, .seen = c.seen, .rises = c.rises, .resets = c.resets }
+  };
+  *at += sizeof c;
   return 1;
 }

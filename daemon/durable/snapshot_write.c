@@ -170,9 +170,9 @@ int hk_snapshot_feed(struct hk_snapshot_writer *w, const struct hk_record_feed *
   return status != 0 ? status : end(w);
 }
 
-void hk_snapshot_begin(struct hk_snapshot_writer *w, uint64_t position, int64_t arrival)
+void hk_snapshot_begin(struct hk_snapshot_writer *w, uint32_t type, uint64_t position, int64_t arrival)
 {
-  begin(w, HK_PART_SENSORS, position, arrival);
+  begin(w, type, position, arrival);
   w->last = position > w->last ? position : w->last;
 }
 
@@ -257,11 +257,6 @@ int hk_snapshot_add(struct hk_snapshot_writer *w, const struct hk_snapshot_senso
   return status;
 }
 
-void hk_snapshot_begin_machines(struct hk_snapshot_writer *w, uint64_t position)
-{
-  begin(w, HK_PART_MACHINES, position, 0);
-}
-
 int hk_snapshot_add_machine(struct hk_snapshot_writer *w, const struct hk_machine_memory *m, uint8_t generation)
 {
   const struct hk_file_machine machine = { .slot = m->slot,
@@ -290,15 +285,25 @@ int hk_snapshot_add_machine(struct hk_snapshot_writer *w, const struct hk_machin
   return status;
 }
 
-void hk_snapshot_begin_owners(struct hk_snapshot_writer *w)
-{
-  begin(w, HK_PART_OWNERS, 0, 0);
-}
-
 int hk_snapshot_add_owner(struct hk_snapshot_writer *w, const struct hk_snapshot_owner *o)
 {
   const struct hk_file_owner owner = { .slot = o->slot, .generation = o->generation, .owner = o->owner };
   const int status = put_padded(w, &owner, sizeof owner);
+  w->head.count += status == 0;
+  return status;
+}
+
+int hk_snapshot_add_counter(struct hk_snapshot_writer *w, const struct hk_snapshot_counter *c)
+{
+  const struct hk_file_counter counter = { .slot = c->slot,
+                                           .generation = c->generation,
+                                           .kind = c->rate.kind,
+                                           .seen = c->rate.seen,
+                                           .rises = c->rate.rises,
+                                           .resets = c->rate.resets,
+                                           .time = c->rate.time,
+                                           .value = c->rate.value };
+  const int status = put_padded(w, &counter, sizeof counter);
   w->head.count += status == 0;
   return status;
 }

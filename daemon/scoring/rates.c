@@ -1,11 +1,13 @@
 /* Rates of counters. Where no detector in force asks for them a batch is not looked at. */
 #include "daemon/scoring/rates.h"
 
-#include "cpu/rules/rate.h"
 #include "daemon/scoring/shard.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOLD 5 /* counters, in one stretch of the log: of a fleet the first are enough */
 
 static bool any(const struct hk_config *config)
 {
@@ -32,6 +34,19 @@ static struct hk_rate *last_of(struct hk_shard *s, uint32_t within)
   return &r->last[within];
 }
 
+/* Says what was found. When journals are replayed it was said before; and a companion's points are its sensor's. */
+static void tell(struct hk_shard *s, uint32_t slot, uint8_t kind)
+{
+  const struct hk_registry *registry = s->all->registry;
+  if (s->replaying || hk_registry_primary(registry, slot) != slot)
+    return;
+  const struct hk_string name = hk_registry_name(registry, slot);
+  hk_log_some(s->all->log, &s->quotas.counters, TOLD, HK_LOG_NOTICE, "counters",
+              kind == HK_RATE_COUNTER ? "%.*s is a counter: its rate per second is scored (rate = auto)"
+                                      : "%.*s fell and is not a counter: its values are scored as they are (rate = auto)",
+              (int)name.length, name.data);
+}
+
 void hk_rates_apply(struct hk_shard *s, struct hk_batch *b)
 {
   const struct hk_registry *registry = s->all->registry;
@@ -43,8 +58,25 @@ void hk_rates_apply(struct hk_shard *s, struct hk_batch *b)
     if (!d || !d->detector.rate)
       continue;
     struct hk_rate *last = last_of(s, b->slot[i]);
-    b->value[i] = last ? hk_rate_next(last, b->time[i], b->value[i]) : (double)NAN;
+    const uint8_t kind = last ? last->kind : HK_RATE_UNDECIDED;
+    b->value[i] = last ? hk_rate_next(last, d->detector.rate, b->time[i], b->value[i]) : (double)NAN;
+    if (last && last->kind != kind && (kind == HK_RATE_COUNTER || last->kind == HK_RATE_COUNTER))
+      tell(s, slot, last->kind);
   }
+}
+
+struct hk_rate hk_rates_of(const struct hk_rates *r, uint32_t within)
+{
+  return within < r->n ? r->last[within] : (struct hk_rate){ 0 };
+}
+
+int hk_rates_restore(struct hk_shard *s, uint32_t within, const struct hk_rate *rate)
+{
+  struct hk_rate *last = last_of(s, within);
+  if (!last)
+    return -ENOMEM;
+  *last = *rate;
+  return 0;
 }
 
 void hk_rates_forget(struct hk_rates *r, uint32_t within)

@@ -1,9 +1,10 @@
-/* Sensors that are counters (`rate = yes`): their points become differences a second on the way into a batch. What was last seen
- * of each is not kept over a restart. Thread: the shard's. */
+/* Sensors that are counters (`rate = yes`, or found to be with `auto`): their points become differences a second on the way into
+ * a batch. What is known of each goes with its state into snapshots. Thread: the shard's. */
 #ifndef HK_RATES_H
 #define HK_RATES_H
 
 #include "cpu/backend.h"
+#include "cpu/rules/rate.h"
 
 struct hk_shard;
 
@@ -14,6 +15,10 @@ struct hk_rates {       /* all zero: none */
 
 /* Turns the points of a batch whose slots are still the shard's. Without memory they are left out (NAN), which is told. */
 void hk_rates_apply(struct hk_shard *shard, struct hk_batch *batch);
+/* What is known of a sensor. */
+struct hk_rate hk_rates_of(const struct hk_rates *rates, uint32_t within);
+/* Goes on from there. 0 or -ENOMEM. Before the shard's thread is there. */
+int hk_rates_restore(struct hk_shard *shard, uint32_t within, const struct hk_rate *rate);
 /* The slot is about to be another sensor's. */
 void hk_rates_forget(struct hk_rates *rates, uint32_t within);
 void hk_rates_free(struct hk_rates *rates);

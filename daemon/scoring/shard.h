@@ -82,7 +82,7 @@ struct hk_shard {
   int64_t ahead;         /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
   atomic_bool replaying; /* at the start: nobody is silent yet */
   struct hk_shard_quotas {
-    struct hk_log_quota failures, forgetful, alerts;
+    struct hk_log_quota failures, forgetful, alerts, counters;
   } quotas; /* of lines in the log */
 };
 

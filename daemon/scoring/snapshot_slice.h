@@ -30,10 +30,11 @@ struct hk_saver_condition {
 /* A sensor of a slice. */
 struct hk_saved_sensor {
   struct hk_alerts_memory alerts;
-  uint64_t owner; /* whom it counts for; 0: nobody */
-  uint32_t slot;  /* the registry's */
-  uint32_t image; /* of the batch */
-  uint32_t name;  /* where it begins in names */
+  uint64_t owner;      /* whom it counts for; 0: nobody */
+  struct hk_rate rate; /* at the slice's position, if its rate is made; filled in with the batch, by image */
+  uint32_t slot;       /* the registry's */
+  uint32_t image;      /* of the batch */
+  uint32_t name;       /* where it begins in names */
   uint16_t name_size;
   uint16_t detector; /* the slice's; filled in with the batch, by image */
   uint8_t generation;

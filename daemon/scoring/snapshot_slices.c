@@ -164,6 +164,7 @@ static bool add(struct hk_saver *v, struct hk_slice *slice, struct hk_batch *b, 
     return false;
   }
   slice->sensors[b->n].detector = (uint16_t)number;
+  slice->sensors[b->n].rate = hk_rates_of(&s->rates, local);
   slice->bytes += most;
   b->slot[b->n++] = local;
   return true;
@@ -307,7 +308,9 @@ void hk_saver_back(struct hk_saver *v, struct hk_delivery *p)
     }
     struct hk_saved_sensor *to = &slice->sensors[n++];
     const uint16_t detector = slice->sensors[i].detector; /* n <= i */
+    const struct hk_rate rate = slice->sensors[i].rate;
     *to = (struct hk_saved_sensor){ .owner = hk_registry_owner(s->all->registry, outside),
+                                    .rate = rate,
                                     .slot = outside,
                                     .image = i,
                                     .name = slice->names_size,

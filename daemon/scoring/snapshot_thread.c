@@ -118,7 +118,7 @@ static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
 {
   const char *data = slice->machines.data;
   int status = 0;
-  hk_snapshot_begin_machines(v->output.writer, slice->position);
+  hk_snapshot_begin(v->output.writer, HK_PART_MACHINES, slice->position, 0);
   for (uint32_t i = 0; i < slice->n_machines && status == 0; i++) {
     const struct hk_saved_machine *m = &slice->machine[i];
     struct hk_machine_memory memory = m->memory;
@@ -134,11 +134,23 @@ static int write_machines(struct hk_saver *v, const struct hk_slice *slice)
 static int write_owners(struct hk_saver *v, const struct hk_slice *slice)
 {
   int status = 0;
-  hk_snapshot_begin_owners(v->output.writer);
+  hk_snapshot_begin(v->output.writer, HK_PART_OWNERS, 0, 0);
   for (uint32_t i = 0; i < slice->n && status == 0; i++) {
     const struct hk_saved_sensor *s = &slice->sensors[i];
     if (s->owner != 0)
       status = hk_snapshot_add_owner(v->output.writer, &(struct hk_snapshot_owner){ s->slot, s->generation, s->owner });
+  }
+  return status != 0 ? status : hk_snapshot_end(v->output.writer);
+}
+
+static int write_counters(struct hk_saver *v, const struct hk_slice *slice)
+{
+  int status = 0;
+  hk_snapshot_begin(v->output.writer, HK_PART_COUNTERS, 0, 0);
+  for (uint32_t i = 0; i < slice->n && status == 0; i++) {
+    const struct hk_saved_sensor *s = &slice->sensors[i];
+    if (s->rate.known)
+      status = hk_snapshot_add_counter(v->output.writer, &(struct hk_snapshot_counter){ s->slot, s->generation, s->rate });
   }
   return status != 0 ? status : hk_snapshot_end(v->output.writer);
 }
@@ -150,14 +162,16 @@ static int write_slice(struct hk_saver *v, const struct hk_slice *slice)
   for (uint32_t i = 0; i < slice->n_detectors && status == 0; i++)
     status = hk_snapshot_detector(v->output.writer, hk_string(slice->detectors[i].name), &detectors[i]);
   if (status == 0)
-    hk_snapshot_begin(v->output.writer, slice->position, slice->arrival);
+    hk_snapshot_begin(v->output.writer, HK_PART_SENSORS, slice->position, slice->arrival);
   for (uint32_t i = 0; i < slice->n && status == 0; i++)
     status = write_sensor(v, slice, &slice->sensors[i], detectors[slice->sensors[i].detector]);
   if (status == 0)
     status = hk_snapshot_end(v->output.writer);
   if (status == 0 && slice->n_machines > 0)
     status = write_machines(v, slice);
-  return status != 0 ? status : write_owners(v, slice);
+  if (status == 0)
+    status = write_owners(v, slice);
+  return status != 0 ? status : write_counters(v, slice);
 }
 
 static void save_slice(struct hk_saver *v, struct hk_slice *slice)

@@ -161,6 +161,24 @@ static int take_owners(struct work *w, const struct hk_snapshot_part *part)
   return more;
 }
 
+/* Of sensors that were restored with the section before. */
+static int take_counters(struct work *w, const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_counter c;
+  struct hk_restoration *o = w->out;
+  size_t at = 0;
+  uint8_t there;
+  int more, status = 0;
+  while (status == 0 && (more = hk_snapshot_counter_next(part, &at, &c)) != 0) {
+    if (more < 0)
+      return more;
+    struct hk_shard *shard = &o->shard[c.slot % o->durable->shards];
+    if (c.slot < o->max_sensors && hk_registry_generation(o->registry, c.slot, &there) && there == c.generation)
+      status = hk_rates_restore(shard, hk_slot_within(shard->all, c.slot), &c.rate);
+  }
+  return status;
+}
+
 static void forget_detectors(struct work *w)
 {
   for (uint32_t i = 0; i < w->n_detectors; i++)
@@ -180,6 +198,7 @@ static int take_parts(struct work *w, struct hk_snapshot_reader *reader, uint32_
              : part.type == HK_PART_SENSORS  ? take_sensors(w, &part)
              : part.type == HK_PART_MACHINES ? take_machines(w, &part)
              : part.type == HK_PART_OWNERS   ? take_owners(w, &part)
+             : part.type == HK_PART_COUNTERS ? take_counters(w, &part)
                                              : 0;
     if (part.position > w->out->position[shard])
       w->out->position[shard] = part.position;

@@ -29,7 +29,7 @@ static __device__ __forceinline__ void station_begin(struct station *station, co
   __syncwarp();
 }
 
-/* Takes points until the run is full, the task ends or lags start over, by one warp: a lane to a feature. */
+/* Takes points until the run is full, the task ends or lags or the sensor start over, by one warp: a lane to a feature. */
 static __device__ __noinline__ void run_take(struct station *station, const struct hk_detector *d,
                                              const struct hk_cuda_launch *launch)
 {
@@ -65,8 +65,14 @@ static __device__ __noinline__ void run_take(struct station *station, const stru
       station->step[n] = step;
       station->index[n] = point.index;
     }
-    if (state != HK_STATE_OK)
+    if (state != HK_STATE_OK) {
+      __syncwarp();
+      if (n > 0 && window->anew) { /* the next point may take away what those before it are compared with */
+        at++;
+        break;
+      }
       continue;
+    }
     __syncwarp();
     held = mine->age == 0 && n > 0;
     n += !held;

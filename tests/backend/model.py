@@ -90,6 +90,7 @@ class Sensor:
         self.a = self.a0
         self.started = False
         self.learned, self.spacings, self.last_time = 0, 0, None
+        self.points, self.hole, self.holes = 0, 0, 0  # accepted; how many when the last long hole, or the first point, came; such holes, close together
         self.alert = Alert(d)
 
     # --- windows
@@ -152,13 +153,25 @@ class Sensor:
             if not d['interval']:
                 self.learn(spacing)
         events = []
-        if not self.started or missing > d['max_fill']:
+        self.points += 1
+        if not self.started:
+            self.hole = self.points
+        since = self.points - self.hole
+        bridged = self.started and since <= 20 * d['span']  # the last hole, or the beginning, is not long ago
+        if missing > d['max_fill']:
+            self.holes = self.holes + 1 if self.holes > 2 or self.holes and since <= d['span'] else 1
+            self.hole = self.points
+        elif self.points - self.hole >= 20 * d['span']:
+            self.holes = 0
+        if not self.started or missing > d['max_fill'] and not bridged:
             restarted, self.started = self.started, True
             self.reference, self.mean, self.variance = value, 0.0, 0.0
             self.samples, self.age, self.due, self.held, self.since_rebase = [], 0, 0, 0, 0
             self.a = self.a0
             missing = 0
             events += self.alert.restart() if restarted else []
+        if missing > d['max_fill'] or self.holes > 2:
+            missing = 0  # the window goes on; of an irregular sensor nothing is filled
         sample = value - self.reference
         last = self.samples[-1][0] if self.samples else 0.0
         for i in range(1, missing + 1):
@@ -169,7 +182,8 @@ class Sensor:
         if len(self.samples) < d['span']:
             self.due = d['stride'] - 1
             return 'warming', None, events if restarted else events + self.alert.point('warming', None, None)
-        state = 'gap' if 10 * sum(filled for _, filled in self.samples) > d['span'] else 'ok'
+        within = d['alert'] not in ('adaptive', 'off') if self.holes > 2 else self.holes > 0 and self.points - self.hole < d['span'] - 1
+        state = 'gap' if 10 * sum(filled for _, filled in self.samples) > d['span'] or within else 'ok'
         z = share = None
         if self.due >= d['stride']:
             self.due = 0

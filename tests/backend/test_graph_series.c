@@ -189,17 +189,22 @@ static void windows_and_alerts(void **state)
 {
   (void)state;
   static const char text[] = "algorithm=graph,window=12,resident=600,interval=1s";
-  struct hk_event event[4];
-  uint32_t states[5] = { 0 };
-  struct series series = series_new(SIGNAL_FREQUENCY, 5, 2000);
-  assert_int_equal(events_of(text, &series, event, 4, states), 2);
-  const uint32_t raised = event[0].index;
-  assert_true(event[1].index > raised + 5);
+  const struct hk_detector d = detector_parsed(text);
+  struct hk_event event[16];
+  uint32_t states[5] = { 0 }, k = 0;
+  struct series series = series_new(SIGNAL_FREQUENCY, 5, 26000); /* it changes where a hole is rare */
+  uint32_t n = events_of(text, &series, event, 16, states);
+  assert_true(n < 16);
+  while (k < n && (event[k].kind != HK_EVENT_RAISED || event[k].index <= HK_HOLE_MEMORY * hk_detector_span(&d)))
+    k++;
+  assert_true(k + 1 < n);
+  const uint32_t raised = event[k].index;
+  assert_true(event[k + 1].index > raised + 5);
   for (uint32_t i = raised + 4; i < series.n; i++) /* a hole while the alert is raised */
     series.time[i] += 1000ll * TEST_INTERVAL;
   memset(states, 0, sizeof states);
-  assert_int_equal(events_of(text, &series, event, 4, states), 2);
-  assert_true(event[1].kind == HK_EVENT_CLEARED && event[1].index == raised + 4);
+  n = events_of(text, &series, event, 16, states);
+  assert_true(k + 1 < n && event[k + 1].kind == HK_EVENT_CLEARED && event[k + 1].index == raised + 4);
   assert_true(states[HK_STATE_WARMING] >= 2 * (11 * 12 - 2));
   series_free(&series);
 

@@ -112,6 +112,15 @@ static void try_owners(const struct hk_snapshot_part *part)
       abort();
 }
 
+static void try_counters(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_counter c;
+  size_t at = 0;
+  while (hk_snapshot_counter_next(part, &at, &c) == 1)
+    for (int i = 0; i < 80; i++)
+      (void)hk_rate_next(&c.rate, HK_RATE_AUTO, c.rate.time + (c.rate.time < INT64_MAX), c.rate.value * (1 + i % 3));
+}
+
 static void read_all(int file)
 {
   const struct hk_disk disk = { 0 };
@@ -138,6 +147,8 @@ static void read_all(int file)
       try_machines(&part);
     else if (part.type == HK_PART_OWNERS)
       try_owners(&part);
+    else if (part.type == HK_PART_COUNTERS)
+      try_counters(&part);
     else if (part.type == HK_PART_DETECTOR)
       (void)hk_snapshot_detector_read(&part, &detector, &name);
     else if (part.type == HK_PART_FEED)

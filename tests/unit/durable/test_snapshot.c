@@ -146,7 +146,7 @@ static int write_machines(struct hk_snapshot_writer *writer)
   struct hk_machine_member members[4];
   uint64_t rows[4];
   int status = 0;
-  hk_snapshot_begin_machines(writer, 1012);
+  hk_snapshot_begin(writer, HK_PART_MACHINES, 1012, 0);
   for (uint32_t i = 0; i < MACHINES && status == 0; i++) {
     const struct hk_machine_memory m = machine_of(i, changes, members, rows);
     status = hk_snapshot_add_machine(writer, &m, (uint8_t)(7 * i));
@@ -164,10 +164,30 @@ static struct hk_snapshot_owner owner_of(uint32_t i)
 static int write_owners(struct hk_snapshot_writer *writer)
 {
   int status = 0;
-  hk_snapshot_begin_owners(writer);
+  hk_snapshot_begin(writer, HK_PART_OWNERS, 0, 0);
   for (uint32_t i = 0; i < OWNERS && status == 0; i++) {
     const struct hk_snapshot_owner owner = owner_of(i);
     status = hk_snapshot_add_owner(writer, &owner);
+  }
+  return status != 0 ? status : hk_snapshot_end(writer);
+}
+
+#define COUNTERS 3u
+
+static struct hk_snapshot_counter counter_of(uint32_t i)
+{
+  return (struct hk_snapshot_counter){ 2 + 3 * i,
+                                       (uint8_t)(100 + i),
+                                       { 1000 + i, 0.1 + i, 1, (uint8_t)i, (uint8_t)(HK_RATE_LOOK - i), (uint8_t)i, 1, { 0 } } };
+}
+
+static int write_counters(struct hk_snapshot_writer *writer)
+{
+  int status = 0;
+  hk_snapshot_begin(writer, HK_PART_COUNTERS, 0, 0);
+  for (uint32_t i = 0; i < COUNTERS && status == 0; i++) {
+    const struct hk_snapshot_counter counter = counter_of(i);
+    status = hk_snapshot_add_counter(writer, &counter);
   }
   return status != 0 ? status : hk_snapshot_end(writer);
 }
@@ -190,7 +210,7 @@ static int write_one(const struct world *w)
       if (status == 0 && i == 12)
         status = hk_snapshot_detector(writer, hk_string("fast"), &number); /* known: not told again */
       assert_true(status != 0 || number == 0);
-      hk_snapshot_begin(writer, 1000 + i, 5000 + i);
+      hk_snapshot_begin(writer, HK_PART_SENSORS, 1000 + i, 5000 + i);
     }
     const struct hk_snapshot_sensor s = sensor_of(i, name, state);
     if (status == 0)
@@ -202,6 +222,8 @@ static int write_one(const struct world *w)
     status = write_machines(writer);
   if (status == 0)
     status = write_owners(writer);
+  if (status == 0)
+    status = write_counters(writer);
   if (status == 0)
     status = hk_snapshot_finish(writer);
   hk_snapshot_close(writer);
@@ -300,6 +322,25 @@ static void same_owners(const struct hk_snapshot_part *part)
   assert_int_equal(hk_snapshot_owner_next(&cut, &at, &o), -EBADMSG);
 }
 
+static void same_counters(const struct hk_snapshot_part *part)
+{
+  struct hk_snapshot_counter c;
+  size_t at = 0;
+  assert_int_equal(part->count, COUNTERS);
+  for (uint32_t i = 0; i < COUNTERS; i++) {
+    const struct hk_snapshot_counter want = counter_of(i);
+    assert_int_equal(hk_snapshot_counter_next(part, &at, &c), 1);
+    assert_true(c.slot == want.slot && c.generation == want.generation);
+    assert_memory_equal(&c.rate, &want.rate, sizeof c.rate);
+  }
+  assert_int_equal(hk_snapshot_counter_next(part, &at, &c), 0);
+  struct hk_snapshot_part cut = *part;
+  cut.size -= 8;
+  for (at = 0; hk_snapshot_counter_next(&cut, &at, &c) > 0;)
+    ;
+  assert_int_equal(hk_snapshot_counter_next(&cut, &at, &c), -EBADMSG);
+}
+
 static void what_was_written_is_read(void **state)
 {
   struct world w;
@@ -339,6 +380,8 @@ static void what_was_written_is_read(void **state)
       same_machines(&part);
     } else if (part.type == HK_PART_OWNERS) {
       same_owners(&part);
+    } else if (part.type == HK_PART_COUNTERS) {
+      same_counters(&part);
     } else if (part.type == HK_PART_SENSORS) {
       struct hk_snapshot_sensor s;
       size_t at = 0;
@@ -383,7 +426,7 @@ static void what_was_written_is_read(void **state)
   assert_int_equal(status, 0);
   assert_int_equal(hk_snapshot_next(reader, &part), 0);
   assert_int_equal(seen, SENSORS);
-  assert_int_equal(parts, 8);
+  assert_int_equal(parts, 9);
   hk_snapshot_read_close(reader);
   end(&w);
 }
@@ -466,7 +509,7 @@ static void sections_belong_together(void **state)
     at[n++] = part.at;
   hk_snapshot_read_close(reader);
   at[n] = size;
-  assert_int_equal(n, 8);
+  assert_int_equal(n, 9);
   for (size_t i = 0; i < n; i++) {
     memcpy(other, bytes, at[i]);
     memcpy(other + at[i], bytes + at[i + 1], size - at[i + 1]);

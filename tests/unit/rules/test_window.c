@@ -90,13 +90,20 @@ static void late_and_repeated_change_nothing(void **state)
   free(s);
 }
 
+/* Points that make a sensor forget its beginning, or a hole. */
+static uint32_t settled(const struct sensor *s)
+{
+  return HK_HOLE_MEMORY * hk_detector_span(&s->d);
+}
+
 static void fills(void **state)
 {
   (void)state;
   for (int linear = 0; linear < 2; linear++) {
     for (uint32_t missing = 0; missing <= 4; missing++) {
       struct sensor *s = sensor_new(linear ? "window=8,interval=1s,max_fill=3,fill=linear" : "window=8,interval=1s,max_fill=3");
-      feed(s, 10);
+      feed(s, settled(s) + 1);
+      const uint32_t span = hk_detector_span(&s->d);
       const double last = sample(s, 0);
       const struct hk_step step = take(s, s->next + missing * SECOND, last + 8);
       if (missing > 3) { /* warms up again */
@@ -105,7 +112,7 @@ static void fills(void **state)
         assert_int_equal(s->w.filled, 0);
       } else {
         assert_int_equal(step.restarted, 0);
-        assert_int_equal(s->w.count, 11 + missing);
+        assert_int_equal(s->w.count, span);
         assert_int_equal(s->w.filled, missing);
         for (uint32_t i = 1; i <= missing; i++)
           assert_true(fabs(sample(s, i) - (linear ? last + 8.0 * (missing + 1 - i) / (missing + 1) : last)) < 1e-5);
@@ -148,11 +155,125 @@ static void gap_over_a_tenth(void **state)
   free(s);
 }
 
+/* Of holes that are too long and follow each other within HK_HOLE_MEMORY spans the first alone makes the window start anew, and
+ * not even that one soon after the beginning. While one lies in the window there is no alert. */
+static void windows_go_on_where_holes_are_frequent(void **state)
+{
+  (void)state;
+  for (int soon = 0; soon < 2; soon++) {
+    struct sensor *s = sensor_new("window=8,interval=1s,max_fill=3");
+    const uint32_t span = hk_detector_span(&s->d);
+    feed(s, settled(s) + (soon ? 0 : 1));
+    struct hk_step step = take(s, s->next + 1000 * SECOND, 3);
+    assert_int_equal(step.restarted, !soon);
+    assert_int_equal(s->w.count, soon ? span : 1);
+    assert_int_equal(s->w.filled, 0);
+    (void)take(s, s->next + 2 * SECOND, 3);
+    assert_int_equal(s->w.filled, 2);
+    feed(s, 2 * span);
+    step = take(s, s->next + 1000 * SECOND, 3);
+    assert_int_equal(step.restarted, 0);
+    for (uint32_t i = 1; i < span; i++) {
+      assert_int_equal(step.state, HK_STATE_GAP);
+      assert_int_equal(step.score, 1);
+      step = feed(s, 1);
+    }
+    assert_int_equal(step.state, HK_STATE_OK);
+    feed(s, settled(s) - span);
+    assert_int_equal(s->w.holes, 1);
+    feed(s, 1);
+    assert_int_equal(s->w.holes, 0);
+    assert_int_equal(take(s, s->next + 1000 * SECOND, 3).restarted, 1); /* the first after so long */
+    free(s);
+  }
+}
+
+/* Where holes are never out of the window samples count, not their times, until there was none for long. */
+static void samples_count_where_holes_are_many(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text;
+    uint8_t state;
+  } cases[] = { { "window=8,interval=1s", HK_STATE_OK },
+                { "window=8,interval=1s,alert=0.5", HK_STATE_GAP },
+                { "window=8,interval=1s,alert=off", HK_STATE_OK } };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct sensor *s = sensor_new(cases[c].text);
+    const uint32_t span = hk_detector_span(&s->d);
+    feed(s, span);
+    for (uint32_t i = 1; i <= HK_HOLES_MANY; i++) {
+      assert_int_equal(s->w.holes, i - 1);
+      (void)take(s, s->next + 4 * SECOND, 3);
+      feed(s, i < HK_HOLES_MANY ? span - 1 : 0);
+    }
+    assert_int_equal(s->w.filled, 0);
+    assert_int_equal(take(s, s->next + 2 * SECOND, 3).state, cases[c].state);
+    assert_int_equal(s->w.filled, 0);
+    feed(s, settled(s) - 2);
+    assert_int_equal(s->w.holes, HK_HOLES_MANY);
+    feed(s, 1);
+    assert_int_equal(s->w.holes, 0);
+    (void)take(s, s->next + 2 * SECOND, 3);
+    assert_int_equal(s->w.filled, 2);
+    free(s);
+  }
+}
+
+/* Whatever holes there are, of the points behind the first span at most a twentieth has no score. */
+static void holes_cost_a_twentieth(void **state)
+{
+  (void)state;
+  static const char *const detectors[] = { "window=8,interval=1s", "window=13,gap=40,interval=1s,max_fill=0", "window=8" };
+  for (size_t k = 0; k < sizeof detectors / sizeof *detectors; k++) {
+    for (uint32_t every = 2; every < 3000; every += 1 + every / 3) { /* points between two holes */
+      struct sensor *s = sensor_new(detectors[k]);
+      const uint32_t span = hk_detector_span(&s->d);
+      uint32_t points = 0, unscored = 0;
+      for (uint32_t i = 0; i < 30000; i++) {
+        const struct hk_step step = take(s, s->next + (i % every == 0 ? 100 * SECOND : 0), sin((double)i));
+        points += i >= span;
+        unscored += i >= span && !step.score;
+      }
+      if (unscored * HK_HOLE_MEMORY > points)
+        fail_msg("%s, a hole every %u points: %u of %u have no score", detectors[k], every, unscored, points);
+      free(s);
+    }
+  }
+}
+
+/* The value that says so, and no other, and of a detector with rate = auto alone. */
+static void anew(void **state)
+{
+  (void)state;
+  const uint64_t bits = HK_ANEW_BITS;
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  assert_true(hk_anew(value) && !hk_anew((double)NAN) && !hk_anew(-(double)NAN) && !hk_anew(0));
+  for (int automatic = 0; automatic < 2; automatic++) {
+    struct sensor *s = sensor_new(automatic ? "window=8,rate=auto" : "window=8,rate=yes");
+    assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
+    feed(s, 1);
+    assert_int_equal(s->w.anew, 0); /* nothing is there that it could end */
+    feed(s, 40);
+    assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
+    s->next += SECOND;
+    assert_int_equal(take(s, s->next, (double)NAN).state, HK_STATE_REJECTED);
+    const struct hk_step step = take(s, s->next, 7e9);
+    assert_int_equal(step.restarted, automatic);
+    assert_int_equal(step.state, automatic ? HK_STATE_WARMING : HK_STATE_OK);
+    if (automatic)
+      assert_true(s->w.count == 1 && s->w.reference == 7e9 && s->w.mean == 0);
+    assert_int_equal(feed(s, 1).restarted, 0);
+    free(s);
+  }
+}
+
 static void a_hole_keeps_what_was_learned(void **state)
 {
   (void)state;
   struct sensor *s = sensor_new("window=8");
-  feed(s, 60);
+  feed(s, settled(s) + 1);
   const struct hk_step step = take(s, s->next + 1000 * SECOND, -1);
   assert_int_equal(step.restarted, 1);
   assert_int_equal(step.state, HK_STATE_WARMING);
@@ -210,7 +331,8 @@ static void time_at_the_end_of_its_range(void **state)
 {
   (void)state;
   struct sensor *s = sensor_new("window=8,interval=1ns");
-  (void)take(s, 0, 1);
+  for (int64_t i = 0; i <= settled(s); i++)
+    (void)take(s, i, 1);
   assert_int_equal(take(s, INT64_MAX, 2).restarted, 1);
   assert_int_equal(take(s, INT64_MAX, 2).state, HK_STATE_LATE);
   free(s);
@@ -227,6 +349,7 @@ struct naive {
   double value[20000];
   bool filled[20000];
   uint32_t n, due;
+  uint32_t points, hole, holes; /* accepted; how many when the last long hole came; how many such are remembered */
   int64_t last;
   bool started;
 };
@@ -241,11 +364,20 @@ static struct hk_step naive_take(struct naive *m, const struct hk_detector *d, i
   if (m->started && time <= m->last)
     return (struct hk_step){ HK_STATE_LATE, 0, 0 };
   int64_t missing = m->started ? (time - m->last + SECOND / 2) / SECOND - 1 : 0;
+  m->points++;
+  if (!m->started)
+    m->hole = m->points;
+  const uint32_t since = m->points - m->hole;
   if (missing > (int64_t)d->max_fill) {
-    step.restarted = 1;
-    m->n = 0;
+    step.restarted = since > 20 * span;
+    m->n = step.restarted ? 0 : m->n;
+    m->holes = m->holes > 2 || (m->holes == 0 ? 0 : since <= span) ? m->holes + 1 : 1;
+    m->hole = m->points;
     missing = 0;
+  } else if (since >= 20 * span) {
+    m->holes = 0;
   }
+  missing = m->holes > 2 ? 0 : missing;
   const double last = m->n ? m->value[m->n - 1] : 0;
   for (int64_t i = 1; i <= missing; i++) {
     m->value[m->n] = d->fill == HK_FILL_LINEAR ? last + (value - last) * (double)i / (double)(missing + 1) : last;
@@ -261,7 +393,8 @@ static struct hk_step naive_take(struct naive *m, const struct hk_detector *d, i
   uint32_t filled = 0;
   for (uint32_t i = m->n - span; i < m->n; i++)
     filled += m->filled[i];
-  step.state = filled > span / 10.0 ? HK_STATE_GAP : HK_STATE_OK;
+  const bool within = m->holes > 2 ? d->alert == HK_ALERT_FIXED : m->holes > 0 && m->points - m->hole < span - 1;
+  step.state = filled > span / 10.0 || within ? HK_STATE_GAP : HK_STATE_OK;
   bool first = true; /* no point that arrived completed the span before this one */
   for (uint32_t i = span - 1; i + 1 < m->n; i++)
     first = first && m->filled[i];
@@ -308,7 +441,7 @@ static void random_sequences_against_the_naive_model(void **state)
           value = random_below(&random, 2) ? NAN : INFINITY;
           break;
         case 4:
-          time += random_below(&random, 40) == 0 ? 500 * SECOND : SECOND;
+          time += random_below(&random, 40 * calm) == 0 ? 500 * SECOND : SECOND;
           break;
         default:
           break;
@@ -398,6 +531,10 @@ int main(void)
     cmocka_unit_test(fills),
     cmocka_unit_test(jitter_is_no_hole),
     cmocka_unit_test(gap_over_a_tenth),
+    cmocka_unit_test(windows_go_on_where_holes_are_frequent),
+    cmocka_unit_test(samples_count_where_holes_are_many),
+    cmocka_unit_test(holes_cost_a_twentieth),
+    cmocka_unit_test(anew),
     cmocka_unit_test(a_hole_keeps_what_was_learned),
     cmocka_unit_test(learned_interval),
     cmocka_unit_test(no_fill_before_the_interval_is_known),
