@@ -309,21 +309,27 @@ HK_INLINE struct hk_step hk_limit_take(const struct hk_limit_view *v, struct hk_
   struct hk_step step = { HK_STATE_REJECTED, 0, 0 };
   memset(check, 0, sizeof *check);
   check->outlook.eta = INFINITY;
-  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0)
+  if (!(fabs(value - w->reference) <= HK_VALUE_MAX) || time < 0) {
+    hk_window_refuse(w, d, value);
     return step;
+  }
   if (w->started && time <= w->last_time) {
     step.state = HK_STATE_LATE;
     return step;
   }
   const int64_t block = time / hk_limit_length(d);
-  if (!w->started) {
+  if (w->started && d->interval <= 0)
+    hk_interval_learn(w, time - w->last_time);
+  if (!w->started || w->anew) {
+    step.restarted = w->started;
     hk_limit_reset(v);
     w->reference = value;
+    w->mean = w->variance = 0;
+    w->count = w->head = w->filled = w->age = w->due = w->rebase = w->held = 0;
     w->started = 1;
+    w->anew = 0;
     s->block = s->first = block;
     s->every = 1;
-  } else if (d->interval <= 0) {
-    hk_interval_learn(w, time - w->last_time);
   }
   if (block > s->block) {
     double median;
