@@ -172,26 +172,6 @@ static int write_owners(struct hk_snapshot_writer *writer)
   return status != 0 ? status : hk_snapshot_end(writer);
 }
 
-#define COUNTERS 3u
-
-static struct hk_snapshot_counter counter_of(uint32_t i)
-{
-  return (struct hk_snapshot_counter){ 2 + 3 * i,
-                                       (uint8_t)(100 + i),
-                                       { 1000 + i, 0.1 + i, 1, (uint8_t)i, (uint8_t)(HK_RATE_LOOK - i), (uint8_t)i, 1, { 0 } } };
-}
-
-static int write_counters(struct hk_snapshot_writer *writer)
-{
-  int status = 0;
-  hk_snapshot_begin(writer, HK_PART_COUNTERS, 0, 0);
-  for (uint32_t i = 0; i < COUNTERS && status == 0; i++) {
-    const struct hk_snapshot_counter counter = counter_of(i);
-    status = hk_snapshot_add_counter(writer, &counter);
-  }
-  return status != 0 ? status : hk_snapshot_end(writer);
-}
-
 /* Two sections of sensors, two detectors, a feed, a section of machines. Returns 0 or how it failed. */
 static int write_one(const struct world *w)
 {
@@ -222,8 +202,6 @@ static int write_one(const struct world *w)
     status = write_machines(writer);
   if (status == 0)
     status = write_owners(writer);
-  if (status == 0)
-    status = write_counters(writer);
   if (status == 0)
     status = hk_snapshot_finish(writer);
   hk_snapshot_close(writer);
@@ -322,25 +300,6 @@ static void same_owners(const struct hk_snapshot_part *part)
   assert_int_equal(hk_snapshot_owner_next(&cut, &at, &o), -EBADMSG);
 }
 
-static void same_counters(const struct hk_snapshot_part *part)
-{
-  struct hk_snapshot_counter c;
-  size_t at = 0;
-  assert_int_equal(part->count, COUNTERS);
-  for (uint32_t i = 0; i < COUNTERS; i++) {
-    const struct hk_snapshot_counter want = counter_of(i);
-    assert_int_equal(hk_snapshot_counter_next(part, &at, &c), 1);
-    assert_true(c.slot == want.slot && c.generation == want.generation);
-    assert_memory_equal(&c.rate, &want.rate, sizeof c.rate);
-  }
-  assert_int_equal(hk_snapshot_counter_next(part, &at, &c), 0);
-  struct hk_snapshot_part cut = *part;
-  cut.size -= 8;
-  for (at = 0; hk_snapshot_counter_next(&cut, &at, &c) > 0;)
-    ;
-  assert_int_equal(hk_snapshot_counter_next(&cut, &at, &c), -EBADMSG);
-}
-
 static void what_was_written_is_read(void **state)
 {
   struct world w;
@@ -380,8 +339,6 @@ static void what_was_written_is_read(void **state)
       same_machines(&part);
     } else if (part.type == HK_PART_OWNERS) {
       same_owners(&part);
-    } else if (part.type == HK_PART_COUNTERS) {
-      same_counters(&part);
     } else if (part.type == HK_PART_SENSORS) {
       struct hk_snapshot_sensor s;
       size_t at = 0;
@@ -426,7 +383,7 @@ static void what_was_written_is_read(void **state)
   assert_int_equal(status, 0);
   assert_int_equal(hk_snapshot_next(reader, &part), 0);
   assert_int_equal(seen, SENSORS);
-  assert_int_equal(parts, 9);
+  assert_int_equal(parts, 8);
   hk_snapshot_read_close(reader);
   end(&w);
 }
@@ -509,7 +466,7 @@ static void sections_belong_together(void **state)
     at[n++] = part.at;
   hk_snapshot_read_close(reader);
   at[n] = size;
-  assert_int_equal(n, 9);
+  assert_int_equal(n, 8);
   for (size_t i = 0; i < n; i++) {
     memcpy(other, bytes, at[i]);
     memcpy(other + at[i], bytes + at[i + 1], size - at[i + 1]);

@@ -90,12 +90,6 @@ static void late_and_repeated_change_nothing(void **state)
   free(s);
 }
 
-/* Points that make a sensor forget its beginning, or a hole. */
-static uint32_t settled(const struct sensor *s)
-{
-  return HK_HOLE_MEMORY * hk_detector_span(&s->d);
-}
-
 static void fills(void **state)
 {
   (void)state;
@@ -153,120 +147,6 @@ static void gap_over_a_tenth(void **state)
   assert_int_equal(gaps, 15); /* until the first filled sample leaves: 20 samples after it came */
   assert_int_equal(s->w.filled, 0);
   free(s);
-}
-
-/* Of holes that are too long and follow each other within HK_HOLE_MEMORY spans the first alone makes the window start anew, and
- * not even that one soon after the beginning. While one lies in the window there is no alert. */
-static void windows_go_on_where_holes_are_frequent(void **state)
-{
-  (void)state;
-  for (int soon = 0; soon < 2; soon++) {
-    struct sensor *s = sensor_new("window=8,interval=1s,max_fill=3");
-    const uint32_t span = hk_detector_span(&s->d);
-    feed(s, settled(s) + (soon ? 0 : 1));
-    struct hk_step step = take(s, s->next + 1000 * SECOND, 3);
-    assert_int_equal(step.restarted, !soon);
-    assert_int_equal(s->w.count, soon ? span : 1);
-    assert_int_equal(s->w.filled, 0);
-    (void)take(s, s->next + 2 * SECOND, 3);
-    assert_int_equal(s->w.filled, 2);
-    feed(s, 2 * span);
-    step = take(s, s->next + 1000 * SECOND, 3);
-    assert_int_equal(step.restarted, 0);
-    for (uint32_t i = 1; i < span; i++) {
-      assert_int_equal(step.state, HK_STATE_GAP);
-      assert_int_equal(step.score, 1);
-      step = feed(s, 1);
-    }
-    assert_int_equal(step.state, HK_STATE_OK);
-    feed(s, settled(s) - span);
-    assert_int_equal(s->w.holes, 1);
-    feed(s, 1);
-    assert_int_equal(s->w.holes, 0);
-    assert_int_equal(take(s, s->next + 1000 * SECOND, 3).restarted, 1); /* the first after so long */
-    free(s);
-  }
-}
-
-/* Where holes are never out of the window samples count, not their times, until there was none for long. */
-static void samples_count_where_holes_are_many(void **state)
-{
-  (void)state;
-  static const struct {
-    const char *text;
-    uint8_t state;
-  } cases[] = { { "window=8,interval=1s", HK_STATE_OK },
-                { "window=8,interval=1s,alert=0.5", HK_STATE_GAP },
-                { "window=8,interval=1s,alert=off", HK_STATE_OK } };
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    struct sensor *s = sensor_new(cases[c].text);
-    const uint32_t span = hk_detector_span(&s->d);
-    feed(s, span);
-    for (uint32_t i = 1; i <= HK_HOLES_MANY; i++) {
-      assert_int_equal(s->w.holes, i - 1);
-      (void)take(s, s->next + 4 * SECOND, 3);
-      feed(s, i < HK_HOLES_MANY ? span - 1 : 0);
-    }
-    assert_int_equal(s->w.filled, 0);
-    assert_int_equal(take(s, s->next + 2 * SECOND, 3).state, cases[c].state);
-    assert_int_equal(s->w.filled, 0);
-    feed(s, settled(s) - 2);
-    assert_int_equal(s->w.holes, HK_HOLES_MANY);
-    feed(s, 1);
-    assert_int_equal(s->w.holes, 0);
-    (void)take(s, s->next + 2 * SECOND, 3);
-    assert_int_equal(s->w.filled, 2);
-    free(s);
-  }
-}
-
-/* Whatever holes there are, of the points behind the first span at most a twentieth has no score. */
-static void holes_cost_a_twentieth(void **state)
-{
-  (void)state;
-  static const char *const detectors[] = { "window=8,interval=1s", "window=13,gap=40,interval=1s,max_fill=0", "window=8" };
-  for (size_t k = 0; k < sizeof detectors / sizeof *detectors; k++) {
-    for (uint32_t every = 2; every < 3000; every += 1 + every / 3) { /* points between two holes */
-      struct sensor *s = sensor_new(detectors[k]);
-      const uint32_t span = hk_detector_span(&s->d);
-      uint32_t points = 0, unscored = 0;
-      for (uint32_t i = 0; i < 30000; i++) {
-        const struct hk_step step = take(s, s->next + (i % every == 0 ? 100 * SECOND : 0), sin((double)i));
-        points += i >= span;
-        unscored += i >= span && !step.score;
-      }
-      if (unscored * HK_HOLE_MEMORY > points)
-        fail_msg("%s, a hole every %u points: %u of %u have no score", detectors[k], every, unscored, points);
-      free(s);
-    }
-  }
-}
-
-/* The value that says so, and no other, and of a detector with rate = auto alone. */
-static void anew(void **state)
-{
-  (void)state;
-  const uint64_t bits = HK_ANEW_BITS;
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  assert_true(hk_anew(value) && !hk_anew((double)NAN) && !hk_anew(-(double)NAN) && !hk_anew(0));
-  for (int automatic = 0; automatic < 2; automatic++) {
-    struct sensor *s = sensor_new(automatic ? "window=8,rate=auto" : "window=8,rate=yes");
-    assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
-    feed(s, 1);
-    assert_int_equal(s->w.anew, 0); /* nothing is there that it could end */
-    feed(s, 40);
-    assert_int_equal(take(s, s->next, value).state, HK_STATE_REJECTED);
-    s->next += SECOND;
-    assert_int_equal(take(s, s->next, (double)NAN).state, HK_STATE_REJECTED);
-    const struct hk_step step = take(s, s->next, 7e9);
-    assert_int_equal(step.restarted, automatic);
-    assert_int_equal(step.state, automatic ? HK_STATE_WARMING : HK_STATE_OK);
-    if (automatic)
-      assert_true(s->w.count == 1 && s->w.reference == 7e9 && s->w.mean == 0);
-    assert_int_equal(feed(s, 1).restarted, 0);
-    free(s);
-  }
 }
 
 static void a_hole_keeps_what_was_learned(void **state)
@@ -531,10 +411,6 @@ int main(void)
     cmocka_unit_test(fills),
     cmocka_unit_test(jitter_is_no_hole),
     cmocka_unit_test(gap_over_a_tenth),
-    cmocka_unit_test(windows_go_on_where_holes_are_frequent),
-    cmocka_unit_test(samples_count_where_holes_are_many),
-    cmocka_unit_test(holes_cost_a_twentieth),
-    cmocka_unit_test(anew),
     cmocka_unit_test(a_hole_keeps_what_was_learned),
     cmocka_unit_test(learned_interval),
     cmocka_unit_test(no_fill_before_the_interval_is_known),

@@ -58,6 +58,12 @@ static inline double sample(const struct sensor *s, uint32_t back)
   return (double)s->ring[(s->w.head + 2 * span - 1 - back) % span] + s->w.reference;
 }
 
+/* Points that make a sensor forget its beginning, or a hole. */
+static inline uint32_t settled(const struct sensor *s)
+{
+  return HK_HOLE_MEMORY * hk_detector_span(&s->d);
+}
+
 static inline uint32_t random_below(uint64_t *seed, uint32_t n)
 {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
