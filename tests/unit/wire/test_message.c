@@ -384,7 +384,8 @@ static void details_of_events(void **state)
       -9,
       text(""),
       { HANKEL_NOVELTY_CONTEXT, 258, 66051, 11, -12, -13.5, 14.5 },
-      77 },
+      77,
+      { 0 } },
     { 8, 2, HANKEL_ACKNOWLEDGED, .time = 40, .position = 9, .by = text("\xc3\xa9va at the desk") },
   };
   for (uint32_t with = 0; with <= 15; with++) {
@@ -410,9 +411,8 @@ static void details_of_events(void **state)
                   new->compared &&e.novelty.nearest == new->nearest &&e.novelty.oldest == new->oldest &&e.novelty.low ==
                   new->low &&e.novelty.high == new->high);
     }
-    for (uint32_t cut = 1; cut < 60; cut++) { /* no shorter payload is one, nor a longer one */
-      struct hk_frame part = f;
-      part.length -= cut;
+    for (struct hk_frame part = f; f.length - part.length < 59;) { /* no shorter payload is one, nor a longer one */
+      part.length--;
       assert_int_equal(hk_events_read(&part, &list), HANKEL_BAD_PAYLOAD);
     }
     const struct hk_event_message talker = { .by = { (const char *)data, HK_WHO_MAX + 1 } };
