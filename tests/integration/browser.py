@@ -185,14 +185,14 @@ class Page:
 
     def click(self, selector, text=None):
         """A click of the mouse where the first element is that fits, once there is one. Where the page draws itself anew between the look and the
-        click, so that another element or none gets it, it is clicked again."""
+        click, so that what is there by then is not the first that fits, it is clicked again."""
         find = f'[...document.querySelectorAll({json.dumps(selector)})].find(e => {json.dumps(text)} === null || e.textContent.trim() === {json.dumps(text)})'
         end = time.monotonic() + WAIT
         while True:
             self.until(f'!!{find}')
-            at = self.run(f"(e => {{ if (!e) return null; e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); window.hit = false; "
-                          f"document.addEventListener('click', c => {{ window.hit ||= c.target === e || e.contains(c.target); }}, {{once: true, capture: true}}); "
-                          f"return [b.x + b.width / 2, b.y + b.height / 2]; }})({find})")
+            at = self.run(f"(find => {{ const e = find(); if (!e) return null; e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect(); window.hit = false; "
+                          f"document.addEventListener('click', c => {{ window.hit ||= Boolean(find()?.contains(c.target)); }}, {{once: true, capture: true}}); "
+                          f"return [b.x + b.width / 2, b.y + b.height / 2]; }})(() => {find})")
             if at:
                 self.mouse('mouseMoved', *at)
                 for kind in 'mousePressed', 'mouseReleased':

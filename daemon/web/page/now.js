@@ -116,7 +116,7 @@ async function lately(status, incidents, over, stands) {
 export async function now(place, { told, alive }) {
   const title = make('h1'), verdict = make('div', { class: 'verdict', role: 'status' }, title), list = make('div'), windows = make('div'), before = make('div');
   const looks = new Map(); // by sensor: what its device has, for the charts
-  let due = null, cards = [];
+  let due = null, cards = [], asked = 0, drawn = 0;
   place.append(verdict, list, windows, before);
 
   async function charts() {
@@ -138,7 +138,10 @@ export async function now(place, { told, alive }) {
     document.title = open.length ? `(${open.length}) hankeld` : 'hankeld';
   }
   async function look() {
+    const mine = ++asked;
     const [alerts, status, made] = await Promise.all([ask(`alerts?limit=${SHOWN}`), ask('status'), ask('incidents').then(made => (made.made ? made : null))]);
+    if (mine < drawn) return; // what was asked for later is there already
+    drawn = mine;
     const groups = grouped(alerts.alerts, made?.incidents ?? []), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
     say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), ''));
     const opened = new Set(cards.filter(c => c.querySelector('details')?.open).map(c => c.key)), held = document.activeElement?.closest('article, li'), button = held && document.activeElement.textContent;
@@ -149,6 +152,7 @@ export async function now(place, { told, alive }) {
       make('p', {}, `${w.match || '*'}: ${w.name || w.by || ''}${w.daily ? ', daily ' + w.daily : ''}${w.to ? ', until ' + w.to : ''}${w.now ? ', now ' : ' '}`,
         w.by ? make('button', { onclick: async () => { await ask('maintenance', { glob: w.match, end: true }).catch(() => {}); look(); } }, 'End') : '')));
     const over = await lately(status, made && groups.filter(g => !g.alerts.length).map(g => g.incident), made?.over ?? [], new Set(alerts.alerts.map(a => `${a.sensor}:${a.number}`)));
+    if (mine < drawn) return;
     const rows = over.map(([level, text, incident]) => past(level, text, incident, look));
     before.replaceChildren(...(rows.length ? [make('h2', {}, 'Lately'), make('ul', { class: 'lately' }, ...rows)] : []));
     for (const c of [...cards, ...rows]) { // what somebody has opened, or is about to press, stays
