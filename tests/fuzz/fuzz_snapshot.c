@@ -24,9 +24,9 @@ static void try_state(const struct hk_snapshot_sensor *s, const struct hk_detect
   if (hk_state_read(s->state, s->state_size, d, &window, &alert, ring, feedback) != 0)
     return;
   struct hk_state_about about;
-  const size_t size = hk_state_size(d, window.count);
-  uint8_t *again = malloc(s->state_size), *twice = malloc(s->state_size);
-  if (!again || !twice || size > s->state_size)
+  const size_t size = hk_state_size(d, window.count); /* more than there was, if that is of an older version */
+  uint8_t *again = malloc(size), *twice = malloc(size);
+  if (!again || !twice)
     abort();
   hk_state_write(again, d, &window, &alert, ring, feedback);
   if (hk_state_look(again, size, &about) != 0 || about.count != window.count || about.window != d->window ||
