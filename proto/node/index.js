@@ -254,6 +254,7 @@ export class Client {
   /** Sends points of the feed, and waits until at most so many are not acknowledged. */
   async #feedSome(most) {
     for (;;) {
+      const before = this.#joined;
       try {
         const sent = this.#feeding.then(() => this.#feedRest());
         this.#feeding = sent.catch(() => {});
@@ -263,8 +264,8 @@ export class Client {
         if (this.#kept.length <= most)
           return;
       } catch (fault) {
-        if (!this.#fault || !(this.#joining || this.#lasts(fault)))
-          throw fault;
+        if (before === this.#joined && (!this.#fault || !(this.#joining || this.#lasts(fault))))
+          throw fault; // else it is of a connection before this one
       }
       while (!this.#ready) {
         if (this.#fault && !this.#joining)
@@ -419,7 +420,14 @@ export class Client {
   #write(bytes) {
     if (this.#fault)
       return Promise.reject(this.#fault);
-    return new Promise((resolve, reject) => this.#socket.write(bytes, (fault) => (fault ? reject(fault) : resolve())));
+    const socket = this.#socket;
+    return new Promise((resolve, reject) => socket.write(bytes, (fault) => {
+      if (!fault)
+        return resolve();
+      if (this.#socket === socket)
+        this.#end(fault); // before the socket itself says so: whoever waits for this asks whether the connection has ended
+      reject(fault);
+    }));
   }
 
   async #request(type, reply, payload = []) {
