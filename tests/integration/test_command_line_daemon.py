@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import unittest
 
 import harness
 from harness import SCORED, SECOND, START, UNSCORED
