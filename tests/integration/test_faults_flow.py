@@ -44,7 +44,7 @@ class Flow(harness.Case):
             self.assertEqual(old.register('old 3', 'late'), [known[3], None])
             watcher.wait_results(50 * 40)
             self.assertEqual([r[1] for r in watcher.results if r[0] == 'old 7'], [START + i * SECOND for i in range(40)])
-            p = until(lambda: (lambda s: s['points']['in'] == 2000 + 4000 and s)(d.status()), 'all lines')
+            p = until(lambda: (lambda s: s['points']['in'] == 2000 + 4000 and s['points']['pending'] == 0 and s)(d.status()), 'all lines')
             self.assertEqual(self.balanced(p)['dropped'], 4000)
             # Silence makes room: those that were fed stay, the others are forgotten.
             end, tick = time.monotonic() + harness.WAIT, 40
