@@ -1,4 +1,4 @@
-/* The scoring of the Numenta Anomaly Benchmark against figures that the benchmark published (github.com/numenta/NAB, results/):
+/* The scoring of the Numenta Anomaly Benchmark against figures that the benchmark published (numenta/NAB, results/):
  * of a detector that can be made again here, the relative entropy of C. Wang et al. (Statistical techniques for online anomaly
  * detection in data centers, 2011) with the benchmark's parameters, and of one of which a single alert is known to have counted.
  * Its recordings are those of tests/data, its windows the benchmark's. */
