@@ -14,6 +14,8 @@
 #include "daemon/web/web_tls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,7 +25,7 @@
 #define EACH 3         /* descriptors of a connection: its own, and both ends of an inner one; */
 #define EACH_TLS 5     /* with TLS both ends of a pair, too */
 #define PATIENCE 10    /* s for the thread to end */
-#define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off */
+#define STUCK_LONG 600 /* s for an answer to be taken, where `stuck` is off or longer */
 
 static void leave(struct hk_web_peer *p)
 {
@@ -33,7 +35,7 @@ static void leave(struct hk_web_peer *p)
   hk_web_inner_close(p->inner);
   hk_web_look_end(p);
   hk_web_tls_leave(p->tls);
-  hk_buffer_free(&p->body);
+  hk_buffer_free(&p->answer.body);
   hk_buffer_free(&p->stream.said);
   hk_web_body_drop(p);
   free(p);
@@ -90,7 +92,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   case LWS_CALLBACK_HTTP_BODY_COMPLETION:
     return p ? hk_web_request_whole(wsi, p) : -1;
   case LWS_CALLBACK_TIMER:
-    return !p ? -1 : p->streams ? hk_web_stream_beat(wsi, p) : hk_web_overdue(wsi, p);
+    return !p ? -1 : p->stream.open ? hk_web_stream_beat(wsi, p) : 0;
   case LWS_CALLBACK_WSI_DESTROY:
     if (p)
       leave(p);
@@ -141,7 +143,6 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
   web->net = net;
   web->answers = *answers;
   web->most = most(config);
-  web->stuck = config->stuck > 0 ? (int)((config->stuck + 999999999) / 1000000000) : STUCK_LONG;
   web->handshake = (int)((config->handshake + 999999999) / 1000000000);
   pthread_mutex_init(&web->lock, NULL);
   const struct lws_context_creation_info info = {
@@ -229,6 +230,17 @@ void hk_web_again(struct hk_web *web)
   lws_cancel_service(web->lws);
 }
 
+/* For how long answers may be left untaken, s. What the kernel has of one is its own to watch: libwebsockets knows nothing of it,
+ * and would wait as between two requests. */
+static int be_patient(int fd, const struct hk_config *config)
+{
+  const int64_t s = (config->stuck + 999999999) / 1000000000;
+  const int patience = s > 0 && s < STUCK_LONG ? (int)s : STUCK_LONG;
+  const unsigned ms = (unsigned)patience * 1000u;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+  return patience;
+}
+
 bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why)
 {
   struct sockaddr_storage address = { 0 };
@@ -252,6 +264,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   p->newcomer = hk_gate_shut(listener->gate);
   p->fd = fd;
   hk_peer_prepare(fd, config);
+  p->stuck = be_patient(fd, config);
   if (getpeername(fd, (struct sockaddr *)&address, &length) == 0)
     hk_address_format((const struct sockaddr *)&address, p->peer);
   atomic_fetch_add_explicit(&web->connections, 1, memory_order_relaxed);

@@ -53,15 +53,15 @@ const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t le
 {
   struct hk_credentials *credentials = hk_gate_credentials(p->gate);
   const struct hk_token *token = length > 0 && credentials->tokens ? hk_tokens_find(credentials->tokens, text, length) : NULL;
-  p->scopes = token ? token->scopes : 0;
+  p->request.scopes = token ? token->scopes : 0;
   if (token)
-    p->shown = *token;
+    p->request.shown = *token;
   hk_credentials_release(credentials);
   if (token && p->newcomer) {
     hk_limits_admit(p->web->net->limits, p->place);
     p->newcomer = false;
   }
-  return p->scopes ? NULL : "unknown token";
+  return p->request.scopes ? NULL : "unknown token";
 }
 
 /* The token in what Authorization says, of which *length is what is left; NULL: there is none. `Token TOKEN` is what clients of
@@ -94,23 +94,23 @@ static bool know_certificate(struct hk_web_peer *p)
   const struct hk_token *token =
       p->certificate[0] && credentials->tokens ? hk_tokens_certificate(credentials->tokens, p->certificate) : NULL;
   if (token) {
-    p->scopes = token->scopes;
-    p->shown = *token;
+    p->request.scopes = token->scopes;
+    p->request.shown = *token;
   } else if (!credentials->tokens) {
-    p->scopes = p->gate->rules.scopes;
+    p->request.scopes = p->gate->rules.scopes;
   }
   hk_credentials_release(credentials);
-  return p->scopes != 0;
+  return p->request.scopes != 0;
 }
 
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument)
 {
   char shown[SHOWN_MAX] = "", cookie[HK_TOKEN_MAX + 1];
   size_t cookie_length = sizeof cookie;
-  memset(&p->shown, 0, sizeof p->shown);
-  p->scopes = 0;
+  memset(&p->request.shown, 0, sizeof p->request.shown);
+  p->request.scopes = 0;
   if (!hk_rules_demand(&p->gate->rules)) {
-    p->scopes = p->gate->rules.scopes;
+    p->request.scopes = p->gate->rules.scopes;
     return NULL;
   }
   if (p->tls && know_certificate(p))
@@ -137,7 +137,7 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
   if (p->newcomer && hk_limits_fail(net->limits, &p->most, p->place, hk_now())) {
     hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name,
                      "its address has failed %u times within a minute and is turned away for the rest of it", p->most.failures);
-    p->last = true;
+    p->answer.last = true;
   }
   return hk_web_fault(wsi, p, 401, why, &challenge);
 }

@@ -23,8 +23,8 @@
 
 static void fail(struct hk_web_peer *p, unsigned code, const char *why)
 {
-  p->body.size = 0;
-  hk_web_problem(&p->body, code, why);
+  p->answer.body.size = 0;
+  hk_web_problem(&p->answer.body, code, why);
   hk_web_ready(p, code, NULL);
 }
 
@@ -45,8 +45,8 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
   bool taken;
   struct hk_string text;
   if (f->type == HK_REPORT) {
-    hk_buffer_put(&p->body, (const char *)f->payload, f->length);
-    hk_buffer_put(&p->body, "\n", 1);
+    hk_buffer_put(&p->answer.body, (const char *)f->payload, f->length);
+    hk_buffer_put(&p->answer.body, "\n", 1);
     hk_web_ready(p, 200, NULL);
     return;
   }
@@ -56,9 +56,9 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
   }
   while (text.length > 0 && text.data[text.length - 1] == '\n')
     text.length--;
-  hk_buffer_print(&p->body, taken ? "{\"text\":" : "{\"type\":\"about:blank\",\"status\":409,\"detail\":");
-  hk_json_string(&p->body, text.data, text.length);
-  hk_buffer_put(&p->body, "}\n", 2);
+  hk_buffer_print(&p->answer.body, taken ? "{\"text\":" : "{\"type\":\"about:blank\",\"status\":409,\"detail\":");
+  hk_json_string(&p->answer.body, text.data, text.length);
+  hk_buffer_put(&p->answer.body, "}\n", 2);
   hk_web_ready(p, taken ? 200 : 409, NULL);
 }
 
@@ -140,7 +140,7 @@ static int ask_plainly(struct lws *wsi, struct hk_web_peer *p, uint8_t type, uin
 
 int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p)
 {
-  return p->head ? hk_web_reply(wsi, p, 200, "application/json", NULL) : ask_plainly(wsi, p, HK_STATUS, HK_REPORT);
+  return p->answer.head ? hk_web_reply(wsi, p, 200, "application/json", NULL) : ask_plainly(wsi, p, HK_STATUS, HK_REPORT);
 }
 
 int hk_web_api_reload(struct lws *wsi, struct hk_web_peer *p)
@@ -163,7 +163,8 @@ static int operate(struct lws *wsi, struct hk_web_peer *p, const struct hk_opera
 static cJSON *object(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
   const char *end = NULL;
-  cJSON *json = p->asked.size > 0 ? cJSON_ParseWithLengthOpts(p->asked.data, p->asked.size, &end, false) : NULL;
+  cJSON *json =
+      p->request.body.size > 0 ? cJSON_ParseWithLengthOpts(p->request.body.data, p->request.body.size, &end, false) : NULL;
   if (cJSON_IsObject(json))
     return json;
   cJSON_Delete(json);
@@ -186,25 +187,47 @@ static bool number_of(const cJSON *json, const char *name, double most, double *
   return !member || (cJSON_IsNumber(member) && *out >= 0 && *out <= most && *out == floor(*out));
 }
 
-int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
+/* Something that operators ask for: its members, and what it takes in words. All take `by`. */
+struct order {
+  const char *subject, *number; /* a name or glob; a whole number, of at most this */
+  double most;
+  bool (*make)(const cJSON *json, double number, struct hk_operate *m); /* fills in the rest. False: it lacks something */
+  const char *takes;
+};
+
+static int operate_as(struct lws *wsi, struct hk_web_peer *p, const struct order *order)
 {
   int status = 0;
   double number;
   cJSON *json = object(wsi, p, &status);
   if (!json)
     return status;
-  const char *sensor = string_of(json, "sensor"), *by = string_of(json, "by");
-  if (!sensor || !*sensor || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "number", UINT32_MAX, &number)) {
-    status = hk_web_fault(
-        wsi, p, 400, "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes", NULL);
-  } else {
-    const struct hk_operate m = {
-      .what = HANKEL_ACKNOWLEDGE, .number = (uint32_t)number, .subject = hk_string(sensor), .by = hk_string(by)
-    };
+  const char *subject = string_of(json, order->subject), *by = string_of(json, "by");
+  const bool read = subject && by && strlen(by) <= HK_WHO_MAX && number_of(json, order->number, order->most, &number);
+  struct hk_operate m = { .subject = hk_string(read ? subject : ""), .by = hk_string(read ? by : "") };
+  if (read && order->make(json, number, &m))
     status = operate(wsi, p, &m);
-  }
+  else
+    status = hk_web_fault(wsi, p, 400, order->takes, NULL);
   cJSON_Delete(json);
   return status;
+}
+
+static bool acknowledgement(const cJSON *json, double number, struct hk_operate *m)
+{
+  (void)json;
+  m->what = HANKEL_ACKNOWLEDGE;
+  m->number = (uint32_t)number;
+  return m->subject.length > 0;
+}
+
+int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
+{
+  static const struct order order = {
+    "sensor", "number", UINT32_MAX, acknowledgement,
+    "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes"
+  };
+  return operate_as(wsi, p, &order);
 }
 
 /* What somebody may say of an incident; 0: it is none of it. */
@@ -217,54 +240,37 @@ static uint8_t word_of(const char *word)
                                          : 0;
 }
 
+static bool feedback(const cJSON *json, double incident, struct hk_operate *m)
+{
+  m->what = word_of(string_of(json, "word"));
+  m->number = (uint32_t)incident;
+  return m->what != 0 && (incident > 0) != (m->subject.length > 0);
+}
+
 int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p)
 {
-  int status = 0;
-  double incident;
-  cJSON *json = object(wsi, p, &status);
-  if (!json)
-    return status;
-  const char *sensor = string_of(json, "sensor"), *by = string_of(json, "by");
-  const uint8_t word = word_of(string_of(json, "word"));
-  if (!sensor || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "incident", UINT32_MAX, &incident) || word == 0 ||
-      (incident > 0) == (*sensor != 0)) {
-    status =
-        hk_web_fault(wsi, p, 400,
-                     "it takes `word` (expected, false or undo), either `incident`, a number, or `sensor`, for the latest of "
-                     "that, and if need be `by`, of at most 64 bytes",
-                     NULL);
-  } else {
-    const struct hk_operate m = { .what = word, .number = (uint32_t)incident, .subject = hk_string(sensor), .by = hk_string(by) };
-    status = operate(wsi, p, &m);
-  }
-  cJSON_Delete(json);
-  return status;
+  static const struct order order = {
+    "sensor", "incident", UINT32_MAX, feedback,
+    "it takes `word` (expected, false or undo), either `incident`, a number, or `sensor`, for the latest of that, and if need be "
+    "`by`, of at most 64 bytes"
+  };
+  return operate_as(wsi, p, &order);
+}
+
+static bool maintenance(const cJSON *json, double seconds, struct hk_operate *m)
+{
+  const bool ends = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "end"));
+  m->what = ends ? HANKEL_END_MAINTENANCE : HANKEL_BEGIN_MAINTENANCE;
+  m->duration = (uint64_t)seconds * 1000000000;
+  return m->subject.length > 0 && ends != (seconds > 0);
 }
 
 int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p)
 {
-  int status = 0;
-  double seconds;
-  cJSON *json = object(wsi, p, &status);
-  if (!json)
-    return status;
-  const char *glob = string_of(json, "glob"), *by = string_of(json, "by");
-  const bool ends = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "end"));
-  if (!glob || !*glob || !by || strlen(by) > HK_WHO_MAX || !number_of(json, "seconds", SECONDS_MOST, &seconds) ||
-      ends == (seconds > 0)) {
-    status = hk_web_fault(wsi, p, 400,
-                          "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and if need be "
-                          "`by`, of at most 64 bytes",
-                          NULL);
-  } else {
-    const struct hk_operate m = { .what = ends ? HANKEL_END_MAINTENANCE : HANKEL_BEGIN_MAINTENANCE,
-                                  .duration = (uint64_t)seconds * 1000000000,
-                                  .subject = hk_string(glob),
-                                  .by = hk_string(by) };
-    status = operate(wsi, p, &m);
-  }
-  cJSON_Delete(json);
-  return status;
+  static const struct order order = { "glob", "seconds", SECONDS_MOST, maintenance,
+                                      "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and "
+                                      "if need be `by`, of at most 64 bytes" };
+  return operate_as(wsi, p, &order);
 }
 
 /* --- login ------------------------------------------------------------------------------------------------------------ */
@@ -286,16 +292,16 @@ int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
     return status;
   const char *token = string_of(json, "token"), *why = NULL;
   if (!hk_rules_demand(&p->gate->rules)) {
-    hk_buffer_print(&p->body, "{\"text\":\"no token is needed here\"}\n");
+    hk_buffer_print(&p->answer.body, "{\"text\":\"no token is needed here\"}\n");
     status = hk_web_reply(wsi, p, 200, "application/json", NULL);
   } else if (!token || !fits_cookie(token) || (why = hk_web_know_token(p, token, strlen(token)))) {
     status = hk_web_unauthorized(wsi, p, why ? why : "unknown token");
   } else {
     const struct hk_web_header header = { "set-cookie:", cookie };
     snprintf(cookie, sizeof cookie, HK_WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token, p->tls ? "; Secure" : "");
-    hk_buffer_print(&p->body, "{\"text\":\"logged in\",\"name\":");
-    hk_json_string(&p->body, p->shown.name, strlen(p->shown.name));
-    hk_buffer_print(&p->body, "}\n");
+    hk_buffer_print(&p->answer.body, "{\"text\":\"logged in\",\"name\":");
+    hk_json_string(&p->answer.body, p->request.shown.name, strlen(p->request.shown.name));
+    hk_buffer_print(&p->answer.body, "}\n");
     status = hk_web_reply(wsi, p, 200, "application/json", &header);
   }
   cJSON_Delete(json);
@@ -305,7 +311,7 @@ int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
 int hk_web_api_logout(struct lws *wsi, struct hk_web_peer *p)
 {
   static const struct hk_web_header header = { "set-cookie:", HK_WEB_COOKIE "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0" };
-  hk_buffer_print(&p->body, "{\"text\":\"logged out\"}\n");
+  hk_buffer_print(&p->answer.body, "{\"text\":\"logged out\"}\n");
   return hk_web_reply(wsi, p, 200, "application/json", &header);
 }
 
@@ -353,7 +359,7 @@ static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
   int status;
   if (!list_arguments(wsi, p, after, glob, &part, &status))
     return status;
-  status = make(p->web->answers.arg, &part, &p->body);
+  status = make(p->web->answers.arg, &part, &p->answer.body);
   if (status == -ENOTSUP)
     return hk_web_fault(wsi, p, 409, "no log of events is kept (durability = none); the stream has those that come", NULL);
   if (status != 0)
@@ -383,7 +389,7 @@ int hk_web_api_worst(struct lws *wsi, struct hk_web_peer *p)
     return hk_web_fault(wsi, p, 400, "`by` is score or change", NULL);
   if (part.limit > WORST_MOST)
     return hk_web_fault(wsi, p, 400, "`limit` is a number from 1 to 1000 here", NULL);
-  if (p->web->answers.worst(p->web->answers.arg, &part, change, &p->body) != 0)
+  if (p->web->answers.worst(p->web->answers.arg, &part, change, &p->answer.body) != 0)
     return hk_web_fault(wsi, p, 503, "no memory", NULL);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
@@ -395,19 +401,19 @@ int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p)
 
 int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p)
 {
-  p->web->answers.incidents(p->web->answers.arg, &p->body);
+  p->web->answers.incidents(p->web->answers.arg, &p->answer.body);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
 int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p)
 {
-  p->web->answers.feedback(p->web->answers.arg, &p->body);
+  p->web->answers.feedback(p->web->answers.arg, &p->answer.body);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
 int hk_web_api_maintenance(struct lws *wsi, struct hk_web_peer *p)
 {
-  p->web->answers.maintenance(p->web->answers.arg, &p->body);
+  p->web->answers.maintenance(p->web->answers.arg, &p->answer.body);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
 }
 
@@ -420,7 +426,7 @@ int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p)
   int status;
   if (!list_arguments(wsi, p, "after", glob, &part, &status))
     return status;
-  if (p->head)
+  if (p->answer.head)
     return hk_web_reply(wsi, p, 200, "application/json", NULL);
   const struct hk_sensors_asked m = { part.after, part.limit < HK_SENSORS_MAX ? part.limit : HK_SENSORS_MAX, hk_string(glob) };
   greet(&w);

@@ -27,16 +27,16 @@ long long hk_web_body_length(struct lws *wsi)
 bool hk_web_body_reserve(struct hk_web_peer *p, size_t size)
 {
   struct hk_web *web = p->web;
-  if (web->bodies - p->reserved + size > HK_WEB_BODIES)
+  if (web->bodies - p->request.reserved + size > HK_WEB_BODIES)
     return false;
-  web->bodies = web->bodies - p->reserved + size;
-  p->reserved = size;
+  web->bodies = web->bodies - p->request.reserved + size;
+  p->request.reserved = size;
   return true;
 }
 
 void hk_web_body_drop(struct hk_web_peer *p)
 {
-  hk_buffer_free(&p->asked);
+  hk_buffer_free(&p->request.body);
   (void)hk_web_body_reserve(p, 0);
 }
 
@@ -57,13 +57,13 @@ bool hk_web_body_begin(struct lws *wsi, struct hk_web_peer *p, int *status)
   const long long length = hk_web_body_length(wsi);
   char coding[32] = "";
   const bool coded = lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0;
-  p->in_chunks = coded && lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0 &&
-                 strcasecmp(coding, "chunked") == 0;
-  p->chunked = (struct hk_chunked){ 0 };
-  if (coded && (length >= 0 || !p->in_chunks)) /* else where it ends would be a matter of opinion */
+  p->request.in_chunks = coded && lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0 &&
+                         strcasecmp(coding, "chunked") == 0;
+  p->request.chunked = (struct hk_chunked){ 0 };
+  if (coded && (length >= 0 || !p->request.in_chunks)) /* else where it ends would be a matter of opinion */
     *status =
         hk_web_fault(wsi, p, 400, "the body has a Content-Length or a Transfer-Encoding of chunked, not both nor another", NULL);
-  else if (length < 0 && !p->in_chunks)
+  else if (length < 0 && !p->request.in_chunks)
     *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
   else if (length > (long long)HK_WEB_BODY)
     *status = too_large(wsi, p);
@@ -77,25 +77,25 @@ bool hk_web_body_begin(struct lws *wsi, struct hk_web_peer *p, int *status)
 bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size, int *status)
 {
   *status = 0;
-  if (!p->in_chunks) {
-    hk_buffer_put(&p->asked, data, size);
-    *status = p->asked.failed || p->asked.size > p->reserved ? -1 : 0; /* more than it said */
+  if (!p->request.in_chunks) {
+    hk_buffer_put(&p->request.body, data, size);
+    *status = p->request.body.failed || p->request.body.size > p->request.reserved ? -1 : 0; /* more than it said */
     return false;
   }
-  const int whole = hk_chunked_take(&p->chunked, data, size, &p->asked);
-  if (p->asked.failed) {
+  const int whole = hk_chunked_take(&p->request.chunked, data, size, &p->request.body);
+  if (p->request.body.failed) {
     *status = -1;
     return false;
   }
   if (whole < 0)
     *status = hk_web_fault(wsi, p, 400, "the body is not in chunks, as its Transfer-Encoding says", NULL);
-  else if (p->asked.size > HK_WEB_BODY)
+  else if (p->request.body.size > HK_WEB_BODY)
     *status = too_large(wsi, p);
-  else if (p->asked.size > p->reserved && !hk_web_body_reserve(p, p->asked.size))
+  else if (p->request.body.size > p->request.reserved && !hk_web_body_reserve(p, p->request.body.size))
     *status = hk_web_body_full(wsi, p);
   else
     return whole > 0;
-  p->route = NULL;
+  p->request.route = NULL;
   return false;
 }
 
@@ -103,8 +103,8 @@ static const char large_unpacked[] = "there are over 32 MiB in the body: send fe
 
 static void take_unpacked(struct hk_web_peer *p, const struct hk_buffer *out)
 {
-  hk_buffer_free(&p->asked);
-  p->asked = *out;
+  hk_buffer_free(&p->request.body);
+  p->request.body = *out;
   (void)hk_web_body_reserve(p, out->size); /* less than there was */
 }
 
@@ -143,10 +143,10 @@ static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
   struct hk_buffer out = { 0 };
   struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
   enum libdeflate_result result = LIBDEFLATE_INSUFFICIENT_SPACE;
-  const size_t packed = p->asked.size;
+  const size_t packed = p->request.body.size;
   unsigned code = 0;
   *why = "no memory";
-  for (size_t room = first_guess(&p->asked); code == 0 && result == LIBDEFLATE_INSUFFICIENT_SPACE; room *= 2) {
+  for (size_t room = first_guess(&p->request.body); code == 0 && result == LIBDEFLATE_INSUFFICIENT_SPACE; room *= 2) {
     room = room < HK_WEB_UNPACKED ? room : HK_WEB_UNPACKED;
     hk_buffer_free(&out);
     if (!hk_web_body_reserve(p, packed + room))
@@ -154,7 +154,7 @@ static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
     else if (!d || !hk_buffer_room(&out, room))
       code = 503;
     else
-      result = gunzip(d, &p->asked, &out, room);
+      result = gunzip(d, &p->request.body, &out, room);
     if (room == HK_WEB_UNPACKED)
       break;
   }
@@ -179,19 +179,19 @@ static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
   struct hk_buffer out = { 0 };
   size_t size = 0;
   *why = "the body is not whole, or not in snappy's block format";
-  if (snappy_uncompressed_length(p->asked.data, p->asked.size, &size) != SNAPPY_OK)
+  if (snappy_uncompressed_length(p->request.body.data, p->request.body.size, &size) != SNAPPY_OK)
     return 400;
   if (size > HK_WEB_UNPACKED) {
     *why = large_unpacked;
     return 413;
   }
-  if (!hk_web_body_reserve(p, p->asked.size + size))
+  if (!hk_web_body_reserve(p, p->request.body.size + size))
     return 429;
   if (!hk_buffer_room(&out, size)) {
     *why = "no memory";
     return 503;
   }
-  if (snappy_uncompress(p->asked.data, p->asked.size, out.data, &size) != SNAPPY_OK) {
+  if (snappy_uncompress(p->request.body.data, p->request.body.size, out.data, &size) != SNAPPY_OK) {
     hk_buffer_free(&out);
     return 400;
   }
@@ -217,7 +217,7 @@ bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
   unsigned code = 0;
   const int length = lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_CONTENT_ENCODING);
   if (length >= 0 && strcasecmp(coding, "gzip") == 0) {
-    code = p->asked.size > 0 ? unpack_gzip(p, &why) : 0; /* the client of InfluxDB 1 for Python says so of no body, too */
+    code = p->request.body.size > 0 ? unpack_gzip(p, &why) : 0; /* the client of InfluxDB 1 for Python says so of no body, too */
   } else if (length >= 0 && strcasecmp(coding, "snappy") == 0) {
     code = unpack_snappy(p, &why);
   } else if (length != 0 && strcasecmp(coding, "identity") != 0) {

@@ -40,16 +40,16 @@ unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed,
   (void)type;
   if (fed->refused == 0 && fed->dropped == 0)
     return 204;
-  hk_web_feed_sentence(fed, p->points.fed->line, sentence, sizeof sentence);
+  hk_web_feed_sentence(fed, p->request.points.fed->line, sentence, sizeof sentence);
   char *faults = cJSON_PrintUnformatted(fed->faults);
-  hk_buffer_print(&p->body, "{\"type\":\"about:blank\",\"status\":400,\"detail\":");
-  hk_json_string(&p->body, sentence, strlen(sentence));
+  hk_buffer_print(&p->answer.body, "{\"type\":\"about:blank\",\"status\":400,\"detail\":");
+  hk_json_string(&p->answer.body, sentence, strlen(sentence));
   /* as clients of InfluxDB 1 and 2 look for it */
-  hk_buffer_print(&p->body, ",\"error\":");
-  hk_json_string(&p->body, sentence, strlen(sentence));
-  hk_buffer_print(&p->body, ",\"code\":\"invalid\",\"message\":");
-  hk_json_string(&p->body, sentence, strlen(sentence));
-  hk_buffer_print(&p->body,
+  hk_buffer_print(&p->answer.body, ",\"error\":");
+  hk_json_string(&p->answer.body, sentence, strlen(sentence));
+  hk_buffer_print(&p->answer.body, ",\"code\":\"invalid\",\"message\":");
+  hk_json_string(&p->answer.body, sentence, strlen(sentence));
+  hk_buffer_print(&p->answer.body,
                   ",\"taken\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rejected\":%" PRIu64 ",\"refused\":%" PRIu64
                   ",\"dropped\":%" PRIu64 ",\"faults\":%s}\n",
                   fed->taken, fed->late, fed->rejected, fed->refused, fed->dropped, faults ? faults : "[]");
@@ -59,8 +59,8 @@ unsigned hk_web_feed_answer(struct hk_web_peer *p, const struct hk_web_fed *fed,
 
 static void fail(struct hk_web_peer *p, const char *why)
 {
-  p->body.size = 0;
-  hk_web_problem(&p->body, 503, why);
+  p->answer.body.size = 0;
+  hk_web_problem(&p->answer.body, 503, why);
   hk_web_ready(p, 503, NULL);
 }
 
@@ -105,10 +105,10 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
                             .refused = count_of(json, "refused"),
                             .dropped = count_of(json, "dropped"),
                             .faults = cJSON_GetObjectItemCaseSensitive(json, "faults") };
-  add_faults(&p->points.faults, &fed);
-  snprintf(p->points.told, sizeof p->points.told, "taken=%" PRIu64 ", late=%" PRIu64 ", rejected=%" PRIu64, fed.taken, fed.late,
-           fed.rejected);
-  const unsigned code = p->points.fed->answer(p, &fed, &type);
+  add_faults(&p->request.points.faults, &fed);
+  snprintf(p->request.points.told, sizeof p->request.points.told, "taken=%" PRIu64 ", late=%" PRIu64 ", rejected=%" PRIu64,
+           fed.taken, fed.late, fed.rejected);
+  const unsigned code = p->request.points.fed->answer(p, &fed, &type);
   cJSON_Delete(json);
   hk_web_inner_close(inner);
   hk_web_ready(p, code, type);
@@ -126,8 +126,8 @@ int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const stru
   const int status = hk_web_inner_open(p, &lines_kind, unit);
   if (status != 0)
     return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for this now", &hk_web_retry);
-  p->points.fed = kind;
-  hk_web_inner_send_all(p->inner, p->asked.data, p->asked.size);
+  p->request.points.fed = kind;
+  hk_web_inner_send_all(p->inner, p->request.body.data, p->request.body.size);
   lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
   return 0;
 }
@@ -143,7 +143,7 @@ int hk_web_feed_decoded(struct lws *wsi, struct hk_web_peer *p, int status, stru
       return hk_web_fault(wsi, p, 413, "there is too much in the body: send fewer samples at a time", NULL);
     return hk_web_fault(wsi, p, 503, "no memory", &hk_web_retry);
   }
-  hk_buffer_free(&p->asked);
-  p->asked = *lines;
+  hk_buffer_free(&p->request.body);
+  p->request.body = *lines;
   return hk_web_body_reserve(p, lines->size) ? hk_web_feed(wsi, p, unit, kind) : hk_web_body_full(wsi, p);
 }

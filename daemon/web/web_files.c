@@ -14,6 +14,6 @@ const struct hk_web_file *hk_web_file_of(const char *path)
 
 int hk_web_file_reply(struct lws *wsi, struct hk_web_peer *p, const struct hk_web_file *file)
 {
-  hk_buffer_put(&p->body, (const char *)file->data, file->size);
+  hk_buffer_put(&p->answer.body, (const char *)file->data, file->size);
   return hk_web_reply(wsi, p, 200, file->type, NULL);
 }

@@ -34,7 +34,7 @@ int hk_web_influx_write(struct lws *wsi, struct hk_web_peer *p)
   const int64_t unit = status == 0 ? unit_of(precision) : 0;
   if (unit == 0)
     return hk_web_fault(wsi, p, 400, "`precision` is one of ns, us, ms, s, m, h", NULL);
-  p->points.faults = (struct hk_sample_faults){ 0 };
+  p->request.points.faults = (struct hk_sample_faults){ 0 };
   return hk_web_feed(wsi, p, unit, &lines);
 }
 
@@ -61,9 +61,9 @@ static bool statement_of(struct lws *wsi, const struct hk_web_peer *p, char *out
     return false;
   if (out[0])
     return true;
-  for (size_t at = 0; at < p->asked.size;) {
-    const char *field = p->asked.data + at, *end = memchr(field, '&', p->asked.size - at);
-    const size_t length = end ? (size_t)(end - field) : p->asked.size - at;
+  for (size_t at = 0; at < p->request.body.size;) {
+    const char *field = p->request.body.data + at, *end = memchr(field, '&', p->request.body.size - at);
+    const size_t length = end ? (size_t)(end - field) : p->request.body.size - at;
     if (length > 2 && memcmp(field, "q=", 2) == 0) {
       if ((size_t)snprintf(out, size, "%.*s", (int)(length - 2), field + 2) >= size)
         return false;
@@ -86,14 +86,15 @@ int hk_web_influx_query(struct lws *wsi, struct hk_web_peer *p)
   const bool read = statement_of(wsi, p, statement, sizeof statement);
   const char *word = statement + strspn(statement, " \t\r\n");
   if (read && strncasecmp(word, create, sizeof create - 1) == 0) {
-    hk_buffer_print(&p->body, "{\"results\":[{\"statement_id\":0}]}\n");
+    hk_buffer_print(&p->answer.body, "{\"results\":[{\"statement_id\":0}]}\n");
   } else if (read && strncasecmp(word, show, sizeof show - 1) == 0) {
-    hk_buffer_print(&p->body, "{\"results\":[{\"statement_id\":0,\"series\":[{\"name\":\"databases\",\"columns\":[\"name\"],"
-                              "\"values\":[[\"hankeld\"]]}]}]}\n");
+    hk_buffer_print(&p->answer.body,
+                    "{\"results\":[{\"statement_id\":0,\"series\":[{\"name\":\"databases\",\"columns\":[\"name\"],"
+                    "\"values\":[[\"hankeld\"]]}]}]}\n");
   } else {
-    hk_web_problem(&p->body, 400, unknown);
-    p->body.size -= sizeof "}\n" - 1; /* `error` is where its clients look */
-    hk_buffer_print(&p->body, ",\"error\":\"%s\"}\n", unknown);
+    hk_web_problem(&p->answer.body, 400, unknown);
+    p->answer.body.size -= sizeof "}\n" - 1; /* `error` is where its clients look */
+    hk_buffer_print(&p->answer.body, ",\"error\":\"%s\"}\n", unknown);
     return hk_web_reply(wsi, p, 400, "application/problem+json", NULL);
   }
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
@@ -108,7 +109,7 @@ int hk_web_influx_ping(struct lws *wsi, struct hk_web_peer *p)
 int hk_web_influx_health(struct lws *wsi, struct hk_web_peer *p)
 {
   const bool serves = atomic_load_explicit(&p->web->phase, memory_order_acquire) == HK_WEB_SERVING;
-  hk_buffer_print(&p->body,
+  hk_buffer_print(&p->answer.body,
                   "{\"name\":\"hankeld\",\"message\":\"%s\",\"checks\":[],\"status\":\"%s\",\"version\":\"" HANKELD_VERSION
                   "\",\"commit\":\"\"}\n",
                   serves ? "ready for writes" : "it is starting, or ending", serves ? "pass" : "fail");

@@ -15,8 +15,8 @@ int hk_web_inner_open(struct hk_web_peer *p, const struct hk_web_inner_kind *kin
                                  .listener = p->listener,
                                  .gate = p->gate,
                                  .peer = p->peer,
-                                 .scopes = p->scopes,
-                                 .shown = p->shown.scopes ? &p->shown : NULL,
+                                 .scopes = p->request.scopes,
+                                 .shown = p->request.shown.scopes ? &p->request.shown : NULL,
                                  .unit = unit };
   const int fd = hk_inner_open(p->web->net, &what);
   if (fd < 0) {

@@ -19,8 +19,40 @@ struct hk_web_inner;
 struct hk_web_route;
 struct hk_web_tls;
 
+/* Points that a request brings. */
+struct hk_web_points {
+  struct hk_sample_faults faults;    /* what became no line */
+  const struct hk_web_fed_kind *fed; /* how the peer is told what became of them; */
+  char told[96];                     /* and in short, in a header; "": nothing */
+};
+
+/* The request that is being answered. */
+struct hk_web_request {
+  const struct hk_web_route *route; /* NULL: it was answered, or its answer is on its way */
+  const char *path;                 /* while it is answered */
+  uint32_t scopes;                  /* of whoever asks; */
+  struct hk_token shown;            /* by what: of no scopes when by nothing */
+  struct hk_buffer body;
+  size_t reserved; /* bytes that stand for the body in the web's `bodies`; */
+  bool in_chunks;  /* how it comes */
+  struct hk_chunked chunked;
+  struct hk_web_points points;
+};
+
+/* The answer that is being sent. */
+struct hk_web_answer {
+  unsigned ready;   /* it came from elsewhere, and is to be begun: status; 0: none */
+  const char *type; /* of its content, then; NULL: JSON, or a fault of RFC 9457 */
+  bool begun;       /* its headers were sent */
+  bool head;        /* only these are wanted */
+  bool last;        /* the connection is closed after it */
+  struct hk_buffer body;
+  size_t sent; /* bytes of it */
+};
+
 /* An answer that has no end of its own. */
 struct hk_web_streaming {
+  bool open;             /* there is one: more may come */
   bool socket;           /* a WebSocket: what waits are messages, a line each; else Server-Sent Events */
   bool midst;            /* of a message the first part was sent */
   bool ping;             /* one is to be sent */
@@ -28,13 +60,6 @@ struct hk_web_streaming {
   unsigned looks;        /* how often it was looked whether the peer is there, once a second */
   int behind;            /* how often in a row it had not taken what was sent */
   struct hk_buffer said; /* of a message of the peer's, so far */
-};
-
-/* Points that a request brings. */
-struct hk_web_points {
-  struct hk_sample_faults faults;    /* what became no line */
-  const struct hk_web_fed_kind *fed; /* how the peer is told what became of them; */
-  char told[96];                     /* and in short, in a header; "": nothing */
 };
 
 /* A connection. */
@@ -49,35 +74,18 @@ struct hk_web_peer {
   struct hk_log_quota audit;
   char peer[HK_ADDRESS_MAX];
   int fd;
+  int stuck;                         /* s for an answer to be taken */
   bool near;                         /* its listener is on loopback */
   bool newcomer;                     /* it has not shown who it is */
   struct hk_web_tls *tls;            /* NULL: it is without */
   char certificate[HK_TLS_NAME_MAX]; /* common name of the one that it has shown; "" */
-  /* the request that is being answered */
   struct lws *wsi;
-  const struct hk_web_route *route;
-  uint32_t scopes;        /* of whoever asks; */
-  struct hk_token shown;  /* by what: of no scopes when by nothing */
-  struct hk_buffer asked; /* its body; */
-  size_t reserved;        /* bytes that stand for it in the web's `bodies`; */
-  bool in_chunks;         /* how it comes */
-  struct hk_chunked chunked;
-  struct hk_web_points points;
-  struct hk_web_inner *inner;  /* what it asks of the daemon; NULL: nothing */
-  const char *path;            /* while it is answered */
+  struct hk_web_request request;
+  struct hk_web_inner *inner;  /* what the request asks of the daemon; NULL: nothing */
   struct hk_look *look;        /* at a sensor, which it waits for; NULL: none */
   struct hk_web_peer *looking; /* others that wait for such a one */
-  /* the answer that is being sent */
-  unsigned ready;         /* it came from elsewhere, and is to be begun: status; 0: none */
-  const char *ready_type; /* of its content; NULL: JSON, or a fault of RFC 9457 */
-  bool streams;           /* it has no end of its own */
-  bool begun;             /* its headers were sent */
-  int untaken;            /* bytes of answers that the kernel still had when it was looked last */
+  struct hk_web_answer answer;
   struct hk_web_streaming stream;
-  struct hk_buffer body;
-  size_t sent; /* bytes of it */
-  bool head;   /* only the headers of it are wanted */
-  bool last;   /* the connection is closed behind it */
 };
 
 struct hk_web {
@@ -96,8 +104,7 @@ struct hk_web {
   struct hk_web_peer *looking; /* list: those that wait for a look at a sensor */
   struct hk_web_tls *tls;      /* list: those that have TLS */
   atomic_bool again;           /* certificates, keys and tokens were read again */
-  int stuck;                   /* s for an answer to be taken, */
-  int handshake;               /* and for one of TLS */
+  int handshake;               /* s for one of TLS */
   pthread_mutex_t lock;
   struct hk_web_peer *arrivals; /* under lock */
 };

@@ -27,9 +27,9 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
   const struct hk_web_answers *a = &p->web->answers;
   char name[HK_NAME_MAX + 1];
   int status = 0;
-  if (p->path[before] == 0)
+  if (p->request.path[before] == 0)
     status = hk_web_argument(wsi, "name", name, sizeof name);
-  else if ((size_t)snprintf(name, sizeof name, "%s", p->path + before) >= sizeof name)
+  else if ((size_t)snprintf(name, sizeof name, "%s", p->request.path + before) >= sizeof name)
     status = -E2BIG;
   if (status == 0)
     status = a->look(a->arg, name, wake, p->web, &p->look);
@@ -57,13 +57,13 @@ void hk_web_look_go_on(struct hk_web *web)
 {
   for (struct hk_web_peer *p = web->looking, *next; p; p = next) {
     next = p->looking;
-    const int status = web->answers.seen(web->answers.arg, p->look, &p->body);
+    const int status = web->answers.seen(web->answers.arg, p->look, &p->answer.body);
     if (status == 1)
       continue;
     hk_web_look_end(p);
-    p->ready = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
+    p->answer.ready = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
     if (status != 0)
-      hk_web_problem(&p->body, p->ready,
+      hk_web_problem(&p->answer.body, p->answer.ready,
                      status == -ENOENT ? "there is no sensor of this name" : "nothing computes scores at the moment");
     (void)lws_callback_on_writable(p->wsi);
   }

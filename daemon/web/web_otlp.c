@@ -22,9 +22,9 @@ static unsigned answer_protobuf(struct hk_web_peer *p, const struct hk_web_fed *
 {
   char why[SENTENCE_MAX];
   *type = protobuf;
-  hk_web_feed_sentence(fed, p->points.fed->line, why, sizeof why);
+  hk_web_feed_sentence(fed, p->request.points.fed->line, why, sizeof why);
   if (!complete(fed)) /* else there is nothing to be said: an empty message */
-    hk_otlp_partial((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->body);
+    hk_otlp_partial((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->answer.body);
   return 200;
 }
 
@@ -32,11 +32,11 @@ static unsigned answer_json(struct hk_web_peer *p, const struct hk_web_fed *fed,
 {
   char why[SENTENCE_MAX];
   *type = json;
-  hk_web_feed_sentence(fed, p->points.fed->line, why, sizeof why);
+  hk_web_feed_sentence(fed, p->request.points.fed->line, why, sizeof why);
   if (complete(fed))
-    hk_buffer_print(&p->body, "{}\n");
+    hk_buffer_print(&p->answer.body, "{}\n");
   else
-    hk_otlp_partial_json((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->body);
+    hk_otlp_partial_json((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->answer.body);
   return 200;
 }
 
@@ -49,8 +49,8 @@ int hk_web_otlp(struct lws *wsi, struct hk_web_peer *p)
   if (!binary && strncasecmp(type, json, sizeof json - 1) != 0)
     return hk_web_fault(wsi, p, 415, "this is for OTLP/HTTP (Content-Type: application/x-protobuf or application/json)", NULL);
   struct hk_buffer lines = { 0 };
-  p->points.faults = (struct hk_sample_faults){ 0 };
-  const int status = binary ? hk_decode_otlp(p->asked.data, p->asked.size, &lines, &p->points.faults)
-                            : hk_decode_otlp_json(p->asked.data, p->asked.size, &lines, &p->points.faults);
+  p->request.points.faults = (struct hk_sample_faults){ 0 };
+  const int status = binary ? hk_decode_otlp(p->request.body.data, p->request.body.size, &lines, &p->request.points.faults)
+                            : hk_decode_otlp_json(p->request.body.data, p->request.body.size, &lines, &p->request.points.faults);
   return hk_web_feed_decoded(wsi, p, status, &lines, 1, binary ? &in_protobuf : &in_json);
 }

@@ -20,7 +20,7 @@ int hk_web_remote_write(struct lws *wsi, struct hk_web_peer *p)
   if (strncasecmp(type, protobuf, sizeof protobuf - 1) != 0 || strstr(type, "write.v2"))
     return hk_web_fault(wsi, p, 415, "this is for remote write 1.0 (Content-Type: application/x-protobuf)", NULL);
   struct hk_buffer lines = { 0 };
-  p->points.faults = (struct hk_sample_faults){ 0 };
-  const int status = hk_decode_remote_write(p->asked.data, p->asked.size, &lines, &p->points.faults);
+  p->request.points.faults = (struct hk_sample_faults){ 0 };
+  const int status = hk_decode_remote_write(p->request.body.data, p->request.body.size, &lines, &p->request.points.faults);
   return hk_web_feed_decoded(wsi, p, status, &lines, MILLISECOND, &samples);
 }

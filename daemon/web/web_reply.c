@@ -6,9 +6,7 @@
 #include "daemon/web/web_stream.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #define PART 16384u  /* bytes that are handed over at a time */
 #define HEADERS 2048 /* bytes of an answer's headers */
@@ -19,37 +17,19 @@
 
 const struct hk_web_header hk_web_retry = { "retry-after:", "1" };
 
-/* A peer that takes nothing for so long is closed. libwebsockets' own limit is over with the answer's last byte that the kernel
- * takes; while further requests wait that were read already, it then waits for the peer as between two requests. So there is a
- * timer beside it; that of a stream is its beat. */
-static void be_patient(struct lws *wsi, struct hk_web_peer *p)
+/* A peer that takes nothing for so long is closed: by libwebsockets while there is more to hand over, by the kernel afterwards
+ * (TCP_USER_TIMEOUT, web.c). */
+static void be_patient(struct lws *wsi, const struct hk_web_peer *p)
 {
-  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
-  p->untaken = 0;
-  if (!p->streams)
-    lws_set_timer_usecs(wsi, (lws_usec_t)p->web->stuck * LWS_USEC_PER_SEC);
-}
-
-int hk_web_overdue(struct lws *wsi, struct hk_web_peer *p)
-{
-  int untaken = 0;
-  if (lws_partial_buffered(wsi) || (p->begun && p->body.size > p->sent))
-    return -1;
-  if (ioctl(lws_get_socket_fd(wsi), SIOCOUTQ, &untaken) != 0 || untaken == 0)
-    return 0;
-  if (untaken == p->untaken)
-    return -1;
-  p->untaken = untaken;
-  lws_set_timer_usecs(wsi, (lws_usec_t)p->web->stuck * LWS_USEC_PER_SEC);
-  return 0;
+  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->stuck);
 }
 
 static int over(struct lws *wsi, struct hk_web_peer *p)
 {
   hk_web_inner_close(p->inner);
-  hk_buffer_free(&p->body);
+  hk_buffer_free(&p->answer.body);
   hk_web_body_drop(p);
-  return p->last || lws_http_transaction_completed(wsi) ? -1 : 0;
+  return p->answer.last || lws_http_transaction_completed(wsi) ? -1 : 0;
 }
 
 static int add(struct lws *wsi, const char *name, const char *value, unsigned char **at, unsigned char *end)
@@ -63,26 +43,27 @@ static int begin_headers(struct lws *wsi, const struct hk_web_peer *p, unsigned 
 {
   if (code == 204) /* has no content, not even one of length 0 */
     return lws_add_http_header_status(wsi, code, at, end);
-  return lws_add_http_common_headers(wsi, code, type, p->streams ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->body.size, at, end);
+  return lws_add_http_common_headers(wsi, code, type, p->stream.open ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->answer.body.size, at,
+                                     end);
 }
 
 int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *type, const struct hk_web_header *extra)
 {
   unsigned char room[LWS_PRE + HEADERS], *at = room + LWS_PRE, *end = room + sizeof room - 1;
-  if (p->body.failed) /* no memory */
+  if (p->answer.body.failed) /* no memory */
     return -1;
-  p->sent = 0;
-  p->begun = true;
+  p->answer.sent = 0;
+  p->answer.begun = true;
   if (begin_headers(wsi, p, code, type, &at, end) != 0 || add(wsi, "cache-control:", "no-store", &at, end) != 0 ||
       add(wsi, "content-security-policy:", POLICY, &at, end) != 0 || add(wsi, "referrer-policy:", "no-referrer", &at, end) != 0 ||
       add(wsi, "cross-origin-resource-policy:", "same-origin", &at, end) != 0 ||
       add(wsi, "x-content-type-options:", "nosniff", &at, end) != 0 ||
       (extra && add(wsi, extra->name, extra->value, &at, end) != 0) ||
-      (p->points.told[0] && add(wsi, "hankel-points:", p->points.told, &at, end) != 0) ||
-      (p->last && !p->streams && add(wsi, "connection:", "close", &at, end) != 0) ||
+      (p->request.points.told[0] && add(wsi, "hankel-points:", p->request.points.told, &at, end) != 0) ||
+      (p->answer.last && !p->stream.open && add(wsi, "connection:", "close", &at, end) != 0) ||
       lws_finalize_write_http_header(wsi, room + LWS_PRE, &at, end) != 0)
     return -1;
-  if (p->head || p->body.size == 0)
+  if (p->answer.head || p->answer.body.size == 0)
     return over(wsi, p);
   be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
@@ -90,8 +71,8 @@ int hk_web_reply(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
 
 void hk_web_ready(struct hk_web_peer *p, unsigned code, const char *type)
 {
-  p->ready = code;
-  p->ready_type = type;
+  p->answer.ready = code;
+  p->answer.type = type;
   (void)lws_callback_on_writable(p->wsi);
 }
 
@@ -118,22 +99,22 @@ int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size)
 
 int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra)
 {
-  p->body.size = 0;
-  p->streams = false;
-  hk_web_problem(&p->body, code, detail);
+  p->answer.body.size = 0;
+  p->stream.open = false;
+  hk_web_problem(&p->answer.body, code, detail);
   return hk_web_reply(wsi, p, code, "application/problem+json", extra);
 }
 
 /* More of a stream was sent: what was sent goes, and more may come. */
 static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
 {
-  const size_t left = p->body.size - p->sent;
-  if (p->body.failed)
+  const size_t left = p->answer.body.size - p->answer.sent;
+  if (p->answer.body.failed)
     return -1;
   if (left > 0)
-    memmove(p->body.data, p->body.data + p->sent, left);
-  p->body.size = left;
-  p->sent = 0;
+    memmove(p->answer.body.data, p->answer.body.data + p->answer.sent, left);
+  p->answer.body.size = left;
+  p->answer.sent = 0;
   hk_web_stream_room(p);
   if (left == 0) {
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
@@ -146,30 +127,30 @@ static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
 /* An answer that came from elsewhere in the daemon. */
 static int begin_ready(struct lws *wsi, struct hk_web_peer *p)
 {
-  const unsigned code = p->ready;
-  p->ready = 0;
+  const unsigned code = p->answer.ready;
+  p->answer.ready = 0;
   return hk_web_reply(wsi, p, code,
-                      p->ready_type ? p->ready_type
-                      : code == 200 ? "application/json"
-                                    : "application/problem+json",
+                      p->answer.type ? p->answer.type
+                      : code == 200  ? "application/json"
+                                     : "application/problem+json",
                       code == 503 ? &hk_web_retry : NULL);
 }
 
 int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)
 {
   unsigned char room[LWS_PRE + PART];
-  const size_t left = p->body.size - p->sent, n = left < PART ? left : PART;
-  if (p->ready)
+  const size_t left = p->answer.body.size - p->answer.sent, n = left < PART ? left : PART;
+  if (p->answer.ready)
     return begin_ready(wsi, p);
   if (n == 0) /* nothing is being sent; or a stream has ended that had nothing left */
-    return p->last && p->begun && !p->streams ? -1 : 0;
-  memcpy(room + LWS_PRE, p->body.data + p->sent, n);
-  if (lws_write(wsi, room + LWS_PRE, n, n == left && !p->streams ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)n)
+    return p->answer.last && p->answer.begun && !p->stream.open ? -1 : 0;
+  memcpy(room + LWS_PRE, p->answer.body.data + p->answer.sent, n);
+  if (lws_write(wsi, room + LWS_PRE, n, n == left && !p->stream.open ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)n)
     return -1;
-  p->sent += n;
-  if (n == left && !p->streams)
+  p->answer.sent += n;
+  if (n == left && !p->stream.open)
     return over(wsi, p);
-  if (p->streams)
+  if (p->stream.open)
     return go_on_streaming(wsi, p);
   be_patient(wsi, p);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;

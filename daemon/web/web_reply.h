@@ -20,8 +20,6 @@ void hk_web_ready(struct hk_web_peer *p, unsigned code, const char *type);
 void hk_web_problem(struct hk_buffer *out, unsigned code, const char *detail);
 /* The value of an argument behind ?, decoded; "" without one. 0, or -E2BIG: it, or another argument, is too long. */
 int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size);
-/* `stuck` has passed since something was sent last. Not 0: it was not taken, and the connection is to be closed. */
-int hk_web_overdue(struct lws *wsi, struct hk_web_peer *p);
 /* Sends more of it. Not 0: the connection is to be closed. */
 int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p);
 

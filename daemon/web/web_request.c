@@ -33,7 +33,7 @@ static unsigned phase_of(const struct hk_web_peer *p)
 /* Whether the process runs. */
 static int health(struct lws *wsi, struct hk_web_peer *p)
 {
-  hk_buffer_print(&p->body, "ok\n");
+  hk_buffer_print(&p->answer.body, "ok\n");
   return hk_web_reply(wsi, p, 200, "text/plain", NULL);
 }
 
@@ -48,8 +48,8 @@ static int readiness(struct lws *wsi, struct hk_web_peer *p)
     hk_buffer_print(&why, "\"the daemon is ending\"");
   else
     p->web->answers.obstacles(p->web->answers.arg, &why);
-  p->body.failed = why.failed;
-  hk_buffer_print(&p->body, "{\"ready\":%s,\"reasons\":[%.*s]}\n", why.size == 0 ? "true" : "false", (int)why.size,
+  p->answer.body.failed = why.failed;
+  hk_buffer_print(&p->answer.body, "{\"ready\":%s,\"reasons\":[%.*s]}\n", why.size == 0 ? "true" : "false", (int)why.size,
                   why.size ? why.data : "");
   const unsigned code = why.size == 0 ? 200 : 503;
   hk_buffer_free(&why);
@@ -61,7 +61,7 @@ static int metrics(struct lws *wsi, struct hk_web_peer *p)
   char accept[512] = "";
   (void)lws_hdr_copy(wsi, accept, sizeof accept, WSI_TOKEN_HTTP_ACCEPT); /* one that is too long: it stays empty */
   const bool open = strstr(accept, "application/openmetrics-text") != NULL;
-  p->web->answers.metrics(p->web->answers.arg, open, &p->body);
+  p->web->answers.metrics(p->web->answers.arg, open, &p->answer.body);
   return hk_web_reply(wsi, p, 200, open ? TYPE_OPEN : TYPE_PROMETHEUS, NULL);
 }
 
@@ -145,10 +145,10 @@ static bool may_ask(struct lws *wsi, struct hk_web_peer *p, int *status)
 /* Answers a request that has come whole. */
 static int answer(struct lws *wsi, struct hk_web_peer *p)
 {
-  const struct hk_web_route *route = p->route;
+  const struct hk_web_route *route = p->request.route;
   int status = 0;
-  p->route = NULL;
-  p->last = p->in_chunks; /* where its body ends libwebsockets does not know */
+  p->request.route = NULL;
+  p->answer.last = p->request.in_chunks; /* where its body ends libwebsockets does not know */
   if (route->kind == FEEDS && !hk_web_body_unpack(wsi, p, &status))
     return status;
   return route->answer(wsi, p);
@@ -157,13 +157,13 @@ static int answer(struct lws *wsi, struct hk_web_peer *p)
 static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
 {
   p->wsi = wsi;
-  p->head = method == LWSHUMETH_HEAD;
-  p->last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
-  p->route = NULL;
-  p->ready = 0;
-  p->points.told[0] = 0;
-  p->streams = p->stream.socket = p->stream.closing = p->begun = p->in_chunks = false;
-  p->body.size = p->sent = 0;
+  p->answer.head = method == LWSHUMETH_HEAD;
+  p->answer.last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
+  p->request.route = NULL;
+  p->answer.ready = 0;
+  p->request.points.told[0] = 0;
+  p->stream.open = p->stream.socket = p->stream.closing = p->answer.begun = p->request.in_chunks = false;
+  p->answer.body.size = p->answer.sent = 0;
   hk_web_body_drop(p);
 }
 
@@ -176,8 +176,8 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   const struct hk_web_route *route = route_of(uri, method == LWSHUMETH_POST);
   const struct hk_web_file *file = route ? NULL : hk_web_file_of(uri);
   begin(wsi, p, method);
-  p->path = uri;
-  const bool posts = method == LWSHUMETH_POST, gets = !p->last;
+  p->request.path = uri;
+  const bool posts = method == LWSHUMETH_POST, gets = !p->answer.last;
   if (!hk_web_host_is_ours(wsi, p))
     return hk_web_fault(wsi, p, 421, not_ours, NULL);
   if (!route && !file)
@@ -195,14 +195,14 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   const char *why = route->scopes ? hk_web_know(wsi, p, (route->scopes & HK_SCOPE_FEED) != 0) : NULL;
   if (why)
     return hk_web_unauthorized(wsi, p, why);
-  if (route->scopes && !(p->scopes & route->scopes))
+  if (route->scopes && !(p->request.scopes & route->scopes))
     return hk_web_forbidden(wsi, p, route->path);
   if (route->needs_loops && phase_of(p) == HK_WEB_RESTORING)
     return hk_web_fault(wsi, p, 503, not_restored, NULL);
   if (route->kind == FEEDS && !hk_web_body_begin(wsi, p, &status))
     return status;
-  p->route = route;
-  return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->in_chunks) ? 0 : answer(wsi, p);
+  p->request.route = route;
+  return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->request.in_chunks) ? 0 : answer(wsi, p);
 }
 
 /* Whether a page, or a program, gets a WebSocket; *status: what came of the answer when not. */
@@ -220,7 +220,7 @@ static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
     *status = hk_web_fault(wsi, p, 403, "a page of another origin gets no WebSocket", NULL);
   else if ((why = hk_web_know(wsi, p, false)))
     *status = hk_web_unauthorized(wsi, p, why);
-  else if (!(p->scopes & HK_SCOPE_SUBSCRIBE))
+  else if (!(p->request.scopes & HK_SCOPE_SUBSCRIBE))
     *status = hk_web_forbidden(wsi, p, socket_path);
   else if (phase_of(p) == HK_WEB_RESTORING)
     *status = hk_web_fault(wsi, p, 503, not_restored, NULL);
@@ -249,17 +249,17 @@ int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *p
 int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size)
 {
   int status;
-  if (!p->route)
+  if (!p->request.route)
     return 0; /* it was answered */
-  if (p->route->kind == FEEDS)
+  if (p->request.route->kind == FEEDS)
     return hk_web_body_came(wsi, p, data, size, &status) ? answer(wsi, p) : status;
-  if (p->asked.size + size > BODY_MOST)
+  if (p->request.body.size + size > BODY_MOST)
     return -1; /* more than it said */
-  hk_buffer_put(&p->asked, data, size);
-  return p->asked.failed ? -1 : 0;
+  hk_buffer_put(&p->request.body, data, size);
+  return p->request.body.failed ? -1 : 0;
 }
 
 int hk_web_request_whole(struct lws *wsi, struct hk_web_peer *p)
 {
-  return p->route ? answer(wsi, p) : 0;
+  return p->request.route ? answer(wsi, p) : 0;
 }

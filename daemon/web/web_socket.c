@@ -38,14 +38,15 @@ static int send_part(struct lws *wsi, struct hk_web_peer *p)
 {
   unsigned char room[LWS_PRE + PART];
   struct hk_web_streaming *s = &p->stream;
-  const char *line = p->body.data + p->sent;
-  const size_t left = (size_t)((const char *)memchr(line, '\n', p->body.size - p->sent) - line), n = left < PART ? left : PART;
+  const char *line = p->answer.body.data + p->answer.sent;
+  const size_t left = (size_t)((const char *)memchr(line, '\n', p->answer.body.size - p->answer.sent) - line),
+               n = left < PART ? left : PART;
   memcpy(room + LWS_PRE, line, n);
   const int how = lws_write_ws_flags(LWS_WRITE_TEXT, !s->midst, n == left);
   if (lws_write(wsi, room + LWS_PRE, n, (enum lws_write_protocol)how) < (int)n)
     return -1;
   s->midst = n < left;
-  p->sent += n + (n == left); /* the line feed is not sent */
+  p->answer.sent += n + (n == left); /* the line feed is not sent */
   return 0;
 }
 
@@ -59,27 +60,28 @@ static int ping(struct lws *wsi, struct hk_web_peer *p)
 /* Drops what was sent; more may come. */
 static int go_on(struct lws *wsi, struct hk_web_peer *p)
 {
-  const size_t left = p->body.size - p->sent;
+  const size_t left = p->answer.body.size - p->answer.sent;
   if (left > 0)
-    memmove(p->body.data, p->body.data + p->sent, left);
-  p->body.size = left;
-  p->sent = 0;
+    memmove(p->answer.body.data, p->answer.body.data + p->answer.sent, left);
+  p->answer.body.size = left;
+  p->answer.sent = 0;
   hk_web_stream_room(p);
   if (left == 0) {
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
-    return p->streams ? 0 : end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY, "the daemon ends, or what was shown is not good any more");
+    return p->stream.open ? 0
+                          : end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY, "the daemon ends, or what was shown is not good any more");
   }
-  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->web->stuck);
+  lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->stuck);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
 static int send_some(struct lws *wsi, struct hk_web_peer *p)
 {
-  if (p->body.failed)
+  if (p->answer.body.failed)
     return end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
   if (p->stream.ping && !p->stream.midst && ping(wsi, p) != 0)
     return -1;
-  while (p->sent < p->body.size && !lws_send_pipe_choked(wsi))
+  while (p->answer.sent < p->answer.body.size && !lws_send_pipe_choked(wsi))
     if (send_part(wsi, p) != 0)
       return -1;
   return go_on(wsi, p);

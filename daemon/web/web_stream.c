@@ -67,11 +67,11 @@ static void pass(const struct hk_web_inner *inner, const char *line, size_t leng
       return;
   }
   if (!p->stream.socket) {
-    put_event(&p->body, event, line, length);
+    put_event(&p->answer.body, event, line, length);
     return;
   }
-  hk_buffer_put(&p->body, line, length);
-  hk_buffer_put(&p->body, "\n", 1);
+  hk_buffer_put(&p->answer.body, line, length);
+  hk_buffer_put(&p->answer.body, "\n", 1);
 }
 
 static void came(struct hk_web_inner *inner, const char *data, size_t size)
@@ -89,16 +89,16 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   if (partial->size > 0)
     memmove(partial->data, begin, partial->size);
   if (partial->failed || partial->size > LINE_MOST)
-    p->last = p->body.failed = true;
-  hk_web_inner_hold(inner, p->body.size - p->sent > WAITS_MOST);
+    p->answer.last = p->answer.body.failed = true;
+  hk_web_inner_hold(inner, p->answer.body.size - p->answer.sent > WAITS_MOST);
   (void)lws_callback_on_writable(p->wsi);
 }
 
 static void ended(struct hk_web_inner *inner)
 {
   struct hk_web_peer *p = inner->peer;
-  p->streams = false; /* it ends with what is there; so the page connects again */
-  p->last = true;
+  p->stream.open = false; /* it ends with what is there; so the page connects again */
+  p->answer.last = true;
   (void)lws_callback_on_writable(p->wsi);
 }
 
@@ -106,7 +106,7 @@ static const struct hk_web_inner_kind stream_kind = { HK_PROTOCOL_TEXT, came, en
 
 void hk_web_stream_room(struct hk_web_peer *p)
 {
-  if (p->inner && p->body.size - p->sent <= WAITS_MOST / 2)
+  if (p->inner && p->answer.body.size - p->answer.sent <= WAITS_MOST / 2)
     hk_web_inner_hold(p->inner, false);
 }
 
@@ -114,16 +114,15 @@ int hk_web_stream_beat(struct lws *wsi, struct hk_web_peer *p)
 {
   char first;
   p->stream.behind = lws_partial_buffered(wsi) ? p->stream.behind + 1 : 0;
-  if (p->stream.behind > p->web->stuck || p->stream.closing ||
-      recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+  if (p->stream.behind > p->stuck || p->stream.closing || recv(lws_get_socket_fd(wsi), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
     return -1;
   lws_set_timer_usecs(wsi, LOOK);
-  if (++p->stream.looks % BEAT != 0 || p->body.size > p->sent)
+  if (++p->stream.looks % BEAT != 0 || p->answer.body.size > p->answer.sent)
     return 0;
   if (p->stream.socket)
     p->stream.ping = true;
   else
-    hk_buffer_put(&p->body, ":\n\n", 3);
+    hk_buffer_put(&p->answer.body, ":\n\n", 3);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
@@ -159,7 +158,7 @@ unsigned hk_web_stream_begin(struct lws *wsi, struct hk_web_peer *p, const char 
   *why = line_of(wsi, line, sizeof line);
   if (*why)
     return 400;
-  if (p->head)
+  if (p->answer.head)
     return 0;
   int status = hk_web_inner_open(p, &stream_kind, 1);
   if (status == -EACCES) {
@@ -175,7 +174,7 @@ unsigned hk_web_stream_begin(struct lws *wsi, struct hk_web_peer *p, const char 
     *why = "there is no memory, or no descriptor, for another stream";
     return 503;
   }
-  p->streams = true;
+  p->stream.open = true;
   lws_set_timer_usecs(wsi, LOOK);
   return 0;
 }
@@ -186,7 +185,7 @@ int hk_web_stream(struct lws *wsi, struct hk_web_peer *p)
   const unsigned code = hk_web_stream_begin(wsi, p, &why);
   if (code != 0)
     return hk_web_fault(wsi, p, code, why, NULL);
-  if (!p->head)
-    hk_buffer_print(&p->body, "retry: 2000\n\n");
+  if (!p->answer.head)
+    hk_buffer_print(&p->answer.body, "retry: 2000\n\n");
   return hk_web_reply(wsi, p, 200, "text/event-stream", NULL);
 }
