@@ -14,7 +14,7 @@ static const uint32_t times[TIMES] = { HK_RESIDUAL_SETTLE, 4 * HK_RESIDUAL_SETTL
 static bool is_due(const struct hk_field *f, uint32_t i)
 {
   struct hk_field_member *m = &f->member[i];
-  if (m->status != HK_FIELD_MEMBER || isnan(f->residual.z[i]) || m->seen > times[TIMES - 1])
+  if (m->status != HK_FIELD_MEMBER || isnan(f->residual.now.z[i]) || m->seen > times[TIMES - 1])
     return false;
   m->seen++;
   for (uint32_t k = 0; k < TIMES; k++)

@@ -283,7 +283,7 @@ static void settle_in(struct hk_field *f)
 /* Keeps z of the row that was taken. */
 static void keep(struct hk_field *f)
 {
-  memcpy(f->ring + (size_t)f->at * f->residual.room, f->residual.z, f->residual.room * sizeof *f->ring);
+  memcpy(f->ring + (size_t)f->at * f->residual.room, f->residual.now.z, f->residual.room * sizeof *f->ring);
   f->at = f->at + 1 < HK_FIELD_RESIDENT ? f->at + 1 : 0;
   f->kept += f->kept < HK_FIELD_RESIDENT;
 }
@@ -317,7 +317,7 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
   for (uint32_t i = 0; i < f->top; i++) {
     const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
     out->said += !isnan(f->value[i]);
-    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.off[i]) > f->residual.rule.clip * c;
+    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.now.off[i]) > f->residual.rule.clip * c;
   }
   return true;
 }

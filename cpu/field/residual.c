@@ -19,8 +19,8 @@ void hk_residual_columns(const struct hk_residual_rule *r, struct hk_residual_co
     COLUMN(slow, 1),       COLUMN(loud, 1),       COLUMN(last, 1),
     COLUMN(settled, 1),    COLUMN(learned, 1),    COLUMN(errors, 1),
     COLUMN(refused, 1),    COLUMN(made, 1),       COLUMN(ripe, q),
-    COLUMN(z, 1),          COLUMN(guess, 1),      COLUMN(off, 1),
-    COLUMN(seen, 1),       COLUMN(lesson, 1),
+    COLUMN(now.z, 1),      COLUMN(now.guess, 1),  COLUMN(now.off, 1),
+    COLUMN(now.seen, 1),   COLUMN(now.lesson, 1),
   };
 #undef COLUMN
   memcpy(out, all, sizeof all);
@@ -51,7 +51,7 @@ static char *number_at(const struct hk_residual *f, const struct hk_residual_col
 static void clear(const struct hk_residual *f, uint32_t from)
 {
   for (uint32_t i = from; i < f->room; i++)
-    f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
+    f->last[i] = f->now.z[i] = f->now.guess[i] = f->now.off[i] = NAN;
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     for (uint32_t i = from; i < f->room; i++)
       f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
@@ -146,7 +146,7 @@ void hk_residual_forget(struct hk_residual *f, uint32_t i)
       memset(number_at(f, &column[c], k, i), 0, column[c].bytes);
   for (uint32_t k = 0; k < f->rule.neighbours; k++)
     f->neighbour[hk_residual_at(f->rule.neighbours, k, i)] = HK_RESIDUAL_NONE;
-  f->last[i] = f->z[i] = f->guess[i] = f->off[i] = NAN;
+  f->last[i] = f->now.z[i] = f->now.guess[i] = f->now.off[i] = NAN;
 }
 
 /* --- state ----------------------------------------------------------------------------------------------------------- */

@@ -94,6 +94,13 @@ struct hk_residual_lesson {
 #define HK_RESIDUAL_THERE 1u
 #define HK_RESIDUAL_WILD 2u /* off by more than 4 clip c */
 
+/* Columns of the row that is being taken: one number a node. */
+struct hk_residual_now {
+  float *z, *guess, *off; /* off: e; NaN: none */
+  struct hk_residual_seen *seen;
+  struct hk_residual_lesson *lesson;
+};
+
 /* Columns of a field, in host or device memory. q = rule.neighbours. A field that is new is all zero, but neighbour, z, last. */
 struct hk_residual {
   struct hk_residual_rule rule;
@@ -116,10 +123,7 @@ struct hk_residual {
   uint32_t *refused;   /* refits */
   uint32_t *made;      /* 1: there is a w */
   uint32_t *ripe;      /* q: rows that were learned with a value of the neighbour, up to HK_RESIDUAL_SETTLE */
-  /* Of the row that is being taken. */
-  float *z, *guess, *off; /* off: e; NaN: none */
-  struct hk_residual_seen *seen;
-  struct hk_residual_lesson *lesson;
+  struct hk_residual_now now;
 };
 
 /* Where number k of node i stands in a column with so many numbers a node. */
@@ -149,7 +153,7 @@ HK_INLINE float hk_residual_within(float x, float limit)
 HK_INLINE void hk_residual_standardise(const struct hk_residual *f, const double *x, uint32_t i)
 {
   const double value = x[i];
-  f->z[i] = NAN;
+  f->now.z[i] = NAN;
   if (value != value)
     return;
   if (f->settled[i] < HK_RESIDUAL_SETTLE) {
@@ -167,7 +171,7 @@ HK_INLINE void hk_residual_standardise(const struct hk_residual *f, const double
     }
     return;
   }
-  f->z[i] = hk_residual_within((float)((value - f->mean[i]) / f->spread[i]), HK_RESIDUAL_FAR);
+  f->now.z[i] = hk_residual_within((float)((value - f->mean[i]) / f->spread[i]), HK_RESIDUAL_FAR);
 }
 
 /* What stands for a node that has no value. */
@@ -181,7 +185,7 @@ HK_INLINE float hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
     const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     if (j == HK_RESIDUAL_NONE)
       continue;
-    const float h = f->z[j] == f->z[j] ? f->z[j] : f->last[j];
+    const float h = f->now.z[j] == f->now.z[j] ? f->now.z[j] : f->last[j];
     sum += f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)] * (h == h ? h : 0);
   }
   return sum + f->weight[hk_residual_at(f->rule.neighbours + 1, q, i)];
@@ -190,13 +194,13 @@ HK_INLINE float hk_residual_stand_in(const struct hk_residual *f, uint32_t i)
 /* Pass 2. */
 HK_INLINE void hk_residual_show(const struct hk_residual *f, uint32_t i)
 {
-  const float z = f->z[i], c = f->error[i], step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - c;
+  const float z = f->now.z[i], c = f->error[i], step = fabsf(f->fast[i] - f->slow[i]), more = f->loud[i] - c;
   struct hk_residual_seen seen = { z == z ? z : hk_residual_stand_in(f, i), 0, 0, z == z };
   if (f->errors[i] >= HK_RESIDUAL_SETTLE && c > 0) {
     seen.out = step > more ? step : more;
     seen.far = seen.out / c;
   }
-  f->seen[i] = seen;
+  f->now.seen[i] = seen;
 }
 
 /* Pass 3, in parts. What the neighbours let expect, and who of them is to blame. */
@@ -285,21 +289,21 @@ HK_INLINE struct hk_residual_verdict hk_residual_judge(const struct hk_residual 
 /* Pass 3. Returns r. */
 HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
 {
-  const struct hk_residual_seen own = f->seen[i];
+  const struct hk_residual_seen own = f->now.seen[i];
   struct hk_residual_verdict out = hk_residual_silence(&own);
   if (f->made[i] && own.there) {
     struct hk_residual_view v = hk_residual_begin(&own);
     for (uint32_t k = 0; k < f->rule.neighbours; k++) {
       const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
       if (j != HK_RESIDUAL_NONE)
-        hk_residual_look(&v, &own, &f->seen[j], f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)], k);
+        hk_residual_look(&v, &own, &f->now.seen[j], f->weight[hk_residual_at(f->rule.neighbours + 1, k, i)], k);
     }
     out = hk_residual_judge(f, &own, &v, f->weight[hk_residual_at(f->rule.neighbours + 1, f->rule.neighbours, i)], f->spread[i],
                             hk_residual_bound(f->errors[i], f->error[i]));
   }
-  f->guess[i] = out.guess;
-  f->off[i] = out.off;
-  f->lesson[i] = out.lesson;
+  f->now.guess[i] = out.guess;
+  f->now.off[i] = out.off;
+  f->now.lesson[i] = out.lesson;
   return out.r;
 }
 
@@ -307,11 +311,11 @@ HK_INLINE double hk_residual_predict(const struct hk_residual *f, uint32_t i)
 HK_INLINE void hk_residual_mean_error(const struct hk_residual *f, uint32_t i)
 {
   const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  const float e = c > 0 ? hk_residual_within(f->off[i], 5 * c) : f->off[i];
+  const float e = c > 0 ? hk_residual_within(f->now.off[i], 5 * c) : f->now.off[i];
   const float n = (float)(f->errors[i] += f->errors[i] < UINT32_MAX), slowly = (float)(1 - f->rule.forget), first = 1 / n;
   const bool new_one = n <= HK_RESIDUAL_SETTLE;
   f->error[i] += (fabsf(e) - f->error[i]) * (new_one || first > slowly ? first : slowly);
-  const float far = c > 0 ? hk_residual_within(f->off[i], 1000 * c) : f->off[i];
+  const float far = c > 0 ? hk_residual_within(f->now.off[i], 1000 * c) : f->now.off[i];
   f->loud[i] += (fabsf(far) - f->loud[i]) * (first > f->rule.fast ? first : f->rule.fast);
   f->fast[i] += (far - f->fast[i]) * (first > f->rule.fast ? first : f->rule.fast);
   f->slow[i] += (e - f->slow[i]) * (first > f->rule.slow ? first : f->rule.slow);
@@ -347,11 +351,11 @@ HK_INLINE void hk_residual_add(const struct hk_residual *f, uint32_t i, const fl
  * neighbours was wild, or it had no error although it is made. */
 HK_INLINE bool hk_residual_lesson_of(const struct hk_residual *f, uint32_t i, bool wild, float *z)
 {
-  *z = f->z[i];
-  if (f->off[i] != f->off[i])
+  *z = f->now.z[i];
+  if (f->now.off[i] != f->now.off[i])
     return !wild && !f->made[i];
   const float c = hk_residual_bound(f->errors[i], f->error[i]);
-  *z = c > 0 ? f->guess[i] + hk_residual_within(f->off[i], f->rule.clip * c) : *z;
+  *z = c > 0 ? f->now.guess[i] + hk_residual_within(f->now.off[i], f->rule.clip * c) : *z;
   hk_residual_mean_error(f, i);
   return !wild;
 }
@@ -371,14 +375,14 @@ HK_INLINE void hk_residual_learn(const struct hk_residual *f, uint32_t i)
   float u[HK_RESIDUAL_NEIGHBOURS_MAX + 1], z;
   uint32_t there = 0;
   bool wild = false;
-  f->last[i] = f->seen[i].h;
-  if (f->z[i] != f->z[i])
+  f->last[i] = f->now.seen[i].h;
+  if (f->now.z[i] != f->now.z[i])
     return;
   for (uint32_t k = 0; k < q; k++) {
     const uint32_t j = f->neighbour[hk_residual_at(f->rule.neighbours, k, i)];
     struct hk_residual_lesson from = { 0, 0 };
     if (j != HK_RESIDUAL_NONE)
-      from = f->lesson[j];
+      from = f->now.lesson[j];
     u[k] = from.h;
     there |= (from.kind & HK_RESIDUAL_THERE) << k;
     wild |= (from.kind & HK_RESIDUAL_WILD) != 0;

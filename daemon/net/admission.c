@@ -158,7 +158,8 @@ bool hk_admission_late(struct hk_connection *c, int64_t now)
   const struct hk_net *net = c->net;
   const int64_t open = now - c->opened;
   if (open <= c->loop->config->handshake &&
-      (open <= HK_ADMISSION_HURRY || hk_peer_feeds_taken(&c->net->peer_feeds) <= net->max_connections - net->max_connections / 4))
+      (open <= HK_ADMISSION_HURRY ||
+       hk_peer_feeds_taken(&c->net->peer_feeds) <= net->capacity.connections - net->capacity.connections / 4))
     return false;
   hk_count(&c->loop->counters.timed_out, 1);
   const char *why = c->kind == &hk_binary_kind ? "no HELLO came within the handshake deadline"

@@ -326,7 +326,7 @@ void hk_connection_start(struct hk_connection *c)
   if (!c->peer_feed && !c->inner) {
     hk_count(&c->loop->counters.refused, 1);
     hk_log_peer(net->log, &net->crowded, HK_LOG_WARNING, "connections",
-                "%s was refused: there are %u connections already (max_connections)", c->peer, net->max_connections);
+                "%s was refused: there are %u connections already (max_connections)", c->peer, net->capacity.connections);
     if (c->identity.gate->rules.certificate[0])
       hk_connection_close(c); /* words would have to be encrypted */
     else

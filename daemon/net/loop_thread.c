@@ -314,7 +314,7 @@ static int open_handles(struct hk_loop *l)
   if (status != 0)
     return status;
   l->handles.open = true;
-  status = hk_reserve_descriptors(&l->uv, l->net->descriptors);
+  status = hk_reserve_descriptors(&l->uv, l->net->capacity.descriptors);
   if (status != 0)
     return status;
   uv_prepare_init(&l->uv, &l->handles.prepare);
@@ -341,12 +341,12 @@ int hk_loop_open(struct hk_loop *l, struct hk_net *net, uint32_t number, char *e
   l->config = config;
   l->number = number;
   l->list.parked_tail = &l->list.parked;
-  l->points = net->loop_points;
+  l->points = net->capacity.loop_points;
   pthread_mutex_init(&l->shared.lock, NULL);
   int status = open_handles(l);
   l->buffer = malloc(HK_LOOP_BUFFER);
   l->records = net->gates.any_tls ? malloc(HK_ADMISSION_CHUNK) : NULL;
-  l->datagrams = calloc(config->n_listeners + net->n_passed, sizeof *l->datagrams);
+  l->datagrams = calloc(config->n_listeners + net->sockets.n_passed, sizeof *l->datagrams);
   if (status == 0 && (!l->buffer || !l->datagrams || (net->gates.any_tls && !l->records)))
     status = -ENOMEM;
   if (status == 0)

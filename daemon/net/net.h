@@ -51,6 +51,24 @@ struct hk_requests {
   bool (*http)(const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
 };
 
+/* How much there may be of each. */
+struct hk_net_capacity {
+  uint32_t connections;  /* the configuration's, or as many as there are descriptors for */
+  uint32_t frame_points; /* points that a frame may hold: the room that a connection waits for */
+  uint32_t loop_points;  /* points that one loop has room for */
+  uint32_t descriptors;  /* that all connections and loops take, and some to spare */
+};
+
+/* What the daemon listens on. Thread: main. */
+struct hk_net_sockets {
+  struct hk_passed *passed; /* sockets that the daemon was started with */
+  uint32_t n_passed;
+  struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */
+  struct hk_listener *listeners;      /* TCP */
+  uint32_t n_listeners;
+  int reserve; /* a descriptor that listeners give up to turn a peer away when none is left; -1: it is given up */
+};
+
 struct hk_net {
   struct hk_log *log;
   struct hk_shards *shards;
@@ -59,10 +77,7 @@ struct hk_net {
   struct hk_requests requests;
   const struct hk_config *config; /* with which loops are opened; then what HK_ORDER_ADOPT is about. Written by main */
   atomic_uint obeyed;             /* orders to take what is in force now: how many loops have */
-  uint32_t max_connections;       /* the configuration's, or as many as there are descriptors for */
-  uint32_t frame_points;          /* points that a frame may hold: the room that a connection waits for */
-  uint32_t loop_points;           /* points that one loop has room for */
-  uint32_t descriptors;           /* that all connections and loops take, and some to spare */
+  struct hk_net_capacity capacity;
   struct hk_loop *loops;
   uint32_t n_loops;
   struct hk_lane *lanes; /* of loop i to shard k: number k * n_loops + i */
@@ -72,12 +87,7 @@ struct hk_net {
   struct hk_audit audit;
   atomic_uint turned_away; /* connections, by the limits */
   struct hk_log_quota crowded;
-  struct hk_passed *passed; /* sockets that we were started with */
-  uint32_t n_passed;
-  struct sockaddr_storage *addresses; /* of the configuration's listeners; once bound with their ports */
-  struct hk_listener *listeners;      /* TCP */
-  uint32_t n_listeners;
-  int reserve; /* a descriptor that listeners give up to turn a peer away when none is left; -1: it is gone itself */
+  struct hk_net_sockets sockets;
 };
 
 #endif

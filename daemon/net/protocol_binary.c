@@ -339,7 +339,7 @@ static enum hk_turn step(struct hk_connection *c)
     return feed_at(c);
   if (hk_binary_asks(c))
     return hk_binary_answer(c);
-  if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
+  if (points_next(&c->binary.inbox) && !hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
   struct hk_frame f;
   if (!c->binary.greeted)

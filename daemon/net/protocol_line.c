@@ -50,7 +50,7 @@ static enum hk_turn step(struct hk_connection *c)
 {
   const struct hk_lines_from f = from(c);
   /* As much room as a frame needs, though lines need less: else lines would take all of it before a frame fits. */
-  if (!hk_intake_open(&c->loop->intake, c->source, c->net->frame_points))
+  if (!hk_intake_open(&c->loop->intake, c->source, c->net->capacity.frame_points))
     return HK_TURN_WAIT;
   switch (hk_lines_read(c->loop->lines, &f, &c->lines.buffer.splitter, c->lines.buffer.data, c->lines.buffer.size,
                         &c->lines.buffer.start)) {

@@ -67,7 +67,7 @@ static void pause_accept(struct hk_listener *l, const char *why)
 /* Takes one peer in the place of the reserve, and closes it. False: not even that. */
 static bool turn_away(struct hk_listener *l)
 {
-  int *reserve = &l->net->reserve;
+  int *reserve = &l->net->sockets.reserve;
   if (*reserve < 0)
     return false;
   close(*reserve);
@@ -119,8 +119,8 @@ void hk_listener_retry(struct hk_listener *l)
 {
   if (!l->open || l->polling)
     return;
-  if (l->net->reserve < 0)
-    l->net->reserve = hk_listener_reserve();
+  if (l->net->sockets.reserve < 0)
+    l->net->sockets.reserve = hk_listener_reserve();
   l->polling = uv_poll_start(&l->poll, UV_READABLE, on_acceptable) == 0;
 }
 

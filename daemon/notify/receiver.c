@@ -70,8 +70,8 @@ static void adopt(struct hk_receiver *r)
     r->given.machines = NULL;
     hk_sections_release(before);
   }
-  if (!atomic_load(&r->stop))
-    atomic_store(&r->quit, false);
+  if (!atomic_load(&r->thread.stop))
+    atomic_store(&r->thread.quit, false);
   pthread_mutex_unlock(&r->lock);
   if (!changed)
     return;
@@ -80,8 +80,8 @@ static void adopt(struct hk_receiver *r)
     hk_glob_free(r->glob);
     r->glob = glob;
   }
-  hk_told_close(&r->members);
-  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->members) != 0)
+  hk_told_close(&r->alerts.of_incidents);
+  if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->alerts.of_incidents) != 0)
     hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory to tell which incidents are acknowledged", r->rule.name);
   look_at_secret(r);
   r->pace.refilled = 0;
@@ -122,11 +122,11 @@ static void repeat(struct hk_receiver *r, int64_t now)
   if (r->rule.repeat == 0 || now - r->repeat.last < r->rule.repeat || (r->quiet && hk_notify_for_people(&r->rule)))
     return;
   r->repeat.last = now;
-  uint64_t *position = malloc((r->told.n + 1) * sizeof *position);
+  uint64_t *position = malloc((r->alerts.told.n + 1) * sizeof *position);
   uint32_t n = 0;
   for (uint32_t i = 0; position && i < 2 * HK_TOLD_MOST; i++)
-    if (r->told.place[i].key != 0 && r->told.place[i].position != 0)
-      position[n++] = r->told.place[i].position;
+    if (r->alerts.told.place[i].key != 0 && r->alerts.told.place[i].position != 0)
+      position[n++] = r->alerts.told.place[i].position;
   if (n > 0) {
     qsort(position, n, sizeof *position, before);
     r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* which no run before has had */
@@ -206,7 +206,7 @@ static void *run(void *arg)
 {
   struct hk_receiver *r = arg;
   hk_thread_name("notify", 0);
-  while (!atomic_load(&r->stop)) {
+  while (!atomic_load(&r->thread.stop)) {
     adopt(r);
     if (r->glob)
       turn(r);
@@ -216,7 +216,7 @@ static void *run(void *arg)
     until.tv_sec += until.tv_nsec / SECOND;
     until.tv_nsec %= SECOND;
     pthread_mutex_lock(&r->lock);
-    if (!r->given.changed && !atomic_load(&r->stop))
+    if (!r->given.changed && !atomic_load(&r->thread.stop))
       pthread_cond_timedwait(&r->woken, &r->lock, &until);
     pthread_mutex_unlock(&r->lock);
   }
@@ -236,14 +236,14 @@ int hk_receiver_start(struct hk_receiver *r)
   int status =
       r->batch.notice && r->batch.chosen && hk_buffer_room(&r->batch.names, (size_t)HK_BATCH * HK_NAME_MAX) ? 0 : -ENOMEM;
   if (status == 0)
-    status = hk_told_open(&r->told);
+    status = hk_told_open(&r->alerts.told);
   if (status == 0)
-    status = hk_told_open(&r->ended);
+    status = hk_told_open(&r->alerts.ended);
   if (status == 0)
-    status = hk_sender_new(&r->sender, &r->quit);
+    status = hk_sender_new(&r->sender, &r->thread.quit);
   if (status == 0)
-    status = -pthread_create(&r->thread, NULL, run, r);
-  r->running = status == 0;
+    status = -pthread_create(&r->thread.id, NULL, run, r);
+  r->thread.running = status == 0;
   return status;
 }
 
@@ -256,7 +256,7 @@ void hk_receiver_take(struct hk_receiver *r, const struct hk_notify_rule *rule, 
     r->given.machines = machines ? hk_sections_hold(machines) : NULL;
     r->given.changed = true;
     r->look.type = rule->type;
-    atomic_store(&r->quit, true);
+    atomic_store(&r->thread.quit, true);
     pthread_cond_signal(&r->woken);
   }
   pthread_mutex_unlock(&r->lock);
@@ -264,15 +264,15 @@ void hk_receiver_take(struct hk_receiver *r, const struct hk_notify_rule *rule, 
 
 bool hk_receiver_stop(struct hk_receiver *r, unsigned seconds)
 {
-  if (!r->running)
+  if (!r->thread.running)
     return true;
   pthread_mutex_lock(&r->lock);
-  atomic_store(&r->stop, true);
-  atomic_store(&r->quit, true);
+  atomic_store(&r->thread.stop, true);
+  atomic_store(&r->thread.quit, true);
   pthread_cond_signal(&r->woken);
   pthread_mutex_unlock(&r->lock);
-  r->running = !(seconds > 0 ? hk_thread_join(r->thread, seconds) : pthread_tryjoin_np(r->thread, NULL) == 0);
-  return !r->running;
+  r->thread.running = !(seconds > 0 ? hk_thread_join(r->thread.id, seconds) : pthread_tryjoin_np(r->thread.id, NULL) == 0);
+  return !r->thread.running;
 }
 
 void hk_receiver_close(struct hk_receiver *r)
@@ -281,9 +281,9 @@ void hk_receiver_close(struct hk_receiver *r)
   hk_glob_free(r->glob);
   hk_sections_release(r->given.machines);
   hk_sections_release(r->machines);
-  hk_told_close(&r->told);
-  hk_told_close(&r->ended);
-  hk_told_close(&r->members);
+  hk_told_close(&r->alerts.told);
+  hk_told_close(&r->alerts.ended);
+  hk_told_close(&r->alerts.of_incidents);
   hk_buffer_free(&r->batch.names);
   hk_buffer_free(&r->batch.texts);
   free(r->batch.notice);

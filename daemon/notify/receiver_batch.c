@@ -52,36 +52,36 @@ static bool has_to_wait(struct hk_receiver *r, double severity, uint64_t positio
 /* Whether what became of an incident is to be told; what is remembered follows. */
 static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incident *i, const struct hk_logged *l)
 {
-  const bool told = hk_told_has(&r->told, l);
+  const bool told = hk_told_has(&r->alerts.told, l);
   if (!i->told)
     return false;
   if (l->event.kind == HK_EVENT_CLEARED) {
-    hk_told_remove(&r->told, l);
+    hk_told_remove(&r->alerts.told, l);
     return r->rule.resolved && told;
   }
-  if (i->severity < r->rule.min_severity || !incident_matches(r, i) || hk_told_has(&r->ended, l) ||
+  if (i->severity < r->rule.min_severity || !incident_matches(r, i) || hk_told_has(&r->alerts.ended, l) ||
       has_to_wait(r, i->severity, i->position))
     return false;
-  hk_told_add(&r->told, l);
+  hk_told_add(&r->alerts.told, l);
   return true;
 }
 
 /* Whether an event is to be told; what is remembered follows. */
 static bool choose(struct hk_receiver *r, const struct hk_logged *l)
 {
-  const bool told = hk_told_has(&r->told, l);
+  const bool told = hk_told_has(&r->alerts.told, l);
   switch (l->event.kind) {
   case HK_EVENT_RAISED:
   case HK_EVENT_CORRECTED: /* that it is grave enough may be known only now */
-    if (told || !is_wanted(r, l) || hk_told_has(&r->ended, l) || has_to_wait(r, (double)l->event.severity, l->position))
+    if (told || !is_wanted(r, l) || hk_told_has(&r->alerts.ended, l) || has_to_wait(r, (double)l->event.severity, l->position))
       return false;
-    hk_told_add(&r->told, l);
+    hk_told_add(&r->alerts.told, l);
     return true;
   case HK_EVENT_CLEARED:
-    hk_told_remove(&r->told, l);
-    return r->rule.resolved && (told || (r->told.overflowed && is_wanted(r, l)));
+    hk_told_remove(&r->alerts.told, l);
+    return r->rule.resolved && (told || (r->alerts.told.overflowed && is_wanted(r, l)));
   case HK_EVENT_ACKNOWLEDGED: /* which a pager is told */
-    hk_told_hush(&r->told, l);
+    hk_told_hush(&r->alerts.told, l);
     return told && r->rule.type == HK_NOTIFY_PAGERDUTY;
   default:
     return false;
@@ -120,20 +120,20 @@ static void note_member(struct hk_receiver *r, const struct hk_logged *l, bool t
   char name[HK_NAME_MAX + 1];
   struct hk_logged member = *l;
   struct hk_logged_incident i = { .position = l->position, .time = l->event.time, .since = l->event.time };
-  if (!r->members.place)
+  if (!r->alerts.of_incidents.place)
     return;
   if (l->event.kind == HK_EVENT_CLEARED)
-    hk_told_remove(&r->members, l);
+    hk_told_remove(&r->alerts.of_incidents, l);
   member.position = l->incident;
   if (l->event.kind == HK_EVENT_RAISED && l->incident != 0)
-    hk_told_add(&r->members, &member);
-  if (l->event.kind != HK_EVENT_ACKNOWLEDGED || (i.id = hk_told_position(&r->members, l)) == 0)
+    hk_told_add(&r->alerts.of_incidents, &member);
+  if (l->event.kind != HK_EVENT_ACKNOWLEDGED || (i.id = hk_told_position(&r->alerts.of_incidents, l)) == 0)
     return;
   struct hk_logged as = as_alert(&i, name);
   as.event.kind = HK_EVENT_ACKNOWLEDGED;
-  if (hk_told_position(&r->told, &as) == 0) /* it is over, or was acknowledged before */
+  if (hk_told_position(&r->alerts.told, &as) == 0) /* it is over, or was acknowledged before */
     return;
-  hk_told_hush(&r->told, &as);
+  hk_told_hush(&r->alerts.told, &as);
   if (tell)
     keep_incident(r, &i, &as, false);
 }
@@ -209,7 +209,7 @@ static void take_incident_held(void *arg, const struct hk_logged_incident *i)
   struct hk_receiver *r = arg;
   char name[HK_NAME_MAX + 1];
   const struct hk_logged l = as_alert(i, name);
-  const bool passed = i->severity >= r->rule.quiet.severity && hk_told_has(&r->told, &l);
+  const bool passed = i->severity >= r->rule.quiet.severity && hk_told_has(&r->alerts.told, &l);
   if (l.event.kind != HK_EVENT_CLEARED && !passed)
     take_incident(arg, i);
 }
@@ -238,7 +238,7 @@ static void look_for_incidents_end(void *arg, const struct hk_logged_incident *i
   char name[HK_NAME_MAX + 1];
   const struct hk_logged l = as_alert(i, name);
   if (l.event.kind == HK_EVENT_CLEARED && (r->rule.after > 0 || r->late))
-    hk_told_add(&r->ended, &l);
+    hk_told_add(&r->alerts.ended, &l);
 }
 
 /* Reads on; what the rule is about is visited. Returns how much of the log that was. */
@@ -258,17 +258,17 @@ static void look_for_end(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
   if (l->event.kind == HK_EVENT_ACKNOWLEDGED || (l->event.kind == HK_EVENT_CLEARED && (r->rule.after > 0 || r->late)))
-    hk_told_add(&r->ended, l);
+    hk_told_add(&r->alerts.ended, l);
 }
 
 void hk_receiver_remember(struct hk_receiver *r)
 {
   struct hk_eventlog_cursor c = { .next = hk_eventlog_first(r->durable->events) };
-  hk_told_clear(&r->told);
-  hk_told_clear(&r->ended);
-  if (r->members.place)
-    hk_told_clear(&r->members);
-  while (read_on(r, &c, r->place.position, TOGETHER, remember, remember_incident) > 0 && !atomic_load(&r->quit)) {
+  hk_told_clear(&r->alerts.told);
+  hk_told_clear(&r->alerts.ended);
+  if (r->alerts.of_incidents.place)
+    hk_told_clear(&r->alerts.of_incidents);
+  while (read_on(r, &c, r->place.position, TOGETHER, remember, remember_incident) > 0 && !atomic_load(&r->thread.quit)) {
   }
 }
 
@@ -276,7 +276,7 @@ void hk_receiver_remember(struct hk_receiver *r)
 static void look_ahead(struct hk_receiver *r, uint64_t from)
 {
   struct hk_eventlog_cursor ahead = { .next = from };
-  hk_told_clear(&r->ended);
+  hk_told_clear(&r->alerts.ended);
   while (read_on(r, &ahead, hk_eventlog_shown(r->durable->events), TOGETHER, look_for_end, look_for_incidents_end) > 0) {
   }
   r->batch.n = 0;

@@ -16,12 +16,12 @@
 /* Waits, and looks now and then whether it is to end. 0 or -ECANCELED. */
 static int rest(struct hk_receiver *r, int64_t until)
 {
-  for (int64_t left = until - hk_now(); left > 0 && !atomic_load(&r->quit); left = until - hk_now()) {
+  for (int64_t left = until - hk_now(); left > 0 && !atomic_load(&r->thread.quit); left = until - hk_now()) {
     const int64_t step = left < TURN ? left : TURN;
     const struct timespec t = { .tv_sec = 0, .tv_nsec = (long)step };
     (void)nanosleep(&t, NULL);
   }
-  return atomic_load(&r->quit) ? -ECANCELED : 0;
+  return atomic_load(&r->thread.quit) ? -ECANCELED : 0;
 }
 
 /* As many messages a minute as the rule allows, a sixth of them at once. */
@@ -118,7 +118,7 @@ int hk_receiver_deliver(struct hk_receiver *r, struct hk_message *m)
     if (wait_for_rate(r) != 0)
       return -ECANCELED;
     const enum hk_sent sent = hk_sender_send(r->sender, &r->rule, m, &a);
-    if (sent != HK_SENT && atomic_load(&r->quit))
+    if (sent != HK_SENT && atomic_load(&r->thread.quit))
       return -ECANCELED;
     note(r, m, sent, &a);
     if (sent == HK_SENT)

@@ -28,14 +28,27 @@ struct hk_receiver_batch {
   struct hk_buffer texts; /* of incidents: each as a record has it */
 };
 
+/* Its thread; the owner starts and stops it. */
+struct hk_receiver_thread {
+  pthread_t id;
+  bool running;
+  atomic_bool quit; /* breaks off a try: the thread ends, or takes another rule */
+  atomic_bool stop;
+};
+
+/* Which alerts the receiver remembers. */
+struct hk_receiver_alerts {
+  struct hk_told told;         /* that stand, and were sent */
+  struct hk_told ended;        /* that have ended or were acknowledged, as the log says further on */
+  struct hk_told of_incidents; /* of a pager that is about incidents: those that stand, with incidents in place of positions */
+};
+
 struct hk_receiver {
   /* the owner's */
   struct hk_durable *durable;
   struct hk_log *log;
-  pthread_t thread;
-  bool running, gone; /* gone: no configuration names it any more */
-  atomic_bool quit;   /* breaks off a try: the thread ends, or takes another rule */
-  atomic_bool stop;
+  bool gone; /* no configuration names it any more */
+  struct hk_receiver_thread thread;
 
   pthread_mutex_t lock; /* of given and look */
   pthread_cond_t woken;
@@ -52,10 +65,9 @@ struct hk_receiver {
   struct hk_glob *glob;
   struct hk_sender *sender;
   struct hk_place place;
-  bool quiet, late;           /* what is chosen now is held back, but for what is grave; it was held back, and is told now */
-  struct hk_told told, ended; /* ended: alerts that the log, further on, says are over or taken note of */
-  struct hk_told
-      members; /* of a pager that is about incidents: alerts that stand, with the incidents in the place of positions */
+  bool quiet; /* what is chosen now is held back, but for what is grave */
+  bool late;  /* what is chosen now was held back, and is sent now */
+  struct hk_receiver_alerts alerts;
   struct hk_receiver_batch batch;
   struct {
     struct {

@@ -22,7 +22,8 @@ static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again
                                    .now = hk_wall(),
                                    .paging = paging };
   int status;
-  while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM && !atomic_load(&r->quit)) { /* later there may be some */
+  while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM &&
+         !atomic_load(&r->thread.quit)) { /* later there may be some */
     const struct timespec second = { 1, 0 };
     hk_message_free(&m);
     (void)nanosleep(&second, NULL);
@@ -61,8 +62,8 @@ static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again
   const int status = new > 0 ? tell(r, new, group, again, HK_PAGE_TRIGGER) : 0;
   if (status != 0)
     return status;
-  const bool ended = r->rule.incidents ? over == last : over && r->told.n == 0 && !r->told.overflowed;
-  const bool taken = r->rule.incidents ? noted == last : noted && r->told.hushed == r->told.n;
+  const bool ended = r->rule.incidents ? over == last : over && r->alerts.told.n == 0 && !r->alerts.told.overflowed;
+  const bool taken = r->rule.incidents ? noted == last : noted && r->alerts.told.hushed == r->alerts.told.n;
   r->batch.chosen[0] = ended ? over : noted;
   return ended ? tell(r, 1, group, again, HK_PAGE_RESOLVE) : taken ? tell(r, 1, group, again, HK_PAGE_ACKNOWLEDGE) : 0;
 }

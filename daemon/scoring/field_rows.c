@@ -20,13 +20,13 @@ static size_t series_name(const struct hk_groups *g, const struct hk_machine *m,
   hk_registry_read(registry);
   if (slot < hk_registry_slots(registry) && hk_registry_holds(registry, slot) && hk_registry_handles(registry)[slot] == handle) {
     const struct hk_string name = hk_registry_name(registry, slot);
-    const size_t suffix = strlen(m->of_member.suffix[k]);
-    length = name.length + suffix <= HK_NAME_MAX && hk_field_binding_has(&m->binding, name.data, name.length)
+    const size_t suffix = strlen(m->field.kinds.suffix[k]);
+    length = name.length + suffix <= HK_NAME_MAX && hk_field_binding_has(&m->field.binding, name.data, name.length)
                  ? name.length + suffix
                  : 0;
     if (length > 0) {
       memcpy(out, name.data, name.length);
-      memcpy(out + name.length, m->of_member.suffix[k], suffix);
+      memcpy(out + name.length, m->field.kinds.suffix[k], suffix);
     }
   }
   hk_registry_read_end(registry);
@@ -41,14 +41,14 @@ static bool is_there(const struct hk_registry *registry, uint32_t handle)
 
 static uint32_t *series_of(const struct hk_machine *m, uint32_t member)
 {
-  return m->series + (size_t)member * m->of_member.n;
+  return m->field.series + (size_t)member * m->field.kinds.n;
 }
 
 static bool has_all(const struct hk_groups *g, const struct hk_machine *m, uint32_t member)
 {
   const uint32_t *series = series_of(m, member);
   bool all = true;
-  for (uint32_t k = 0; k < m->of_member.n; k++)
+  for (uint32_t k = 0; k < m->field.kinds.n; k++)
     all &= is_there(g->shard->all->registry, series[k]);
   return all;
 }
@@ -69,19 +69,19 @@ static void complete(struct hk_groups *g, struct hk_machine *m, uint32_t member,
   struct hk_registry *registry = g->shard->all->registry;
   uint32_t *series = series_of(m, member);
   struct hk_machine_name stays;
-  m->tried[member] = 0;
-  for (uint32_t k = 0; k < m->of_member.n; k++) {
+  m->field.tried[member] = 0;
+  for (uint32_t k = 0; k < m->field.kinds.n; k++) {
     char name[HK_NAME_MAX];
     uint32_t slot;
-    if (is_there(registry, series[k]) || (g->next && !hk_sections_group_by(g->next, m->of_member.number[k], &stays)))
+    if (is_there(registry, series[k]) || (g->next && !hk_sections_group_by(g->next, m->field.kinds.number[k], &stays)))
       continue;
     const size_t length = series_name(g, m, member, k, name);
-    const bool there = length > 0 && (replaying ? find(registry, name, length, m->of_member.number[k], &slot)
+    const bool there = length > 0 && (replaying ? find(registry, name, length, m->field.kinds.number[k], &slot)
                                                 : hk_registry_series(registry, m->owner->shard->number, name, length,
-                                                                     m->of_member.number[k], &slot) == 0);
+                                                                     m->field.kinds.number[k], &slot) == 0);
     series[k] = there ? hk_registry_handles(registry)[slot] : HK_NO_HANDLE;
     if (!there)
-      m->tried[member] = replaying ? g->registered : g->era;
+      m->field.tried[member] = replaying ? g->registered : g->era;
     if (!there && length > 0 && !replaying)
       hk_log_peer(g->shard->all->log, &g->refused, HK_LOG_WARNING, "fields",
                   "there is no room for %.*s, or that is another sensor's name", (int)length, name);
@@ -93,7 +93,7 @@ void hk_fields_look(struct hk_groups *g, const struct hk_chunk *c)
   hk_groups_look(g, c);
   for (uint32_t i = 0; i < c->n; i++) {
     const struct hk_groups_place *p = &g->place[c->slot[i]];
-    if (p->machine && p->member < HK_GROUPS_UNSETTLED && p->machine->tried[p->member] != g->era &&
+    if (p->machine && p->member < HK_GROUPS_UNSETTLED && p->machine->field.tried[p->member] != g->era &&
         !has_all(g, p->machine, p->member))
       complete(g, p->machine, p->member, false);
   }
@@ -103,8 +103,8 @@ void hk_fields_look(struct hk_groups *g, const struct hk_chunk *c)
 
 static void take(struct hk_groups *g, struct hk_machine *m, uint32_t member, int64_t time, double value)
 {
-  hk_field_put(m->field, member, time, value);
-  m->row.n = m->at = 0;
+  hk_field_put(m->field.model, member, time, value);
+  m->field.row.n = m->field.at = 0;
   g->emitting = m;
 }
 
@@ -137,15 +137,15 @@ static uint32_t slot_of(const struct hk_groups *g, uint32_t outside)
 static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t member, const struct hk_columns *to, uint32_t at)
 {
   const struct hk_registry *registry = g->shard->all->registry;
-  if (g->shard->replaying && m->tried[member] != g->registered && !has_all(g, m, member))
+  if (g->shard->replaying && m->field.tried[member] != g->registered && !has_all(g, m, member))
     complete(g, m, member, true);
-  for (uint32_t k = 0; k < m->of_member.n; k++) {
+  for (uint32_t k = 0; k < m->field.kinds.n; k++) {
     const uint32_t handle = series_of(m, member)[k];
     if (!is_there(registry, handle))
       continue;
     to->slot[at] = slot_of(g, handle & 0xffffff);
-    to->time[at] = m->row.time[member];
-    to->value[at++] = m->row.value[member];
+    to->time[at] = m->field.row.time[member];
+    to->value[at++] = m->field.row.value[member];
   }
   return at;
 }
@@ -153,29 +153,30 @@ static uint32_t make_member(struct hk_groups *g, struct hk_machine *m, uint32_t 
 /* The field's own series: which share of its sensors is out of its ways. */
 static uint32_t make_own(const struct hk_groups *g, const struct hk_machine *m, const struct hk_columns *to, uint32_t at)
 {
-  if (m->row.said == 0 || m->gone || m->ending)
+  if (m->field.row.said == 0 || m->gone || m->ending)
     return at;
   to->slot[at] = slot_of(g, hk_slot_outside(m->owner->shard, m->slot));
-  to->time[at] = m->row.latest;
-  to->value[at] = (double)m->row.out / m->row.said;
+  to->time[at] = m->field.row.latest;
+  to->value[at] = (double)m->field.row.out / m->field.row.said;
   return at + 1;
 }
 
 /* The rest of a row. False: there is no room for it. */
 static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_columns *to, uint32_t *at, uint32_t room)
 {
-  for (; m->at < m->row.n; m->at++) {
-    if (isnan(m->row.value[m->at]))
+  struct hk_field_row *row = &m->field.row;
+  for (; m->field.at < row->n; m->field.at++) {
+    if (isnan(row->value[m->field.at]))
       continue;
     if (room - *at < HK_ALGORITHMS)
       return false;
-    *at = make_member(g, m, m->at, to, *at);
+    *at = make_member(g, m, m->field.at, to, *at);
   }
-  if (m->row.n > 0 && room == *at)
+  if (row->n > 0 && room == *at)
     return false;
-  if (m->row.n > 0)
+  if (row->n > 0)
     *at = make_own(g, m, to, *at);
-  m->row.n = m->at = 0;
+  row->n = m->field.at = 0;
   return true;
 }
 
@@ -184,8 +185,8 @@ bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *
   const bool locked = hk_groups_lock(g);
   struct hk_machine *m = g->emitting;
   bool whole = true;
-  while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field, &m->row))
-    m->at = 0;
+  while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field.model, &m->field.row))
+    m->field.at = 0;
   if (whole)
     g->emitting = NULL;
   hk_groups_unlock(g, locked);
@@ -201,7 +202,7 @@ static uint32_t list_series(const struct hk_groups *g, uint32_t slot, uint32_t *
   uint32_t n = 0;
   if (!p || !p->machine || p->member >= HK_GROUPS_UNSETTLED || p->handle != hk_registry_handles(g->shard->all->registry)[slot])
     return 0;
-  for (uint32_t k = 0; k < p->machine->of_member.n; k++)
+  for (uint32_t k = 0; k < p->machine->field.kinds.n; k++)
     if (is_there(g->shard->all->registry, series_of(p->machine, p->member)[k]))
       list[n++] = series_of(p->machine, p->member)[k] & 0xffffff;
   return n;
@@ -242,7 +243,7 @@ void hk_fields_mark(struct hk_groups *g, struct hk_delivery *delivery)
 static bool member_of(const struct hk_machine *m, uint32_t handle, uint32_t *member)
 {
   for (*member = 0; *member < m->n_handles; ++*member)
-    for (uint32_t k = 0; k < m->of_member.n; k++)
+    for (uint32_t k = 0; k < m->field.kinds.n; k++)
       if (series_of(m, *member)[k] == handle)
         return true;
   return false;
@@ -259,7 +260,7 @@ struct hk_string hk_fields_blamed(const struct hk_groups *g, uint32_t within, do
     const struct hk_groups_place *p = &g->place[i];
     if (!p->machine || p->member != HK_GROUPS_SERIES || !member_of(p->machine, handle, &member))
       continue;
-    const uint32_t neighbour = hk_field_neighbour(p->machine->field, member, blamed - 1);
+    const uint32_t neighbour = hk_field_neighbour(p->machine->field.model, member, blamed - 1);
     const uint32_t of = neighbour < p->machine->n_handles ? series_of(p->machine, neighbour)[0] : HK_NO_HANDLE;
     if (!is_there(registry, of))
       break;

@@ -47,7 +47,7 @@ bool hk_groups_save(struct hk_groups *g, uint32_t within, struct hk_buffer *b, s
   out->rows_size = (uint32_t)size;
   hk_machine_write(m, rows);
   b->size += size;
-  m->cut = m->n;
+  m->changes.cut = m->changes.n;
   return true;
 }
 
@@ -58,16 +58,16 @@ bool hk_groups_save_told(struct hk_groups *g, uint32_t within, struct hk_buffer 
   if (!m)
     return false;
   *told = (struct hk_machine_memory){ .slot = hk_slot_outside(g->shard, within),
-                                      .number = m->number,
+                                      .number = m->alert.number,
                                       .told = out->told,
-                                      .stands = m->stands,
-                                      .standing = m->standing,
-                                      .n_changes = m->cut,
+                                      .stands = m->alert.stands,
+                                      .standing = m->alert.standing,
+                                      .n_changes = m->changes.cut,
                                       .n_members = out->n_members,
                                       .rows_size = out->rows_size };
   out->changes = b->size;
-  if (m->cut > 0)
-    hk_buffer_put(b, (const char *)m->changes, m->cut * sizeof *m->changes);
+  if (m->changes.cut > 0)
+    hk_buffer_put(b, (const char *)m->changes.list, m->changes.cut * sizeof *m->changes.list);
   return !b->failed;
 }
 
@@ -91,12 +91,12 @@ int hk_groups_restore(struct hk_groups *g, const struct hk_machine_memory *memor
   m->from = position;
   if (refusal != 0)
     return refusal;
-  m->number = memory->number;
+  m->alert.number = memory->number;
   m->told = memory->told;
-  m->stands = memory->stands;
-  m->standing = memory->standing;
-  m->standing.slot = m->slot;
-  m->standing.index = UINT32_MAX;
+  m->alert.stands = memory->stands;
+  m->alert.standing = memory->standing;
+  m->alert.standing.slot = m->slot;
+  m->alert.standing.index = UINT32_MAX;
   m->staying = hk_machine_members(m);
   g->count.members += m->staying;
   int status = memory->n_members == m->staying ? 0 : -EBADMSG;

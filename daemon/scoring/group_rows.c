@@ -15,11 +15,11 @@
 
 bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change)
 {
-  struct hk_machine_change *changes = hk_grow(m->changes, m->n, &m->room, sizeof *changes, 8);
+  struct hk_machine_change *changes = hk_grow(m->changes.list, m->changes.n, &m->changes.room, sizeof *changes, 8);
   if (!changes)
     return false;
-  m->changes = changes;
-  m->changes[m->n++] = *change;
+  m->changes.list = changes;
+  m->changes.list[m->changes.n++] = *change;
   return true;
 }
 
@@ -79,9 +79,9 @@ static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event
   struct hk_alerts *alerts = g->shard->alerts;
   struct hk_alerts_memory memory;
   hk_alerts_get(alerts, m->slot, &memory);
-  const bool ours = m->stands && (memory.stands || memory.number < m->number); /* not cleared by others meanwhile */
-  m->stands = false;
-  *e = m->standing;
+  const bool ours = m->alert.stands && (memory.stands || memory.number < m->alert.number); /* not cleared by others meanwhile */
+  m->alert.stands = false;
+  *e = m->alert.standing;
   e->kind = HK_EVENT_CLEARED;
   return ours || hk_alerts_clear(alerts, m->slot, e);
 }
@@ -89,10 +89,10 @@ static bool end_alert(struct hk_groups *g, struct hk_machine *m, struct hk_event
 static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct hk_machine_change *c, struct hk_event *e)
 {
   const uint32_t number = hk_alerts_number(g->shard->alerts, m->slot);
-  m->number = 1 + (m->number > number ? m->number : number);
+  m->alert.number = 1 + (m->alert.number > number ? m->alert.number : number);
   *e = (struct hk_event){ .kind = HK_EVENT_RAISED,
                           .slot = m->slot,
-                          .number = m->number,
+                          .number = m->alert.number,
                           .channel = HK_CHANNEL_GROUP,
                           .from = c->from,
                           .instant = c->instant,
@@ -103,8 +103,8 @@ static void raise_alert(struct hk_groups *g, struct hk_machine *m, const struct 
                           .after = c->after,
                           .spread_before = c->spread_before,
                           .spread_after = c->spread_after };
-  m->standing = *e;
-  m->stands = true;
+  m->alert.standing = *e;
+  m->alert.stands = true;
 }
 
 /* Puts an event of point `index` into a batch, which has room for one a point. */
@@ -122,10 +122,10 @@ static void tell(struct hk_groups *g, struct hk_machine *m, struct hk_batch *b, 
 {
   bool any = false;
   struct hk_event e;
-  while (!any && m->n > 0 && m->changes[0].time <= b->time[i]) {
-    const struct hk_machine_change c = m->changes[0];
-    memmove(m->changes, m->changes + 1, --m->n * sizeof *m->changes);
-    m->cut -= m->cut > 0;
+  while (!any && m->changes.n > 0 && m->changes.list[0].time <= b->time[i]) {
+    const struct hk_machine_change c = m->changes.list[0];
+    memmove(m->changes.list, m->changes.list + 1, --m->changes.n * sizeof *m->changes.list);
+    m->changes.cut -= m->changes.cut > 0;
     const bool ends = c.unit == 0;
     any = !ends || end_alert(g, m, &e);
     if (!ends)
@@ -156,9 +156,9 @@ static void mark(struct hk_groups *g, struct hk_batch *b)
       continue;
     b->score[i] = (float)b->value[i];
     b->state[i] = HK_STATE_OK;
-    if (p->machine->stands)
-      take_highest(&p->machine->standing, b->value[i]);
-    if (p->machine->n > 0)
+    if (p->machine->alert.stands)
+      take_highest(&p->machine->alert.standing, b->value[i]);
+    if (p->machine->changes.n > 0)
       tell(g, p->machine, b, i);
   }
 }

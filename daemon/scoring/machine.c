@@ -9,9 +9,10 @@
 
 static int open_field(struct hk_machine *m, const struct hk_machine_name *name, const void *state, size_t size)
 {
-  const int status = state ? hk_field_read(&m->field, name->field, state, size) : hk_field_new(&m->field, name->field);
-  m->of_member = *name->series;
-  return status == 0 ? hk_field_binding_of(&m->binding, name->field, name->graph, m->field) : status;
+  const int status =
+      state ? hk_field_read(&m->field.model, name->field, state, size) : hk_field_new(&m->field.model, name->field);
+  m->field.kinds = *name->series;
+  return status == 0 ? hk_field_binding_of(&m->field.binding, name->field, name->graph, m->field.model) : status;
 }
 
 int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size)
@@ -34,12 +35,12 @@ int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, 
 void hk_machine_free(struct hk_machine *m)
 {
   hk_group_free(m->group);
-  hk_field_binding_close(&m->binding);
-  hk_field_free(m->field);
+  hk_field_binding_close(&m->field.binding);
+  hk_field_free(m->field.model);
   free(m->handles);
-  free(m->series);
-  free(m->tried);
-  free(m->changes);
+  free(m->field.series);
+  free(m->field.tried);
+  free(m->changes.list);
   free(m);
 }
 
@@ -58,9 +59,9 @@ static bool lengthen(uint32_t **list, size_t before, size_t room, uint32_t none)
 bool hk_machine_number(struct hk_machine *m, uint32_t number, uint32_t handle)
 {
   if (number >= m->n_handles) {
-    const uint32_t room = 2 * number + 8, n = m->of_member.n;
-    if (!lengthen(&m->handles, m->n_handles, room, HK_NO_HANDLE) || !lengthen(&m->tried, m->n_handles, room, 0) ||
-        !lengthen(&m->series, (size_t)m->n_handles * n, (size_t)room * n, HK_NO_HANDLE))
+    const uint32_t room = 2 * number + 8, n = m->field.kinds.n;
+    if (!lengthen(&m->handles, m->n_handles, room, HK_NO_HANDLE) || !lengthen(&m->field.tried, m->n_handles, room, 0) ||
+        !lengthen(&m->field.series, (size_t)m->n_handles * n, (size_t)room * n, HK_NO_HANDLE))
       return false;
     m->n_handles = room;
   }
@@ -70,14 +71,14 @@ bool hk_machine_number(struct hk_machine *m, uint32_t number, uint32_t handle)
 
 bool hk_machine_join(struct hk_machine *m, uint32_t handle, struct hk_string name, uint32_t *member)
 {
-  if ((m->group ? hk_group_join(m->group, member) : hk_field_join(m->field, member)) != 0)
+  if ((m->group ? hk_group_join(m->group, member) : hk_field_join(m->field.model, member)) != 0)
     return false;
   if (!hk_machine_number(m, *member, handle)) {
     hk_machine_leave(m, *member);
     return false;
   }
-  if (m->field)
-    hk_field_binding_join(&m->binding, m->field, *member, name.data, name.length);
+  if (m->field.model)
+    hk_field_binding_join(&m->field.binding, m->field.model, *member, name.data, name.length);
   return true;
 }
 
@@ -86,30 +87,30 @@ void hk_machine_leave(struct hk_machine *m, uint32_t member)
   if (m->group) {
     hk_group_leave(m->group, member);
   } else {
-    hk_field_binding_leave(&m->binding, m->field, member);
-    hk_field_leave(m->field, member);
+    hk_field_binding_leave(&m->field.binding, m->field.model, member);
+    hk_field_leave(m->field.model, member);
   }
   if (member >= m->n_handles)
     return;
   m->handles[member] = HK_NO_HANDLE;
-  m->tried[member] = 0;
-  for (uint32_t k = 0; k < m->of_member.n; k++)
-    m->series[(size_t)member * m->of_member.n + k] = HK_NO_HANDLE;
+  m->field.tried[member] = 0;
+  for (uint32_t k = 0; k < m->field.kinds.n; k++)
+    m->field.series[(size_t)member * m->field.kinds.n + k] = HK_NO_HANDLE;
 }
 
 uint32_t hk_machine_members(const struct hk_machine *m)
 {
-  return m->group ? hk_group_members(m->group) : hk_field_members(m->field);
+  return m->group ? hk_group_members(m->group) : hk_field_members(m->field.model);
 }
 
 bool hk_machine_has(const struct hk_machine *m, uint32_t member)
 {
-  return m->group ? hk_group_has(m->group, member) : hk_field_has(m->field, member);
+  return m->group ? hk_group_has(m->group, member) : hk_field_has(m->field.model, member);
 }
 
 size_t hk_machine_state_size(const struct hk_machine *m)
 {
-  return m->group ? hk_group_state_size(m->group) : hk_field_state_size(m->field);
+  return m->group ? hk_group_state_size(m->group) : hk_field_state_size(m->field.model);
 }
 
 void hk_machine_write(const struct hk_machine *m, void *state)
@@ -117,5 +118,5 @@ void hk_machine_write(const struct hk_machine *m, void *state)
   if (m->group)
     hk_group_write(m->group, state);
   else
-    hk_field_write(m->field, state);
+    hk_field_write(m->field.model, state);
 }

@@ -12,32 +12,47 @@
 
 struct hk_groups;
 
+/* What the daemon makes of a field: derived sensors of each member. */
+struct hk_machine_field {
+  struct hk_field *model; /* NULL: the machine is a group's */
+  struct hk_field_binding binding;
+  struct hk_field_series kinds; /* of derived sensor, that each member has */
+  uint32_t *series;             /* handles of these: kinds.n a member; HK_NO_HANDLE: none */
+  uint32_t *tried;              /* a member: the era in which they were looked for in vain */
+  struct hk_field_row row;      /* that is being given out, */
+  uint32_t at;                  /* up to this node */
+};
+
+/* Changes that a group has found and that are not published yet: n of them, in order. */
+struct hk_machine_changes {
+  struct hk_machine_change *list;
+  uint32_t n, room;
+  uint32_t cut; /* the first of them, which were there at the last hk_groups_save */
+};
+
+/* The alert of a group's series. */
+struct hk_machine_alert {
+  uint32_t number; /* of the last one */
+  bool stands;     /* it does, as */
+  struct hk_event standing;
+};
+
 struct hk_machine {
   struct hk_groups *owner; /* of the shard that its series is on */
-  struct hk_group *group;  /* NULL: it is a field's */
+  struct hk_group *group;  /* NULL: the machine is a field's */
   struct hk_group_rule rule;
-  struct hk_field *field; /* of a field, with */
-  struct hk_field_binding binding;
-  struct hk_field_series of_member;
-  uint32_t *series;                  /* handles of members' derived sensors: of_member.n each; HK_NO_HANDLE: none */
-  uint32_t *tried;                   /* of a member: the era in which they were looked for in vain */
-  struct hk_field_row row;           /* that is being given out, */
-  uint32_t at;                       /* up to this node */
-  uint32_t slot;                     /* within the shard, of its series */
-  uint32_t *handles;                 /* of the members, by number; HK_NO_HANDLE: it is free */
-  uint32_t n_handles;                /* that there is room for, in each of these lists */
-  uint32_t staying;                  /* members that are not on their way out */
-  uint32_t places;                   /* that name it, but for the series' own */
-  uint64_t from;                     /* replay: what is before this position is in it */
-  bool gone;                         /* the series is */
-  bool ending;                       /* it is retired: no more points are made for it */
-  bool told;                         /* a score was made */
-  struct hk_machine_change *changes; /* n of them, in order */
-  uint32_t n, room;
-  uint32_t cut;    /* of these, that were there at the last hk_groups_save */
-  uint32_t number; /* of the last alert */
-  bool stands;     /* an alert does: */
-  struct hk_event standing;
+  struct hk_machine_field field;
+  uint32_t slot;      /* within the shard, of its series */
+  uint32_t *handles;  /* of the members, by number; HK_NO_HANDLE: the number is free */
+  uint32_t n_handles; /* that there is room for, here and in the lists of `field` */
+  uint32_t staying;   /* members that are not on their way out */
+  uint32_t places;    /* that name it, but for the series' own */
+  uint64_t from;      /* replay: its rows hold the points before this position */
+  bool gone;          /* the series is */
+  bool ending;        /* it is retired: no more points are made for it */
+  bool told;          /* a score was made */
+  struct hk_machine_changes changes;
+  struct hk_machine_alert alert;
 };
 
 /* One with no members, of this group or field; state: rows that it goes on with, or NULL. 0 and *out, -EINVAL: it cannot go on

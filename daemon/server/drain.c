@@ -60,7 +60,7 @@ static bool saved(struct hk_server *s)
 
 static void step(struct hk_server *s)
 {
-  const bool late = hk_now() >= s->deadline;
+  const bool late = hk_now() >= s->drain.deadline;
   if (!s->drain.ordered && (late || hk_bridges_ended(s->bridges) || hk_now() >= s->drain.begun + BRIDGES)) {
     s->drain.ordered = true;
     order(s, HK_ORDER_DRAIN);
@@ -75,7 +75,7 @@ static void step(struct hk_server *s)
     order(s, HK_ORDER_FLUSH);
     save(s);
   }
-  const bool hangs = s->drain.given_up && hk_now() > s->deadline + PATIENCE;
+  const bool hangs = s->drain.given_up && hk_now() > s->drain.deadline + PATIENCE;
   if (s->drain.flushing && ((connections(s) == 0 && (saved(s) || s->drain.given_up)) || hangs))
     uv_stop(&s->net.loops[0].uv);
 }
@@ -87,21 +87,21 @@ static void on_draining(uv_timer_t *timer)
 
 void hk_server_end(struct hk_server *s)
 {
-  if (s->deadline != 0)
+  if (s->drain.deadline != 0)
     return;
   hk_notify("STOPPING=1");
   s->drain.begun = hk_now();
-  s->deadline = s->drain.begun + s->config->drain;
-  for (uint32_t i = 0; i < s->net.n_listeners; i++)
-    hk_listener_close(&s->net.listeners[i]);
+  s->drain.deadline = s->drain.begun + s->config->drain;
+  for (uint32_t i = 0; i < s->net.sockets.n_listeners; i++)
+    hk_listener_close(&s->net.sockets.listeners[i]);
   hk_web_tell(s->web, HK_WEB_ENDING);
   hk_bridges_end(s->bridges);
   step(s);
-  uv_timer_start(&s->draining, on_draining, LOOK, LOOK);
+  uv_timer_start(&s->handles.draining, on_draining, LOOK, LOOK);
 }
 
 void hk_server_end_now(struct hk_server *s)
 {
-  s->deadline = hk_now();
+  s->drain.deadline = hk_now();
   step(s);
 }

@@ -69,7 +69,7 @@ static void on_signal(uv_signal_t *handle, int number)
 {
   struct hk_server *s = handle->data;
   struct hk_counters sum;
-  if (s->deadline != 0) {
+  if (s->drain.deadline != 0) {
     hk_log(&s->log, HK_LOG_WARNING, "second signal %d: exiting at once", number);
     hk_server_end_now(s);
     return;
@@ -91,7 +91,7 @@ static void on_over(uv_async_t *async)
 static void ended(void *arg)
 {
   struct hk_server *s = arg;
-  (void)uv_async_send(&s->over);
+  (void)uv_async_send(&s->handles.over);
 }
 
 static void on_device_failure(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why)
@@ -120,13 +120,13 @@ static void expire_feeds(struct hk_server *s)
 static void on_second(uv_timer_t *timer)
 {
   struct hk_server *s = timer->data;
-  for (uint32_t i = 0; i < s->net.n_listeners; i++)
-    hk_listener_retry(&s->net.listeners[i]);
+  for (uint32_t i = 0; i < s->net.sockets.n_listeners; i++)
+    hk_listener_retry(&s->net.sockets.listeners[i]);
   hk_durable_watch(&s->durable);
   hk_gates_watch(&s->net.gates, hk_now(), &s->log);
   if (s->ticks % EXPIRE == 0)
     expire_feeds(s);
-  if (s->ticks++ % 10 == 0 && s->deadline == 0) {
+  if (s->ticks++ % 10 == 0 && s->drain.deadline == 0) {
     char state[256];
     struct hk_counters sum;
     hk_server_sum(s, &sum);
@@ -200,7 +200,7 @@ static uint32_t choose_shards(const struct hk_config *config, const struct hk_ba
 /* What lies between loops and shards. */
 static int make_lanes(struct hk_server *s)
 {
-  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_chunk_pool_chunks(s->net.loop_points, s->shards.n);
+  const uint32_t n = s->net.n_loops * s->shards.n, chunks = hk_chunk_pool_chunks(s->net.capacity.loop_points, s->shards.n);
   int status = 0;
   s->net.lanes = aligned_alloc(_Alignof(struct hk_lane), n * sizeof *s->net.lanes);
   if (!s->net.lanes)
@@ -219,21 +219,22 @@ static int make_lanes(struct hk_server *s)
 
 static int open_handles(struct hk_server *s)
 {
+  struct hk_server_handles *h = &s->handles;
   uv_loop_t *loop = &s->net.loops[0].uv;
-  uv_timer_init(loop, &s->second);
-  uv_timer_init(loop, &s->watchdog);
-  uv_timer_init(loop, &s->draining);
-  s->second.data = s->watchdog.data = s->draining.data = s->over.data = s->terminate.data = s->interrupt.data = s->hangup.data =
+  uv_timer_init(loop, &h->second);
+  uv_timer_init(loop, &h->watchdog);
+  uv_timer_init(loop, &h->draining);
+  h->second.data = h->watchdog.data = h->draining.data = h->over.data = h->terminate.data = h->interrupt.data = h->hangup.data =
       s;
   int status = hk_reload_open(s);
   if (status == 0)
-    status = uv_async_init(loop, &s->over, on_over);
+    status = uv_async_init(loop, &h->over, on_over);
   if (status == 0)
-    status = uv_signal_init(loop, &s->terminate);
+    status = uv_signal_init(loop, &h->terminate);
   if (status == 0)
-    status = uv_signal_init(loop, &s->interrupt);
+    status = uv_signal_init(loop, &h->interrupt);
   if (status == 0)
-    status = uv_signal_init(loop, &s->hangup);
+    status = uv_signal_init(loop, &h->hangup);
   return status;
 }
 
@@ -273,12 +274,12 @@ static void prepare_net(struct hk_server *s)
                                         .read_datagrams = read_datagrams };
   net->config = s->config;
   net->n_loops = choose_loops(s->config);
-  net->reserve = hk_listener_reserve();
-  net->max_connections = hk_rlimit_connections(s->config, spare_descriptors(s), &s->log);
-  net->descriptors = net->max_connections + spare_descriptors(s);
-  net->frame_points = (uint32_t)(s->config->max_frame / 8 + 1);
-  const uint32_t share = s->config->backlog / net->n_loops, least = 2 * net->frame_points;
-  net->loop_points = share > least ? share : least;
+  net->sockets.reserve = hk_listener_reserve();
+  net->capacity.connections = hk_rlimit_connections(s->config, spare_descriptors(s), &s->log);
+  net->capacity.descriptors = net->capacity.connections + spare_descriptors(s);
+  net->capacity.frame_points = (uint32_t)(s->config->max_frame / 8 + 1);
+  const uint32_t share = s->config->backlog / net->n_loops, least = 2 * net->capacity.frame_points;
+  net->capacity.loop_points = share > least ? share : least;
 }
 
 /* What is made of memory alone. 0 or a negative errno. */
@@ -287,15 +288,15 @@ static int make_parts(struct hk_server *s)
   s->net.loops = calloc(s->net.n_loops, sizeof *s->net.loops);
   s->shard = s->shards.shard = calloc(s->shards.n, sizeof *s->shard);
   pthread_mutex_init(&s->shards.replay, NULL);
-  int status = hk_passed_take(&s->net.passed, &s->net.n_passed);
-  s->net.listeners = calloc(s->config->n_listeners + s->net.n_passed, sizeof *s->net.listeners);
-  s->net.addresses = calloc(s->config->n_listeners, sizeof *s->net.addresses);
+  int status = hk_passed_take(&s->net.sockets.passed, &s->net.sockets.n_passed);
+  s->net.sockets.listeners = calloc(s->config->n_listeners + s->net.sockets.n_passed, sizeof *s->net.sockets.listeners);
+  s->net.sockets.addresses = calloc(s->config->n_listeners, sizeof *s->net.sockets.addresses);
   if (status == 0)
-    status = s->net.loops && s->shard && s->net.listeners && s->net.addresses ? make_lanes(s) : -ENOMEM;
+    status = s->net.loops && s->shard && s->net.sockets.listeners && s->net.sockets.addresses ? make_lanes(s) : -ENOMEM;
   if (status == 0)
-    status = hk_peer_feeds_open(&s->net.peer_feeds, s->net.max_connections);
+    status = hk_peer_feeds_open(&s->net.peer_feeds, s->net.capacity.connections);
   if (status == 0)
-    status = hk_limits_new(&s->net.limits, s->net.max_connections);
+    status = hk_limits_new(&s->net.limits, s->net.capacity.connections);
   if (status == 0)
     status = hk_registry_new(&s->shards.registry, s->config, s->shards.n);
   if (status == 0)
@@ -411,13 +412,13 @@ static int start(struct hk_server *s, char *error, size_t size)
 int hk_server_run(struct hk_server *s)
 {
   struct hk_counters sum;
-  uv_timer_start(&s->second, on_second, 1000, 1000);
-  uv_signal_start(&s->terminate, on_signal, SIGTERM);
-  uv_signal_start(&s->interrupt, on_signal, SIGINT);
-  uv_signal_start(&s->hangup, on_hangup, SIGHUP);
+  uv_timer_start(&s->handles.second, on_second, 1000, 1000);
+  uv_signal_start(&s->handles.terminate, on_signal, SIGTERM);
+  uv_signal_start(&s->handles.interrupt, on_signal, SIGINT);
+  uv_signal_start(&s->handles.hangup, on_hangup, SIGHUP);
   s->watchdog_us = hk_notify_watchdog();
   if (s->watchdog_us > 0)
-    uv_timer_start(&s->watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
+    uv_timer_start(&s->handles.watchdog, on_watchdog, s->watchdog_us / 2000, s->watchdog_us / 2000);
   if (s->watchdog_us > 0 && s->shard[0].device->kind->device && (uint64_t)s->config->device_timeout / 1000 >= s->watchdog_us)
     hk_log(&s->log, HK_LOG_WARNING,
            "device_timeout = %.0f s is not below the watchdog's %.0f s (WatchdogSec=), which comes first",
@@ -464,8 +465,8 @@ bool hk_server_close(struct hk_server *s)
   if (!stopped)
     return false; /* with all that the thread may still look at */
   hk_web_close(s->web);
-  for (uint32_t i = 0; i < s->net.n_listeners; i++)
-    hk_listener_close(&s->net.listeners[i]);
+  for (uint32_t i = 0; i < s->net.sockets.n_listeners; i++)
+    hk_listener_close(&s->net.sockets.listeners[i]);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     hk_loop_close(&s->net.loops[i]);
   for (uint32_t i = 0; s->shard && i < s->shards.n; i++)
@@ -481,13 +482,13 @@ bool hk_server_close(struct hk_server *s)
   hk_peer_feeds_close(&s->net.peer_feeds);
   hk_gates_close(&s->net.gates);
   hk_limits_free(s->net.limits);
-  if (s->net.reserve >= 0)
-    close(s->net.reserve);
+  if (s->net.sockets.reserve >= 0)
+    close(s->net.sockets.reserve);
   free(s->restoration);
   free(s->net.lanes);
-  free(s->net.listeners);
-  hk_passed_free(s->net.passed, s->net.n_passed);
-  free(s->net.addresses);
+  free(s->net.sockets.listeners);
+  hk_passed_free(s->net.sockets.passed, s->net.sockets.n_passed);
+  free(s->net.sockets.addresses);
   free(s->net.loops);
   free(s->shard);
   return buried;

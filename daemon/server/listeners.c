@@ -12,8 +12,9 @@ static int listen_on(struct hk_server *s, const struct hk_config_listener *confi
 {
   int status = 0;
   if (config->transport == HK_TRANSPORT_TCP) {
-    status = hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, address, -1, error, size);
-    s->net.n_listeners += status == 0;
+    status = hk_listener_open(&s->net.sockets.listeners[s->net.sockets.n_listeners], &s->net.loops[0], config, gate, address, -1,
+                              error, size);
+    s->net.sockets.n_listeners += status == 0;
     return status;
   }
   for (uint32_t i = 0; i < s->net.n_loops && status == 0; i++)
@@ -27,9 +28,9 @@ static int listen_on_passed(struct hk_server *s, const struct hk_config_listener
 {
   uint32_t loop = 0;
   int status = 0;
-  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
-    struct hk_passed *p = &s->net.passed[i];
-    if (!hk_passed_fits(s->net.passed, s->net.n_passed, config, i))
+  for (uint32_t i = 0; i < s->net.sockets.n_passed && status == 0; i++) {
+    struct hk_passed *p = &s->net.sockets.passed[i];
+    if (!hk_passed_fits(s->net.sockets.passed, s->net.sockets.n_passed, config, i))
       continue;
     if (!hk_loopback(&p->address) && hk_loopback(&config->address)) {
       snprintf(error, size, "[listen %s]: the socket that was passed for it is on %s, beyond loopback, and its address is not",
@@ -40,9 +41,9 @@ static int listen_on_passed(struct hk_server *s, const struct hk_config_listener
     const int fd = p->fd;
     p->fd = -1;
     if (config->transport == HK_TRANSPORT_TCP) {
-      status =
-          hk_listener_open(&s->net.listeners[s->net.n_listeners], &s->net.loops[0], config, gate, &p->address, fd, error, size);
-      s->net.n_listeners += status == 0;
+      status = hk_listener_open(&s->net.sockets.listeners[s->net.sockets.n_listeners], &s->net.loops[0], config, gate,
+                                &p->address, fd, error, size);
+      s->net.sockets.n_listeners += status == 0;
     } else {
       status = hk_loop_listen(&s->net.loops[loop++ % s->net.n_loops], config, gate, &p->address, fd, error, size);
     }
@@ -56,18 +57,18 @@ int hk_server_listen(struct hk_server *s, char *error, size_t size)
   for (uint32_t i = 0; i < s->config->n_listeners && status == 0; i++) {
     const struct hk_config_listener *l = &s->config->listeners[i];
     bool passed = false;
-    s->net.addresses[i] = l->address;
+    s->net.sockets.addresses[i] = l->address;
     status = listen_on_passed(s, l, &s->net.gates.gate[i], &passed, error, size);
     if (status == 0 && !passed)
-      status = listen_on(s, l, &s->net.gates.gate[i], &s->net.addresses[i], error, size);
+      status = listen_on(s, l, &s->net.gates.gate[i], &s->net.sockets.addresses[i], error, size);
   }
-  for (uint32_t i = 0; i < s->net.n_passed && status == 0; i++) {
-    if (s->net.passed[i].fd < 0)
+  for (uint32_t i = 0; i < s->net.sockets.n_passed && status == 0; i++) {
+    if (s->net.sockets.passed[i].fd < 0)
       continue;
     hk_log(&s->log, HK_LOG_WARNING, "a socket that was passed (`%s`, %s) is no listener's, by name or address: it is closed",
-           s->net.passed[i].name, s->net.passed[i].text);
-    close(s->net.passed[i].fd);
-    s->net.passed[i].fd = -1;
+           s->net.sockets.passed[i].name, s->net.sockets.passed[i].text);
+    close(s->net.sockets.passed[i].fd);
+    s->net.sockets.passed[i].fd = -1;
   }
   return status;
 }

@@ -244,7 +244,7 @@ static void reload_read_back(uv_work_t *work, int status)
 {
   struct hk_server *s = work->data;
   struct hk_reload *r = &s->reload;
-  if (status != 0 || s->deadline != 0) {
+  if (status != 0 || s->drain.deadline != 0) {
     if (status == 0 && r->readable)
       hk_config_free(r->next); /* its listeners are its own still; where status is not 0 nothing was written to it */
     free(r->next);
@@ -267,8 +267,11 @@ static void begin(struct hk_server *s)
   r->revision.n_learn = 0;
   snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, r->time / 1000);
   hk_notify(state);
-  if (s->deadline != 0 || !r->path || !(r->next = calloc(1, sizeof *r->next))) {
-    hk_buffer_print(&r->told, "%s\n", s->deadline != 0 ? "the daemon ends" : r->path ? "no memory" : "there is no file to read");
+  if (s->drain.deadline != 0 || !r->path || !(r->next = calloc(1, sizeof *r->next))) {
+    hk_buffer_print(&r->told, "%s\n",
+                    s->drain.deadline != 0 ? "the daemon ends"
+                    : r->path              ? "no memory"
+                                           : "there is no file to read");
     refuse(s);
     return;
   }

@@ -31,10 +31,18 @@
 /* How far the end of the daemon is: drain.c. */
 struct hk_drain {
   int64_t begun;                /* ns */
+  int64_t deadline;             /* ns: when it is given up; 0: it has not begun */
   bool ordered;                 /* loops were told to drain */
   bool flushing;                /* all is scored and published */
   uint64_t last[HK_SHARDS_MAX]; /* the snapshots that were asked for; 0: none */
   bool given_up;                /* the deadline has passed */
+};
+
+/* What libuv calls the server for, on the event loop of loop 0. */
+struct hk_server_handles {
+  uv_timer_t second, watchdog, draining;
+  uv_signal_t terminate, interrupt, hangup;
+  uv_async_t over; /* a shard was lost, and nothing takes its place */
 };
 
 struct hk_server {
@@ -52,11 +60,8 @@ struct hk_server {
   struct hk_incident_watch *incidents; /* NULL: the configuration has none */
   struct hk_restoration *restoration;  /* what snapshots have restored; NULL before the start */
 
-  uv_timer_t second, watchdog, draining;
-  uv_signal_t terminate, interrupt, hangup;
-  uv_async_t over;  /* a shard was lost, and nothing goes on in its place */
-  int64_t started;  /* ns, monotonic */
-  int64_t deadline; /* ns: when draining is given up; 0 = not draining */
+  struct hk_server_handles handles;
+  int64_t started; /* ns, monotonic */
   struct hk_drain drain;
   bool failed; /* it ends because nothing can be computed any more */
   uint64_t ticks;

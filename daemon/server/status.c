@@ -335,7 +335,7 @@ static void output(struct hk_buffer *out, struct hk_server *s, const struct hk_c
   end(out);
   begin(out, "connections");
   field(out, "open", hk_peer_feeds_taken(&s->net.peer_feeds));
-  field(out, "max", s->net.max_connections);
+  field(out, "max", s->net.capacity.connections);
   counted(out, "connections", c);
   field(out, "held_back", held_back);
   end(out);

@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_consta
 #pragma unroll
   for (int k = 0; k < Q; k++)
     w[k] = (uint32_t)k < f.rule.neighbours ? __ldcs(&f.weight[hk_residual_at(f.rule.neighbours + 1, k, i)]) : 0;
-  const struct hk_residual_seen own = f.seen[i];
+  const struct hk_residual_seen own = f.now.seen[i];
   const float level = f.weight[hk_residual_at(f.rule.neighbours + 1, f.rule.neighbours, i)],
               bound = hk_residual_bound(f.errors[i], f.error[i]);
   const double spread = f.spread[i];
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_consta
 #pragma unroll
     for (int k = 0; k < HK_GATHER; k++)
       if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE)
-        from[k] = __ldg((const float4 *)&f.seen[j[begin + k]]);
+        from[k] = __ldg((const float4 *)&f.now.seen[j[begin + k]]);
 #pragma unroll
     for (int k = 0; k < HK_GATHER; k++)
       if (begin + k < Q && j[begin + k] != HK_RESIDUAL_NONE) {
@@ -74,9 +74,9 @@ static __global__ void __launch_bounds__(HK_THREADS) predict(const __grid_consta
   }
   const struct hk_residual_verdict out =
       speaks ? hk_residual_judge(&f, &own, &v, level, spread, bound) : hk_residual_silence(&own);
-  f.guess[i] = out.guess;
-  f.off[i] = out.off;
-  f.lesson[i] = out.lesson;
+  f.now.guess[i] = out.guess;
+  f.now.off[i] = out.off;
+  f.now.lesson[i] = out.lesson;
   r[i] = out.r;
 }
 
@@ -119,7 +119,7 @@ template <int Q> static __global__ void __launch_bounds__(HK_THREADS) learn(cons
   const uint32_t i = blockIdx.x * HK_THREADS + threadIdx.x;
   if (i >= f.room)
     return;
-  const float own = f.z[i];
+  const float own = f.now.z[i];
   uint32_t j[Q], ripe[Q], there = 0, wild = 0;
   float u[Q + 1], z;
   double sums[2][Q + 2];
@@ -128,12 +128,12 @@ template <int Q> static __global__ void __launch_bounds__(HK_THREADS) learn(cons
 #pragma unroll
   for (int k = 0; k < Q; k++)
     ripe[k] = (uint32_t)k < f.rule.neighbours ? f.ripe[hk_residual_at(f.rule.neighbours, k, i)] : HK_RESIDUAL_SETTLE;
-  f.last[i] = f.seen[i].h;
+  f.last[i] = f.now.seen[i].h;
   if (own != own)
     return;
 #pragma unroll
   for (int k = 0; k < Q; k++) {
-    const float2 from = j[k] == HK_RESIDUAL_NONE ? make_float2(0, 0) : __ldg((const float2 *)&f.lesson[j[k]]);
+    const float2 from = j[k] == HK_RESIDUAL_NONE ? make_float2(0, 0) : __ldg((const float2 *)&f.now.lesson[j[k]]);
     const uint32_t kind = __float_as_uint(from.y);
     u[k] = (uint32_t)k == f.rule.neighbours ? 1 : from.x;
     there |= (kind & HK_RESIDUAL_THERE) << k;

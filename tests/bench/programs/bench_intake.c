@@ -433,7 +433,7 @@ int main(void)
     sender_run(desk);
   const int stream = listen_on(SOCK_STREAM, &desk->tcp), datagrams = listen_on(SOCK_DGRAM, &desk->udp);
   daemon_open(&d);
-  desk->daemon_tcp = port_of(&d.server.net.listeners[0]);
+  desk->daemon_tcp = port_of(&d.server.net.sockets.listeners[0]);
   desk->daemon_udp = port_of(&d.server.net.loops[0].datagrams[0]);
   sem_post(&desk->go);
   sem_wait(&desk->done);
