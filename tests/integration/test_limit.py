@@ -4,7 +4,6 @@ import csv
 import http.server
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -37,39 +36,24 @@ def at(t):
     return 100 - (t - 1200) * 0.3 + wobble
 
 
-def fields(event):
-    note = event.get('limit')
-    return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['severity'], event['before'], event['after'],
-            note and (note['limit'], harness.single(note['slope']), note['earliest'], note['reached'], note['latest'], note['blocks']))
-
-
-def told(event):
-    return (event.number, event.kind, event.time, event.severity, event.before, event.after, event.limit and tuple(event.limit))
-
-
 class Limits(Recording):
     keys = KEYS
     mode = 'none'
 
     @classmethod
     def setUpClass(cls):
-        cls.values = [at(t) for t in range(1800)]
-        cls.file = tempfile.NamedTemporaryFile('w', suffix='.csv')  # pylint: disable=consider-using-with
-        cls.addClassCleanup(cls.file.close)
-        cls.file.write('time,press\n' + ''.join(f'{START // SECOND + i},{v!r}\n' for i, v in enumerate(cls.values)))
-        cls.file.flush()
-        cls.events = [fields(json.loads(line)) for line in cls.replay('jsonl') if line.startswith('{"event"')]
+        cls.write([at(t) for t in range(1800)])
 
-    @classmethod
-    def replay(cls, form):
-        return subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', form, cls.file.name],
-                              capture_output=True, text=True, timeout=WAIT, check=True).stdout.splitlines()
+    @staticmethod
+    def of_json(line):
+        event = json.loads(line)
+        note = event.get('limit')
+        return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['severity'], event['before'], event['after'],
+                note and (note['limit'], harness.single(note['slope']), note['earliest'], note['reached'], note['latest'], note['blocks']))
 
-    def read(self, client):
-        got = []
-        while len(got) < len(self.events) and (e := client.read(WAIT)):
-            got.append(told(e))
-        return got
+    @staticmethod
+    def of_client(event):
+        return event.number, event.kind, event.time, event.severity, event.before, event.after, event.limit and tuple(event.limit)
 
 
 class Told(Limits):
@@ -98,28 +82,10 @@ class Told(Limits):
             self.assertRegex(new[8], f'^{SENTENCE}$')
 
     def test_every_way_out(self):
-        daemon, client = self.start()
-        client.subscribe('*', scores=False, notices=False, details=True)
-        text = socket.create_connection(('127.0.0.1', daemon.port['text tcp']), WAIT)
-        self.addCleanup(text.close)
-        text.sendall(b'events *\n')
-        tails = [subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{daemon.port["binary tcp"]}', '--events', '--format', form],
-                                  stdout=subprocess.PIPE, text=True) for form in ('jsonl', 'text')]
-        for tail in tails:
-            self.addCleanup(tail.stdout.close)
-            self.addCleanup(tail.wait)
-            self.addCleanup(tail.kill)
-        until(lambda: client.status()['subscribers']['count'] >= 4, 'all who listen')
-        feeder = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
-        self.addCleanup(feeder.close)
-        self.feed(feeder, 0, len(self.values))
-        self.assertEqual(self.read(client), self.events)
-        lines = text.makefile()
-        self.assertEqual([fields(json.loads(lines.readline())) for _ in self.events], self.events)
-        self.assertEqual([fields(json.loads(tails[0].stdout.readline())) for _ in self.events], self.events)
-        for event in self.events:
+        daemon, shown = self.every_way_out()
+        for event, line in zip(self.events, shown):
             says = OVER if event[1] == 'cleared' else SENTENCE
-            self.assertRegex(tails[1].stdout.readline(), rf' press:{event[0]}  {says}, limit by {NUMBER}, severity \d\.\d \(warning\)$')
+            self.assertRegex(line, rf' press:{event[0]}  {says}, limit by {NUMBER}, severity \d\.\d \(warning\)$')
         self.assertRegex('\n'.join(daemon.log), r'alert press:1 raised \(limit\): now [\d.]+, reaches the limit 100 at about \d{4}-')
 
 
@@ -128,19 +94,7 @@ class Kept(Limits):
     mode = 'journal'
 
     def test_restart(self):
-        cuts = [0, 203, 470, 1003, len(self.values), len(self.values)]
-        for first, behind in zip(cuts, cuts[1:]):
-            last, killed = first == behind, self.mode == 'journal'
-            daemon, client = self.start(ends=-9 if killed and not last else 0)
-            self.feed(client, first, behind)
-            if last:
-                client.subscribe('*', scores=False, notices=False, details=True, since=0)
-                self.assertEqual(self.read(client), self.events)
-            elif killed:
-                daemon.process.kill()
-                daemon.process.wait(WAIT)
-            else:
-                daemon.stop()
+        self.over_restarts([0, 203, 470, 1003, len(self.values), len(self.values)])
 
 
 class KeptBySnapshots(Kept):

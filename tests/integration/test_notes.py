@@ -5,13 +5,10 @@ import json
 import math
 import os
 import random
-import socket
-import subprocess
 import sys
-import tempfile
 
 import harness
-from harness import SECOND, START, WAIT, until
+from harness import SECOND, START
 from recording import Recording
 
 sys.path.insert(0, os.path.join(harness.ROOT, 'proto', 'python'))
@@ -43,48 +40,27 @@ def recording():
     return [at(t) + rng.gauss(0, 0.1) for t in range(3000)]
 
 
-def fields(event):
-    """Of an event as JSON has it."""
-    note = event.get('novelty')
-    assert event['level'] == hankel.level(event['severity']), event
-    return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['severity'], event['before'], event['after'],
-            tuple(note[name] for name in NOTE) if note else None)
-
-
-def told(event):
-    """The same, of the Python client's."""
-    note = event.novelty and tuple(event.novelty._replace(tolerance=harness.single(event.novelty.tolerance)))
-    return event.number, event.kind, event.time, event.severity, event.before, event.after, note
-
-
-def short(events):
-    """Tolerances are float32, and written in as many digits as those have."""
-    return [e[:-1] + (e[-1] and tuple(harness.single(x) if name == 'tolerance' else x for name, x in zip(NOTE, e[-1])),) for e in events]
-
-
 class Notes(Recording):
+    """Tolerances are float32, and JSON has them in as many digits as those have."""
     keys = KEYS
     mode = 'none'
 
     @classmethod
     def setUpClass(cls):
-        cls.values = recording()
-        cls.file = tempfile.NamedTemporaryFile('w', suffix='.csv')  # pylint: disable=consider-using-with
-        cls.addClassCleanup(cls.file.close)
-        cls.file.write('time,press\n' + ''.join(f'{START // SECOND + i},{v!r}\n' for i, v in enumerate(cls.values)))
-        cls.file.flush()
-        cls.events = short(fields(json.loads(line)) for line in cls.replay('jsonl') if line.startswith('{"event"'))
+        cls.write(recording())
 
-    @classmethod
-    def replay(cls, form):
-        return subprocess.run([harness.HANKEL, 'replay', '--backend', harness.BACKEND, '--detector', KEYS, '--format', form, cls.file.name],
-                              capture_output=True, text=True, timeout=WAIT, check=True).stdout.splitlines()
+    @staticmethod
+    def of_json(line):
+        event = json.loads(line)
+        note = event.get('novelty')
+        assert event['level'] == hankel.level(event['severity']), event
+        return (int(event['id'].rpartition(':')[2]), event['event'], event['time'], event['severity'], event['before'], event['after'],
+                note and tuple(harness.single(note[name]) if name == 'tolerance' else note[name] for name in NOTE))
 
-    def read(self, client):
-        got = []
-        while len(got) < len(self.events) and (e := client.read(WAIT)):
-            got.append(told(e))
-        return got
+    @staticmethod
+    def of_client(event):
+        note = event.novelty and tuple(event.novelty._replace(tolerance=harness.single(event.novelty.tolerance)))
+        return event.number, event.kind, event.time, event.severity, event.before, event.after, note
 
 
 class Told(Notes):
@@ -122,27 +98,9 @@ class Told(Notes):
         self.assertTrue(any('is highest in 1,491 points (25 minutes)' in new[11] for new in rows[1::2]))
 
     def test_every_way_out(self):
-        daemon, client = self.start()
-        client.subscribe('*', scores=False, notices=False, details=True)
-        text = socket.create_connection(('127.0.0.1', daemon.port['text tcp']), WAIT)
-        self.addCleanup(text.close)
-        text.sendall(b'events *\n')
-        tails = [subprocess.Popen([harness.HANKEL, 'tail', '--from', f'127.0.0.1:{daemon.port["binary tcp"]}', '--events', '--format', form],
-                                  stdout=subprocess.PIPE, text=True) for form in ('jsonl', 'text')]
-        for tail in tails:
-            self.addCleanup(tail.stdout.close)
-            self.addCleanup(tail.wait)
-            self.addCleanup(tail.kill)
-        until(lambda: client.status()['subscribers']['count'] >= 4, 'all who listen')
-        feeder = hankel.Client(f'127.0.0.1:{daemon.port["binary tcp"]}', timeout=WAIT)
-        self.addCleanup(feeder.close)
-        self.feed(feeder, 0, len(self.values))
-        self.assertEqual(self.read(client), self.events)
-        lines = text.makefile()
-        self.assertEqual(short(fields(json.loads(lines.readline())) for _ in self.events), self.events)
-        self.assertEqual(short(fields(json.loads(tails[0].stdout.readline())) for _ in self.events), self.events)
-        for event in self.events:
-            self.assertRegex(tails[1].stdout.readline(), rf' press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
+        _, shown = self.every_way_out()
+        for event, line in zip(self.events, shown):
+            self.assertRegex(line, rf' press:{event[0]}  {SENTENCE[event[-1][0]]}, novelty by {NUMBER}, severity {event[3]:.1f} \({hankel.level(event[3])}\)$')
 
 
 class Kept(Notes):
@@ -151,19 +109,7 @@ class Kept(Notes):
 
     def test_restart(self):
         stands = 1503  # the value's alert
-        cuts = [0, stands, 2400, len(self.values), len(self.values)]
-        for first, behind in zip(cuts, cuts[1:]):
-            last, killed = first == behind, self.mode == 'journal'
-            daemon, client = self.start(ends=-9 if killed and not last else 0)
-            self.feed(client, first, behind)
-            if last:
-                client.subscribe('*', scores=False, notices=False, details=True, since=0)
-                self.assertEqual(self.read(client), self.events)
-            elif killed:
-                daemon.process.kill()
-                daemon.process.wait(WAIT)
-            else:
-                daemon.stop()
+        self.over_restarts([0, stands, 2400, len(self.values), len(self.values)])
 
 
 class KeptBySnapshots(Kept):
