@@ -5,7 +5,6 @@
 #include "daemon/bridge/mqtt_out.h"
 
 #include <errno.h>
-#include <mosquitto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,10 +111,8 @@ int hk_bridges_adopt(struct hk_bridges *all, const struct hk_config *config)
 int hk_bridges_new(struct hk_bridges **out, struct hk_net *net)
 {
   struct hk_bridges *all = calloc(1, sizeof *all);
-  if (!all || mosquitto_lib_init() != MOSQ_ERR_SUCCESS) {
-    free(all);
+  if (!all)
     return -ENOMEM;
-  }
   all->net = net;
   all->peers.listener.precision = 1;
   snprintf(all->peers.gate.name, sizeof all->peers.gate.name, "mqtt");
@@ -161,7 +158,6 @@ void hk_bridges_free(struct hk_bridges *all)
 {
   if (!all)
     return;
-  (void)mosquitto_lib_cleanup();
   pthread_mutex_destroy(&all->lock);
   free(all);
 }

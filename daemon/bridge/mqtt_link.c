@@ -1,5 +1,6 @@
 #include "daemon/bridge/mqtt_link.h"
 
+#include "daemon/base/mqtt_client.h"
 #include "proto/wire/secret_file.h"
 
 #include <errno.h>
@@ -134,8 +135,8 @@ static int look_for(struct hk_mqtt_link *l, const char **why)
   const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
   struct addrinfo *addresses = NULL;
   char port[8];
-  snprintf(port, sizeof port, "%u", rule->port);
-  int status = getaddrinfo(rule->host, port, &hints, &addresses);
+  snprintf(port, sizeof port, "%u", rule->address.port);
+  int status = getaddrinfo(rule->address.host, port, &hints, &addresses);
   *why = status != 0 ? gai_strerror(status) : "";
   status = status != 0 ? -EHOSTUNREACH : -EADDRNOTAVAIL;
   for (struct addrinfo *a = addresses; a && status != 0 && status != -EINTR; a = a->ai_next) {
@@ -212,7 +213,7 @@ static void connect_to(struct hk_mqtt_link *l)
     return;
   }
   l->why[0] = 0;
-  const int rc = mosquitto_connect_bind_v5(l->mosq, rule->host, rule->port, KEEPALIVE, NULL, properties);
+  const int rc = mosquitto_connect_bind_v5(l->mosq, rule->address.host, rule->address.port, KEEPALIVE, NULL, properties);
   mosquitto_property_free_all(&properties);
   if (rc != MOSQ_ERR_SUCCESS) {
     closed(l, words(rc));
@@ -329,29 +330,27 @@ static void part(struct hk_mqtt_link *l, bool held)
 static int prepare(struct hk_mqtt_link *l, const char *will)
 {
   const struct hk_mqtt_rule *rule = &l->bridge->rule;
-  char id[HK_MQTT_TEXT + 8];
+  char id[HK_SECTION_TEXT + 8];
   snprintf(id, sizeof id, "%s%s", rule->client_id, l->kind->suffix);
-  l->mosq = mosquitto_new(id, false, l);
-  if (!l->mosq)
-    return MOSQ_ERR_NOMEM;
+  const struct hk_mqtt_client wanted = { .id = id,
+                                         .version = rule->version == HK_MQTT_5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311,
+                                         .tls = rule->address.tls,
+                                         .ca = rule->ca,
+                                         .certificate = rule->certificate,
+                                         .key = rule->key };
+  int rc = hk_mqtt_client_new(&l->mosq, &wanted, l);
+  if (rc != MOSQ_ERR_SUCCESS)
+    return rc;
   mosquitto_connect_v5_callback_set(l->mosq, on_connect);
   mosquitto_disconnect_v5_callback_set(l->mosq, on_disconnect);
   mosquitto_message_v5_callback_set(l->mosq, on_message);
   mosquitto_subscribe_v5_callback_set(l->mosq, on_subscribe);
   mosquitto_publish_v5_callback_set(l->mosq, on_publish);
-  int rc = mosquitto_threaded_set(l->mosq, true);
-  if (rc == MOSQ_ERR_SUCCESS)
-    rc = mosquitto_int_option(l->mosq, MOSQ_OPT_PROTOCOL_VERSION,
-                              rule->version == HK_MQTT_5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311);
+  rc = mosquitto_threaded_set(l->mosq, true);
   if (rc == MOSQ_ERR_SUCCESS)
     rc = mosquitto_int_option(l->mosq, MOSQ_OPT_RECEIVE_MAXIMUM, HK_MQTT_RECEIVE);
-  if (rc == MOSQ_ERR_SUCCESS)
-    rc = mosquitto_int_option(l->mosq, MOSQ_OPT_TCP_NODELAY, 1);
   if (rc == MOSQ_ERR_SUCCESS && will)
     rc = mosquitto_will_set(l->mosq, will, 7, "offline", 1, true);
-  if (rc == MOSQ_ERR_SUCCESS && rule->tls)
-    rc = mosquitto_tls_set(l->mosq, rule->ca[0] ? rule->ca : NULL, rule->ca[0] ? NULL : "/etc/ssl/certs",
-                           rule->certificate[0] ? rule->certificate : NULL, rule->key[0] ? rule->key : NULL, NULL);
   return rc;
 }
 
@@ -359,7 +358,7 @@ static int prepare(struct hk_mqtt_link *l, const char *will)
 static void stay_out(struct hk_mqtt_link *l, int rc)
 {
   char why[HK_BRIDGE_WHY];
-  snprintf(why, sizeof why, "%s%s", words(rc), l->bridge->rule.tls ? " (ca, certificate and key are files in PEM)" : "");
+  snprintf(why, sizeof why, "%s%s", words(rc), l->bridge->rule.address.tls ? " (ca, certificate and key are files in PEM)" : "");
   hk_log(l->bridge->net->log, HK_LOG_ERROR, "[mqtt %s]: no connection can be made: %s; reload when this is set right",
          l->bridge->rule.name, why);
   hk_bridge_note(l->bridge, HK_BRIDGE_FAILING, why);

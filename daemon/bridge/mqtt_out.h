@@ -13,7 +13,7 @@
 
 struct hk_mqtt_out {
   struct hk_mqtt_link link; /* first */
-  char status[HK_MQTT_TEXT + 16];
+  char status[HK_SECTION_TEXT + 16];
   int fd;                          /* of the inner connection; -1: there is none */
   int64_t retry;                   /* ns: when to open it again */
   struct hk_buffer lines;          /* that have come of it and are not dealt with */

@@ -3,6 +3,7 @@
 
 #include "cpu/duration.h"
 #include "daemon/base/log.h"
+#include "daemon/config/section_keys.h"
 #include "proto/line/line.h"
 #include "proto/wire/frame.h"
 
@@ -76,16 +77,6 @@ static const struct key {
   { "event_log", BYTES, START, AT(event_log), 64 << 20, 1 << 20, 1ull << 40, NULL, false },
 #undef AT
 };
-
-int hk_word_find(const char *const *words, const char *word, uint32_t *out)
-{
-  for (uint32_t i = 0; words[i]; i++)
-    if (words[i][0] && strcmp(words[i], word) == 0) {
-      *out = i;
-      return 0;
-    }
-  return -EINVAL;
-}
 
 /* A whole number with, for bytes, KiB, MiB, GiB or TiB behind. */
 static int number_parse(const char *text, bool bytes, uint64_t *out)

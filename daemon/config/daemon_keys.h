@@ -25,7 +25,4 @@ struct hk_key_change {
 void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
                      void (*differs)(void *arg, const struct hk_key_change *change), void *arg);
 
-/* Index of a word in a list that ends with NULL; its empty words are no words. 0 or -EINVAL. */
-int hk_word_find(const char *const *words, const char *word, uint32_t *out);
-
 #endif

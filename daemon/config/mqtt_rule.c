@@ -1,35 +1,40 @@
 #include "daemon/config/mqtt_rule.h"
 
-#include "cpu/duration.h"
-
-#include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SECOND 1000000000ll
 #define DAY (86400 * SECOND)
 
-/* Keys whose value is text. */
-static const struct {
-  const char *name;
-  size_t at;
-} texts[] = {
-  { "url", offsetof(struct hk_mqtt_rule, url) },
-  { "client_id", offsetof(struct hk_mqtt_rule, client_id) },
-  { "user", offsetof(struct hk_mqtt_rule, user) },
-  { "password_file", offsetof(struct hk_mqtt_rule, password) },
-  { "ca", offsetof(struct hk_mqtt_rule, ca) },
-  { "certificate", offsetof(struct hk_mqtt_rule, certificate) },
-  { "key", offsetof(struct hk_mqtt_rule, key) },
-  { "topics", offsetof(struct hk_mqtt_rule, topics) },
-  { "sensor", offsetof(struct hk_mqtt_rule, sensor) },
-  { "values", offsetof(struct hk_mqtt_rule, values) },
-  { "time", offsetof(struct hk_mqtt_rule, time) },
-  { "prefix", offsetof(struct hk_mqtt_rule, prefix) },
-  { "discovery", offsetof(struct hk_mqtt_rule, discovery) },
+const char *const hk_mqtt_version_words[] = { "5", "3.1.1", NULL };
+static const char *const qualities[] = { "0", "1", NULL };
+static const char *const published[] = { "events", "scores", NULL }; /* enum hk_mqtt_publish */
+
+static const struct hk_section_key keys[] = {
+#define TAKES(what, field) HK_TAKES(what, struct hk_mqtt_rule, field)
+  { "url", TAKES(TEXT, url) },
+  { "client_id", TAKES(TEXT, client_id) },
+  { "user", TAKES(TEXT, user) },
+  { "password_file", TAKES(TEXT, password) },
+  { "ca", TAKES(TEXT, ca) },
+  { "certificate", TAKES(TEXT, certificate) },
+  { "key", TAKES(TEXT, key) },
+  { "insecure", TAKES(FLAG, insecure), .wrong = "not yes or no", .words = hk_yes_words },
+  { "version", TAKES(WORD, version), .wrong = "not 5 or 3.1.1", .words = hk_mqtt_version_words },
+  { "qos", TAKES(WORD, qos), .wrong = "not 0 or 1", .words = qualities },
+  { "session", TAKES(DURATION, session), .wrong = "not a duration from 1s to 365d", .min = SECOND, .max = 365.0 * DAY },
+  { "topics", TAKES(TEXT, topics) },
+  { "sensor", TAKES(TEXT, sensor) },
+  { "values", TAKES(TEXT, values) },
+  { "time", TAKES(TEXT, time) },
+  { "publish", TAKES(WORDS, publish), .wrong = "not one or both of events, scores", .words = published },
+  { "prefix", TAKES(TEXT, prefix) },
+  { "match", TAKES(GLOB, match) },
+  { "min_score", TAKES(NUMBER, min_score), .wrong = "not a number from 0 to 1", .min = 0, .max = 1 },
+  { "discovery", TAKES(TEXT, discovery) },
+#undef TAKES
 };
 
 void hk_mqtt_rule_begin(struct hk_mqtt_rule *r)
@@ -41,113 +46,12 @@ void hk_mqtt_rule_begin(struct hk_mqtt_rule *r)
   snprintf(r->client_id, sizeof r->client_id, "hankeld-%s", r->name);
 }
 
-static const char *take_text(char *out, const char *value)
-{
-  for (const char *p = value; *p; p++)
-    if (iscntrl((unsigned char)*p))
-      return "it holds a control character";
-  if (value[0] == 0 || strlen(value) >= HK_MQTT_TEXT)
-    return "1 to 255 bytes are needed";
-  memset(out, 0, HK_MQTT_TEXT);
-  memcpy(out, value, strlen(value));
-  return NULL;
-}
-
-static const char *take_publish(uint32_t *out, const char *value)
-{
-  char text[HK_MQTT_TEXT], *rest = text;
-  snprintf(text, sizeof text, "%s", value);
-  *out = 0;
-  for (char *one = strtok_r(text, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest)) {
-    if (strcmp(one, "events") != 0 && strcmp(one, "scores") != 0)
-      return "not one or both of events, scores";
-    *out |= one[0] == 'e' ? HK_MQTT_EVENTS : HK_MQTT_SCORES;
-  }
-  return *out ? NULL : "not one or both of events, scores";
-}
-
-/* *known: there is such a key. NULL, or what is wrong. */
-static const char *take_other(struct hk_mqtt_rule *r, const char *name, const char *value, bool *known)
-{
-  if (strcmp(name, "version") == 0) {
-    r->version = strcmp(value, "3.1.1") == 0 ? HK_MQTT_3 : HK_MQTT_5;
-    return r->version == HK_MQTT_5 && strcmp(value, "5") != 0 ? "not 5 or 3.1.1" : NULL;
-  }
-  if (strcmp(name, "qos") == 0) {
-    r->qos = value[0] == '1';
-    return strcmp(value, "0") != 0 && strcmp(value, "1") != 0 ? "not 0 or 1" : NULL;
-  }
-  if (strcmp(name, "session") == 0)
-    return hk_duration_parse(value, &r->session) != 0 || r->session < SECOND || r->session > 365 * DAY
-               ? "not a duration from 1s to 365d"
-               : NULL;
-  if (strcmp(name, "insecure") == 0) {
-    r->insecure = strcmp(value, "yes") == 0;
-    return !r->insecure && strcmp(value, "no") != 0 ? "not yes or no" : NULL;
-  }
-  if (strcmp(name, "publish") == 0)
-    return take_publish(&r->publish, value);
-  if (strcmp(name, "min_score") == 0) {
-    char *end;
-    r->min_score = strtod(value, &end);
-    return end == value || *end || !(r->min_score >= 0 && r->min_score <= 1) ? "not a number from 0 to 1" : NULL;
-  }
-  if (strcmp(name, "match") == 0) {
-    if (value[0] == 0 || strlen(value) >= sizeof r->match)
-      return "a glob of 1 to 512 bytes; * matches every sensor";
-    memset(r->match, 0, sizeof r->match);
-    memcpy(r->match, value, strlen(value));
-    return NULL;
-  }
-  *known = false;
-  return NULL;
-}
-
 int hk_mqtt_rule_key(struct hk_mqtt_rule *r, const char *name, const char *value, char *error, size_t size)
 {
-  const char *wrong = NULL;
-  bool known = false;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts && !known; i++)
-    if ((known = strcmp(texts[i].name, name) == 0))
-      wrong = take_text((char *)r + texts[i].at, value);
-  if (!known) {
-    known = true;
-    wrong = take_other(r, name, value, &known);
-  }
-  if (!known)
+  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
+  if (status == -ENOENT)
     snprintf(error, size, "[mqtt] has no key `%.64s`; hankeld.conf(5) lists them", name);
-  else if (wrong)
-    snprintf(error, size, "%s = %.64s: %s", name, value, wrong);
-  return known && !wrong ? 0 : -EINVAL;
-}
-
-/* mqtt://HOST[:PORT] or mqtts://HOST[:PORT]; HOST may be [V6]. */
-static const char *take_url(struct hk_mqtt_rule *r)
-{
-  static const char why[] = "needs url = mqtt://HOST, mqtts://HOST for TLS, or with a port, mqtt://HOST:1883";
-  const bool plain = strncmp(r->url, "mqtt://", 7) == 0;
-  if (!plain && strncmp(r->url, "mqtts://", 8) != 0)
-    return why;
-  const char *host = r->url + (plain ? 7 : 8), *end = host[0] == '[' ? strchr(host, ']') : host + strcspn(host, ":");
-  if (!end || strpbrk(host, "/@?# "))
-    return why;
-  const char *port = host[0] == '[' ? end + 1 : end;
-  host += host[0] == '[';
-  if (end == host || (*port && *port != ':') || (*port && (port[1] == 0 || strspn(port + 1, "0123456789") != strlen(port + 1))))
-    return why;
-  const unsigned long number = *port ? strtoul(port + 1, NULL, 10) : plain ? 1883 : 8883;
-  if (number == 0 || number > 65535)
-    return "url: a port is a number from 1 to 65535";
-  memset(r->host, 0, sizeof r->host);
-  memcpy(r->host, host, (size_t)(end - host));
-  r->port = (uint16_t)number;
-  r->tls = !plain;
-  return NULL;
-}
-
-static bool is_near(const char *host)
-{
-  return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
+  return status == 0 ? 0 : -EINVAL;
 }
 
 /* What is published goes under names that have no wildcards. */
@@ -172,17 +76,19 @@ static int check_topics(struct hk_mqtt_rule *r, char *error, size_t size)
 
 int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
 {
-  const char *why = take_url(r);
+  const char *why = NULL;
   const bool files = r->ca[0] || r->certificate[0] || r->key[0];
+  if (!hk_mqtt_address_parse(r->url, &r->address))
+    why = "needs url = mqtt://HOST, or mqtts://HOST for TLS; a port from 1 to 65535 may follow, as in mqtt://HOST:1883";
   if (!why && r->topics[0] == 0 && r->publish == 0)
     why = "needs topics = TOPIC, ... to subscribe to, or publish = events, scores, or both";
-  if (!why && !r->tls && files)
+  if (!why && !r->address.tls && files)
     why = "ca, certificate and key are for url = mqtts://";
   if (!why && !r->certificate[0] != !r->key[0])
     why = "certificate and key are needed together";
   if (!why && r->password[0] && !r->user[0])
     why = "password_file needs user";
-  if (!why && r->password[0] && !r->tls && !r->insecure && !is_near(r->host))
+  if (!why && r->password[0] && !r->address.tls && !r->insecure && !hk_mqtt_address_is_here(&r->address))
     why = "the password would go unencrypted, where everybody on the way can read it: take url = mqtts://, or insecure = yes";
   if (!why && strlen(r->client_id) > 100)
     why = "client_id has at most 100 bytes";

@@ -4,15 +4,15 @@
 #define HK_MQTT_RULE_H
 
 #include "daemon/base/limits.h"
+#include "daemon/config/mqtt_address.h"
 #include "daemon/config/mqtt_topics.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HK_MQTT_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
-
 enum hk_mqtt_version { HK_MQTT_5, HK_MQTT_3 };
+extern const char *const hk_mqtt_version_words[]; /* by number; the table ends with NULL */
 
 /* What is published; added up. */
 enum hk_mqtt_publish { HK_MQTT_EVENTS = 1, HK_MQTT_SCORES = 2 };
@@ -20,26 +20,24 @@ enum hk_mqtt_publish { HK_MQTT_EVENTS = 1, HK_MQTT_SCORES = 2 };
 /* Zeroed, then hk_mqtt_rule_begin: so that equal rules are equal bytes. */
 struct hk_mqtt_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files and of client ids */
-  char url[HK_MQTT_TEXT];        /* as written */
-  char host[HK_MQTT_TEXT];       /* of it, */
-  uint16_t port;
-  bool tls;
-  char client_id[HK_MQTT_TEXT];
-  char user[HK_MQTT_TEXT], password[HK_MQTT_TEXT];                     /* password: path of a file; "": none */
-  char ca[HK_MQTT_TEXT], certificate[HK_MQTT_TEXT], key[HK_MQTT_TEXT]; /* paths; "": none */
-  bool insecure;                                                       /* the password may go unencrypted */
-  uint32_t version;                                                    /* enum hk_mqtt_version */
-  uint32_t qos;                                                        /* of what is subscribed to: 0 or 1 */
-  int64_t session;                                                     /* ns that the broker keeps what waits for us */
-  char topics[HK_MQTT_TEXT];                                           /* "": nothing is subscribed to */
-  char sensor[HK_MQTT_TEXT];                                           /* template of the names */
-  char values[HK_MQTT_TEXT];                                           /* paths of keys in JSON, with commas; "": every number */
-  char time[HK_MQTT_TEXT];                                             /* path of the key that has the time; "": of arrival */
-  uint32_t publish;                                                    /* enum hk_mqtt_publish, added up; 0: nothing */
-  char prefix[HK_MQTT_TEXT];                                           /* of topics that are published */
-  char match[513];              /* glob on names of sensors that are published, ends with 0 */
-  double min_score;             /* of scores that are, 0..1 */
-  char discovery[HK_MQTT_TEXT]; /* prefix of Home Assistant's discovery; "": none */
+  char url[HK_SECTION_TEXT];     /* as written */
+  struct hk_mqtt_address address;
+  char client_id[HK_SECTION_TEXT];
+  char user[HK_SECTION_TEXT], password[HK_SECTION_TEXT];                        /* password: path of a file; "": none */
+  char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT]; /* paths; "": none */
+  bool insecure;                                                                /* the password may go unencrypted */
+  uint32_t version;                                                             /* enum hk_mqtt_version */
+  uint32_t qos;                                                                 /* of what is subscribed to: 0 or 1 */
+  int64_t session;                                                              /* ns that the broker keeps what waits for us */
+  char topics[HK_SECTION_TEXT];                                                 /* "": nothing is subscribed to */
+  char sensor[HK_SECTION_TEXT];                                                 /* template of the names */
+  char values[HK_SECTION_TEXT];    /* paths of keys in JSON, with commas; "": every number */
+  char time[HK_SECTION_TEXT];      /* path of the key that has the time; "": of arrival */
+  uint32_t publish;                /* enum hk_mqtt_publish, added up; 0: nothing */
+  char prefix[HK_SECTION_TEXT];    /* of topics that are published */
+  char match[HK_SECTION_GLOB];     /* of names of sensors that are published */
+  double min_score;                /* of scores that are, 0..1 */
+  char discovery[HK_SECTION_TEXT]; /* prefix of Home Assistant's discovery; "": none */
 };
 
 struct hk_mqtt_rules {

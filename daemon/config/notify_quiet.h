@@ -13,8 +13,9 @@ struct hk_notify_quiet {
   char zone[HK_ZONE_MOST]; /* hk_zone_known */
 };
 
-/* Sets a key: quiet, quiet_zone, quiet_severity. NULL, or what is wrong with the value. *known: false: it is another key. */
-const char *hk_notify_quiet_key(struct hk_notify_quiet *quiet, const char *name, const char *value, bool *known);
+/* For a table of keys (section_keys.h): sets from and to, or zone. NULL, or what is wrong with the value. */
+const char *hk_notify_quiet_hours(void *quiet, const char *value);
+const char *hk_notify_quiet_zone(void *quiet, const char *value);
 /* Whether they are at so many ns since the epoch. */
 bool hk_notify_quiet_at(const struct hk_notify_quiet *quiet, int64_t time);
 

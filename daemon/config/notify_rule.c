@@ -1,7 +1,5 @@
 #include "daemon/config/notify_rule.h"
 
-#include "cpu/duration.h"
-#include "daemon/config/daemon_keys.h"
 #include "proto/hankel.h"
 
 #include <errno.h>
@@ -22,24 +20,44 @@ const char *const hk_notify_type_words[] = { "webhook", "alertmanager", "slack",
 static const char *const group_words[] = { "all", "prefix", "sensor", "machine", NULL };
 static const char pagerduty[] = "https://events.pagerduty.com/v2/enqueue";
 static const char *const about_words[] = { "alerts", "incidents", NULL };
-static const char *const channel_words[] = { "none", "score", "change", "shift", "group", "novelty", "limit", NULL };
-static const char *const yes_words[] = { "no", "yes", NULL };
+static const char *const channel_words[] = { "", "score", "change", "shift", "group", "novelty", "limit", NULL };
 
-/* Keys whose value is text, or a time. */
-static const struct {
-  const char *name;
-  size_t at;
-} texts[] = {
-  { "url", offsetof(struct hk_notify_rule, url) },       { "server", offsetof(struct hk_notify_rule, server) },
-  { "from", offsetof(struct hk_notify_rule, from) },     { "to", offsetof(struct hk_notify_rule, to) },
-  { "user", offsetof(struct hk_notify_rule, user) },     { "secret_file", offsetof(struct hk_notify_rule, secret) },
-  { "page", offsetof(struct hk_notify_rule, page) },     { "ca", offsetof(struct hk_notify_rule, tls.ca) },
-  { "key", offsetof(struct hk_notify_rule, tls.key) }, { "certificate", offsetof(struct hk_notify_rule, tls.certificate) },
-  { "topic", offsetof(struct hk_notify_rule, mqtt.topic) }, { "client_id", offsetof(struct hk_notify_rule, mqtt.client) },
-}, times[] = {
-  { "after", offsetof(struct hk_notify_rule, after) },   { "gather", offsetof(struct hk_notify_rule, gather) },
-  { "repeat", offsetof(struct hk_notify_rule, repeat) }, { "give_up", offsetof(struct hk_notify_rule, give_up) },
-  { "timeout", offsetof(struct hk_notify_rule, timeout) },
+static const char time_wrong[] = "not a duration such as 30s, 5m or 2h (at most 30 days)";
+static const char severity_wrong[] = "not a number from 0 to 40";
+
+static const struct hk_section_key keys[] = {
+#define TAKES(what, field) HK_TAKES(what, struct hk_notify_rule, field)
+  { "type", TAKES(WORD, type), .wrong = "not one of " TYPES, .words = hk_notify_type_words },
+  { "url", TAKES(TEXT, url) },
+  { "server", TAKES(TEXT, server) },
+  { "from", TAKES(TEXT, from) },
+  { "to", TAKES(TEXT, to) },
+  { "user", TAKES(TEXT, user) },
+  { "secret_file", TAKES(TEXT, secret) },
+  { "page", TAKES(TEXT, page) },
+  { "ca", TAKES(TEXT, tls.ca) },
+  { "certificate", TAKES(TEXT, tls.certificate) },
+  { "key", TAKES(TEXT, tls.key) },
+  { "topic", TAKES(TEXT, mqtt.topic) },
+  { "client_id", TAKES(TEXT, mqtt.client) },
+  { "mqtt_version", TAKES(WORD, mqtt.version), .wrong = "not 5 or 3.1.1", .words = hk_mqtt_version_words },
+  { "match", TAKES(GLOB, match) },
+  { "channel", TAKES(WORDS, channels), .wrong = "not some of score, change, shift, group, novelty, limit",
+    .words = channel_words },
+  { "about", TAKES(FLAG, incidents), .wrong = "not alerts or incidents", .words = about_words },
+  { "group_by", TAKES(WORD, group), .wrong = "not one of all, prefix, sensor, machine", .words = group_words },
+  { "min_severity", TAKES(NUMBER, min_severity), .wrong = severity_wrong, .max = 40 },
+  { "resolved", TAKES(FLAG, resolved), .wrong = "not yes or no", .words = hk_yes_words },
+  { "rate", TAKES(WHOLE, rate), .wrong = "not a whole number of messages a minute from 1 to 6000", .min = 1, .max = RATE_MOST },
+  { "after", TAKES(DURATION, after), .wrong = time_wrong, .max = LONGEST },
+  { "gather", TAKES(DURATION, gather), .wrong = time_wrong, .max = LONGEST },
+  { "repeat", TAKES(DURATION, repeat), .wrong = time_wrong, .max = LONGEST, .off = true },
+  { "give_up", TAKES(DURATION, give_up), .wrong = time_wrong, .max = LONGEST },
+  { "timeout", TAKES(DURATION, timeout), .wrong = time_wrong, .max = LONGEST },
+  { "quiet", TAKES(OTHER, quiet), .take = hk_notify_quiet_hours },
+  { "quiet_zone", TAKES(OTHER, quiet), .take = hk_notify_quiet_zone },
+  { "quiet_severity", TAKES(NUMBER, quiet.severity), .wrong = severity_wrong, .max = 40 },
+#undef TAKES
 };
 
 void hk_notify_rule_begin(struct hk_notify_rule *r)
@@ -53,103 +71,11 @@ void hk_notify_rule_begin(struct hk_notify_rule *r)
   r->resolved = true;
   r->quiet.severity = HANKEL_SEVERE;
   memcpy(r->quiet.zone, "local", sizeof "local");
-  r->mqtt.version = 5;
   memcpy(r->match, "*", 2);
-}
-
-/* A value goes into headers and URLs: nothing that would end a line there. */
-static const char *take_text(char *out, const char *value)
-{
-  for (const char *p = value; *p; p++)
-    if ((unsigned char)*p < 0x20 || *p == 0x7f)
-      return "it holds a control character";
-  if (value[0] == 0 || strlen(value) >= HK_NOTIFY_TEXT)
-    return "1 to 255 bytes are needed";
-  memset(out, 0, HK_NOTIFY_TEXT);
-  memcpy(out, value, strlen(value));
-  return NULL;
-}
-
-static const char *take_time(int64_t *out, const char *name, const char *value)
-{
-  const bool off = strcmp(name, "repeat") == 0 && strcmp(value, "off") == 0;
-  if (off)
-    *out = 0;
-  else if (hk_duration_parse(value, out) != 0 || *out < 0 || *out > LONGEST)
-    return "not a duration such as 30s, 5m or 2h (at most 30 days)";
-  return NULL;
-}
-
-static const char *take_channels(uint32_t *out, const char *value)
-{
-  char text[HK_NOTIFY_TEXT], *rest = text;
-  uint32_t word;
-  snprintf(text, sizeof text, "%s", value);
-  *out = 0;
-  for (char *one = strtok_r(text, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest)) {
-    if (hk_word_find(channel_words, one, &word) != 0 || word == 0)
-      return "not some of score, change, shift, group, novelty, limit";
-    *out |= 1u << word;
-  }
-  return *out ? NULL : "not some of score, change, shift, group, novelty, limit";
-}
-
-static const char *take_number(double *out, const char *value, double least, double most)
-{
-  char *end;
-  *out = strtod(value, &end);
-  return end == value || *end || !(*out >= least && *out <= most) ? "not a number within its limits" : NULL;
-}
-
-/* *known: there is such a key. NULL, or what is wrong. */
-static const char *take_other(struct hk_notify_rule *r, const char *name, const char *value, bool *known)
-{
-  uint32_t word;
-  double number;
-  if (strcmp(name, "type") == 0)
-    return hk_word_find(hk_notify_type_words, value, &r->type) != 0 ? "not one of " TYPES : NULL;
-  if (strcmp(name, "group_by") == 0)
-    return hk_word_find(group_words, value, &r->group) != 0 ? "not one of all, prefix, sensor, machine" : NULL;
-  if (strcmp(name, "about") == 0) {
-    if (hk_word_find(about_words, value, &word) != 0)
-      return "not alerts or incidents";
-    r->incidents = word == 1;
-    return NULL;
-  }
-  if (strcmp(name, "channel") == 0)
-    return take_channels(&r->channels, value);
-  if (strcmp(name, "min_severity") == 0)
-    return take_number(&r->min_severity, value, 0, 40) ? "not a number from 0 to 40" : NULL;
-  if (strcmp(name, "resolved") == 0) {
-    if (hk_word_find(yes_words, value, &word) != 0)
-      return "not yes or no";
-    r->resolved = word == 1;
-    return NULL;
-  }
-  if (strcmp(name, "rate") == 0) {
-    if (take_number(&number, value, 1, RATE_MOST) || number != (uint32_t)number)
-      return "not a whole number of messages a minute from 1 to 6000";
-    r->rate = (uint32_t)number;
-    return NULL;
-  }
-  if (strcmp(name, "mqtt_version") == 0) {
-    r->mqtt.version = strcmp(value, "5") == 0 ? 5 : 3;
-    return r->mqtt.version == 3 && strcmp(value, "3.1.1") != 0 ? "not 5 or 3.1.1" : NULL;
-  }
-  if (strcmp(name, "match") == 0) {
-    if (value[0] == 0 || strlen(value) >= sizeof r->match)
-      return "a glob of 1 to 512 bytes; * matches every sensor";
-    memset(r->match, 0, sizeof r->match);
-    memcpy(r->match, value, strlen(value));
-    return NULL;
-  }
-  return hk_notify_quiet_key(&r->quiet, name, value, known);
 }
 
 int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *value, char *error, size_t size)
 {
-  const char *wrong = NULL;
-  bool known = false;
   if (strncmp(name, "template", 8) == 0 && r->template.text[0]) {
     snprintf(error, size, "%.64s: template or template_file, and not both", name);
     return -EINVAL;
@@ -158,21 +84,10 @@ int hk_notify_rule_key(struct hk_notify_rule *r, const char *name, const char *v
     return hk_notify_template_take(&r->template, value, error, size) ? 0 : -EINVAL;
   if (strcmp(name, "template_file") == 0)
     return hk_notify_template_read(&r->template, value, error, size) ? 0 : -EINVAL;
-  for (size_t i = 0; i < sizeof texts / sizeof *texts && !known; i++)
-    if ((known = strcmp(texts[i].name, name) == 0))
-      wrong = take_text((char *)r + texts[i].at, value);
-  for (size_t i = 0; i < sizeof times / sizeof *times && !known; i++)
-    if ((known = strcmp(times[i].name, name) == 0))
-      wrong = take_time((int64_t *)(void *)((char *)r + times[i].at), name, value);
-  if (!known) {
-    known = true;
-    wrong = take_other(r, name, value, &known);
-  }
-  if (!known)
+  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
+  if (status == -ENOENT)
     snprintf(error, size, "[notify] has no key `%.64s`; hankeld.conf(5) lists them", name);
-  else if (wrong)
-    snprintf(error, size, "%s = %.64s: %s", name, value, wrong);
-  return known && !wrong ? 0 : -EINVAL;
+  return status == 0 ? 0 : -EINVAL;
 }
 
 static bool begins(const char *text, const char *with)
@@ -229,17 +144,9 @@ static const char *look_at_syslog(const struct hk_notify_rule *r)
                                                                            : NULL;
 }
 
-/* SCHEME://HOST:PORT whose host is this machine */
-static bool is_here(const char *server)
+static const char *look_at_mqtt(struct hk_notify_rule *r)
 {
-  const char *host = strstr(server, "://") + 3;
-  return begins(host, "localhost:") || begins(host, "[::1]:") ||
-         (begins(host, "127.") && host[strspn(host, "0123456789.")] == ':');
-}
-
-static const char *look_at_mqtt(const struct hk_notify_rule *r)
-{
-  if (!port_of(r->server, "mqtt://", "mqtts://"))
+  if (!hk_mqtt_address_parse(r->server, &r->mqtt.address))
     return "type = mqtt needs server = mqtt://HOST:PORT, or mqtts://";
   if (!r->mqtt.topic[0] || strpbrk(r->mqtt.topic, "+#") || r->mqtt.topic[0] == '$')
     return "type = mqtt needs topic = TOPIC, what those of alerts begin with, without + and #";
@@ -247,7 +154,7 @@ static const char *look_at_mqtt(const struct hk_notify_rule *r)
     return "user needs secret_file, with the password";
   if (r->secret[0] && !r->user[0])
     return "secret_file of type = mqtt is the password of user = NAME";
-  if (r->user[0] && begins(r->server, "mqtt://") && !is_here(r->server))
+  if (r->user[0] && !r->mqtt.address.tls && !hk_mqtt_address_is_here(&r->mqtt.address))
     return "user needs mqtts://, for a password does not travel in clear";
 #ifndef HK_HAVE_MQTT
   return "type = mqtt needs a hankeld that is built with libmosquitto; this one is not (meson option mqtt)";
@@ -279,7 +186,7 @@ static const char *look_at_type(struct hk_notify_rule *r)
 {
   if (r->type == UINT32_MAX)
     return "needs type, one of " TYPES;
-  if (r->type != HK_NOTIFY_MQTT && (r->mqtt.topic[0] || r->mqtt.client[0] || r->mqtt.version != 5))
+  if (r->type != HK_NOTIFY_MQTT && (r->mqtt.topic[0] || r->mqtt.client[0] || r->mqtt.version != HK_MQTT_5))
     return "topic, client_id and mqtt_version are for type = mqtt";
   if (!r->tls.certificate[0] != !r->tls.key[0])
     return "certificate and key belong together";

@@ -3,14 +3,13 @@
 #define HK_NOTIFY_RULE_H
 
 #include "daemon/base/limits.h"
+#include "daemon/config/mqtt_rule.h"
 #include "daemon/config/notify_quiet.h"
 #include "daemon/config/notify_template.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define HK_NOTIFY_TEXT 256 /* bytes of a value, with the 0: a line is no longer */
 
 enum hk_notify_type {
   HK_NOTIFY_WEBHOOK,
@@ -28,24 +27,26 @@ enum hk_notify_group { HK_NOTIFY_ALL, HK_NOTIFY_PREFIX, HK_NOTIFY_SENSOR, HK_NOT
 
 /* Paths of files, for connections with TLS; "": whom this machine trusts, and no certificate of its own. */
 struct hk_notify_tls {
-  char ca[HK_NOTIFY_TEXT], certificate[HK_NOTIFY_TEXT], key[HK_NOTIFY_TEXT];
+  char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT];
 };
 struct hk_notify_mqtt {
-  char topic[HK_NOTIFY_TEXT];  /* what those of alerts begin with */
-  char client[HK_NOTIFY_TEXT]; /* client id; "": hankeld-NAME-, and what nobody else has */
-  uint32_t version;            /* 5, or 3 (3.1.1) */
+  char topic[HK_SECTION_TEXT];  /* what those of alerts begin with */
+  char client[HK_SECTION_TEXT]; /* client id; "": hankeld-NAME-, and what nobody else has */
+  uint32_t version;             /* enum hk_mqtt_version */
+  struct hk_mqtt_address address;
 };
 
 /* Zeroed, then hk_notify_rule_begin: so that equal rules are equal bytes. */
 struct hk_notify_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files */
-  char url[HK_NOTIFY_TEXT];
-  char server[HK_NOTIFY_TEXT];                   /* of email, syslog, mqtt */
-  char from[HK_NOTIFY_TEXT], to[HK_NOTIFY_TEXT]; /* email */
-  char user[HK_NOTIFY_TEXT];                     /* email, mqtt */
-  char secret[HK_NOTIFY_TEXT]; /* path of a file: token, password, key of a pagerduty, or the URL of a slack or teams; "": none */
-  char page[HK_NOTIFY_TEXT];   /* URL that messages link to; "": none */
-  char match[513];             /* glob on names of sensors, ends with 0 */
+  char url[HK_SECTION_TEXT];
+  char server[HK_SECTION_TEXT];                    /* of email, syslog, mqtt */
+  char from[HK_SECTION_TEXT], to[HK_SECTION_TEXT]; /* email */
+  char user[HK_SECTION_TEXT];                      /* email, mqtt */
+  char
+      secret[HK_SECTION_TEXT]; /* path of a file: token, password, key of a pagerduty, or the URL of a slack or teams; "": none */
+  char page[HK_SECTION_TEXT];  /* URL that messages link to; "": none */
+  char match[HK_SECTION_GLOB]; /* of names of sensors */
   uint32_t type, group;        /* enum hk_notify_type, hk_notify_group */
   uint32_t channels;           /* bit 1 << enum hk_channel */
   uint32_t rate;               /* messages a minute, at most; 1..6000 */

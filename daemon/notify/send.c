@@ -26,16 +26,15 @@ struct hk_sender {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void begin_libraries(void)
+static void begin_library(void)
 {
   (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-  hk_send_mqtt_begin();
 }
 
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit)
 {
   struct hk_sender *s = calloc(1, sizeof *s);
-  (void)pthread_once(&once, begin_libraries);
+  (void)pthread_once(&once, begin_library);
   if (s && !(s->curl = curl_easy_init())) {
     free(s);
     s = NULL;
@@ -149,7 +148,7 @@ static struct curl_slist *http_options(CURL *c, const struct hk_notify_rule *r, 
 static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, struct hk_sender *s, const char *secret,
                                        bool *good)
 {
-  char all[HK_NOTIFY_TEXT], *rest;
+  char all[HK_SECTION_TEXT], *rest;
   struct curl_slist *to = NULL;
   snprintf(all, sizeof all, "%s", r->to);
   for (char *one = strtok_r(all, ", ", &rest); one; one = strtok_r(NULL, ", ", &rest))

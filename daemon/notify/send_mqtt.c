@@ -1,9 +1,9 @@
 #include "daemon/notify/send_mqtt.h"
 
 #include "daemon/base/log.h"
+#include "daemon/base/mqtt_client.h"
 
 #include <errno.h>
-#include <mosquitto.h>
 #include <mqtt_protocol.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,11 +27,6 @@ struct publishing {
   bool connected, left;
   int error; /* of the library */
 };
-
-void hk_send_mqtt_begin(void)
-{
-  (void)mosquitto_lib_init();
-}
 
 static int publish(struct mosquitto *m, const struct hk_message *message, const struct hk_message_piece *piece)
 {
@@ -75,55 +70,37 @@ static void on_disconnect(struct mosquitto *m, void *arg, int reason, const mosq
     p->refused = reason;
 }
 
-static int set_up(struct mosquitto *m, const struct hk_notify_rule *r, const char *password)
+static int make(struct mosquitto **out, struct publishing *p, const char *password)
 {
-  const struct hk_notify_tls *t = &r->tls;
-  int status = mosquitto_int_option(m, MOSQ_OPT_PROTOCOL_VERSION, r->mqtt.version == 5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311);
-  mosquitto_connect_v5_callback_set(m, on_connect);
-  mosquitto_publish_v5_callback_set(m, on_publish);
-  mosquitto_disconnect_v5_callback_set(m, on_disconnect);
-  if (status == 0)
-    status = mosquitto_int_option(m, MOSQ_OPT_TCP_NODELAY, 1);
-  if (status == 0 && r->user[0])
-    status = mosquitto_username_pw_set(m, r->user, password);
-  if (status != 0 || strncmp(r->server, "mqtts://", 8) != 0)
-    return status;
-  if (!t->ca[0])
-    status = mosquitto_int_option(m, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
-  return status ? status
-                : mosquitto_tls_set(m, t->ca[0] ? t->ca : NULL, NULL, t->certificate[0] ? t->certificate : NULL,
-                                    t->key[0] ? t->key : NULL, NULL);
-}
-
-/* Begins to connect, for which nobody waits here. */
-static int begin(struct mosquitto *m, const struct hk_notify_rule *r)
-{
-  char host[HK_NOTIFY_TEXT];
-  snprintf(host, sizeof host, "%s", strstr(r->server, "://") + 3);
-  char *port = strrchr(host, ':'), *name = host;
-  *port++ = 0;
-  if (name[0] == '[' && port[-2] == ']') {
-    port[-2] = 0;
-    name++;
-  }
-  return mosquitto_connect_async(m, name, (int)strtol(port, NULL, 10), KEEPALIVE);
-}
-
-static struct mosquitto *make(struct publishing *p)
-{
-  char id[HK_NOTIFY_TEXT];
+  const struct hk_notify_rule *r = p->rule;
+  char id[HK_SECTION_TEXT];
   uint32_t number = 0;
   (void)!getrandom(&number, sizeof number, 0);
-  if (p->rule->mqtt.client[0])
-    snprintf(id, sizeof id, "%s", p->rule->mqtt.client);
+  if (r->mqtt.client[0])
+    snprintf(id, sizeof id, "%s", r->mqtt.client);
   else
-    snprintf(id, sizeof id, "hankeld-%s-%08x", p->rule->name, number);
-  return mosquitto_new(id, true, p);
+    snprintf(id, sizeof id, "hankeld-%s-%08x", r->name, number);
+  const struct hk_mqtt_client wanted = { .id = id,
+                                         .clean = true,
+                                         .version = r->mqtt.version == HK_MQTT_5 ? MQTT_PROTOCOL_V5 : MQTT_PROTOCOL_V311,
+                                         .tls = r->mqtt.address.tls,
+                                         .ca = r->tls.ca,
+                                         .certificate = r->tls.certificate,
+                                         .key = r->tls.key };
+  int status = hk_mqtt_client_new(out, &wanted, p);
+  if (status != 0)
+    return status;
+  mosquitto_connect_v5_callback_set(*out, on_connect);
+  mosquitto_publish_v5_callback_set(*out, on_publish);
+  mosquitto_disconnect_v5_callback_set(*out, on_disconnect);
+  if (r->user[0])
+    status = mosquitto_username_pw_set(*out, r->user, password);
+  return status;
 }
 
 static void say(struct hk_answer *answer, const struct publishing *p, int status, bool late)
 {
-  const bool v5 = p->rule->mqtt.version == 5;
+  const bool v5 = p->rule->mqtt.version == HK_MQTT_5;
   if (p->refused)
     snprintf(answer->text, sizeof answer->text, "the broker says: %s",
              v5 || p->connected ? mosquitto_reason_string(p->refused) : mosquitto_connack_string(p->refused));
@@ -156,12 +133,12 @@ enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, 
                           const atomic_bool *quit, struct hk_answer *answer)
 {
   struct publishing p = { .rule = r, .message = message };
-  struct mosquitto *m = make(&p);
+  struct mosquitto *m;
   const int64_t until = hk_now() + r->timeout;
-  int status = m ? set_up(m, r, password) : MOSQ_ERR_NOMEM;
+  int status = make(&m, &p, password);
   errno = 0;
-  if (status == 0)
-    status = begin(m, r);
+  if (status == 0) /* for which nobody waits here */
+    status = mosquitto_connect_async(m, r->mqtt.address.host, r->mqtt.address.port, KEEPALIVE);
   while (status == 0 && p.error == 0 && p.refused == 0 && !p.left && !(p.connected && p.acknowledged >= message->n_pieces) &&
          hk_now() < until && !(quit && atomic_load(quit))) {
     status = mosquitto_loop(m, TURN_MS, 1);

@@ -4,8 +4,6 @@
 
 #include "daemon/notify/send.h"
 
-/* Makes the library ready, once. Thread: the one that starts receivers, which has to do with the library elsewhere, too. */
-void hk_send_mqtt_begin(void);
 /* Connects to the rule's server, publishes all pieces with QoS 1, waits until each is acknowledged, and takes leave. password: of
  * the rule's user, or NULL; quit: as hk_sender_new. HK_SENT: the broker has taken all of them. */
 enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_message *message,

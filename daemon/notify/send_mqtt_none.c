@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-void hk_send_mqtt_begin(void) {}
-
 enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_message *message,
                           const atomic_bool *quit, struct hk_answer *answer)
 {

@@ -31,7 +31,7 @@ void hk_send_trust(void *curl, const struct hk_notify_tls *tls)
 static void set_options(CURL *c, const struct hk_notify_rule *r, const atomic_bool *quit, char error[CURL_ERROR_SIZE])
 {
   static const char tls[] = "tls://";
-  char url[HK_NOTIFY_TEXT + 8];
+  char url[HK_SECTION_TEXT + 8];
   const bool secure = strncmp(r->server, tls, sizeof tls - 1) == 0;
   const char *host = strstr(r->server, "://");
   snprintf(url, sizeof url, "http%s://%s", secure ? "s" : "", host ? host + 3 : "");

@@ -181,15 +181,15 @@ static void test_mqtt(void **state)
 #define BROKER "[detector all]\nmatch = *\n[mqtt plant]\nurl = mqtt://broker\n"
   assert_int_equal(read_text(&config, BROKER "topics = a/{line}/+, b/{line}/#\nsensor = {line},unit={2} t\n", &faults), 0);
   assert_int_equal(config.mqtt.n, 1);
-  assert_string_equal(config.mqtt.rule[0].host, "broker");
-  assert_int_equal(config.mqtt.rule[0].port, 1883);
+  assert_string_equal(config.mqtt.rule[0].address.host, "broker");
+  assert_int_equal(config.mqtt.rule[0].address.port, 1883);
   assert_string_equal(config.mqtt.rule[0].client_id, "hankeld-plant");
   hk_config_free(&config);
   assert_int_equal(
       read_text(&config, "[detector all]\nmatch = *\n[mqtt a]\nurl = mqtts://[::1]:99\ntopics = p/{sensor}\n", &faults), 0);
-  assert_string_equal(config.mqtt.rule[0].host, "::1");
-  assert_int_equal(config.mqtt.rule[0].port, 99);
-  assert_true(config.mqtt.rule[0].tls);
+  assert_string_equal(config.mqtt.rule[0].address.host, "::1");
+  assert_int_equal(config.mqtt.rule[0].address.port, 99);
+  assert_true(config.mqtt.rule[0].address.tls);
   assert_string_equal(config.mqtt.rule[0].sensor, "{sensor}");
   hk_config_free(&config);
   static const struct {
