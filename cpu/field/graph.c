@@ -1,6 +1,7 @@
 /* Files of neighbours: see graph.h. Names stand in order, so that they are found by halves; edges are sorted by the node that
  * they begin at, then by how near the other one is. */
 #include "cpu/field/graph.h"
+#include "cpu/whole_file.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -347,37 +348,14 @@ int hk_field_graph_parse(struct hk_field_graph **out, uint32_t kind, uint32_t q,
   return status;
 }
 
-/* The whole of a file, in memory of the caller's. */
-static int read_whole(const char *path, char **out, size_t *length, char *error, size_t size)
-{
-  FILE *file = fopen(path, "re");
-  int status = file ? 0 : -errno;
-  *out = NULL;
-  *length = 0;
-  for (size_t room = 65536; status == 0 && !feof(file); room *= 2) {
-    char *text = room <= 2 * HK_FIELD_GRAPH_BYTES ? realloc(*out, room) : NULL;
-    if (!text)
-      status = room > HK_FIELD_GRAPH_BYTES ? -EFBIG : -ENOMEM;
-    *out = text ? text : *out;
-    while (status == 0 && *length < room && !feof(file)) {
-      *length += fread(*out + *length, 1, room - *length, file);
-      if (ferror(file))
-        status = errno ? -errno : -EIO;
-    }
-  }
-  if (file)
-    (void)fclose(file); /* it was only read */
-  if (status != 0)
-    snprintf(error, size, "%s", strerror(-status));
-  return status;
-}
-
 int hk_field_graph_read(struct hk_field_graph **out, uint32_t kind, uint32_t q, const char *path, char *error, size_t size)
 {
   char why[256], *text;
   size_t length;
-  int status = read_whole(path, &text, &length, why, sizeof why);
-  if (status == 0)
+  int status = hk_whole_file_read(path, HK_FIELD_GRAPH_BYTES, &text, &length);
+  if (status != 0)
+    snprintf(why, sizeof why, "%s", strerror(-status));
+  else
     status = hk_field_graph_parse(out, kind, q, text, length, why, sizeof why);
   free(text);
   if (status != 0)

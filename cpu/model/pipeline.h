@@ -1,0 +1,75 @@
+/* One line of pipes, full of a liquid: pressure and flow at its points, from one time to the next.
+ *
+ * Water hammer (Wylie and Streeter, Fluid Transients in Systems, 1993, chapters 2 and 3): with the pressure p, the flow q along
+ * the line, the density rho, the area A, the diameter D, the wave speed a, the height h and Darcy's friction factor f
+ *
+ *   dp/dt + (rho a^2 / A) dq/dx = 0      dq/dt + (A / rho) dp/dx + A g dh/dx + f q |q| / (2 D A) = 0
+ *
+ * by Preissmann's box scheme: both are taken at the middle of a cell, times with the weights HK_PIPELINE_WEIGHT (new) and
+ * 1 - HK_PIPELINE_WEIGHT (old). It is stable for any step. A point has two unknowns, s = p / Z and q, with Z = rho a / A of the
+ * first pipe; a cell gives two equations, each end of the line one; the matrix has two diagonals below the main one and two
+ * above. HK_PIPELINE_NEWTON Newton steps; each is solved by LAPACK's dgbtrf and dgbtrs (partial pivoting), and its backward error
+ * |r| / (|A| |x| + |b|), in the maximum norm, is looked at: over 8 eps the solution is refined once.
+ *
+ * The same numbers give the same bits, on one machine. Thread: the owner's. */
+#ifndef HK_PIPELINE_H
+#define HK_PIPELINE_H
+
+#include <stdint.h>
+
+#define HK_PIPELINE_WEIGHT 0.55
+#define HK_PIPELINE_NEWTON 2
+#define HK_PIPELINE_ERROR (8 * 2.220446049250313e-16)
+#define HK_PIPELINE_PIVOT 9.094947017729282e-13 /* 2^-40: a pivot below that of its column's largest number is none */
+
+/* A cell of length dx. */
+struct hk_pipeline_cell {
+  double wave;     /* rho a^2 / (A Z dx), 1/s */
+  double push;     /* A Z / (rho dx), 1/s */
+  double friction; /* f / (2 D A), 1/m^3 */
+  double lift;     /* A g dh/dx, m^3/s^2 */
+};
+
+/* What holds at an end: p P + q Q + square Q |Q| = is, with the pressure P in Pa and the flow Q along the line in m^3/s.
+ * { 1, 0, 0, P } is a measured pressure, { 0, 1, 0, Q } a measured flow. */
+struct hk_pipeline_end {
+  double p, q, square, is;
+};
+
+struct hk_pipeline {
+  const struct hk_pipeline_cell *cell; /* the caller's */
+  uint32_t points;                     /* one more than cells; at least 2 */
+  double impedance;                    /* Z, Pa s/m^3 */
+  double *state;                       /* s, q of each point */
+  double *memory;                      /* of a step */
+  int *pivot;
+  double error;      /* the largest backward error of the last step */
+  uint32_t refined;  /* solutions that were refined */
+  uint32_t singular; /* after -EDOM: the equations up to this point are singular, from one at or before it */
+};
+
+/* At rest at a pressure of zero. cells: 1..2^24. 0 or -ENOMEM. hk_pipeline_close: frees what a line that is zero or open has. */
+int hk_pipeline_open(struct hk_pipeline *line, const struct hk_pipeline_cell *cell, uint32_t cells, double impedance);
+void hk_pipeline_close(struct hk_pipeline *line);
+/* Bytes of it, without the cells. */
+uint64_t hk_pipeline_need(uint32_t cells);
+
+/* The state in which nothing changes. friction: what that of all cells is multiplied by, over 0. 0, or -EDOM: there is none, or
+ * any would do. */
+int hk_pipeline_steady(struct hk_pipeline *line, const struct hk_pipeline_end end[2], double friction);
+/* dt seconds on. sink: m^3/s that leave each cell by the way; NULL: none. 0; -EDOM: the equations are singular, at
+ * line->singular; -ERANGE: there is no finite solution. Where it fails the state is as it was. */
+int hk_pipeline_step(struct hk_pipeline *line, const struct hk_pipeline_end end[2], const double *sink, double dt,
+                     double friction);
+
+static inline double hk_pipeline_pressure(const struct hk_pipeline *line, uint32_t point) /* Pa */
+{
+  return line->state[2 * (uint64_t)point] * line->impedance;
+}
+
+static inline double hk_pipeline_flow(const struct hk_pipeline *line, uint32_t point) /* m^3/s */
+{
+  return line->state[2 * (uint64_t)point + 1];
+}
+
+#endif

@@ -1,0 +1,224 @@
+/* Lines of model files: see plan_lines.h. */
+#include "cpu/model/plan_lines.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS 9 /* of a line, at most, and one more */
+
+/* Where in the text one is. */
+struct cursor {
+  const char *at, *end;
+  uint32_t line;
+};
+
+/* --- errors ------------------------------------------------------------------------------------------------------------- */
+
+int hk_plan_complain(const struct hk_plan_lines *r, const struct hk_plan_word *w, const char *what)
+{
+  char shown[65];
+  uint32_t n = 0;
+  for (; n < w->is.length && n + 1 < sizeof shown; n++)
+    shown[n] = (unsigned char)w->is.text[n] < ' ' || w->is.text[n] == 127 ? '?' : w->is.text[n];
+  shown[n] = 0;
+  snprintf(r->error, r->size, "line %u, column %u: %s: %s", w->line, w->column, shown, what);
+  return -EINVAL;
+}
+
+int hk_plan_no_memory(const struct hk_plan_lines *r)
+{
+  snprintf(r->error, r->size, "out of memory");
+  return -ENOMEM;
+}
+
+/* --- words -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The words of the next line; those beyond WORDS count for nothing. Returns how many there are. */
+static uint32_t next_line(struct cursor *c, struct hk_plan_word out[WORDS])
+{
+  const char *from = c->at;
+  uint32_t n = 0;
+  c->line++;
+  while (c->at < c->end && *c->at != '\n' && *c->at != '#') {
+    const char *word = c->at;
+    while (c->at < c->end && !is_blank(*c->at) && *c->at != '\n' && *c->at != '#')
+      c->at++;
+    if (c->at > word && n < WORDS)
+      out[n++] = (struct hk_plan_word){ { word, (uint32_t)(c->at - word) }, c->line, (uint32_t)(word - from) + 1 };
+    while (c->at < c->end && is_blank(*c->at))
+      c->at++;
+  }
+  while (c->at < c->end && *c->at != '\n')
+    c->at++;
+  c->at += c->at < c->end;
+  return n;
+}
+
+static bool is(const struct hk_plan_word *w, const char *text)
+{
+  return w->is.length == strlen(text) && memcmp(w->is.text, text, w->is.length) == 0;
+}
+
+/* what: what the number is, for people. */
+static int take_number(const struct hk_plan_lines *r, const struct hk_plan_word *w, const char *what, double least, double most,
+                       double *out)
+{
+  char copy[64], text[128], *end;
+  const uint32_t n = w->is.length < sizeof copy ? w->is.length : 0;
+  memcpy(copy, w->is.text, n);
+  copy[n] = 0;
+  *out = strtod(copy, &end);
+  if (n > 0 && *end == 0 && *out >= least && *out <= most)
+    return 0;
+  snprintf(text, sizeof text, "not %s, from %g to %g", what, least, most);
+  return hk_plan_complain(r, w, text);
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------------- */
+
+/* Room for one more in a column of n, which is as long as the power of two at or above that. NULL: no memory. */
+static void *one_more(void *column, uint32_t n, size_t bytes)
+{
+  return (n & (n - 1)) == 0 ? realloc(column, (n > 0 ? 2 * (size_t)n : 1) * bytes) : column;
+}
+
+static int take_fluid(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  if (r->fluid)
+    return hk_plan_complain(r, w, "was said before");
+  r->fluid = true;
+  return take_number(r, &w[1], "a density in kg/m3", 0.1, 30000, &r->density);
+}
+
+static int take_units(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  static const struct {
+    const char *name;
+    double is;
+  } pressures[] = { { "Pa", 1 }, { "kPa", 1e3 }, { "bar", 1e5 }, { "psi", 6894.757293168361 } },
+    flows[] = { { "m3/s", 1 }, { "m3/h", 1.0 / 3600 }, { "l/s", 1e-3 } };
+  double pressure = 0, flow = 0;
+  if (r->units)
+    return hk_plan_complain(r, w, "was said before");
+  for (size_t i = 0; i < sizeof pressures / sizeof *pressures; i++)
+    pressure = is(&w[1], pressures[i].name) ? pressures[i].is : pressure;
+  for (size_t i = 0; i < sizeof flows / sizeof *flows; i++)
+    flow = is(&w[2], flows[i].name) ? flows[i].is : flow;
+  if (pressure == 0)
+    return hk_plan_complain(r, &w[1], "no unit of pressure: Pa, kPa, bar or psi");
+  if (flow == 0)
+    return hk_plan_complain(r, &w[2], "no unit of flow: m3/s, m3/h or l/s");
+  r->units = true;
+  r->pressure = pressure;
+  r->flow = flow;
+  return 0;
+}
+
+static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  struct hk_plan_edge *pipe = one_more(r->edge, r->edges, sizeof *pipe);
+  if (!pipe)
+    return hk_plan_no_memory(r);
+  r->edge = pipe;
+  pipe += r->edges;
+  *pipe = (struct hk_plan_edge){ .from = w[1], .to = w[2] };
+  double cells = 0;
+  if (r->edges == HK_MODEL_PIPES_MAX)
+    return hk_plan_complain(r, w, "the line has 4096 pipes already");
+  if (r->edges > 0 && !hk_plan_same(&pipe->from.is, &pipe[-1].to.is))
+    return hk_plan_complain(r, &w[1],
+                            "the pipe before ends at another node; pipes of a line stand one after the other, without branches");
+  int status = take_number(r, &w[3], "a length in m", 0.01, 1e7, &pipe->length);
+  status = status ? status : take_number(r, &w[4], "a diameter in m", 1e-4, 50, &pipe->diameter);
+  status = status ? status : take_number(r, &w[5], "a friction factor of Darcy's", 0, 10, &pipe->friction);
+  status = status ? status : take_number(r, &w[6], "a wave speed in m/s", 1, 1e4, &pipe->wave);
+  status = status ? status : take_number(r, &w[7], "a number of cells", 1, HK_MODEL_CELLS_MAX, &cells);
+  if (status == 0 && cells != floor(cells))
+    status = hk_plan_complain(r, &w[7], "not a whole number");
+  if (status == 0 && r->cells + cells > HK_MODEL_CELLS_MAX)
+    status = hk_plan_complain(r, &w[7], "the line has over 100000 cells with these");
+  pipe->cells = (uint32_t)cells;
+  r->cells += status == 0 ? pipe->cells : 0;
+  r->edges++;
+  return status;
+}
+
+static int take_height(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  struct hk_plan_height *height = one_more(r->height, r->heights, sizeof *height);
+  if (!height)
+    return hk_plan_no_memory(r);
+  r->height = height;
+  if (r->heights > HK_MODEL_PIPES_MAX)
+    return hk_plan_complain(r, w, "there are 4097 heights already");
+  height[r->heights].node = w[1];
+  return take_number(r, &w[2], "a height in m", -12000, 12000, &height[r->heights++].height);
+}
+
+static int take_sensor(struct hk_plan_lines *r, const struct hk_plan_word *w)
+{
+  struct hk_plan_sensor *sensor = one_more(r->sensor, r->sensors, sizeof *sensor);
+  if (!sensor)
+    return hk_plan_no_memory(r);
+  r->sensor = sensor;
+  if (r->sensors == HK_MODEL_SENSORS_MAX)
+    return hk_plan_complain(r, &w[1], "the line has 4096 sensors already");
+  if (!is(&w[2], "p") && !is(&w[2], "q"))
+    return hk_plan_complain(r, &w[2], "neither p, a pressure, nor q, a flow");
+  if (!is(&w[4], "boundary") && !is(&w[4], "check"))
+    return hk_plan_complain(r, &w[4], "neither boundary, what drives the model, nor check, what it is compared with");
+  sensor[r->sensors++] = (struct hk_plan_sensor){ w[1], w[3], is(&w[2], "q"), is(&w[4], "boundary") };
+  return 0;
+}
+
+static int take_line(struct hk_plan_lines *r, const struct hk_plan_word *w, uint32_t n)
+{
+  static const struct {
+    const char *name, *form;
+    uint32_t words;
+    int (*take)(struct hk_plan_lines *r, const struct hk_plan_word *w);
+  } kinds[] = {
+    { "fluid", "the form is: fluid DENSITY", 2, take_fluid },
+    { "units", "the form is: units Pa|kPa|bar|psi m3/s|m3/h|l/s", 3, take_units },
+    { "edge", "the form is: edge A B LENGTH DIAMETER FRICTION WAVE CELLS", 8, take_edge },
+    { "height", "the form is: height NODE HEIGHT", 3, take_height },
+    { "sensor", "the form is: sensor NAME p|q NODE boundary|check", 5, take_sensor },
+  };
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (is(&w[0], kinds[i].name))
+      return n == kinds[i].words ? kinds[i].take(r, w) : hk_plan_complain(r, &w[0], kinds[i].form);
+  return hk_plan_complain(r, &w[0], "a line begins with fluid, units, edge, height or sensor");
+}
+
+int hk_plan_lines_read(struct hk_plan_lines *r, const char *text, size_t length)
+{
+  struct cursor cursor = { .at = text, .end = text + length };
+  int status = 0;
+  r->density = 1000;
+  r->pressure = r->flow = 1;
+  while (cursor.at < cursor.end && status == 0) {
+    struct hk_plan_word words[WORDS];
+    const uint32_t n = next_line(&cursor, words);
+    status = n > 0 ? take_line(r, words, n) : 0;
+  }
+  if (status == 0 && r->edges == 0) {
+    snprintf(r->error, r->size, "there is no edge: the line has no pipe");
+    status = -EINVAL;
+  }
+  return status;
+}
+
+void hk_plan_lines_close(struct hk_plan_lines *r)
+{
+  free(r->edge);
+  free(r->sensor);
+  free(r->height);
+}

@@ -1,0 +1,55 @@
+/* The lines of a model file (model_plan.h), before what can only be judged at its end: which nodes there are, and who stands at
+ * them. Words point into the text, and know where in it they stand. Thread: the caller's. */
+#ifndef HK_MODEL_PLAN_LINES_H
+#define HK_MODEL_PLAN_LINES_H
+
+#include "cpu/model/model_plan.h"
+
+struct hk_plan_word {
+  struct hk_model_word is;
+  uint32_t line, column; /* from 1 on */
+};
+
+struct hk_plan_edge {
+  struct hk_plan_word from, to;
+  double length, diameter, friction, wave; /* m, m, 1, m/s */
+  uint32_t cells;
+};
+
+struct hk_plan_sensor {
+  struct hk_plan_word name, node;
+  bool flow, boundary;
+};
+
+struct hk_plan_height {
+  struct hk_plan_word node;
+  double height; /* m */
+};
+
+struct hk_plan_lines {
+  struct hk_plan_edge *edge; /* ours, as the other columns */
+  struct hk_plan_sensor *sensor;
+  struct hk_plan_height *height;
+  uint32_t edges, sensors, heights;
+  uint32_t cells;                 /* of all edges */
+  double density, pressure, flow; /* kg/m^3, and Pa and m^3/s that a unit is */
+  bool fluid, units;              /* were said */
+  char *error;                    /* the caller's, of size bytes: the fault, where there is one */
+  size_t size;
+};
+
+/* Reads all lines of a text into an empty *out, of which error and size are set. 0, -EINVAL or -ENOMEM, with a message. It is
+ * closed in any case. */
+int hk_plan_lines_read(struct hk_plan_lines *out, const char *text, size_t length);
+void hk_plan_lines_close(struct hk_plan_lines *lines);
+
+/* Writes that a word is wrong, with its place, and returns -EINVAL. */
+int hk_plan_complain(const struct hk_plan_lines *lines, const struct hk_plan_word *word, const char *what);
+int hk_plan_no_memory(const struct hk_plan_lines *lines); /* -ENOMEM */
+
+static inline bool hk_plan_same(const struct hk_model_word *a, const struct hk_model_word *b)
+{
+  return a->length == b->length && __builtin_memcmp(a->text, b->text, a->length) == 0;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* Model files from arbitrary bytes. One that is taken is looked through, found by name, and its line goes a few steps. */
+#include "cpu/model/model_plan.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define check(good)                                                                                                              \
+  do                                                                                                                             \
+    if (!(good))                                                                                                                 \
+      abort(); /* of this very line */                                                                                           \
+  while (0)
+
+static void look(const struct hk_model_plan *p)
+{
+  check(p->pipes > 0 && p->sensors > 2 && p->cells >= p->pipes && p->mark != 0);
+  check(p->transit > 0 && p->shortest > 0 && p->shortest <= p->transit && p->loss >= 0 && isfinite(p->impedance));
+  check(!p->sensor[p->boundary[0]].flow || !p->sensor[p->boundary[1]].flow);
+  for (uint32_t i = 0; i < p->sensors; i++) {
+    const struct hk_model_sensor *s = &p->sensor[i];
+    check(s->point <= p->cells && s->loss >= 0 && s->loss <= p->loss);
+    check(s->boundary == (i == p->boundary[0] || i == p->boundary[1]));
+    check(hk_model_plan_find(p, s->name.text, s->name.length) == i);
+    check(hk_model_plan_pipe(p, s->point)->first <= s->point);
+  }
+}
+
+static void go(const struct hk_model_plan *p)
+{
+  struct hk_pipeline line;
+  struct hk_pipeline_end end[2];
+  if (p->cells > 64)
+    return;
+  for (uint32_t k = 0; k < 2; k++) {
+    const struct hk_model_sensor *s = &p->sensor[p->boundary[k]];
+    end[k] = (struct hk_pipeline_end){ !s->flow, s->flow, 0, s->flow ? 1 : 1e6 - 1e5 * k };
+  }
+  check(hk_pipeline_open(&line, p->cell, p->cells, p->impedance) == 0);
+  if (hk_pipeline_steady(&line, end, 1) == 0)
+    for (uint32_t k = 0; k < 4; k++)
+      if (hk_pipeline_step(&line, end, NULL, 1, 1) == 0)
+        check(line.error <= HK_PIPELINE_ERROR && isfinite(hk_pipeline_flow(&line, p->cells)));
+  hk_pipeline_close(&line);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  const struct hk_model_plan *plan;
+  char error[256] = "";
+  if (hk_model_plan_parse(&plan, (const char *)data, size, error, sizeof error) != 0) {
+    check(error[0] != 0);
+    return 0;
+  }
+  look(plan);
+  go(plan);
+  hk_model_plan_release(plan);
+  return 0;
+}
