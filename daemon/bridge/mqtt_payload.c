@@ -107,7 +107,7 @@ static const cJSON *find(const cJSON *json, const char *path)
 bool hk_mqtt_time_of(double number, int64_t *time)
 {
   const double scale = number < 1e11 ? 1e9 : number < 1e14 ? 1e6 : number < 1e17 ? 1e3 : 1;
-  if (!(number >= 0) || number >= 9e18)
+  if (!(number >= 0) || number * scale >= 9.2e18) /* what int64_t holds: to the year 2261 */
     return false;
   /* A second and its fraction apart, or a float of some ns would make them of some hundred. */
   const double whole = scale == 1e9 ? floor(number) : number;

@@ -92,6 +92,11 @@ static void test_wrong(void **state)
     { "{\"v\":1}", "v", "t", "!it has not the key that `time` names" },
     { "{\"v\":1,\"t\":\"noon\"}", "v", "t", "!the key that `time` names has no time" },
     { "{\"v\":1,\"t\":-5}", "v", "t", "!the key that `time` names has no time" },
+    { "{\"v\":1,\"t\":9300000000}", "v", "t",
+      "!the key that `time` names has no time" }, /* beyond what int64_t holds: of seconds, */
+    { "{\"v\":1,\"t\":9300000000000}", "v", "t", "!the key that `time` names has no time" },       /* of ms, */
+    { "{\"v\":1,\"t\":9300000000000000}", "v", "t", "!the key that `time` names has no time" },    /* of us, */
+    { "{\"v\":1,\"t\":9300000000000000000}", "v", "t", "!the key that `time` names has no time" }, /* and of ns */
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     const char *got = of(wrong[i].payload, wrong[i].values, wrong[i].time, false, &at);
