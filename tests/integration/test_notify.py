@@ -197,7 +197,7 @@ class Webhooks(Notify):
         r, other = self.receiver(), self.receiver()
         d = self.start(self.webhook(r))
         self.feed(d, 100)
-        until(lambda: len(self.told(r)) >= len(self.logged(d)), 'all alerts')
+        until(lambda: len(self.told(r)) >= len(self.logged(d)) and self.look(d)['waiting'] == 0, 'answers')  # else sent again, to other
         d.configure(DETECTOR + self.webhook(other) + self.webhook(r, name='second'), self.keys())
         with d.client() as c:
             taken, lines = c.reload()
