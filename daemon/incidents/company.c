@@ -60,19 +60,24 @@ static uint32_t place_of(const struct hk_fleet_node *n, double S)
   return low;
 }
 
-int hk_company_activate(struct hk_fleet_child *c)
+static int activate_at(struct hk_fleet_child *c, uint32_t at)
 {
   struct hk_fleet_node *n = c->above;
   struct hk_active_child *active = hk_grow(n->active, n->n_active, &n->room, sizeof *active, 4);
   if (!active)
     return -ENOMEM;
   n->active = active;
-  const uint32_t at = place_of(n, c->S);
   memmove(n->active + at + 1, n->active + at, (n->n_active - at) * sizeof *n->active);
   n->active[at] = (struct hk_active_child){ c->S, pow(10, -(c->S - HK_TAIL_WEAKEST)), c };
   n->n_active++;
   c->active = true;
   return 0;
+}
+
+int hk_company_restore(struct hk_fleet_child *c)
+{
+  const struct hk_fleet_node *n = c->above;
+  return n->n_active > 0 && n->active[n->n_active - 1].S < c->S ? -EBADMSG : activate_at(c, n->n_active);
 }
 
 static void deactivate(struct hk_fleet_child *c)
@@ -111,7 +116,7 @@ static int show(struct hk_fleet_child *c, struct hk_fleet_sensor *s)
   c->S = s->S;
   c->raised = s->raised;
   c->sensor = s;
-  return hk_company_activate(c);
+  return activate_at(c, place_of(c->above, c->S));
 }
 
 /* --- chance ------------------------------------------------------------------------------------------------------------- */

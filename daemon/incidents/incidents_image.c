@@ -351,8 +351,9 @@ static int get_node(struct in *in, struct hk_incidents *all)
     c->raised = get_time(in);
     if (in->bad)
       return -EBADMSG;
-    if (hk_company_activate(c) != 0)
-      return -ENOMEM;
+    const int status = hk_company_restore(c);
+    if (status != 0)
+      return status;
   }
   return 0;
 }

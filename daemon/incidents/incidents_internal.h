@@ -43,7 +43,8 @@ void hk_incident_add(struct hk_incident *incident, struct hk_fleet_sensor *membe
 
 /* s is in an incident, and was raised within the window: looks in each node above for company, and merges. */
 void hk_company_look(struct hk_incidents *all, struct hk_fleet_sensor *s);
-/* Puts a child among the active ones of the node above it; its S is set. 0 or -ENOMEM. */
-int hk_company_activate(struct hk_fleet_child *child);
+/* Puts a child behind the active ones of the node above it, where it was when they were written: among equals, who stands first
+ * is merged first. Its S is set. 0, -ENOMEM, or -EBADMSG: it is graver than the one before it. */
+int hk_company_restore(struct hk_fleet_child *child);
 
 #endif
