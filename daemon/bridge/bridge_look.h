@@ -2,6 +2,7 @@
 #ifndef HK_BRIDGE_LOOK_H
 #define HK_BRIDGE_LOOK_H
 
+#include "daemon/base/counter_table.h"
 #include "daemon/config/config.h"
 
 #include <stdbool.h>
@@ -18,18 +19,28 @@ struct hk_bridge_look {
   char name[HK_CONFIG_NAME_MAX];
   enum hk_bridge_way way;
   enum hk_bridge_state state;
-  bool held;                  /* in: nothing is acknowledged now, since durability is degraded */
-  char why[HK_BRIDGE_WHY];    /* why it is failing, or was last; "": it never was */
-  int64_t since;              /* ns, wall clock: of the state */
-  uint64_t connected;         /* times */
-  uint64_t messages;          /* in: that came; out: that the broker has taken */
-  uint64_t points;            /* in: that were taken of them */
-  uint64_t bad;               /* in: messages with nothing in them that can be read */
-  uint64_t refused;           /* in: points whose sensor or time was refused */
-  uint64_t retained;          /* in: messages that were passed over, since the broker had kept them and they say no time */
-  uint64_t unmatched;         /* in: messages of topics that are not subscribed to any more */
-  uint64_t position, waiting; /* out: place in the event log; messages that the broker has not taken */
-  uint64_t lost;              /* out: results that were left out, as the broker was too slow for them or away */
+  bool held;               /* in: nothing is acknowledged now, since durability is degraded */
+  char why[HK_BRIDGE_WHY]; /* why it is failing, or was last; "": it never was */
+  int64_t since;           /* ns, wall clock: of the state */
+  uint64_t connected;      /* times */
+  uint64_t messages;       /* in: that came; out: that the broker has taken */
+  uint64_t points;         /* in: that were taken of them */
+  uint64_t bad;            /* in: messages with nothing in them that can be read */
+  uint64_t refused;        /* in: points whose sensor or time was refused */
+  uint64_t retained;       /* in: messages that were passed over, since the broker had kept them and they say no time */
+  uint64_t unmatched;      /* in: messages of topics that are not subscribed to any more */
+  uint64_t position;       /* out: place in the event log */
+  uint64_t waiting;        /* in: messages that came and are not acknowledged; out: that the broker has not taken */
+  uint64_t lost;           /* out: results that were left out, as the broker was too slow for them or away */
 };
+
+/* What is counted of it, as in base/counter_table.h, the offset being in struct hk_bridge_look. Its sections are mqtt_in and
+ * mqtt_out, by hk_bridge_section. */
+extern const struct hk_counter_row hk_bridge_counter_table[];
+const char *hk_bridge_section(enum hk_bridge_way way);
+static inline uint64_t hk_bridge_counter_of(const struct hk_bridge_look *look, const struct hk_counter_row *row)
+{
+  return *(const uint64_t *)(const void *)((const char *)look + row->offset);
+}
 
 #endif

@@ -149,6 +149,7 @@ static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m
   struct hk_mqtt_in *in = in_of(link);
   const struct hk_mqtt_topic *of = hk_mqtt_topics_find(&in->topics, m->topic);
   in->messages++;
+  in->waiting++;
   in->acknowledges |= m->qos > 0;
   if (!of) {
     if (in->unmatched++ == 0)
@@ -174,8 +175,17 @@ static void count(struct hk_mqtt_in *in, const struct hk_lines_fed *fed, bool he
   b->look.points += fed->taken;
   b->look.refused += fed->refused + fed->dropped;
   b->look.held = held;
+  b->look.waiting = in->waiting;
   pthread_mutex_unlock(&b->lock);
   in->messages = in->bad = in->retained = in->unmatched = 0;
+}
+
+static void note_waiting(struct hk_mqtt_in *in)
+{
+  struct hk_bridge *b = in->link.bridge;
+  pthread_mutex_lock(&b->lock);
+  b->look.waiting = in->waiting;
+  pthread_mutex_unlock(&b->lock);
 }
 
 static void forget(struct hk_mqtt_in *in)
@@ -216,9 +226,13 @@ static bool settle(struct hk_mqtt_link *link, bool *held)
   struct hk_mqtt_in *in = in_of(link);
   struct hk_lines_fed fed = { 0 };
   const bool came = in->messages > 0;
-  if (came && !feed(in, &fed))
-    return false;
+  if (came) {
+    note_waiting(in);
+    if (!feed(in, &fed))
+      return false;
+  }
   *held = in->acknowledges && !hk_condition_acknowledges(link->bridge->net->durable);
+  in->waiting = *held ? in->waiting : 0;
   if (came || *held != link->bridge->look.held)
     count(in, &fed, *held);
   in->acknowledges &= *held;
@@ -230,6 +244,8 @@ static bool settle(struct hk_mqtt_link *link, bool *held)
 static void greeted(struct hk_mqtt_link *link)
 {
   struct hk_mqtt_in *in = in_of(link);
+  in->waiting = 0; /* the broker sends anew what was not acknowledged */
+  note_waiting(in);
   for (uint32_t i = 0; i < in->topics.n; i++)
     hk_mqtt_link_subscribe(link, in->topics.topic[i].filter, (int)link->bridge->rule.qos);
 }

@@ -25,6 +25,7 @@ struct hk_mqtt_in {
   int64_t time;                                /* ns: of it, */
   int64_t last;                                /* and the last one that stood for an arrival */
   uint64_t messages, bad, retained, unmatched; /* of the batch */
+  uint64_t waiting;                            /* messages that came and are not acknowledged */
   bool acknowledges;                           /* what waits to be sent may hold acknowledgements */
   bool failed;                                 /* there was no memory for something of it */
 };

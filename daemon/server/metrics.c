@@ -7,6 +7,7 @@
 #include "daemon/scoring/stall.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ns: upper ends of the buckets of histograms, from 10 us to 10 s */
@@ -109,6 +110,37 @@ static void conditions(const struct text *t, struct hk_server *s)
   gauge(t, "hankel_subscribers_queued_bytes", "Bytes that wait for subscribers.", queued);
 }
 
+/* A row of a bridge's. */
+static void of_bridge(const struct text *t, const char *name, const char *more, const struct hk_bridge_look *l, uint64_t value)
+{
+  hk_buffer_print(t->out, "%s{broker=\"%s\"%s} %" PRIu64 "\n", name, l->name, more, value);
+}
+
+/* Brokers of messages, by the names of their sections; the families are there without them, too. */
+static void bridges(const struct text *t, struct hk_server *s)
+{
+  static const char *const ways[] = { ",way=\"in\"", ",way=\"out\"" }; /* enum hk_bridge_way */
+  char name[96];
+  struct hk_bridge_look *look = calloc(HK_BRIDGES_MAX, sizeof *look);
+  const uint32_t n = look ? hk_bridges_look(s->bridges, look) : 0;
+  family(t, "hankel_mqtt_up", "gauge", "1 while the broker has accepted the connection.");
+  for (uint32_t i = 0; i < n; i++)
+    of_bridge(t, "hankel_mqtt_up", ways[look[i].way], &look[i], look[i].state == HK_BRIDGE_CONNECTED);
+  family(t, "hankel_mqtt_waiting", "gauge",
+         "Messages in flight: in, not acknowledged to the broker yet; out, not taken by it yet.");
+  for (uint32_t i = 0; i < n; i++)
+    of_bridge(t, "hankel_mqtt_waiting", ways[look[i].way], &look[i], look[i].waiting);
+  for (const struct hk_counter_row *row = hk_bridge_counter_table; row->section; row++) {
+    snprintf(name, sizeof name, "hankel_%s_%s", row->section, row->name);
+    family(t, name, "counter", row->help);
+    strcat(name, "_total");
+    for (uint32_t i = 0; i < n; i++)
+      if (strcmp(row->section, hk_bridge_section(look[i].way)) == 0)
+        of_bridge(t, name, "", &look[i], hk_bridge_counter_of(&look[i], row));
+  }
+  free(look);
+}
+
 void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
 {
   const struct text text = { out, open }, *t = &text;
@@ -125,6 +157,7 @@ void hk_metrics_text(struct hk_server *s, bool open, struct hk_buffer *out)
   gauge(t, "hankel_connections_http_open", "Connections over HTTP that are open.", hk_web_connections(s->web));
   counters(t, &sum);
   alerts(t, s);
+  bridges(t, s);
   conditions(t, s);
   latencies(t, s);
   if (open)

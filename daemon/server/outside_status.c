@@ -37,6 +37,14 @@ static void receivers_status(struct hk_buffer *out, struct hk_receivers *receive
   free(look);
 }
 
+/* The counters of its section. */
+static void counted(struct hk_buffer *out, const char *section, const struct hk_bridge_look *l)
+{
+  for (const struct hk_counter_row *row = hk_bridge_counter_table; row->section; row++)
+    if (strcmp(row->section, section) == 0)
+      hk_buffer_print(out, ",\"%s\":%" PRIu64, row->name, hk_bridge_counter_of(l, row));
+}
+
 static void bridge(struct hk_buffer *out, const struct hk_bridge_look *l)
 {
   static const char *const states[] = { "connecting", "connected", "failing" };
@@ -44,15 +52,15 @@ static void bridge(struct hk_buffer *out, const struct hk_bridge_look *l)
   hk_time_text(l->since / 1000000000, since);
   hk_buffer_print(out, "{\"name\":");
   hk_json_string(out, l->name, strlen(l->name));
-  hk_buffer_print(out, ",\"way\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"why\":",
-                  l->way == HK_BRIDGE_IN ? "in" : "out", l->held ? "held" : states[l->state], since, l->connected);
+  hk_buffer_print(out, ",\"way\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"why\":", l->way == HK_BRIDGE_IN ? "in" : "out",
+                  l->held ? "held" : states[l->state], since);
   hk_json_string(out, l->why, strlen(l->why));
-  hk_buffer_print(out, ",\"messages\":%" PRIu64, l->messages);
+  hk_buffer_print(out, ",\"waiting\":%" PRIu64, l->waiting);
   if (l->way == HK_BRIDGE_IN) {
-    hk_buffer_print(out, ",\"points\":%" PRIu64 ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64, l->points, l->bad, l->refused);
-    hk_buffer_print(out, ",\"retained\":%" PRIu64 ",\"unmatched\":%" PRIu64, l->retained, l->unmatched);
+    counted(out, "mqtt_in", l);
   } else {
-    hk_buffer_print(out, ",\"position\":%" PRIu64 ",\"waiting\":%" PRIu64 ",\"lost\":%" PRIu64, l->position, l->waiting, l->lost);
+    counted(out, "mqtt_out", l);
+    hk_buffer_print(out, ",\"position\":%" PRIu64, l->position);
   }
   hk_buffer_put(out, "}", 1);
 }

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import tempfile
 import unittest
+import urllib.request
 
 import broker
 import certificates
@@ -343,6 +344,34 @@ class TestNothingLost(Mqtt):
         d = self.start(b, self.KEYS, **self.JOURNAL)
         self.all_there(d, 500)
         self.assertEqual(d.status()['points']['late'], 0)
+
+
+class TestMetrics(Mqtt):
+    def metrics(self, d):
+        """Of brokers: those of a family without its name's hankel_mqtt_, by what stands behind."""
+        with urllib.request.urlopen(f'http://127.0.0.1:{d.port["http tcp"]}/metrics', timeout=harness.WAIT) as answer:
+            lines = answer.read().decode().splitlines()
+        return {name: int(value) for name, value in (line.removeprefix('hankel_mqtt_').rsplit(' ', 1) for line in lines if line.startswith('hankel_mqtt_'))}
+
+    def test_what_comes_and_goes(self):
+        """The same as in the status, while the broker is there and when it is gone."""
+        b = self.broker()
+        d = self.start(b, 'topics = s/#\ntime = at\nvalues = v\npublish = scores\n[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n')
+        until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'both ways')
+        point = '{{"at":{},"v":{}}}'.format
+        b.publish('s/a', *(point(NOW // SECOND + k, k * k % 7) for k in range(99)), 'garbage')
+        b.publish('s/' + 600 * 'y', point(NOW // SECOND, 1))
+        self.taken(d, 101)
+        until(lambda: self.of(d, 1)['messages'] > 0 and self.of(d, 1)['waiting'] == 0, 'scores')
+        got = until(lambda: (m := self.metrics(d))['waiting{broker="plant",way="in"}'] == 0 and m, 'acknowledgements')
+        self.assertEqual((got['up{broker="plant",way="in"}'], got['up{broker="plant",way="out"}']), (1, 1))
+        looks = {look['way']: look for look in d.status()['mqtt']}
+        for way, keys in ('in', ('messages', 'points', 'bad', 'refused', 'retained', 'unmatched', 'connected')), ('out', ('messages', 'lost', 'connected')):
+            self.assertEqual([got[f'{way}_{key}_total{{broker="plant"}}'] for key in keys], [looks[way][key] for key in keys])
+        self.assertEqual([looks['in'][key] for key in ('messages', 'points', 'bad', 'refused', 'connected')], [101, 99, 1, 1, 1])
+        self.assertEqual(len(got), 4 + 7 + 3)
+        b.stop()
+        until(lambda: self.metrics(d)['up{broker="plant",way="in"}'] == 0 == self.metrics(d)['up{broker="plant",way="out"}'], 'the broker to be missed')
 
 
 if __name__ == '__main__':

@@ -30,7 +30,7 @@ def promtool(*words, folder='.'):
 
 class Names(test_web_write.Case):
     def test_all_metrics_that_are_named_are_there(self):
-        there = set(re.findall(r'^(hankel_\w+)', self.ask(self.web(), '/metrics')[2].decode(), re.M))
+        there = set(re.findall(r'^(?:# TYPE )?(hankel_\w+)', self.ask(self.web(), '/metrics')[2].decode(), re.M))
         files = glob.glob(os.path.join(CONF, 'grafana', '*.json')) + glob.glob(os.path.join(CONF, 'prometheus', '*.yml')) + \
             [os.path.join(HERE, 'prometheus_rules.yml')]
         self.assertGreaterEqual(len(files), 5)
