@@ -329,9 +329,11 @@ class TestNothingLost(Mqtt):
         self.publish(b, 0, 1)
         until(lambda: d.status()['durability']['state'] == 'degraded', 'durability to be given up')
         until(lambda: self.of(d)['state'] == 'held', 'the acknowledgement to be held back')
+        self.assertEqual(self.of(d)['waiting'], 1)
         self.assertEqual(d.status()['points']['in'], 1)
         os.remove(orders)
         until(lambda: self.of(d)['state'] == 'connected', 'it to be let go')
+        self.assertEqual(self.of(d)['waiting'], 0)
         self.assertEqual(d.status()['durability']['state'], 'ok')
 
     def test_an_orderly_restart_repeats_nothing(self):

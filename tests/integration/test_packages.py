@@ -121,16 +121,18 @@ class TestPackages(unittest.TestCase):
         with tarfile.open(os.path.join(self.out, f'hankeld-{VERSION}.tar.gz')) as sdist:
             self.assertLessEqual({f'hankeld-{VERSION}/pyproject.toml', f'hankeld-{VERSION}/README.md', f'hankeld-{VERSION}/hankeld/aio.py'}, set(sdist.getnames()))
 
+    def rpm(self, *arguments, code=0):
+        done = subprocess.run(['rpm', *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=harness.WAIT, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def rpms(self):
+        return {name: glob.glob(os.path.join(self.out, f'{name}-{VERSION}-1.*.rpm'))[0] for name in ('hankeld', 'libhankel', 'libhankel-devel')}
 
     @unittest.skipUnless(shutil.which('rpmbuild'), 'there is no rpmbuild')
     def test_rpm(self):
         """Installed into a folder of its own, upgraded, and erased."""
-        def rpm(*arguments, code=0):
-            done = subprocess.run(['rpm', *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=harness.WAIT, check=False)
-            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-            return done.stdout
-
-        packages = {name: glob.glob(os.path.join(self.out, f'{name}-{VERSION}-1.*.rpm'))[0] for name in ('hankeld', 'libhankel', 'libhankel-devel')}
+        rpm, packages = self.rpm, self.rpms()
         listed = {name: set(rpm('-qlp', package).split()) for name, package in packages.items()}
         self.assertLessEqual({'/etc/hankeld.conf', '/usr/bin/hankel', '/usr/sbin/hankeld', '/usr/lib/systemd/system/hankeld.service', '/usr/lib/systemd/system/hankeld.socket',
                               '/usr/lib/sysusers.d/hankeld.conf', '/usr/share/man/man8/hankeld.8', '/usr/share/doc/hankeld/PROTOCOL.md'}, listed['hankeld'])
@@ -157,6 +159,71 @@ class TestPackages(unittest.TestCase):
             self.assertTrue(configuration.read().endswith('# mine\n'))
         rpm('-e', *at, *packages)
         self.assertFalse(os.path.exists(os.path.join(root, 'usr/sbin/hankeld')))
+
+    def system(self, systemctl):
+        """A folder with a shell and what scriptlets call. systemctl: systemd's own, or a script in its place."""
+        root = tempfile.mkdtemp(prefix='rpm-', dir=self.folder)
+        for folder in ('usr/bin', 'usr/sbin', 'usr/lib64', 'dev', 'etc', 'run', 'var'):
+            os.makedirs(os.path.join(root, folder))
+        open(os.path.join(root, 'dev/null'), 'w', encoding='utf-8').close()
+        for link in ('bin', 'sbin', 'lib64'):
+            os.symlink(f'usr/{link}', os.path.join(root, link))
+        programs = {'/bin/sh': 'usr/bin/sh', '/sbin/ldconfig': 'usr/sbin/ldconfig', shutil.which('systemd-sysusers'): 'usr/bin/systemd-sysusers', systemctl: 'usr/bin/systemctl'}
+        for program, at in programs.items():
+            shutil.copy(program, os.path.join(root, at))
+            needs = subprocess.run(['ldd', program], capture_output=True, text=True, timeout=harness.WAIT, check=False).stdout
+            for library in re.findall(r'(/\S+) \(0x', needs):
+                os.makedirs(root + os.path.dirname(library), exist_ok=True)
+                shutil.copy(library, root + library)
+        return root
+
+    @unittest.skipUnless(shutil.which('rpmbuild') and shutil.which('systemctl') and shutil.which('systemd-sysusers') and os.geteuid() == 0, 'there is no rpmbuild or systemd, or this is not root')
+    def test_scriptlets_on_an_image(self):
+        """Where no systemd runs: the user is made, and the unit is enabled as presets say, and disabled."""
+        root, packages = self.system(shutil.which('systemctl')), self.rpms()
+        at = ('--root', root, '--dbpath', '/var/lib/rpm', '--nodeps')
+        enabled = os.path.join(root, 'etc/systemd/system/multi-user.target.wants/hankeld.service')
+
+        def users():
+            with open(os.path.join(root, 'etc/passwd'), encoding='utf-8') as f:
+                return [line.split(':')[0] for line in f]
+
+        self.rpm('-i', *at, *packages.values())
+        self.assertEqual(users().count('hankeld'), 1)
+        self.assertTrue(os.path.islink(enabled), os.listdir(os.path.join(root, 'etc')))
+        os.makedirs(os.path.join(root, 'var/lib/hankeld/journal'))
+        os.remove(enabled)  # by an operator
+        self.rpm('-U', *at, '--replacepkgs', packages['hankeld'])
+        self.assertFalse(os.path.islink(enabled))
+        os.symlink('/usr/lib/systemd/system/hankeld.service', enabled)
+        self.rpm('-e', *at, *packages)
+        self.assertFalse(os.path.islink(enabled))
+        self.assertTrue(os.path.isdir(os.path.join(root, 'var/lib/hankeld/journal')))
+
+    @unittest.skipUnless(shutil.which('rpmbuild') and shutil.which('systemd-sysusers') and os.geteuid() == 0, 'there is no rpmbuild or systemd, or this is not root')
+    def test_scriptlets_ask_systemd(self):
+        """Where systemd runs, what it is asked for, in which order; and nothing that it refuses keeps rpm from its work."""
+        script = os.path.join(self.folder, 'systemctl')
+        with open(script, 'w', encoding='utf-8') as f:
+            f.write('#!/bin/sh\necho "$*" >>/run/asked\nexit 1\n')
+        os.chmod(script, 0o755)
+        root, packages = self.system(script), self.rpms()
+        os.makedirs(os.path.join(root, 'run/systemd/system'))
+        at = ('--root', root, '--dbpath', '/var/lib/rpm', '--nodeps')
+
+        def asked():
+            path = os.path.join(root, 'run/asked')
+            with open(path, encoding='utf-8') as f:
+                said = f.read().splitlines()
+            os.remove(path)
+            return said
+
+        self.rpm('-i', *at, packages['hankeld'])
+        self.assertEqual(asked(), ['--no-reload preset hankeld.service', 'daemon-reload'])
+        self.rpm('-U', *at, '--replacepkgs', packages['hankeld'])
+        self.assertEqual(asked(), ['daemon-reload', 'daemon-reload', 'try-restart hankeld.service'])
+        self.rpm('-e', *at, 'hankeld')
+        self.assertEqual(asked(), ['stop hankeld.socket hankeld.service', '--no-reload disable hankeld.service hankeld.socket', 'daemon-reload'])
 
     def test_npm(self):
         """What npm has to find: all that package.json names, under package/, of this version."""
