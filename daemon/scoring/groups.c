@@ -57,6 +57,21 @@ const struct hk_groups_count *hk_groups_count(const struct hk_groups *g)
   return &g->count;
 }
 
+uint32_t hk_groups_members(const struct hk_groups *g, uint32_t within, uint32_t *handles, uint32_t most)
+{
+  const struct hk_groups_place *p = g->place && within < g->used ? &g->place[within] : NULL;
+  const struct hk_machine *m = p && p->member == HK_GROUPS_SERIES ? p->machine : NULL;
+  uint32_t n = 0;
+  for (uint32_t i = 0; m && i < m->n_handles; i++) {
+    if (m->handles[i] == HK_NO_HANDLE)
+      continue;
+    if (n < most)
+      handles[n] = m->handles[i];
+    n++;
+  }
+  return n;
+}
+
 bool hk_groups_any(const struct hk_groups *g)
 {
   const bool any = g->fields ? hk_sections_fielded(g->sections) : hk_sections_grouped(g->sections);

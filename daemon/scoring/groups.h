@@ -54,6 +54,9 @@ struct hk_groups_count {
 int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots, bool fields);
 void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
+/* Handles of the members of the machine whose series has this slot of the shard, at most `most`; returns how many there are: 0,
+ * too, where it is no machine's. */
+uint32_t hk_groups_members(const struct hk_groups *groups, uint32_t within, uint32_t *handles, uint32_t most);
 /* Whether there is anything to do: the configuration has a group, or there are machines. */
 bool hk_groups_any(const struct hk_groups *groups);
 

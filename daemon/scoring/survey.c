@@ -3,6 +3,7 @@
 
 #include "cpu/backend/state_size.h"
 #include "cpu/rules/state.h"
+#include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/look.h"
 #include "daemon/scoring/shard.h"
@@ -70,8 +71,11 @@ struct hk_survey *hk_survey_new(uint32_t n)
 
 void hk_survey_release(struct hk_survey *v)
 {
-  if (v && atomic_fetch_sub_explicit(&v->holders, 1, memory_order_acq_rel) == 1)
-    free(v);
+  if (!v || atomic_fetch_sub_explicit(&v->holders, 1, memory_order_acq_rel) != 1)
+    return;
+  for (uint32_t i = 0; i < v->n; i++)
+    free(v->sensor[i].member);
+  free(v);
 }
 
 void hk_survey_post(struct hk_shard *s, struct hk_survey *v)
@@ -122,6 +126,20 @@ static double newest(const struct hk_window *w, const float *ring, uint32_t span
   return NAN;
 }
 
+/* Who is in a machine. 0 or -ENOMEM. */
+static int look_at_members(const struct hk_groups *groups, uint32_t within, struct hk_surveyed *one)
+{
+  one->members = hk_groups_members(groups, within, NULL, 0);
+  if (one->members == 0)
+    return 0;
+  const uint32_t room = one->members < HK_SURVEY_MEMBERS ? one->members : HK_SURVEY_MEMBERS;
+  one->member = malloc(room * sizeof *one->member);
+  if (!one->member)
+    return -ENOMEM;
+  (void)hk_groups_members(groups, within, one->member, room);
+  return 0;
+}
+
 /* 0 or -ENOMEM. */
 static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *room)
 {
@@ -142,7 +160,7 @@ static int look_at(struct hk_shard *s, struct hk_surveyed *one, struct scratch *
   one->detector = d->detector;
   one->score = hk_score_of(s, within);
   if (d->group)
-    return 0;
+    return d->residual ? 0 : look_at_members(d->field ? s->fields : s->groups, within, one);
   if (!make_room(room, &d->detector))
     return -ENOMEM;
   pthread_mutex_lock(&device->calls);
@@ -164,9 +182,14 @@ static void take(struct hk_shard *s, struct hk_survey *v)
     outcome = look_at(s, &v->sensor[i], &room);
   free(room.state);
   free(room.ring);
+  void (*ready)(void *) = v->ready;
+  void *arg = v->arg;
   atomic_store_explicit(&v->outcome, outcome, memory_order_release);
   hk_survey_release(v);
-  hk_shard_settled(s);
+  if (ready)
+    ready(arg);
+  else
+    hk_shard_settled(s);
 }
 
 bool hk_shard_take_surveys(struct hk_shard *s)

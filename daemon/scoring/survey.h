@@ -4,7 +4,8 @@
  *   hk_survey_new -> handle[] filled in -> hk_survey_post -> (outcome is no longer HK_SURVEY_WAITS) -> hk_survey_release
  *
  * The shard takes it between two turns when nothing is in flight. Where something always is, it launches nothing after
- * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Connections that wait are woken.
+ * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Connections that wait are woken, and
+ * whoever has set `ready` is called.
  *
  * The score that a sensor had last is no part of its state: the shard remembers it (hk_scores_note), until the next start.
  *
@@ -17,6 +18,7 @@
 #include <stdatomic.h>
 
 #define HK_SURVEY_WAITS 1
+#define HK_SURVEY_MEMBERS 1000u
 
 /* One sensor. */
 struct hk_surveyed {
@@ -26,8 +28,11 @@ struct hk_surveyed {
   struct hk_detector detector;
   struct hk_window window;
   struct hk_alert alert;
-  double value; /* the newest sample that arrived; NAN: there is none */
-  float score;  /* the last since the start; NAN: there was none, or it warms up */
+  uint32_t
+      *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: there are none. The survey's */
+  uint32_t members; /* how many it has */
+  double value;     /* the newest sample that arrived; NAN: there is none */
+  float score;      /* the last since the start; NAN: there was none, or it warms up */
 };
 
 struct hk_survey {
@@ -35,6 +40,8 @@ struct hk_survey {
   int64_t posted;         /* ns, hk_now */
   atomic_int outcome;     /* HK_SURVEY_WAITS; 0: taken; -ENODEV: nothing computes; -EAGAIN: not at the moment; -ENOMEM */
   atomic_uint holders;
+  void (*ready)(void *arg); /* NULL, or called from the shard's thread; must be brief. arg outlives the shard's thread */
+  void *arg;
   uint32_t n;
   struct hk_surveyed sensor[];
 };

@@ -32,6 +32,7 @@ struct of_slot {
 
 struct hk_alerts {
   struct of_slot *slots; /* address space for all, memory for those touched */
+  int64_t *changed;      /* likewise: hk_alerts_changed; other threads read it */
   struct flaps *flaps;   /* list */
   struct past *past;     /* list */
   pthread_mutex_t lock;  /* of these: the shard's thread changes them under it */
@@ -42,7 +43,15 @@ struct hk_alerts {
 int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors)
 {
   struct hk_alerts *a = calloc(1, sizeof *a);
-  if (!a || !(a->slots = calloc(max_sensors, sizeof *a->slots))) {
+  if (a) {
+    a->slots = calloc(max_sensors, sizeof *a->slots);
+    a->changed = calloc(max_sensors, sizeof *a->changed);
+  }
+  if (!a || !a->slots || !a->changed) {
+    if (a) {
+      free(a->slots);
+      free(a->changed);
+    }
     free(a);
     return -ENOMEM;
   }
@@ -106,6 +115,7 @@ void hk_alerts_free(struct hk_alerts *a)
   while (a->past)
     past_free(a->past);
   free(a->slots);
+  free(a->changed);
   free(a->standing);
   pthread_mutex_destroy(&a->lock);
   free(a);
@@ -218,6 +228,16 @@ bool hk_alerts_pass(struct hk_alerts *a, struct hk_event *e, uint32_t limit, int
 
 /* --- what was told ---------------------------------------------------------------------------------------------------- */
 
+static void change(struct hk_alerts *a, uint32_t slot, int64_t time)
+{
+  __atomic_store_n(&a->changed[slot], time, __ATOMIC_RELAXED);
+}
+
+int64_t hk_alerts_changed(const struct hk_alerts *a, uint32_t slot)
+{
+  return __atomic_load_n(&a->changed[slot], __ATOMIC_RELAXED);
+}
+
 int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
 {
   const struct hk_standing raised = { .event = *e };
@@ -228,6 +248,7 @@ int hk_alerts_note(struct hk_alerts *a, const struct hk_event *e)
     if (stand(a, &raised) != 0)
       return -ENOMEM; /* its number stays unknown: so its end is told all the same */
     a->slots[e->slot].number = e->number;
+    change(a, e->slot, e->time);
     return 0;
   case HK_EVENT_CORRECTED:
     pthread_mutex_lock(&a->lock);
@@ -367,6 +388,7 @@ void hk_alerts_forget(struct hk_alerts *a, uint32_t slot)
   flaps_free(a->slots[slot].flaps);
   past_free(a->slots[slot].past);
   a->slots[slot] = (struct of_slot){ 0 };
+  change(a, slot, 0);
 }
 
 const struct hk_standing *hk_alerts_standing(const struct hk_alerts *a, uint32_t *n)
@@ -431,5 +453,6 @@ int hk_alerts_set(struct hk_alerts *a, uint32_t slot, const struct hk_alerts_mem
     memcpy(flaps->time, m->time, sizeof flaps->time);
   }
   standing.event.slot = slot;
+  change(a, slot, m->stands ? standing.event.time : 0);
   return (m->raised > 0 && !flaps) || (m->segments.n > 0 && !past) ? -ENOMEM : m->stands ? stand(a, &standing) : 0;
 }

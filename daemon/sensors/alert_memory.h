@@ -87,6 +87,9 @@ uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint3
 uint32_t hk_alerts_keys(struct hk_alerts *alerts, struct hk_standing_key *out, uint32_t most);
 /* Copies the alert that stands at a sensor. False: none does. Thread: any. */
 bool hk_alerts_copy(struct hk_alerts *alerts, uint32_t slot, struct hk_standing *out);
+/* Time of the point that raised the sensor's last alert, ns: since the start, or of one that stood then; 0: there was none.
+ * Thread: any. */
+int64_t hk_alerts_changed(const struct hk_alerts *alerts, uint32_t slot);
 /* Number of the sensor's last alert; 0: there was none. */
 uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
 /* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */

@@ -2,63 +2,37 @@
  * and one that has gone meanwhile is left out. */
 #include "daemon/server/sensor_list.h"
 
-#include "daemon/base/glob.h"
+#include "daemon/scoring/groups.h"
 #include "daemon/scoring/survey.h"
+#include "daemon/server/sensor_choice.h"
 #include "daemon/server/server.h"
 #include "daemon/server/web_sensor.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 4096u          /* slots that are looked at under one lock */
-#define LOOKED_MOST (1u << 18)  /* slots that are looked at for one answer */
 #define PART_BYTES (900u << 10) /* of an answer: a frame takes a MiB, and one sensor a few KiB */
 
 struct hk_sensor_list {
   struct hk_server *server;
   struct hk_survey *survey[HK_SHARDS_MAX]; /* NULL: none of its sensors are meant */
-  uint32_t n;
-  uint32_t next; /* slot of the part behind this one; 0: there is none */
-  uint32_t handle[HK_SENSORS_MAX];
+  uint32_t limit;                          /* of those that are shown, */
+  char state[16];                          /* which are in this state; "": any */
+  bool sorted, groups;
+  uint32_t n; /* that are looked at */
+  struct hk_sensor_chosen chosen[HK_SENSORS_MAX];
+  struct hk_sensor_place next; /* where the part behind this one begins; */
+  bool more;                   /* whether there is one */
 };
-
-/* Fills in the handles. 0, or -ENOMEM. */
-static int choose(struct hk_sensor_list *l, const struct hk_sensors_asked *m)
-{
-  struct hk_registry *registry = l->server->shards.registry;
-  const uint32_t end = hk_registry_slots(registry);
-  uint32_t slot = m->after < end ? (uint32_t)m->after : end;
-  const uint32_t begin = slot;
-  struct hk_glob *glob;
-  const int status = hk_glob_new(&glob, m->glob.data, m->glob.length);
-  if (status != 0)
-    return status;
-  while (slot < end && l->n < m->limit && slot - begin < LOOKED_MOST) {
-    const uint32_t stop = end - slot < TOGETHER ? end : slot + TOGETHER;
-    hk_registry_read(registry);
-    for (; slot < stop && l->n < m->limit; slot++) {
-      if (!hk_registry_holds(registry, slot))
-        continue;
-      const struct hk_string name = hk_registry_name(registry, slot);
-      if (hk_glob_match(glob, name.data, name.length))
-        l->handle[l->n++] = hk_registry_handle(registry, slot);
-    }
-    hk_registry_read_end(registry);
-  }
-  l->next = slot < end ? slot : 0;
-  hk_glob_free(glob);
-  return 0;
-}
 
 static uint32_t slot_of(const struct hk_sensor_list *l, uint32_t i)
 {
-  return l->handle[i] & 0xffffff;
+  return l->chosen[i].handle & 0xffffff;
 }
 
 /* Asks each shard for its sensors. False: no memory. */
-static bool ask(struct hk_sensor_list *l)
+static bool ask(struct hk_sensor_list *l, void (*ready)(void *arg), void *ready_arg)
 {
   const struct hk_shards *shards = &l->server->shards;
   uint32_t n[HK_SHARDS_MAX] = { 0 };
@@ -70,41 +44,55 @@ static bool ask(struct hk_sensor_list *l)
       continue;
     if (!(l->survey[k] = hk_survey_new(n[k])))
       return false;
+    l->survey[k]->ready = ready;
+    l->survey[k]->arg = ready_arg;
     for (uint32_t i = 0; i < l->n; i++)
       if (slot_of(l, i) % shards->n == k)
-        l->survey[k]->sensor[at++].handle = l->handle[i];
+        l->survey[k]->sensor[at++].handle = l->chosen[i].handle;
     hk_survey_post(&l->server->shard[k], l->survey[k]);
   }
   return true;
 }
 
-struct hk_sensor_list *hk_sensor_list_begin(struct hk_connection *c, const struct hk_sensors_asked *m)
+/* A survey takes as many as a list may show; where not all of them may be in the state that is wanted, as many are asked. */
+static struct hk_sensor_list *begin(struct hk_server *server, const struct hk_sensor_wanted *w, void (*ready)(void *arg),
+                                    void *ready_arg)
 {
   struct hk_sensor_list *l = calloc(1, sizeof *l);
   if (!l)
     return NULL;
-  l->server = c->net->server;
-  if (choose(l, m) == 0 && ask(l))
+  l->server = server;
+  l->limit = w->limit;
+  l->groups = w->groups;
+  l->sorted = w->sort != HK_SENSORS_UNSORTED;
+  snprintf(l->state, sizeof l->state, "%s", w->state);
+  if (hk_sensors_choose(server, w, w->state[0] ? HK_SENSORS_MAX : w->limit, l->chosen, &l->n, &l->next, &l->more) == 0 &&
+      ask(l, ready, ready_arg))
     return l;
   hk_sensor_list_abandon(l);
   return NULL;
 }
 
-/* --- what it says ------------------------------------------------------------------------------------------------------ */
-
-static const char *state_of(const struct hk_surveyed *one)
+struct hk_sensor_list *hk_sensor_list_begin(struct hk_connection *c, const struct hk_sensors_asked *m)
 {
-  const uint32_t span = hk_detector_span(&one->detector);
-  if (!one->there)
-    return "unknown";
-  if (!one->held)
-    return isnan(one->score) ? "warming" : "ok";
-  return one->window.stale                ? "stale"
-         : !one->window.started           ? "waiting"
-         : one->window.count < span       ? "warming"
-         : one->window.filled * 10 > span ? "gap"
-                                          : "ok";
+  const struct hk_sensor_wanted wanted = { .glob = m->glob,
+                                           .limit = m->limit,
+                                           .alert = "",
+                                           .state = "",
+                                           .from = { .slot = m->after < UINT32_MAX ? (uint32_t)m->after : UINT32_MAX } };
+  return begin(c->net->server, &wanted, NULL, NULL);
 }
+
+const char *hk_sensor_list_ask(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
+                               struct hk_sensor_list **out)
+{
+  struct hk_sensor_wanted wanted;
+  const char *wrong = hk_sensors_want(asked, &wanted);
+  *out = wrong ? NULL : begin(arg, &wanted, ready, ready_arg);
+  return wrong;
+}
+
+/* --- what it says ------------------------------------------------------------------------------------------------------ */
 
 static void number(struct hk_buffer *out, const char *name, double value, int digits)
 {
@@ -112,8 +100,21 @@ static void number(struct hk_buffer *out, const char *name, double value, int di
   hk_json_number(out, value, digits);
 }
 
-static void sensor(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_surveyed *one)
+/* Whether an alert stands at it, and when one was raised last. */
+static void alert(struct hk_buffer *out, const struct hk_server *server, uint32_t slot)
 {
+  struct hk_alerts *alerts = server->shard[slot % server->shards.n].alerts;
+  struct hk_standing standing;
+  const uint32_t within = slot / server->shards.n;
+  const int64_t changed = hk_alerts_changed(alerts, within);
+  hk_buffer_print(out, ",\"alert\":%s", hk_alerts_copy(alerts, within, &standing) ? "true" : "false");
+  if (changed != 0)
+    hk_buffer_print(out, ",\"changed\":%" PRId64, changed);
+}
+
+static void sensor(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
+{
+  const struct hk_registry *registry = server->shards.registry;
   const uint32_t slot = one->handle & 0xffffff;
   const struct hk_string name = hk_registry_name(registry, slot);
   const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
@@ -124,7 +125,8 @@ static void sensor(struct hk_buffer *out, const struct hk_registry *registry, co
     hk_json_string(out, d->name, strlen(d->name));
     hk_buffer_print(out, ",\"algorithm\":\"%s\"", hk_algorithm_name(d->detector.algorithm));
   }
-  hk_buffer_print(out, ",\"derived\":%s,\"state\":\"%s\"", hk_registry_derived(registry, slot) ? "true" : "false", state_of(one));
+  hk_buffer_print(out, ",\"derived\":%s,\"state\":\"%s\"", hk_registry_derived(registry, slot) ? "true" : "false",
+                  hk_sensor_state(one));
   if (one->held && one->window.started) {
     hk_buffer_print(out, ",\"time\":%" PRId64, one->window.last_time);
     number(out, "value", one->value, 9);
@@ -133,9 +135,56 @@ static void sensor(struct hk_buffer *out, const struct hk_registry *registry, co
   if (one->held) {
     hk_buffer_print(out, ",\"samples\":%" PRIu32 ",\"span\":%" PRIu32, one->window.count, hk_detector_span(&one->detector));
     hk_sensor_threshold(out, &one->detector, &one->alert);
-    hk_buffer_print(out, ",\"alert\":%s", one->alert.raised ? "true" : "false");
   }
+  alert(out, server, slot);
   hk_buffer_put(out, "}", 1);
+}
+
+/* The names of a machine's sensors, of which one may have gone meanwhile. */
+static void members(struct hk_buffer *out, const struct hk_registry *registry, const struct hk_surveyed *one)
+{
+  const uint32_t n = one->members < HK_SURVEY_MEMBERS ? one->members : HK_SURVEY_MEMBERS;
+  const char *comma = "";
+  hk_buffer_print(out, ",\"count\":%" PRIu32 ",\"sensors\":[", one->members);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint32_t slot = one->member[i] & 0xffffff;
+    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != one->member[i])
+      continue;
+    const struct hk_string name = hk_registry_name(registry, slot);
+    hk_buffer_print(out, "%s", comma);
+    hk_json_string(out, name.data, name.length);
+    comma = ",";
+  }
+  hk_buffer_put(out, "]", 1);
+}
+
+static void group(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
+{
+  const struct hk_registry *registry = server->shards.registry;
+  const uint32_t slot = one->handle & 0xffffff;
+  const struct hk_string name = hk_registry_name(registry, slot);
+  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, name.data, name.length);
+  if (d) {
+    hk_buffer_print(out, ",\"section\":");
+    hk_json_string(out, d->name + 1, strlen(d->name + 1)); /* behind the # */
+    hk_buffer_print(out, ",\"kind\":\"%s\"", d->field ? "field" : "group");
+  }
+  members(out, registry, one);
+  number(out, "score", (double)one->score, 9);
+  alert(out, server, slot);
+  hk_buffer_put(out, "}", 1);
+}
+
+/* How many machines there are. */
+static uint32_t machines(const struct hk_server *server)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < server->shards.n; i++)
+    n += atomic_load_explicit(&hk_groups_count(server->shard[i].groups)->machines, memory_order_relaxed) +
+         atomic_load_explicit(&hk_groups_count(server->shard[i].fields)->machines, memory_order_relaxed);
+  return n;
 }
 
 /* Whether all shards have answered. */
@@ -147,31 +196,41 @@ static bool answered(const struct hk_sensor_list *l)
   return true;
 }
 
-bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
+/* Appends those of the sensors that are to be shown. */
+static void show(struct hk_sensor_list *l, struct hk_buffer *json)
 {
   const struct hk_shards *shards = &l->server->shards;
-  struct hk_registry *registry = shards->registry;
   uint32_t at[HK_SHARDS_MAX] = { 0 }, shown = 0;
-  if (!answered(l))
-    return false;
-  hk_buffer_print(json, "{\"sensors\":[");
-  hk_registry_read(registry);
   for (uint32_t i = 0; i < l->n; i++) {
     const uint32_t slot = slot_of(l, i), shard = slot % shards->n;
     const struct hk_surveyed *one = &l->survey[shard]->sensor[at[shard]++];
-    if (json->size > PART_BYTES) {
-      l->next = slot;
-      break;
+    if (json->size > PART_BYTES || shown == l->limit) {
+      l->next = (struct hk_sensor_place){ l->chosen[i].key, slot };
+      l->more = true;
+      return;
     }
-    if (!hk_registry_holds(registry, slot) || hk_registry_handle(registry, slot) != one->handle)
+    if (!hk_registry_holds(shards->registry, slot) || hk_registry_handle(shards->registry, slot) != one->handle ||
+        (l->state[0] && strcmp(l->state, hk_sensor_state(one)) != 0))
       continue;
     hk_buffer_print(json, "%s", shown++ > 0 ? "," : "");
-    sensor(json, registry, one);
+    (l->groups ? group : sensor)(json, l->server, one);
   }
+}
+
+bool hk_sensor_list_result(struct hk_sensor_list *l, struct hk_buffer *json)
+{
+  struct hk_registry *registry = l->server->shards.registry;
+  if (!answered(l))
+    return false;
+  hk_buffer_print(json, "{\"%s\":[", l->groups ? "groups" : "sensors");
+  hk_registry_read(registry);
+  show(l, json);
   hk_registry_read_end(registry);
-  hk_buffer_print(json, "],\"count\":%" PRIu32, hk_registry_count(registry));
-  if (l->next > 0)
-    hk_buffer_print(json, ",\"next\":%" PRIu32, l->next);
+  hk_buffer_print(json, "],\"count\":%" PRIu32, l->groups ? machines(l->server) : hk_registry_count(registry));
+  if (l->more && l->sorted)
+    hk_buffer_print(json, ",\"next\":\"%" PRIu64 "-%" PRIu32 "\"", l->next.key, l->next.slot);
+  else if (l->more)
+    hk_buffer_print(json, ",\"next\":%" PRIu32, l->next.slot);
   hk_buffer_print(json, "}");
   hk_sensor_list_abandon(l);
   return true;

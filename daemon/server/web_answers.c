@@ -4,6 +4,7 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/server/metrics.h"
+#include "daemon/server/sensor_list.h"
 #include "daemon/server/web_lists.h"
 #include "daemon/server/web_sensor.h"
 
@@ -48,7 +49,6 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .metrics = metrics,
                                           .obstacles = obstacles,
                                           .alerts = hk_list_alerts,
-                                          .worst = hk_list_worst,
                                           .events = hk_list_events,
                                           .told = hk_list_told,
                                           .incidents = hk_list_incidents,
@@ -56,7 +56,10 @@ int hk_server_open_web(struct hk_server *s, char *error, size_t size)
                                           .maintenance = hk_list_maintenance,
                                           .look = hk_sensor_look,
                                           .seen = hk_sensor_seen,
-                                          .unlook = hk_sensor_unlook };
+                                          .unlook = hk_sensor_unlook,
+                                          .list = hk_sensor_list_ask,
+                                          .listed = hk_sensor_list_result,
+                                          .unlist = hk_sensor_list_abandon };
   if (hk_web_descriptors(s->config) == 0)
     return 0;
   s->net.requests.http = take;

@@ -4,7 +4,6 @@
 #include "daemon/base/glob.h"
 #include "daemon/incidents/feedback.h"
 #include "daemon/publish/encode_results.h"
-#include "daemon/scoring/survey.h"
 #include "daemon/sensors/maintenance.h"
 #include "daemon/server/incident_watch.h"
 #include "daemon/server/server.h"
@@ -12,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,109 +119,7 @@ int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *
   return status;
 }
 
-/* --- the worst --------------------------------------------------------------------------------------------------------- */
-
-/* A sensor, and what it is ranked by. */
-struct ranked {
-  uint32_t slot;
-  double by;
-};
-
-static int highest_first(const void *x, const void *y)
-{
-  const struct ranked *a = x, *b = y;
-  return a->by != b->by ? (a->by < b->by ? 1 : -1) : (a->slot > b->slot) - (a->slot < b->slot);
-}
-
-/* Those that have the highest so far; twice as many as are wanted, so that they are sorted seldom. */
-struct ranking {
-  struct ranked *of;
-  uint32_t n, limit;
-  double least; /* of so many as are wanted, once there are; what is lower is none of them */
-};
-
-static void cut(struct ranking *r)
-{
-  qsort(r->of, r->n, sizeof *r->of, highest_first);
-  r->n = r->n < r->limit ? r->n : r->limit;
-  r->least = r->n == r->limit ? r->of[r->n - 1].by : -INFINITY;
-}
-
-static void rank(struct ranking *r, uint32_t slot, double by)
-{
-  if (r->n == 2 * r->limit)
-    cut(r);
-  r->of[r->n++] = (struct ranked){ slot, by };
-}
-
-static void rank_scores(struct hk_server *s, const struct hk_glob *glob, struct ranking *r)
-{
-  struct hk_registry *registry = s->shards.registry;
-  const uint32_t slots = hk_registry_slots(registry);
-  for (uint32_t slot = 0; slot < slots;) {
-    hk_registry_read(registry);
-    for (const uint32_t end = slots - slot < TOGETHER ? slots : slot + TOGETHER; slot < end; slot++) {
-      const float score = hk_score_of(&s->shard[slot % s->shards.n], slot / s->shards.n);
-      if (isnan(score) || (double)score < r->least || !hk_registry_holds(registry, slot))
-        continue;
-      const struct hk_string name = hk_registry_name(registry, slot);
-      if (hk_glob_match(glob, name.data, name.length))
-        rank(r, slot, (double)score);
-    }
-    hk_registry_read_end(registry);
-  }
-}
-
-static void worst_one(struct hk_server *s, const struct ranked *one, struct hk_buffer *out, bool first)
-{
-  struct hk_registry *registry = s->shards.registry;
-  struct hk_standing standing;
-  const uint32_t shard = one->slot % s->shards.n, within = one->slot / s->shards.n;
-  const bool stands = hk_alerts_copy(s->shard[shard].alerts, within, &standing);
-  hk_registry_read(registry);
-  if (hk_registry_holds(registry, one->slot)) {
-    const struct hk_string name = hk_registry_name(registry, one->slot);
-    hk_buffer_print(out, "%s{\"sensor\":", first ? "" : ",");
-    hk_json_string(out, name.data, name.length);
-    hk_buffer_print(out, ",\"score\":");
-    hk_json_number(out, (double)hk_score_of(&s->shard[shard], within), 9);
-    hk_buffer_print(out, ",\"alert\":%s", stands ? "true" : "false");
-    if (stands)
-      hk_buffer_print(out, ",\"time\":%" PRId64 ",\"level\":\"%s\"", standing.event.time,
-                      hankel_severity_name(hk_severity_told(standing.event.severity)));
-    hk_buffer_put(out, "}", 1);
-  }
-  hk_registry_read_end(registry);
-}
-
-int hk_list_worst(void *arg, const struct hk_web_part *part, bool change, struct hk_buffer *out)
-{
-  struct hk_server *s = arg;
-  struct hk_glob *glob = NULL;
-  struct hk_alerts_sum sum = { 0 };
-  if (change)
-    (void)hk_server_alerts(s, NULL, 0, &sum);
-  struct ranking r = { .of = malloc(2 * (size_t)part->limit * sizeof *r.of), .limit = part->limit, .least = -INFINITY };
-  struct hk_standing_key *keys = malloc((sum.standing + 1) * sizeof *keys);
-  const int status = r.of && keys ? hk_glob_new(&glob, part->glob, strlen(part->glob)) : -ENOMEM;
-  if (status == 0) {
-    const uint32_t n = change ? matching(s->shards.registry, glob, keys, gather(s, keys, sum.standing)) : 0;
-    for (uint32_t i = 0; i < n; i++)
-      rank(&r, keys[i].slot, (double)keys[i].time);
-    if (!change)
-      rank_scores(s, glob, &r);
-    cut(&r);
-    hk_buffer_print(out, "{\"sensors\":[");
-    const size_t begin = out->size;
-    for (uint32_t i = 0; i < r.n; i++)
-      worst_one(s, &r.of[i], out, out->size == begin);
-    hk_buffer_print(out, "],\"count\":%" PRIu32 "}\n", hk_registry_count(s->shards.registry));
-  }
-  hk_glob_free(glob);
-  free(keys);
-  free(r.of);
-  return status;
-}
+/* --- lists of other rooms ----------------------------------------------------------------------------------------------- */
 
 void hk_list_incidents(void *arg, struct hk_buffer *out)
 {

@@ -6,7 +6,6 @@
 #include "daemon/web/web_source.h"
 
 int hk_list_alerts(void *arg, const struct hk_web_part *part, struct hk_buffer *out);
-int hk_list_worst(void *arg, const struct hk_web_part *part, bool change, struct hk_buffer *out);
 void hk_list_incidents(void *arg, struct hk_buffer *out);
 void hk_list_feedback(void *arg, struct hk_buffer *out);
 void hk_list_maintenance(void *arg, struct hk_buffer *out);

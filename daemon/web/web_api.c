@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT 1000u /* of a list, where nothing is said */
-#define LIMIT_MOST 10000u
-#define WORST_MOST 1000u
 #define FRAMES_MAX 2048  /* bytes of a question in frames */
 #define SECONDS_MOST 9e9 /* of maintenance: ns of these fit into 64 bits */
 
@@ -317,33 +314,18 @@ int hk_web_api_logout(struct lws *wsi, struct hk_web_peer *p)
 
 /* --- lists ------------------------------------------------------------------------------------------------------------ */
 
-/* A whole number in an argument. False: it is none, or over most. */
-static bool read_number(struct lws *wsi, const char *name, uint64_t most, uint64_t *out)
-{
-  char text[24], *end;
-  if (hk_web_argument(wsi, name, text, sizeof text) != 0)
-    return false;
-  if (!text[0])
-    return true;
-  if (strspn(text, "0123456789") != strlen(text))
-    return false;
-  errno = 0;
-  *out = strtoull(text, &end, 10);
-  return errno == 0 && *out <= most;
-}
-
 /* The part of a list that is asked for. glob: room for it. False: the request was answered, as *status says. */
 static bool list_arguments(struct lws *wsi, struct hk_web_peer *p, const char *after, char glob[HK_GLOB_MAX + 1],
                            struct hk_web_part *part, int *status)
 {
-  uint64_t limit = LIMIT;
+  uint64_t limit = HK_WEB_LIMIT;
   const char *wrong = NULL;
   *part = (struct hk_web_part){ .glob = glob };
   if (hk_web_argument(wsi, "glob", glob, HK_GLOB_MAX + 1) != 0)
     wrong = "`glob` has at most 512 bytes";
-  else if (!read_number(wsi, "limit", LIMIT_MOST, &limit) || limit == 0)
+  else if (!hk_web_number(wsi, "limit", HK_WEB_LIMIT_MOST, &limit) || limit == 0)
     wrong = "`limit` is a number from 1 to 10000";
-  else if (!read_number(wsi, after, UINT64_MAX, &part->after))
+  else if (!hk_web_number(wsi, after, UINT64_MAX, &part->after))
     wrong = "`since` and `after` are numbers that an answer before has given";
   part->limit = (uint32_t)limit;
   if (wrong)
@@ -377,23 +359,6 @@ int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p)
   return list(wsi, p, "since", p->web->answers.events);
 }
 
-int hk_web_api_worst(struct lws *wsi, struct hk_web_peer *p)
-{
-  char glob[HK_GLOB_MAX + 1], by[8];
-  struct hk_web_part part;
-  int status;
-  if (!list_arguments(wsi, p, "after", glob, &part, &status))
-    return status;
-  const bool read = hk_web_argument(wsi, "by", by, sizeof by) == 0, change = read && strcmp(by, "change") == 0;
-  if (!read || (by[0] && strcmp(by, "score") != 0 && !change))
-    return hk_web_fault(wsi, p, 400, "`by` is score or change", NULL);
-  if (part.limit > WORST_MOST)
-    return hk_web_fault(wsi, p, 400, "`limit` is a number from 1 to 1000 here", NULL);
-  if (p->web->answers.worst(p->web->answers.arg, &part, change, &p->answer.body) != 0)
-    return hk_web_fault(wsi, p, 503, "no memory", NULL);
-  return hk_web_reply(wsi, p, 200, "application/json", NULL);
-}
-
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p)
 {
   return list(wsi, p, "since", p->web->answers.told);
@@ -415,21 +380,4 @@ int hk_web_api_maintenance(struct lws *wsi, struct hk_web_peer *p)
 {
   p->web->answers.maintenance(p->web->answers.arg, &p->answer.body);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);
-}
-
-int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p)
-{
-  char glob[HK_GLOB_MAX + 1];
-  uint8_t bytes[FRAMES_MAX];
-  struct hk_writer w = HK_WRITER(bytes, sizeof bytes);
-  struct hk_web_part part;
-  int status;
-  if (!list_arguments(wsi, p, "after", glob, &part, &status))
-    return status;
-  if (p->answer.head)
-    return hk_web_reply(wsi, p, 200, "application/json", NULL);
-  const struct hk_sensors_asked m = { part.after, part.limit < HK_SENSORS_MAX ? part.limit : HK_SENSORS_MAX, hk_string(glob) };
-  greet(&w);
-  w.full |= hk_sensors_write(&w, 2, &m) != 0;
-  return ask(wsi, p, &w, HK_REPORT);
 }

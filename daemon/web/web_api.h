@@ -8,10 +8,8 @@
 int hk_web_api_status(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_alerts(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_incidents(struct lws *wsi, struct hk_web_peer *p);
-int hk_web_api_worst(struct lws *wsi, struct hk_web_peer *p); /* sensors, by score or by the time of their alert */
 int hk_web_api_events(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_told(struct lws *wsi, struct hk_web_peer *p); /* what operators told the daemon */
-int hk_web_api_sensors(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_api_feedback(struct lws *wsi, struct hk_web_peer *p);    /* what was said of incidents */
 int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p);         /* says it */

@@ -83,7 +83,8 @@ struct hk_web_peer {
   struct hk_web_request request;
   struct hk_web_inner *inner;  /* what the request asks of the daemon; NULL: nothing */
   struct hk_look *look;        /* at a sensor, which it waits for; NULL: none */
-  struct hk_web_peer *looking; /* others that wait for such a one */
+  struct hk_sensor_list *list; /* the same of sensors */
+  struct hk_web_peer *looking; /* others that wait for either */
   struct hk_web_answer answer;
   struct hk_web_streaming stream;
 };
@@ -101,7 +102,7 @@ struct hk_web {
   uint32_t most;               /* connections, at a time; */
   atomic_uint connections;     /* how many there are, those on their way too */
   size_t bodies;               /* bytes that bodies of requests take, or will */
-  struct hk_web_peer *looking; /* list: those that wait for a look at a sensor */
+  struct hk_web_peer *looking; /* list: those that wait for what shards say of sensors */
   struct hk_web_tls *tls;      /* list: those that have TLS */
   atomic_bool again;           /* certificates, keys and tokens were read again */
   int handshake;               /* s for one of TLS */

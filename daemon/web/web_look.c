@@ -1,4 +1,4 @@
-/* See web_look.h. The shard answers within a moment, or when its device does; the web's thread is woken and looks who waited. */
+/* See web_look.h. Shards answer within a moment, or when their devices do; the web's thread is woken and looks who waited. */
 #include "daemon/web/web_look.h"
 
 #include "daemon/web/web_reply.h"
@@ -21,6 +21,14 @@ static int fail(struct lws *wsi, struct hk_web_peer *p, int status)
                              : hk_web_fault(wsi, p, 503, "nothing computes scores at the moment", NULL);
 }
 
+static int wait_for(struct lws *wsi, struct hk_web_peer *p)
+{
+  p->looking = p->web->looking;
+  p->web->looking = p;
+  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as devices take */
+  return 0;
+}
+
 int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
 {
   static const size_t before = sizeof HK_WEB_LOOK_PATH - 1;
@@ -33,38 +41,95 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
     status = -E2BIG;
   if (status == 0)
     status = a->look(a->arg, name, wake, p->web, &p->look);
+  return status != 0 ? fail(wsi, p, status == -E2BIG ? -ENOENT : status) : wait_for(wsi, p);
+}
+
+/* The code of the answer, which is in the body; 0: it is not there yet. */
+static unsigned answered(struct hk_web_peer *p)
+{
+  const struct hk_web_answers *a = &p->web->answers;
+  if (p->list) {
+    if (!a->listed(p->list, &p->answer.body))
+      return 0;
+    p->list = NULL;
+    hk_buffer_put(&p->answer.body, "\n", 1);
+    return 200;
+  }
+  const int status = a->seen(a->arg, p->look, &p->answer.body);
+  if (status == 1)
+    return 0;
+  const unsigned code = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
   if (status != 0)
-    return fail(wsi, p, status == -E2BIG ? -ENOENT : status);
-  p->looking = p->web->looking;
-  p->web->looking = p;
-  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as the device takes */
-  return 0;
+    hk_web_problem(&p->answer.body, code,
+                   status == -ENOENT ? "there is no sensor of this name" : "nothing computes scores at the moment");
+  return code;
+}
+
+/* False: an argument is too long. */
+static bool read_asked(struct lws *wsi, struct hk_web_sensors *asked)
+{
+  return hk_web_argument(wsi, "channel", asked->channel, sizeof asked->channel) == 0 &&
+         hk_web_argument(wsi, "state", asked->state, sizeof asked->state) == 0 &&
+         hk_web_argument(wsi, "alert", asked->alert, sizeof asked->alert) == 0 &&
+         hk_web_argument(wsi, "sort", asked->sort, sizeof asked->sort) == 0 &&
+         hk_web_argument(wsi, "after", asked->after, sizeof asked->after) == 0;
+}
+
+static int list(struct lws *wsi, struct hk_web_peer *p, bool groups)
+{
+  const struct hk_web_answers *a = &p->web->answers;
+  char glob[HK_GLOB_MAX + 1];
+  uint64_t limit = HK_WEB_LIMIT;
+  struct hk_web_sensors asked = { .groups = groups, .glob = glob };
+  const char *wrong = NULL;
+  if (hk_web_argument(wsi, "glob", glob, sizeof glob) != 0)
+    wrong = "`glob` has at most 512 bytes";
+  else if (!hk_web_number(wsi, "limit", HK_WEB_LIMIT_MOST, &limit) || limit == 0)
+    wrong = "`limit` is a number from 1 to 10000";
+  else if (!read_asked(wsi, &asked))
+    wrong = "channel, state, alert, sort or after is too long";
+  if (wrong)
+    return hk_web_fault(wsi, p, 400, wrong, NULL);
+  asked.limit = limit < HK_SENSORS_MAX ? (uint32_t)limit : HK_SENSORS_MAX;
+  if ((wrong = a->list(a->arg, &asked, wake, p->web, &p->list)))
+    return hk_web_fault(wsi, p, 400, wrong, NULL);
+  if (!p->list)
+    return hk_web_fault(wsi, p, 503, "no memory", NULL);
+  const unsigned code = answered(p); /* at once where no sensor is meant: then no shard was asked, and wakes nobody */
+  return code != 0 ? hk_web_reply(wsi, p, code, "application/json", NULL) : wait_for(wsi, p);
+}
+
+int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, false);
+}
+
+int hk_web_groups(struct lws *wsi, struct hk_web_peer *p)
+{
+  return list(wsi, p, true);
 }
 
 void hk_web_look_end(struct hk_web_peer *p)
 {
   struct hk_web_peer **link = &p->web->looking;
-  if (!p->look)
-    return;
-  while (*link != p)
+  while (*link && *link != p)
     link = &(*link)->looking;
-  *link = p->looking;
+  if (*link)
+    *link = p->looking;
   p->web->answers.unlook(p->look);
+  p->web->answers.unlist(p->list);
   p->look = NULL;
+  p->list = NULL;
 }
 
 void hk_web_look_go_on(struct hk_web *web)
 {
   for (struct hk_web_peer *p = web->looking, *next; p; p = next) {
     next = p->looking;
-    const int status = web->answers.seen(web->answers.arg, p->look, &p->answer.body);
-    if (status == 1)
+    const unsigned code = answered(p);
+    if (code == 0)
       continue;
     hk_web_look_end(p);
-    p->answer.ready = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
-    if (status != 0)
-      hk_web_problem(&p->answer.body, p->answer.ready,
-                     status == -ENOENT ? "there is no sensor of this name" : "nothing computes scores at the moment");
-    (void)lws_callback_on_writable(p->wsi);
+    hk_web_ready(p, code, NULL);
   }
 }

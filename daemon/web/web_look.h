@@ -1,4 +1,4 @@
-/* Looks at one sensor: a request that a shard answers. */
+/* Looks at one sensor, and lists of sensors: requests that shards answer. */
 #ifndef HK_WEB_LOOK_H
 #define HK_WEB_LOOK_H
 
@@ -9,7 +9,9 @@
 
 /* Not 0: the connection is to be closed. Thread: the web's. */
 int hk_web_look(struct lws *wsi, struct hk_web_peer *p);
-/* Goes on with those that a shard has answered. Thread: the web's. */
+int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p);
+int hk_web_groups(struct lws *wsi, struct hk_web_peer *p);
+/* Goes on with those that shards have answered. Thread: the web's. */
 void hk_web_look_go_on(struct hk_web *web);
 /* The peer is gone, or its request is over. Thread: the web's. */
 void hk_web_look_end(struct hk_web_peer *p);

@@ -6,6 +6,7 @@
 #include "daemon/web/web_stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PART 16384u  /* bytes that are handed over at a time */
@@ -95,6 +96,20 @@ int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size)
       return (size_t)snprintf(out, size, "%s", part + length + 1) < size ? 0 : -E2BIG;
   }
   return 0;
+}
+
+bool hk_web_number(struct lws *wsi, const char *name, uint64_t most, uint64_t *out)
+{
+  char text[24], *end;
+  if (hk_web_argument(wsi, name, text, sizeof text) != 0)
+    return false;
+  if (!text[0])
+    return true;
+  if (strspn(text, "0123456789") != strlen(text))
+    return false;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  return errno == 0 && *out <= most;
 }
 
 int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const char *detail, const struct hk_web_header *extra)

@@ -11,12 +11,21 @@
 enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 
 struct hk_look;
+struct hk_sensor_list;
 
 /* Part of a list: those behind `after`, at most `limit`, whose sensors' names match. */
 struct hk_web_part {
   const char *glob; /* "": all */
   uint64_t after;
   uint32_t limit; /* at least 1 */
+};
+
+/* A list of sensors, as it is asked for; "": nothing is said. */
+struct hk_web_sensors {
+  bool groups; /* machines of groups and fields, by their series, with the sensors of each; else sensors */
+  const char *glob;
+  uint32_t limit; /* at least 1 */
+  char channel[16], state[16], alert[8], sort[8], after[40];
 };
 
 /* What the server answers. Thread: the web's, while the daemon serves. */
@@ -28,8 +37,6 @@ struct hk_web_answers {
   void (*obstacles)(void *arg, struct hk_buffer *out);
   /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
   int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* that stand; `after` is not looked at */
-  /* The sensors whose last score is highest; change: those whose alerts stand, the latest first. `after` is not looked at. */
-  int (*worst)(void *arg, const struct hk_web_part *part, bool change, struct hk_buffer *out);
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position; */
   int (*told)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);   /* the same */
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */
@@ -40,6 +47,13 @@ struct hk_web_answers {
   int (*look)(void *arg, const char *name, void (*ready)(void *arg), void *ready_arg, struct hk_look **out);
   int (*seen)(void *arg, const struct hk_look *look, struct hk_buffer *out);
   void (*unlook)(struct hk_look *look);
+  /* A part of the list of sensors: list asks, and returns NULL, or what is wrong with what is asked; without either, *out is
+   * NULL: no memory. `ready` is called, perhaps several times, as for a look. listed: whether it is over; then it was appended,
+   * and is freed. */
+  const char *(*list)(void *arg, const struct hk_web_sensors *asked, void (*ready)(void *arg), void *ready_arg,
+                      struct hk_sensor_list **out);
+  bool (*listed)(struct hk_sensor_list *list, struct hk_buffer *out);
+  void (*unlist)(struct hk_sensor_list *list);
 };
 
 #endif

@@ -10,6 +10,8 @@ import time
 import urllib.parse
 
 import harness
+import test_fields
+import test_groups
 import web
 from harness import START, WAIT, until
 
@@ -86,29 +88,112 @@ class Answers(web.Api):
         self.assertEqual(part['count'], 510)
         self.assertEqual(self.ask(d, 'events')[0], 409)
 
-    def test_the_worst_are_chosen_of_all(self):
+    def listed(self, d, query, what='sensors'):
+        """All parts of a list, and how many these were."""
+        sensors, after, parts = [], None, 0
+        while after is not None or parts == 0:
+            part = self.ask(d, f'{what}?' + query + ('' if after is None else f'&after={after}'))[2]
+            sensors, after, parts = sensors + part[what], part.get('next'), parts + 1
+        return sensors, parts
+
+    def test_sensors_are_sorted_of_all(self):
         d = self.daemon('[detector all]\nmatch = *\nwindow = 8\nrank = 2\ninterval = 1s\nalert = 0.6\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 2\n')
-        self.assertEqual(self.ask(d, 'worst')[2], {'sensors': [], 'count': 0})
+        for sort in 'score', 'change':
+            self.assertEqual(self.ask(d, 'sensors?sort=' + sort)[2], {'sensors': [], 'count': 0})
         names = [f's{i:03}' for i in range(300)]
         with d.client() as c:
-            handles = c.register(*names)
+            handles = c.register(*names, 'silent')
             for k in range(40):  # the higher its number, the later it steps
-                c.send(harness.points(handles, [START + k * 10**9] * 300, [float(k % 3) + (7.0 if k >= 28 + i // 30 else 0) for i in range(300)]))
+                c.send(harness.points(handles[:300], [START + k * 10**9] * 300, [float(k % 3) + (7.0 if k >= 28 + i // 30 and i < 250 else 0) for i in range(300)]))
             c.ping()
             until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
-        got = self.ask(d, 'worst?limit=1000')[2]
-        scores = [s['score'] for s in got['sensors']]
-        self.assertEqual((got['count'], len(scores), scores), (300, 300, sorted(scores, reverse=True)))
-        part = {s['name']: s['score'] for s in self.ask(d, 'sensors?limit=300')[2]['sensors']}
-        self.assertEqual({s['sensor']: s['score'] for s in got['sensors']}, part)
-        self.assertEqual(self.ask(d, 'worst?limit=7')[2]['sensors'], got['sensors'][:7])
-        self.assertEqual({s['sensor'][:3] for s in self.ask(d, 'worst?glob=s1*&limit=500')[2]['sensors']}, {f's1{i}' for i in range(10)})
+        got, _ = self.listed(d, 'sort=score')
+        scores = [s['score'] for s in got]
+        self.assertEqual((len(got), got[-1]['name'], scores[:-1]), (301, 'silent', sorted(scores[:-1], reverse=True)))
+        self.assertEqual({s['name']: s for s in got}, {s['name']: s for s in self.listed(d, '')[0]})
+        for query in 'sort=score', 'sort=change', 'sort=score&glob=s*', '':  # in parts as in one
+            self.assertEqual(self.listed(d, query + '&limit=7')[0], self.listed(d, query)[0], query)
+        self.assertEqual({s['name'][:3] for s in self.listed(d, 'sort=score&glob=s1*&limit=9')[0]}, {f's1{i}' for i in range(10)})
         alerts = {a['sensor']: a['time'] for a in self.ask(d, 'alerts?limit=1000')[2]['alerts']}
-        late = self.ask(d, 'worst?by=change&limit=1000')[2]['sensors']
-        self.assertEqual([(s['sensor'], s['time']) for s in late], sorted(alerts.items(), key=lambda a: (-a[1], int(a[0][1:]))))
-        self.assertTrue(late and all(s['alert'] for s in late))
-        for wrong in 'limit=1001', 'by=name', 'by=nonsense', 'limit=0':
-            self.assertEqual(self.ask(d, 'worst?' + wrong)[0], 400, wrong)
+        late, _ = self.listed(d, 'sort=change&alert=true&limit=10')
+        self.assertEqual([(s['name'], s['changed']) for s in late], sorted(alerts.items(), key=lambda a: (-a[1], a[0])))
+        self.assertTrue(0 < len(late) < 300 and all(s['alert'] for s in late))
+        self.assertEqual({s['name'] for s in self.listed(d, 'alert=false')[0]}, {*names, 'silent'} - alerts.keys())
+        for wrong in 'limit=1001&sort=name', 'sort=nonsense', 'limit=0', 'sort=score&after=7', 'sort=score&after=-', 'after=7-1', 'sort=change&after=' + 'x' * 99:
+            self.assertEqual(self.ask(d, 'sensors?' + wrong)[0], 400, wrong)
+
+    def test_the_last_change_outlives_its_alert(self):
+        d = self.web(durability='journal')
+        n = self.step(d, ['first'])
+        with d.client() as c:  # a thousand seconds later
+            handles = c.register('second')
+            for k in range(n):
+                c.send(harness.points(handles, [START + (1000 + k) * 10**9], [web.value(k)]))
+        at = {a['sensor']: a['time'] for a in self.standing(d, 2)}
+        with d.client() as c:  # it goes on as it was: its alert ends
+            handles = c.register('first')
+            last = at['first']
+            while c.status()['alerts']['standing'] == 2:
+                c.send(harness.points(handles, [last := last + 10**9], [0.0]))
+                c.ping()
+                until(lambda: c.status()['points']['pending'] == 0, 'its result')
+        self.assertEqual([(s['name'], s['alert'], s['changed']) for s in self.listed(d, 'glob=first')[0]], [('first', False, at['first'])])
+        self.assertEqual([s['name'] for s in self.listed(d, 'sort=change')[0]], sorted(at, key=lambda s: -at[s]))
+        self.assertEqual(d.stop(), 0)
+
+    def test_sensors_by_channel_and_state(self):
+        d = self.daemon('[detector a]\nmatch = a*\nalgorithm = ika, graph, shift, novelty, limit\nwindow = 8\nika.rank = 2\nlimit.limit = 100\ninterval = 1s\n'
+                        '[detector b]\nmatch = b*\nalgorithm = svd\nwindow = 8\ninterval = 1s\n[group pair]\nmatch = b(*)x*\n', listeners=harness.LISTENERS + web.LISTENER, keys='threads = 2\n')
+        some = [f'b{i:04}' for i in range(1500)]
+        with d.client() as c:
+            handles = c.register('a', 'b1x1', 'b1x2', *some)
+            for k in range(60):
+                c.send(harness.points(handles[:3], [START + k * 10**9] * 3, [web.value(k)] * 3))
+            c.send(harness.points(handles[3:5], [START] * 2, [1.0] * 2))
+            c.ping()
+            until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+
+        def names(query):
+            return {s['name'] for s in self.listed(d, query)[0]}
+        for channel, expected in [('score', {'a', 'b1x1', 'b1x2', *some}), ('change', {'a#graph'}), ('shift', {'a#shift'}), ('novelty', {'a#novelty'}),
+                                  ('limit', {'a#limit'}), ('group', {'pair#1'})]:
+            self.assertEqual(names('channel=' + channel), expected)
+        self.assertEqual(names('state=waiting&limit=400'), set(some[2:]))
+        ok, parts = self.listed(d, 'state=ok&channel=score')  # behind over a thousand that are not
+        self.assertEqual(({s['name'] for s in ok}, parts > 1), ({'a', 'b1x1', 'b1x2'}, True))
+        for sort in 'score', 'change':
+            self.assertEqual(names(f'state=ok&channel=score&sort={sort}'), {'a', 'b1x1', 'b1x2'})
+            self.assertEqual(names(f'state=warming&glob=b0*&sort={sort}'), set(some[:2]))
+        machines = self.ask(d, 'groups')[2]
+        self.assertEqual((machines['count'], [(g['name'], g['section'], g['kind'], g['count'], sorted(g['sensors'])) for g in machines['groups']]),
+                         (1, [('pair#1', 'pair', 'group', 2, ['b1x1', 'b1x2'])]))
+        for wrong in 'channel=ika', 'state=alert', 'alert=yes', 'channel=' + 'x' * 99:
+            code, _, answer = self.ask(d, 'sensors?' + wrong)
+            self.assertEqual((code, wrong.partition('=')[0] in answer['detail']), (400, True), answer)
+
+    def test_groups_and_fields(self):
+        d = self.daemon(test_groups.DETECTOR + test_groups.GROUP + test_fields.DETECTORS + test_fields.FIELD, listeners=harness.LISTENERS + web.LISTENER,
+                        keys='threads = 2\nmax_ahead = off\n')
+        self.assertEqual(self.ask(d, 'groups')[2], {'groups': [], 'count': 0})
+        names = test_groups.NAMES + test_fields.NAMES
+        with d.client() as c:
+            handles = c.register(*names, 'plant/c/late')  # of no point: in no machine
+            for i, (row, weather) in enumerate(zip(test_groups.rows(), test_fields.rows())):  # machine b changes
+                c.send(harness.points(handles[:-1], [START + i * 10**9] * len(names), row + weather))
+                if i >= test_groups.CHANGE:  # step by step
+                    c.ping()
+                    until(lambda: c.status()['points']['pending'] == 0, 'every point to have a result')
+                    if c.status()['alerts']['standing'] > 0:
+                        break
+        groups = {g['name']: g for g in self.listed(d, '', 'groups')[0]}
+        self.assertEqual({n: (g['section'], g['kind'], g['count'], sorted(g['sensors'])) for n, g in groups.items()},
+                         {'press#a': ('press', 'group', 4, test_groups.NAMES[:4]), 'press#b': ('press', 'group', 4, test_groups.NAMES[4:]),
+                          'roofs#field': ('roofs', 'field', 10, test_fields.NAMES)})
+        self.assertEqual([n for n, g in groups.items() if g['alert'] and 'changed' in g], ['press#b'])
+        for query in 'alert=true', 'sort=change&limit=1&glob=press*', 'sort=score&limit=1&glob=press*':
+            self.assertEqual(self.listed(d, query, 'groups')[0][0], groups['press#b'], query)
+        self.assertEqual({g['name'] for g in self.listed(d, 'alert=false&limit=1', 'groups')[0]}, {'press#a', 'roofs#field'})
+        self.assertEqual(self.ask(d, 'groups')[2]['count'], 3)
 
     def test_one_sensor_as_the_device_has_it(self):
         d = self.daemon('[detector all]\nmatch = *\nalgorithm = ika, graph\nwindow = 8\nika.alert = 0.6\nika.rank = 2\ngraph.resident = 120\ninterval = 1s\n',

@@ -39,8 +39,12 @@ static void test_one(void **state)
   assert_int_equal(e.index, UINT32_MAX);
   assert_false(hk_alerts_clear(a, 3, &e));
   assert_int_equal(hk_alerts_number(a, 3), 1);
-  note(a, 3, 2, HK_EVENT_RAISED, 0.5f);
+  assert_int_equal(hk_alerts_changed(a, 3), 0);
+  const struct hk_event late = { .kind = HK_EVENT_RAISED, .channel = HK_CHANNEL_SCORE, .number = 2, .slot = 3, .time = 77 };
+  assert_int_equal(hk_alerts_note(a, &late), 0);
+  note(a, 3, 2, HK_EVENT_CORRECTED, 0.5f);
   note(a, 3, 2, HK_EVENT_CLEARED, 0.5f);
+  assert_int_equal(hk_alerts_changed(a, 3), 77); /* as it was raised, also when it is over */
   hk_alerts_standing(a, &n);
   assert_int_equal(n, 0);
   assert_int_equal(hk_alerts_number(a, 3), 2);
@@ -48,6 +52,7 @@ static void test_one(void **state)
   hk_alerts_forget(a, 3); /* now it is another sensor */
   assert_false(hk_alerts_clear(a, 3, &e));
   assert_int_equal(hk_alerts_number(a, 3), 0);
+  assert_int_equal(hk_alerts_changed(a, 3), 0);
   hk_alerts_free(a);
 }
 
