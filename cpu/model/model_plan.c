@@ -77,7 +77,7 @@ static void make_pipe(struct owned *o, const struct hk_plan_lines *r, uint32_t i
                                          .friction = pipe->friction / (2 * pipe->diameter * area),
                                          .lift = area * GRAVITY * rise / pipe->length };
   p->loss += pipe->cells * cell.friction / cell.push * p->impedance;
-  o->pipe[i] = (struct hk_model_pipe){ pipe->from.is, pipe->to.is, p->cells, pipe->cells, pipe->length, p->loss };
+  o->pipe[i] = (struct hk_model_pipe){ pipe->from.is, pipe->to.is, p->cells, pipe->cells, pipe->length, area, p->loss };
   for (uint32_t k = 0; k < pipe->cells; k++)
     o->cell[p->cells++] = cell;
   p->pipes++;

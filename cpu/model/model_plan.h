@@ -34,7 +34,7 @@ struct hk_model_word {
 struct hk_model_pipe {
   struct hk_model_word from, to; /* nodes */
   uint32_t first, cells;         /* of the line */
-  double length;                 /* m */
+  double length, area;           /* m, m^2 */
   double loss;                   /* of all pipes to its end, as struct hk_model_plan has it */
 };
 

@@ -145,8 +145,8 @@ static int take_edge(struct hk_plan_lines *r, const struct hk_plan_word *w)
     status = hk_plan_complain(r, &w[7], "not a whole number");
   if (status == 0 && r->cells + cells > HK_MODEL_CELLS_MAX)
     status = hk_plan_complain(r, &w[7], "the line has over 100000 cells with these");
-  pipe->cells = (uint32_t)cells;
-  r->cells += status == 0 ? pipe->cells : 0;
+  pipe->cells = status == 0 ? (uint32_t)cells : 0;
+  r->cells += pipe->cells;
   r->edges++;
   return status;
 }

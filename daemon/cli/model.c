@@ -1,0 +1,272 @@
+/* hankel model: see model.h. */
+#include "daemon/cli/model.h"
+#include "cpu/duration.h"
+#include "daemon/base/timestamp.h"
+#include "daemon/cli/options.h"
+#include "daemon/cli/pipe_simulation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char help_text[] =
+    "usage: hankel model simulate [OPTION...] FILE.model\n\n"
+    "Writes what the sensors of a line of pipes would read, as CSV that hankel feed and hankel replay take,\n"
+    "while its pump and valve are moved now and then. FILE.model is as in [field NAME], operator = model:\n"
+    "see hankeld-model(7). It is a simulation: real lines are worse.\n\n"
+    "  --hours H          length of the recording (default 24)\n"
+    "  --interval D       between readings (default 1s)\n"
+    "  --from DATE        of the first reading (default 2026-01-01)\n"
+    "  --seed N           another course of chance (default 1)\n"
+    "  --velocity V       m/s in the first pipe, at first (default 1)\n"
+    "  --noise SHARE      standard deviation of a sensor, as a share of what it reads at first (default 0.0005)\n"
+    "  --moves D          between two moves of pump or valve, on the average (default 40m; 0: they stand still)\n"
+    "  --friction X       of the pipes, as a multiple of the file's, so that a model is a little wrong\n"
+    "                     (default 1.03)\n"
+    "  --finer N          cells that one of the file's is cut into (default 2)\n"
+    "  --leak AT,SHARE[,PLACE[,FOR]]         leak of a share of the flow, at so many metres from the first node\n"
+    "                                        (default: the middle), for so long (default: to the end); AT: a\n"
+    "                                        duration from the first reading\n"
+    "  --fault AT,SENSOR,KIND[,SIZE[,FOR]]   a sensor fails; KIND: bias (by SIZE, in its unit), drift (by SIZE an\n"
+    "                                        hour), frozen, gap\n"
+    "                     each up to 16 times\n\n"
+    "example:\n"
+    "  hankel model simulate --interval 10s --leak 12h,0.01,40000 trunk.model >trunk.csv\n";
+
+#define PARTS 5
+
+struct settings {
+  struct hk_simulation_rule rule;
+  double hours;
+  int64_t from, interval; /* ns */
+  const char *leak[HK_SIMULATED_MAX], *fault[HK_SIMULATED_MAX];
+};
+
+/* A text cut at its commas. Returns how many parts there are; PARTS + 1: too many, or they are too long. */
+static uint32_t cut(const char *text, char copy[256], char *part[PARTS])
+{
+  char *rest = copy, *token;
+  uint32_t n = 0;
+  if (strlen(text) > 255)
+    return PARTS + 1;
+  memcpy(copy, text, strlen(text) + 1);
+  while ((token = strsep(&rest, ","))) {
+    if (n == PARTS)
+      return PARTS + 1;
+    part[n++] = token;
+  }
+  return n;
+}
+
+/* Seconds of the recording; 0 is one. */
+static int take_span(char **argv, const char *option, const char *text, double *out)
+{
+  int64_t ns = 0;
+  if (strcmp(text, "0") != 0 && hk_duration_parse(text, &ns) != 0)
+    return hk_usage(argv, "%s: %s: not a duration such as 90s or 12h", option, text);
+  *out = (double)ns / 1e9;
+  return 0;
+}
+
+/* From `at` on, for the span of a part that may be missing. */
+static int take_times(char **argv, const char *option, const char *at, const char *span, double *begin, double *end)
+{
+  double whole = INFINITY;
+  int status = take_span(argv, option, at, begin);
+  if (status == 0 && span)
+    status = take_span(argv, option, span, &whole);
+  *end = *begin + whole;
+  return status;
+}
+
+static int take_leak(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_leak *out)
+{
+  char copy[256], *part[PARTS];
+  const uint32_t n = cut(text, copy, part);
+  double length = 0;
+  for (uint32_t i = 0; i < plan->pipes; i++)
+    length += plan->pipe[i].length;
+  *out = (struct hk_simulated_leak){ .place = length / 2 };
+  if (n < 2 || n > 4)
+    return hk_usage(argv, "--leak %s: want AT,SHARE[,PLACE[,FOR]]", text);
+  int status = take_times(argv, "--leak", part[0], n > 3 ? part[3] : NULL, &out->begin, &out->end);
+  if (status == 0)
+    status = hk_option_real(argv, "--leak: SHARE", part[1], 0, 1, &out->share);
+  if (status == 0 && n > 2)
+    status = hk_option_real(argv, "--leak: PLACE", part[2], 0, length, &out->place);
+  return status;
+}
+
+static int take_fault(char **argv, const char *text, const struct hk_model_plan *plan, struct hk_simulated_bad_sensor *out)
+{
+  static const char *const kinds[] = { "bias", "drift", "frozen", "gap", NULL };
+  char copy[256], *part[PARTS];
+  const uint32_t n = cut(text, copy, part);
+  int kind = 0;
+  *out = (struct hk_simulated_bad_sensor){ 0 };
+  if (n < 3 || n > 5)
+    return hk_usage(argv, "--fault %s: want AT,SENSOR,KIND[,SIZE[,FOR]]", text);
+  int status = take_times(argv, "--fault", part[0], n > 4 ? part[4] : NULL, &out->begin, &out->end);
+  if (status == 0 && (out->sensor = hk_model_plan_find(plan, part[1], strlen(part[1]))) == HK_MODEL_NONE)
+    status = hk_usage(argv, "--fault: %s: the model has no such sensor", part[1]);
+  if (status == 0)
+    status = hk_option_word(argv, "--fault: KIND", part[2], kinds, &kind);
+  out->fault = (enum hk_simulated_fault)kind;
+  if (status == 0 && n < 4 && (out->fault == HK_FAULT_BIAS || out->fault == HK_FAULT_DRIFT))
+    status = hk_usage(argv, "--fault %s: want a SIZE", text);
+  if (status == 0 && n > 3 && part[3][0] != 0)
+    status = hk_option_real(argv, "--fault: SIZE", part[3], -1e12, 1e12, &out->size);
+  return status;
+}
+
+static int take_option(char **argv, struct settings *s, int option)
+{
+  struct hk_simulation_rule *r = &s->rule;
+  uint64_t whole = 0;
+  int status = 0;
+  switch (option) {
+  case 'H':
+    return hk_option_real(argv, "--hours", optarg, 0, 1e6, &s->hours);
+  case 'i':
+    if (hk_duration_parse(optarg, &s->interval) != 0 || s->interval < 1000000 || s->interval > 3600000000000)
+      return hk_usage(argv, "--interval %s: not a duration from 1ms to 1h", optarg);
+    return 0;
+  case 'f':
+    if (hk_timestamp_parse_date(optarg, &s->from) != 0)
+      return hk_usage(argv, "--from %s: not a date such as 2026-01-01 or 2026-01-01T12:00:00Z", optarg);
+    return 0;
+  case 's':
+    return hk_option_whole(argv, "--seed", optarg, 0, (1ull << 48) - 1, &r->seed);
+  case 'v':
+    return hk_option_real(argv, "--velocity", optarg, 0.01, 20, &r->velocity);
+  case 'n':
+    return hk_option_real(argv, "--noise", optarg, 0, 1, &r->noise);
+  case 'm':
+    return take_span(argv, "--moves", optarg, &r->moves);
+  case 'x':
+    return hk_option_real(argv, "--friction", optarg, 0.1, 10, &r->friction);
+  case 'N':
+    status = hk_option_whole(argv, "--finer", optarg, 1, 64, &whole);
+    r->finer = (uint32_t)whole;
+    return status;
+  default:
+    if (option == 'l' ? r->leaks == HK_SIMULATED_MAX : r->faults == HK_SIMULATED_MAX)
+      return hk_usage(argv, "--%s: at most %d", option == 'l' ? "leak" : "fault", HK_SIMULATED_MAX);
+    if (option == 'l')
+      s->leak[r->leaks++] = optarg;
+    else
+      s->fault[r->faults++] = optarg;
+    return 0;
+  }
+}
+
+static int take_plan(char **argv, struct settings *s, const struct hk_model_plan *plan)
+{
+  int status = 0;
+  for (uint32_t i = 0; i < s->rule.leaks && status == 0; i++)
+    status = take_leak(argv, s->leak[i], plan, &s->rule.leak[i]);
+  for (uint32_t i = 0; i < s->rule.faults && status == 0; i++)
+    status = take_fault(argv, s->fault[i], plan, &s->rule.bad[i]);
+  s->rule.interval = (double)s->interval / 1e9;
+  return status;
+}
+
+static void print_time(int64_t ns)
+{
+  const time_t seconds = ns / 1000000000;
+  const long rest = (long)(ns % 1000000000);
+  struct tm at;
+  char text[32];
+  gmtime_r(&seconds, &at);
+  strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &at);
+  if (rest == 0)
+    printf("%sZ", text);
+  else
+    printf("%s.%09ldZ", text, rest);
+}
+
+static int print_rows(char **argv, struct hk_simulation *simulation, const struct settings *s, uint32_t sensors)
+{
+  double *value = calloc(sensors, sizeof *value);
+  const uint64_t rows = (uint64_t)(s->hours * 3600 / s->rule.interval);
+  int status = value ? 0 : -ENOMEM;
+  for (uint64_t k = 0; k < rows && status == 0 && !ferror(stdout); k++) {
+    status = hk_simulation_read(simulation, value);
+    if (status != 0)
+      break;
+    print_time(s->from + (int64_t)k * s->interval);
+    for (uint32_t i = 0; i < sensors; i++)
+      if (isnan(value[i]))
+        printf(",");
+      else
+        printf(",%.9g", value[i]);
+    printf("\n");
+  }
+  free(value);
+  if (status == -ENOMEM)
+    return hk_failed(argv, "out of memory");
+  return status == 0 ? HK_EXIT_DONE : hk_failed(argv, "the line cannot be solved any more: its pipes or ends are too extreme");
+}
+
+static int simulate(char **argv, struct settings *s, const char *path)
+{
+  const struct hk_model_plan *plan;
+  struct hk_simulation *simulation = NULL;
+  char error[1024];
+  if (hk_model_plan_read(&plan, path, error, sizeof error) != 0)
+    return hk_failed(argv, "%s", error);
+  int status = take_plan(argv, s, plan);
+  if (status == 0) {
+    const int opened = hk_simulation_open(&simulation, plan, &s->rule);
+    status = opened == 0         ? 0
+             : opened == -ENOMEM ? hk_failed(argv, "out of memory")
+                                 : hk_failed(argv, "%s: the line has no steady state at %g m/s", path, s->rule.velocity);
+  }
+  if (status == 0) {
+    printf("time");
+    for (uint32_t i = 0; i < plan->sensors; i++)
+      printf(",%.*s", (int)plan->sensor[i].name.length, plan->sensor[i].name.text);
+    printf("\n");
+    status = print_rows(argv, simulation, s, plan->sensors);
+  }
+  hk_simulation_close(simulation);
+  hk_model_plan_release(plan);
+  return hk_finish_output(argv, status);
+}
+
+int hk_command_model(int argc, char **argv)
+{
+  static const struct option options[] = {
+    { "hours", required_argument, NULL, 'H' },
+    { "interval", required_argument, NULL, 'i' },
+    { "from", required_argument, NULL, 'f' },
+    { "seed", required_argument, NULL, 's' },
+    { "velocity", required_argument, NULL, 'v' },
+    { "noise", required_argument, NULL, 'n' },
+    { "moves", required_argument, NULL, 'm' },
+    { "friction", required_argument, NULL, 'x' },
+    { "finer", required_argument, NULL, 'N' },
+    { "leak", required_argument, NULL, 'l' },
+    { "fault", required_argument, NULL, 'b' },
+    { "help", no_argument, NULL, 'h' },
+    { 0 },
+  };
+  struct settings s = { .rule = hk_simulation_default(), .hours = 24, .interval = 1000000000, .from = 1767225600000000000 };
+  int option, status = 0;
+  while (status == 0 && (option = hk_option_next(argc, argv, options)) != HK_OPTION_END) {
+    if (option == HK_OPTION_HELP) {
+      fputs(help_text, stdout);
+      return hk_finish_output(argv, HK_EXIT_DONE);
+    }
+    status = option == HK_OPTION_WRONG ? HK_EXIT_USAGE : take_option(argv, &s, option);
+  }
+  if (status != 0)
+    return status;
+  if (argc - optind != 2 || strcmp(argv[optind], "simulate") != 0)
+    return hk_usage(argv, "want simulate FILE.model");
+  return simulate(argv, &s, argv[optind + 1]);
+}

@@ -1,0 +1,231 @@
+/* Simulated lines of pipes: see pipe_simulation.h. */
+#include "daemon/cli/pipe_simulation.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 64     /* of an interval */
+#define RAMP 30.0        /* s that a move takes */
+#define WANDER 300.0     /* s over which the pump's speed wanders, */
+#define WANDERS 5e-4     /* and by how much: its standard deviation */
+#define LAST 1e6         /* Pa at the last node, at first; more where the line would run dry */
+#define LEAST 1e5        /* Pa anywhere, at first */
+#define PUMP_LOSS 0.2    /* of its pressure that a pump spends on its own flow */
+#define BEHIND_VALVE 0.5 /* pressure behind the valve, as a share of that before it */
+#define OPEN 0.7         /* how far the valve is open at first */
+
+/* Something that is moved: it goes to `target` evenly. */
+struct moved {
+  double now, target, low, high, next; /* next: s of the recording when it is moved again */
+};
+
+struct hk_simulation {
+  const struct hk_model_plan *plan;
+  struct hk_simulation_rule rule;
+  struct hk_pipeline line;
+  struct hk_pipeline_cell *cell;
+  double *sink, *first, *frozen; /* by cell; by sensor: readings without a fault at first, and when it froze */
+  unsigned short chance[3];      /* erand48 */
+  struct moved pump, valve;
+  double wander;
+  double lift, loss, through, behind; /* pump: Pa at rest, Pa s^2/m^6; valve: (m^3/s)^2/Pa when open, Pa behind it */
+  double leak[HK_SIMULATED_MAX];      /* m^3/s by the root of a Pa */
+  uint32_t leaking[HK_SIMULATED_MAX]; /* cells */
+  double flow;                        /* m^3/s, at first */
+  double time;                        /* s of the recording: 0 at the first reading */
+  uint64_t count;                     /* of steps */
+  uint32_t steps;                     /* of an interval */
+};
+
+struct hk_simulation_rule hk_simulation_default(void)
+{
+  return (struct hk_simulation_rule){
+    .interval = 1, .seed = 1, .velocity = 1, .noise = 5e-4, .moves = 2400, .friction = 1.03, .finer = 2
+  };
+}
+
+static double normal(struct hk_simulation *s)
+{
+  const double a = 1 - erand48(s->chance), b = erand48(s->chance);
+  return sqrt(-2 * log(a)) * cos(2 * 3.14159265358979323846 * b);
+}
+
+/* --- the line at first ------------------------------------------------------------------------------------------------- */
+
+static int make_cells(struct hk_simulation *s)
+{
+  const struct hk_model_plan *p = s->plan;
+  const uint32_t finer = s->rule.finer, cells = p->cells * finer;
+  s->cell = calloc(cells, sizeof *s->cell);
+  s->sink = calloc(cells, sizeof *s->sink);
+  s->first = calloc(p->sensors, sizeof *s->first);
+  s->frozen = calloc(p->sensors, sizeof *s->frozen);
+  if (!s->cell || !s->sink || !s->first || !s->frozen)
+    return -ENOMEM;
+  for (uint32_t j = 0; j < cells; j++) {
+    s->cell[j] = p->cell[j / finer];
+    s->cell[j].wave *= finer;
+    s->cell[j].push *= finer;
+  }
+  return hk_pipeline_open(&s->line, s->cell, cells, p->impedance);
+}
+
+/* The steady state at the flow that is wanted, with no pressure below LEAST. */
+static int settle(struct hk_simulation *s)
+{
+  double last = LAST, least = 0;
+  int status = 0;
+  for (uint32_t k = 0; k < 2 && status == 0; k++, last += LEAST - least) {
+    const struct hk_pipeline_end end[2] = { { 0, 1, 0, s->flow }, { 1, 0, 0, last } };
+    status = hk_pipeline_steady(&s->line, end, s->rule.friction);
+    least = LEAST;
+    for (uint32_t i = 0; i < s->line.points && status == 0; i++)
+      least = fmin(least, hk_pipeline_pressure(&s->line, i));
+  }
+  return status == 0 ? 0 : -EINVAL;
+}
+
+/* Pump and valve that hold the state as it is. */
+static void make_ends(struct hk_simulation *s)
+{
+  const double p0 = hk_pipeline_pressure(&s->line, 0), p1 = hk_pipeline_pressure(&s->line, s->line.points - 1), q = s->flow;
+  s->loss = PUMP_LOSS * p0 / (q * q);
+  s->lift = (1 + PUMP_LOSS) * p0;
+  s->behind = BEHIND_VALVE * p1;
+  s->through = q * q / (OPEN * OPEN * (p1 - s->behind));
+  s->pump = (struct moved){ 1, 1, 0.94, 1.03, INFINITY };
+  s->valve = (struct moved){ OPEN, OPEN, 0.55, 0.85, INFINITY };
+  if (s->rule.moves > 0) {
+    s->pump.next = -2 * s->rule.moves * log(1 - erand48(s->chance));
+    s->valve.next = -2 * s->rule.moves * log(1 - erand48(s->chance));
+  }
+}
+
+/* The cell in which a place lies. */
+static uint32_t cell_at(const struct hk_model_plan *p, uint32_t finer, double place)
+{
+  for (uint32_t i = 0; i < p->pipes; place -= p->pipe[i++].length) {
+    const struct hk_model_pipe *pipe = &p->pipe[i];
+    const uint32_t cells = pipe->cells * finer, at = (uint32_t)(place / pipe->length * cells);
+    if (place < pipe->length)
+      return pipe->first * finer + (at < cells ? at : cells - 1);
+  }
+  return p->cells * finer - 1;
+}
+
+static double reading(const struct hk_simulation *s, uint32_t sensor)
+{
+  const struct hk_model_sensor *is = &s->plan->sensor[sensor];
+  const uint32_t point = is->point * s->rule.finer;
+  return (is->flow ? hk_pipeline_flow(&s->line, point) : hk_pipeline_pressure(&s->line, point)) / is->unit;
+}
+
+int hk_simulation_open(struct hk_simulation **out, const struct hk_model_plan *plan, const struct hk_simulation_rule *rule)
+{
+  struct hk_simulation *s = calloc(1, sizeof *s);
+  if (!s)
+    return -ENOMEM;
+  s->plan = plan;
+  s->rule = *rule;
+  s->flow = rule->velocity * plan->pipe[0].area;
+  s->steps = (uint32_t)fmin(STEPS_MAX, ceil(rule->interval / (plan->shortest / rule->finer)));
+  memcpy(s->chance, &rule->seed, sizeof s->chance);
+  for (uint32_t k = 0; k < 8; k++) /* neighbouring seeds begin alike */
+    (void)erand48(s->chance);
+  int status = make_cells(s);
+  if (status == 0)
+    status = settle(s);
+  if (status != 0) {
+    hk_simulation_close(s);
+    return status;
+  }
+  make_ends(s);
+  for (uint32_t i = 0; i < plan->sensors; i++)
+    s->first[i] = reading(s, i);
+  for (uint32_t i = 0; i < rule->leaks; i++) {
+    s->leaking[i] = cell_at(plan, rule->finer, rule->leak[i].place);
+    s->leak[i] = rule->leak[i].share * s->flow / sqrt(hk_pipeline_pressure(&s->line, s->leaking[i]));
+  }
+  *out = s;
+  return 0;
+}
+
+void hk_simulation_close(struct hk_simulation *s)
+{
+  if (!s)
+    return;
+  hk_pipeline_close(&s->line);
+  free(s->cell);
+  free(s->sink);
+  free(s->first);
+  free(s->frozen);
+  free(s);
+}
+
+/* --- from one reading to the next --------------------------------------------------------------------------------------- */
+
+static void move(struct hk_simulation *s, struct moved *m, double dt)
+{
+  if (s->time >= m->next) {
+    m->target = m->low + (m->high - m->low) * erand48(s->chance);
+    m->next = s->time - 2 * s->rule.moves * log(1 - erand48(s->chance));
+  }
+  const double way = (m->high - m->low) * dt / RAMP;
+  m->now += fmax(-way, fmin(way, m->target - m->now));
+}
+
+static void leak(struct hk_simulation *s)
+{
+  memset(s->sink, 0, (s->line.points - 1) * sizeof *s->sink);
+  for (uint32_t i = 0; i < s->rule.leaks; i++)
+    if (s->time >= s->rule.leak[i].begin && s->time < s->rule.leak[i].end)
+      s->sink[s->leaking[i]] += s->leak[i] * sqrt(fmax(0, hk_pipeline_pressure(&s->line, s->leaking[i])));
+}
+
+static int step(struct hk_simulation *s, double dt)
+{
+  s->time = ((double)++s->count / s->steps - 1) * s->rule.interval;
+  move(s, &s->pump, dt);
+  move(s, &s->valve, dt);
+  if (s->rule.moves > 0)
+    s->wander += -s->wander * dt / WANDER + WANDERS * sqrt(2 * dt / WANDER) * normal(s);
+  leak(s);
+  const double speed = s->pump.now + s->wander, open = s->through * s->valve.now * s->valve.now;
+  const struct hk_pipeline_end end[2] = { { 1, 0, s->loss, s->lift * speed * speed }, { -open, 0, 1, -open * s->behind } };
+  return hk_pipeline_step(&s->line, end, s->sink, dt, s->rule.friction);
+}
+
+/* What a sensor that is at fault makes of its reading. */
+static double spoil(struct hk_simulation *s, const struct hk_simulated_bad_sensor *bad, double value)
+{
+  const bool begun = s->time >= bad->begin && s->time < bad->end;
+  if (s->time < bad->begin) /* until then */
+    s->frozen[bad->sensor] = value;
+  if (!begun)
+    return value;
+  switch (bad->fault) {
+  case HK_FAULT_BIAS:
+    return value + bad->size;
+  case HK_FAULT_DRIFT:
+    return value + bad->size * (s->time - bad->begin) / 3600;
+  case HK_FAULT_FROZEN:
+    return s->frozen[bad->sensor];
+  default:
+    return NAN;
+  }
+}
+
+int hk_simulation_read(struct hk_simulation *s, double *value)
+{
+  int status = 0;
+  for (uint32_t k = 0; k < s->steps && status == 0; k++)
+    status = step(s, s->rule.interval / s->steps);
+  for (uint32_t i = 0; i < s->plan->sensors && status == 0; i++)
+    value[i] = reading(s, i) + s->rule.noise * fabs(s->first[i]) * normal(s);
+  for (uint32_t i = 0; i < s->rule.faults && status == 0; i++)
+    value[s->rule.bad[i].sensor] = spoil(s, &s->rule.bad[i], value[s->rule.bad[i].sensor]);
+  return status;
+}
