@@ -1,6 +1,6 @@
-"""Hundreds of open pages and streams are held, all of them hear of an alert, a slow one is bounded, and a scrape is answered meanwhile.
+"""A thousand open pages and streams are held, all of them hear of an alert, a slow one is bounded, and a scrape is answered meanwhile.
 
-By itself it prints what it has measured, and PAGES says of how many: PAGES=1000 HANKELD=... HANKEL=... python3 test_web_many.py"""
+By itself it prints what it has measured, and PAGES says of how many: PAGES=100 HANKELD=... HANKEL=... python3 test_web_many.py"""
 import os
 import resource
 import selectors
@@ -13,7 +13,7 @@ import web
 from harness import START, WAIT, until
 from test_web_socket import Socket
 
-PAGES = int(os.environ.get('PAGES', 100 if harness.SANITIZED else 300))
+PAGES = int(os.environ.get('PAGES', 100 if harness.SANITIZED else 1000))
 STREAM = b'GET /api/v1/stream?what=events HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 
@@ -26,21 +26,23 @@ class Many(web.Api):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 8 * PAGES), hard))
         self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
-    def open(self, d, number):
-        """A page: half of them hear by events, half by a WebSocket; and asks as one does, over a connection that it keeps. Returns its stream."""
-        kept = self.connect(d)
+    def open(self, d):
+        """Pages: half of them hear by events, half by a WebSocket; and each asks as a page does, over a connection that it keeps, all at the same time. Their streams."""
+        kept = [self.connect(d) for _ in range(PAGES)]
         for path in 'status', 'alerts', 'incidents':
-            kept.request('GET', '/api/v1/' + path)
-            answer = kept.getresponse()
-            answer.read()
-            self.assertEqual(answer.status, 200)
-        if number % 2:
-            s = Socket(d, '?what=events')
+            for c in kept:
+                c.request('GET', '/api/v1/' + path)
+            for c in kept:
+                answer = c.getresponse()
+                answer.read()
+                self.assertEqual(answer.status, 200)
+        streams = [self.raw(d) for _ in range(0, PAGES, 2)]
+        for s in streams:
+            s.sendall(STREAM)
+        sockets = [Socket(d, '?what=events') for _ in range(1, PAGES, 2)]
+        for s in sockets:
             self.addCleanup(s.close)
-            return s.socket
-        s = self.raw(d)
-        s.sendall(STREAM)
-        return s
+        return streams + [s.socket for s in sockets]
 
     def hear(self, streams, what):
         """How long it takes until each of them has been sent it, s."""
@@ -72,7 +74,7 @@ class Many(web.Api):
         most = 4 * PAGES
         d = self.web(keys=f'max_connections = {most}\nmax_connections_per_address = {most}\nqueue = 65536\n')
         before = d.rss()
-        streams = [self.open(d, i) for i in range(PAGES)]
+        streams = self.open(d)
         until(lambda: d.status()['subscribers']['count'] == PAGES, 'all to be subscribed')
         held = d.rss() - before
         idle = self.scrapes(d)
