@@ -1,6 +1,8 @@
 """For Prometheus and Grafana: the rules, the example of a configuration and the dashboards name metrics that there are, and Prometheus can
 read them."""
+import contextlib
 import glob
+import http.client
 import json
 import os
 import re
@@ -8,10 +10,12 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import urllib.parse
 
 import harness
 import test_web_write
-from harness import WAIT
+from harness import WAIT, until
+from test_notify_types import have_mqtt
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONF = os.path.join(HERE, '..', '..', 'conf')
@@ -28,7 +32,81 @@ def promtool(*words, folder='.'):
     return done.returncode, done.stdout + done.stderr
 
 
+def metrics(text):
+    """The labels of each metric, with their values: {name: {label: {value, ...}}}."""
+    found = {}
+    for name, labels in re.findall(r'^(hankel_\w+)(?:\{(.*)\})? \S+$', text, re.M):
+        for label, value in re.findall(r'(\w+)="([^"]*)"', labels) or [(None, None)]:
+            found.setdefault(name, {}).setdefault(label, set()).add(value)
+    return {name: {k: v for k, v in labels.items() if k} for name, labels in found.items()}
+
+
+def boards():
+    return {path: json.loads(read(path)) for path in glob.glob(os.path.join(CONF, 'grafana', '*.json'))}
+
+
+def targets():
+    """(title, expression, legend) of all that the dashboards draw."""
+    return [(p['title'], t['expr'], t.get('legendFormat') or '') for b in boards().values() for p in b['panels'] for t in p['targets']]
+
+
 class Names(test_web_write.Case):
+    def daemon_of_all(self):
+        """One that has all metrics: with a journal, and a broker, which does not answer."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return self.web(keys=f'threads = 1\ndurability = journal\nstate = {folder.name}\n',
+                        extra=f'[mqtt plant]\nurl = mqtt://127.0.0.1:{harness.free_port()}\ntopics = plant/#\npublish = events\n' if have_mqtt() else '')
+
+    def test_all_labels_that_are_named_are_there(self):
+        there = metrics(self.ask(self.daemon_of_all(), '/metrics')[2].decode())
+        self.assertIn('whole', there['hankel_latency_seconds_bucket']['leg'])
+        every = {'job', 'instance'}  # Prometheus' own
+        rules = re.findall(r'- alert: (\w+)\n(.*?)(?=\n *- alert:|\Z)', read(RULES), re.S)
+        self.assertGreater(len(rules), 10)
+        for where, expression, words in [*targets(), *((n, text.partition('labels:')[0], text.partition('labels:')[2]) for n, text in rules)]:
+            known = set(every)
+            for name, matchers in re.findall(r'\b(hankel_\w+)(?:\{([^}]*)\})?', expression):
+                if name.startswith('hankel_mqtt_') and not have_mqtt():
+                    continue
+                known |= there[name].keys()
+                for label, how, value in re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', matchers):
+                    self.assertIn(label, there[name].keys() | every, (where, name))
+                    self.assertTrue(how != '=' or label in every or value in there[name][label], (where, name, label, value))
+            grouped = [label for by in re.findall(r'\b(?:by|without|on|ignoring) ?\(([^)]*)\)', expression) for label in re.findall(r'\w+', by)]
+            said = re.findall(r'\$labels\.(\w+)', words) + re.findall(r'\{\{ ?(\w+) ?\}\}', words)
+            self.assertTrue({*grouped, *said} <= known or 'hankel_' not in expression or 'hankel_mqtt_' in expression and not have_mqtt(), (where, grouped, said, known))
+
+    @unittest.skipUnless(shutil.which('prometheus'), 'prometheus is not here')
+    def test_each_panel_draws_something(self):
+        """A real Prometheus scrapes the daemon, and answers what Grafana would ask."""
+        d, port = self.daemon_of_all(), harness.free_port()
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, 'prometheus.yml'), 'w') as f:
+                f.write(f'global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: hankeld, static_configs: [{{targets: ["127.0.0.1:{d.port["http tcp"]}"]}}]}}]\n')
+            prometheus = subprocess.Popen(['prometheus', f'--config.file={folder}/prometheus.yml', f'--storage.tsdb.path={folder}/data', f'--web.listen-address=127.0.0.1:{port}'],
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                self.feed(d, 3, 20)
+                for title, expression, legend in targets():
+                    expression = expression.replace('$__rate_interval', '1m').replace('$instance', '.*')
+                    got = until(lambda expression=expression: self.query(port, expression), f'{title}: {expression}')
+                    for label in re.findall(r'\{\{(\w+)\}\}', legend):
+                        self.assertTrue(all(label in one['metric'] for one in got), (title, legend, got))
+            finally:
+                prometheus.terminate()
+                prometheus.wait(WAIT)
+
+    def query(self, port, expression):
+        with contextlib.suppress(OSError), contextlib.closing(http.client.HTTPConnection('127.0.0.1', port, timeout=WAIT)) as c:
+            c.request('GET', '/api/v1/query?query=' + urllib.parse.quote(expression))
+            said = c.getresponse()
+            if said.status == 503:
+                return None  # it is starting
+            answer = json.loads(said.read())
+            self.assertEqual(answer['status'], 'success', (expression, answer))
+            return answer['data']['result']
+
     def test_all_metrics_that_are_named_are_there(self):
         there = set(re.findall(r'^(?:# TYPE )?(hankel_\w+)', self.ask(self.web(), '/metrics')[2].decode(), re.M))
         files = glob.glob(os.path.join(CONF, 'grafana', '*.json')) + glob.glob(os.path.join(CONF, 'prometheus', '*.yml')) + \
@@ -42,13 +120,10 @@ class Names(test_web_write.Case):
 
 
 class Dashboards(unittest.TestCase):
-    def boards(self):
-        return {path: json.loads(read(path)) for path in glob.glob(os.path.join(CONF, 'grafana', '*.json'))}
-
     def test_they_can_be_imported_anywhere(self):
-        boards = self.boards()
-        self.assertEqual(len({b['uid'] for b in boards.values()}), len(boards))
-        for path, board in boards.items():
+        all_of_them = boards()
+        self.assertEqual(len({b['uid'] for b in all_of_them.values()}), len(all_of_them))
+        for path, board in all_of_them.items():
             panels = board['panels']
             self.assertEqual(len({p['id'] for p in panels}), len(panels), path)
             for p in panels:
@@ -64,8 +139,8 @@ class Dashboards(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which('promtool'), 'promtool is not here')
     def test_prometheus_can_read_their_expressions(self):
-        rules = [{'record': f'test:{i}', 'expr': t['expr'].replace('$__rate_interval', '5m').replace('$instance', '.*')}
-                 for i, t in enumerate(t for b in self.boards().values() for p in b['panels'] for t in p['targets'])]
+        rules = [{'record': f'test:{i}', 'expr': expression.replace('$__rate_interval', '5m').replace('$instance', '.*')}
+                 for i, (_, expression, _) in enumerate(targets())]
         self.assertGreater(len(rules), 40)
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, 'rules.yml'), 'w') as f:
