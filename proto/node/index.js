@@ -254,6 +254,7 @@ export class Client {
   /** Sends points of the feed, and waits until at most so many are not acknowledged. */
   async #feedSome(most) {
     for (;;) {
+      await this.#back(); // or points would go to a connection whose feed has not said yet how far it is
       const before = this.#joined;
       try {
         const sent = this.#feeding.then(() => this.#feedRest());
@@ -264,14 +265,23 @@ export class Client {
         if (this.#kept.length <= most)
           return;
       } catch (fault) {
-        if (before === this.#joined && (!this.#fault || !(this.#joining || this.#lasts(fault))))
-          throw fault; // else it is of a connection before this one
+        this.#passes(fault, before);
       }
-      while (!this.#ready) {
-        if (this.#fault && !this.#joining)
-          throw this.#fault;
-        await this.#moves();
-      }
+    }
+  }
+
+  /** Throws the fault, unless it is of a connection before this one, or this one is made again. before: #joined, when it was begun. */
+  #passes(fault, before) {
+    if (before === this.#joined && (!this.#fault || !(this.#joining || this.#lasts(fault))))
+      throw fault;
+  }
+
+  /** Waits for the connection, where it is made again. */
+  async #back() {
+    while (!this.#ready) {
+      if (this.#fault && !this.#joining)
+        throw this.#fault;
+      await this.#moves();
     }
   }
 
@@ -410,8 +420,19 @@ export class Client {
   }
 
   async finish() {
-    await this.sync();
-    await this.#request(TYPE.BYE, TYPE.FAREWELL, put.bye());
+    for (let done = false; !done;) {
+      await this.sync();
+      const before = this.#joined;
+      try {
+        await this.#request(TYPE.BYE, TYPE.FAREWELL, put.bye());
+        done = true;
+      } catch (fault) {
+        if (this.#options.feed === undefined)
+          throw fault; // points may be lost
+        this.#passes(fault, before);
+        await this.#back();
+      }
+    }
     this.close();
   }
 

@@ -277,6 +277,13 @@ async function delivery(address, [points, events, late]) {
   const feeder = await Client.connect({ address, timeout: 60000, patience: 60000, feed: 'node' });
   await watcher.subscribe({ glob: 'sensor*', scores: false, notices: false, since: 0 });
   assert.equal(feeder.position, 0n);
+  let then = '';
+  const shown = setInterval(() => { // where it stands, if it does not go on
+    const now = `position ${feeder.position}, events up to ${watcher.eventPosition}`;
+    if (now === then)
+      console.error(now);
+    then = now;
+  }, 60000);
   console.log('connected');
   const read = collect(watcher, events);
   for (let n = 0; n < points; n++) {
@@ -296,7 +303,11 @@ async function delivery(address, [points, events, late]) {
   console.log(String(feeder.position));
   for (const event of await read)
     console.log(JSON.stringify([`${event.sensor}:${event.number}`, event.kind, String(event.time), String(event.instant), Number(event.position)]));
-  await feeder.finish();
+  await new Promise((resolve) => process.stdin.once('data', resolve));
+  const finished = feeder.finish(); // killed while the daemon has not answered
+  console.log('leaving');
+  await finished;
+  clearInterval(shown);
   watcher.close();
   process.exit(0);
 }

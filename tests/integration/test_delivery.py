@@ -54,6 +54,13 @@ class Delivery(harness.Case):
             self.kill()
             self.start()
 
+    def killer(self, *arguments):
+        """A thread that kills it and starts it again. It ends before the test does, or its last daemon would outlive both and hold their output open."""
+        thread = threading.Thread(target=self.kill_and_start, args=arguments)
+        thread.start()
+        self.addCleanup(thread.join)
+        return thread
+
     def client(self, **how):
         c = hankel.Client(f'127.0.0.1:{self.port}', timeout=harness.WAIT, patience=harness.WAIT, **how)
         self.addCleanup(c.close)
@@ -80,8 +87,7 @@ class Delivery(harness.Case):
         watcher.subscribe('sensor*', scores=False, notices=False, since=0)
         feeder = self.client(feed='recording')
         self.assertEqual(feeder.position, 0)
-        killer = threading.Thread(target=self.kill_and_start)
-        killer.start()
+        killer = self.killer()
         for n in range(points):
             for s in range(SENSORS):
                 feeder.send(f'sensor {s}', START + n * SECOND, value(s, n))
@@ -92,7 +98,10 @@ class Delivery(harness.Case):
         feeder.sync()
         killer.join()
         self.assertEqual(feeder.position, 2 * points * SENSORS)
+        self.d.process.send_signal(signal.SIGSTOP)
+        killer = self.killer(1)  # while the feeder takes leave
         feeder.finish()
+        killer.join()
         expected, n = self.expected(points)
         got = [until(lambda: watcher.read(harness.WAIT), 'an event') for _ in range(n)]
         self.assertEqual({(f'{e.sensor}:{e.number}', e.kind, e.time, e.instant) for e in got}, expected)
@@ -130,8 +139,7 @@ class Delivery(harness.Case):
                             await feeder.sync()
                             await asyncio.sleep(0.05)
 
-                killer = threading.Thread(target=self.kill_and_start)
-                killer.start()
+                killer = self.killer()
                 read = asyncio.create_task(self.read_all(watcher, n))
                 await asyncio.gather(send(0), send(1))
                 await asyncio.to_thread(killer.join)
@@ -146,6 +154,10 @@ class Delivery(harness.Case):
                 await asyncio.to_thread(self.kill_and_start, 1, 0)
                 await feeder.sync()
                 got = await read
+                self.d.process.send_signal(signal.SIGSTOP)
+                killer = self.killer(1)
+                await feeder.finish()
+                await asyncio.to_thread(killer.join)
                 self.assertEqual({(f'{e.sensor}:{e.number}', e.kind, e.time, e.instant) for e in got}, expected)
                 self.assertEqual([e.position for e in got], list(range(1, n + 1)))
             async with hankel.AsyncClient(address, feed='asyncio', **how) as again:
@@ -163,13 +175,13 @@ class Delivery(harness.Case):
         points = 400
         expected, n = self.expected(points)
         node = subprocess.Popen(['node', os.path.join(os.path.dirname(os.path.abspath(__file__)), 'node_client.mjs'), 'delivery', f'127.0.0.1:{self.port}', str(points), str(n), str(LATE)],
-                                stdout=subprocess.PIPE, text=True)
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(node.stdout.close)
+        self.addCleanup(node.stdin.close)
         self.addCleanup(node.wait, harness.WAIT)
         self.addCleanup(node.kill)
         self.assertEqual(node.stdout.readline(), 'connected\n')
-        killer = threading.Thread(target=self.kill_and_start)
-        killer.start()
+        killer = self.killer()
         self.assertEqual(int(node.stdout.readline() or 0), 2 * points * SENSORS)
         killer.join()
         self.assertLess(int(node.stdout.readline() or LATE * LATE), 2 * points * SENSORS + LATE)
@@ -178,7 +190,12 @@ class Delivery(harness.Case):
         got = [json.loads(node.stdout.readline()) for _ in range(n)]
         self.assertEqual({(id_, kind, int(time_), int(instant)) for id_, kind, time_, instant, _ in got}, expected)
         self.assertEqual([position for *_, position in got], list(range(1, n + 1)))
-        self.assertEqual(node.wait(harness.WAIT), 0)
+        self.d.process.send_signal(signal.SIGSTOP)
+        node.stdin.write('go\n')
+        node.stdin.flush()
+        self.assertEqual(node.stdout.readline(), 'leaving\n')
+        self.kill_and_start(1)
+        self.assertEqual(node.wait(2 * harness.WAIT), 0)
 
     async def read_all(self, watcher, n):
         return [await watcher.read() for _ in range(n)]
@@ -203,8 +220,7 @@ class Delivery(harness.Case):
         until(lambda: self.d.status()['durability']['shards'][0]['committed'] > 0, 'the first points')
         first.kill()
         first.wait(harness.WAIT)
-        killer = threading.Thread(target=self.kill_and_start, args=(1,))
-        killer.start()
+        killer = self.killer(1)
         out = subprocess.run(feed, check=True, capture_output=True, text=True, timeout=harness.WAIT)
         killer.join()
         self.assertRegex(out.stdout, 'has [0-9]+ points of file already')

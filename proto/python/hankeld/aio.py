@@ -329,7 +329,14 @@ class AsyncClient(End):
         """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes. What has come and was
         not read yet can still be read."""
         await self.flush()
-        if self._feed_name is not None:
-            await self._feed_some(0)
-        await self._request(_BYE, _FAREWELL, bytes(16))
+        while True:
+            if self._feed_name is not None:
+                await self._feed_some(0)
+            try:
+                await self._request(_BYE, _FAREWELL, bytes(16))
+                break
+            except ConnectionError as fault:
+                if self._feed_name is None:  # points may be lost
+                    raise
+                await self._again(fault)
         await self.close()

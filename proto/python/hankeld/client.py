@@ -298,9 +298,16 @@ class Client(End):
         """Sends all points and waits until they are scored and the subscription has got what it is owed; then closes.
         What has come and was not read yet can still be read."""
         self.flush()
-        if self._feed_name is not None:
-            self._feed_some(0)
-        self._request(_BYE, _FAREWELL, struct.pack("<QQ", self._datagrams, self._sent))
+        while True:
+            if self._feed_name is not None:
+                self._feed_some(0)
+            try:
+                self._request(_BYE, _FAREWELL, struct.pack("<QQ", self._datagrams, self._sent))
+                break
+            except ConnectionError as fault:
+                if self._feed_name is None:  # points may be lost
+                    raise
+                self._again(fault)
         self.close()
 
     def _write(self, data: bytes) -> None:
