@@ -23,6 +23,11 @@ function members(incident) {
     make('ol', {}, ...sensors.map(s => make('li', {}, link(s.sensor), ' ', time(s.raised), `, ${s.channels.join(', ')}`))), n > sensors.length ? `and ${count(n - sensors.length)} more` : '');
 }
 
+/** What the sensors of a machine say themselves, below what they say together. */
+function parts(alerts) {
+  return make('details', { open: '' }, make('summary', {}, alerts.length === 1 ? 'One of its sensors' : `${count(alerts.length)} of its sensors`), ...alerts.map(a => make('p', {}, ...sentence(a))));
+}
+
 /** Words for what somebody said of an incident. */
 const SAID = { expected: 'said to be expected', false: 'said to be a false alarm' };
 
@@ -64,7 +69,7 @@ function card(group, act, made) {
       ...(open.length ? [does('Acknowledge', 'Somebody looks after it', acknowledge)] : ['acknowledged by ', known?.by ?? '', ' at ', known ? time(known.acknowledged) : '', ' ']),
       ...(incident ? words(incident, does, async word => { if (word !== 'undo') await acknowledge(); })
         : open.length && !made ? [does('Expected', 'Acknowledges it, and marks what these sensors do in the next hour as maintenance', async () => { await maintain(); return acknowledge(); })] : []),
-      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : ''));
+      does('Maintenance, 1 h', 'Marks what these sensors do in the next hour', maintain), alerts.some(a => a.maintenance) ? 'raised in maintenance ' : '', done), incident ? members(incident) : group.machine && alerts.length > 1 ? parts(alerts.slice(1)) : ''));
   row.draw = () => (row.look ? spark(canvas, row.look, lead) : levels(canvas, lead));
   row.sensor = primary(lead.sensor);
   row.key = incident ? `incident ${incident.about.id}` : `${lead.sensor}:${lead.number}`;
@@ -79,17 +84,22 @@ function past(level, text, incident, act) {
   return row;
 }
 
-/** Alerts by the incidents that they belong to, the gravest first. */
-function grouped(alerts, incidents) {
+/** Alerts by the incidents, or machines, that they belong to, the gravest first. */
+function grouped(alerts, incidents, machines) {
   const of = new Map(), groups = [];
   for (const i of incidents) {
     const group = { incident: i, alerts: [], level: i.level };
     for (const s of i.about.sensors) of.set(s.sensor, group);
     groups.push(group);
   }
+  for (const machine of machines.filter(m => !of.has(m.name))) {
+    const group = { machine, alerts: [], level: '' };
+    for (const name of [machine.name, ...machine.sensors]) if (!of.has(name)) of.set(name, group);
+    groups.push(group);
+  }
   for (const a of alerts) {
     const group = of.get(primary(a.sensor)) ?? of.get(a.sensor);
-    if (group) group.alerts.push(a);
+    if (group) group.alerts[a.channel === 'group' ? 'unshift' : 'push'](a);
     else groups.push({ alerts: [a], level: a.level });
   }
   for (const g of groups) for (const a of g.alerts) g.level = graver(g.level, a.level);
@@ -142,7 +152,9 @@ export async function now(place, { told, alive }) {
     const [alerts, status, made] = await Promise.all([ask(`alerts?limit=${SHOWN}`), ask('status'), ask('incidents').then(made => (made.made ? made : null))]);
     if (mine < drawn) return; // what was asked for later is there already
     drawn = mine;
-    const groups = grouped(alerts.alerts, made?.incidents ?? []), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
+    const machines = status.groups.machines ? (await ask('groups?alert=true')).groups : [];
+    if (mine < drawn) return;
+    const groups = grouped(alerts.alerts, made?.incidents ?? [], machines), stand = groups.filter(g => g.alerts.length), open = stand.filter(g => g.alerts.some(a => !a.acknowledged));
     say(status, open, stand.length - open.length, open.reduce((level, g) => graver(level, g.level), ''));
     const opened = new Set(cards.filter(c => c.querySelector('details')?.open).map(c => c.key)), held = document.activeElement?.closest('article, li'), button = held && document.activeElement.textContent;
     cards = stand.map(g => card(g, look, Boolean(made)));
@@ -166,7 +178,7 @@ export async function now(place, { told, alive }) {
   // Many alerts that come together are one look.
   const soon = () => { due ??= setTimeout(() => { due = null; if (alive()) look().catch(() => told(false)); }, 300); };
   await look();
-  const end = stream({ what: 'events' }, { alert: soon, gap: soon }, well => { told(well); if (well) soon(); });
+  const end = stream({ what: 'events,incidents' }, { alert: soon, incident: soon, gap: soon }, well => { told(well); if (well) soon(); });
   const minute = setInterval(soon, 20000), dark = matchMedia('(prefers-color-scheme: dark)');
   addEventListener('resize', draw);
   dark.addEventListener('change', draw);

@@ -15,7 +15,7 @@ export function stream(query, on, told) {
       if (source.readyState === EventSource.CLOSED) again = setTimeout(open, AGAIN); // an answer that was no stream: browsers give up
     };
     source.onmessage = e => on['']?.(JSON.parse(e.data));
-    for (const name of ['alert', 'notice', 'gap', 'fault']) source.addEventListener(name, e => { kept(e); on[name]?.(JSON.parse(e.data)); });
+    for (const name of ['alert', 'incident', 'notice', 'gap', 'fault']) source.addEventListener(name, e => { kept(e); on[name]?.(JSON.parse(e.data)); });
   }
   open();
   return () => { clearTimeout(again); source.close(); };
