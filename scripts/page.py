@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The page, on real recordings: starts hankeld, feeds it the recordings again and again, sped up, and prints the page's address. Ends with Ctrl-C.
 
-    scripts/page.py [--build DIR] [--port PORT] [--past POINTS] [--state FOLDER]
+    scripts/page.py [--build DIR] [--port PORT] [--past POINTS] [--halls N]
 
 The recordings are those of scripts/demo.py and of a server's latency (tests/data/README.md), 5 minutes between points there, 100 ms here. Machines
 differ by where in it they begin. What would have come within the last minutes is fed at once, so that the page has something to show."""
@@ -21,8 +21,6 @@ from demo import ROOT, Process
 DATA = os.path.join(ROOT, 'tests', 'data')
 TEMPERATURE, LATENCY = 'machine_temperature_system_failure.csv', 'ec2_request_latency_system_failure.csv'
 STEP = 100_000_000  # ns between points
-SENSORS = [(f'hall1/press{i + 1}/temperature', TEMPERATURE, 2800 * i) for i in range(8)] + \
-          [(f'office/server{i + 1}/latency', LATENCY, 1000 * i) for i in range(4)]
 CONFIGURATION = """[daemon]
 durability = snapshot
 state = {state}
@@ -47,6 +45,12 @@ novelty.resident = 5000
 """
 
 
+def sensors(halls):
+    """(name, file, which of its points is the first) of each."""
+    return [(f'hall{h + 1}/press{i + 1}/temperature', TEMPERATURE, 2800 * i + 350 * h) for h in range(halls) for i in range(8)] + \
+        [(f'office/server{i + 1}/latency', LATENCY, 1000 * i) for i in range(4)]
+
+
 def values(file):
     with open(os.path.join(DATA, file)) as f:
         return [row[1] for row in list(csv.reader(f))[1:]]
@@ -58,10 +62,11 @@ def free(port):
         return port if s.connect_ex(('127.0.0.1', port)) != 0 else 0
 
 
-def rows(past):
+def rows(wanted, past):
     """Lines of CSV: the past at once, then each when it is due. Ends never."""
-    columns = [(values(file), first) for _, file, first in SENSORS]
-    yield 'time,' + ','.join(name for name, _, _ in SENSORS) + '\n'
+    of = {file: values(file) for file in (TEMPERATURE, LATENCY)}
+    columns = [(of[file], first) for _, file, first in wanted]
+    yield 'time,' + ','.join(name for name, _, _ in wanted) + '\n'
     k, start = 0, time.time_ns() - past * STEP
     while True:
         at = start + k * STEP
@@ -72,9 +77,9 @@ def rows(past):
         k += 1
 
 
-def feed(pipe, past):
+def feed(pipe, wanted, past):
     try:
-        for k, row in enumerate(rows(past)):
+        for k, row in enumerate(rows(wanted, past)):
             pipe.write(row)
             if k > past:
                 pipe.flush()
@@ -87,8 +92,10 @@ def main():
     parser.add_argument('--build', default=os.path.join(ROOT, 'build'), help='folder of hankeld and hankel')
     parser.add_argument('--port', type=int, default=7413, help="the page's; another one where this is taken")
     parser.add_argument('--past', type=int, default=9000, help='points of each sensor that are fed at once')
+    parser.add_argument('--halls', type=int, default=1, help='so many times eight machines')
     parser.add_argument('--page', action='store_true', help=argparse.SUPPRESS)
     options = parser.parse_args()
+    wanted = sensors(options.halls)
     sys.stdout.reconfigure(line_buffering=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has started this in the background
@@ -104,8 +111,8 @@ def main():
             daemon.wait_for(r'^ready')
             feeder = subprocess.Popen([os.path.join(options.build, 'hankel'), 'feed', '--to', binary, '--unit', 'ns', '-'],
                                       stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
-            threading.Thread(target=feed, args=(feeder.stdin, options.past), daemon=True).start()
-            print(f'\nThe page:  http://{web}/\n\nhankeld runs, and recordings of {len(SENSORS)} sensors are fed to it in a loop, '
+            threading.Thread(target=feed, args=(feeder.stdin, wanted, options.past), daemon=True).start()
+            print(f'\nThe page:  http://{web}/\n\nhankeld runs, and recordings of {len(wanted)} sensors are fed to it in a loop, '
                   f'{1_000_000_000 // STEP} points a second each. Ctrl-C ends both.')
             while daemon.process.poll() is None and feeder.poll() is None:
                 time.sleep(0.2)

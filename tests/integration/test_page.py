@@ -116,6 +116,20 @@ class Views(Page):
         p.run("location.hash = '#wall'")
         p.until(f"{HEADING} === 'Wall' && !!document.querySelector('canvas')")
 
+    def test_health_says_which_receiver_fails(self):
+        """One that nobody listens as; its section is a word of the daemon's."""
+        try:
+            d = self.web(f'[notify oncall]\ntype = webhook\nurl = http://127.0.0.1:{harness.free_port()}/\ngather = 100ms\n' + STEPS)
+        except harness.NotReady as refused:
+            if 'libcurl' not in str(refused):
+                raise
+            self.skipTest('this hankeld is built without libcurl')
+        p = self.page('#health')
+        self.alert(d)
+        p.until("[...document.querySelectorAll('tr.severe')].map(r => r.cells[0].textContent + ' ' + r.cells[1].textContent).join() === 'oncall (webhook) failing'")
+        self.assertIn('Receivers of alerts', p.text())
+        self.assertNotIn('Brokers', p.text())
+
     def test_names_are_text_and_the_policy_is_strict(self):
         d = self.web()
         self.alert(d, [MARKUP])

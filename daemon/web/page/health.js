@@ -1,9 +1,17 @@
 // How the daemon does.
-import { ask, bytes, count, make } from './tools.js';
+import { ask, bytes, count, make, time } from './tools.js';
 
 const LEGS = { gather: 'gathered', wait: 'waits for the device', score: 'is scored', publish: 'is published', whole: 'all of it' };
 const tile = (what, value, bad) => make('div', { class: bad ? 'tile bad' : 'tile' }, make('b', {}, value), make('span', {}, what));
 const duration = us => us < 1000 ? `${us.toFixed(0)} us` : us < 1e6 ? `${(us / 1e3).toFixed(1)} ms` : `${(us / 1e6).toFixed(2)} s`;
+
+/** A table of what the daemon talks to by itself; nothing where there is none. */
+const table = (title, heads, rows) => rows.length === 0 ? [] : [make('h2', {}, title), make('table', {}, make('thead', {}, make('tr', {}, ...heads.map(h => make('th', {}, h)))),
+  make('tbody', {}, ...rows.map(([bad, ...cells]) => make('tr', bad ? { class: 'severe' } : {}, ...cells.map((c, i) => make('td', {}, i === 1 ? make('span', { class: 'badge' }, c) : c))))))];
+const receivers = s => table('Receivers of alerts', ['Name', 'State', 'Told', 'Waiting', 'Given up', 'Last answer'],
+  s.notify.map(r => [r.state !== 'ok', `${r.name} (${r.type})`, r.state, count(r.events), count(r.waiting), count(r.given_up), r.answer || '']));
+const brokers = s => table('Brokers', ['Name', 'State', 'Messages', 'Why'],
+  s.mqtt.map(b => [b.state !== 'connected', `${b.name} (${b.way})`, b.state, count(b.messages), b.why || '']));
 
 export async function health(place, { told, alive }) {
   let before = null, at = 0;
@@ -26,7 +34,8 @@ export async function health(place, { told, alive }) {
       tile(s.batches.stalled_because || 'scoring', s.batches.stalled_s ? `stalled, ${s.batches.stalled_s} s` : 'runs', s.batches.stalled_s > 0), tile('configuration', s.configuration.state, s.configuration.state === 'refused')),
       make('h2', {}, 'Where the time of a point goes'), make('table', {}, make('thead', {}, make('tr', {}, make('th', {}, 'Part'), ...['50 %', '99 %', '99.9 %'].map(t => make('th', { class: 'n' }, t)))),
         make('tbody', {}, ...Object.entries(LEGS).map(([leg, text]) => make('tr', {}, make('th', {}, text), ...['p50_us', 'p99_us', 'p999_us'].map(q => make('td', { class: 'n' }, duration(s.latency[leg][q]))))))),
-      make('p', { class: 'quiet' }, `hankeld ${s.version}, up for ${count(Math.round(s.uptime_s / 60))} minutes, ${s.threads} threads. Latency counts points that somebody subscribes to.`));
+      ...receivers(s), ...brokers(s),
+      make('p', { class: 'quiet' }, `hankeld ${s.version}, up since `, time((Date.now() - 1000 * s.uptime_s) * 1e6), `, ${s.threads} threads. Latency counts points that somebody subscribes to.`));
     told(true);
   }
   await look();
