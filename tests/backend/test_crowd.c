@@ -2,9 +2,10 @@
  * filled or hold one sensor alone; what a sensor gets must not depend on it. The same sensors are scored all together, in groups
  * of 1 to 65, with other interleavings of their points (so that sensors with many points in a batch stand next to those
  * with one), and with neighbours that send what is not a value: the same scores and states bit for bit. Arguments: BACKEND
- * [brief|sanitize]: brief has few scores, larger batches and fewer groups; sanitize, for sanitizers that slow every launch down,
- * and scores a thousand times, one or two scores of windows that the CPU backend has filled, fewer sensors, groups and detectors
- * too. */
+ * [brief|sanitize]: brief has few scores, of windows that the CPU backend has filled, larger batches and fewer groups; sanitize,
+ * for sanitizers that slow every launch down, and scores a thousand times, one or two scores, fewer sensors, groups and detectors
+ * too.
+ */
 #include "tests/backend/harness.h"
 
 #include <math.h>
@@ -158,8 +159,8 @@ static void crowds_do_not_show(void **state)
   const uint32_t more = form == SANITIZE ? 0 : form >= BRIEF ? 2 : SCORES;
   for (uint32_t i = 0; i < sensors; i++) /* i % 3: sensors that are due at different points */
     c.series[i] = series_new(i % SIGNALS, i, hk_detector_span(&c.detector) + more * c.detector.stride + i % 3);
-  if (form == SANITIZE)
-    c.filled = backend_filled(&c.detector, 1, c.series, sensors, 2);
+  if (form != WHOLE)
+    c.filled = backend_filled(&c.detector, 1, c.series, sensors, 2 + more);
   c.points = points_mix(c.series, sensors, 3);
   c.expected = run(&c, &c.points, 100000, 0);
   uint32_t scores = 0;
