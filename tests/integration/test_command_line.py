@@ -135,6 +135,7 @@ class Replay(unittest.TestCase):
         only = self.replay(text, '--column', 'a')
         self.assertEqual(only, [lines[0]] + [line for line in lines if line.startswith('a,')])
 
+    @unittest.skipIf(harness.SANITIZED, 'long, and its algorithms have tests of their own')
     def test_without_a_detector_three_watch(self):
         untuned, scores = (subprocess.run([harness.HANKEL, 'replay', '--backend', 'cpu', *options, MACHINE], capture_output=True, text=True,
                                           timeout=harness.WAIT).stdout.splitlines() for options in ((), ('--detector', 'algorithm=ika,alert=off')))
