@@ -46,9 +46,14 @@ void hk_buffer_put(struct hk_buffer *b, const char *bytes, size_t n)
 void hk_buffer_print(struct hk_buffer *b, const char *format, ...)
 {
   va_list arguments;
+  const size_t left = b->failed ? 0 : b->capacity - b->size; /* most often it is enough, and is written once */
   va_start(arguments, format);
-  const int n = vsnprintf(NULL, 0, format, arguments);
+  const int n = vsnprintf(left > 0 ? b->data + b->size : NULL, left, format, arguments);
   va_end(arguments);
+  if (n >= 0 && (size_t)n < left) {
+    b->size += (size_t)n;
+    return;
+  }
   char *room = n < 0 ? NULL : hk_buffer_room(b, (size_t)n + 1);
   if (!room)
     return;
@@ -88,6 +93,25 @@ void hk_json_string(struct hk_buffer *b, const char *text, size_t length)
   b->size += (size_t)(at - room);
 }
 
+/* Most readings are short decimal fractions: a whole number over a power of ten, both exact in a double, whose quotient is
+ * rounded once and so is what the digits are read as. Writes what %.15g does, for a seventh of the time. 0: it is none. */
+static int short_decimal(char out[32], double x)
+{
+  double scale = 1;
+  if (x != 0 && !(fabs(x) >= 1e-4 && fabs(x) < 1e8))
+    return 0;
+  for (int places = 0; places <= 6; places++, scale *= 10) {
+    const double whole = nearbyint(fabs(x) * scale);
+    if (whole / scale != fabs(x))
+      continue;
+    const long long number = (long long)whole, of = (long long)scale;
+    const char *sign = signbit(x) ? "-" : "";
+    return places > 0 ? snprintf(out, 32, "%s%lld.%0*lld", sign, number / of, places, number % of)
+                      : snprintf(out, 32, "%s%lld", sign, number);
+  }
+  return 0;
+}
+
 void hk_json_number(struct hk_buffer *b, double x, int digits)
 {
   char text[32];
@@ -95,7 +119,12 @@ void hk_json_number(struct hk_buffer *b, double x, int digits)
     hk_buffer_put(b, "null", 4);
     return;
   }
-  int n = snprintf(text, sizeof text, "%.*g", digits < 15 ? digits : 15, x);
+  int n = digits > 15 ? short_decimal(text, x) : 0;
+  if (n > 0) {
+    hk_buffer_put(b, text, (size_t)n);
+    return;
+  }
+  n = snprintf(text, sizeof text, "%.*g", digits < 15 ? digits : 15, x);
   if (digits > 15 && strtod(text, NULL) != x)
     n = snprintf(text, sizeof text, "%.17g", x);
   hk_buffer_put(b, text, (size_t)n);

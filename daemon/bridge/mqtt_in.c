@@ -50,7 +50,9 @@ static void take(void *arg, const char *path, double value)
   hk_buffer_put(&in->lines, in->key.data, in->key.size);
   hk_buffer_put(&in->lines, " ", 1);
   hk_buffer_put(&in->lines, in->field.data, in->field.size);
-  hk_buffer_print(&in->lines, "=%.17g %" PRId64 "\n", value, in->time);
+  hk_buffer_put(&in->lines, "=", 1);
+  hk_json_number(&in->lines, value, 17);
+  hk_buffer_print(&in->lines, " %" PRId64 "\n", in->time);
 }
 
 /* Times of arrival are a ns apart at least, unless the clock was set back. */

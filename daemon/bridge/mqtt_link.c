@@ -99,6 +99,7 @@ static void on_message(struct mosquitto *mosq, void *arg, const struct mosquitto
 {
   struct hk_mqtt_link *l = arg;
   (void)mosq, (void)properties;
+  l->came = true;
   if (!l->kind->message(l, m))
     l->full = true;
 }
@@ -237,15 +238,16 @@ static bool good(struct hk_mqtt_link *l, int rc)
   return false;
 }
 
-/* Reads messages until none waits or no more are wanted. */
+/* Reads messages until none came or no more are wanted: where one came another may wait, and reading finds out as cheaply as
+ * poll() would. */
 static bool read_some(struct hk_mqtt_link *l)
 {
-  struct pollfd p = { .fd = mosquitto_socket(l->mosq), .events = POLLIN };
   uint32_t n = 0;
   do {
+    l->came = false;
     if (!good(l, mosquitto_loop_read(l->mosq, 1)))
       return false;
-  } while (!l->full && l->connected && ++n < HK_MQTT_RECEIVE && poll(&p, 1, 0) > 0);
+  } while (l->came && !l->full && l->connected && ++n < HK_MQTT_RECEIVE);
   return l->connected;
 }
 

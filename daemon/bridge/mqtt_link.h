@@ -44,6 +44,7 @@ struct hk_mqtt_link {
   bool connected;          /* the socket is, */
   bool greeted;            /* and the broker has said yes; */
   bool kept;               /* it had our session from before */
+  bool came;               /* a message, with what was read last */
   bool full;               /* no more is read before it is settled */
   bool writes;             /* libmosquitto does now */
   int64_t deadline;        /* ns: for the broker to say yes */

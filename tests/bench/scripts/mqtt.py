@@ -1,19 +1,28 @@
 #!/usr/bin/env python3
-"""How fast [mqtt NAME] takes what a broker has kept for it: mosquitto queues messages of QoS 1 while the daemon is away; then the daemon
-comes and takes them. Says messages a second by the clock, and processor time a message of both, which says what limits.
+"""How fast [mqtt NAME] takes what a broker has: mosquitto keeps messages of QoS 1 while the daemon is away; then the daemon comes and takes them. Also
+while they are published ("live"). Says messages a second by the clock, from the first that is taken to the last, and processor time a message of both programs,
+which says what limits; and how many points were late, since messages of a shared subscription come in no order.
 
     HANKELD=build/hankeld HANKEL=build/hankel tests/bench/scripts/mqtt.py [MESSAGES] [REPEATS]
 """
 import os
+import socket
+import statistics
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
 import broker  # noqa: E402
 import harness  # noqa: E402
+
+SENSORS = 1000
+START = 1_700_000_000
+NUMBER, JSON = '{value}.5', '{{"at":{at},"temperature":{value}.5,"rms":{{"x":1}}}}'
 
 
 def cpu(pid):
@@ -22,30 +31,98 @@ def cpu(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
 
-def drain(n, durability, version, payload):
-    b = broker.Broker()
-    section = f'[mqtt p]\nurl = mqtt://127.0.0.1:{b.port}\ntopics = s/#\nversion = {version}\n'
-    with tempfile.TemporaryDirectory(dir=ROOT) as state:
-        def start():
-            d = harness.Daemon(f'[detector all]\nmatch = *\nwindow = 8\nalert = off\n{section}', keys=f'threads = 1\ndurability = {durability}\nstate = {state}/there\n')
-            return d, lambda: d.status()['mqtt'][0]
-        d, look = start()
-        harness.until(lambda: look()['state'] == 'connected', 'the subscription')
-        d.clean()
-        b.publish('s/a', *(payload.format(i) for i in range(n)))
-        before, begin = cpu(b.process.pid), time.monotonic()
-        d, look = start()
-        harness.until(lambda: look()['messages'] >= n, 'all messages', 600)
-        took = time.monotonic() - begin
-        print(f'{durability:8} MQTT {version:5} {payload[:24]:24}: {n / took:7.0f} messages/s; us of a processor a message: hankeld {cpu(d.process.pid) / n * 1e6:4.1f}, '
-              f'broker {(cpu(b.process.pid) - before) / n * 1e6:4.1f}', flush=True)
-        d.clean()
-    b.clean()
+def packet(kind, body):
+    size, length = len(body), b''
+    while not length or size:
+        size, low = divmod(size, 128)
+        length += bytes([low | (128 if size else 0)])
+    return bytes([kind]) + length + body
 
+
+def text(s):
+    return struct.pack('>H', len(s)) + s.encode()
+
+
+def messages(n, payload, parts):
+    """Packets of MQTT 3.1.1 for n messages, of SENSORS sensors in turn, and of as many parts of the topics."""
+    return b''.join(packet(0x32, text(f's/{i % SENSORS % parts}/{i % SENSORS}') + struct.pack('>H', i % 65535 + 1) + payload.format(value=i, at=START + i // SENSORS).encode())
+                    for i in range(n))
+
+
+def publish(port, n, data):
+    """As fast as the broker takes them. mosquitto_pub would take longer than what is measured."""
+    with socket.create_connection(('127.0.0.1', port)) as s:
+        s.sendall(packet(0x10, text('MQTT') + b'\4\2' + struct.pack('>H', 600) + text('publisher')))
+        assert s.recv(4)[3:] == b'\0'
+        sender = threading.Thread(target=s.sendall, args=(data, ))
+        sender.start()
+        left = 4 * n  # bytes of acknowledgements
+        while left > 0:
+            came = s.recv(1 << 16)
+            assert came
+            left -= len(came)
+        sender.join()
+
+
+class Run:
+    def __init__(self, n, durability, sections, share, payload, live):
+        self.n, self.live, self.durability = n, live, durability
+        self.data = messages(n, payload, sections)
+        self.broker = broker.Broker()
+        topics = ['$share/bench/s/#'] * sections if share else [f's/{k}/#' for k in range(sections)]
+        time_key = 'time = at\nvalues = temperature, rms.x\n' if payload == JSON else ''
+        self.sections = ''.join(f'[mqtt p{k}]\nurl = mqtt://127.0.0.1:{self.broker.port}\ntopics = {topic}\n{time_key}' for k, topic in enumerate(topics))
+
+    def start(self, state):
+        return harness.Daemon(f'[detector all]\nmatch = *\nwindow = 8\nalert = off\n{self.sections}',
+                              keys=f'threads = 1\nmax_ahead = off\ndurability = {self.durability}\nstate = {state}/there\n')
+
+    def taken(self, d):
+        return sum(look['messages'] for look in d.status()['mqtt'])
+
+    def measure(self):
+        """Messages a second, microseconds of hankeld and of the broker for each, late points."""
+        with tempfile.TemporaryDirectory(dir=ROOT) as state:
+            d = self.start(state)
+            harness.until(lambda: all(look['state'] == 'connected' for look in d.status()['mqtt']), 'the subscriptions')
+            publisher = threading.Thread(target=publish, args=(self.broker.port, self.n, self.data))
+            if not self.live:
+                d.clean()
+                publisher.start()
+                publisher.join()
+            used = cpu(self.broker.process.pid)
+            if self.live:
+                publisher.start()
+            else:
+                d = self.start(state)
+            harness.until(lambda: self.taken(d) > 0, 'the first message')
+            begin, first = time.monotonic(), self.taken(d)
+            while (now := self.taken(d)) < self.n:
+                time.sleep(0.01)
+            took = time.monotonic() - begin
+            publisher.join()
+            out = (now - first) / took, cpu(d.process.pid) / self.n * 1e6, (cpu(self.broker.process.pid) - used) / self.n * 1e6, d.status()['points']['late']
+            d.clean()
+            self.broker.clean()
+            return out
+
+
+KINDS = {  # of what is measured: durability, sections, whether they share one subscription, payload, whether it is published meanwhile
+    'numbers, no durability': ('none', 1, False, NUMBER, False),
+    'numbers, journal': ('journal', 1, False, NUMBER, False),
+    'JSON with time, journal': ('journal', 1, False, JSON, False),
+    'numbers, journal, live': ('journal', 1, False, NUMBER, True),
+    'numbers, journal, 2 sections by topic': ('journal', 2, False, NUMBER, False),
+    'numbers, journal, 2 sections, $share': ('journal', 2, True, NUMBER, False),
+    'JSON with time, journal, 2 sections, $share': ('journal', 2, True, JSON, False),
+}
 
 if __name__ == '__main__':
-    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 30000
-    print(subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=True).stdout.strip(), f'{messages} messages')
-    for _ in range(int(sys.argv[2]) if len(sys.argv) > 2 else 3):
-        for durability, version, payload in ('none', '5', '{}.5'), ('journal', '5', '{}.5'), ('journal', '3.1.1', '{}.5'), ('journal', '5', '{{"temperature": {}.5, "rms": {{"x": 1}}}}'):
-            drain(messages, durability, version, payload)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200000
+    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    print(subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=True).stdout.strip(), f'{count} messages; medians of {repeats}')
+    for name, kind in KINDS.items():
+        got = [Run(count, *kind).measure() for _ in range(repeats)]
+        rate, hankeld, its_broker, late = (sorted(column) for column in zip(*got))
+        print(f'{name:44}: {statistics.median(rate):7.0f} messages/s ({rate[0]:.0f} to {rate[-1]:.0f}); us a message: hankeld {statistics.median(hankeld):4.1f}, '
+              f'broker {statistics.median(its_broker):4.1f}; late points {statistics.median(late):.0f}', flush=True)

@@ -1,0 +1,77 @@
+/* Buffers that grow: what is printed where there is room and where there is not, and numbers that read the same back. */
+#include "daemon/base/buffer.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_print(void **state)
+{
+  (void)state;
+  struct hk_buffer b = { 0 };
+  char wanted[8192] = "";
+  for (int i = 0; i < 1500; i++) { /* past 1024 and 4096 bytes, at every distance from the end */
+    hk_buffer_print(&b, "%d;", i % 10);
+    snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%d;", i % 10);
+    assert_int_equal(b.size, strlen(wanted));
+    assert_string_equal(b.data, wanted); /* with a 0 behind it */
+    assert_true(b.size < b.capacity);
+  }
+  hk_buffer_free(&b);
+  char long_one[5000];
+  memset(long_one, 'x', sizeof long_one - 1);
+  long_one[sizeof long_one - 1] = 0;
+  hk_buffer_print(&b, "%s", long_one);
+  assert_string_equal(b.data, long_one);
+  b.failed = true;
+  hk_buffer_print(&b, "more");
+  assert_int_equal(b.size, sizeof long_one - 1);
+  hk_buffer_free(&b);
+}
+
+/* As it is defined: the 15 digits if these read back, else 17. */
+static void check(double x)
+{
+  struct hk_buffer b = { 0 };
+  char wanted[64];
+  snprintf(wanted, sizeof wanted, "%.15g", x);
+  if (strtod(wanted, NULL) != x)
+    snprintf(wanted, sizeof wanted, "%.17g", x);
+  hk_json_number(&b, x, 17);
+  hk_buffer_put(&b, "", 1);
+  assert_string_equal(b.data, wanted);
+  assert_true(strtod(b.data, NULL) == x);
+  hk_buffer_free(&b);
+}
+
+static void test_numbers(void **state)
+{
+  (void)state;
+  static const double some[] = { 0,        -0.0,       1,         -1,         0.1,
+                                 0.3,      21.5,       1e-4,      9.9e-5,     1e-5,
+                                 1e7,      1e8,        99999999,  99999999.5, 99999999.999999,
+                                 0.000001, 123.456789, 1e15,      1e300,      DBL_MIN,
+                                 1 / 3.,   2 / 3.,     0.1 + 0.2, 1e22,       DBL_MAX,
+                                 5e-324,   -273.15,    1013.25,   0.1234567,  -0.5 };
+  for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+    check(some[i]);
+  srandom(5);
+  for (int i = 0; i < 200000; i++) {
+    const double x = (double)(random() - RAND_MAX / 2) / pow(10, (double)(random() % 9));
+    check(x);
+    check(nextafter(x, 1e300));
+  }
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_print), cmocka_unit_test(test_numbers) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
