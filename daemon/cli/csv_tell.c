@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static void say(struct hk_csv *csv, char *text)
 {
@@ -44,12 +45,37 @@ int hk_csv_wrong_time(const struct hk_csv *csv, int status, const char *cell, ch
                       "\"%.40s\" is no time: want YYYY-MM-DD hh:mm:ss, ISO 8601, or an epoch number, or say --time-format", cell);
 }
 
+/* The format of a cell such as 01/02/2024 03:04 PM, as --time-format wants it; as much of it as there is room for. */
+static void format_of(const char *cell, bool day_first, char out[64])
+{
+  const char *parts = day_first ? "dmYHMS" : "mdYHMS";
+  const bool half = strpbrk(cell, "AaPp") != NULL;
+  size_t n = 0;
+  for (const char *at = cell; *at && *parts && n + 4 < 64;) {
+    const size_t digits = strspn(at, "0123456789");
+    if (digits > 0) {
+      const char part = *parts++;
+      n += (size_t)snprintf(out + n, 64 - n, "%%%c", part == 'Y' && digits == 2 ? 'y' : part == 'H' && half ? 'I' : part);
+      at += digits;
+    } else if (strchr("AaPp", *at)) {
+      break;
+    } else {
+      out[n++] = *at++;
+    }
+  }
+  while (n > 0 && out[n - 1] == ' ')
+    n--;
+  snprintf(out + n, 64 - n, "%s", half ? " %p" : "");
+}
+
 int hk_csv_ask_order(const struct hk_csv *csv, const struct hk_csv_votes *votes, char *error, size_t size)
 {
+  char day[64], month[64];
+  format_of(votes->shown, true, day);
+  format_of(votes->shown, false, month);
   return hk_csv_wrong(csv->lines, votes->line, error, size,
-                      "%.40s: the day may be first, or the month: say --time-format, as in '%%d/%%m/%%Y %%H:%%M' or "
-                      "'%%m/%%d/%%Y %%H:%%M'",
-                      votes->shown);
+                      "%.40s: the day may be first, or the month: say --time-format, as in '%s' or '%s'", votes->shown, day,
+                      month);
 }
 
 void hk_csv_tell_order(struct hk_csv *csv, const struct hk_csv_votes *votes)

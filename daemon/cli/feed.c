@@ -326,7 +326,7 @@ static int summary(struct feed *feed, int code)
   else
     puts("no points");
   if (hk_recording_bad(feed->csv) > 0)
-    printf("%" PRIu64 " bad cells and lines were left out\n", hk_recording_bad(feed->csv));
+    printf("bad cells and lines that were left out: %" PRIu64 "\n", hk_recording_bad(feed->csv));
   if (code == 0 && feed->in_doubt > 0)
     code = hk_failed(feed->argv, "%" PRIu64 " points may not have arrived", feed->in_doubt);
   if (code == 0 && counters.refused > 0)

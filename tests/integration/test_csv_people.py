@@ -86,6 +86,16 @@ class People(unittest.TestCase):
         self.reads(text, [('a', 30 * 86400, 1.5), ('a', 30 * 86400 + 60, 2.5)], '--time-format', '%m/%d/%Y %H:%M')
         self.reads('time,a\n01/01/2024,1\n02/02/2024,1\n', [('a', -97440, 1), ('a', 2667360, 1)], said=['are taken as'])  # both are the same
 
+    def test_what_it_proposes_can_be_used(self):
+        """As the cell is written: AM and PM, two digits of the year, seconds, other separators."""
+        for cell, day, month in (('02/01/2024 03:04 AM', '%d/%m/%Y %I:%M %p', '%m/%d/%Y %I:%M %p'), ('02-01-24 03:04:00', '%d-%m-%y %H:%M:%S', '%m-%d-%y %H:%M:%S'),
+                                 ('02/01/2024', '%d/%m/%Y', '%m/%d/%Y'), ('2/1/2024 3:04PM', '%d/%m/%Y %I:%M %p', '%m/%d/%Y %I:%M %p')):
+            text = f'time,a\n{cell},1.5\n'
+            self.refuses(text, f"as in '{day}' or '{month}'")
+            for form, days in ((day, 1), (month, 31)):
+                at = (0 if ':' in cell else -184) + (720 if 'PM' in cell else 0)
+                self.reads(text, [('a', (days - 1) * 86400 + 60 * at, 1.5)], '--time-format', form)
+
     def test_am_and_pm(self):
         self.reads('time,a\n13/2/2024 12:00 AM,1\n13/2/2024 11:59:59 AM,2\n13/2/2024 12:00:00 PM,3\n13/2/2024 11:00 p.m.,4\n',
                    [('a', t + 3617760, v) for t, v in [(0, 1), (43199, 2), (43200, 3), (82800, 4)]])
