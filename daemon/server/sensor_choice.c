@@ -169,11 +169,14 @@ static void cut(struct ranking *r)
   r->least = r->full ? r->of[r->n - 1].at.key : 0;
 }
 
-/* They come by their slots, so one that is equal to the last of those wanted is behind it. */
+/* Whether one is behind the last of those wanted: they come by their slots, so one that is equal to it is. */
+static bool behind(const struct ranking *r, struct hk_sensor_place at)
+{
+  return r->full && at.key <= r->least;
+}
+
 static void rank(struct ranking *r, struct hk_sensor_place at, uint32_t handle)
 {
-  if (r->full && at.key <= r->least)
-    return;
   if (r->n == 2 * r->limit)
     cut(r);
   r->of[r->n++] = (struct ranked){ at, handle };
@@ -182,8 +185,8 @@ static void rank(struct ranking *r, struct hk_sensor_place at, uint32_t handle)
 /* Which are wanted. */
 struct filter {
   const struct hk_sensor_wanted *wanted;
-  struct hk_glob *glob;
-  uint8_t *standing; /* NULL: it does not matter */
+  struct hk_glob *glob; /* NULL: any name */
+  uint8_t *standing;    /* NULL: it does not matter */
 };
 
 /* Of a slot that holds a sensor. Under the registry's lock. */
@@ -192,9 +195,13 @@ static bool passes(const struct filter *f, const struct hk_registry *registry, u
   const struct hk_sensor_wanted *w = f->wanted;
   if (f->standing && (f->standing[slot / 8] >> slot % 8 & 1) != (w->alert[0] == 't'))
     return false;
-  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
-  if ((w->groups && !(d && d->group && !d->residual)) || (w->channel != HK_CHANNEL_NONE && channel_of(d) != w->channel))
-    return false;
+  if (w->groups || w->channel != HK_CHANNEL_NONE) {
+    const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+    if ((w->groups && !(d && d->group && !d->residual)) || (w->channel != HK_CHANNEL_NONE && channel_of(d) != w->channel))
+      return false;
+  }
+  if (!f->glob)
+    return true;
   const struct hk_string name = hk_registry_name(registry, slot);
   return hk_glob_match(f->glob, name.data, name.length);
 }
@@ -215,7 +222,7 @@ static uint32_t look_through(struct hk_server *s, const struct filter *f, uint32
         continue;
       const struct hk_sensor_place at = { key_of(s, w->sort, slot), slot };
       const bool before = sorted && (at.key > w->from.key || (at.key == w->from.key && slot < w->from.slot));
-      if (!before && passes(f, registry, slot))
+      if (!before && !behind(r, at) && passes(f, registry, slot))
         rank(r, at, hk_registry_handle(registry, slot));
     }
     hk_registry_read_end(registry);
@@ -243,7 +250,7 @@ int hk_sensors_choose(struct hk_server *s, const struct hk_sensor_wanted *w, uin
   const uint32_t end = hk_registry_slots(s->shards.registry);
   struct filter f = { .wanted = w };
   struct ranking r = { .limit = most + 1 }; /* one more: where the next part begins */
-  int status = hk_glob_new(&f.glob, w->glob.data, w->glob.length);
+  int status = w->glob.length > 0 ? hk_glob_new(&f.glob, w->glob.data, w->glob.length) : 0;
   r.of = malloc(2 * (size_t)r.limit * sizeof *r.of);
   if (status == 0 && w->alert[0])
     f.standing = standing_bits(s, end);
