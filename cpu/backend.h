@@ -165,7 +165,7 @@ int hk_definitions_check(const struct hk_definition *definitions, uint32_t n, ui
 
 /* A batch with its columns in one piece of the backend's memory; NULL when there is none. Free it before the backend. */
 struct hk_batch *hk_batch_new(struct hk_backend *b, uint32_t capacity);
-void hk_batch_free(struct hk_batch *batch); /* NULL is fine */
+void hk_batch_free(struct hk_batch *batch); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

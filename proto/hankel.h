@@ -301,7 +301,7 @@ struct hankel_options {
  * there is no memory; any other fault shows in the first call that waits or steps. */
 hankel *hankel_open(const struct hankel_options *options);
 
-/* Closes at once; what was not flushed is lost. NULL is fine. */
+/* Closes at once; what was not flushed is lost. NULL is allowed. */
 void hankel_close(hankel *h);
 
 /* The last fault in words, "" when there was none. Valid until the next call. */

@@ -72,7 +72,7 @@ static void finish(void *owner, const struct hk_job *job)
   }
 }
 
-/* workers: NULL is fine. */
+/* workers: NULL is allowed. */
 static void workers_free(const struct hk_engine *e, void **workers)
 {
   for (uint32_t i = 0; workers && i < e->threads; i++)

@@ -20,7 +20,7 @@ struct hk_engine_kind {
   size_t sample_size; /* bytes of a sample: sizeof(hk_real) of the backend */
   /* Work space of one thread. 0 and *out, or -ENOMEM. */
   int (*worker_new)(void **out, const struct hk_detector *detectors, uint32_t n_detectors);
-  void (*worker_free)(void *worker); /* NULL is fine */
+  void (*worker_free)(void *worker); /* NULL is allowed */
   /* Sets the feedback vector of a sensor that was just bound. */
   void (*reset)(struct hk_sensor *sensor, const struct hk_detector *d);
   /* Takes the points of n sensors: fills in score and state of each, and hk_engine_event for those that cause one. Called

@@ -43,7 +43,7 @@ struct hk_queue_work {
  * negative errno with a message, and nothing to close. Nothing is allocated after this. */
 int hk_queue_open(struct hk_queue **out, const struct hk_queue_work *work, uint32_t threads, uint32_t in_flight,
                   void (*ready)(void *arg), void *ready_arg, char *error, size_t size);
-/* Waits for what is in flight, then ends the threads. NULL is fine. */
+/* Waits for what is in flight, then ends the threads. NULL is allowed. */
 void hk_queue_close(struct hk_queue *q);
 
 /* True when nothing is in flight. */

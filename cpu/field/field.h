@@ -38,7 +38,7 @@ struct hk_field_row {
 
 /* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
 int hk_field_new(struct hk_field **out, const struct hk_field_rule *rule);
-void hk_field_free(struct hk_field *field); /* NULL is fine */
+void hk_field_free(struct hk_field *field); /* NULL is allowed */
 /* Bytes of a field of so many members, more or less. */
 uint64_t hk_field_need(const struct hk_field_rule *rule, uint32_t members);
 

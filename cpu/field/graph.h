@@ -23,7 +23,7 @@ int hk_field_graph_read(struct hk_field_graph **out, uint32_t kind, uint32_t q, 
 int hk_field_graph_parse(struct hk_field_graph **out, uint32_t kind, uint32_t q, const char *text, size_t length, char *error,
                          size_t size);
 struct hk_field_graph *hk_field_graph_hold(struct hk_field_graph *graph); /* one reference more */
-void hk_field_graph_release(struct hk_field_graph *graph);                /* NULL is fine */
+void hk_field_graph_release(struct hk_field_graph *graph);                /* NULL is allowed */
 
 uint32_t hk_field_graph_nodes(const struct hk_field_graph *graph);
 /* The number of a name; HK_RESIDUAL_NONE: it is none of its. */

@@ -71,7 +71,7 @@ struct hk_group;
 
 /* 0 and *out, -EINVAL: the rule is out of its limits, or -ENOMEM. */
 int hk_group_new(struct hk_group **out, const struct hk_group_rule *rule);
-void hk_group_free(struct hk_group *group); /* NULL is fine */
+void hk_group_free(struct hk_group *group); /* NULL is allowed */
 
 /* One more member, with no points so far. 0 and its number, which is free, -ENOSPC: there are as many as may be, or -ENOMEM. */
 int hk_group_join(struct hk_group *group, uint32_t *member);

@@ -65,7 +65,7 @@ struct hk_model_plan {
 int hk_model_plan_read(const struct hk_model_plan **out, const char *path, char *error, size_t size);
 int hk_model_plan_parse(const struct hk_model_plan **out, const char *text, size_t length, char *error, size_t size);
 const struct hk_model_plan *hk_model_plan_hold(const struct hk_model_plan *plan); /* one reference more */
-void hk_model_plan_release(const struct hk_model_plan *plan);                     /* NULL is fine */
+void hk_model_plan_release(const struct hk_model_plan *plan);                     /* NULL is allowed */
 
 /* The sensor of a name; HK_MODEL_NONE: it is none of its. */
 uint32_t hk_model_plan_find(const struct hk_model_plan *plan, const char *name, size_t length);

@@ -27,7 +27,7 @@ struct hk_reference_score {
 
 /* 0 and *out, or -ENOMEM. */
 int hk_reference_new(struct hk_reference **out, uint32_t window_max);
-void hk_reference_free(struct hk_reference *r); /* NULL is fine */
+void hk_reference_free(struct hk_reference *r); /* NULL is allowed */
 
 /* Scores one window pair of detector d. past, present: 2w-1 numbers each, oldest first, centred and scaled; NULL stands for
  * one that counts as zero. feedback: a on entry, w numbers of unit length; the next a on return. a0: w numbers.

@@ -26,7 +26,7 @@ struct hk_scorer;
 
 /* 0 and *out, or -ENOMEM. Nothing is allocated after this. */
 int hk_scorer_new(struct hk_scorer **out, const struct hk_detector *detectors, size_t n_detectors);
-void hk_scorer_free(struct hk_scorer *scorer); /* NULL is fine */
+void hk_scorer_free(struct hk_scorer *scorer); /* NULL is allowed */
 
 /* Scores n <= HK_GROUP tasks of detector d. Cannot fail: where LAPACK reports no convergence, z is what the Krylov iteration
  * has reached. */

@@ -10,7 +10,7 @@ struct hk_exact;
 
 /* NULL when there is no memory. BLAS is told to use one thread: the callers are our own worker threads. */
 struct hk_exact *hk_exact_new(uint32_t window_max);
-void hk_exact_free(struct hk_exact *exact); /* NULL is fine */
+void hk_exact_free(struct hk_exact *exact); /* NULL is allowed */
 
 /* Both read the Hankel matrix H[i][j] = x[(i + j) * stride], 0 <= i, j < w, and give -1 when LAPACK reports no convergence.
  *

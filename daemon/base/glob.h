@@ -17,7 +17,7 @@ struct hk_glob;
 /* Compiles a pattern of `length` bytes. Returns 0 and *out, -EINVAL when it is longer than HK_GLOB_MAX, or -ENOMEM. Owner: the
  * caller. */
 int hk_glob_new(struct hk_glob **out, const char *pattern, size_t length);
-void hk_glob_free(struct hk_glob *glob); /* NULL is fine */
+void hk_glob_free(struct hk_glob *glob); /* NULL is allowed */
 
 bool hk_glob_match(const struct hk_glob *glob, const char *name, size_t length);
 

@@ -1,10 +1,10 @@
-/* Bridges: brokers of messages, [mqtt NAME] of the configuration, that points come from and that results go to.
+/* Bridges to message brokers, [mqtt NAME] of the configuration: points come from them, and results go to them.
  *
- * What comes in and what goes out are a bridge each, on a thread and with a connection to the broker of its own, so that neither
- * holds up the other. Both are peers of the daemon by inner connections (net/inner.h): points go in as lines, results come out as
- * text, with the same limits, counters and back-pressure as those of any other peer.
+ * Points and results have a bridge each, with its own thread and connection to the broker, so that neither delays the other. Both
+ * are peers of the daemon over inner connections (net/inner.h): they feed points as lines and read results as text, with the same
+ * limits, counters and back-pressure as any other peer.
  *
- * Thread: main, but for what says otherwise. */
+ * Thread: main, unless stated otherwise. */
 #ifndef HK_BRIDGE_H
 #define HK_BRIDGE_H
 
@@ -13,19 +13,19 @@
 
 struct hk_bridges;
 
-/* None yet. 0 and *out, or -ENOMEM. net: outlives them. */
+/* Makes the empty set. 0 and *out, or -ENOMEM. net: outlives it. */
 int hk_bridges_new(struct hk_bridges **out, struct hk_net *net);
-/* A configuration is in force, and loops run: what is new begins, what is changed goes on with it once it has finished what it
- * does, and what is gone ends, for which nobody waits. 0, or -ENOMEM: something new has no bridge. NULL is fine, here and below.
+/* Takes a configuration, while loops run: new bridges start, changed ones finish their current work and take the new rule,
+ * removed ones stop without being waited for. 0, or -ENOMEM: a new section has no bridge. NULL is allowed, here and below.
  */
 int hk_bridges_adopt(struct hk_bridges *bridges, const struct hk_config *config);
-/* The daemon ends: they finish what they do. */
+/* The daemon is stopping: bridges finish their current work. */
 void hk_bridges_end(struct hk_bridges *bridges);
 bool hk_bridges_ended(const struct hk_bridges *bridges); /* all have */
 /* False: one hangs. */
 bool hk_bridges_stop(struct hk_bridges *bridges);
-void hk_bridges_free(struct hk_bridges *bridges); /* once stopped, and when all connections are closed */
-/* Those that there are. Thread: any. */
+void hk_bridges_free(struct hk_bridges *bridges); /* once stopped, and all connections are closed */
+/* The counters of all bridges. Thread: any. */
 uint32_t hk_bridges_look(struct hk_bridges *bridges, struct hk_bridge_look out[HK_BRIDGES_MAX]);
 
 #endif

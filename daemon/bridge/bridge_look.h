@@ -1,4 +1,4 @@
-/* What a bridge has done, for whoever looks. */
+/* The counters of a bridge, for other threads. */
 #ifndef HK_BRIDGE_LOOK_H
 #define HK_BRIDGE_LOOK_H
 
@@ -14,24 +14,24 @@ enum hk_bridge_way { HK_BRIDGE_IN, HK_BRIDGE_OUT };
 #define HK_BRIDGES_MAX (2 * HK_CONFIG_MQTT_MAX)
 #define HK_BRIDGE_WHY 192 /* bytes of a reason, with the 0 */
 
-/* What a bridge has done. Messages are the broker's. */
+/* The counters of a bridge. Messages are the broker's. */
 struct hk_bridge_look {
   char name[HK_CONFIG_NAME_MAX];
   enum hk_bridge_way way;
   enum hk_bridge_state state;
-  bool held;               /* in: nothing is acknowledged now, since durability is degraded */
-  char why[HK_BRIDGE_WHY]; /* why it is failing, or was last; "": it never was */
+  bool held;               /* in: nothing is acknowledged, because durability is degraded */
+  char why[HK_BRIDGE_WHY]; /* reason of the present or last failure; "": none yet */
   int64_t since;           /* ns, wall clock: of the state */
   uint64_t connected;      /* times */
-  uint64_t messages;       /* in: that came; out: that the broker has taken */
-  uint64_t points;         /* in: that were taken of them */
-  uint64_t bad;            /* in: messages with nothing in them that can be read */
+  uint64_t messages;       /* in: received; out: that the broker has taken */
+  uint64_t points;         /* in: points that were taken of them */
+  uint64_t bad;            /* in: messages that cannot be read */
   uint64_t refused;        /* in: points whose sensor or time was refused */
-  uint64_t retained;       /* in: messages that were passed over, since the broker had kept them and they say no time */
-  uint64_t unmatched;      /* in: messages of topics that are not subscribed to any more */
+  uint64_t retained;       /* in: retained messages without a time, which were skipped */
+  uint64_t unmatched;      /* in: messages of topics without a subscription */
   uint64_t position;       /* out: place in the event log */
-  uint64_t waiting;        /* in: messages that came and are not acknowledged; out: that the broker has not taken */
-  uint64_t lost;           /* out: results that were left out, as the broker was too slow for them or away */
+  uint64_t waiting;        /* in: received messages that are not acknowledged; out: messages that the broker has not taken */
+  uint64_t lost;           /* out: results dropped because the broker was slow or unreachable */
 };
 
 /* What is counted of it, as in base/counter_table.h, the offset being in struct hk_bridge_look. Its sections are mqtt_in and

@@ -1,5 +1,5 @@
-/* Feeds lines of the line protocol by an inner connection (net/inner.h), and waits until the daemon says what became of them,
- * each point dealt with: with a journal, committed. Thread: a bridge's. */
+/* Feeds lines of the line protocol over an inner connection (net/inner.h), and waits until the daemon has dealt with each point
+ * (with a journal: committed it) and reports the counts. Thread: a bridge's. */
 #ifndef HK_FEED_LINES_H
 #define HK_FEED_LINES_H
 
@@ -10,7 +10,7 @@
 
 struct hk_lines_fed {
   uint64_t taken;            /* points */
-  uint64_t refused, dropped; /* lines and points, as net/inner.h has it */
+  uint64_t refused, dropped; /* lines and points, as in net/inner.h */
   uint32_t n;
   struct {
     uint64_t line; /* from 1 */
@@ -18,7 +18,7 @@ struct hk_lines_fed {
   } fault[HK_FEED_FAULTS];
 };
 
-/* 0; -EPIPE: the daemon ended it, and nobody knows how much was taken; or another negative errno: nothing was. */
+/* 0; -EPIPE: the daemon closed it, and it is unknown how much was taken; another negative errno: nothing was taken. */
 int hk_feed_lines(struct hk_net *net, const struct hk_inner *inner, const char *lines, size_t size, struct hk_lines_fed *out);
 
 #endif

@@ -155,7 +155,7 @@ static bool message(struct hk_mqtt_link *link, const struct mosquitto_message *m
   in->acknowledges |= m->qos > 0;
   if (!of) {
     if (in->unmatched++ == 0)
-      tell(in, m->topic, "it is none of `topics`: the broker goes on with a subscription that this client_id once had");
+      tell(in, m->topic, "it matches none of `topics`: the broker continues an old subscription of this client_id");
   } else if (strncmp(m->topic, HK_SPARKPLUG_SPACE, sizeof HK_SPARKPLUG_SPACE - 1) == 0) {
     read_sparkplug(in, of, m);
   } else {
@@ -260,7 +260,7 @@ static void subscribed(struct hk_mqtt_link *link, uint32_t number, int granted)
     hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: the broker refuses the topic `%s`%s%s", b->rule.name, filter,
            granted > 128 ? ": " : "", granted > 128 ? mosquitto_reason_string(granted) : "");
   else if (granted < (int)b->rule.qos)
-    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: the broker gives the topic `%s` with QoS %d only: what it sends may be lost",
+    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: the broker grants the topic `%s` only QoS %d: messages may be lost",
            b->rule.name, filter, granted);
 }
 
@@ -275,7 +275,7 @@ static void run(struct hk_bridge *b)
   if (in)
     in->sparkplug = hk_sparkplug_new();
   if (!in || !in->sparkplug || hk_mqtt_topics_parse(b->rule.topics, &in->topics, error, sizeof error) != 0) {
-    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to begin; reload when there is some", b->rule.name);
+    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to start; free memory, then reload", b->rule.name);
     atomic_store(&b->stop, true); /* the topics were read once: that they are good is known */
     if (in)
       hk_sparkplug_free(in->sparkplug);

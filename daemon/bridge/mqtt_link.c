@@ -41,7 +41,7 @@ static void closed(struct hk_mqtt_link *l, const char *why)
   l->retry = hk_now() + l->pause / 2 + random() % (l->pause / 2);
   l->pause = 2 * l->pause < PAUSE_MOST ? 2 * l->pause : PAUSE_MOST;
   if (!l->told || strcmp(why, l->why) != 0)
-    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: %s %s: %s%s%s%s; it is tried again", b->rule.name, b->rule.url,
+    hk_log(b->net->log, HK_LOG_WARNING, "[mqtt %s]: %s %s: %s%s%s%s; trying again", b->rule.name, b->rule.url,
            was ? "is lost" : "cannot be reached", why, was && !steady ? " (so soon: has another client the client_id " : "",
            was && !steady ? b->rule.client_id : "", was && !steady ? "?)" : "");
   l->told = true;
@@ -69,7 +69,7 @@ static void on_connect(struct mosquitto *mosq, void *arg, int rc, int flags, con
     snprintf(l->why, sizeof l->why, "%s",
              b->rule.version == HK_MQTT_5 && rc >= 128 ? mosquitto_reason_string(rc) : mosquitto_connack_string(rc));
     if (b->rule.version == HK_MQTT_5 && (rc == 1 || rc == MQTT_RC_UNSUPPORTED_PROTOCOL_VERSION))
-      snprintf(l->why, sizeof l->why, "it does not speak MQTT 5: set version = 3.1.1");
+      snprintf(l->why, sizeof l->why, "it does not support MQTT 5: set version = 3.1.1");
     return;
   }
   l->greeted = true;
@@ -267,7 +267,7 @@ static bool settle(struct hk_mqtt_link *l, bool *held)
   *held = false;
   if (l->greeted && !l->kind->settle(l, held)) {
     if (l->connected)
-      hk_mqtt_link_give_up(l, "what came was not taken by the daemon, and is asked for again");
+      hk_mqtt_link_give_up(l, "the daemon could not take a message, and asks for it again");
     return false;
   }
   if (*held)
@@ -279,7 +279,7 @@ static bool settle(struct hk_mqtt_link *l, bool *held)
 static bool tick(struct hk_mqtt_link *l, int64_t now)
 {
   if (!l->greeted && now >= l->deadline) {
-    hk_mqtt_link_give_up(l, "it accepts connections, but does not answer");
+    hk_mqtt_link_give_up(l, "it accepts connections but does not answer");
     return false;
   }
   if (now - l->misc < SECOND)
@@ -361,8 +361,8 @@ static void stay_out(struct hk_mqtt_link *l, int rc)
 {
   char why[HK_BRIDGE_WHY];
   snprintf(why, sizeof why, "%s%s", words(rc), l->bridge->rule.address.tls ? " (ca, certificate and key are files in PEM)" : "");
-  hk_log(l->bridge->net->log, HK_LOG_ERROR, "[mqtt %s]: no connection can be made: %s; reload when this is set right",
-         l->bridge->rule.name, why);
+  hk_log(l->bridge->net->log, HK_LOG_ERROR, "[mqtt %s]: cannot connect: %s; correct this, then reload", l->bridge->rule.name,
+         why);
   hk_bridge_note(l->bridge, HK_BRIDGE_FAILING, why);
   while (!hk_bridge_interrupted(l->bridge)) {
     struct pollfd p = { .fd = l->bridge->wake, .events = POLLIN };
@@ -398,8 +398,7 @@ void hk_mqtt_link_subscribe(struct hk_mqtt_link *l, const char *filter, int qos)
   int id;
   const int rc = mosquitto_subscribe(l->mosq, &id, filter, qos);
   if (rc != MOSQ_ERR_SUCCESS) {
-    hk_log(l->bridge->net->log, HK_LOG_ERROR, "[mqtt %s]: `%s` cannot be subscribed to: %s", l->bridge->rule.name, filter,
-           words(rc));
+    hk_log(l->bridge->net->log, HK_LOG_ERROR, "[mqtt %s]: cannot subscribe to `%s`: %s", l->bridge->rule.name, filter, words(rc));
     return;
   }
   l->subscription[l->n_subscribed++] = id;

@@ -1,9 +1,9 @@
-/* Link: a connection to a broker, and the turns of the thread that has it: connect -> greeted -> (bytes come and go) -> lost, and
- * again, later and later. libmosquitto speaks MQTT; it is driven from here.
+/* Link: a connection to a broker, and the loop of its thread: connect -> greeted -> (bytes come and go) -> lost, and again, at
+ * growing intervals. libmosquitto implements MQTT; this file drives it.
  *
  * Acknowledgements: libmosquitto has its PUBACK for a message ready when the message is handed over, but it writes nothing until
- * mosquitto_loop_write, as its user claims to be threaded (mosquitto_threaded_set). So whatever came is acknowledged when
- * `settle` has said that it may be, and not before.
+ * mosquitto_loop_write, as its user claims to be threaded (mosquitto_threaded_set). So messages are acknowledged when `settle`
+ * allows it, and not before.
  *
  * Thread: the bridge's. */
 #ifndef HK_MQTT_LINK_H
@@ -13,28 +13,27 @@
 
 #include <mosquitto.h>
 
-#define HK_MQTT_RECEIVE                                                                                                          \
-  4096u /* messages that wait for an acknowledgement, and that are taken before something is done with them */
+#define HK_MQTT_RECEIVE 4096u /* messages that may wait for an acknowledgement, and that are received before they are settled */
 
 struct hk_mqtt_link;
 
 struct hk_mqtt_link_kind {
   const char *suffix; /* of the client id */
-  /* The session begins: subscribes, says that it is there. */
+  /* The session begins: subscribes, publishes the status. */
   void (*greeted)(struct hk_mqtt_link *link);
-  /* A message came. False: no more are to be read before `settle`. */
+  /* Takes a message. False: stop reading until `settle`. */
   bool (*message)(struct hk_mqtt_link *link, const struct mosquitto_message *message);
-  /* Does something with what came. False: it failed, and nothing of it may be acknowledged: the connection is given up, so that
-   * it comes again. *held: not yet; it is asked again soon. */
+  /* Deals with the received messages. False: that failed, and none may be acknowledged: the connection is closed, so that they
+   * are sent again. *held: not yet; called again soon. */
   bool (*settle)(struct hk_mqtt_link *link, bool *held);
-  /* A subscription was answered: with the QoS granted, or with 128 or more. Number of it in `greeted`. */
+  /* The answer to a subscription: the granted QoS, or 128 or more. number: of the call in `greeted`. */
   void (*subscribed)(struct hk_mqtt_link *link, uint32_t number, int granted);
-  void (*taken)(struct hk_mqtt_link *link, int id);       /* the broker has what was published, or will never */
-  void (*refused)(struct hk_mqtt_link *link, int reason); /* it does not take what was; `taken` follows */
-  /* Before a wait: *fd (-1: none) is waited for, too, and *timeout ms at most. */
+  void (*taken)(struct hk_mqtt_link *link, int id);       /* the broker has the message, or will never take it */
+  void (*refused)(struct hk_mqtt_link *link, int reason); /* the broker refuses the message; `taken` follows */
+  /* Before a wait: sets *fd (-1: none) to wait for, too, and *timeout in ms. */
   void (*waits)(struct hk_mqtt_link *link, int *fd, short *events, int *timeout);
-  void (*woken)(struct hk_mqtt_link *link);   /* fd was ready, or the time is over */
-  void (*parting)(struct hk_mqtt_link *link); /* it is about to be closed in order */
+  void (*woken)(struct hk_mqtt_link *link);   /* fd is ready, or the time is over */
+  void (*parting)(struct hk_mqtt_link *link); /* the connection is about to be closed in order */
 };
 
 struct hk_mqtt_link {
@@ -42,30 +41,31 @@ struct hk_mqtt_link {
   const struct hk_mqtt_link_kind *kind;
   struct mosquitto *mosq;
   bool connected;          /* the socket is, */
-  bool greeted;            /* and the broker has said yes; */
-  bool kept;               /* it had our session from before */
-  bool came;               /* a message, with what was read last */
-  bool full;               /* no more is read before it is settled */
+  bool greeted;            /* and the broker has accepted it; */
+  bool kept;               /* it had our session already */
+  bool came;               /* a message, with the last read */
+  bool full;               /* no more is read before `settle` */
   bool writes;             /* libmosquitto does now */
-  int64_t deadline;        /* ns: for the broker to say yes */
-  int64_t since;           /* ns: when it said yes */
+  int64_t deadline;        /* ns: for the broker to accept */
+  int64_t since;           /* ns: when it accepted */
   int64_t retry;           /* ns: when to connect again */
   int64_t pause;           /* ns */
-  int64_t misc;            /* ns: when libmosquitto was last told of the time */
-  char why[HK_BRIDGE_WHY]; /* why it was lost, as the broker or a call said */
+  int64_t misc;            /* ns: the last call of mosquitto_loop_misc */
+  char why[HK_BRIDGE_WHY]; /* the reason of the loss, from the broker or a call */
   bool told;               /* its failure was logged */
   uint32_t n_subscribed;
   int subscription[HK_MQTT_TOPICS_MAX]; /* ids of what was subscribed to */
 };
 
-/* Serves it until the bridge is interrupted. will: what the broker publishes when we are lost; NULL: nothing. */
+/* Serves the link until the bridge is interrupted. will: the last will, which the broker publishes when the connection is lost;
+ * NULL: none. */
 void hk_mqtt_link_run(struct hk_mqtt_link *link, const char *will);
-/* Subscribes; its answer comes with the number of calls before. */
+/* Subscribes; the answer has the number of earlier calls. */
 void hk_mqtt_link_subscribe(struct hk_mqtt_link *link, const char *filter, int qos);
-/* 0, or a negative errno. *id: what `taken` will say. */
+/* 0, or a negative errno. *id: as in `taken`. */
 int hk_mqtt_link_publish(struct hk_mqtt_link *link, const char *topic, const void *data, size_t size, int qos, bool retain,
                          int *id);
-/* The connection is of no use: closes it, and connects again later. */
+/* Closes an unusable connection, and connects again later. */
 void hk_mqtt_link_give_up(struct hk_mqtt_link *link, const char *why);
 
 #endif

@@ -5,9 +5,8 @@
 #include "daemon/base/buffer.h"
 #include "daemon/config/mqtt_topics.h"
 
-/* Appends measurement and tags to `key` and the field to `field`, which stays empty where the template has none. text: has been
- * checked; of: the filter that the topic matches; shown: what {topic} is. NULL, or what is wrong with the topic, in words that
- * live for ever. */
+/* Appends measurement and tags to `key` and the field to `field`, which stays empty if the template has none. text: a checked
+ * template; of: the filter that the topic matches; shown: the value of {topic}. NULL, or the topic's error, a static string. */
 const char *hk_mqtt_template_expand(const char *text, const struct hk_mqtt_topic *of, const char *topic, const char *shown,
                                     struct hk_buffer *key, struct hk_buffer *field);
 

@@ -41,7 +41,7 @@ static void write_place(struct hk_mqtt_out *o)
     o->written = o->place.position;
   else
     hk_log_peer(b->net->log, &b->quota, HK_LOG_WARNING, b->rule.name,
-                "[mqtt]: its place in the event log cannot be written: %s; events may be published again", strerror(-status));
+                "[mqtt]: its position in the event log cannot be written: %s; events may be published twice", strerror(-status));
 }
 
 static void read_place(struct hk_mqtt_out *o)
@@ -56,8 +56,8 @@ static void read_place(struct hk_mqtt_out *o)
   if (status != 0 || o->place.position > last) {
     if (status != -ENOENT)
       hk_log(b->net->log, HK_LOG_WARNING,
-             "[mqtt %s]: its place in the event log is not known (%s): events from now on are published", b->rule.name,
-             status == 0 ? "it lies beyond the end of the log, which is another one" : strerror(-status));
+             "[mqtt %s]: its position in the event log is unknown (%s): publishing begins with new events", b->rule.name,
+             status == 0 ? "it is beyond the end of the event log, which was replaced" : strerror(-status));
     o->place = (struct hk_place){ .position = last };
     o->written = UINT64_MAX; /* where it began is to be known if it ends before the broker has anything */
     write_place(o);
@@ -376,7 +376,7 @@ static void run(struct hk_bridge *b)
 {
   struct hk_mqtt_out *o = calloc(1, sizeof *o);
   if (!o) {
-    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to begin; reload when there is some", b->rule.name);
+    hk_log(b->net->log, HK_LOG_ERROR, "[mqtt %s]: no memory to start; free memory, then reload", b->rule.name);
     atomic_store(&b->stop, true);
     return;
   }

@@ -149,13 +149,13 @@ static const char *read_json(const struct hk_mqtt_wanted *wanted, const cJSON *j
     const cJSON *at = find(json, wanted->time);
     *timed = cJSON_IsNumber(at) ? hk_mqtt_time_of(at->valuedouble, time) : cJSON_IsString(at) && read_time(at->valuestring, time);
     if (!*timed)
-      return at ? "the key that `time` names has no time" : "it has not the key that `time` names";
+      return at ? "the value of the key `time` is not a time" : "it does not have the key that `time` names";
   }
   walk(&w, json, 0, 0);
   if (w.too_many)
-    return "there are too many values in it, or keys too long or too deep";
+    return "it has too many values, or keys that are too long or too deep";
   if (w.n == 0)
-    return wanted->values[0] ? "none of the keys that `values` names has a number" : "there is no number in it";
+    return wanted->values[0] ? "none of the keys in `values` has a number" : "it contains no number";
   if (wanted->only_timed && !*timed)
     return NULL;
   w = (struct walk){ .wanted = wanted->values, .take = take, .arg = arg };
@@ -186,7 +186,7 @@ const char *hk_mqtt_payload_read(const struct hk_mqtt_wanted *wanted, const char
     return "it is not a number, true, false, on, off or JSON";
   cJSON *json = cJSON_ParseWithLengthOpts(data, size, &end, false);
   const char *wrong =
-      !json || end != data + size ? "it is not whole and valid JSON" : read_json(wanted, json, timed, time, take, arg);
+      !json || end != data + size ? "it is not complete and valid JSON" : read_json(wanted, json, timed, time, take, arg);
   cJSON_Delete(json);
   return wrong;
 }

@@ -210,7 +210,7 @@ static const char *read_birth(struct node *n, bool of_node, const Sparkplug__Pay
   }
   for (size_t i = 0; i < p->n_metrics; i++)
     if (p->metrics[i]->has_alias && p->metrics[i]->name && p->metrics[i]->name[0] && !remember(n, p->metrics[i]))
-      return "there is no room for its metrics";
+      return "no memory for its metrics";
   return NULL;
 }
 
@@ -225,7 +225,7 @@ static const char *read_payload(struct node *n, const struct hk_sparkplug_topic 
   const char *wrong = birth ? read_birth(n, of_node, p) : NULL;
   if (!wrong && strcmp(topic->type + 1, "DEATH") != 0 && !take_metrics(n, p, take, arg)) {
     *lacks = true;
-    wrong = "it has aliases whose birth was not seen; a rebirth is asked for";
+    wrong = "it has aliases without a birth; asking for a rebirth";
   }
   return wrong;
 }
@@ -243,7 +243,7 @@ const char *hk_sparkplug_read(struct hk_sparkplug *s, const struct hk_sparkplug_
   struct node *n = node_of(s, topic);
   Sparkplug__Payload *p = n ? sparkplug__payload__unpack(NULL, size, data) : NULL;
   if (!p)
-    return n ? "it is no payload of Sparkplug B" : "there is no room for its node";
+    return n ? "it is not a Sparkplug B payload" : "no memory for its node";
   if (strcmp(topic->type, "NDEATH") == 0) {
     n->born = false;
     sparkplug__payload__free_unpacked(p, NULL);

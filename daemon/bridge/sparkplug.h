@@ -1,6 +1,6 @@
-/* Sparkplug B: what edge nodes and their devices say under spBv1.0/GROUP/TYPE/NODE[/DEVICE]. A birth names the metrics and gives
- * each an alias; data says only that, and numbers its messages from 0 to 255 round and round. Data of a node whose birth was not
- * seen, or after a message that is missing, calls for a rebirth, which the owner asks the node for.
+/* Sparkplug B: messages of edge nodes and their devices under spBv1.0/GROUP/TYPE/NODE[/DEVICE]. A birth names the metrics and
+ * gives each an alias. Data messages have aliases only, and sequence numbers from 0 to 255, cyclically. After data without a
+ * birth, or after a missing message, the owner asks the node for a rebirth.
  *
  * Memory: HK_SPARKPLUG_NODES nodes with HK_SPARKPLUG_METRICS metrics each, at most. Thread: the owner's. */
 #ifndef HK_SPARKPLUG_H
@@ -18,23 +18,23 @@
 struct hk_sparkplug;
 
 struct hk_sparkplug *hk_sparkplug_new(void);            /* NULL: no memory, or no protobuf-c */
-void hk_sparkplug_free(struct hk_sparkplug *sparkplug); /* NULL is fine */
+void hk_sparkplug_free(struct hk_sparkplug *sparkplug); /* NULL is allowed */
 
-/* What a topic is about; the strings end with 0. */
+/* The parts of a topic; the strings end with 0. */
 struct hk_sparkplug_topic {
   char group[HK_SPARKPLUG_TOPIC], type[16], node[HK_SPARKPLUG_TOPIC], device[HK_SPARKPLUG_TOPIC]; /* device: "": of the node */
 };
-/* False: it is none of Sparkplug. */
+/* False: not a topic of Sparkplug. */
 bool hk_sparkplug_topic_read(const char *topic, struct hk_sparkplug_topic *out);
 
-/* A number of a metric; time: ns, or 0: it says none. metric: ends with 0, valid during the call. */
+/* A value of a metric; time: ns, or 0: none. metric: ends with 0, valid during the call. */
 typedef void hk_sparkplug_take(void *arg, const char *metric, double value, int64_t time);
 
-/* Takes the numbers of a message. *rebirth: the node is to be asked for its birth (not oftener than every 10 s of now, ns). NULL,
- * or what is wrong, in words that live for ever. */
+/* Takes the values of a message. *rebirth: ask the node for its birth (at most every 10 s of now, ns). NULL, or the error, a
+ * static string. */
 const char *hk_sparkplug_read(struct hk_sparkplug *sparkplug, const struct hk_sparkplug_topic *topic, const void *data,
                               size_t size, int64_t now, bool *rebirth, hk_sparkplug_take *take, void *arg);
-/* The payload by which a node is asked for it; time: ns. Returns its bytes, 0: there is no room. */
+/* The payload that asks a node for its birth; time: ns. Returns its bytes, 0: no room. */
 size_t hk_sparkplug_rebirth(int64_t time, uint8_t out[128]);
 
 #endif

@@ -319,7 +319,7 @@ static int parse(int argc, char **argv, struct settings *settings)
     if (code != 0)
       return code;
   }
-  return optind == argc ? 0 : hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+  return optind == argc ? 0 : hk_usage(argv, "%s: unexpected argument", argv[optind]);
 }
 
 int hk_command_bench(int argc, char **argv)

@@ -21,7 +21,7 @@ struct hk_csv;
 
 /* Opens the file and reads its header. 0 and *out, or a negative errno with a message. */
 int hk_csv_open(struct hk_csv **out, const struct hk_csv_config *config, char *error, size_t size);
-void hk_csv_close(struct hk_csv *csv); /* NULL is fine */
+void hk_csv_close(struct hk_csv *csv); /* NULL is allowed */
 
 /* How many there are. Of a long recording on a pipe, those seen so far. */
 uint32_t hk_csv_sensors(const struct hk_csv *csv);

@@ -12,7 +12,7 @@ struct hk_csv_bytes;
 
 /* "-" is standard input. 0 and *out, or a negative errno with a message. */
 int hk_csv_bytes_open(struct hk_csv_bytes **out, const char *path, char *error, size_t size);
-void hk_csv_bytes_close(struct hk_csv_bytes *bytes); /* NULL is fine */
+void hk_csv_bytes_close(struct hk_csv_bytes *bytes); /* NULL is allowed */
 
 /* Begins again at the first byte; only where `regular`. 0, or a negative errno with a message. */
 int hk_csv_bytes_rewind(struct hk_csv_bytes *bytes, char *error, size_t size);

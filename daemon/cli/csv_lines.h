@@ -13,7 +13,7 @@ struct hk_csv_lines;
 
 /* 0 and *out, or a negative errno with a message that names the file. path outlives it. */
 int hk_csv_lines_open(struct hk_csv_lines **out, const char *path, char *error, size_t size);
-void hk_csv_lines_close(struct hk_csv_lines *lines); /* NULL is fine */
+void hk_csv_lines_close(struct hk_csv_lines *lines); /* NULL is allowed */
 
 /* Next line that is not blank, without its end and blanks before it, NUL-terminated; the caller may write into it until the next
  * call. 1, 0 at the end, or a negative errno with a message. */

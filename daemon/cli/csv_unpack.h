@@ -12,7 +12,7 @@ typedef ssize_t hk_unpack_source(void *arg, char *to, size_t room);
 
 /* 0 and *out, or a negative errno with a message. */
 int hk_unpack_open(struct hk_unpack **out, hk_unpack_source *source, void *arg, char *error, size_t size);
-void hk_unpack_close(struct hk_unpack *unpack); /* NULL is fine */
+void hk_unpack_close(struct hk_unpack *unpack); /* NULL is allowed */
 
 /* Next bytes of what was packed. Their number, 0 at the end, or a negative errno with a message. */
 ssize_t hk_unpack_read(struct hk_unpack *unpack, char *to, size_t room, char *error, size_t size);

@@ -117,7 +117,7 @@ hankel *hk_link_ask(int argc, char **argv, const char *help, const char **addres
       return NULL;
     }
   }
-  *code = optind == argc ? hk_link_open(&h, argv, *address, &link) : hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+  *code = optind == argc ? hk_link_open(&h, argv, *address, &link) : hk_usage(argv, "%s: unexpected argument", argv[optind]);
   return h;
 }
 

@@ -27,17 +27,17 @@
 
 static const char help_text[] =
     "usage: hankel feed [OPTION...] FILE.csv...|FOLDER|-\n\n"
-    "Sends a recording, or what comes in on standard input, to the daemon. Each value column is a sensor.\n"
-    "Ends with 0 when the daemon has taken over every point, and most were neither late (not after the sensor's\n"
-    "last one) nor rejected; how many were is told.\n\n"
+    "Sends a recording, or standard input, to the daemon. Each value column is a sensor.\n"
+    "Exits with 0 when the daemon has taken over every point, and most were neither late (not after the sensor's\n"
+    "last one) nor rejected; prints how many were.\n\n"
     "  --to HOST:PORT     the daemon's binary listener (default " HK_LINK_ADDRESS ")\n" HK_INPUT_HELP
-    "  --now              the time of a line is when it is read, whatever stands in the file: for what is live\n"
-    "  --rate X           X points a second, or with an x behind (60x) X times as fast as the times in the file say\n"
+    "  --now              the time of a line is when it is read, whatever the file says: for live data\n"
+    "  --rate X           X points a second, or with an x (60x) X times as fast as the times in the file say\n"
     "  --host             no file: this machine's processor, memory, disks, network and pressure, once a second, as\n"
     "                     HOST.cpu.busy, HOST.memory.used and so on; --prefix gives another name than the machine's\n"
     "  --fast             as fast as the daemon takes them: the default\n"
-    "  --feed NAME        each point counts once, however often feed or the daemon is started again: what the\n"
-    "                     daemon has of this feed, counted from the first point of FILE, is left out\n" HK_SECURE_HELP "\n"
+    "  --feed NAME        each point counts once, even if feed or the daemon restarts: points of this feed that\n"
+    "                     the daemon has, counted from the first point of FILE, are skipped\n" HK_SECURE_HELP "\n"
     "FILE has a header, a time column and value columns, or is one number a line; it may be packed (.gz, .zst).\n"
     "Of several files the sensors are FILE.COLUMN. - is standard input.\n\n"
     "examples:\n"
@@ -294,12 +294,12 @@ static int tell_left_out(struct feed *feed, int code)
   struct hankel_counters counters;
   feed->finishing = true;
   if (hankel_finish(feed->h, FAREWELL) < 0) {
-    fprintf(stderr, "hankel feed: the daemon is still at work: how many points were late or rejected is not known yet\n");
+    fprintf(stderr, "hankel feed: the daemon is still scoring: the number of late and rejected points is unknown\n");
     return code;
   }
   hankel_count(feed->h, &counters);
   if (!counters.counted)
-    fprintf(stderr, "hankel feed: the daemon is of a version that does not say how many points were late or rejected\n");
+    fprintf(stderr, "hankel feed: this version of the daemon does not report late and rejected points\n");
   if (counters.late > 0)
     printf("%" PRIu64 " %s late (not after the last one of their sensor: sent before, or out of order)\n", counters.late,
            counters.late == 1 ? "point was" : "points were");
@@ -309,7 +309,7 @@ static int tell_left_out(struct feed *feed, int code)
         " %s rejected (not finite, too large, before 1970, ahead of the daemon's clock, or of a counter with no value before)\n",
         counters.rejected, counters.rejected == 1 ? "point was" : "points were");
   if (counters.late + counters.rejected > feed->points / 2)
-    code = hk_failed(feed->argv, "most of the points changed nothing");
+    code = hk_failed(feed->argv, "most of the points were late or rejected");
   return code;
 }
 
@@ -354,7 +354,7 @@ static int feed_file(struct feed *feed, const char *address, const struct hankel
   if (feed->name && (feed->there = hankel_feed_position(feed->h)) > 0)
     printf("the daemon has %" PRIu64 " points of %s already\n", feed->there, feed->name);
   if (feed->name && hankel_durability(feed->h) != HANKEL_JOURNALED)
-    hk_failed(feed->argv, "the daemon keeps no journal (durability): what it had may be missing when it is started again");
+    hk_failed(feed->argv, "the daemon keeps no journal (durability): its points may be lost when it restarts");
   const int named = feed->host ? 0 : name_sensors(feed);
   if (named != 0)
     return named;

@@ -108,8 +108,8 @@ void hk_fielded_explain(const struct hk_fielded *f)
   const struct hk_field_count count = hk_field_count(f->field);
   if (f->points == 0)
     fprintf(stderr,
-            "hankel replay: the field says nothing: a sensor is settled after %u rows of its own, and its residuals come "
-            "after as many more with two neighbours\n",
+            "hankel replay: no sensor of the field has a residual: a sensor needs %u rows to settle, and as many more with two "
+            "neighbours\n",
             HK_RESIDUAL_SETTLE);
   else if (count.explained < f->n)
     fprintf(stderr,

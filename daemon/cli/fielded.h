@@ -14,7 +14,7 @@ struct hk_fielded;
 /* keys: as in a [field NAME] section (hk_field_parse). All sensors of the recording must be known. 0 or an exit code, when the
  * fault was told, in the name of --field. */
 int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, const struct hk_recordings *csv);
-void hk_fielded_close(struct hk_fielded *fielded); /* NULL is fine */
+void hk_fielded_close(struct hk_fielded *fielded); /* NULL is allowed */
 
 const char *hk_fielded_name(const struct hk_fielded *fielded, uint32_t sensor);
 

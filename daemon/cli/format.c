@@ -336,7 +336,7 @@ static void print_event_text(FILE *out, const struct hankel_event *event)
   else if (event->limit.blocks > 0 && event->kind != HANKEL_CLEARED)
     hk_limit_sentence(out, event);
   else if (event->limit.blocks > 0)
-    fprintf(out, "the limit %.6g is not near any more", event->limit.limit);
+    fprintf(out, "the limit %.6g is no longer near", event->limit.limit);
   else
     fprintf(out, "changed %s, level %.6g +- %.3g -> %.6g +- %.3g", instant, event->before, (double)event->spread_before,
             event->after, (double)event->spread_after);

@@ -9,7 +9,7 @@ struct hk_host;
 /* root: what stands before proc/ and sys/, "/" but in tests; prefix: what stands before every name, with a point. 0 and *out, or
  * -ENOMEM. */
 int hk_host_open(struct hk_host **out, const char *root, const char *prefix);
-void hk_host_close(struct hk_host *host); /* NULL is fine */
+void hk_host_close(struct hk_host *host); /* NULL is allowed */
 
 /* Reads the figures of now, ns of a clock that only goes forward; counters give their difference a second from the second look
  * on. What is not there on this machine is left out. 0, or a negative errno: -ENOENT, there is nothing at all. */

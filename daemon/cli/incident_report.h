@@ -21,7 +21,7 @@ int hk_report_interval(char **argv, const char *text, struct hk_report_rules *ru
  * that are told. 0, or an exit code with a message. */
 int hk_report_new(struct hk_report **out, char **argv, const struct hk_report_rules *rules, const struct hk_recordings *csv,
                   bool json);
-void hk_report_free(struct hk_report *report); /* NULL is fine */
+void hk_report_free(struct hk_report *report); /* NULL is allowed */
 
 /* A line of the recording was read: by these it learns the interval, which it needs with the first event. */
 void hk_report_row(struct hk_report *report, int64_t time);

@@ -58,10 +58,10 @@ static int send_one(char **argv, struct hk_sender *sender, const struct hk_notif
   } else {
     const enum hk_sent sent = hk_sender_send(sender, rule, &message, &answer);
     if (sent == HK_SENT) {
-      printf("%s has taken it%s: %s\n", rule->name, paging == HK_PAGE_RESOLVE ? " that this is over" : "", answer.text);
+      printf("%s took %s: %s\n", rule->name, paging == HK_PAGE_RESOLVE ? "its end" : "the message", answer.text);
       code = HK_EXIT_DONE;
     } else {
-      (void)hk_failed(argv, "%s has not taken it (%s): %s", rule->name,
+      (void)hk_failed(argv, "%s did not take the message (%s): %s", rule->name,
                       sent == HK_SENT_LATER ? "the daemon would try again" : "the daemon would set it aside", answer.text);
     }
   }
@@ -105,7 +105,7 @@ int hk_command_notify(int argc, char **argv)
     path = optarg;
   }
   if (argc - optind != 2 || strcmp(argv[optind], "test") != 0)
-    return hk_usage(argv, "what it does is `notify test NAME`");
+    return hk_usage(argv, "the only subcommand is `notify test NAME`");
   if (!path)
     return hk_usage(argv, "-c FILE, the daemon's configuration, is needed");
   if (hk_config_load(&config, path, HK_CONFIG_PIPE, print_fault, NULL) != 0)

@@ -111,7 +111,7 @@ static int add_all(struct hk_recordings *r, char *const *paths, uint32_t n, char
   }
   for (uint32_t i = 0; r->n > 1 && i < r->n; i++)
     if (strcmp(r->part[i].path, "-") == 0) {
-      snprintf(error, size, "standard input is read alone, not with files");
+      snprintf(error, size, "standard input cannot be combined with files");
       return -EINVAL;
     }
   return 0;

@@ -16,7 +16,7 @@ struct hk_recordings;
  * it. */
 int hk_recording_open(struct hk_recordings **out, char *const *paths, uint32_t n, const struct hk_csv_config *config,
                       const char *prefix, char *error, size_t size);
-void hk_recording_close(struct hk_recordings *recording); /* NULL is fine */
+void hk_recording_close(struct hk_recordings *recording); /* NULL is allowed */
 
 /* As the functions of csv.h of these names. Several files have no time column that could be named. */
 uint32_t hk_recording_sensors(const struct hk_recordings *recording);

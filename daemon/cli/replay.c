@@ -398,7 +398,7 @@ static int open_all(struct replay *r, struct hk_input *input, struct hk_report_r
   r->shown = keys ? r->algorithms : 1; /* columns are as they always were, unless others were asked for */
   int code = hk_input_open(input, argc, r->argv, &r->csv);
   if (code == 0 && !hk_recording_sensors_known(r->csv))
-    code = hk_failed(r->argv, "--long needs a file, not a pipe: the sensors are to be known before the first point");
+    code = hk_failed(r->argv, "--long needs a file, not a pipe: all sensors must be known before the first point");
   if (code == 0 && field)
     code = hk_fielded_open(&r->field, r->argv, field, r->csv);
   if (code == 0 && rules->wanted)
@@ -457,9 +457,9 @@ int hk_command_replay(int argc, char **argv)
       return code;
   }
   if (!rules.wanted && rules.interval > 0)
-    return hk_usage(argv, "--interval is of --budget");
+    return hk_usage(argv, "--interval needs --budget");
   if (rules.wanted && format == 0)
-    return hk_usage(argv, "--budget prints text or jsonl, no csv");
+    return hk_usage(argv, "--budget prints text or jsonl, not csv");
   code = open_all(&replay, &input, &rules, keys, field, format == 1, argc);
   if (code == 0)
     code = start(&replay, choice);

@@ -116,7 +116,7 @@ static int ask(hankel *h, char **argv, const char *address, const char *glob, ui
     if (status < 0) {
       const char *why = hk_link_error(h, address);
       return hk_failed(argv, "no list from the daemon at %s: %s%s", address, why,
-                       strstr(why, hankel_error_name(HANKEL_BAD_TYPE)) ? "; it is of a version before this request" : "");
+                       strstr(why, hankel_error_name(HANKEL_BAD_TYPE)) ? "; its version is older than this request" : "");
     }
     const bool good = take_part(l, text, &next);
     free(text);
@@ -174,7 +174,7 @@ static int show(char **argv, const struct list *l, const char *glob, bool json)
   if (l->n == 0 && l->count > 0)
     return hk_failed(argv, "none of %.0f sensors has a name that matches %s", l->count, glob);
   if (l->n == 0)
-    return hk_failed(argv, "there are no sensors yet: no points have come");
+    return hk_failed(argv, "there are no sensors yet: no points have arrived");
   qsort(l->row, l->n, sizeof *l->row, by_name);
   for (size_t i = 0; i < l->n && json; i++)
     puts(l->row[i].text);
@@ -212,7 +212,7 @@ int hk_command_sensors(int argc, char **argv)
   if (code != 0)
     return code;
   if (argc - optind > 1)
-    return hk_usage(argv, "one GLOB at most is wanted; put it in quotes, so that the shell leaves it as it is");
+    return hk_usage(argv, "at most one GLOB; put it in quotes, so that the shell does not expand it");
   const char *glob = optind < argc ? argv[optind] : "";
   struct list l = { 0 };
   hankel *h = NULL;

@@ -63,12 +63,12 @@ static void find_faults(const cJSON *report, char *text)
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "notify"))
   {
     if (strcmp(word(item, NULL, "state"), "failing") == 0)
-      add(text, "alerts do not reach %s: %s", word(item, NULL, "name"), word(item, NULL, "answer"));
+      add(text, "alerts do not reach receiver %s: %s", word(item, NULL, "name"), word(item, NULL, "answer"));
   }
   cJSON_ArrayForEach(item, cJSON_GetObjectItem(report, "mqtt"))
   {
     if (strcmp(word(item, NULL, "state"), "failing") == 0)
-      add(text, "the broker %s is away: %s", word(item, NULL, "name"), word(item, NULL, "why"));
+      add(text, "the broker %s is unreachable: %s", word(item, NULL, "name"), word(item, NULL, "why"));
   }
 }
 

@@ -281,7 +281,7 @@ int hk_command_tail(int argc, char **argv)
       return code;
   }
   if (optind != argc)
-    return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+    return hk_usage(argv, "%s: unexpected argument", argv[optind]);
   const struct wanted wanted = { match, (float)min_score, what_of(what, events, incidents, tail.format), since };
   code = connect_and_show(&tail, address, &link, &wanted);
   return hk_finish_output(argv, code);

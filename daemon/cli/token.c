@@ -68,7 +68,7 @@ int hk_command_token(int argc, char **argv)
     }
   }
   if (argc - optind != 2)
-    return hk_usage(argv, "a name and its scopes are wanted");
+    return hk_usage(argv, "NAME and SCOPES are required");
   if (hk_scopes_parse(argv[optind + 1], &scopes) != 0)
     return hk_usage(argv, "%s: want a list of feed, subscribe, admin with commas between them", argv[optind + 1]);
   const int status = hk_token_make(argv[optind], scopes, feeds, token, line, sizeof line);

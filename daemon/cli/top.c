@@ -154,7 +154,7 @@ int hk_command_top(int argc, char **argv)
     }
   }
   if (optind != argc)
-    return hk_usage(argv, "%s: no argument is wanted", argv[optind]);
+    return hk_usage(argv, "%s: unexpected argument", argv[optind]);
   link.once = !top.frame.ansi;
   code = hk_link_open(&h, argv, top.frame.address, &link);
   if (code != 0)

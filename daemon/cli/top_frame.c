@@ -101,7 +101,7 @@ static void head(FILE *out, const struct hk_top_frame *f, const cJSON *report)
   line(out, f, BOLD, "hankeld %s  %s  up %.0f min", string(report, "version"), f->address,
        floor(cJSON_GetNumberValue(cJSON_GetObjectItem(report, "uptime_s")) / 60));
   if (f->lost)
-    line(out, f, RED, "No connection: %s. Trying again; what follows was so before.", f->lost);
+    line(out, f, RED, "No connection: %s. Trying again; the last known state follows.", f->lost);
   if (number(report, "points", "in") == 0)
     line(out, f, NULL, "No data yet. Send something: hankel feed recording.csv");
   else if (open > 0)

@@ -141,8 +141,7 @@ static void find_state(struct hk_config_reading *r)
     hk_config_complain(r, 0, "durability = %s needs state = FOLDER (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
-    hk_config_complain(r, 0,
-                       "[incidents] follow the event log, which durability = none does not keep: journal or snapshot is needed");
+    hk_config_complain(r, 0, "[incidents] needs the event log: durability = snapshot or journal");
   for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)
     if (c->notify[i].group == HK_NOTIFY_MACHINE)
       hk_config_complain(r, 0, "[notify %s]: group_by = machine goes by [group NAME], and there is none", c->notify[i].name);
@@ -202,7 +201,7 @@ int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_confi
   check_taken(r);
   section_end(r);
   if (ferror(file))
-    hk_config_complain(r, 0, "could not be read to its end; is it a file?");
+    hk_config_complain(r, 0, "could not be read to its end; it must be a file");
   else if (out->n_detectors == 0)
     hk_config_complain(r, 0, "no [detector NAME] section; `[detector all]` with `match = *` is one for every sensor");
   else if (r->faults == 0)

@@ -89,7 +89,7 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
   if (!why && r->password[0] && !r->user[0])
     why = "password_file needs user";
   if (!why && r->password[0] && !r->address.tls && !r->insecure && !hk_mqtt_address_is_here(&r->address))
-    why = "the password would go unencrypted, where everybody on the way can read it: take url = mqtts://, or insecure = yes";
+    why = "the password would be sent unencrypted: use url = mqtts://, or insecure = yes";
   if (!why && strlen(r->client_id) > 100)
     why = "client_id has at most 100 bytes";
   if (!why && !is_prefix(r->prefix))

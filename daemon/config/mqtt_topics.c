@@ -86,7 +86,7 @@ int hk_mqtt_topics_parse(const char *text, struct hk_mqtt_topics *out, char *err
     }
     while (length > 0 && at[length - 1] == ' ')
       length--;
-    const char *wrong = out->n == HK_MQTT_TOPICS_MAX ? "there are over 32; take another section for the rest"
+    const char *wrong = out->n == HK_MQTT_TOPICS_MAX ? "there are over 32; use another section for the rest"
                                                      : take_topic(&out->topic[out->n], at, length);
     if (wrong) {
       snprintf(error, size, "topics: `%.*s`: %s", (int)(length < 100 ? length : 100), at, wrong);
@@ -143,13 +143,13 @@ int hk_mqtt_template_check(const char *text, const struct hk_mqtt_topics *topics
 {
   const char *blank = strchr(text, ' '), *wrong = NULL;
   if (text[0] == 0 || text[0] == ' ' || text[0] == '#' || text[0] == ',' || text[0] == '\\')
-    wrong = "a name begins with none of blank, #, comma and \\";
+    wrong = "a name cannot begin with a blank, #, comma or \\";
   else if (blank && (strchr(blank + 1, ' ') || blank[1] == 0))
-    wrong = "it has one blank at most, between what is measured and its field: {line} temperature";
+    wrong = "it has at most one blank, between measurement and field: {line} temperature";
   for (const char *at = text; !wrong && *at; at++) {
     const size_t length = *at == '{' ? strcspn(at + 1, "}") : 0;
     if (*at == '}' || (*at == '{' && at[1 + length] != '}'))
-      wrong = "a brace has no other half";
+      wrong = "a brace is not closed or not opened";
     if (wrong || *at != '{')
       continue;
     const char *word = at + 1;

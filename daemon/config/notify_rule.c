@@ -140,8 +140,9 @@ static const char *look_at_syslog(const struct hk_notify_rule *r)
 {
   if (!port_of(r->server, "tcp://", "tls://"))
     return "type = syslog needs server = tcp://HOST:PORT, or tls://";
-  return r->url[0] || r->from[0] || r->to[0] || r->user[0] || r->secret[0] ? "type = syslog has server, and nothing to show it"
-                                                                           : NULL;
+  return r->url[0] || r->from[0] || r->to[0] || r->user[0] || r->secret[0]
+             ? "type = syslog takes server, and no url, user, secret_file, certificate or key"
+             : NULL;
 }
 
 static const char *look_at_mqtt(struct hk_notify_rule *r)
@@ -149,13 +150,13 @@ static const char *look_at_mqtt(struct hk_notify_rule *r)
   if (!hk_mqtt_address_parse(r->server, &r->mqtt.address))
     return "type = mqtt needs server = mqtt://HOST:PORT, or mqtts://";
   if (!r->mqtt.topic[0] || strpbrk(r->mqtt.topic, "+#") || r->mqtt.topic[0] == '$')
-    return "type = mqtt needs topic = TOPIC, what those of alerts begin with, without + and #";
+    return "type = mqtt needs topic = TOPIC, the first levels of all topics, without + and #";
   if (r->user[0] && !r->secret[0])
     return "user needs secret_file, with the password";
   if (r->secret[0] && !r->user[0])
     return "secret_file of type = mqtt is the password of user = NAME";
   if (r->user[0] && !r->mqtt.address.tls && !hk_mqtt_address_is_here(&r->mqtt.address))
-    return "user needs mqtts://, for a password does not travel in clear";
+    return "user needs mqtts://: a password is not sent unencrypted";
 #ifndef HK_HAVE_MQTT
   return "type = mqtt needs a hankeld that is built with libmosquitto; this one is not (meson option mqtt)";
 #else

@@ -37,7 +37,7 @@ struct hk_tokens;
  * message. */
 int hk_tokens_read(struct hk_tokens **out, FILE *file, const char *name, char *error, size_t size);
 int hk_tokens_load(struct hk_tokens **out, const char *path, char *error, size_t size);
-void hk_tokens_free(struct hk_tokens *tokens); /* NULL is fine */
+void hk_tokens_free(struct hk_tokens *tokens); /* NULL is allowed */
 uint32_t hk_tokens_count(const struct hk_tokens *tokens);
 
 /* The entry of a token; NULL: none, as in a build without OpenSSL. It takes as long whatever is shown: it hashes that, and looks

@@ -100,7 +100,7 @@ struct hk_durable {
 #define HK_DURABLE_EVENTS UINT32_MAX
 
 /* Opens the state folder that the configuration names, and no other daemon uses. durable: zeroed. 0, or a negative errno with a
- * message; close it in either case. Thread: main, here and below but for what says otherwise. */
+ * message; close it in either case. Thread: main, here and below unless stated otherwise. */
 int hk_durable_open(struct hk_durable *durable, const struct hk_config *config, uint32_t shards, struct hk_log *log, char *error,
                     size_t size);
 /* All that there was is restored: begins the journals, each at its shard's position, and the commit thread. 0 or a negative errno

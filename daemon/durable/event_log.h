@@ -20,7 +20,7 @@
  *
  * FORMAT.md describes the records. What is damaged is left out, and its positions are a gap.
  *
- * Errors: 0 or a negative errno. Thread: any, but for what says otherwise. */
+ * Errors: 0 or a negative errno. Thread: any, unless stated otherwise. */
 #ifndef HK_EVENTS_H
 #define HK_EVENTS_H
 
@@ -40,7 +40,7 @@ int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int f
                      struct hk_log *log, char *error, size_t size);
 /* How many events that were told are known to be gone since the run before. */
 uint64_t hk_eventlog_lost(const struct hk_eventlog *log);
-/* What was not committed is lost. NULL is fine. */
+/* What was not committed is lost. NULL is allowed. */
 void hk_eventlog_free(struct hk_eventlog *log);
 
 /* Appends; returns the event's position; 0: it is in the log already (during replay). Where there is no memory it is left out,

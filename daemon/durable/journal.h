@@ -52,7 +52,7 @@ struct hk_journal;
 /* Goes on at a position, in a new segment, the next after those that are there; nothing is written before the first commit. place
  * is copied. */
 int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position);
-/* What was not committed is lost. NULL is fine. */
+/* What was not committed is lost. NULL is allowed. */
 void hk_journal_free(struct hk_journal *journal);
 
 /* Begins a record: where its `size` <= HK_RECORD_MAX bytes of payload are to be written, 8-byte aligned; the journal is locked
@@ -121,7 +121,7 @@ uint64_t hk_journal_number(const struct hk_journal_reader *reader);
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
 /* Cuts off what a crash has left at the end of the last segment. All was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
-void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is fine */
+void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is allowed */
 
 /* Ends a journal at a damaged place, and loses nothing: the segments behind that are renamed STEM-NUMBER.damaged, so is a copy of
  * the damaged one, and then that is cut at `at`. Nobody reads or removes such files. After a failure, or a crash, it is to be

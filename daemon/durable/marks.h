@@ -35,7 +35,7 @@ struct hk_marks;
 
 /* Opens the file in the state folder, and makes it where there is none. disk and folder stay the caller's. Thread: main. */
 int hk_marks_open(struct hk_marks **out, const struct hk_disk *disk, int folder);
-void hk_marks_free(struct hk_marks *marks); /* NULL is fine */
+void hk_marks_free(struct hk_marks *marks); /* NULL is allowed */
 
 /* The mark of a journal as it was put last, in this run or one before. False: there is none; *out is all zero. Thread: any. */
 bool hk_marks_get(struct hk_marks *marks, uint32_t index, struct hk_journal_mark *out);

@@ -24,7 +24,7 @@
  *
  * Feeds have numbers, in which journals and snapshots name them. They only go up: no number is given twice while a file has it.
  *
- * Thread: any, but for what says otherwise. */
+ * Thread: any, unless stated otherwise. */
 #ifndef HK_FEEDS_H
 #define HK_FEEDS_H
 
@@ -72,7 +72,7 @@ struct hk_feeds_survey {
 };
 
 int hk_feeds_new(struct hk_feeds **out, uint32_t shards);
-void hk_feeds_free(struct hk_feeds *feeds); /* NULL is fine */
+void hk_feeds_free(struct hk_feeds *feeds); /* NULL is allowed */
 /* New feeds are told to the journals of all shards from now on (NULL: to none any more). */
 void hk_feeds_journal(struct hk_feeds *feeds, struct hk_journal *const *journals);
 

@@ -86,7 +86,7 @@ int hk_snapshot_add_counter(struct hk_snapshot_writer *writer, const struct hk_s
 int hk_snapshot_add_machine(struct hk_snapshot_writer *writer, const struct hk_machine_memory *machine, uint8_t generation);
 /* Whole on the disk, and under its own name. Then, or after an error: close. */
 int hk_snapshot_finish(struct hk_snapshot_writer *writer);
-/* What was not finished is removed. NULL is fine. */
+/* What was not finished is removed. NULL is allowed. */
 void hk_snapshot_close(struct hk_snapshot_writer *writer);
 uint64_t hk_snapshot_bytes(const struct hk_snapshot_writer *writer);
 
@@ -120,7 +120,7 @@ int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk
 const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *reader);
 /* The next section, whose checksum is good: 1; 0 at the end of a file that is good as a whole; or a negative errno. */
 int hk_snapshot_next(struct hk_snapshot_reader *reader, struct hk_snapshot_part *out);
-void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is fine */
+void hk_snapshot_read_close(struct hk_snapshot_reader *reader); /* NULL is allowed */
 
 /* What sections hold; pointers are into them. 0 or -EBADMSG: the checksum is good, the layout is not. */
 int hk_snapshot_detector_read(const struct hk_snapshot_part *part, uint16_t *number, struct hk_string *name);

@@ -13,7 +13,7 @@
  *     a folder was replaced   when an empty one of the same file system has its name: it is locked and used. One that holds
  *                             anything is another's, and one of another file system may be a mount point without its mount.
  *
- * Thread: the one that commits, but for what says otherwise. */
+ * Thread: the one that commits, unless stated otherwise. */
 #ifndef HK_FOLDER_H
 #define HK_FOLDER_H
 

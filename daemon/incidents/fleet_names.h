@@ -1,6 +1,6 @@
-/* The names of a fleet as a tree: a sensor's name is cut at each '.', '/' and ':', and what stands before a cut is a node above
- * it; the root is above all, and so is each of its groups. Names and nodes are never forgotten, and have numbers in the order in
- * which they came: the same names in the same order give the same numbers.
+/* The names of a fleet as a tree: a sensor's name is cut at each '.', '/' and ':', and the text before a cut is a node above it.
+ * The root is above all sensors, and each group above its members. Names and nodes are never forgotten, and are numbered in the
+ * order in which they came: the same names in the same order get the same numbers.
  *
  * Thread: one at a time. */
 #ifndef HK_FLEET_NAMES_H
@@ -16,7 +16,7 @@ struct hk_incident;
 struct hk_fleet_node;
 struct hk_fleet_sensor;
 
-/* What a child of a node showed in the last window. */
+/* A child's activity in the last window. */
 struct hk_fleet_child {
   struct hk_fleet_node *above;    /* NULL: of the root */
   bool active;                    /* in the list of `above` */
@@ -25,7 +25,7 @@ struct hk_fleet_child {
   struct hk_fleet_sensor *sensor; /* of this sensor */
 };
 
-/* Of the list of a node's active children, the gravest first. */
+/* An entry of a node's active children, by falling severity. */
 struct hk_active_child {
   double S, fade; /* fade: 10^-(S - HK_TAIL_WEAKEST) */
   struct hk_fleet_child *child;
@@ -36,13 +36,13 @@ struct hk_fleet_node {
   struct hk_string name;      /* "" the root; of a group with brackets around it; ends with 0 */
   uint32_t number;
   bool group;
-  uint32_t children, sensors; /* below it; a sensor that is no node has none */
+  uint32_t children, sensors; /* children; a sensor that is not a node has none */
   struct hk_fleet_child self; /* as a child of the node above; of a group: not used */
   struct hk_active_child *active;
   uint32_t n_active, room;
   int64_t swept;                  /* ns: all in the list are young enough for this time */
-  struct hk_fleet_sensor *sick;   /* a sensor of its incident; NULL: it is not sick */
-  int64_t newcomer;               /* ns: when that took in the last one */
+  struct hk_fleet_sensor *sick;   /* a sensor of its incident; NULL: it has none */
+  int64_t newcomer;               /* ns: when the incident took in its last sensor */
   struct hk_fleet_sensor *sensor; /* the sensor of this name, if there is one */
 };
 
@@ -50,8 +50,8 @@ struct hk_fleet_sensor {
   struct hk_fleet_node *leaf; /* has its name */
   uint32_t number, n_groups;
   struct hk_fleet_child *groups; /* as a child of each of its groups */
-  int64_t told_until;            /* ns: it is silent so long, unless */
-  double told_R;                 /* R is higher than this by so much; < 0: it was never told */
+  int64_t told_until;            /* ns: until when it is muted, unless */
+  double told_R;                 /* R exceeds this by a margin; < 0: it was never reported */
   /* as a member of an open incident; NULL: of none */
   struct hk_incident *incident;
   struct hk_fleet_sensor *next;
@@ -77,13 +77,13 @@ void hk_fleet_names_free(struct hk_fleet_names *names);
 
 /* The sensor of a name; NULL: unknown. */
 struct hk_fleet_sensor *hk_fleet_find(const struct hk_fleet_names *names, struct hk_string name);
-/* The same; it is made if it is not there, with these groups. 0; -ENOMEM; -ENOSPC: there are too many; -EINVAL: the name
- * is empty, or it or the list of groups is too long. */
+/* The same; adds an unknown sensor, with these groups. 0; -ENOMEM; -ENOSPC: too many; -EINVAL: the name is empty, or it or the
+ * list of groups is too long. */
 int hk_fleet_learn(struct hk_fleet_names *names, struct hk_string name, const struct hk_string *groups, uint32_t n_groups,
                    struct hk_fleet_sensor **out);
 
-/* The children on the way from a sensor up: itself, the nodes above it but the root, then itself in each group. Begin with NULL;
- * returns NULL behind the last. *group: counts the groups, begins with 0. */
+/* The children on the way from a sensor up: itself, the nodes above it but the root, then itself in each group. Start with NULL;
+ * returns NULL after the last. *group: counts the groups, starts with 0. */
 static inline struct hk_fleet_child *hk_fleet_up(struct hk_fleet_sensor *s, struct hk_fleet_child *child, uint32_t *group)
 {
   if (!child)

@@ -1,8 +1,8 @@
-/* Fleet tail: how often, a sensor and day, an incident comes whose rank is R or more.
+/* Fleet tail: the rate, per sensor and day, of incidents of rank R or more.
  *
  * A histogram of ranks, in which each incident counts once, beside the exposure in sensor-days; both forget with a half-life.
- * What is added weighs w = 2^(age of the tail / half-life), so that nothing need be scaled with time. A prior of 10^-R a block of
- * HK_TAIL_BLOCK points, of HK_TAIL_PRIOR sensor-days, stands for what was never seen. The clock is the data's.
+ * New entries have weight w = 2^(age of the tail / half-life), so that old ones need not be rescaled. A prior of 10^-R a block of
+ * HK_TAIL_BLOCK points, of HK_TAIL_PRIOR sensor-days, stands for ranks that were never seen. The clock is the data's.
  *
  * Thread: one at a time. Owner: the caller. No memory is allocated. */
 #ifndef HK_FLEET_TAIL_H
@@ -20,22 +20,22 @@
 #define HK_DAY INT64_C(86400000000000) /* ns */
 
 struct hk_fleet_tail {           /* plain data: a copy is a snapshot */
-  double count[HK_TAIL_BINS];    /* weighed, as everything below that is said to be */
-  double at_least[HK_TAIL_BINS]; /* not weighed: incidents of this bin and those above, by hk_tail_rates, in this tick */
+  double count[HK_TAIL_BINS];    /* weighted, like all members below marked so */
+  double at_least[HK_TAIL_BINS]; /* not weighted: incidents of this bin and those above, by hk_tail_rates, in this tick */
   double exposure;               /* sensor-days, decayed */
-  double raises;                 /* weighed: incidents that began, whatever became of them */
-  double weight;                 /* of what is added now */
+  double raises;                 /* weighted: incidents that began, including merged ones */
+  double weight;                 /* of new entries */
   double blocks;                 /* of a sensor a day */
   int64_t time, begin;           /* ns: now, and when the weight was 1 */
-  bool begun, summed;            /* there was a time; at_least holds */
+  bool begun, summed;            /* the clock was set; at_least is valid */
 };
 
 /* interval: ns between points of a sensor, > 0. */
 void hk_tail_init(struct hk_fleet_tail *tail, int64_t interval);
 
-/* It is `time` (ns) now; one that is not later changes nothing. sensors: that are scored. A step of more than a day is a day of
- * exposure: nobody looked in between. Returns by what all weights, also those that the caller keeps, are to be divided: 1, but
- * where they would grow too large. */
+/* Advances the clock to `time` (ns); an earlier time changes nothing. sensors: scored ones. A step of more than a day counts as a
+ * day of exposure. Returns the divisor of all weights, including those that the caller keeps: 1, unless they would grow too
+ * large. */
 double hk_tail_clock(struct hk_fleet_tail *tail, int64_t time, double sensors);
 
 /* Counts an incident of rank R, with a weight; a negative one takes it back. */
@@ -45,8 +45,8 @@ void hk_tail_add(struct hk_fleet_tail *tail, double R, double weight);
  * a_day <= 0. */
 double hk_tail_threshold(const struct hk_fleet_tail *tail, double a_day, double sensors);
 
-/* Incidents a sensor and day of severity S or more: what was seen, but at least 10^-(S - HK_TAIL_WEAKEST) of all. Of many
- * severities at one moment: hk_tail_rates, then hk_tail_rate of each, where fade is 10^-(S - HK_TAIL_WEAKEST). */
+/* Incidents of severity S or more, per sensor and day: the observed rate, but at least 10^-(S - HK_TAIL_WEAKEST) of the rate of
+ * all. For many severities at one moment: hk_tail_rates, then hk_tail_rate for each, with fade = 10^-(S - HK_TAIL_WEAKEST). */
 struct hk_tail_rates {
   const double *at_least; /* by bin */
   double raised, days;    /* a sensor and day, of any severity; sensor-days */

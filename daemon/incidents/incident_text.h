@@ -1,6 +1,6 @@
-/* What is said of an incident: to programs as a line of JSON, to people as a sentence.
+/* An incident as text: a line of JSON for programs, a sentence for people.
  *
- * Both are appended to out, which is marked `failed` where there is no memory. Thread: that of the incidents. */
+ * Both are appended to out, which is marked `failed` without memory. Thread: that of the incidents. */
 #ifndef HK_INCIDENT_TEXT_H
 #define HK_INCIDENT_TEXT_H
 
@@ -10,7 +10,7 @@
 struct hk_incident_day {
   int64_t day; /* since 1970 */
   uint32_t told, withheld;
-  double gravest; /* rank of the gravest that was withheld */
+  double gravest; /* highest rank of a withheld one */
 };
 
 /* A decision, as hk_incident_decided has it. */
@@ -23,24 +23,24 @@ struct hk_incident_news {
   enum hk_incident_decision decision;
 };
 
-/* A decision that belongs to a later day than that begins it anew. */
+/* A decision of a later day resets the counts. */
 void hk_incident_day_count(struct hk_incident_day *day, int64_t time, enum hk_incident_decision decision,
                            const struct hk_incident *incident);
 
-/* "told", "update", "merged", "closed", or "withheld": closed without having been told. */
+/* "told", "update", "merged", "closed", or "withheld": closed without having been reported. */
 const char *hk_incident_word(enum hk_incident_decision decision, const struct hk_incident *incident);
 
 /* An object and a newline: PROTOCOL.md, incidents. At most HK_INCIDENT_LISTED of its sensors are listed. */
 #define HK_INCIDENT_LISTED 64u
 void hk_incident_json(struct hk_buffer *out, const struct hk_incident_news *news);
 
-/* The names of its sensors that are listed, in that order, each with a 0 behind it. */
+/* The names of the listed sensors, in that order, each followed by a 0. */
 void hk_incident_sensors(struct hk_buffer *out, const struct hk_incident *incident);
 
-/* A line with no newline: who, how many of what node, which was first, which shows most, and how rare that is by chance. Names
- * are as they are: characters that act on a terminal are the caller's to take out. */
+/* A line without newline: the sensors and their node, the first, the strongest, and the probability by chance. Names are
+ * unchanged: the caller removes characters that act on a terminal. */
 void hk_incident_sentence(struct hk_buffer *out, const struct hk_incident_news *news);
-/* The part of it that says what has happened. */
+/* The part of the line with the kind of decision. */
 void hk_incident_what(struct hk_buffer *out, const struct hk_incident_news *news);
 
 #endif

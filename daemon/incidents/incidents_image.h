@@ -4,10 +4,10 @@
 
 #include "daemon/incidents/incidents.h"
 
-/* All state, with names; appended to out, which is marked `failed` where there is no memory. */
+/* Appends all state, with names, to out, which is marked `failed` without memory. */
 void hk_incidents_write(const struct hk_incidents *incidents, struct hk_buffer *out);
-/* Into one that knows no name and had no event. The budget is that of its rules. 0; -EBADMSG: it is
- * damaged, or of another interval or version; -ENOMEM. After an error there is nothing but to free it. */
+/* Restores into incidents without names or events. The budget is that of its rules. 0; -EBADMSG: damaged, or of another interval
+ * or version; -ENOMEM. After an error it can only be freed. */
 int hk_incidents_read(struct hk_incidents *incidents, const char *image, size_t size);
 
 #endif

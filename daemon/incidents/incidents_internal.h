@@ -1,4 +1,4 @@
-/* What the files of incidents share. */
+/* Shared by the files of incidents. */
 #ifndef HK_INCIDENTS_INTERNAL_H
 #define HK_INCIDENTS_INTERNAL_H
 
@@ -11,9 +11,9 @@
 #define HK_INCIDENT_LONGEST 48
 #define HK_INCIDENT_REPEAT 288
 
-#define HK_INCIDENT_TIME_MOST (INT64_MAX / 4) /* ns: times are held within, so that spans may be added */
+#define HK_INCIDENT_TIME_MOST (INT64_MAX / 4) /* ns: times are clamped to this, so that spans can be added */
 
-#define HK_INCIDENT_ALPHA -3.0 /* log10: company rarer than this is one incident */
+#define HK_INCIDENT_ALPHA -3.0 /* log10: company rarer than this makes one incident */
 #define HK_INCIDENT_BONUS 6.0  /* most that company adds to R */
 
 struct hk_incidents {
@@ -29,19 +29,19 @@ struct hk_incidents {
   int64_t time;                        /* ns: of the present tick */
   bool begun;                          /* there was one */
   struct hk_incident *oldest, *newest; /* open ones */
-  struct hk_incident **judged;         /* room for those of a tick, the gravest first */
+  struct hk_incident **judged;         /* room for the incidents of a tick, by falling rank */
   uint32_t judged_room;
-  double *log_factorials; /* ln 0!, ln 1! and so on: as many as were asked for */
+  double *log_factorials; /* ln 0!, ln 1! and so on, as far as needed */
   uint32_t log_factorials_room;
   struct hk_incidents_counts counts;
 };
 
-/* To the end of the open ones. hk_incident_unlink: out of them. */
+/* Appends to the list of open ones. hk_incident_unlink: removes. */
 void hk_incident_link(struct hk_incidents *all, struct hk_incident *incident);
 void hk_incident_unlink(struct hk_incidents *all, struct hk_incident *incident);
 void hk_incident_add(struct hk_incident *incident, struct hk_fleet_sensor *member);
 
-/* s is in an incident, and was raised within the window: looks in each node above for company, and merges. */
+/* s is in an incident and was active within the window: looks for company in each node above, and merges. */
 void hk_company_look(struct hk_incidents *all, struct hk_fleet_sensor *s);
 /* Puts a child behind the active ones of the node above it, where it was when they were written: among equals, who stands first
  * is merged first. Its S is set. 0, -ENOMEM, or -EBADMSG: it is graver than the one before it. */

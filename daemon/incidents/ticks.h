@@ -1,8 +1,7 @@
-/* Ticks: events of one time of the data come to incidents together and in one order, by sensor, channel and instant, however they
- * came here. So what is decided does not hang on how threads took turns.
+/* Ticks: passes the events of one time of the data to incidents together, ordered by sensor, channel and instant, whatever their
+ * order of arrival. So decisions do not depend on the timing of threads.
  *
- * An event that comes behind its tick counts as of the tick that is next. For each event it is told to which incident it belongs:
- * the end of an alert belongs to that of its beginning.
+ * A late event counts as of the next tick. Each event gets its incident: the end of an alert has that of its beginning.
  *
  * Thread: one at a time. */
 #ifndef HK_TICKS_H
@@ -15,11 +14,11 @@ struct hk_ticks;
 
 struct hk_tick_event {
   uint64_t position; /* in the log; 0: it is in none */
-  uint64_t alert;    /* whose it is, of all sensors'; 0: none that ends */
+  uint64_t alert;    /* the alert's number among all sensors'; 0: none that ends */
   int64_t time, instant;
   double severity;
   uint32_t channel;
-  bool ends;             /* the alert; severity and instant mean nothing */
+  bool ends;             /* the end of the alert; severity and instant are unused */
   struct hk_string name; /* of the sensor */
 };
 
@@ -28,26 +27,26 @@ typedef void hk_tick_joined(void *arg, uint64_t position, uint64_t incident);
 
 /* incidents stays the caller's, and outlives it. joined: called from within hk_ticks_reach; may be NULL. 0 or -ENOMEM. */
 int hk_ticks_new(struct hk_ticks **out, struct hk_incidents *incidents, hk_tick_joined *joined, void *arg);
-void hk_ticks_free(struct hk_ticks *ticks); /* NULL is fine; what waits is dropped */
+void hk_ticks_free(struct hk_ticks *ticks); /* NULL is allowed; waiting events are dropped */
 
-/* An event. It waits until the data are behind its time. 0; -ENOMEM: it is lost. */
+/* Adds an event, which waits until the data have passed its time. 0; -ENOMEM: it is lost. */
 int hk_ticks_event(struct hk_ticks *ticks, const struct hk_tick_event *event);
-/* No event of a time before this (ns) comes any more: those that wait are told to the incidents, which judge; but none whose
- * position is behind `seen`. Returns how many of them were lost there for lack of room. */
+/* The data have passed this time (ns): passes waiting events before it to the incidents, which judge them, except those whose
+ * position is after `seen`. Returns how many were lost there for lack of room. */
 uint32_t hk_ticks_reach(struct hk_ticks *ticks, int64_t time, uint64_t seen);
-/* The same of all that wait; then all incidents are closed. For the end of a recording. */
+/* The same for all waiting events; then closes all incidents. For the end of a recording. */
 uint32_t hk_ticks_finish(struct hk_ticks *ticks);
-/* Incidents are parts of others now, and so are their alerts. merges: as of hk_merges_sort. */
+/* Incidents were merged: updates their alerts. merges: as of hk_merges_sort. */
 void hk_ticks_merged(struct hk_ticks *ticks, const struct hk_incident_merge *merges, uint32_t n);
 
-/* How many events wait; the time of the latest of them, INT64_MIN where none does; the least of their positions, UINT64_MAX where
- * none does. */
+/* The number of waiting events; the time of the latest, INT64_MIN if none waits; the least of their positions, UINT64_MAX if none
+ * waits. */
 uint32_t hk_ticks_waiting(const struct hk_ticks *ticks);
 int64_t hk_ticks_newest(const struct hk_ticks *ticks);
 uint64_t hk_ticks_first(const struct hk_ticks *ticks);
 
-/* The image of what waits, and of the alerts that stand, for restarts, appended to out; and from one, behind what waits. 0;
- * -EBADMSG: it is damaged; -ENOMEM. */
+/* Appends the image of waiting events and standing alerts to out, for restarts; restores from an image, after the waiting events.
+ * 0; -EBADMSG: it is damaged; -ENOMEM. */
 void hk_ticks_write(const struct hk_ticks *ticks, struct hk_buffer *out);
 int hk_ticks_read(struct hk_ticks *ticks, const char *image, size_t size);
 

@@ -26,7 +26,8 @@ struct hk_source {
 
 /* NULL: no memory. Thread: any. */
 struct hk_source *hk_source_new(void);
-/* No more points of it will come; the caller does not look at it again. It is freed here, or with its last point. NULL is fine.
+/* No more points of it will come; the caller does not look at it again. It is freed here, or with its last point. NULL is
+ * allowed.
  */
 void hk_source_close(struct hk_source *source);
 /* n of its points have been dealt with. Thread: any. */
@@ -79,7 +80,7 @@ struct hk_chunk {
 
 /* An empty one of loop number `loop`. NULL: no memory. */
 struct hk_chunk *hk_chunk_new(uint32_t loop);
-void hk_chunk_free(struct hk_chunk *chunk); /* NULL is fine; its points are not done by that */
+void hk_chunk_free(struct hk_chunk *chunk); /* NULL is allowed; its points are not done by that */
 
 static inline uint32_t hk_chunk_room(const struct hk_chunk *c)
 {

@@ -46,7 +46,7 @@ struct hk_lines_from {
 int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict);
 /* evict has changed, and sensors are about to be let go whatever it was: all handles that are remembered are looked up anew. */
 void hk_lines_adopt(struct hk_lines *lines, int64_t evict);
-void hk_lines_free(struct hk_lines *lines); /* NULL is fine */
+void hk_lines_free(struct hk_lines *lines); /* NULL is allowed */
 
 enum hk_lines_turn {
   HK_LINES_USED, /* all is used up */

@@ -30,7 +30,7 @@ struct hk_mark {
 
 /* 0 and *out, or a negative errno. */
 int hk_series_new(struct hk_series **out);
-void hk_series_free(struct hk_series *series); /* NULL is fine */
+void hk_series_free(struct hk_series *series); /* NULL is allowed */
 
 /* Hashes the names of all points of a line, mark[0..line->n-1], and begins to fetch what is known of them. */
 void hk_series_mark(const struct hk_series *series, const struct hk_line *line, struct hk_mark *mark);

@@ -1,9 +1,9 @@
-/* Limits by address: how many connections one address may have, how many of these may have shown nothing yet (newcomers), and
- * how often it may fail to show what is needed before it is turned away for the rest of a minute. An address is an IPv4 address,
- * or the first 64 bits of an IPv6 address, for whoever has one of those has them all.
+/* Limits by address: how many connections an address may have, how many of these may be unauthenticated (newcomers), and how
+ * often it may fail to authenticate before it is blocked for the rest of a minute. An address is an IPv4 address, or the first 64
+ * bits of an IPv6 address, because one host usually has all of those.
  *
- * The table is of fixed size, with a keyed hash, so that nobody can make it grow or prepare addresses that meet. Thread: any;
- * it is under a lock, and looked at when connections come, are admitted, fail and go: never on the way of a point. */
+ * The table has a fixed size and a keyed hash, so that a peer can neither make it grow nor prepare colliding addresses. Thread:
+ * any; it is under a lock, which is taken when connections open, are admitted, fail and close, never for points. */
 #ifndef HK_LIMITS_H
 #define HK_LIMITS_H
 
@@ -21,9 +21,9 @@ struct hk_limits_most {
 
 /* Room for as many addresses as there may be connections, and for some that have none and failed. 0 or a negative errno. */
 int hk_limits_new(struct hk_limits **out, uint32_t max_connections);
-void hk_limits_free(struct hk_limits *limits); /* NULL is fine */
+void hk_limits_free(struct hk_limits *limits); /* NULL is allowed */
 
-/* An address with a connection, or one that has failed not long ago. */
+/* An address with a connection, or with a recent failure. */
 struct hk_limits_place;
 
 enum hk_limits_verdict {
@@ -31,7 +31,7 @@ enum hk_limits_verdict {
   HK_LIMITS_CONNECTIONS = 1, /* it has too many */
   HK_LIMITS_NEWCOMERS = 2,
   HK_LIMITS_FAILURES = 3,
-  HK_LIMITS_FULL = 4, /* there is no place in the table */
+  HK_LIMITS_FULL = 4, /* the table is full */
 };
 /* A verdict in words, for a log. */
 const char *hk_limits_words(enum hk_limits_verdict verdict);
@@ -43,13 +43,13 @@ enum hk_limits_verdict hk_limits_enter(struct hk_limits *limits, const struct hk
 /* An address by which one owner is known: an IPv4 address as one of IPv6, and of an IPv6 address the first 64 bits. */
 #define HK_LIMITS_ADDRESS 16 /* bytes */
 void hk_limits_normalise(const struct sockaddr *address, uint8_t out[HK_LIMITS_ADDRESS]);
-/* That of a connection; not of one that is gone. */
+/* The place of an open connection. */
 void hk_limits_address(const struct hk_limits_place *place, uint8_t out[HK_LIMITS_ADDRESS]);
 /* It is no newcomer any more. */
 void hk_limits_admit(struct hk_limits *limits, struct hk_limits_place *place);
-/* It has failed to show what is needed. True: that was one too often; its address is turned away from now on. */
+/* Counts a failure to authenticate. True: that was one too many; its address is blocked from now on. */
 bool hk_limits_fail(struct hk_limits *limits, const struct hk_limits_most *most, struct hk_limits_place *place, int64_t now);
-/* It is gone. place: NULL is fine. */
+/* The connection is closed. place: may be NULL. */
 void hk_limits_leave(struct hk_limits *limits, struct hk_limits_place *place, bool newcomer);
 
 /* Newcomers of all addresses; addresses that are turned away now. */

@@ -65,7 +65,8 @@ static void fail(struct hk_connection *c, const char *why)
   const struct hk_limits_most limits = most(c->loop->config);
   if (hk_limits_fail(net->limits, &limits, c->identity.place, hk_now()))
     hk_audit_refused(&net->audit, &c->identity.audit, c->peer, c->identity.gate->name,
-                     "its address has failed %u times within a minute and is turned away for the rest of it", limits.failures);
+                     "its address failed to authenticate %u times within a minute and is blocked for the rest of it",
+                     limits.failures);
 }
 
 /* Refuses a newcomer that has failed to show what it should. */

@@ -2,8 +2,8 @@
  *
  *     PEER: refused at [listen NAME]: WHY
  *
- * Lines are few for each peer and all of them together, as hk_log_peer has it, but counted apart from what peers cause else: who
- * floods the log with bad lines does not hide an attack, nor the other way round. A token is never written. Thread: any. */
+ * Lines are limited for each peer and in all, as in hk_log_peer, but with quotas of their own: a flood of bad lines does not hide
+ * an attack, nor the other way round. A token is never logged. Thread: any. */
 #ifndef HK_AUDIT_H
 #define HK_AUDIT_H
 

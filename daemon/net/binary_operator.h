@@ -1,5 +1,5 @@
-/* What operators ask of the daemon over the binary protocol: STATUS, SENSORS, RELOAD, OPERATE. All but the first take a while:
- * the connection takes no other frame until it has the answer. Thread: the loop's. */
+/* Operators' requests over the binary protocol: STATUS, SENSORS, RELOAD, OPERATE. All but the first take a while: the connection
+ * takes no other frame until it has the answer. Thread: the loop's. */
 #ifndef HK_BINARY_OPERATOR_H
 #define HK_BINARY_OPERATOR_H
 
@@ -11,7 +11,7 @@ enum hk_turn hk_binary_sensors(struct hk_connection *c, const struct hk_frame *f
 enum hk_turn hk_binary_reload(struct hk_connection *c, const struct hk_frame *f);
 enum hk_turn hk_binary_operate(struct hk_connection *c, const struct hk_frame *f);
 
-/* Whether something that was asked is not answered yet. */
+/* Whether a request is not answered yet. */
 static inline bool hk_binary_asks(const struct hk_connection *c)
 {
   return c->binary.reload != 0 || c->binary.operation || c->binary.listing;

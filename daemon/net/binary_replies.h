@@ -4,7 +4,7 @@
 
 #include "daemon/net/connection.h"
 
-/* Sends what was written. */
+/* Sends the written replies. */
 void hk_binary_reply(struct hk_connection *c, const struct hk_writer *w);
 /* Sends an ERROR, about a frame of a type with a tag (0 and 0: about none). */
 void hk_binary_error(struct hk_connection *c, uint32_t tag, uint16_t code, uint8_t type, const char *message);

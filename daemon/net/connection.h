@@ -2,10 +2,9 @@
  *
  * open -> (bytes come, the kind takes them step by step)... -> finish -> lingering -> closed
  *
- * A step that cannot go on for lack of room (the peer has too many points pending, or does not read its replies) parks the
- * connection: nothing more is read from it, so that TCP pushes back, until the server wakes it. After an error the last words
- * are sent, the sending side is shut, and what still comes is thrown away for a moment: a close with unread bytes would
- * destroy the words on their way.
+ * A step without room to continue (the peer has too many points pending, or does not read its replies) parks the connection:
+ * nothing more is read from it, so that TCP pushes back, until the server wakes it. After an error the last reply is sent, the
+ * sending side is shut down, and input is discarded for a moment: closing with unread bytes would destroy the reply on its way.
  *
  * State    entered by                          reads    leaves to
  * OPEN     accept                              takes    LINGERING, CLOSED
@@ -49,7 +48,7 @@ struct hk_connection_kind {
   /* Sends an error that concerns no request, perhaps as last words: enum hankel_error_code. */
   void (*tell)(struct hk_connection *c, uint16_t code, const char *message);
   void (*greet)(struct hk_connection *c); /* the peer may begin; NULL: nothing is to be said */
-  /* Tells a connection that has a feed what of it is committed, if that is news; NULL: no feeds. */
+  /* Sends a connection with a feed the feed's committed position, if it has changed; NULL: no feeds. */
   void (*acknowledge)(struct hk_connection *c);
   void (*free)(struct hk_connection *c); /* its part of the connection, whatever is in it */
 };
@@ -70,7 +69,7 @@ struct hk_connection {
   int fd;                         /* until it is started on its loop; then -1 */
   bool http;                      /* its first line was HTTP's */
   bool inner;                     /* net/inner.h */
-  struct hk_peer_feed *peer_feed; /* NULL: there was none; it is to be refused, but for an inner one, which has none */
+  struct hk_peer_feed *peer_feed; /* NULL: none was free, and the connection is to be refused; inner connections have none */
   struct hk_source *source;       /* of its points */
   char peer[HK_ADDRESS_MAX];
   int64_t opened;   /* ns */
@@ -85,15 +84,15 @@ struct hk_connection {
   struct hk_lines_part lines;
 };
 
-/* A connection that a listener has accepted, to be started on a loop. It owns fd. protocol: the listener's, but for an inner one.
- * NULL: no memory; fd is still the caller's. */
+/* An accepted connection, to be started on a loop. It owns fd. protocol: the listener's, except for an inner connection. NULL: no
+ * memory; the caller still owns fd. */
 struct hk_connection *hk_connection_new(struct hk_net *net, const struct hk_config_listener *listener, enum hk_protocol protocol,
                                         struct hk_gate *gate, int fd);
-/* Frees one that was not handed to a loop; fd is the caller's again. */
+/* Frees a connection that was not handed to a loop; the caller owns fd again. */
 void hk_connection_forget(struct hk_connection *c);
 /* Begins to serve, on c->loop, whose thread calls it. */
 void hk_connection_start(struct hk_connection *c);
-/* Frees one that is not to be started any more. */
+/* Frees a connection that is no longer to be started. */
 void hk_connection_abandon(struct hk_connection *c);
 /* As hk_subscribe and hk_unsubscribe. */
 int hk_connection_subscribe(struct hk_connection *c, const struct hk_wanted *wanted);
@@ -102,15 +101,15 @@ void hk_connection_unsubscribe(struct hk_connection *c);
 void hk_connection_go_on(struct hk_connection *c);
 /* Sends a reply (copied). When it cannot be sent the connection is closed. */
 void hk_connection_reply(struct hk_connection *c, const void *data, size_t size);
-/* Sends what is queued, then closes. */
+/* Sends queued bytes, then closes. */
 void hk_connection_finish(struct hk_connection *c);
-/* Reads no more; what came is still taken, as far as whole frames and lines go. */
+/* Stops reading; complete frames and lines that were read are still taken. */
 void hk_connection_drain(struct hk_connection *c);
 /* Says why, then finishes; logs it. */
 void hk_connection_refuse(struct hk_connection *c, uint16_t code, const char *message);
-/* Its first line is HTTP's: as hk_connection_refuse, and what the peer still sends is thrown away. */
+/* Its first line is HTTP's: as hk_connection_refuse, and discards further input. */
 void hk_connection_refuse_http(struct hk_connection *c);
-/* Says what went wrong with the daemon to a peer that can be told, and goes on. */
+/* Reports an error of the daemon to the peer, if the protocol allows it, and continues. */
 void hk_connection_tell(struct hk_connection *c, uint16_t code, const char *message);
 /* Closes at once; the connection is freed later. May be called twice. */
 void hk_connection_close(struct hk_connection *c);

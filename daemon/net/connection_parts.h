@@ -17,7 +17,7 @@ struct hk_sensor_list;
 
 /* The loop's lists: loop.c, loop_thread.c. */
 struct hk_connection_links {
-  struct hk_connection *next, *previous; /* of the loop; next also of those that are on their way to it */
+  struct hk_connection *next, *previous; /* in the loop's list; next is also used on the way to the loop */
   struct hk_connection *next_parked, *next_feeding;
   bool parked;
 };
@@ -27,7 +27,7 @@ struct hk_connection_flow {
   bool reading;
   bool ended;    /* the peer's stream has */
   bool draining; /* no more is read */
-  bool unread;   /* too many of its replies are not sent: it goes on once they are */
+  bool unread;   /* too many of its replies are unsent: it continues once they are sent */
   bool sated;    /* enough has come from it in this turn of the loop */
   uint64_t turn; /* of the loop, in which bytes last came, */
   size_t came;   /* and how many did */
@@ -38,11 +38,11 @@ struct hk_identity {
   struct hk_gate *gate;          /* of its listener */
   struct hk_limits_place *place; /* of its address */
   struct hk_log_quota audit;
-  bool newcomer;         /* it has not shown who it is */
+  bool newcomer;         /* not authenticated yet */
   bool failed;           /* that was counted against its address */
   size_t unproven;       /* bytes that came of a newcomer */
-  uint32_t scopes;       /* enum hk_scope: what it may do */
-  struct hk_token shown; /* by what; with no scopes of its own: a certificate that no token file names, or nothing */
+  uint32_t scopes;       /* enum hk_scope */
+  struct hk_token shown; /* the credentials used; without scopes of its own: a certificate that no token file names, or none */
 };
 
 /* Of the binary protocol: protocol_binary.c. */
@@ -66,14 +66,14 @@ struct hk_binary {
   int64_t bye_time;                   /* ns, hk_now: when BYE was read; 0 before */
   uint64_t bye_datagrams, bye_points; /* sent over UDP, as BYE says */
   bool wants_counts;                  /* in FAREWELL */
-  uint64_t bye_event; /* 1 + position of the last event that is to be told before the FAREWELL; 0: not known yet */
+  uint64_t bye_event;                 /* 1 + position of the last event to send before the FAREWELL; 0: unknown yet */
 };
 
 /* Of the line and text protocols: protocol_line.c, protocol_text.c. */
 struct hk_lines_part {
   struct hk_line_buffer buffer;
   int64_t unit;               /* line: ns of its times */
-  struct hk_lines_told *told; /* line, an inner one: what became of them; else NULL */
+  struct hk_lines_told *told; /* line protocol, inner connection: results of its points; otherwise NULL */
 };
 
 #endif

@@ -9,13 +9,13 @@
  *
  *  - Loops (this file; `loops` in the configuration). Each has connections, sockets for datagrams, a parser, a pool for
  *    points, a publisher and counters of its own. Loop 0 is the main thread's, and also accepts connections, which it hands to
- *    the loop that has the fewest, and has the signals, the watchdog and the end (server/lifecycle.c).
+ *    the loop that has the fewest, and has the signals, the watchdog and the shutdown (server/lifecycle.c).
  *  - Shards (shard.h): one thread each, which makes batches of the chunks of all loops and gives the results to those loops that
  *    have subscribers.
  *  - Threads of the backend (cpu/, gpu/), of which only the shard is told when a batch has finished.
  *
- * Between a loop and a shard lie the rings of a lane (lane.h), so neither waits for the other; whoever sleeps is woken (wake.h).
- * What all share is the registry (names under a lock that readers share, handles with none), the peer feeds of connections, the
+ * Between a loop and a shard lie the rings of a lane (lane.h), so neither waits for the other; sleeping threads are woken
+ * (wake.h). All share the registry (names under a lock that readers share, handles with none), the peer feeds of connections, the
  * log, and the counters, which each thread writes for itself. On a point's way from socket to socket there is no lock and no
  * allocation.
  *
@@ -35,17 +35,17 @@
 
 #include <uv.h>
 
-/* Long reads cost few acknowledgements; longer ones yet would keep others waiting. */
+/* Long reads cost few acknowledgements; still longer ones would delay other connections. */
 #define HK_LOOP_BUFFER (1u << 20)
 
 struct hk_connection;
 struct hk_listener;
 struct hk_net;
 
-/* What a loop may be told to do. */
+/* Orders to a loop. */
 enum hk_order {
   HK_ORDER_READ = 1,    /* read the datagrams that have come */
-  HK_ORDER_DRAIN = 2,   /* the end: read what has come over UDP, and no more */
+  HK_ORDER_DRAIN = 2,   /* shutdown: read what has come over UDP, and no more */
   HK_ORDER_FLUSH = 4,   /* all is scored and published: tell the connections, flush and close them */
   HK_ORDER_GIVE_UP = 8, /* close them as they are */
   HK_ORDER_STOP = 16,   /* end the thread */
@@ -53,7 +53,7 @@ enum hk_order {
   HK_ORDER_ADMIT = 64,  /* certificates and tokens were read again: look whether connections may stay */
 };
 
-/* Its thread and what libuv calls, of loop_thread.c. */
+/* Its thread and libuv handles, of loop_thread.c. */
 struct hk_loop_handles {
   pthread_t thread;
   uv_prepare_t prepare;
@@ -76,14 +76,14 @@ struct hk_loop_pace {
 struct hk_loop_lists {
   struct hk_connection *connections;
   struct hk_connection *parked, **parked_tail;
-  struct hk_connection *feeding; /* those that have feeds */
+  struct hk_connection *feeding; /* connections with feeds */
 };
 
 /* For other threads. */
 struct hk_loop_shared {
   atomic_uint orders;                 /* enum hk_order */
   atomic_uint subscriptions;          /* the publisher's views: with none, no results are wanted */
-  atomic_uint n_connections;          /* also those that are on their way here */
+  atomic_uint n_connections;          /* including those on their way to the loop */
   atomic_bool drained;                /* draining, and no connection waits for room */
   _Atomic int64_t beat;               /* ns: when it was last seen running */
   atomic_uint subscribers, held_back; /* connections; a second old */
@@ -113,7 +113,7 @@ struct hk_loop {
   uint8_t *buffer;        /* HK_LOOP_BUFFER bytes that whatever connection is being read reads into */
   uint8_t *records;       /* HK_ADMISSION_CHUNK bytes that are read to be decrypted; NULL: no listener has TLS */
   bool draining;          /* no more is read */
-  bool flushed;           /* connections were told to go; so are those that come yet */
+  bool flushed;           /* connections were told to close; so are later ones */
   struct hk_wake wake;    /* for other threads, as is */
   struct hk_loop_shared shared;
 };
@@ -132,12 +132,12 @@ void hk_loop_subscribed(struct hk_loop *loop);
 /* What connections have in the way of subscribers, queues and so on, for the status. */
 void hk_loop_survey(struct hk_loop *loop);
 
-/* Sends what is shown of the event log; what is left, in another turn. */
+/* Sends published events of the log; the rest in another turn. */
 void hk_loop_tell_events(struct hk_loop *loop);
-/* Whether a subscriber that says goodbye has been sent the events that had come by when this was first asked, with *event == 0.
+/* Whether a subscriber that is saying goodbye has been sent all events up to the first call, which has *event == 0.
  */
 bool hk_loop_told(struct hk_loop *loop, struct hk_subscriber *s, uint64_t *event);
-/* It has a feed from now on, and hears what of it is committed. */
+/* The connection has a feed from now on, and gets its committed positions. */
 void hk_loop_feeds(struct hk_loop *loop, struct hk_connection *c);
 /* It has none any more. */
 void hk_loop_feeds_no_more(struct hk_loop *loop, struct hk_connection *c);

@@ -1,6 +1,6 @@
-/* Net: what loops, listeners and connections have in common, and what they ask of the server.
+/* Net: what loops, listeners and connections share, and their requests to the server.
  *
- * Filled in before the first loop is opened, and then only read, but for what says otherwise. Thread: any. */
+ * Set before the first loop is opened, and then only read, unless stated otherwise. Thread: any. */
 #ifndef HK_NET_H
 #define HK_NET_H
 
@@ -30,21 +30,20 @@ struct hk_requests {
   /* Whether there is a result for a ticket, appended to `report` as lines of text; *taken: the configuration is in force. Parked
    * connections are woken when there is. */
   bool (*reload_result)(struct hk_server *server, uint64_t ticket, struct hk_buffer *report, bool *taken);
-  /* Begins what people at a desk ask for. NULL: no memory. m: has been checked by its reader. */
+  /* Begins an operator's request. NULL: no memory. m: has been checked by its reader. */
   struct hk_operation *(*operate)(struct hk_connection *c, const struct hk_operate *m);
-  /* False: it is not over. True: it is, and freed; *taken and one line of text say what came of it. */
+  /* False: not done yet. True: done, and freed; *taken and one line of text are the result. */
   bool (*operate_result)(struct hk_operation *operation, bool *taken, struct hk_buffer *text);
-  void (*operate_abandon)(struct hk_operation *operation); /* nobody waits for it any more; NULL is fine */
+  void (*operate_abandon)(struct hk_operation *operation); /* nobody waits for it any more; NULL is allowed */
   /* Begins a part of the list of sensors. NULL: no memory. m: has been checked by its reader. */
   struct hk_sensor_list *(*list)(struct hk_connection *c, const struct hk_sensors_asked *m);
   /* False: it is not over. True: it is, and freed; an object of JSON was appended. */
   bool (*list_result)(struct hk_sensor_list *list, struct hk_buffer *json);
-  void (*list_abandon)(struct hk_sensor_list *list); /* nobody waits for it any more; NULL is fine */
+  void (*list_abandon)(struct hk_sensor_list *list); /* nobody waits for it any more; NULL is allowed */
   /* The counters as one JSON object. */
   void (*status)(struct hk_loop *loop, struct hk_buffer *out);
-  /* Reads what has come over UDP from binary feeds, on whatever loop. True when nothing is left that came before `until` (ns,
-   * hk_now): with others flooding the socket it may never be empty. False: parked connections are woken when there is more to
-   * say. */
+  /* Reads datagrams of binary feeds, on all loops. True when none is left that came before `until` (ns, hk_now): under a flood
+   * the socket may never be empty. False: parked connections are woken to call this again. */
   bool (*read_datagrams)(struct hk_loop *loop, int64_t until);
   /* A listener of HTTP has accepted a connection. True: fd and place are taken. False: they are not, as *why says. Thread: main.
    */
@@ -73,10 +72,10 @@ struct hk_net {
   struct hk_log *log;
   struct hk_shards *shards;
   struct hk_durable *durable;
-  struct hk_server *server; /* whom requests are for */
+  struct hk_server *server; /* which requests are for */
   struct hk_requests requests;
-  const struct hk_config *config; /* with which loops are opened; then what HK_ORDER_ADOPT is about. Written by main */
-  atomic_uint obeyed;             /* orders to take what is in force now: how many loops have */
+  const struct hk_config *config; /* loops are opened with it; later the one of HK_ORDER_ADOPT. Written by main */
+  atomic_uint obeyed;             /* number of loops that have taken the configuration in force */
   struct hk_net_capacity capacity;
   struct hk_loop *loops;
   uint32_t n_loops;

@@ -1,11 +1,10 @@
-/* Text protocol, where others need it. */
+/* Text protocol: functions for other files. */
 #ifndef HK_TEXT_H
 #define HK_TEXT_H
 
 #include "daemon/net/connection.h"
 
-/* Reads a line that chooses what is shown, as PROTOCOL.md has it. NULL and *out (its glob points into the line), or what is
- * wrong. */
+/* Reads a line that selects results (PROTOCOL.md). NULL and *out (its glob points into the line), or the error. */
 const char *hk_text_parse(const char *line, size_t length, struct hk_wanted *out);
 
 /* Subscribes a new connection to everything. */

@@ -1,8 +1,8 @@
-/* Passed: sockets that the service manager has bound before the daemon was started, and keeps while it is not there
- * (sd_listen_fds(3)): what comes meanwhile waits in them, so that a restart refuses no connection and loses no datagram.
+/* Passed sockets: the service manager binds them before it starts the daemon, and keeps them while the daemon does not run
+ * (sd_listen_fds(3)). Connections and datagrams wait in them, so that a restart refuses no connection and loses no datagram.
  *
- * A socket is for the listener that has its name (FileDescriptorName=), whatever the address in that section, else for the one
- * that has its address. Several may be for one listener, such as one for IPv4 and one for IPv6. Thread: main. */
+ * A socket is for the listener of its name (FileDescriptorName=), whatever the address in that section, otherwise for the one
+ * with its address. Several may be for one listener, such as one for IPv4 and one for IPv6. Thread: main. */
 #ifndef HK_PASSED_H
 #define HK_PASSED_H
 
@@ -19,9 +19,9 @@ struct hk_passed {
   int type;                        /* SOCK_STREAM, SOCK_DGRAM */
 };
 
-/* Takes what was passed to this process: *out, `*n` of them, freed with hk_passed_free. 0 or a negative errno. */
+/* Takes the sockets passed to this process: *out, `*n` of them, freed with hk_passed_free. 0 or a negative errno. */
 int hk_passed_take(struct hk_passed **out, uint32_t *n);
-/* Closes what was not given away. */
+/* Closes sockets that no listener took. */
 void hk_passed_free(struct hk_passed *passed, uint32_t n);
 
 /* Whether a listener's sockets have been passed, and this is one. */

@@ -22,21 +22,21 @@ struct hk_listener {
   struct hk_net *net;
   struct hk_loop *loop; /* on whose thread it is */
   const struct hk_config_listener *config;
-  struct hk_gate *gate;             /* what it demands of its peers */
+  struct hk_gate *gate;             /* its access rules */
   struct sockaddr_storage *bind_to; /* where to; then where it was bound */
   bool open;                        /* a handle of it is open */
   char address[HK_ADDRESS_MAX];     /* that was bound */
   struct hk_log_quota quota, audit; /* of log and audit */
   uv_poll_t poll;
   int fd;       /* -1: none */
-  bool polling; /* else paused: no room for what would come, no descriptors for who would */
+  bool polling; /* otherwise paused: no room for datagrams, or no descriptors for connections */
   /* udp */
   struct hk_source *source;
-  unsigned ask;            /* calls for which senders are asked for still, after a fault */
+  unsigned ask;            /* further calls that also ask for the sender, after an error */
   uint32_t kernel_lost;    /* as the kernel counted last */
-  _Atomic int64_t read_to; /* ns, hk_now: what came before has been read; for any thread to look at */
-  /* With others flooding it the socket may never be empty. So: of the bytes of its buffer that were taken at the time `mark`, how
-   * many may still hold datagrams that are not read; when none, all that came before `mark` has been. */
+  _Atomic int64_t read_to; /* ns, hk_now: datagrams that came before it have been read; any thread may read this */
+  /* Under a flood the socket may never be empty. So: of the bytes in its buffer at the time `mark`, how many may still hold
+   * unread datagrams; when none, all datagrams from before `mark` have been read. */
   int64_t mark, before_mark;
   struct hk_udp_buffers *buffers;
 };
@@ -58,7 +58,7 @@ int hk_listener_unblock(int fd);
 /* udp_listener.c */
 int hk_udp_open(struct hk_listener *l, char *error, size_t size);
 void hk_udp_close(struct hk_listener *l);
-/* Reads what has come, as far as there is room and for a bounded time. True when nothing is left. */
+/* Reads datagrams while there is room, for a bounded time. True when none is left. */
 bool hk_udp_read(struct hk_listener *l);
 /* Asks the kernel how many datagrams it threw away for lack of room in the socket's buffer, and counts them. Called every second.
  */

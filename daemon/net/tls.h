@@ -3,11 +3,11 @@
  *
  *   hk_tls_feed -> hk_tls_handshake until it is through -> hk_tls_read until it needs more -> hk_tls_settle
  *   hk_tls_write -> records into a buffer of the caller's
- *   what a handshake, a read or an end has to say itself waits in hk_tls_output, to be sent as it is
+ *   TLS's own bytes from a handshake, a read or a close wait in hk_tls_output, to be sent unchanged
  *
- * A peer costs the bytes that it has sent until its first record is there, is whole and looks like a greeting; only then
- * OpenSSL is given memory for it (some 50 KiB until the handshake is through, a few while idle). A peer's faults are told in
- * words and end the connection.
+ * Until a peer's first record is complete and looks like a greeting, the peer costs only the bytes that it has sent; only then
+ * does OpenSSL get memory for it (some 50 KiB until the handshake is complete, a few while idle). A peer's errors are reported as
+ * text and end the connection.
  *
  * In a build without OpenSSL contexts cannot be had, so there are no connections with TLS either.
  *
@@ -30,7 +30,7 @@ struct hk_tls_context;
 /* Reads the files that the rules name. 0 and *out (NULL: the listener has no TLS), or a negative errno with a message that names
  * the file. */
 int hk_tls_context_new(struct hk_tls_context **out, const struct hk_rules *rules, char *error, size_t size);
-void hk_tls_context_free(struct hk_tls_context *context); /* NULL is fine; connections go on */
+void hk_tls_context_free(struct hk_tls_context *context); /* NULL is allowed; connections go on */
 /* s until the certificate expires; negative: it has. */
 int64_t hk_tls_context_left(const struct hk_tls_context *context);
 
@@ -41,7 +41,7 @@ struct hk_tls;
 
 /* NULL: no memory. The context may be freed before it. */
 struct hk_tls *hk_tls_new(struct hk_tls_context *context);
-void hk_tls_free(struct hk_tls *tls); /* NULL is fine */
+void hk_tls_free(struct hk_tls *tls); /* NULL is allowed */
 
 enum hk_tls_status {
   HK_TLS_MORE = 0,    /* more bytes of the peer are needed */
@@ -51,7 +51,7 @@ enum hk_tls_status {
 
 /* Bytes that came; they stay the caller's, and where they are until hk_tls_settle. Not before HK_TLS_MORE was given. */
 void hk_tls_feed(struct hk_tls *tls, const void *data, size_t size);
-/* Keeps what was not used up. 0 or -ENOMEM. */
+/* Keeps unused bytes. 0 or -ENOMEM. */
 int hk_tls_settle(struct hk_tls *tls);
 /* Over 0: through. Else an hk_tls_status. */
 int hk_tls_handshake(struct hk_tls *tls);
@@ -67,8 +67,8 @@ void hk_tls_end(struct hk_tls *tls);
 
 /* In words; "" when nothing failed. */
 const char *hk_tls_fault(const struct hk_tls *tls);
-/* The common name of the peer's certificate, verified; false: it has shown none, or one without a name that
- * can be shown, or with one that is longer. */
+/* The verified common name of the peer's certificate; false: no certificate, or its name is missing, not printable or too long.
+ */
 bool hk_tls_peer(const struct hk_tls *tls, char name[HK_TLS_NAME_MAX]);
 /* Whether a context, perhaps a newer one than the connection's, has a list by which the peer's certificate is revoked; why: in
  * words, naming the certificate. */

@@ -1,5 +1,5 @@
-/* Between tls.c and the files that a listener's rules name: certificate, key, authorities, lists of what these have revoked.
- * Only in a build with OpenSSL. Thread: that of the context. */
+/* Reads the files of a listener's rules for tls.c: certificate, key, authorities, revocation lists. Only in a build with OpenSSL.
+ * Thread: that of the context. */
 #ifndef HK_TLS_FILES_H
 #define HK_TLS_FILES_H
 

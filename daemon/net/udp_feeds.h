@@ -1,6 +1,5 @@
-/* Peer feeds: one for each connection that may be open over TCP, and there, if it has one, its feed over UDP. Datagrams of a feed
- * may reach another loop than the connection's, so what is counted of them stands under a lock, which hardly ever anybody waits
- * for.
+/* Peer feeds: one for each possible TCP connection, with its feed over UDP if it has one. Datagrams of a feed may reach another
+ * loop than the connection's, so their counters are under a lock, which is hardly ever contended.
  */
 #ifndef HK_UDP_FEEDS_H
 #define HK_UDP_FEEDS_H
@@ -37,23 +36,23 @@ void hk_peer_feeds_close(struct hk_peer_feeds *peer_feeds); /* peer feeds: zeroe
 
 /* For any thread. A peer feed for a new connection; NULL: all are taken. */
 struct hk_peer_feed *hk_peer_feeds_take(struct hk_peer_feeds *peer_feeds);
-/* Gives it back; adds what was counted of the feed to the thread's counters. */
+/* Returns a peer feed; adds the feed's counts to the thread's counters. */
 void hk_peer_feeds_give(struct hk_peer_feeds *peer_feeds, struct hk_peer_feed *peer_feed, struct hk_counters *counters);
 uint32_t hk_peer_feeds_taken(struct hk_peer_feeds *peer_feeds);
-/* Adds what is counted of the feeds that have not ended. */
+/* Adds the counts of open feeds. */
 void hk_peer_feeds_sum(struct hk_peer_feeds *peer_feeds, struct hk_counters *sum);
 
 /* Opens the feed of a connection; returns its number, 0 when there are no random numbers to be had. */
 uint64_t hk_peer_feed_open(struct hk_peer_feed *peer_feed, struct hk_source *source);
-/* Gives an open feed a key. 0, or a negative errno: there is none to be had. */
+/* Gives an open feed a key. 0, or a negative errno: no random key. */
 int hk_peer_feed_key(struct hk_peer_feed *peer_feed, uint8_t key[HK_MAC_KEY]);
 /* Whether a datagram of the feed has come. */
 bool hk_peer_feed_fed(struct hk_peer_feed *peer_feed);
 /* As hk_udp_feed_end. */
 void hk_peer_feed_end(struct hk_peer_feed *peer_feed, uint64_t datagrams, uint64_t points);
-/* Its datagrams are strangers' from now on. NULL is fine. */
+/* Closes the feed: further datagrams are of no open feed. NULL is allowed. */
 void hk_peer_feed_shut(struct hk_peer_feed *peer_feed);
-/* The open feed of a number, locked until hk_peer_feed_leave; NULL: there is none. */
+/* The open feed of a number, locked until hk_peer_feed_leave; NULL: none. */
 struct hk_peer_feed *hk_peer_feed_enter(struct hk_peer_feeds *peer_feeds, uint64_t number);
 void hk_peer_feed_leave(struct hk_peer_feed *peer_feed);
 

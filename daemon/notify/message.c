@@ -1,4 +1,4 @@
-/* What goes out to each type of receiver. Those that get each alert by itself are in message_each.c. */
+/* Messages to each type of receiver. Receivers that get one message an alert are in message_each.c. */
 #include "daemon/notify/message.h"
 
 #include "daemon/notify/message_each.h"
@@ -13,12 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SUMMARY_MOST 1024 /* bytes; PagerDuty cuts what is longer */
+#define SUMMARY_MOST 1024 /* bytes; PagerDuty truncates a longer one */
 
-/* What a receiver's type makes of a message; writes its body. False: there is no memory. */
+/* Writes the body of a message for one type of receiver. False: no memory. */
 typedef bool maker(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view);
 
-/* object: NULL: it could not be made. It is gone then. */
+/* Takes over object. NULL: it could not be made. */
 static bool put_object(struct hk_message *m, cJSON *object)
 {
   char *printed = object ? cJSON_PrintUnformatted(object) : NULL;
@@ -61,7 +61,7 @@ static bool put_text_block(cJSON *body, char *line, bool first)
          (!first || cJSON_AddStringToObject(block, "weight", "Bolder"));
 }
 
-/* Where the message links to; NULL: nowhere. */
+/* The link of the message; NULL: none. */
 static const char *link_of(const cJSON *view)
 {
   return cJSON_GetStringValue(cJSON_GetObjectItem(view, "link"));
@@ -125,14 +125,14 @@ static bool make_mail(struct hk_message *m, const struct hk_notify_rule *r, cons
   return true;
 }
 
-/* --- pagerduty: Events API v2; the key of the service is put in when it is sent, since bodies are kept in files ------------- */
+/* --- pagerduty: Events API v2; sending adds the service's key, because bodies are kept in files ------------- */
 
 static const char *paging_severity(float severity)
 {
   return severity >= HANKEL_SEVERE ? "critical" : severity > 0 && !(severity >= HANKEL_WARNING) ? "info" : "warning";
 }
 
-/* The first line of a text, as much as there is room for, whole characters. */
+/* The first line of a text, cut at a character where there is no more room. */
 static void first_line(char *out, size_t size, const char *text)
 {
   size_t length = strcspn(text, "\r\n");

@@ -1,4 +1,4 @@
-/* Message: events into what a receiver of each type wants to read. Thread: any. */
+/* Message: formats events for each type of receiver. Thread: any. */
 #ifndef HK_NOTIFY_MESSAGE_H
 #define HK_NOTIFY_MESSAGE_H
 

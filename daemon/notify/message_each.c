@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The list of the view has them in the order of the message. */
+/* The view's list has the alerts in the order of the message. */
 static const cJSON *first_of(const cJSON *view)
 {
   const cJSON *list = cJSON_GetObjectItem(view, "alerts");
@@ -22,7 +22,7 @@ static bool put_labelled(cJSON *list, const struct hk_notify_rule *r, const stru
                          const cJSON *view, const cJSON *alert)
 {
   const struct hk_event *e = &n->logged.event;
-  const int64_t lasts = r->repeat > 0 ? 5 * r->repeat : 365 * 86400ll * 1000000000; /* unless it is told again */
+  const int64_t lasts = r->repeat > 0 ? 5 * r->repeat : 365 * 86400ll * 1000000000; /* unless it is repeated */
   char name[HK_NAME_MAX + 1], begins[HK_TIME_TEXT_MAX], ends[HK_TIME_TEXT_MAX], count[16];
   const char *link = cJSON_GetStringValue(cJSON_GetObjectItem(alert, "link"));
   cJSON *a = cJSON_CreateObject();
@@ -109,7 +109,7 @@ static void put_topic(struct hk_buffer *out, const char *name)
       hk_buffer_put(out, p, 1);
 }
 
-/* What is published under the topic of an alert; in the body, where a person may read it, a line each. */
+/* The topic and payload of each alert; in the body one line each, for people. */
 static void put_piece(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_notice *n, const char *payload,
                       bool retain)
 {
@@ -133,8 +133,8 @@ static void put_piece(struct hk_message *m, const struct hk_notify_rule *r, cons
   hk_buffer_put(&m->body, "\n", 1);
 }
 
-/* Each alert under a topic of its own, where it is retained while it stands: its end is published, and then the topic is made
- * empty, so that the broker has what stands and nothing else. */
+/* Each alert has a topic of its own, and is retained while it stands. Its end is published, and then the topic is emptied, so
+ * that the broker retains standing alerts only. */
 bool hk_make_mqtt(struct hk_message *m, const struct hk_notify_rule *r, const struct hk_told_of *w, const cJSON *view)
 {
   const cJSON *alert = first_of(view);

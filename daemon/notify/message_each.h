@@ -1,4 +1,4 @@
-/* Messages to receivers that get each alert by itself. view: hk_view_message. False: there is no memory. Thread: any. */
+/* Messages to receivers that get one message an alert. view: hk_view_message. False: no memory. Thread: any. */
 #ifndef HK_NOTIFY_MESSAGE_EACH_H
 #define HK_NOTIFY_MESSAGE_EACH_H
 

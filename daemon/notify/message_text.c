@@ -12,7 +12,7 @@ const char hk_text_for_people[] = SAID "{{#link}}{{link}}\n{{/link}}";
 const char hk_text_without_link[] = SAID;
 const char hk_text_of_alert[] = "{{text}}";
 
-/* --- values, so that their receiver takes them for what they are --------------------------------------------------------- */
+/* --- escaping of values for the receiver's format --------------------------------------------------------- */
 
 static void put_plain(struct hk_buffer *out, const char *value, size_t length)
 {
@@ -73,7 +73,7 @@ static char *render(const struct hk_notify_rule *r, const cJSON *const *context,
 {
   struct hk_buffer out = { 0 };
   int status = hk_template_render(r->template.text[0] ? r->template.text : standard, context, n, escape_of(r), MOST, &out);
-  if (status == -EMSGSIZE) { /* better said otherwise than not at all */
+  if (status == -EMSGSIZE) { /* the default text is better than none */
     out.size = 0;
     status = hk_template_render(standard, context, n, escape_of(r), MOST, &out);
   }

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text from outside as text for people: what would act on a reader's terminal, or is no UTF-8, is left out of it. Returns the
- * bytes; out has room for as many as there are, and a 0. */
+/* Makes external text safe for people: removes characters that act on a terminal, and bytes that are not UTF-8. Returns the
+ * number of bytes; out has room for as many as the text has, and a 0. */
 static size_t shown(struct hk_string text, char *out)
 {
   size_t used = 0;
@@ -49,7 +49,7 @@ void hk_view_key(char *out, size_t size, const struct hk_told_of *w, const struc
 
 /* --- sentences ---------------------------------------------------------------------------------------------------------- */
 
-/* From what to what, and since when. */
+/* The change, and since when. */
 static void put_what(FILE *out, const struct hk_notice *n)
 {
   const struct hk_event *e = &n->logged.event;
@@ -66,7 +66,7 @@ static void put_what(FILE *out, const struct hk_notice *n)
   } else if (said.limit.blocks > 0 && !hk_notice_over(n)) {
     hk_limit_sentence(out, &said);
   } else if (said.limit.blocks > 0) {
-    fprintf(out, "the limit %.6g is not near any more", said.limit.limit);
+    fprintf(out, "the limit %.6g is no longer near", said.limit.limit);
   } else {
     hk_timestamp_format(e->instant, when);
     fprintf(out, "level went from %.6g to %.6g at %s UTC", e->before, e->after, when);
@@ -131,7 +131,7 @@ static bool add_time(cJSON *object, const char *key, int64_t ns)
   return cJSON_AddStringToObject(object, key, text) != NULL;
 }
 
-/* The page, and in it, where one sensor is meant, what it has of that; nothing where there is no page. */
+/* The page, and the page of the sensor if there is only one; nothing if there is no page. */
 static bool add_link(cJSON *object, const struct hk_notify_rule *r, const char *sensor)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
@@ -157,7 +157,7 @@ static bool add_limit(cJSON *alert, const struct hankel_limit *l)
          cJSON_AddNumberToObject(o, "blocks", l->blocks);
 }
 
-/* What only events of some channels have to say. */
+/* Members of events of some channels only. */
 static bool add_note(cJSON *alert, const struct hk_event *e)
 {
   const struct hankel_limit limit = hk_limit_shown(e);
@@ -171,7 +171,7 @@ static bool add_note(cJSON *alert, const struct hk_event *e)
          cJSON_AddNumberToObject(o, "compared", e->novelty.compared) && cJSON_AddNumberToObject(o, "reach", e->novelty.reach);
 }
 
-/* What alerts and incidents have alike. */
+/* Members that alerts and incidents share. */
 static bool add_common(cJSON *a, const struct hk_told_of *w, const struct hk_notice *n)
 {
   char key[64];
@@ -228,7 +228,7 @@ cJSON *hk_view_notice(const struct hk_notify_rule *r, const struct hk_told_of *w
 /* --- the message -------------------------------------------------------------------------------------------------------- */
 
 struct counts {
-  uint32_t firing, over, sensors; /* sensors: of those that stand, else of all; or incidents */
+  uint32_t firing, over, sensors; /* sensors of standing alerts, or of all if none stands; or incidents */
 };
 
 static int by_name(const void *a, const void *b)
@@ -258,10 +258,10 @@ static bool count(const struct hk_told_of *w, struct counts *c)
   return true;
 }
 
-/* How many there are, where one sentence is not enough. */
+/* Counts, if one sentence is not enough. */
 static bool add_headline(cJSON *o, const struct hk_told_of *w, const struct counts *c)
 {
-  const bool incidents = hk_notice_incident(w->notice[0]); /* of each there may be several changes */
+  const bool incidents = hk_notice_incident(w->notice[0]); /* an incident may have several changes */
   const uint32_t firing = incidents && c->firing > 0 ? c->sensors : c->firing;
   char text[HK_NAME_MAX + 160];
   size_t used = 0;

@@ -1,5 +1,5 @@
-/* View: what a message tells of, as an object of JSON. A webhook gets it, and templates have their values from it;
- * hankeld.conf(5) describes it. Objects are the caller's; NULL: there is no memory. Thread: any. */
+/* View: the contents of a message as a JSON object. A webhook gets it, and templates take their values from it; hankeld.conf(5)
+ * describes it. The caller frees objects; NULL: no memory. Thread: any. */
 #ifndef HK_NOTIFY_MESSAGE_VIEW_H
 #define HK_NOTIFY_MESSAGE_VIEW_H
 
@@ -8,13 +8,13 @@
 
 #include <cjson/cJSON.h>
 
-#define HK_LISTED 10 /* alerts that a message to people names: the gravest */
+#define HK_LISTED 10 /* alerts that a message to people lists: the most severe */
 
-/* All of a message with this key; `alerts` are as the log has them, or for people the gravest. */
+/* The whole message with this key; `alerts` are in the order of the log, or for people the most severe. */
 cJSON *hk_view_message(const struct hk_notify_rule *rule, const struct hk_told_of *what, const char *key);
 /* One alert, or one change of an incident. */
 cJSON *hk_view_notice(const struct hk_notify_rule *rule, const struct hk_told_of *what, const struct hk_notice *notice);
-/* The gravest of those that stand, or of all where none does. */
+/* The most severe of the standing alerts, or of all if none stands. */
 const struct hk_notice *hk_view_gravest(const struct hk_told_of *what);
 /* The key of one event. */
 void hk_view_key(char *out, size_t size, const struct hk_told_of *what, const struct hk_notice *notice);

@@ -1,26 +1,26 @@
-/* Notices: events of the log that messages tell of. Thread: any. */
+/* Notices: events of the log, as messages use them. Thread: any. */
 #ifndef HK_NOTIFY_NOTICE_H
 #define HK_NOTIFY_NOTICE_H
 
 #include "daemon/durable/event_log.h"
 
-/* What a message tells of; in the order of the log. Names and other strings are the owner's. */
+/* One event of a message; in the order of the log. The owner has names and other strings. */
 struct hk_notice {
-  struct hk_logged logged;          /* of an incident: its position, severity and times, and what it is called */
+  struct hk_logged logged;          /* of an incident: its position, severity, times and name */
   struct hk_logged_incident change; /* id 0: it is an alert */
-  bool again;                       /* it was told before, and stands */
-  bool test;                        /* nothing has happened: somebody tries whether messages arrive */
+  bool again;                       /* it was sent before, and still stands */
+  bool test;                        /* a test message: nothing has happened */
 };
 
-/* What a pager is to do with its incident. */
+/* The action of a pager on its incident. */
 enum hk_paging { HK_PAGE_TRIGGER, HK_PAGE_ACKNOWLEDGE, HK_PAGE_RESOLVE };
 
 struct hk_told_of {
   const struct hk_notice **notice;
   uint32_t n;
-  const char *group; /* what all have in common, where messages are made by it; else "" */
+  const char *group; /* the group of the message (group_by); "" without groups */
   uint64_t id;       /* hk_place */
-  uint64_t again;    /* how often alerts that stand were told again; 0: this is the first time */
+  uint64_t again;    /* how often standing alerts were repeated; 0: this is the first time */
   int64_t now;       /* ns, wall clock */
   enum hk_paging paging;
 };

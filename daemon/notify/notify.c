@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define PATIENCE 5                      /* s */
-#define MOST (2 * HK_CONFIG_NOTIFY_MAX) /* with those that are ending */
+#define MOST (2 * HK_CONFIG_NOTIFY_MAX) /* including those that are stopping */
 
 struct hk_receivers {
   struct hk_durable *durable;
@@ -16,7 +16,7 @@ struct hk_receivers {
   struct hk_receiver *receiver[MOST];
 };
 
-/* The receiver of a name that goes on; NULL: none. */
+/* The running receiver of a name; NULL: none. */
 static struct hk_receiver *receiver_of(struct hk_receivers *all, const char *name)
 {
   for (uint32_t i = 0; i < MOST; i++)
@@ -31,7 +31,7 @@ static void end(struct hk_receiver *r)
   free(r);
 }
 
-/* Ends those that are gone, or `last` all, and frees those that have ended, for which it waits some s each. Under the lock. */
+/* Stops receivers that are gone (last: all), waiting up to some s for each, and frees those that have stopped. Under the lock. */
 static bool bury(struct hk_receivers *all, bool last, unsigned patience)
 {
   bool buried = true;
@@ -69,7 +69,7 @@ static int begin(struct hk_receivers *all, const struct hk_notify_rule *rule, st
   return status;
 }
 
-/* One of this name that is gone may still write its place, which the next begins with. 0 or -EBUSY. */
+/* A stopping receiver of this name may still write its place, from which the next one begins. 0 or -EBUSY. */
 static int wait_for(struct hk_receivers *all, const char *name)
 {
   for (uint32_t i = 0; i < MOST; i++) {
@@ -84,7 +84,7 @@ static int wait_for(struct hk_receivers *all, const char *name)
   return 0;
 }
 
-/* The machines of a configuration, if a receiver asks for them; else *out is NULL. 0 or -ENOMEM. */
+/* The machines of a configuration, if a receiver needs them; otherwise *out is NULL. 0 or -ENOMEM. */
 static int find_machines(struct hk_sections **out, const struct hk_config *config)
 {
   *out = NULL;

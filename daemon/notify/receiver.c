@@ -1,4 +1,4 @@
-/* The turns of a receiver. */
+/* The loop of a receiver's thread. */
 #include "daemon/notify/receiver.h"
 
 #include "daemon/base/thread.h"
@@ -20,9 +20,8 @@ static int write_place(struct hk_receiver *r)
 {
   const int status = hk_place_write(&r->durable->disk, r->durable->folder, "notify", r->rule.name, &r->place);
   if (status != 0)
-    hk_log(r->log, HK_LOG_WARNING,
-           "[notify %s]: its place in the event log cannot be written: %s; what is sent may be sent again", r->rule.name,
-           strerror(-status));
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: its position in the event log cannot be written: %s; messages may be sent twice",
+           r->rule.name, strerror(-status));
   pthread_mutex_lock(&r->lock);
   r->look.position = r->place.position;
   pthread_mutex_unlock(&r->lock);
@@ -37,8 +36,8 @@ static void read_place(struct hk_receiver *r)
     r->place.until = r->place.until <= last ? r->place.until : last;
   } else {
     if (status != -ENOENT)
-      hk_log(r->log, HK_LOG_WARNING, "[notify %s]: its place is not known (%s): it begins with the alerts from now on",
-             r->rule.name, status == 0 ? "it lies beyond the end of the event log, which is another one" : strerror(-status));
+      hk_log(r->log, HK_LOG_WARNING, "[notify %s]: its position in the event log is unknown (%s): it begins with new alerts",
+             r->rule.name, status == 0 ? "it is beyond the end of the event log, which was replaced" : strerror(-status));
     r->place = (struct hk_place){ .position = last, .until = last };
     if (getrandom(&r->place.id, sizeof r->place.id, 0) != (ssize_t)sizeof r->place.id)
       r->place.id = (uint64_t)hk_wall();
@@ -46,18 +45,18 @@ static void read_place(struct hk_receiver *r)
   (void)write_place(r);
 }
 
-/* What an operator should know of the file that the secret is in; one that is not there is told when it is needed. */
+/* Warns of a secret's file that others can access; a missing file is reported when it is needed. */
 static void look_at_secret(const struct hk_receiver *r)
 {
   struct stat s;
   if (r->rule.secret[0] && stat(r->rule.secret, &s) == 0 && (s.st_mode & (S_IROTH | S_IWOTH)))
-    hk_log(
-        r->log, HK_LOG_WARNING,
-        "[notify %s]: secret_file %s is open to everybody on this machine (mode %03o): chmod o-rw it, and have a new secret made",
-        r->rule.name, r->rule.secret, (unsigned)(s.st_mode & 0777));
+    hk_log(r->log, HK_LOG_WARNING,
+           "[notify %s]: every user of this machine can access secret_file %s (mode %03o): run chmod o-rw on it, and replace the "
+           "secret",
+           r->rule.name, r->rule.secret, (unsigned)(s.st_mode & 0777));
 }
 
-/* Takes the rule that was given last. */
+/* Takes the latest rule. */
 static void adopt(struct hk_receiver *r)
 {
   pthread_mutex_lock(&r->lock);
@@ -76,13 +75,13 @@ static void adopt(struct hk_receiver *r)
   if (!changed)
     return;
   struct hk_glob *glob;
-  if (hk_glob_new(&glob, r->rule.match, strlen(r->rule.match)) == 0) { /* else the one before stays */
+  if (hk_glob_new(&glob, r->rule.match, strlen(r->rule.match)) == 0) { /* without memory the previous one stays */
     hk_glob_free(r->glob);
     r->glob = glob;
   }
   hk_told_close(&r->alerts.of_incidents);
   if (r->rule.incidents && r->rule.type == HK_NOTIFY_PAGERDUTY && hk_told_open(&r->alerts.of_incidents) != 0)
-    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory to tell which incidents are acknowledged", r->rule.name);
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: no memory to follow which incidents are acknowledged", r->rule.name);
   look_at_secret(r);
   r->pace.refilled = 0;
   r->repeat.last = hk_now();
@@ -92,7 +91,7 @@ static void adopt(struct hk_receiver *r)
     hk_receiver_remember(r);
 }
 
-/* How far the log was `after` ago. */
+/* The position of the log `after` ago. */
 static uint64_t ripe(struct hk_receiver *r, int64_t now)
 {
   const uint64_t shown = hk_eventlog_shown(r->durable->events);
@@ -116,7 +115,7 @@ static int before(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Tells alerts that stand again. */
+/* Repeats standing alerts. */
 static void repeat(struct hk_receiver *r, int64_t now)
 {
   if (r->rule.repeat == 0 || now - r->repeat.last < r->rule.repeat || (r->quiet && hk_notify_for_people(&r->rule)))
@@ -129,7 +128,7 @@ static void repeat(struct hk_receiver *r, int64_t now)
       position[n++] = r->alerts.told.place[i].position;
   if (n > 0) {
     qsort(position, n, sizeof *position, before);
-    r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* which no run before has had */
+    r->repeat.times = (uint64_t)(hk_wall() / SECOND); /* different from those of earlier runs */
   }
   for (uint32_t i = 0; i < n; i += HK_BATCH)
     if (hk_receiver_again(r, position + i, n - i < HK_BATCH ? n - i : HK_BATCH) > 0 && hk_receiver_tell_batch(r, true) != 0)
@@ -137,12 +136,12 @@ static void repeat(struct hk_receiver *r, int64_t now)
   free(position);
 }
 
-/* Quiet hours are over: what was held back in them, and stands, is told. */
+/* After quiet hours, sends held alerts that still stand. */
 static void tell_held(struct hk_receiver *r)
 {
   const uint64_t next = hk_receiver_choose_held(r);
   if (r->batch.n > 0) {
-    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: the quiet hours are over: %u alerts that came in them and stand are told",
+    hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: the quiet hours are over: sending %u alerts that were held back and still stand",
            r->rule.name, r->batch.n);
     if (hk_receiver_tell_batch(r, false) != 0) {
       hk_receiver_remember(r); /* as if it had not begun */
@@ -153,10 +152,10 @@ static void tell_held(struct hk_receiver *r)
   (void)write_place(r);
 }
 
-/* What the log has for it, as far as it is to be told now; *last: where that ends. False: nothing. */
+/* Whether events of the log are due; *last: the position up to which. */
 static bool is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
 {
-  const bool unfinished = r->place.until > r->place.position; /* of the run before, or broken off */
+  const bool unfinished = r->place.until > r->place.position; /* of the previous run, or aborted */
   *last = unfinished ? r->place.until : ripe(r, now);
   const bool quiet = hk_notify_quiet_at(&r->rule.quiet, hk_wall());
   pthread_mutex_lock(&r->lock);
@@ -172,7 +171,7 @@ static bool is_due(struct hk_receiver *r, int64_t now, uint64_t *last)
   return unfinished || now - r->past.waiting >= r->rule.gather;
 }
 
-/* Sends what there is to send. */
+/* Sends what is due. */
 static void turn(struct hk_receiver *r)
 {
   const int64_t now = hk_now();

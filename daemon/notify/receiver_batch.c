@@ -1,4 +1,4 @@
-/* What a receiver is told of. */
+/* Chooses the events of a receiver's messages. */
 #include "daemon/notify/receiver_batch.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOGETHER 256 /* events, for which the log is held */
+#define TOGETHER 256 /* events that are read while the log is held */
 
 static bool is_wanted(const struct hk_receiver *r, const struct hk_logged *l)
 {
@@ -15,7 +15,7 @@ static bool is_wanted(const struct hk_receiver *r, const struct hk_logged *l)
          !(e->marks & (HANKEL_MAINTENANCE | HANKEL_SECONDARY)) && hk_glob_match(r->glob, l->name.data, l->name.length);
 }
 
-/* What an incident looks like among alerts: named by its number, which no sensor's alert has with this handle. */
+/* An incident as an alert: its number with a handle that no sensor has. */
 static struct hk_logged as_alert(const struct hk_logged_incident *i, char name[HK_NAME_MAX + 1])
 {
   const bool over = i->kind == HANKEL_INCIDENT_CLOSED || i->kind == HANKEL_INCIDENT_MERGED;
@@ -39,7 +39,7 @@ static bool incident_matches(const struct hk_receiver *r, const struct hk_logged
   return false;
 }
 
-/* Whether it has to wait until the quiet hours are over; where that begins is remembered. */
+/* Whether an alert is held until the end of quiet hours; remembers the first such position. */
 static bool has_to_wait(struct hk_receiver *r, double severity, uint64_t position)
 {
   if (!r->quiet || severity >= r->rule.quiet.severity)
@@ -49,7 +49,7 @@ static bool has_to_wait(struct hk_receiver *r, double severity, uint64_t positio
   return true;
 }
 
-/* Whether what became of an incident is to be told; what is remembered follows. */
+/* Whether to send a change of an incident; updates the memory. */
 static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incident *i, const struct hk_logged *l)
 {
   const bool told = hk_told_has(&r->alerts.told, l);
@@ -66,13 +66,13 @@ static bool choose_incident(struct hk_receiver *r, const struct hk_logged_incide
   return true;
 }
 
-/* Whether an event is to be told; what is remembered follows. */
+/* Whether to send an event; updates the memory. */
 static bool choose(struct hk_receiver *r, const struct hk_logged *l)
 {
   const bool told = hk_told_has(&r->alerts.told, l);
   switch (l->event.kind) {
   case HK_EVENT_RAISED:
-  case HK_EVENT_CORRECTED: /* that it is grave enough may be known only now */
+  case HK_EVENT_CORRECTED: /* its severity may be high enough only now */
     if (told || !is_wanted(r, l) || hk_told_has(&r->alerts.ended, l) || has_to_wait(r, (double)l->event.severity, l->position))
       return false;
     hk_told_add(&r->alerts.told, l);
@@ -80,7 +80,7 @@ static bool choose(struct hk_receiver *r, const struct hk_logged *l)
   case HK_EVENT_CLEARED:
     hk_told_remove(&r->alerts.told, l);
     return r->rule.resolved && (told || (r->alerts.told.overflowed && is_wanted(r, l)));
-  case HK_EVENT_ACKNOWLEDGED: /* which a pager is told */
+  case HK_EVENT_ACKNOWLEDGED: /* for a pager */
     hk_told_hush(&r->alerts.told, l);
     return told && r->rule.type == HK_NOTIFY_PAGERDUTY;
   default:
@@ -98,7 +98,7 @@ static void keep(struct hk_receiver *r, const struct hk_logged *l, bool again)
   n->logged.name.data = r->batch.names.data + at; /* the buffer has room for all, and does not move */
 }
 
-/* The strings stand in the buffer, which moves: until the batch is whole the change has where they begin. */
+/* The strings are in the buffer, which moves: until the batch is complete, the change has their offsets. */
 static void keep_incident(struct hk_receiver *r, const struct hk_logged_incident *i, const struct hk_logged *l, bool again)
 {
   const size_t at = r->batch.texts.size;
@@ -113,8 +113,7 @@ static void keep_incident(struct hk_receiver *r, const struct hk_logged_incident
   r->batch.notice[r->batch.n - 1].change.since = (int64_t)at;
 }
 
-/* An event where it is incidents that are told: somebody who acknowledges an alert has taken note of its incident, which a pager
- * is told. */
+/* An alert's event for a receiver of incidents: a pager acknowledges the incident of an acknowledged alert. */
 static void note_member(struct hk_receiver *r, const struct hk_logged *l, bool tell)
 {
   char name[HK_NAME_MAX + 1];
@@ -147,7 +146,7 @@ static void take(void *arg, const struct hk_logged *l)
     keep(r, l, false);
 }
 
-/* Of what was held back: raised, and to be told after all. */
+/* Of held alerts: a raised one that is to be sent. */
 static void take_held(void *arg, const struct hk_logged *l)
 {
   struct hk_receiver *r = arg;
@@ -163,7 +162,7 @@ static void take_again(void *arg, const struct hk_logged *l)
     keep(r, l, true);
 }
 
-/* What was held back then was not told. */
+/* Alerts that were held then were not sent. */
 static void look_back(struct hk_receiver *r, uint64_t position)
 {
   r->quiet = r->place.held != 0 && position >= r->place.held;
@@ -181,7 +180,7 @@ static void remember(void *arg, const struct hk_logged *l)
     (void)choose(r, l);
 }
 
-/* The batch is whole: its strings stay where they are. */
+/* The batch is complete: its strings no longer move. */
 static void settle_texts(struct hk_receiver *r)
 {
   for (uint32_t i = 0; i < r->batch.n; i++) {
@@ -241,7 +240,7 @@ static void look_for_incidents_end(void *arg, const struct hk_logged_incident *i
     hk_told_add(&r->alerts.ended, &l);
 }
 
-/* Reads on; what the rule is about is visited. Returns how much of the log that was. */
+/* Reads further and visits the events of the rule's kind. Returns how many events of the log were read. */
 static uint32_t read_on(struct hk_receiver *r, struct hk_eventlog_cursor *c, uint64_t last, uint32_t most,
                         void (*event)(void *arg, const struct hk_logged *logged),
                         void (*incident)(void *arg, const struct hk_logged_incident *incident))
@@ -272,7 +271,7 @@ void hk_receiver_remember(struct hk_receiver *r)
   }
 }
 
-/* Which of those behind a place are over by now, as far as that matters. */
+/* Which alerts after a position have ended by now. */
 static void look_ahead(struct hk_receiver *r, uint64_t from)
 {
   struct hk_eventlog_cursor ahead = { .next = from };
@@ -283,7 +282,7 @@ static void look_ahead(struct hk_receiver *r, uint64_t from)
   r->batch.names.size = r->batch.texts.size = 0;
 }
 
-/* The batch is read. False: there was no memory; in the next turn there may be some. */
+/* The batch is read. False: no memory; the next turn tries again. */
 static bool settle(struct hk_receiver *r, const struct hk_eventlog_cursor *c)
 {
   if (r->batch.texts.failed) {
@@ -296,9 +295,8 @@ static bool settle(struct hk_receiver *r, const struct hk_eventlog_cursor *c)
   if (c->missed == 0)
     return true;
   hk_log(r->log, HK_LOG_WARNING,
-         "[notify %s]: the event log has %llu events no more that were not looked at yet (event_log is too small for a receiver "
-         "that is "
-         "away for so long): alerts among them are not delivered",
+         "[notify %s]: the event log has deleted %llu events before they were read (event_log is too small for so long an "
+         "outage): alerts among them are not delivered",
          r->rule.name, (unsigned long long)c->missed);
   pthread_mutex_lock(&r->lock);
   r->look.lost += c->missed;

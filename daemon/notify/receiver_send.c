@@ -1,4 +1,4 @@
-/* Sending, and what is done about what cannot be sent. */
+/* Sending, and setting aside what cannot be sent. */
 #include "daemon/notify/receiver_send.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 
 #define SECOND 1000000000ll
 #define LONGEST_WAIT (60 * SECOND)
-#define ASIDE_MOST (64ull << 20) /* bytes of what was set aside */
+#define ASIDE_MOST (64ull << 20) /* bytes of the file of undelivered messages */
 #define TURN (250 * 1000000ll)   /* ns */
 
-/* Waits, and looks now and then whether it is to end. 0 or -ECANCELED. */
+/* Waits, and checks now and then whether the receiver is to stop. 0 or -ECANCELED. */
 static int rest(struct hk_receiver *r, int64_t until)
 {
   for (int64_t left = until - hk_now(); left > 0 && !atomic_load(&r->thread.quit); left = until - hk_now()) {
@@ -24,7 +24,7 @@ static int rest(struct hk_receiver *r, int64_t until)
   return atomic_load(&r->thread.quit) ? -ECANCELED : 0;
 }
 
-/* As many messages a minute as the rule allows, a sixth of them at once. */
+/* Limits messages to the rule's rate a minute, and bursts to a sixth of that. */
 static int wait_for_rate(struct hk_receiver *r)
 {
   const double most = fmax(1, r->rule.rate / 6.0), each = r->rule.rate / 60e9;
@@ -82,7 +82,7 @@ static void set_aside(struct hk_receiver *r, const struct hk_message *m, const c
            r->rule.name, m->events, name, why);
 }
 
-/* What came of a try, for status; said in the log when it changes. */
+/* The result of an attempt, for the status; logs changes. */
 static void note(struct hk_receiver *r, const struct hk_message *m, enum hk_sent sent, const struct hk_answer *a)
 {
   pthread_mutex_lock(&r->lock);
@@ -95,7 +95,7 @@ static void note(struct hk_receiver *r, const struct hk_message *m, enum hk_sent
   r->look.tries_failed += sent != HK_SENT;
   pthread_mutex_unlock(&r->lock);
   if (sent == HK_SENT_LATER && !before)
-    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: a message cannot be delivered now, and is tried again: %s", r->rule.name,
+    hk_log(r->log, HK_LOG_WARNING, "[notify %s]: a message cannot be delivered at the moment, and is retried: %s", r->rule.name,
            a->text);
   else if (sent == HK_SENT && before)
     hk_log(r->log, HK_LOG_NOTICE, "[notify %s]: messages are delivered again", r->rule.name);

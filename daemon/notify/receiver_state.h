@@ -1,4 +1,5 @@
-/* What a receiver is; receiver.h says what it does. Thread: its own, but for what is the owner's and what has a lock. */
+/* The state of a receiver; receiver.h describes its work. Thread: its own, except the owner's members and those under the lock.
+ */
 #ifndef HK_NOTIFY_RECEIVER_STATE_H
 #define HK_NOTIFY_RECEIVER_STATE_H
 
@@ -15,24 +16,24 @@
 #include <pthread.h>
 
 #define HK_BATCH 4096u
-#define HK_MOMENTS 128u /* of the log that are remembered, for `after` */
+#define HK_MOMENTS 128u /* positions of the log that are remembered, for `after` */
 
 struct hk_sender;
 
-/* Events that are told in one go. */
+/* Events that are sent together. */
 struct hk_receiver_batch {
   struct hk_notice *notice;        /* n of HK_BATCH */
-  const struct hk_notice **chosen; /* those of one message; HK_BATCH */
+  const struct hk_notice **chosen; /* the events of one message; HK_BATCH */
   uint32_t n;
   struct hk_buffer names; /* of the sensors */
-  struct hk_buffer texts; /* of incidents: each as a record has it */
+  struct hk_buffer texts; /* texts of incidents, each in the form of a record */
 };
 
 /* Its thread; the owner starts and stops it. */
 struct hk_receiver_thread {
   pthread_t id;
   bool running;
-  atomic_bool quit; /* breaks off a try: the thread ends, or takes another rule */
+  atomic_bool quit; /* aborts an attempt: the thread ends, or takes another rule */
   atomic_bool stop;
 };
 
@@ -50,12 +51,12 @@ struct hk_receiver {
   bool gone; /* no configuration names it any more */
   struct hk_receiver_thread thread;
 
-  pthread_mutex_t lock; /* of given and look */
+  pthread_mutex_t lock; /* for given and look */
   pthread_cond_t woken;
   struct {
-    struct hk_notify_rule rule;   /* to go by, */
-    struct hk_sections *machines; /* with these machines; NULL: it is not about machines */
-    bool changed;                 /* which the thread has not taken yet */
+    struct hk_notify_rule rule;   /* the rule to use, */
+    struct hk_sections *machines; /* and its machines; NULL: it does not group by machine */
+    bool changed;                 /* the thread has not taken them yet */
   } given;
   struct hk_receiver_look look;
 
@@ -65,8 +66,8 @@ struct hk_receiver {
   struct hk_glob *glob;
   struct hk_sender *sender;
   struct hk_place place;
-  bool quiet; /* what is chosen now is held back, but for what is grave */
-  bool late;  /* what is chosen now was held back, and is sent now */
+  bool quiet; /* quiet hours: alerts are held, except severe ones */
+  bool late;  /* after quiet hours: held alerts are sent now */
   struct hk_receiver_alerts alerts;
   struct hk_receiver_batch batch;
   struct {
@@ -74,17 +75,17 @@ struct hk_receiver {
       uint64_t shown;
       int64_t time;
     } moment[HK_MOMENTS];
-    uint64_t n;      /* since ever */
-    int64_t waiting; /* ns, monotonic: since when there is something to send; 0: nothing is */
+    uint64_t n;      /* since the start */
+    int64_t waiting; /* ns, monotonic: since when events wait; 0: none does */
   } past;
   struct {
     int64_t last; /* ns, monotonic */
     uint64_t times;
   } repeat;
   struct {
-    double tokens; /* messages that may go out now */
+    double tokens; /* messages that may be sent now */
     int64_t refilled;
-    unsigned short seed[3]; /* of how long it waits before it tries again */
+    unsigned short seed[3]; /* of the random part of waits */
   } pace;
 };
 

@@ -1,4 +1,4 @@
-/* Which events of a batch are told together, and to a pager what it is to do. */
+/* Groups the events of a batch into messages, and chooses a pager's action. */
 #include "daemon/notify/receiver_tell.h"
 
 #include "daemon/notify/message.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define GROUPS 10 /* messages about groups of one batch; with more of them there is one message about all */
+#define GROUPS 10 /* most messages of one batch; with more groups there is one message about all */
 
 /* One message about r->batch.chosen[0..n-1]. */
 static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again, enum hk_paging paging)
@@ -23,7 +23,7 @@ static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again
                                    .paging = paging };
   int status;
   while ((status = hk_message_make(&m, &r->rule, &what)) == -ENOMEM &&
-         !atomic_load(&r->thread.quit)) { /* later there may be some */
+         !atomic_load(&r->thread.quit)) { /* there may be memory later */
     const struct timespec second = { 1, 0 };
     hk_message_free(&m);
     (void)nanosleep(&second, NULL);
@@ -34,15 +34,15 @@ static int tell(struct hk_receiver *r, uint32_t n, const char *group, bool again
   return status;
 }
 
-/* Whether somebody has taken note of it, or said what it is worth. */
+/* Whether somebody has acknowledged or marked it. */
 static bool is_noted(const struct hk_notice *n)
 {
   return n->logged.event.kind == HK_EVENT_ACKNOWLEDGED ||
          (n->change.id != 0 && (n->change.kind == HANKEL_INCIDENT_EXPECTED || n->change.kind == HANKEL_INCIDENT_FALSE));
 }
 
-/* A pager has one incident: while anything stands that was told, or for each incident. It is triggered by what is new (which
- * also is how more comes to one that is open), acknowledged once all that stands is, and resolved when nothing stands any more.
+/* A pager has one incident while any sent alert stands, or one for each incident. A new alert triggers it (also while it is
+ * open), it is acknowledged once all standing alerts are, and resolved when none stands.
  */
 static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again)
 {
@@ -55,7 +55,7 @@ static int page(struct hk_receiver *r, uint32_t n, const char *group, bool again
     } else if (hk_notice_over(one)) {
       over = one;
     } else {
-      new = r->rule.incidents ? 0 : new; /* of an incident the last that is known */
+      new = r->rule.incidents ? 0 : new; /* for an incident, its last change */
       r->batch.chosen[new ++] = one;
     }
   }
@@ -82,7 +82,7 @@ static size_t prefix_of(struct hk_string name)
   return i;
 }
 
-/* What messages are made by: what the names of those of one message share. */
+/* The group of an event: its sensors' common part of the name. */
 static void group_of(const struct hk_receiver *r, const struct hk_notice *n, char out[HK_NAME_MAX + 1])
 {
   const struct hk_string name = n->logged.name;
@@ -99,7 +99,7 @@ static void group_of(const struct hk_receiver *r, const struct hk_notice *n, cha
   out[length] = 0;
 }
 
-/* The groups of the batch; more than GROUPS: there are more. */
+/* The number of groups in the batch, at most GROUPS + 1. */
 static uint32_t find_groups(const struct hk_receiver *r, char groups[GROUPS][HK_NAME_MAX + 1])
 {
   char one[HK_NAME_MAX + 1];
@@ -117,7 +117,7 @@ static uint32_t find_groups(const struct hk_receiver *r, char groups[GROUPS][HK_
   return n;
 }
 
-/* Each incident is a pager's own, however many there are: their number is what the budget says. */
+/* Each incident is an incident of the pager, however many there are: the budget limits their number. */
 static int page_each(struct hk_receiver *r, bool again)
 {
   int status = 0;

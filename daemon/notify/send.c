@@ -17,10 +17,10 @@
 struct hk_sender {
   CURL *curl;
   const atomic_bool *quit;
-  const struct hk_buffer *body; /* that is being sent by SMTP */
+  const struct hk_buffer *body; /* the message that is being sent by SMTP */
   size_t sent;
-  struct hk_buffer keyed;     /* what is being posted, with the secret in it */
-  char heard[HK_ANSWER_MOST]; /* the beginning of what was answered */
+  struct hk_buffer keyed;     /* the body that is being posted, with the secret */
+  char heard[HK_ANSWER_MOST]; /* the beginning of the answer */
   size_t heard_size;
 };
 
@@ -110,7 +110,7 @@ static struct curl_slist *add(struct curl_slist *list, const char *line, bool *g
   return longer ? longer : list;
 }
 
-/* The body with the key that PagerDuty knows a service by. */
+/* The body with PagerDuty's key of the service. */
 static void put_key(struct hk_sender *s, const struct hk_message *m, const char *secret)
 {
   hk_buffer_print(&s->keyed, "{\"routing_key\":");
@@ -160,7 +160,7 @@ static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, 
   curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
   curl_easy_setopt(c, CURLOPT_READFUNCTION, on_more);
   curl_easy_setopt(c, CURLOPT_READDATA, s);
-  curl_easy_setopt(c, CURLOPT_USE_SSL, (long)(r->user[0] ? CURLUSESSL_ALL : CURLUSESSL_TRY)); /* no password in clear */
+  curl_easy_setopt(c, CURLOPT_USE_SSL, (long)(r->user[0] ? CURLUSESSL_ALL : CURLUSESSL_TRY)); /* no password unencrypted */
   if (r->user[0]) {
     curl_easy_setopt(c, CURLOPT_USERNAME, r->user);
     curl_easy_setopt(c, CURLOPT_PASSWORD, secret);
@@ -168,7 +168,7 @@ static struct curl_slist *mail_options(CURL *c, const struct hk_notify_rule *r, 
   return to;
 }
 
-/* What an answer means, in the terms of the caller. */
+/* The meaning of an answer for the caller. */
 static enum hk_sent judge(struct hk_sender *s, bool mail, CURLcode code, const char *error, struct hk_answer *a)
 {
   long number = 0;
@@ -215,7 +215,7 @@ static enum hk_sent post(struct hk_sender *s, const struct hk_notify_rule *r, co
   curl_easy_setopt(c, CURLOPT_XFERINFODATA, s);
   const CURLcode code = good ? curl_easy_perform(c) : CURLE_OUT_OF_MEMORY;
   const enum hk_sent sent = judge(s, mail, code, error, answer);
-  curl_easy_reset(c); /* it knows nothing of the secret and the lists any more */
+  curl_easy_reset(c); /* so that the handle no longer refers to the secret and the lists */
   curl_slist_free_all(list);
   if (s->keyed.data)
     explicit_bzero(s->keyed.data, s->keyed.size);

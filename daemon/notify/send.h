@@ -9,35 +9,35 @@
 
 #define HK_ANSWER_MOST 256
 
-enum hk_sent { HK_SENT, HK_SENT_LATER, HK_SENT_NEVER }; /* taken; not now; and it never will be */
+enum hk_sent { HK_SENT, HK_SENT_LATER, HK_SENT_NEVER }; /* delivered; failed for the moment; refused permanently */
 
-/* One of the pieces that a message is sent in: of its body the topic and what is published there. */
+/* A piece of a message of MQTT: its topic and payload, within the body. */
 struct hk_message_piece {
   size_t topic, topic_length, payload, payload_length;
   bool retain;
 };
 
-/* A message as it goes out. */
+/* A formatted message. */
 struct hk_message {
   struct hk_buffer body;
   struct hk_message_piece *piece; /* mqtt: n_pieces of them */
   uint32_t n_pieces;
-  const char *content_type; /* of what is posted */
+  const char *content_type; /* of the posted body */
   char key[96];
   char subject[160]; /* email */
-  uint32_t events;   /* of the log, that it tells of */
+  uint32_t events;   /* position of its last event in the log */
 };
 
 struct hk_answer {
-  int64_t retry_after;       /* ns; 0: it does not say */
-  char text[HK_ANSWER_MOST]; /* what was answered, or what went wrong: one line */
+  int64_t retry_after;       /* ns; 0: the answer has no Retry-After */
+  char text[HK_ANSWER_MOST]; /* the answer, or the error: one line */
 };
 
 struct hk_sender;
 
-/* quit: a try in flight is broken off once it is true; NULL: never. 0 or -ENOMEM. */
+/* quit: aborts an attempt once it is true; NULL: never. 0 or -ENOMEM. */
 int hk_sender_new(struct hk_sender **out, const atomic_bool *quit);
-void hk_sender_free(struct hk_sender *sender); /* NULL is fine */
+void hk_sender_free(struct hk_sender *sender); /* NULL is allowed */
 /* Reads the rule's secret, sends, and waits up to its timeout. */
 enum hk_sent hk_sender_send(struct hk_sender *sender, const struct hk_notify_rule *rule, const struct hk_message *message,
                             struct hk_answer *answer);

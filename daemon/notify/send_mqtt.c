@@ -16,14 +16,14 @@
 #define TURN_MS 100
 #define KEEPALIVE 60 /* s */
 #define QOS 1
-#define REFUSED 0x80 /* reasons of MQTT 5 from here on say no */
+#define REFUSED 0x80 /* reason codes of MQTT 5 from here on are refusals */
 
-/* How far it is; the library calls back from mosquitto_loop alone. */
+/* Progress of a connection; the library calls back from mosquitto_loop only. */
 struct publishing {
   const struct hk_notify_rule *rule;
   const struct hk_message *message;
   uint32_t acknowledged;
-  int refused; /* what the broker said instead; 0: nothing */
+  int refused; /* the broker's refusal; 0: none */
   bool connected, left;
   int error; /* of the library */
 };
@@ -117,7 +117,7 @@ static void say(struct hk_answer *answer, const struct publishing *p, int status
     snprintf(answer->text, sizeof answer->text, "acknowledged: %u", p->acknowledged);
 }
 
-/* Where TLS is to begin the library takes no notice of a connection that is refused: its socket is closed then. */
+/* With TLS the library does not report a refused connection: its socket is closed then. */
 static int look_at_socket(struct mosquitto *m)
 {
   struct tcp_info info = { 0 };
@@ -137,7 +137,7 @@ enum hk_sent hk_send_mqtt(const struct hk_notify_rule *r, const char *password, 
   const int64_t until = hk_now() + r->timeout;
   int status = make(&m, &p, password);
   errno = 0;
-  if (status == 0) /* for which nobody waits here */
+  if (status == 0) /* its result is not waited for */
     status = mosquitto_connect_async(m, r->mqtt.address.host, r->mqtt.address.port, KEEPALIVE);
   while (status == 0 && p.error == 0 && p.refused == 0 && !p.left && !(p.connected && p.acknowledged >= message->n_pieces) &&
          hk_now() < until && !(quit && atomic_load(quit))) {

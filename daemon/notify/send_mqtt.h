@@ -1,10 +1,10 @@
-/* Publishing of a message's pieces at a broker of MQTT, by libmosquitto. Thread: the receiver's. */
+/* Publishes a message's pieces at an MQTT broker, by libmosquitto. Thread: the receiver's. */
 #ifndef HK_NOTIFY_SEND_MQTT_H
 #define HK_NOTIFY_SEND_MQTT_H
 
 #include "daemon/notify/send.h"
 
-/* Connects to the rule's server, publishes all pieces with QoS 1, waits until each is acknowledged, and takes leave. password: of
+/* Connects to the rule's server, publishes all pieces with QoS 1, waits until each is acknowledged, and disconnects. password: of
  * the rule's user, or NULL; quit: as hk_sender_new. HK_SENT: the broker has taken all of them. */
 enum hk_sent hk_send_mqtt(const struct hk_notify_rule *rule, const char *password, const struct hk_message *message,
                           const atomic_bool *quit, struct hk_answer *answer);

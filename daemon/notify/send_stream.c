@@ -1,4 +1,4 @@
-/* See send_stream.h. libcurl connects, as if for HTTP, which is not spoken. */
+/* See send_stream.h. libcurl only connects; HTTP is not used. */
 #include "daemon/notify/send_stream.h"
 
 #include "daemon/base/log.h"
@@ -72,7 +72,7 @@ enum hk_sent hk_send_stream(const struct hk_notify_rule *r, const struct hk_mess
                             struct hk_answer *answer)
 {
   char error[CURL_ERROR_SIZE] = "";
-  CURL *c = curl_easy_init(); /* one of its own, with whose end the connection ends */
+  CURL *c = curl_easy_init(); /* a handle of its own, so that freeing it closes the connection */
   CURLcode code = CURLE_OUT_OF_MEMORY;
   if (c) {
     set_options(c, r, quit, error);

@@ -71,10 +71,10 @@ void hk_told_hush(struct hk_told *t, const struct hk_logged *l)
 {
   struct hk_told_place *p = &t->place[find(t, key_of(l))];
   t->hushed += p->key != 0 && p->position != 0;
-  p->position = 0; /* of an empty place that says nothing */
+  p->position = 0; /* the key of an empty place */
 }
 
-/* What stands behind it moves up, so that it is found. */
+/* Entries after it move up, so that they are found. */
 void hk_told_remove(struct hk_told *t, const struct hk_logged *l)
 {
   uint32_t hole = find(t, key_of(l));

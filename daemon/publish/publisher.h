@@ -1,11 +1,11 @@
-/* Publisher: results and events to those who asked for them.
+/* Publisher: sends results and events to subscribers.
  *
- * What a subscriber asked for is a view (view.h). Subscribers that ask for the same share one: its results are selected and
- * encoded once, and the bytes are sent to all of them: in pieces that stay in the cache from the encoding to the last copy into a
- * socket. What a socket does not take at once waits in the subscriber's queue.
+ * A subscription is a view (view.h). Equal subscriptions share one: its results are selected and encoded once, and the bytes are
+ * sent to all of them, in pieces that stay in the cache from the encoding to the last copy into a socket. Bytes that a socket
+ * does not take at once wait in the subscriber's queue.
  *
- * The queue is bounded. While it is full results are left out and counted, and a gap notice stands where they would have been;
- * events have a quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
+ * The queue is bounded. While it is full, results are dropped and counted, and a gap notice takes their place; events have a
+ * quarter more room, so that they are kept longest. Nothing ever waits for a subscriber.
  *
  * A publisher keeps nothing of a batch, and no name. Thread: its loop's; the registry's names are read under its lock. */
 #ifndef HK_PUBLISH_H
@@ -27,8 +27,8 @@ struct hk_publisher;
 /* A subscriber: part of a connection, zero-initialised. */
 struct hk_subscriber {
   uv_stream_t *stream;
-  /* Makes records of TLS of bytes, behind what `records` holds. 0, or a negative errno: -EPIPE when the connection is at its end.
-   * NULL: the connection is plain. */
+  /* Appends the TLS records of bytes to `records`. 0, or a negative errno: -EPIPE when the connection has ended. NULL: the
+   * connection is plain. */
   int (*seal)(void *arg, const void *data, size_t size, struct hk_buffer *records);
   void *seal_arg;
   void (*wrote)(struct hk_subscriber *subscriber, int status); /* a write has ended, well or not */
@@ -39,44 +39,44 @@ struct hk_subscriber {
   struct hk_named named;                                       /* binary: whose names were sent */
   uint64_t settled; /* sensors that were ever added, and whose name was sent or is not needed any more */
   size_t replies;   /* bytes of hk_send that are not sent yet */
-  size_t queued;    /* bytes in the queue when progress was last looked at */
+  size_t queued;    /* bytes in the queue at the last check of progress */
   int64_t progress; /* ns: when the queue was last seen empty or shrinking */
 };
 
-/* log: where events come from; NULL: there is none, and they come with the batches. */
+/* log: the event log; NULL: there is none, and events come with the batches. */
 int hk_publisher_new(struct hk_publisher **out, const struct hk_config *config, struct hk_registry *registry,
                      struct hk_eventlog *log, struct hk_counters *counters);
 /* The limits of another configuration hold from now on. */
 void hk_publisher_adopt(struct hk_publisher *publisher, const struct hk_config *config);
-void hk_publisher_free(struct hk_publisher *publisher); /* NULL is fine; no subscriber may be left */
+void hk_publisher_free(struct hk_publisher *publisher); /* NULL is allowed; no subscriber may be left */
 
-/* Subscribes, in place of what was asked for before; with HANKEL_POSITIONS the events behind wanted->since are sent first. 0, or
- * -ENOSPC: too many different subscriptions, -EINVAL: glob, -ENOMEM; then all is as before. */
+/* Subscribes, replacing the former subscription; with HANKEL_POSITIONS the events after wanted->since are sent first. 0, or
+ * -ENOSPC: too many different subscriptions, -EINVAL: glob, -ENOMEM; then nothing changes. */
 int hk_subscribe(struct hk_publisher *publisher, struct hk_subscriber *subscriber, const struct hk_wanted *wanted);
-/* Ends the subscription, if there is one, and frees what the subscriber holds. */
+/* Ends the subscription, if there is one, and frees the subscriber's memory. */
 void hk_unsubscribe(struct hk_publisher *publisher, struct hk_subscriber *subscriber);
 
-/* Position of the last event that the subscriber knows, once it has subscribed; HANKEL_NOW: there is no log. */
+/* Position of the last event that the subscriber knows, once it has subscribed; HANKEL_NOW: no log. */
 uint64_t hk_subscribed_since(const struct hk_publisher *publisher, const struct hk_subscriber *subscriber);
 
-/* Sends the results and events of a batch, or the notices of a sweep. sequence: of each point among its sensor's; NULL: none are
- * known. by: who acknowledged the alerts that the events are about; "": they are about other things. */
+/* Sends the results and events of a batch, or the notices of a sweep. sequence: of each point among its sensor's; NULL: unknown.
+ * by: who acknowledged the events' alerts; "": other kinds of events. */
 void hk_publish(struct hk_publisher *publisher, const struct hk_batch *batch, const uint64_t *sequence, struct hk_string by);
 /* Sends events of the log that are shown and were not sent. True: there are more, for another turn. */
 bool hk_publish_events(struct hk_publisher *publisher);
 /* As above, a piece to one subscriber. */
 bool hk_publish_events_to(struct hk_publisher *publisher, struct hk_subscriber *subscriber);
-/* There will be no results of a batch of points: counts them as left out for whoever would have had them. */
+/* A batch of points has no results: counts them as dropped for their subscribers. */
 void hk_publish_dropped(struct hk_publisher *publisher, const struct hk_batch *batch);
 /* A slot is about to be freed: nothing that is remembered of its name holds any more. To be called once for each sensor that is
  * evicted, before its slot can be another's. */
 void hk_publisher_forget(struct hk_publisher *publisher, uint32_t slot);
 
-/* Sends bytes (copied) to a subscriber's connection, behind all that was sent before. 0 or negative errno. */
+/* Sends bytes (copied) to a subscriber's connection, after all earlier bytes. 0 or negative errno. */
 int hk_send(struct hk_subscriber *subscriber, const void *data, size_t size);
 /* Sends records of TLS as they are. 0 or negative errno. */
 int hk_send_records(struct hk_subscriber *subscriber, const void *data, size_t size);
-/* As hk_send, for what a subscription brings: the gap notice that is due comes first. 0 or negative errno: it was not sent. */
+/* As hk_send, for a subscription's results and events: a due gap notice comes first. 0 or negative errno: not sent. */
 int hk_send_events(struct hk_subscriber *subscriber, const void *data, size_t size);
 /* Sends the gap notice that is due, if there is one and fewer than `room` bytes wait in the queue. */
 void hk_send_gap(struct hk_subscriber *subscriber, size_t room);

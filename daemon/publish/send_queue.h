@@ -21,7 +21,7 @@ struct hk_message {
   struct hk_message *next;
 };
 
-/* Messages and requests in nobody's hands. All zero but for most_spare. */
+/* Unused messages and requests. All zero except most_spare. */
 struct hk_outgoing {
   struct hk_message *spare;
   size_t spare_bytes, most_spare; /* that messages hold, and may */
@@ -33,16 +33,15 @@ void hk_outgoing_free(struct hk_outgoing *outgoing);
 
 /* An empty message; home may be NULL. NULL: no memory. */
 struct hk_message *hk_message_new(struct hk_outgoing *home);
-void hk_message_release(struct hk_message *message); /* NULL is fine */
+void hk_message_release(struct hk_message *message); /* NULL is allowed */
 
-/* Writes, or queues, messages to a subscriber; NULL among them: none. home: whose spare requests are used, may be NULL. 0, or
+/* Writes, or queues, messages to a subscriber; NULL among them: none. home: source of spare requests, may be NULL. 0, or
  * -ENOMEM (a message could not be made, or there is no request for it) or another negative errno; then nothing was sent. Over TLS
- * what could not be sent after it was encrypted is a fault that the other side sees, and ends the connection on. To a peer that
- * cannot be told anything (no handshake yet, or it is over) nothing is sent, and that is no fault.
- * reply: bytes, when it is a reply; else 0. */
+ * a record that could not be sent after encryption makes the other side end the connection. Nothing is sent, without an error, to
+ * a peer that cannot receive (no handshake yet, or it is over). reply: bytes, if it is a reply; otherwise 0. */
 int hk_outgoing_send(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
                      size_t reply);
-/* As above, but what is not to be encrypted, or is already. */
+/* As above, for bytes that are not to be encrypted, or are already. */
 int hk_outgoing_put(struct hk_outgoing *home, struct hk_subscriber *subscriber, struct hk_message *const *messages, unsigned n,
                     size_t reply);
 

@@ -1,8 +1,7 @@
-/* Slot bits: a bit for each slot that says whether its sensor is wanted, or may be, and one that says whether somebody has
- * looked.
+/* Slot bits: for each slot, a bit whether its sensor is wanted, or may be, and a bit whether that was checked.
  *
- * Sensors are many and looked at one after the other, so "may be" stands until then: who sifts a batch with `maybe` misses
- * nothing, and looks closer at what is not known. Zero-initialise. Owner: the caller. */
+ * Sensors are many and are checked one after the other; until then the first bit means "may be". So filtering a batch by `maybe`
+ * misses nothing, and unchecked sensors are then checked. Zero-initialise. Owner: the caller. */
 #ifndef HK_SLOT_BITS_H
 #define HK_SLOT_BITS_H
 
@@ -10,7 +9,7 @@
 #include <stdint.h>
 
 struct hk_slot_bits {
-  uint64_t *maybe; /* wanted, or was not looked at */
+  uint64_t *maybe; /* wanted, or not checked */
   uint64_t *known; /* was looked at */
   uint32_t words;  /* of 64 slots */
   uint32_t n_known;
@@ -33,7 +32,7 @@ static inline void hk_bit_clear(uint64_t *bits, uint32_t slot)
 int hk_slot_bits_grow(struct hk_slot_bits *bits, uint32_t slots);
 void hk_slot_bits_free(struct hk_slot_bits *bits);
 
-/* Whether somebody has looked at a slot; it may be one that there is no room for. */
+/* Whether a slot was checked; it may be beyond the bits' room. */
 static inline bool hk_slot_bits_knows(const struct hk_slot_bits *bits, uint32_t slot)
 {
   return slot / 64 < bits->words && hk_bit(bits->known, slot);

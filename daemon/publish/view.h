@@ -1,11 +1,11 @@
-/* Views: what subscribers asked for, and which results and events of a batch that is.
+/* Views: subscriptions, and their selection of results and events of a batch.
  *
- * Subscribers that ask for the same share a view. There are three ways from a batch to what a view wants of it:
+ * Equal subscriptions share a view. There are three ways to select a view's results of a batch:
  *
  *   whole   every sensor: nothing is looked up. Where every result is wanted too, the choice is the batch itself;
  *   wide    many sensors: a bit a slot says whether the name matches; one pass over the batch for each view;
- *   narrow  few sensors: all such views share one bit a slot (somebody wants this sensor) and a table from the slot to who that
- *           is. One pass over the batch for all of them, however many they are, and work for each hit.
+ *   narrow  few sensors: all such views share one bit a slot (some view wants this sensor) and a table from the slot to these
+ * views. One pass over the batch for all of them, however many they are, and work for each hit.
  *
  * A name is matched once for each view, when a batch first has its sensor, so neither a subscription nor a new sensor stops the
  * loop for long. Until then its bit stands for "perhaps". A glob without wildcards is narrow from the start and is found by a
@@ -32,7 +32,7 @@ struct hk_wanted {
   uint64_t since; /* with HANKEL_POSITIONS: the subscriber's own, no part of the view */
 };
 
-/* Whether events of a kind are wanted. Some are for those who ask for details: others would not know the kind. */
+/* Whether events of a kind are wanted. Some kinds are only for subscriptions with details: others would not know them. */
 static inline bool hk_wants_event(const struct hk_wanted *w, uint8_t kind)
 {
   const bool new = kind == HK_EVENT_FLAPPING || kind == HK_EVENT_ACKNOWLEDGED;
@@ -47,7 +47,7 @@ static inline bool hk_wants_logged(const struct hk_wanted *w)
   return w->what & (HANKEL_EVENTS | HANKEL_INCIDENTS);
 }
 
-/* Indices of what was chosen, in order. */
+/* Indices of the chosen ones, in order. */
 struct hk_choice {
   const uint32_t *index; /* NULL: 0..n-1 */
   uint32_t n;
@@ -72,10 +72,10 @@ struct hk_view {
   /* The rest is of view.c and view_select.c. */
   enum hk_view_kind kind;
   struct hk_view *next_of_bucket;
-  struct hk_view *next, *previous;   /* whole and wide: those that go through each batch; narrow with wildcards: those */
+  struct hk_view *next, *previous;   /* whole and wide: views that pass over each batch; narrow with wildcards: views */
   struct hk_glob *glob;              /* NULL: whole, or without wildcards */
   struct hk_slot_bits bits;          /* wide */
-  uint32_t looked;                   /* wide: slots before it have been looked at, batch or no batch */
+  uint32_t looked;                   /* wide: slots before it have been checked, with or without a batch */
   uint32_t first_watch, n_watches;   /* narrow */
   struct hk_indices results, events; /* narrow: of the present batch */
   struct hk_view *next_hit;
@@ -85,26 +85,26 @@ struct hk_view {
 
 /* registry must outlive the views. most: how many there may be. 0, or a negative errno. */
 int hk_views_new(struct hk_views **out, struct hk_registry *registry, uint32_t most);
-void hk_views_limit(struct hk_views *views, uint32_t most); /* those that are there stay */
-void hk_views_free(struct hk_views *views);                 /* NULL is fine; no view may be left */
+void hk_views_limit(struct hk_views *views, uint32_t most); /* existing ones stay */
+void hk_views_free(struct hk_views *views);                 /* NULL is allowed; no view may be left */
 uint32_t hk_views_count(const struct hk_views *views);
 
-/* The view of what is wanted. 0 and *out, or -ENOSPC: too many views, -EINVAL: glob, -ENOMEM. */
+/* The view of a subscription. 0 and *out, or -ENOSPC: too many views, -EINVAL: glob, -ENOMEM. */
 int hk_view_open(struct hk_views *views, const struct hk_wanted *wanted, struct hk_view **out);
 void hk_view_close(struct hk_views *views, struct hk_view *view);
-/* Whether a view wants what is about a sensor of this name. */
+/* Whether a view wants the sensor of this name. */
 bool hk_view_matches(const struct hk_view *view, struct hk_string name);
 /* Calls `each` for every view. */
 void hk_views_each(struct hk_views *views, void (*each)(void *arg, struct hk_view *view), void *arg);
 
-/* Calls `chosen` for each view that wants something of the batch; what it is given is valid until it returns. dropped: the batch
- * has no scores, and of the sensors that match all points are chosen whose results the view might have wanted. 0, or -ENOMEM:
- * something was left out. */
+/* Calls `chosen` for each view that wants something of the batch; its arguments are valid until it returns. dropped: the batch
+ * has no scores, and all points of matching sensors are chosen whose results the view might have wanted. 0, or -ENOMEM: something
+ * was dropped. */
 int hk_views_choose(struct hk_views *views, const struct hk_batch *batch, bool dropped,
                     void (*chosen)(void *arg, struct hk_view *view, const struct hk_choice *results,
                                    const struct hk_choice *events),
                     void *arg);
-/* Looks at some sensors of views that have not looked at all of them; brief. Called after each batch. */
+/* Checks some unchecked sensors of views; brief. Called after each batch. */
 void hk_views_tend(struct hk_views *views);
 
 /* A slot is about to be freed: forgets its name, and calls `told` for each view whose subscribers may have heard of it. */

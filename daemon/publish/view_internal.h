@@ -1,4 +1,4 @@
-/* Inside of the views: what view.c (their life, and what is known of names) and view_select.c (choosing) have in common. */
+/* Internals of views, shared by view.c (their life, and the knowledge of names) and view_select.c (selection). */
 #ifndef HK_VIEWS_H
 #define HK_VIEWS_H
 
@@ -21,7 +21,7 @@ struct hk_views {
   uint32_t n, most, n_narrow;
   struct hk_view **buckets; /* by the glob */
   uint32_t mask;
-  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash, so that nobody can prepare globs that collide */
+  uint8_t secret[XXH3_SECRET_SIZE_MIN + 56]; /* of the hash, so that a peer cannot prepare colliding globs */
   struct hk_view *through;                   /* whole and wide: each goes through every batch */
   struct hk_view *narrow_globs;              /* narrow with wildcards: each looks at every new name */
   struct hk_slot_bits watched;               /* slots that a narrow view wants */
@@ -35,11 +35,11 @@ struct hk_views {
   bool reading;                              /* the registry's names */
 };
 
-/* Ends the reading of names that looking at sensors has begun. */
+/* Ends the reading of names that checks of sensors have begun. */
 void hk_views_names_end(struct hk_views *views);
-/* Looks whether a wide view wants a sensor, unless it is known; its bits has room for the slot. */
+/* Checks whether a wide view wants a sensor, unless it is known; its bits have room for the slot. */
 bool hk_views_look_wide(struct hk_views *views, struct hk_view *view, uint32_t slot);
-/* Finds out which narrow views want a sensor that nobody has looked at; the table has room for the slot. 0 or -ENOMEM. */
+/* Finds which narrow views want an unchecked sensor; the table has room for the slot. 0 or -ENOMEM. */
 int hk_views_look_narrow(struct hk_views *views, uint32_t slot);
 /* Room for all slots of the registry in the table. 0 or -ENOMEM. */
 int hk_views_grow(struct hk_views *views);

@@ -1,8 +1,8 @@
-/* Note: somebody has taken note of an alert: what a loop asks of a shard, which both hold until it is answered.
+/* Note: the acknowledgement of an alert, a request of a loop to a shard, which both hold until it is answered.
  *
  *   hk_note_new -> hk_note_post -> (the outcome is no longer HK_NOTE_WAITS; the shard has let go) -> hk_note_release
  *
- * Thread: the loop's, but for what acknowledge.c does for the shard. */
+ * Thread: the loop's, except acknowledge.c's functions for the shard. */
 #ifndef HK_NOTE_H
 #define HK_NOTE_H
 
@@ -29,7 +29,7 @@ struct hk_note {
 
 /* NULL: no memory. by: 1 to HK_WHO_MAX bytes. */
 struct hk_note *hk_note_new(uint32_t handle, uint32_t number, struct hk_string by, int64_t when);
-void hk_note_release(struct hk_note *note); /* NULL is fine */
+void hk_note_release(struct hk_note *note); /* NULL is allowed */
 /* Hands it to the shard of the sensor, which wakes all loops when it has answered. */
 void hk_note_post(struct hk_shard *shard, struct hk_note *note);
 

@@ -1,4 +1,4 @@
-/* The backends that the daemon may compute with, and what it has to know of each beyond cpu/backend.h. */
+/* The backends that the daemon can use, and their properties beyond cpu/backend.h. */
 #ifndef HK_DAEMON_BACKEND_H
 #define HK_DAEMON_BACKEND_H
 
@@ -13,15 +13,15 @@ struct hk_backend_kind {
   int (*open)(struct hk_backend **out, const struct hk_backend_config *config, char *error, size_t size);
   /* What the backend last failed of, in words; "" when of nothing. NULL: the errno has to do. */
   const char *(*failure)(struct hk_backend *b);
-  uint32_t (*devices)(void); /* how many there are of it, each with a backend of its own; NULL: one */
+  uint32_t (*devices)(void); /* number of its devices, each with its own backend; NULL: one */
   uint32_t batch;            /* points that a batch holds */
-  bool device;               /* a device of its own, that may be lost or hang while the rest of the machine goes on */
+  bool device;               /* a separate device, which may be lost or hang while the rest of the machine works */
 };
 
 /* One for each enum hk_backend_choice but HK_BACKEND_AUTO. Tests have tables of their own. */
 extern const struct hk_backend_kind hk_backend_kinds[];
 
-/* What whoever opens a backend wants of it, beside what the configuration says. */
+/* Options for opening a backend, beside the configuration. */
 struct hk_backend_wish {
   const struct hk_detector *detectors; /* by number; NULL: the configuration's */
   uint32_t n_detectors;

@@ -1,11 +1,11 @@
-/* Derived series: the points that a shard makes of those that came in, for sensors that get none from peers (registry.h).
+/* Derived series: points that a shard derives from incoming ones, for sensors that get none from peers (registry.h).
  *
- *     chunk -> journal -> derive: pieces of points that were made of it, and then the chunk itself -> stage
+ *     chunk -> journal -> derive: pieces of points derived from it, and then the chunk itself -> stage
  *
- * This is the one place where points are made. It stands behind the journal, which has only what came in: replaying it makes the
- * same points again (server/replay_journals.c), and their sensors may lie in other slices of a snapshot than those whose points
- * they are made of. A point that is made is its source's, as the one that it is made of: who waits for the one waits for the
- * other. It counts as `in`, and as `derived`.
+ * Points are derived only here. This is after the journal, which has incoming points only: replaying it derives the same points
+ * again (server/replay_journals.c), and their sensors may be in other slices of a snapshot than the sensors from which they are
+ * derived. A derived point has the same source as the original: waiting for one is waiting for the other. It counts as `in`, and
+ * as `derived`.
  *
  * What is made of one point is made by `derive` in derived_points.c. The sensors must be of the same shard. Companions get the
  * same point; the series of a machine gets one now and then (groups.h); the
@@ -28,7 +28,7 @@ void hk_derive_begin(struct hk_shard *shard, struct hk_chunk *chunk);
  * now, on nothing. */
 void hk_derive_go_on(struct hk_shard *shard);
 
-/* Whether the shard stands in a chunk of which points are made: some sensors have seen more of it than others. */
+/* Whether the shard is within a chunk with derived points: some sensors have seen more of it than others. */
 bool hk_derive_within(const struct hk_shard *shard);
 
 #endif

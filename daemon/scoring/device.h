@@ -3,10 +3,9 @@
  *   hk_device_open -> (batches go to and fro)... -> hk_device_close
  *                                                -> hk_device_abandon -> hk_device_bury
  *
- * A device that failed or hangs is abandoned whole: a thread of its own waits for what is in flight and for batches that are
- * being published, frees them and closes the backend, however long that takes. On a device that hangs it takes for ever; then
- * thread, batches and backend are left behind until the process ends, which is deliberate: whatever the device may still write to
- * must stay.
+ * A failed or hanging device is abandoned as a whole: a separate thread waits for batches in flight or being published, frees
+ * them and closes the backend, however long that takes. If the device hangs for ever, thread, batches and backend remain until
+ * the process ends, which is deliberate: memory that the device may still write to must stay.
  *
  * Thread: the shard's; others may call the backend under `calls` too, to add and remove sensors. Once abandoned, the device is
  * its closing thread's. */
@@ -36,17 +35,17 @@ struct hk_device {
   uint32_t batches;
   struct hk_delivery *deliveries[HK_BATCHES_MOST + 1]; /* each with a batch, whose owner it is; number `batches` is for sweeps */
   pthread_mutex_t lock;
-  struct hk_wake *wake; /* under lock: told when a batch has finished; NULL: nobody is */
+  struct hk_wake *wake; /* under lock: woken when a batch has finished; NULL: none */
   atomic_uint lent;     /* deliveries that loops have, or that have not got back to the shard yet */
   uint32_t in_flight;   /* batches that the closing thread waits for */
   bool closing;         /* there is a closing thread */
   pthread_t closer;
 };
 
-/* For whom a device is opened. */
+/* The owner of a device. */
 struct hk_device_place {
   uint32_t number, of;                 /* the shard's, and how many there are: of the sensors it has this share */
-  struct hk_wake *wake;                /* outlives the device; NULL: the backend is only to be asked, and no batches are made */
+  struct hk_wake *wake;                /* outlives the device; NULL: the backend is only queried, and no batches are made */
   const struct hk_detector *detectors; /* by number; NULL: the configuration's */
   uint32_t n_detectors;
 };
@@ -54,7 +53,7 @@ struct hk_device_place {
 /* Opens the backend of a choice. 0 and *out, or a negative errno with a message. */
 int hk_device_open(struct hk_device **out, const struct hk_backend_kind *kind, const struct hk_config *config, uint64_t memory,
                    const struct hk_device_place *place, char *error, size_t size);
-/* Opens what the configuration names; `auto` is the GPU where there is one, else the CPU, and then excuse says why not the GPU.
+/* Opens the configured backend; `auto` is the GPU if there is one, otherwise the CPU, and then excuse says why not the GPU.
  */
 int hk_device_choose(struct hk_device **out, const struct hk_backend_kind *kinds, const struct hk_config *config,
                      const struct hk_device_place *place, char *excuse, size_t excuse_size, char *error, size_t size);
@@ -66,7 +65,7 @@ void hk_device_abandon(struct hk_device *device, uint32_t in_flight);
 /* Gives an abandoned device `seconds` to get closed. False: it hangs; the process can only be ended with _exit. */
 bool hk_device_bury(struct hk_device *device, unsigned seconds);
 
-/* Makes a new sensor go on with the numbers of the alerts that it had. slot: within the shard. 0 or a negative errno. */
+/* Lets a new sensor continue the numbers of its former alerts. slot: within the shard. 0 or a negative errno. */
 int hk_device_carry_number(struct hk_backend *backend, const struct hk_detector *detector, uint32_t slot, uint32_t number);
 
 #endif

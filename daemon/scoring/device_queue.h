@@ -5,21 +5,21 @@
  *
  * Batches that export go the same way, from a list of their own.
  *
- * Thread: the shard's, but for what says otherwise. */
+ * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_DEVICE_QUEUE_H
 #define HK_DEVICE_QUEUE_H
 
 #include "daemon/base/histogram.h"
 #include "daemon/scoring/device.h"
 
-/* The batch that asks a device which sensors are silent. */
+/* The batch that finds a device's silent sensors. */
 struct hk_sweeps {
   struct hk_delivery *delivery; /* NULL while in flight or being published */
   bool due;
   bool put_off; /* one found silent sensors that a reload's review kept: it is repeated before the next review */
 };
 
-/* Reached into here and in device_queue.c alone, but for `sweeps`; all zero: no device. */
+/* Used here and in device_queue.c alone, except `sweeps`; all zero: no device. */
 struct hk_device_queue {
   struct hk_delivery *flying[HK_IN_FLIGHT]; /* ring of the batches in flight, oldest first */
   uint32_t first;                           /* of the ring */
@@ -42,7 +42,7 @@ struct hk_device_queue {
 
 /* The batches are those of a device now, none of which is in use. */
 void hk_queue_adopt(struct hk_device_queue *queue, struct hk_device *device);
-/* The device is lost: nothing is in flight or kept any more, and what is free is the device's. */
+/* The device is lost: nothing is in flight or kept any more; free batches are the device's. */
 void hk_queue_abandon(struct hk_device_queue *queue);
 
 /* A batch was submitted, of points, an export or a sweep; and the oldest of them is back, or will never be. */
@@ -66,7 +66,7 @@ int64_t hk_queue_watch(struct hk_device_queue *queue, int64_t now, int64_t most)
 
 /* Takes the first that is free into use, which hk_queue_free has shown. */
 void hk_queue_use(struct hk_device_queue *queue);
-/* A batch of points, or one that exports, is free again. */
+/* Returns a batch of points, or of an export, to the free ones. */
 void hk_queue_give(struct hk_device_queue *queue, struct hk_delivery *delivery);
 void hk_queue_give_export(struct hk_device_queue *queue, struct hk_delivery *delivery);
 /* An export is to be submitted, the first that is free; and it is back, or will never be. */
@@ -74,7 +74,7 @@ void hk_queue_begin_export(struct hk_device_queue *queue);
 
 /* Thread: any. A delivery has no holder any more. */
 void hk_queue_return(struct hk_device_queue *queue, struct hk_delivery *delivery);
-/* List of those that were returned, in no order; NULL: none. */
+/* List of returned batches, unordered; NULL: none. */
 struct hk_delivery *hk_queue_returned(struct hk_device_queue *queue);
 
 static inline void hk_queue_end_export(struct hk_device_queue *q)
@@ -108,8 +108,8 @@ static inline bool hk_queue_exporting(const struct hk_device_queue *q)
   return q->exporting;
 }
 
-/* A sweep was made; a batch was handed to the loops, or has nothing for them. And how many were: the points of those that were
- * made so far have all been handed over once as many are gone. */
+/* Counts sweeps that were made, and batches that were handed to the loops or have nothing for them: once as many were handed over
+ * as were made by a time, all points from before it were. */
 static inline void hk_queue_count_sweep(struct hk_device_queue *q)
 {
   q->made++;

@@ -1,4 +1,4 @@
-/* The device of a shard is lost. Thread: the shard's, but for what says otherwise. */
+/* The device of a shard is lost. Thread: the shard's, unless stated otherwise. */
 #ifndef HK_FAILOVER_H
 #define HK_FAILOVER_H
 
@@ -7,7 +7,7 @@
 /* What a shard says of its device. */
 struct hk_device_condition {
   struct hk_loss loss;
-  bool own; /* there is one, and it is a device of its own */
+  bool own; /* there is one, and it is a separate device */
 };
 
 /* failover: zeroed. close gives a device that was abandoned `seconds` to get closed; false: it hangs (hk_device_bury). Thread:
@@ -15,7 +15,7 @@ struct hk_device_condition {
 void hk_failover_open(struct hk_failover *failover);
 bool hk_failover_close(struct hk_failover *failover, unsigned seconds);
 
-/* Clears the alerts that stand, and tells; returns how many. */
+/* Clears standing alerts, and publishes that; returns how many. */
 uint32_t hk_shard_clear_alerts(struct hk_shard *shard);
 /* The device is lost. */
 void hk_shard_lose(struct hk_shard *shard, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -34,7 +34,7 @@ void hk_shard_failed(struct hk_shard *shard, const struct hk_slot_binding *devic
 
 /* Whether nothing is computed any more. */
 bool hk_shard_lost(struct hk_shard *shard);
-/* Whether a device was lost, whatever goes on in its place. */
+/* Whether a device was lost, replaced or not. */
 bool hk_shard_has_lost(struct hk_shard *shard);
 struct hk_device_condition hk_shard_condition(struct hk_shard *shard);
 /* Why the CPU computes and not the GPU, where the choice was the daemon's; else "". */

@@ -1,12 +1,13 @@
-/* Machines over a restart: what a snapshot has of them, and the journal's points that go into them from there on.
+/* Machines over a restart: what a snapshot has of them, and the journal's points from there on.
  *
- *     hk_groups_restore, each machine of the snapshot
- *     hk_groups_replay, each point of the journal; hk_groups_registered, _retired: each series and each sensor of which it says
- * so hk_groups_replayed
+ *   hk_groups_restore     for each machine of the snapshot
+ *   hk_groups_replay      for each point of the journal
+ *   hk_groups_registered  for each sensor that the journal registers, and hk_groups_retired for each that it retires
+ *   hk_groups_go_on       at the end
  *
- * A member is known by its handle: the slot and generation of its sensor, which the registry has again. Who is a member is found
- * out by name as points come, for a slot may have had an older sensor before the machine's position, which the journal says.
- * Where the journal has no series yet there is no machine: it was made with the series. */
+ * A member is known by its handle: the slot and generation of its sensor, which the registry has again. Membership is found by
+ * name as points come, because a slot may have had an older sensor before the machine's position, which the journal says. If the
+ * journal has no series yet there is no machine: it was made with the series. */
 #include "daemon/scoring/group_restore.h"
 #include "daemon/base/buffer.h"
 #include "daemon/scoring/groups.h"

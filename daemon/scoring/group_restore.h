@@ -7,11 +7,12 @@
 /* A machine's members and rows, as they are between two chunks, are put at the end of a buffer; their places in *out are offsets
  * in it. False: no memory. slot: of its series, within the shard; false also where it is no machine's. */
 bool hk_groups_save(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out);
-/* All points that were made by then have come back: what of them was told. There is no other hk_groups_save in between. */
+/* All points made until hk_groups_save have finished: saves what was published of them. No other hk_groups_save comes in between.
+ */
 bool hk_groups_save_told(struct hk_groups *groups, uint32_t slot, struct hk_buffer *buffer, struct hk_groups_saved *out,
                          struct hk_machine_memory *told);
-/* Where a snapshot's machine was: its series has been restored, and points from this position on go into it. 0; -EINVAL: it
- * starts over, for its group has other rows now; or another negative errno. Thread: main, before others run. */
+/* Restores a snapshot's machine, whose series has been restored; it takes points from this position on. 0; -EINVAL: it starts
+ * over, because its group has other rows now; or another negative errno. Thread: main, before others run. */
 int hk_groups_restore(struct hk_groups *groups, const struct hk_machine_memory *memory, uint64_t position);
 /* While the journal is replayed, on the thread that does so, of the shard that the slot is on now. hk_groups_replay: as
  * hk_groups_put, but slots are the registry's. hk_groups_registered: a series was, of any shard. hk_groups_retired: a sensor is

@@ -52,7 +52,7 @@ struct hk_groups_count {
 /* Of the configuration that the shard is started with. fields: it is of fields (field_rows.h), and not of groups; their machines
  * are fields, and all else is as said here. 0 or a negative errno. */
 int hk_groups_new(struct hk_groups **out, struct hk_shard *shard, uint32_t slots, bool fields);
-void hk_groups_free(struct hk_groups *groups); /* NULL is fine */
+void hk_groups_free(struct hk_groups *groups); /* NULL is allowed */
 const struct hk_groups_count *hk_groups_count(const struct hk_groups *groups);
 /* Handles of the members of the machine whose series has this slot of the shard, at most `most`; returns how many there are: 0,
  * too, where it is no machine's. */
@@ -60,21 +60,21 @@ uint32_t hk_groups_members(const struct hk_groups *groups, uint32_t within, uint
 /* Whether there is anything to do: the configuration has a group, or there are machines. */
 bool hk_groups_any(const struct hk_groups *groups);
 
-/* The next chunk is about to be journaled: who has left is let go, and its sensors find their machines. */
+/* The next chunk is about to be journaled: releases members that have left, and finds the machines of the chunk's sensors. */
 void hk_groups_look(struct hk_groups *groups, const struct hk_chunk *chunk);
 
 /* A sensor is on its way out. True and *series: its machine has no other member, and the series (a slot of the registry) is to
  * go, too. */
 bool hk_groups_leaving(struct hk_groups *groups, uint32_t slot, uint32_t *series);
-/* A slot of the shard is retired. If it is a machine's series, no points are made for it from the next chunk on: those that the
- * loops have not seen yet when they say that nothing names it any more would be another sensor's. */
+/* A slot of the shard is retired. If it is a machine's series, no points are made for it from the next chunk on: later points
+ * could be taken for those of the slot's next sensor. */
 void hk_groups_ending(struct hk_groups *groups, uint32_t slot);
 /* It is gone, or a series is; slot: within the shard. */
 void hk_groups_forget(struct hk_groups *groups, uint32_t slot);
 
-/* A reload, between two chunks. hk_groups_prepare: these sections are to be in force; machines that they do not have are not made
- * any more. hk_groups_adopt: they are; the series of other detectors have been let go. 0 or -ENOMEM. hk_groups_review: each
- * sensor leaves its machine if it is another one's now. True and *series: as hk_groups_leaving. */
+/* A reload, between two chunks. hk_groups_prepare: these sections will be in force; machines without a section are no longer
+ * made. hk_groups_adopt: they are in force; the series of other detectors were evicted. 0 or -ENOMEM. hk_groups_review: a sensor
+ * leaves its machine if it belongs to another one now. True and *series: as hk_groups_leaving. */
 void hk_groups_prepare(struct hk_groups *groups, struct hk_sections *sections);
 int hk_groups_adopt(struct hk_groups *groups);
 bool hk_groups_review(struct hk_groups *groups, uint32_t slot, uint32_t *series);

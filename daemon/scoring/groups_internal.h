@@ -1,5 +1,5 @@
-/* The insides of groups, for their own files: groups.c knows who is in which machine, group_rows.c makes points of rows and
- * tells changes, group_restore.c is for snapshots and replay. */
+/* Internals of groups, for their own files: groups.c has the membership of machines, group_rows.c makes points of rows and events
+ * of changes, group_restore.c is for snapshots and replay. */
 #ifndef HK_GROUPS_PARTS_H
 #define HK_GROUPS_PARTS_H
 
@@ -13,8 +13,8 @@
 #define HK_GROUPS_SERIES UINT32_MAX
 #define HK_GROUPS_UNSETTLED (UINT32_MAX - 1)
 
-/* What a slot is. It is known as long as the slot has the handle that it had then, and its machine's series is there, or the era
- * is the same. */
+/* A slot's place in groups. It is valid as long as the slot has the same handle, and its machine's series exists, or the era is
+ * the same. */
 struct hk_groups_place {
   struct hk_machine *machine; /* NULL: nothing to any */
   uint32_t handle;
@@ -28,10 +28,10 @@ struct hk_groups {
   struct hk_shard *shard;
   struct hk_sections *sections, *next; /* next: of a reload that is under way; NULL: none is */
   uint32_t slots;
-  struct hk_groups_place *place; /* by slot within the shard; NULL: there never was a group */
-  uint32_t used;                 /* places that were looked at are below */
+  struct hk_groups_place *place; /* by slot within the shard; NULL: no group yet */
+  uint32_t used;                 /* bound of the places in use */
   uint32_t era;                  /* counts when slots that are nothing may be something: from 1 on */
-  uint32_t registered;           /* replay: the same, for series that are missing; 0: there is none */
+  uint32_t registered;           /* replay: the same, for missing series; 0: none */
   uint32_t *leaving;             /* slots: n_leaving */
   uint32_t n_leaving, room_leaving;
   struct hk_groups_count count;
@@ -47,7 +47,7 @@ size_t hk_groups_name(const struct hk_groups *g, const struct hk_sections *secti
                       struct hk_machine_name *found);
 /* Makes a machine the one whose series has this slot of the registry. */
 void hk_groups_add(struct hk_groups *g, uint32_t slot, struct hk_machine *machine);
-/* Finds out what a slot is. replaying: no machine is made, and nobody becomes a member. */
+/* Determines a slot's place. replaying: no machine is made, and no sensor becomes a member. */
 void hk_groups_find(struct hk_groups *g, uint32_t within, uint32_t handle, bool replaying);
 /* Makes the sensor of a place a member of its machine. False: it cannot be. */
 bool hk_groups_join(struct hk_groups_place *p);
@@ -92,7 +92,7 @@ static inline void hk_groups_unlock(const struct hk_groups *g, bool locked)
 /* group_rows.c: takes a point of a member; as hk_groups_put. */
 uint32_t hk_groups_take(struct hk_machine *m, uint32_t member, int64_t time, double value, const struct hk_columns *to,
                         uint32_t at);
-/* Notes a change, to be told with the point of its time. False: no memory; it will not be told. */
+/* Notes a change, to be published with the point of its time. False: no memory; it will not be published. */
 bool hk_groups_note(struct hk_machine *m, const struct hk_machine_change *change);
 
 #endif

@@ -6,7 +6,7 @@
 
 /* Gives a delivery to the loops that have a use for it, or to all of them. */
 void hk_shard_hand_over(struct hk_shard *shard, struct hk_delivery *delivery, bool all);
-/* Takes back what loops have let go. True when there was any. */
+/* Takes back deliveries that loops have released. True when there was any. */
 bool hk_shard_take_back(struct hk_shard *shard);
 /* Tells all loops that points were dealt with, whatever shard's: connections that wait have reason to look again. Thread: any. */
 void hk_shard_settled(struct hk_shard *shard);

@@ -1,12 +1,12 @@
-/* Look: a copy of a sensor's state as it stands at the device, with those of its companions, for whoever wants to see it.
+/* Look: a copy of a sensor's state from its device, with those of its companions, for display.
  *
  *   hk_look_new -> hk_look_post -> (ready is called; outcome is no longer HK_LOOK_WAITS) -> hk_look_release
  *
- * The shard takes the copy between two turns, when no batch in flight names the sensor. One that is named all the time, for its
- * points come without a break, is waited for: after HK_LOOK_PATIENCE nothing is launched until the copy is taken, at most once in
- * HK_LOOK_REST, so that looks cost a device hardly anything.
+ * The shard takes the copy between two turns, when no batch in flight names the sensor. If the sensor's points come without a
+ * break, nothing is launched after HK_LOOK_PATIENCE until the copy is taken, at most once in HK_LOOK_REST, so that looks cost a
+ * device hardly anything.
  *
- * Thread: the asker's, but for what look.c does for the shard. */
+ * Thread: the requester's, except look.c's functions for the shard. */
 #ifndef HK_LOOK_H
 #define HK_LOOK_H
 
@@ -34,7 +34,7 @@ struct hk_look {
   int64_t taken;                           /* ns, wall clock */
   struct hk_look_part part[HK_ALGORITHMS]; /* the sensor itself first */
   uint32_t n;
-  atomic_int outcome; /* HK_LOOK_WAITS; 0: taken; -ENOENT: the sensor is there no more; -ENODEV: nothing computes; -ENOMEM */
+  atomic_int outcome; /* HK_LOOK_WAITS; 0: taken; -ENOENT: the sensor no longer exists; -ENODEV: no backend; -ENOMEM */
   atomic_uint holders;
   void (*ready)(void *arg); /* called from the shard's thread; must be brief. arg outlives the shard's thread */
   void *arg;
@@ -42,15 +42,15 @@ struct hk_look {
 
 /* NULL: no memory. */
 struct hk_look *hk_look_new(uint32_t handle, void (*ready)(void *arg), void *arg);
-void hk_look_release(struct hk_look *look); /* NULL is fine */
+void hk_look_release(struct hk_look *look); /* NULL is allowed */
 /* Hands it to the shard of the sensor. */
 void hk_look_post(struct hk_shard *shard, struct hk_look *look);
 
-/* Takes those that can be taken now. True when there were any. */
+/* Takes the possible ones now. True when there were any. */
 bool hk_shard_take_looks(struct hk_shard *shard);
 /* Whether one has waited for so long that nothing is to be launched before it. */
 bool hk_shard_look_waits(const struct hk_shard *shard);
-/* The end: they are not taken, and nobody is called. */
+/* Shutdown: they are not taken, and `ready` is not called. */
 void hk_shard_drop_looks(struct hk_shard *shard);
 
 #endif

@@ -46,7 +46,7 @@ struct hk_machine {
   uint32_t *handles;  /* of the members, by number; HK_NO_HANDLE: the number is free */
   uint32_t n_handles; /* that there is room for, here and in the lists of `field` */
   uint32_t staying;   /* members that are not on their way out */
-  uint32_t places;    /* that name it, but for the series' own */
+  uint32_t places;    /* that name it, except the series' own */
   uint64_t from;      /* replay: its rows hold the points before this position */
   bool gone;          /* the series is */
   bool ending;        /* it is retired: no more points are made for it */
@@ -55,8 +55,8 @@ struct hk_machine {
   struct hk_machine_alert alert;
 };
 
-/* One with no members, of this group or field; state: rows that it goes on with, or NULL. 0 and *out, -EINVAL: it cannot go on
- * with them, -EBADMSG: they are none, or -ENOMEM. */
+/* Makes a machine without members, of this group or field; state: rows to continue with, or NULL. 0 and *out, -EINVAL: rows of
+ * another group, -EBADMSG: damaged rows, or -ENOMEM. */
 int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size);
 void hk_machine_free(struct hk_machine *machine);
 

@@ -17,7 +17,7 @@ struct hk_stall {
   struct hk_progress progress; /* when we last looked */
   _Atomic int64_t lasts;       /* ns */
   bool told;
-  char why[HK_STALL_WHY]; /* under the shard's lock: what waits for what; "" while nothing stalls */
+  char why[HK_STALL_WHY]; /* under the shard's lock: the reason of the stall; "" while nothing stalls */
 };
 
 #endif

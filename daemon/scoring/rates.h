@@ -13,11 +13,11 @@ struct hk_rates {       /* all zero: none */
   uint32_t n;
 };
 
-/* Turns the points of a batch whose slots are still the shard's. Without memory they are left out (NAN), which is told. */
+/* Converts the points of a batch whose slots are still the shard's. Without memory they become NAN, which is logged. */
 void hk_rates_apply(struct hk_shard *shard, struct hk_batch *batch);
 /* What is known of a sensor. */
 struct hk_rate hk_rates_of(const struct hk_rates *rates, uint32_t within);
-/* Goes on from there. 0 or -ENOMEM. Before the shard's thread is there. */
+/* Continues from there. 0 or -ENOMEM. Before the shard's thread runs. */
 int hk_rates_restore(struct hk_shard *shard, uint32_t within, const struct hk_rate *rate);
 /* The slot is about to be another sensor's. */
 void hk_rates_forget(struct hk_rates *rates, uint32_t within);

@@ -14,7 +14,7 @@
  *    flight is dropped and counted, the device is abandoned, and the CPU goes on in its place, or nothing does. A backend that is
  *    no device of its own (cpu, reference) is never lost: it fails with the whole process or not at all.
  *
- * Thread: its own, but for what says otherwise. */
+ * Thread: its own, unless stated otherwise. */
 #ifndef HK_SHARD_H
 #define HK_SHARD_H
 
@@ -42,14 +42,14 @@ struct hk_shards {
   struct hk_log *log;
   struct hk_registry *registry;
   struct hk_durable *durable;
-  struct hk_eventlog *events; /* NULL: there is none, and events go with the batches that they come of */
+  struct hk_eventlog *events; /* NULL: none, and events are published with their batches */
   struct hk_maintenance *maintenance;
   struct hk_shard *shard; /* all n of them */
   uint32_t n, n_loops;
   pthread_mutex_t replay;       /* of the groups of all shards while journals are replayed */
   int64_t stall;                /* ns without progress after which a shard counts as stalled */
   atomic_uint_fast64_t settled; /* moves whenever points were dealt with: sources may have room, goodbyes be due */
-  void (*ended)(void *arg);     /* a shard was lost, and nothing goes on in its place. Called from its thread */
+  void (*ended)(void *arg);     /* a shard was lost without replacement. Called from its thread */
   void *arg;
 };
 
@@ -79,8 +79,8 @@ struct hk_shard {
   struct hk_shard_reload reload;
   struct hk_shard_requests requests;
   struct hk_stall stall;
-  int64_t ahead;         /* ns of the arrival clock over hk_now: it goes on where a snapshot ended */
-  atomic_bool replaying; /* at the start: nobody is silent yet */
+  int64_t ahead;         /* ns of the arrival clock over hk_now: it continues where a snapshot ended */
+  atomic_bool replaying; /* at the start: no sensor is silent yet */
   struct hk_shard_quotas {
     struct hk_log_quota failures, forgetful, alerts, counters;
   } quotas; /* of lines in the log */
@@ -113,7 +113,7 @@ static inline uint64_t hk_shard_staged(const struct hk_shard *s)
   return hk_gate_position(&s->gate) - hk_taking_left(&s->taking);
 }
 
-/* ms between two looks at the device, as the configuration says; and sets the clock anew by that. */
+/* ms between two checks of the device, by the configuration; the second sets the clock accordingly. */
 uint64_t hk_shard_check_period(const struct hk_shard *shard);
 void hk_shard_watch(struct hk_shard *shard);
 /* Bytes that sensors may take where they are computed now; and where the CPU computes in the place of a device that was lost. */

@@ -1,7 +1,7 @@
-/* Parts of a shard (shard.h): each is kept by the file that is named at it, which alone reaches into it, beside what is inline
- * here; others call that file's functions. Others are commit_gate.h, device_queue.h, derivation.h, progress.h and rates.h.
+/* Parts of a shard (shard.h): each is used only by the file named at it, and by inline functions here; other files call that
+ * file's functions. Further parts are in commit_gate.h, device_queue.h, derivation.h, progress.h and rates.h.
  *
- * Thread: the shard's, but for what says otherwise. */
+ * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_SHARD_PARTS_H
 #define HK_SHARD_PARTS_H
 
@@ -72,7 +72,7 @@ struct hk_loss {
 struct hk_failover {
   pthread_cond_t changed;
   struct hk_loss loss;
-  bool moving;       /* the device was lost, and what goes on in its place is on its way */
+  bool moving;       /* the device was lost, and its replacement is being opened */
   char failure[256]; /* as another thread says, which found `failed` failing */
   const struct hk_device *_Atomic failed;
   struct hk_device *abandoned;
@@ -93,7 +93,7 @@ static inline bool hk_failover_happened(const struct hk_failover *f)
 
 /* --- a reload: shard_reload.c ----------------------------------------------------------------------------------------- */
 
-/* What a reload wants of every shard, in this order; each is answered before the next is asked. */
+/* Requests of a reload to every shard, in this order; each is answered before the next one. */
 enum hk_revise {
   HK_REVISE_LEARN,  /* the backend is to know the new detectors; nothing names them yet */
   HK_REVISE_REVIEW, /* the configuration is in force; sensors that are not their detector's any more are to go */
@@ -113,25 +113,25 @@ struct hk_review {
   int status; /* of LEARN and FORGET: 0, or a negative errno and why; REVIEW: -ENOMEM */
   char why[256];
   bool begun;
-  bool waits;        /* no chunk is to be begun before it has gone on */
+  bool waits;        /* no chunk is begun before the reload has continued */
   bool completing;   /* all that are to go are on their way; sensors get the companions that they lack */
-  uint32_t slot;     /* the registry's: the next to look at */
+  uint32_t slot;     /* of the registry: the next to check */
   uint32_t *leaving; /* sensors that are to go, n of them */
   uint32_t n;
   uint32_t evicted;  /* so far, with */
   uint32_t machines; /* so many series of machines */
   uint32_t joined;   /* companions that were added */
-  uint32_t alone;    /* sensors for whose companions there is no room */
+  uint32_t alone;    /* sensors without room for their companions */
 };
 
 struct hk_shard_reload {
-  const struct hk_revision *revision; /* what main has asked for, and */
-  atomic_uint asked, answered;        /* how often it has asked, and was answered */
+  const struct hk_revision *revision; /* main's request, and */
+  atomic_uint asked, answered;        /* the number of requests, and of answers */
   struct hk_review review;            /* main looks when it is answered */
   bool holding;                       /* nothing is launched: it waits until nothing is in flight */
 };
 
-/* Whether nothing is to be launched; whether no chunk is to be begun. */
+/* Whether launching is suspended; whether beginning chunks is. */
 static inline bool hk_reload_holds(const struct hk_shard_reload *r)
 {
   return r->holding;
@@ -170,13 +170,13 @@ struct hk_notes {
 };
 
 struct hk_looks {
-  struct hk_look *_Atomic posted; /* list of states that somebody wants to see; any thread puts them there */
+  struct hk_look *_Atomic posted; /* list of requested looks; any thread adds to it */
   struct hk_look *waiting;        /* list: of those, not taken yet */
   int64_t held;                   /* ns: when launching was last held up for one */
 };
 
 struct hk_surveys {
-  struct hk_survey *_Atomic posted; /* list of sensors that somebody wants to know about; any thread puts them there */
+  struct hk_survey *_Atomic posted; /* list of requested surveys; any thread adds to it */
   struct hk_survey *waiting;        /* list: of those, not taken yet */
   int64_t held;                     /* ns: when launching was last held up for one */
   uint32_t *score;                  /* the last of each slot within the shard, as survey.c packs them */

@@ -12,14 +12,14 @@ bool hk_shard_has_answered(const struct hk_shard *shard);
 const struct hk_review *hk_shard_review(const struct hk_shard *shard);
 /* Goes on with a reload. True when anything was done. */
 bool hk_shard_revise(struct hk_shard *shard);
-/* Whether it looks through the sensors. Eviction gives way to that: a review goes on only while no sensors are being
- * forgotten, and where each sweep finds some it would not come to its end. */
+/* Whether it is reviewing sensors. Eviction gives way to that: a review proceeds only while no sensors are being evicted, and
+ * would not end if each sweep found some. */
 bool hk_shard_reviews(const struct hk_shard *shard);
 /* What a reload that is not answered waits for, in words; and how far it is: as long as neither the number nor the slot changes,
  * nothing was done. */
 const char *hk_shard_reload_why(const struct hk_shard *shard);
 uint32_t hk_shard_reload_progress(const struct hk_shard *shard, uint32_t *slot);
-/* The end: frees what a review has left. */
+/* Shutdown: frees a review's memory. */
 void hk_shard_drop_reload(struct hk_shard *shard);
 
 #endif

@@ -10,10 +10,10 @@ int hk_shard_open(struct hk_shard *shard, struct hk_shards *all, uint32_t number
                   size_t size);
 /* Starts the thread. beat: ms between two beats. 0 or a negative errno. */
 int hk_shard_start(struct hk_shard *shard, uint64_t beat);
-/* Ends the thread. Loops must have ended before; afterwards, what is left in the lanes is to be released. False: it hangs. */
+/* Stops the thread. Loops must have stopped before; afterwards, the contents of the lanes are to be released. False: it hangs. */
 bool hk_shard_stop(struct hk_shard *shard);
-/* Waits for what is in flight, drops it, and frees everything. False: an abandoned device hangs, and the process can only be
- * ended with _exit. */
+/* Waits for batches in flight, drops them, and frees everything. False: an abandoned device hangs, and the process can only end
+ * with _exit. */
 bool hk_shard_close(struct hk_shard *shard);
 
 #endif

@@ -1,4 +1,4 @@
-/* A saver, and the slices that it takes: what the shard's side (snapshot_slices.h) and the thread (snapshot_thread.h) share. */
+/* A saver and its slices, shared by the shard's side (snapshot_slices.h) and the thread (snapshot_thread.h). */
 #ifndef HK_SAVER_PARTS_H
 #define HK_SAVER_PARTS_H
 
@@ -8,7 +8,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/shard.h"
 
-/* Where and for whom. */
+/* Its place and owner. */
 struct hk_saver_place {
   struct hk_shard *shard;
   struct hk_durable *durable;
@@ -20,7 +20,7 @@ struct hk_saver_place {
 /* For status. */
 struct hk_saver_condition {
   bool running;
-  int64_t last;            /* ns, wall clock: when the last good one was begun; 0: there was none since the start */
+  int64_t last;            /* ns, wall clock: the start of the last good one; 0: none since the start */
   int64_t took;            /* ns: that it took */
   uint64_t sensors, bytes; /* of it */
   uint64_t made, failed;   /* since the start */
@@ -30,7 +30,7 @@ struct hk_saver_condition {
 /* A sensor of a slice. */
 struct hk_saved_sensor {
   struct hk_alerts_memory alerts;
-  uint64_t owner;      /* whom it counts for; 0: nobody */
+  uint64_t owner;      /* its owner; 0: none */
   struct hk_rate rate; /* at the slice's position, if its rate is made; filled in with the batch, by image */
   uint32_t slot;       /* the registry's */
   uint32_t image;      /* of the batch */
@@ -42,7 +42,7 @@ struct hk_saved_sensor {
 
 /* A machine of a slice, whose series is one of its sensors. */
 struct hk_saved_machine {
-  struct hk_machine_memory memory; /* filled in with the batch; what it points to is in `machines`, */
+  struct hk_machine_memory memory; /* filled in with the batch; its pointers refer to `machines`, */
   struct hk_groups_saved places;   /* here */
   uint32_t image;                  /* of the batch: of the series */
   uint8_t generation;
@@ -54,7 +54,7 @@ struct hk_saved_feed {
   uint64_t owner, upto;
 };
 
-/* What the saver's thread is told. */
+/* Orders to the saver's thread. */
 struct hk_save_order {
   enum { SAVE_SLICE, SAVE_BEGIN, SAVE_END, SAVE_GIVE_UP } kind;
   struct hk_save_order *next;
@@ -84,15 +84,15 @@ struct hk_save_progress {
   enum { IDLE, WAITING, SLICING, ENDING } state; /* WAITING: until the chunk that is being taken is */
   uint64_t number;                               /* of the last file */
   struct hk_snapshot_about about;
-  uint64_t asked; /* the last one that what is under way answers */
+  uint64_t asked; /* the last request that the current snapshot answers */
   bool hurry;
   int64_t begun, ended, next_slice; /* ns, hk_now */
-  uint64_t logged;                  /* position of the last event when it was begun */
+  uint64_t logged;                  /* position of the last event at its start */
   uint32_t at;                      /* the next slot, within the shard */
-  bool passed;                      /* all slots were looked at, */
+  bool passed;                      /* all slots were visited, */
   uint32_t phase;                   /* enum phase: which sensors are being saved */
   bool due;                         /* a slice is, and waits for a place among the batches in flight */
-  bool held_up;                     /* it waits for the end of the chunk that is being taken; none is begun meanwhile */
+  bool held_up;                     /* it waits for the end of the current chunk; none is begun meanwhile */
   uint32_t *left;                   /* slots that had points in chains */
   uint32_t n_left, room_left;
   uint32_t saved, in_slice;   /* sensors so far; of the last slice */
@@ -110,7 +110,7 @@ struct hk_save_output {
   uint64_t sensors, last, events; /* of the one under way; last, events: the highest of its slices */
   uint64_t kept[2], logged_by[2]; /* positions at which the snapshots that are kept began, the newest first; of events then */
   uint32_t n_kept;
-  struct hk_counters counters; /* of nothing: deliveries without points are let go with it */
+  struct hk_counters counters; /* an empty one, which releases deliveries without points */
   struct hk_log_quota failures;
 };
 

@@ -16,7 +16,7 @@
  * What goes wrong (no memory, the disk, the device) gives this snapshot up, is told, and the next one is tried when it is due.
  * The last two good ones are kept.
  *
- * Thread: the shard's, but for what says otherwise. */
+ * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_SAVER_H
 #define HK_SAVER_H
 

@@ -4,14 +4,14 @@
 
 #include "daemon/scoring/snapshot_slice.h"
 
-/* Removes what an unfinished snapshot has left. Begins nothing yet. 0 or a negative errno. Thread: main, before the shard's
+/* Removes the files of an unfinished snapshot. Starts nothing yet. 0 or a negative errno. Thread: main, before the shard's
  * starts. */
 int hk_saver_open(struct hk_saver **out, const struct hk_saver_place *place);
-/* Ends the thread; what is under way is given up. False: it hangs in a call of the disk. NULL is fine. Thread: main, when the
- * shard's has ended. */
+/* Stops the thread, and abandons the current snapshot. False: it hangs in a call of the disk. NULL is allowed. Thread: main, when
+ * the shard's has stopped. */
 bool hk_saver_close(struct hk_saver *saver);
 
-/* Gives up what is under way. Any thread. */
+/* Abandons the current snapshot. Any thread. */
 void hk_saver_fail(struct hk_saver *saver, const char *why);
 /* For status. Any thread. */
 struct hk_saver_condition hk_saver_condition(struct hk_saver *saver);

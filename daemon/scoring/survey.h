@@ -1,15 +1,15 @@
-/* Survey: how many sensors of a shard are at once, in numbers, for whoever lists them. A look (look.h) is of one sensor and has
- * all of its samples; a survey is of up to a thousand and keeps a few numbers of each.
+/* Survey: the states of many sensors of a shard at once, for lists. A look (look.h) has all samples of one sensor; a survey has a
+ * few numbers of up to a thousand sensors.
  *
  *   hk_survey_new -> handle[] filled in -> hk_survey_post -> (outcome is no longer HK_SURVEY_WAITS) -> hk_survey_release
  *
- * The shard takes it between two turns when nothing is in flight. Where something always is, it launches nothing after
- * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Connections that wait are woken, and
- * whoever has set `ready` is called.
+ * The shard takes it between two turns when nothing is in flight. If something always is, it launches nothing after
+ * HK_LOOK_PATIENCE until the survey is taken, at most once in HK_LOOK_REST, as for looks. Then waiting connections are woken, and
+ * `ready` is called.
  *
- * The score that a sensor had last is no part of its state: the shard remembers it (hk_scores_note), until the next start.
+ * A sensor's last score is not part of its state: the shard remembers it (hk_scores_note), until the next start.
  *
- * Thread: the asker's, but for what survey.c does for the shard. */
+ * Thread: the requester's, except survey.c's functions for the shard. */
 #ifndef HK_SURVEY_H
 #define HK_SURVEY_H
 
@@ -28,10 +28,9 @@ struct hk_surveyed {
   struct hk_detector detector;
   struct hk_window window;
   struct hk_alert alert;
-  uint32_t
-      *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: there are none. The survey's */
+  uint32_t *member; /* of a machine's series: handles of its sensors, at most HK_SURVEY_MEMBERS; NULL: none. The survey owns it */
   uint32_t members; /* how many it has */
-  double value;     /* the newest sample that arrived; NAN: there is none */
+  double value;     /* the newest sample that arrived; NAN: none */
   float score;      /* the last since the start; NAN: there was none, or it warms up */
 };
 
@@ -48,17 +47,16 @@ struct hk_survey {
 
 /* slots: within the shard. 0 or -ENOMEM. */
 int hk_surveys_open(struct hk_surveys *surveys, uint32_t slots);
-/* Surveys are not taken any more, and nobody is woken. */
+/* Shutdown: surveys are no longer taken, and `ready` is not called. */
 void hk_surveys_close(struct hk_surveys *surveys);
 
 /* Room for n sensors. NULL: no memory. */
 struct hk_survey *hk_survey_new(uint32_t n);
-void hk_survey_release(struct hk_survey *survey); /* NULL is fine */
+void hk_survey_release(struct hk_survey *survey); /* NULL is allowed */
 /* Hands it to the shard that all of its sensors are of. */
 void hk_survey_post(struct hk_shard *shard, struct hk_survey *survey);
 
-/* Thread of what follows: the shard's.
- * Takes those that can be taken now. True when there were any. */
+/* Thread of the following: the shard's. Takes the possible ones now. True when there were any. */
 bool hk_shard_take_surveys(struct hk_shard *shard);
 /* Whether one has waited for so long that nothing is to be launched before it. */
 bool hk_shard_survey_waits(const struct hk_shard *shard);

@@ -8,9 +8,9 @@
 bool hk_shard_turn(struct hk_shard *shard);
 /* Hands a delivery's batch to the device. 0, or HK_AGAIN. A batch that is refused has been dealt with. */
 int hk_shard_submit(struct hk_shard *shard, struct hk_delivery *delivery);
-/* Drops what the device has, for good. Returns how many batches it had in flight. */
+/* Drops all batches of the device. Returns how many were in flight. */
 uint32_t hk_shard_drop_all(struct hk_shard *shard);
-/* Goes on with another device, which becomes the shard's. No slot is bound on it: the caller adds what there is. */
+/* Continues with another device, which becomes the shard's. No slot is bound on it: the caller adds the sensors. */
 void hk_shard_go_on(struct hk_shard *shard, struct hk_device *device);
 
 #endif

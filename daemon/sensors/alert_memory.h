@@ -12,7 +12,7 @@
  *
  * And of sensors with alerts of the channel `change`, what their last segments were like (cpu/rules/segments.h).
  *
- * Thread: the shard's, but for what says otherwise. */
+ * Thread: the shard's, unless stated otherwise. */
 #ifndef HK_ALERTS_H
 #define HK_ALERTS_H
 
@@ -35,7 +35,7 @@ struct hk_standing {
 
 /* Slots are below max_sensors. 0 and *out, or -ENOMEM. */
 int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
-void hk_alerts_free(struct hk_alerts *alerts); /* NULL is fine */
+void hk_alerts_free(struct hk_alerts *alerts); /* NULL is allowed */
 
 /* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert
  * and of earlier segments. False: nothing, it is held back, or of an alert whose end was told without the backend. */

@@ -17,7 +17,7 @@ struct hk_sections;
 /* Of the configuration's detectors, which are copied. 0 and *out with one reference, or -ENOMEM. */
 int hk_sections_new(struct hk_sections **out, const struct hk_config *config);
 struct hk_sections *hk_sections_hold(struct hk_sections *sections); /* one reference more */
-void hk_sections_release(struct hk_sections *sections);             /* NULL is fine */
+void hk_sections_release(struct hk_sections *sections);             /* NULL is allowed */
 
 /* A detector, and the numbers of its companions: of the section's further algorithms. */
 struct hk_section {

@@ -20,7 +20,7 @@ struct hk_maintenance;
 
 /* 0 and *out, or -ENOMEM. */
 int hk_maintenance_new(struct hk_maintenance **out, const struct hk_config *config);
-void hk_maintenance_free(struct hk_maintenance *maintenance); /* NULL is fine */
+void hk_maintenance_free(struct hk_maintenance *maintenance); /* NULL is allowed */
 /* Another configuration is in force. 0, or -ENOMEM: its windows are those of before. */
 int hk_maintenance_adopt(struct hk_maintenance *maintenance, const struct hk_config *config);
 /* Takes in what clients asked for before this start, and keeps it there from now on. folder and disk stay the caller's. Lines

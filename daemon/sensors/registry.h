@@ -52,7 +52,7 @@ static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
 /* config, and whatever is adopted later, must outlive its use here. Every shard has no device at first: see hk_registry_move. 0
  * and *out, or a negative errno. */
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards);
-void hk_registry_free(struct hk_registry *registry); /* NULL is fine */
+void hk_registry_free(struct hk_registry *registry); /* NULL is allowed */
 
 /* Whom to call, with no lock held, when a shard's device fails while a sensor is added to it, or there is none (NULL). It returns
  * when the shard has got over that; the sensor is tried once more then. */

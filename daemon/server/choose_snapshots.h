@@ -1,5 +1,4 @@
-/* Finding the snapshots that belong together, and checking them: the newest good one of each shard, of the newest epoch that is
- * whole. Thread: main. */
+/* Chooses and checks the snapshots to restore: the newest good one of each shard, of the newest complete epoch. Thread: main. */
 #ifndef HK_CHOOSE_SNAPSHOTS_H
 #define HK_CHOOSE_SNAPSHOTS_H
 
@@ -9,7 +8,7 @@
 /* A snapshot that is there. */
 struct hk_found_snapshot {
   struct hk_snapshot_about about;
-  uint32_t folder; /* number of the shard's folder that it is in */
+  uint32_t folder; /* number of its shard's folder */
   char name[HK_DISK_NAME_MAX];
   bool bad;
 };
@@ -19,14 +18,14 @@ struct hk_snapshot_choice {
   int folders[HK_SHARDS_MAX];      /* -1: there is none */
   struct hk_found_snapshot *found; /* by epoch, shard and number, the newest last */
   uint32_t n;
-  struct hk_found_snapshot *chosen[HK_SHARDS_MAX]; /* of each shard that there was; NULL: none */
+  struct hk_found_snapshot *chosen[HK_SHARDS_MAX]; /* the chosen one of each former shard; NULL: none */
 };
 
-/* Looks in the state folder; what is damaged is told and passed over. 0, or a negative errno with a message; close it in either
+/* Searches the state folder; damaged snapshots are logged and skipped. 0, or a negative errno with a message; close it in either
  * case. */
 int hk_snapshots_choose(struct hk_snapshot_choice *choice, struct hk_durable *durable, char *error, size_t size);
 void hk_snapshot_choice_close(struct hk_snapshot_choice *choice);
-/* Whether any was chosen; whether any was not good. */
+/* Whether any was chosen; whether any was damaged. */
 bool hk_snapshot_chosen(const struct hk_snapshot_choice *choice);
 bool hk_snapshot_any_bad(const struct hk_snapshot_choice *choice);
 

@@ -1,9 +1,10 @@
-/* The end of the daemon, in steps that loop 0 leads, looking every few milliseconds how far the loops have got:
+/* Shutdown of the daemon, in steps led by loop 0, which checks every few milliseconds how far the loops are:
  *
- *   bridges:  finish what they have begun, for which they need the loops.
- *   drain:    listeners close; loops read what has come over UDP and no more. Points that were taken are scored and published.
- *   flush:    nothing is pending, or nothing can be computed: the last snapshot is taken; connections are told, get what is
- * queued for them, and are closed. give up:  the deadline has passed: they are closed as they are. */
+ *   bridges  finish the work that they have begun, for which they need the loops
+ *   drain    listeners close; loops read what has come over UDP, and no more. Points that were taken are scored and published
+ *   flush    nothing is pending, or no backend is left: the last snapshot is taken; connections are told, get their queued data,
+ *            and are closed
+ *   give up  the deadline has passed: connections are closed at once */
 #include "daemon/server/drain.h"
 #include "daemon/base/systemd.h"
 #include "daemon/scoring/failover.h"

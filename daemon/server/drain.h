@@ -1,4 +1,4 @@
-/* The end of the daemon; server.h says what it is. Thread: main. */
+/* Shutdown of the daemon; described in server.h. Thread: main. */
 #ifndef HK_DRAIN_H
 #define HK_DRAIN_H
 

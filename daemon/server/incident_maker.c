@@ -308,7 +308,7 @@ static void take_event(void *arg, const struct hk_logged *l)
     e.name = hk_registry_name(m->parts.registry, hk_registry_primary(m->parts.registry, slot));
   m->newest = e.time > m->newest ? e.time : m->newest;
   if (hk_ticks_event(m->ticks, &e) != 0)
-    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it belongs to none");
+    hk_log(m->parts.log, HK_LOG_WARNING, "incidents: no memory for an alert; it joins no incident");
 }
 
 /* Decides again what was decided then. */

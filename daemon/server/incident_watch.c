@@ -57,9 +57,10 @@ static void save(struct hk_incident_watch *w)
                    : hk_disk_replace(&w->durable->disk, w->durable->folder, file_name, file_new, bytes.data, bytes.size, NULL);
   hk_buffer_free(&bytes);
   if (status != 0 && !w->failed)
-    hk_log(w->log, HK_LOG_WARNING,
-           "incidents: their state cannot be written: %s; a restart restores an older one and decides again from the log",
-           strerror(-status));
+    hk_log(
+        w->log, HK_LOG_WARNING,
+        "incidents: their state cannot be written: %s; a restart restores an older state and repeats the decisions from the log",
+        strerror(-status));
   w->failed = status != 0;
   w->changed = false;
   w->saved = hk_now();

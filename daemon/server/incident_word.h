@@ -1,8 +1,8 @@
-/* What somebody says of an incident: from a loop to the watch's thread, into the event log, and the answer back.
+/* A mark of an incident: from a loop to the watch's thread, into the event log, and the answer back.
  *
  *   hk_word_new -> hk_watch_say -> (the outcome is no longer HK_WORD_WAITS; the watch has let go) -> hk_word_release
  *
- * Thread: the loop's, but for what says otherwise. */
+ * Thread: the loop's, unless stated otherwise. */
 #ifndef HK_INCIDENT_WORD_H
 #define HK_INCIDENT_WORD_H
 
@@ -16,19 +16,19 @@
 struct hk_incident_word {
   struct hk_incident_word *next; /* the watch's */
   uint32_t kind;                 /* enum hk_feedback_kind */
-  uint64_t incident;             /* 0: the latest of the sensor; then, once it is found, that */
+  uint64_t incident;             /* 0: the sensor's latest, which replaces it once it is found */
   uint64_t position;             /* in the event log; 0: it is not there yet */
-  atomic_int outcome;            /* HK_WORD_WAITS, or what hk_word_log says */
+  atomic_int outcome;            /* HK_WORD_WAITS, or the result of hk_word_log */
   atomic_uint holders;
   char sensor[HK_NAME_MAX + 1], by[HK_WHO_MAX + 1];
 };
 
 /* NULL: no memory. sensor, by: at most HK_NAME_MAX and HK_WHO_MAX bytes. */
 struct hk_incident_word *hk_word_new(uint32_t kind, uint64_t incident, struct hk_string sensor, const char *by);
-void hk_word_release(struct hk_incident_word *word); /* NULL is fine */
+void hk_word_release(struct hk_incident_word *word); /* NULL is allowed */
 
-/* Finds the incident, among those that are open or in the log, and logs the word. 0 and *position; -ENOENT: there is no such
- * incident, or the log has it no more; -EALREADY: nothing was said of it that could be undone; -ENOMEM. Thread: the watch's. */
+/* Finds the incident, open or in the log, and logs the mark. 0 and *position; -ENOENT: no such incident, or the log no longer has
+ * it; -EALREADY: it has no mark to undo; -ENOMEM. Thread: the watch's. */
 int hk_word_log(struct hk_eventlog *events, const struct hk_incidents *incidents, const struct hk_feedback *feedback,
                 const struct hk_incident_word *word, uint64_t *position);
 

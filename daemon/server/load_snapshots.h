@@ -1,12 +1,12 @@
-/* Restore: at the start, snapshots become sensors again.
+/* Restores sensors from snapshots at the start.
  *
- * Of each shard that there was the newest good snapshot is taken: a file is read whole and checked before anything of it is used.
- * One that is damaged is told by name and the one before it is taken. One of another version ends the start: whoever goes back to
- * an older hankeld, or forward over too many, is to say what becomes of his state.
+ * The newest good snapshot of each former shard is used: a file is read and checked completely before any of it is used. A
+ * damaged one is logged by name, and the one before it is used. A snapshot of an unknown version ends the start: the operator
+ * must decide about the state.
  *
- * Sensors get their slots, handles, windows, alerts and sequences again, whatever backend there is now and however many devices.
- * Where the detector of a sensor is gone, or has other keys that say what is kept of a sensor (hk_state_read), the sensor starts
- * anew: its alert that stood is cleared, the numbers of its alerts and events go on. How many is told.
+ * Sensors get their slots, handles, windows, alerts and sequences again, whatever the backend and the number of devices. If a
+ * sensor's detector is gone, or has changed keys that determine its state (hk_state_read), the sensor starts over: its standing
+ * alert is cleared, and the numbers of its alerts and events continue. Their number is logged.
  *
  * Thread: main; loops and shards do not run yet. */
 #ifndef HK_SNAPSHOT_RESTORE_H
@@ -20,16 +20,16 @@ struct hk_restoration {
   struct hk_shard *shard; /* as many as there are now */
   uint32_t max_sensors;
 
-  struct hk_restored restored;        /* out: what the journals are read on from; skip is freed with free */
-  uint64_t epoch;                     /* out: of the snapshots that are to be taken */
+  struct hk_restored restored;        /* out: from where the journals are read; skip is freed with free */
+  uint64_t epoch;                     /* out: of the next snapshots */
   bool same[HK_SHARDS_MAX];           /* out: the shard goes on from a snapshot of that epoch */
-  bool renews;                        /* out: what was restored is of another epoch than that */
-  uint64_t position[HK_SHARDS_MAX];   /* out: of each shard that there was, the highest position of a sensor */
-  uint64_t sensors, anew, gone, full; /* out: restored; of them, that start over; not restored: no detector matches, no room */
+  bool renews;                        /* out: the restored state has another epoch */
+  uint64_t position[HK_SHARDS_MAX];   /* out: of each former shard, the highest position of a sensor */
+  uint64_t sensors, anew, gone, full; /* out: restored; of these, starting over; not restored: no detector matches, no room */
   uint64_t machines, machines_anew;   /* out: likewise, of groups */
 };
 
-/* Restores what there is. 0, or a negative errno with a message. */
+/* Restores all sensors. 0, or a negative errno with a message. */
 int hk_snapshot_restore(struct hk_restoration *restoration, char *error, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Metrics: what Prometheus and its like ask for. As large whatever the number of sensors. */
+/* Metrics for Prometheus. Their size does not depend on the number of sensors. */
 #ifndef HK_METRICS_H
 #define HK_METRICS_H
 

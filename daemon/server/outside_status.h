@@ -1,4 +1,4 @@
-/* What receivers of alerts and bridges to brokers have done, in the daemon's report. Thread: any. */
+/* Counters of receivers of alerts and of bridges to brokers, for the status report. Thread: any. */
 #ifndef HK_OUTSIDE_STATUS_H
 #define HK_OUTSIDE_STATUS_H
 
@@ -6,7 +6,7 @@
 #include "daemon/bridge/bridge.h"
 #include "daemon/notify/notify.h"
 
-/* Puts the members `notify` and `mqtt`, arrays with an object for each, behind others. receivers, bridges: NULL is fine. */
+/* Appends the members `notify` and `mqtt`, arrays with an object for each. receivers, bridges: may be NULL. */
 void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "daemon/scoring/backends.h"
 
-/* What main does; kinds: as hk_backend_kinds. Returns the exit code. May end the process itself, where a device hangs. */
+/* The main function; kinds: as hk_backend_kinds. Returns the exit code. May end the process itself if a device hangs. */
 int hk_program(int argc, char **argv, const struct hk_backend_kind *kinds);
 
 #endif

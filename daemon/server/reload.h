@@ -1,20 +1,20 @@
-/* Reload: another configuration for a daemon that runs, on SIGHUP or a RELOAD frame.
+/* Reload: another configuration for a running daemon, on SIGHUP or a RELOAD frame. Phases:
  *
- *   read      the file is read and checked whole, and certificates, keys and tokens, by a thread of its own, so that a file
- * system that hangs holds up nothing else; a fault in one, and all stays as it is learn     backends learn the new detectors; one
- * that cannot (no memory, not on a GPU), and all stays as it is adopt     all of it is in force: certificates, keys and tokens,
- * then the configuration for new names, and loop by loop, shard by shard. Sensors whose detector is not theirs any more (changed,
- * gone, or another's glob is first) are let go, as if they had been silent for long, and come again as new ones; alerts that
- * stand there are cleared. All others notice nothing forget    backends give back the memory of detectors that have no sensors
- * any more admit     in the place of all steps but the first where nothing has changed but certificates, keys and tokens: every
- * loop closes connections that are not allowed any more (that belongs to `adopt` else). Where this is over, none can do what it
- * may not
+ *   read    a thread of its own, so that a hanging file system delays nothing, reads and checks the configuration, certificates,
+ *           keys and tokens; after an error nothing changes
+ *   learn   backends learn the new detectors; if one cannot (no memory, not on a GPU), nothing changes
+ *   adopt   all of it takes effect: certificates, keys and tokens, then the configuration for new names, then loop by loop and
+ *           shard by shard. Sensors whose detector is changed, gone, or no longer the first that matches are evicted, as after
+ *           a long silence, and come again as new ones; their standing alerts are cleared. Other sensors notice nothing
+ *   forget  backends free the memory of detectors without sensors
+ *   admit   instead of learn, adopt and forget if only certificates, keys and tokens have changed: every loop closes connections
+ *           that are no longer allowed (otherwise a part of `adopt`). After it no connection has more rights than it should
  *
- * Main leads, and looks every few milliseconds how far the others have got. Every thread has a pointer of its own to the
- * configuration, so no point ever waits for one, and the old one is freed once all have taken the new.
+ * Main leads, and checks every few milliseconds how far the others are. Every thread has its own pointer to the configuration,
+ * so no point ever waits for a reload; the old configuration is freed once all threads have taken the new one.
  *
- * What a reload came to is said line by line in the log and to those who asked. Reloads that are asked for meanwhile are one
- * more, afterwards. Thread: main, but for what says otherwise. */
+ * The result of a reload is reported line by line in the log and to the requesters. Requests during a reload together make one
+ * more, afterwards. Thread: main, unless stated otherwise. */
 #ifndef HK_RELOAD_H
 #define HK_RELOAD_H
 
@@ -29,22 +29,22 @@ struct hk_server;
 enum hk_reload_phase { HK_RELOAD_NONE, HK_RELOAD_READ, HK_RELOAD_LEARN, HK_RELOAD_ADOPT, HK_RELOAD_FORGET, HK_RELOAD_ADMIT };
 
 struct hk_reload {
-  const char *path;                 /* of the configuration; NULL: there is no file to read */
-  const struct hk_config *at_start; /* not ours to free; its listeners are those of all */
+  const char *path;                 /* of the configuration; NULL: there is no file */
+  const struct hk_config *at_start; /* owned by the caller; its listeners are shared by all */
   uv_async_t call;
   uv_timer_t look;
   uv_work_t read; /* the files, in phase `read`: its thread alone then writes to next, credentials and told */
   bool readable;  /* they were whole */
   enum hk_reload_phase phase;
-  uint64_t begun;                      /* the ticket that this reload answers, with all before */
+  uint64_t begun;                      /* the ticket that this reload answers, with all earlier ones */
   int64_t time;                        /* ns: when it began */
-  struct hk_config *next;              /* that is to be in force, then is */
+  struct hk_config *next;              /* the new configuration, then the one in force */
   struct hk_credentials **credentials; /* of each gate, to be in force; NULL: none were read, or they are */
   struct hk_sections *sections;
   struct hk_revision revision;
   struct hk_definition *learn, *forget;
   struct hk_buffer told; /* lines so far */
-  uint32_t ordered;      /* orders that loops have got to take what is in force now; hk_net has those that they have obeyed */
+  uint32_t ordered;      /* orders to loops to take the configuration in force; hk_net counts the obeyed ones */
   /* for any thread */
   atomic_uint_fast64_t asked, done; /* tickets */
   pthread_mutex_t lock;
@@ -58,12 +58,12 @@ int hk_reload_open(struct hk_server *server);
 /* Frees what it has; loops and shards have stopped. */
 void hk_reload_close(struct hk_server *server);
 
-/* Wants a reload, and returns a ticket for its result. Thread: any. */
+/* Requests a reload, and returns a ticket for its result. Thread: any. */
 uint64_t hk_reload_ask(struct hk_server *server);
-/* Whether there is a result for a ticket, appended to `report` as lines of text; *taken: the configuration is in force. Those who
- * wait are woken with hk_shard_settled. Thread: any. */
+/* Whether there is a result for a ticket, appended to `report` as lines of text; *taken: the configuration is in force. Waiting
+ * connections are woken with hk_shard_settled. Thread: any. */
 bool hk_reload_result(struct hk_server *server, uint64_t ticket, struct hk_buffer *report, bool *taken);
-/* What became of the reloads so far, as one JSON object. Thread: any. */
+/* The results of reloads so far, as one JSON object. Thread: any. */
 void hk_reload_status(struct hk_server *server, struct hk_buffer *out);
 
 #endif

@@ -1,13 +1,14 @@
-/* Recovery: at the start, what the journals hold goes the ordinary road again, from chunks to the backend, before any listener is
+/* Recovery: at the start, the journals' points take the usual road again, from chunks to the backend, before any listener is
  * served.
  *
  *     (a snapshot is restored) -> hk_recover -> hk_durable_begin, and shards write their journals
  *
  * Shards run, loops do not. The same points in the same order give the same windows, baselines and alerts, bit for bit, however
- * they are cut into batches; nobody subscribes yet. Records of several shards are done in the order of what happened to sensors.
+ * they are cut into batches; there are no subscribers yet. Records of several shards are replayed in the order of the sensors'
+ * changes.
  *
- * What is damaged is left out and told: a crash leaves the end of the last file, which nobody was told of; anything else is a
- * loss.
+ * Damaged records are skipped and logged. A crash leaves a torn end of the last file, which was neither acknowledged nor
+ * published; any other damage is a loss.
  *
  * Thread: main. */
 #ifndef HK_RECOVER_H
@@ -17,13 +18,13 @@
 #include "daemon/intake/chunk_pool.h"
 #include "daemon/scoring/shard.h"
 
-/* What a snapshot has restored. All zero: there was none. */
+/* The result of restoring snapshots. All zero: there was none. */
 struct hk_restored {
-  uint32_t shards;              /* that there were; 0: no snapshot */
-  uint64_t from[HK_SHARDS_MAX]; /* of each of them: the position from which on its journal is needed */
-  uint64_t *skip; /* by slot of the registry: points at positions before are in the state of its sensor; NULL: none is */
-  uint64_t order[HK_SHARDS_MAX]; /* of each: of the last change of a sensor that is in it for sure */
-  bool damaged;                  /* there are snapshots that are, perhaps newer ones */
+  uint32_t shards;              /* former shards; 0: no snapshot */
+  uint64_t from[HK_SHARDS_MAX]; /* of each: the position from which its journal is needed */
+  uint64_t *skip; /* by slot of the registry: the sensor's state contains points before this position; NULL: no points */
+  uint64_t order[HK_SHARDS_MAX]; /* of each: the last change of a sensor that it contains for certain */
+  bool damaged;                  /* there are snapshots that contain it, perhaps newer ones */
 };
 
 struct hk_recovery {
@@ -35,14 +36,15 @@ struct hk_recovery {
   uint32_t max_sensors;
   const struct hk_restored *restored;
 
-  bool other_shards; /* out: there were not as many as now */
-  bool hole;         /* out: a journal has one, of a time when durability was lost, and it was not back at the end */
-  uint64_t points, skipped, unknown; /* out: replayed; that were in the snapshot; of sensors that could not be restored */
-  uint64_t lost;                     /* out: that are missing for damage */
-  uint64_t position[HK_SHARDS_MAX];  /* out: at which the shards go on */
+  bool other_shards; /* out: their number was different */
+  bool hole;         /* out: a journal has a gap from a loss of durability that had not ended */
+  uint64_t points, skipped,
+      unknown;   /* out: replayed points; points that were in the snapshot; points of sensors that could not be restored */
+  uint64_t lost; /* out: points that damage has lost */
+  uint64_t position[HK_SHARDS_MAX]; /* out: from which the shards continue */
 };
 
-/* Replays what there is. 0, or a negative errno with a message. */
+/* Replays all journals. 0, or a negative errno with a message. */
 int hk_recover(struct hk_recovery *recovery, char *error, size_t size);
 
 #endif

@@ -1,21 +1,20 @@
-/* Limits: what the process may take of the system, against what its configuration wants.
+/* Limits: compares the process's limits with the needs of its configuration.
  *
- * Descriptors: the soft limit (RLIMIT_NOFILE) is set to what the configuration needs, and the hard one raised where we may.
- * Memory: all that a peer can make grow is bounded by a key, and a limit of the process on top (RLIMIT_AS, RLIMIT_DATA) would
- * count address space that is reserved for tables and by the GPU's driver, and never used. So the sum of the keys is compared
- * with what the service may have (MemoryMax=) and the machine has, and said when it is more: before the kernel ends the daemon
- * for it. */
+ * Descriptors: the soft limit (RLIMIT_NOFILE) is set to what the configuration needs, and the hard one raised if allowed. Memory:
+ * a key bounds everything that a peer can make grow. A limit of the process (RLIMIT_AS, RLIMIT_DATA) would also count address
+ * space that is reserved for tables and by the GPU's driver, and never used. So the sum of the keys is compared with the
+ * service's limit (MemoryMax=) and the machine's memory, and a larger sum is logged, before the kernel kills the daemon. */
 #ifndef HK_RLIMIT_H
 #define HK_RLIMIT_H
 
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"
 
-/* As many connections as the configuration allows and there are descriptors for, beside `spare` for all else; says so when it is
- * fewer. */
+/* The number of connections that the configuration and the limit of descriptors allow, with `spare` descriptors for other uses;
+ * logs if it is fewer than configured. */
 uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, struct hk_log *log);
 
-/* Compares the memory that the configuration allows (host: sensors are in the host's memory) with what there is. */
+/* Compares the memory that the configuration allows (host: sensors are in the host's memory) with the available memory. */
 void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool host, struct hk_log *log);
 
 #endif

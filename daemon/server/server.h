@@ -1,8 +1,8 @@
 /* Server: everything that runs. Its threads are described in loop.h.
  *
- * lifecycle.h opens, runs and closes it. The end: listeners close, nothing more is read, all points that were taken are scored
- * and published, subscribers get what is queued for them; the configuration's `drain` bounds it all. A second signal ends it at
- * once. Thread: main, which is that of loop 0, but for what says otherwise. */
+ * lifecycle.h opens, runs and closes it. Shutdown: listeners close, nothing more is read, all points that were taken are scored
+ * and published, subscribers get their queued data; the configuration's `drain` bounds its time. A second signal ends the daemon
+ * at once. Thread: main, which is that of loop 0, unless stated otherwise. */
 #ifndef HK_SERVER_H
 #define HK_SERVER_H
 
@@ -28,13 +28,13 @@
 
 #include <uv.h>
 
-/* How far the end of the daemon is: drain.c. */
+/* Progress of the shutdown: drain.c. */
 struct hk_drain {
   int64_t begun;                /* ns */
   int64_t deadline;             /* ns: when it is given up; 0: it has not begun */
   bool ordered;                 /* loops were told to drain */
   bool flushing;                /* all is scored and published */
-  uint64_t last[HK_SHARDS_MAX]; /* the snapshots that were asked for; 0: none */
+  uint64_t last[HK_SHARDS_MAX]; /* the requested snapshots; 0: none */
   bool given_up;                /* the deadline has passed */
 };
 
@@ -46,32 +46,32 @@ struct hk_server_handles {
 };
 
 struct hk_server {
-  const struct hk_config *config; /* that is in force, for the main thread: other threads have theirs (loop.h, shard.h) */
+  const struct hk_config *config; /* in force for the main thread; other threads have their own pointer (loop.h, shard.h) */
   struct hk_net net;
   struct hk_receivers *receivers; /* NULL: none, or before the start */
   struct hk_bridges *bridges;     /* NULL: before the start */
   struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */
-  struct hk_shards shards; /* what they have in common */
+  struct hk_shards shards; /* shared by all shards */
   struct hk_shard *shard;  /* shards.n of them */
   struct hk_durable durable;
-  uint64_t replayed, lost;             /* points, at the start; lost: that the journals do not have, for damage */
+  uint64_t replayed, lost;             /* points, at the start; lost: missing in the journals because of damage */
   struct hk_incident_watch *incidents; /* NULL: the configuration has none */
   struct hk_restoration *restoration;  /* what snapshots have restored; NULL before the start */
 
   struct hk_server_handles handles;
   int64_t started; /* ns, monotonic */
   struct hk_drain drain;
-  bool failed; /* it ends because nothing can be computed any more */
+  bool failed; /* it stops because no backend is left */
   uint64_t ticks;
   uint64_t watchdog_us;
 };
 
-/* What all threads have counted. Thread: any. */
+/* Sums the counters of all threads. Thread: any. */
 void hk_server_sum(struct hk_server *server, struct hk_counters *sum);
-/* Copies `most` of the alerts that stand on each shard, the first in the order of hk_standing_order, with slots of the registry;
- * returns how many. sum: of all shards, however many were copied. Thread: any. */
+/* Copies at most `most` standing alerts of each shard, the first in the order of hk_standing_order, with slots of the registry;
+ * returns how many. sum: of all standing alerts, copied or not. Thread: any. */
 uint32_t hk_server_alerts(struct hk_server *server, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
 
 #endif

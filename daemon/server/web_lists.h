@@ -1,5 +1,5 @@
-/* Lists that HTTP answers with (web/web_source.h): alerts that stand, logged events; a part at a time, so that none
- * takes long. arg: the server. Thread: the web's. */
+/* Lists for HTTP (web/web_source.h): standing alerts, logged events; in parts, so that none takes long. arg: the server. Thread:
+ * the web's. */
 #ifndef HK_WEB_LISTS_H
 #define HK_WEB_LISTS_H
 

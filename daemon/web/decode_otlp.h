@@ -4,10 +4,10 @@
 
 #include "daemon/intake/sample_lines.h"
 
-/* Appends the lines of an ExportMetricsServiceRequest. 0; -EBADMSG: it is none; -E2BIG: there is more in it than is taken at a
+/* Appends the lines of an ExportMetricsServiceRequest. 0; -EBADMSG: not such a message; -E2BIG: more points than are taken at a
  * time; -ENOMEM. Thread: any. */
 int hk_decode_otlp(const void *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults);
-/* Appends the answer that says how many data points were not taken, and why. */
+/* Appends the answer with the number of rejected data points, and why. */
 void hk_otlp_partial(int64_t rejected, const char *why, struct hk_buffer *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* JSON: as protobuf has it in JSON, with names in camelCase; whole numbers of 64 bits are text there. See decode_otlp_json.h. */
+/* JSON mapping of protobuf: names in camelCase; 64-bit integers are text. See decode_otlp_json.h. */
 #include "daemon/web/decode_otlp_json.h"
 #include "daemon/web/otlp_points.h"
 
@@ -14,7 +14,7 @@ static const cJSON *member(const cJSON *json, const char *name)
   return cJSON_GetObjectItemCaseSensitive(json, name);
 }
 
-/* A number, or text that is one; NAN: neither. */
+/* A number, or a number as text; NAN: neither. */
 static double real_of(const cJSON *json)
 {
   char *end;
@@ -80,7 +80,7 @@ static bool put_points(struct hk_otlp *o, const cJSON *points, bool counts)
                                                             : member(p, "asDouble")),
                                    .counts = counts,
                                    .count = counts ? real_of(member(p, "count")) : 0 };
-    if (counts && isnan(point.count)) /* members that are 0 may be left out */
+    if (counts && isnan(point.count)) /* members that are 0 may be missing */
       point.count = 0;
     hk_otlp_begin(o);
     put_tags(o, false, member(p, "attributes"));

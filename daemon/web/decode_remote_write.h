@@ -5,7 +5,7 @@
 #include "daemon/intake/sample_lines.h"
 
 /* Appends to `out` the lines of a WriteRequest (unpacked), whose times are in ms: stale markers, NaN and infinities are empty
- * comments. 0; -EBADMSG: it is none; -E2BIG: there is more in it than is taken at a time; -ENOMEM. Thread: any. */
+ * comments. 0; -EBADMSG: not such a message; -E2BIG: more samples than are taken at a time; -ENOMEM. Thread: any. */
 int hk_decode_remote_write(const void *data, size_t size, struct hk_buffer *out, struct hk_sample_faults *faults);
 
 #endif

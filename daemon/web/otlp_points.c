@@ -31,7 +31,7 @@ void hk_otlp_begin(struct hk_otlp *o)
   o->lines.wrong = NULL;
 }
 
-/* The next tag, whose key is there already; NULL: it is not wanted. */
+/* The next tag, whose key is set already; NULL: the tag is not used. */
 static struct hk_otlp_tag *next(struct hk_otlp *o, bool in_resource, const char *key, size_t length)
 {
   if (in_resource && !is(key, length, "service.name") && !is(key, length, "service.instance.id") && !is(key, length, "host.name"))

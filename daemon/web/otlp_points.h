@@ -1,5 +1,5 @@
-/* Data points of OTLP's metrics, as lines: what both of its formats have in common. A data point is a line, so line n of what the
- * daemon says is data point n.
+/* Data points of OTLP's metrics as lines, for both of its formats. A data point is a line, so line n of the daemon's answer is
+ * data point n.
  *
  * The metric's name is the measurement. Tags are, of the resource, `service.name`, `service.instance.id` and `host.name`, and all
  * attributes of the data point, in the order of their keys. A number is the field `value`; a histogram or summary has the fields
@@ -32,25 +32,25 @@ struct hk_otlp {
 /* What a data point says. */
 struct hk_otlp_point {
   uint64_t time; /* ns; 0: none */
-  bool recorded; /* false: there was nothing to be recorded, which is no fault */
+  bool recorded; /* false: the point has no value, which is not an error */
   double value;  /* or sum; NAN: none */
   bool counts;   /* there is a count, */
   double count;  /* and how much */
 };
 
-/* One after another: a resource with its tags, a metric, a data point with its tags. Text has to live until the data point is
- * put. temporality: enum AggregationTemporality, of what has one. */
+/* One after another: a resource with its tags, a metric, a data point with its tags. Text must stay valid until the data point is
+ * put. temporality: enum AggregationTemporality, for metrics that have one. */
 void hk_otlp_resource(struct hk_otlp *o);
 void hk_otlp_metric(struct hk_otlp *o, const char *name, size_t length, enum hk_otlp_kind kind, int64_t temporality);
 void hk_otlp_begin(struct hk_otlp *o);
-/* Adds a tag to the resource (in_resource) or the data point; those of a resource that are not looked at are passed over. */
+/* Adds a tag to the resource (in_resource) or the data point; unused tags of a resource are skipped. */
 void hk_otlp_text(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, const char *value, size_t length);
 void hk_otlp_whole(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, int64_t value);
 void hk_otlp_real(struct hk_otlp *o, bool in_resource, const char *key, size_t key_length, double value);
-void hk_otlp_other(struct hk_otlp *o, bool in_resource); /* a value that no tag can have */
-/* False: there is no room for it, or no memory. */
+void hk_otlp_other(struct hk_otlp *o, bool in_resource); /* a value that a tag cannot have */
+/* False: no room, or no memory. */
 bool hk_otlp_put(struct hk_otlp *o, const struct hk_otlp_point *point);
-/* A metric without data points that are known here: counts as one that is refused. */
+/* A metric of an unknown kind: counts as one rejected point. */
 bool hk_otlp_unknown(struct hk_otlp *o);
 
 #endif

@@ -1,4 +1,4 @@
-/* The thread, and the life of connections. See web.h. */
+/* The thread, and opening and closing of connections. See web.h. */
 #include "daemon/web/web.h"
 
 #include "daemon/base/thread.h"
@@ -42,7 +42,7 @@ static void leave(struct hk_web_peer *p)
   atomic_fetch_sub_explicit(&web->connections, 1, memory_order_relaxed);
 }
 
-/* Takes those that were handed over. */
+/* Takes over the accepted connections. */
 static void arrive(struct hk_web *web)
 {
   pthread_mutex_lock(&web->lock);
@@ -63,7 +63,7 @@ static void arrive(struct hk_web *web)
   }
 }
 
-/* Another thread has something for this one. */
+/* Another thread woke this one. */
 static void wake(struct hk_web *web)
 {
   arrive(web);
@@ -155,7 +155,7 @@ int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_ans
     .fd_limit_per_thread = 4 * web->most + SPARE, /* each with an inner one, and a pair with TLS */
     .pt_serv_buf_size = HK_WEB_READ,
     .max_http_header_data = HK_WEB_HEADERS,
-    .max_http_header_pool = (unsigned short)web->most, /* made as they are needed, so that nobody keeps others from theirs */
+    .max_http_header_pool = (unsigned short)web->most, /* allocated as needed, so that no connection deprives another */
     .timeout_secs = (unsigned)((config->handshake + 999999999) / 1000000000),
     .timeout_secs_ah_idle = (unsigned)((config->handshake + 999999999) / 1000000000),
     .keepalive_timeout = HK_WEB_IDLE,

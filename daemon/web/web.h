@@ -1,10 +1,10 @@
-/* Web: HTTP, served by libwebsockets on a thread of its own, so that no road passes it and no page holds one up.
+/* Web: HTTP, served by libwebsockets on a thread of its own, so that pages never delay points or events.
  *
- * Connections are accepted where all others are (net/tcp_listener.h), by the same limits, and handed over. What is served stands
- * in a table in web_request.c, with the scope that each needs; hankeld(8) documents it. Nothing here changes the daemon.
+ * Connections are accepted like all others (net/tcp_listener.h), by the same limits, and handed over. A table in web_request.c
+ * lists all paths and the scopes that they need; hankeld(8) documents them. Nothing here changes the daemon.
  *
- * Bounds: HK_WEB_CONNECTIONS connections, HK_WEB_HEADERS bytes of a request's headers, `handshake` for these to be whole,
- * HK_WEB_IDLE between two requests, `stuck` for an answer to be taken. Thread: main, but for what says otherwise. */
+ * Bounds: HK_WEB_CONNECTIONS connections, HK_WEB_HEADERS bytes of a request's headers, `handshake` to receive them, HK_WEB_IDLE
+ * between two requests, `stuck` for the peer to take an answer. Thread: main, unless stated otherwise. */
 #ifndef HK_WEB_H
 #define HK_WEB_H
 
@@ -28,21 +28,21 @@ struct hk_web;
 int hk_web_open(struct hk_web **out, struct hk_net *net, const struct hk_web_answers *answers, char *error, size_t size);
 /* All of these take NULL for a daemon without HTTP. */
 int hk_web_start(struct hk_web *web);  /* 0, or a negative errno */
-bool hk_web_stop(struct hk_web *web);  /* closes all connections and ends the thread; false: it hangs. May be called twice */
+bool hk_web_stop(struct hk_web *web);  /* closes all connections and stops the thread; false: it hangs. May be called twice */
 void hk_web_close(struct hk_web *web); /* once it has stopped */
 void hk_web_tell(struct hk_web *web, enum hk_web_phase phase);
-/* Certificates, keys and tokens were read again: a connection whose client certificate is revoked by now is closed. What else it
- * has shown is looked at with each request, and a stream is closed by its inner connection. */
+/* Certificates, keys and tokens were read again: closes connections whose client certificate is revoked. Tokens are checked with
+ * each request, and a stream is closed by its inner connection. */
 void hk_web_again(struct hk_web *web);
-/* A connection that a listener has accepted. True: fd and place are its own from now on. False: there are too many, or there is
- * no memory, as *why says. */
+/* Takes a connection that a listener has accepted. True: it owns fd and place from now on. False: too many connections, or no
+ * memory, as *why says. */
 bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd, struct hk_limits_place *place, const char **why);
 
-/* What it has counted; all 0 for NULL. Thread: any. */
+/* Its counters; all 0 for NULL. Thread: any. */
 const struct hk_counters *hk_web_counters(const struct hk_web *web);
 /* Connections that are open. Thread: any. */
 uint32_t hk_web_connections(const struct hk_web *web);
-/* Descriptors that it takes beside those of connections of other protocols. Thread: any. */
+/* Descriptors that it needs in addition to those of other protocols. Thread: any. */
 uint32_t hk_web_descriptors(const struct hk_config *config);
 
 #endif

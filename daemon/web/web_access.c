@@ -64,8 +64,8 @@ const char *hk_web_know_token(struct hk_web_peer *p, const char *text, size_t le
   return p->request.scopes ? NULL : "unknown token";
 }
 
-/* The token in what Authorization says, of which *length is what is left; NULL: there is none. `Token TOKEN` is what clients of
- * InfluxDB 2 say, and as a password it is what those of version 1 do. */
+/* The token in Authorization, whose remaining length is *length; NULL: none. Clients of InfluxDB 2 send `Token TOKEN`, those of
+ * version 1 send it as a password. */
 static const char *token_in(char *shown, size_t size, size_t *length)
 {
   static const char *const words[] = { "Bearer ", "Token " };
@@ -79,7 +79,7 @@ static const char *token_in(char *shown, size_t size, size_t *length)
   }
   if (*length < sizeof basic || strncasecmp(shown, basic, sizeof basic - 1) != 0)
     return NULL;
-  const int n = lws_b64_decode_string(shown + sizeof basic - 1, shown, (int)size); /* what is read is ahead of what is written */
+  const int n = lws_b64_decode_string(shown + sizeof basic - 1, shown, (int)size); /* reading is ahead of writing */
   const char *colon = n > 0 ? memchr(shown, ':', (size_t)n) : NULL;
   if (!colon)
     return NULL;
@@ -87,7 +87,7 @@ static const char *token_in(char *shown, size_t size, size_t *length)
   return colon + 1;
 }
 
-/* Whether what was shown in the handshake is enough. */
+/* Whether the client certificate is enough. */
 static bool know_certificate(struct hk_web_peer *p)
 {
   struct hk_credentials *credentials = hk_gate_credentials(p->gate);
@@ -125,7 +125,7 @@ const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument)
     return hk_web_know_token(p, cookie, strlen(cookie));
   if (argument && hk_web_argument(wsi, "p", shown, sizeof shown) == 0 && shown[0])
     return hk_web_know_token(p, shown, strlen(shown));
-  return "a token is needed here, and none was shown (Authorization: Bearer TOKEN, or log in)";
+  return "a token is required (Authorization: Bearer TOKEN, or log in)";
 }
 
 int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
@@ -136,7 +136,8 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
   hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name, "%s", why);
   if (p->newcomer && hk_limits_fail(net->limits, &p->most, p->place, hk_now())) {
     hk_audit_refused(&net->audit, &p->audit, p->peer, p->gate->name,
-                     "its address has failed %u times within a minute and is turned away for the rest of it", p->most.failures);
+                     "its address failed to authenticate %u times within a minute and is blocked for the rest of it",
+                     p->most.failures);
     p->answer.last = true;
   }
   return hk_web_fault(wsi, p, 401, why, &challenge);
@@ -145,6 +146,6 @@ int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why)
 int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what)
 {
   hk_count(&p->web->counters.forbidden, 1);
-  hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs another scope than its token has", what);
-  return hk_web_fault(wsi, p, 403, "what was shown does not have the scope for this", NULL);
+  hk_audit_refused(&p->web->net->audit, &p->audit, p->peer, p->gate->name, "%s needs a scope that its token does not have", what);
+  return hk_web_fault(wsi, p, 403, "the token or certificate does not have the scope for this", NULL);
 }

@@ -1,21 +1,22 @@
-/* Who may ask what over HTTP. Thread: the web's. */
+/* Access control for HTTP. Thread: the web's. */
 #ifndef HK_WEB_ACCESS_H
 #define HK_WEB_ACCESS_H
 
 #include "daemon/web/web_internal.h"
 
-/* Whether the Host of a request is one of this listener's: on loopback no other than loopback's, for a page of another origin
- * whose name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
+/* Whether the listener accepts the Host of a request: a listener on loopback accepts loopback names only, because a page whose
+ * name was made to resolve to 127.0.0.1 (DNS rebinding) sends that name. */
 bool hk_web_host_is_ours(struct lws *wsi, const struct hk_web_peer *p);
-/* Whether a request that may change something comes from a page of our own, or from no page: by Origin and Sec-Fetch-Site, which
- * browsers send and pages cannot forge. */
+/* Whether a request that may change something comes from the daemon's own page, or from no page: by Origin and Sec-Fetch-Site,
+ * which browsers send and pages cannot forge. */
 bool hk_web_origin_is_ours(struct lws *wsi);
 /* Finds out p->scopes and p->shown: by a token in Authorization or in the cookie or, where none is demanded, by the listener.
- * argument: it may also be the argument `p` behind ?, as clients of InfluxDB 1 have it. NULL, or why there are none. */
+ * argument: the token may also be the argument `p` of the query, as clients of InfluxDB 1 send it. NULL, or why there are no
+ * scopes. */
 const char *hk_web_know(struct lws *wsi, struct hk_web_peer *p, bool argument);
 /* The same by a token of `length` bytes. */
 const char *hk_web_know_token(struct hk_web_peer *p, const char *token, size_t length);
-/* It has failed to show what is needed: counts that, and answers. As hk_web_reply. */
+/* The request is not authenticated: counts that, and answers. As hk_web_reply. */
 int hk_web_unauthorized(struct lws *wsi, struct hk_web_peer *p, const char *why);
 int hk_web_forbidden(struct lws *wsi, struct hk_web_peer *p, const char *what);
 

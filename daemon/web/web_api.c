@@ -1,5 +1,5 @@
-/* See web_api.h. Lists are the server's; what the daemon does for clients is asked for as clients ask, in frames over an inner
- * connection, so that there is one way of doing it and one of allowing it. */
+/* See web_api.h. The server makes the lists. Operators' requests go over an inner connection, in the frames of the binary
+ * protocol, so that there is one implementation and one access check. */
 #include "daemon/web/web_api.h"
 
 #include "daemon/web/web_access.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAMES_MAX 2048  /* bytes of a question in frames */
+#define FRAMES_MAX 2048  /* bytes of a request in frames */
 #define SECONDS_MOST 9e9 /* of maintenance: ns of these fit into 64 bits */
 
 /* --- in frames -------------------------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static void said_no(struct hk_web_peer *p, const struct hk_frame *f)
   struct hk_error_message m;
   char text[1024 + 1];
   if (hk_error_read(f, &m) != 0) {
-    fail(p, 500, "the daemon has said what is not understood");
+    fail(p, 500, "the daemon's answer was not understood");
     return;
   }
   snprintf(text, sizeof text, "%.*s", (int)m.message.length, m.message.data);
@@ -48,7 +48,7 @@ static void answer(struct hk_web_peer *p, const struct hk_frame *f)
     return;
   }
   if (hk_reloaded_read(f, &taken, &text) != 0) {
-    fail(p, 500, "the daemon has said what is not understood");
+    fail(p, 500, "the daemon's answer was not understood");
     return;
   }
   while (text.length > 0 && text.data[text.length - 1] == '\n')
@@ -89,7 +89,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
     }
     if (status != HK_FRAME_PART) {
       hk_web_inner_close(inner);
-      fail(p, 500, "the daemon has said what is not understood");
+      fail(p, 500, "the daemon's answer was not understood");
       return;
     }
   }
@@ -97,12 +97,12 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
 
 static void ended(struct hk_web_inner *inner)
 {
-  fail(inner->peer, 503, "the daemon has closed the connection; it may be ending");
+  fail(inner->peer, 503, "the daemon closed the connection; it may be stopping");
 }
 
 static const struct hk_web_inner_kind frames_kind = { HK_PROTOCOL_BINARY, came, ended };
 
-/* Asks; w: the frames, of which one behind HELLO is answered by one of type `awaited`. */
+/* Sends a request; w: the frames, HELLO and one that is answered by a frame of type `awaited`. */
 static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w, uint8_t awaited)
 {
   int status = w->full ? -E2BIG : hk_web_inner_open(p, &frames_kind, 1);
@@ -111,13 +111,12 @@ static int ask(struct lws *wsi, struct hk_web_peer *p, const struct hk_writer *w
     status = hk_web_inner_send(p->inner, w->data, w->size);
   }
   if (status == 0) {
-    lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
+    lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* no time limit; a closed peer is noticed */
     return 0;
   }
   hk_web_inner_close(p->inner);
   return hk_web_fault(wsi, p, status == -E2BIG ? 400 : 503,
-                      status == -E2BIG ? "that is longer than any name" : "there is no memory, or no descriptor, for this now",
-                      NULL);
+                      status == -E2BIG ? "the name is too long" : "no memory or no descriptor is available", NULL);
 }
 
 static void greet(struct hk_writer *w)
@@ -156,7 +155,7 @@ static int operate(struct lws *wsi, struct hk_web_peer *p, const struct hk_opera
 
 /* --- bodies ----------------------------------------------------------------------------------------------------------- */
 
-/* The object that a request has brought; NULL: it was answered, as *status says. To be deleted. */
+/* The JSON object in a request's body; NULL: an error was answered, as *status says. The caller deletes it. */
 static cJSON *object(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
   const char *end = NULL;
@@ -169,14 +168,14 @@ static cJSON *object(struct lws *wsi, struct hk_web_peer *p, int *status)
   return NULL;
 }
 
-/* A member that is a string; "" where there is none. NULL: it is something else. */
+/* A member that is a string; "" if it is missing. NULL: it is not a string. */
 static const char *string_of(const cJSON *json, const char *name)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
   return !member ? "" : cJSON_IsString(member) ? member->valuestring : NULL;
 }
 
-/* A member that is a whole number from 0 to most; 0 where there is none. False: it is something else. */
+/* A member that is a whole number from 0 to most; 0 if it is missing. False: it is something else. */
 static bool number_of(const cJSON *json, const char *name, double most, double *out)
 {
   const cJSON *member = cJSON_GetObjectItemCaseSensitive(json, name);
@@ -222,7 +221,7 @@ int hk_web_api_acknowledge(struct lws *wsi, struct hk_web_peer *p)
 {
   static const struct order order = {
     "sensor", "number", UINT32_MAX, acknowledgement,
-    "it takes `sensor`, a name, and if need be `number`, of the alert, and `by`, of at most 64 bytes"
+    "the body needs `sensor` (a name); `number` (of the alert) and `by` (at most 64 bytes) are optional"
   };
   return operate_as(wsi, p, &order);
 }
@@ -246,11 +245,9 @@ static bool feedback(const cJSON *json, double incident, struct hk_operate *m)
 
 int hk_web_api_say(struct lws *wsi, struct hk_web_peer *p)
 {
-  static const struct order order = {
-    "sensor", "incident", UINT32_MAX, feedback,
-    "it takes `word` (expected, false or undo), either `incident`, a number, or `sensor`, for the latest of that, and if need be "
-    "`by`, of at most 64 bytes"
-  };
+  static const struct order order = { "sensor", "incident", UINT32_MAX, feedback,
+                                      "the body needs `word` (expected, false or undo) and either `incident` (a number) or "
+                                      "`sensor` (its latest incident); `by` (at most 64 bytes) is optional" };
   return operate_as(wsi, p, &order);
 }
 
@@ -265,14 +262,14 @@ static bool maintenance(const cJSON *json, double seconds, struct hk_operate *m)
 int hk_web_api_maintain(struct lws *wsi, struct hk_web_peer *p)
 {
   static const struct order order = { "glob", "seconds", SECONDS_MOST, maintenance,
-                                      "it takes `glob` (`*` is every sensor), either `seconds`, from now on, or `end`: true, and "
-                                      "if need be `by`, of at most 64 bytes" };
+                                      "the body needs `glob` (`*` is every sensor) and either `seconds` (from now on) or `end`: "
+                                      "true; `by` (at most 64 bytes) is optional" };
   return operate_as(wsi, p, &order);
 }
 
 /* --- login ------------------------------------------------------------------------------------------------------------ */
 
-/* What a cookie's value may be made of; tokens are. */
+/* Whether text can be a cookie's value; tokens can. */
 static bool fits_cookie(const char *token)
 {
   const size_t n = strlen(token);
@@ -289,7 +286,7 @@ int hk_web_api_login(struct lws *wsi, struct hk_web_peer *p)
     return status;
   const char *token = string_of(json, "token"), *why = NULL;
   if (!hk_rules_demand(&p->gate->rules)) {
-    hk_buffer_print(&p->answer.body, "{\"text\":\"no token is needed here\"}\n");
+    hk_buffer_print(&p->answer.body, "{\"text\":\"this listener needs no token\"}\n");
     status = hk_web_reply(wsi, p, 200, "application/json", NULL);
   } else if (!token || !fits_cookie(token) || (why = hk_web_know_token(p, token, strlen(token)))) {
     status = hk_web_unauthorized(wsi, p, why ? why : "unknown token");
@@ -314,7 +311,7 @@ int hk_web_api_logout(struct lws *wsi, struct hk_web_peer *p)
 
 /* --- lists ------------------------------------------------------------------------------------------------------------ */
 
-/* The part of a list that is asked for. glob: room for it. False: the request was answered, as *status says. */
+/* The requested part of a list. glob: room for its glob. False: an error was answered, as *status says. */
 static bool list_arguments(struct lws *wsi, struct hk_web_peer *p, const char *after, char glob[HK_GLOB_MAX + 1],
                            struct hk_web_part *part, int *status)
 {
@@ -326,7 +323,7 @@ static bool list_arguments(struct lws *wsi, struct hk_web_peer *p, const char *a
   else if (!hk_web_number(wsi, "limit", HK_WEB_LIMIT_MOST, &limit) || limit == 0)
     wrong = "`limit` is a number from 1 to 10000";
   else if (!hk_web_number(wsi, after, UINT64_MAX, &part->after))
-    wrong = "`since` and `after` are numbers that an answer before has given";
+    wrong = "`since` and `after` are positions from an earlier answer";
   part->limit = (uint32_t)limit;
   if (wrong)
     *status = hk_web_fault(wsi, p, 400, wrong, NULL);
@@ -343,7 +340,7 @@ static int list(struct lws *wsi, struct hk_web_peer *p, const char *after,
     return status;
   status = make(p->web->answers.arg, &part, &p->answer.body);
   if (status == -ENOTSUP)
-    return hk_web_fault(wsi, p, 409, "no log of events is kept (durability = none); the stream has those that come", NULL);
+    return hk_web_fault(wsi, p, 409, "the daemon keeps no event log (durability = none); the stream has new events", NULL);
   if (status != 0)
     return hk_web_fault(wsi, p, 503, "no memory", NULL);
   return hk_web_reply(wsi, p, 200, "application/json", NULL);

@@ -1,5 +1,5 @@
-/* Memory for a message that is unpacked, looked at and forgotten: given back all at once, and bounded, since a few bytes of a
- * message can be many of its unpacked form. Thread: whoever owns it. */
+/* Memory for one decoded message: freed all at once, and bounded, because a small message can be large when decoded. Thread: the
+ * owner's. */
 #ifndef HK_WEB_ARENA_H
 #define HK_WEB_ARENA_H
 

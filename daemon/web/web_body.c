@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define GUESS 8u     /* times as much as it was packed, where nothing better is known */
+#define GUESS 8u     /* decompressed size over compressed size, if nothing better is known */
 #define LEAST 65536u /* bytes to unpack into */
 
 long long hk_web_body_length(struct lws *wsi)
@@ -43,8 +43,7 @@ void hk_web_body_drop(struct hk_web_peer *p)
 int hk_web_body_full(struct lws *wsi, struct hk_web_peer *p)
 {
   hk_count(&p->web->counters.refused, 1);
-  return hk_web_fault(wsi, p, 429, "as many points as there is room for are on their way from other requests: come again",
-                      &hk_web_retry);
+  return hk_web_fault(wsi, p, 429, "other requests use all the memory for points; try again", &hk_web_retry);
 }
 
 static int too_large(struct lws *wsi, struct hk_web_peer *p)
@@ -60,11 +59,10 @@ bool hk_web_body_begin(struct lws *wsi, struct hk_web_peer *p, int *status)
   p->request.in_chunks = coded && lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0 &&
                          strcasecmp(coding, "chunked") == 0;
   p->request.chunked = (struct hk_chunked){ 0 };
-  if (coded && (length >= 0 || !p->request.in_chunks)) /* else where it ends would be a matter of opinion */
-    *status =
-        hk_web_fault(wsi, p, 400, "the body has a Content-Length or a Transfer-Encoding of chunked, not both nor another", NULL);
+  if (coded && (length >= 0 || !p->request.in_chunks)) /* otherwise the end of the body would be ambiguous */
+    *status = hk_web_fault(wsi, p, 400, "the body needs either Content-Length or Transfer-Encoding: chunked", NULL);
   else if (length < 0 && !p->request.in_chunks)
-    *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
+    *status = hk_web_fault(wsi, p, 411, "the request has no Content-Length", NULL);
   else if (length > (long long)HK_WEB_BODY)
     *status = too_large(wsi, p);
   else if (!hk_web_body_reserve(p, length > 0 ? (size_t)length : 0))
@@ -88,7 +86,7 @@ bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, 
     return false;
   }
   if (whole < 0)
-    *status = hk_web_fault(wsi, p, 400, "the body is not in chunks, as its Transfer-Encoding says", NULL);
+    *status = hk_web_fault(wsi, p, 400, "the body's chunks are invalid (Transfer-Encoding: chunked)", NULL);
   else if (p->request.body.size > HK_WEB_BODY)
     *status = too_large(wsi, p);
   else if (p->request.body.size > p->request.reserved && !hk_web_body_reserve(p, p->request.body.size))
@@ -99,7 +97,7 @@ bool hk_web_body_came(struct lws *wsi, struct hk_web_peer *p, const char *data, 
   return false;
 }
 
-static const char large_unpacked[] = "there are over 32 MiB in the body: send fewer points at a time";
+static const char large_unpacked[] = "the body has over 32 MiB decompressed: send fewer points at a time";
 
 static void take_unpacked(struct hk_web_peer *p, const struct hk_buffer *out)
 {
@@ -108,7 +106,7 @@ static void take_unpacked(struct hk_web_peer *p, const struct hk_buffer *out)
   (void)hk_web_body_reserve(p, out->size); /* less than there was */
 }
 
-/* Unpacks all members of a body of gzip into out, of which `room` bytes may be used. */
+/* Decompresses all members of a gzip body into out, at most `room` bytes. */
 static enum libdeflate_result gunzip(struct libdeflate_decompressor *d, const struct hk_buffer *in, struct hk_buffer *out,
                                      size_t room)
 {
@@ -126,7 +124,7 @@ static enum libdeflate_result gunzip(struct libdeflate_decompressor *d, const st
   return LIBDEFLATE_SUCCESS;
 }
 
-/* How much to try with: what the end of a gzip of one member says, mod 2^32. It may lie. */
+/* First guess of the size: the last bytes of a gzip with one member, mod 2^32. They may be wrong. */
 static size_t first_guess(const struct hk_buffer *in)
 {
   uint32_t told = 0;
@@ -137,7 +135,7 @@ static size_t first_guess(const struct hk_buffer *in)
   return plausible < LEAST ? LEAST : plausible > HK_WEB_UNPACKED ? HK_WEB_UNPACKED : plausible;
 }
 
-/* 0, or the code of an answer, and what it says. */
+/* 0, or the status of an answer, and its text. */
 static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
 {
   struct hk_buffer out = { 0 };
@@ -161,7 +159,7 @@ static unsigned unpack_gzip(struct hk_web_peer *p, const char **why)
   libdeflate_free_decompressor(d);
   if (code == 0 && result != LIBDEFLATE_SUCCESS) {
     code = result == LIBDEFLATE_INSUFFICIENT_SPACE ? 413 : 400;
-    *why = code == 413 ? large_unpacked : "the body is not whole, or no gzip";
+    *why = code == 413 ? large_unpacked : "the body is incomplete or not gzip";
   }
   if (code != 0) {
     hk_buffer_free(&out);
@@ -178,7 +176,7 @@ static unsigned unpack_snappy(struct hk_web_peer *p, const char **why)
 {
   struct hk_buffer out = { 0 };
   size_t size = 0;
-  *why = "the body is not whole, or not in snappy's block format";
+  *why = "the body is incomplete or not in snappy's block format";
   if (snappy_uncompressed_length(p->request.body.data, p->request.body.size, &size) != SNAPPY_OK)
     return 400;
   if (size > HK_WEB_UNPACKED) {
@@ -217,7 +215,7 @@ bool hk_web_body_unpack(struct lws *wsi, struct hk_web_peer *p, int *status)
   unsigned code = 0;
   const int length = lws_hdr_copy(wsi, coding, sizeof coding, WSI_TOKEN_HTTP_CONTENT_ENCODING);
   if (length >= 0 && strcasecmp(coding, "gzip") == 0) {
-    code = p->request.body.size > 0 ? unpack_gzip(p, &why) : 0; /* the client of InfluxDB 1 for Python says so of no body, too */
+    code = p->request.body.size > 0 ? unpack_gzip(p, &why) : 0; /* Python's client of InfluxDB 1 sends it without a body, too */
   } else if (length >= 0 && strcasecmp(coding, "snappy") == 0) {
     code = unpack_snappy(p, &why);
   } else if (length != 0 && strcasecmp(coding, "identity") != 0) {

@@ -15,7 +15,7 @@ static int aside(struct hk_chunked *c)
   return ++c->aside > HK_CHUNKED_ASIDE ? -EINVAL : 0;
 }
 
-/* The line that gives a chunk's size has ended. */
+/* The line with a chunk's size has ended. */
 static int sized(struct hk_chunked *c)
 {
   if (c->digits == 0)
@@ -38,7 +38,7 @@ static int size_byte(struct hk_chunked *c, char byte)
   return ++c->digits > DIGITS_MOST ? -EINVAL : 0;
 }
 
-/* A byte that is none of the body. */
+/* A byte outside the body. */
 static int other_byte(struct hk_chunked *c, char byte)
 {
   switch (c->state) {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define HK_CHUNKED_ASIDE 8192u /* bytes of chunks' extensions and of trailers, which are not looked at; all together */
+#define HK_CHUNKED_ASIDE 8192u /* bytes of chunks' extensions and of trailers, which are ignored; all together */
 
 /* Zero-initialise for each body. */
 struct hk_chunked {
@@ -24,8 +24,8 @@ struct hk_chunked {
   uint64_t left;   /* bytes of the chunk */
 };
 
-/* Takes the next bytes; what is in them is appended to out, no more than `size` bytes. 0: more has to come; 1: the body has
- * ended; -EINVAL: these are no chunks, or there is too much beside them. */
+/* Takes the next bytes, and appends their content to out, at most `size` bytes. 0: more is to come; 1: the body has ended;
+ * -EINVAL: invalid chunks, or too many bytes outside the body. */
 int hk_chunked_take(struct hk_chunked *c, const char *data, size_t size, struct hk_buffer *out);
 
 #endif

@@ -70,7 +70,7 @@ static uint64_t count_of(const cJSON *json, const char *name)
   return cJSON_IsNumber(member) && member->valuedouble > 0 ? (uint64_t)member->valuedouble : 0;
 }
 
-/* Adds those that became no line. */
+/* Adds points that could not become lines. */
 static void add_faults(const struct hk_sample_faults *from, struct hk_web_fed *fed)
 {
   fed->refused += from->refused;
@@ -79,7 +79,7 @@ static void add_faults(const struct hk_sample_faults *from, struct hk_web_fed *f
     (void)cJSON_AddNumberToObject(fault, "line", (double)from->fault[i].line);
     (void)cJSON_AddNumberToObject(fault, "byte", 0);
     (void)cJSON_AddStringToObject(fault, "why", from->fault[i].why);
-    (void)cJSON_InsertItemInArray(fed->faults, 0, fault); /* it stays behind where there is no memory, or no array */
+    (void)cJSON_InsertItemInArray(fed->faults, 0, fault); /* it is dropped without memory or an array */
   }
   while (cJSON_GetArraySize(fed->faults) > (int)HK_SAMPLE_FAULTS)
     cJSON_DeleteItemFromArray(fed->faults, (int)HK_SAMPLE_FAULTS);
@@ -96,7 +96,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
   const char *type = NULL;
   if (!json) {
     hk_web_inner_close(inner);
-    fail(p, "no memory to tell what became of the points");
+    fail(p, "no memory for the result of the points");
     return;
   }
   struct hk_web_fed fed = { .taken = count_of(json, "taken"),
@@ -116,7 +116,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
 
 static void ended(struct hk_web_inner *inner)
 {
-  fail(inner->peer, "the daemon is ending, and does not know how many of the points it has taken: send them again");
+  fail(inner->peer, "the daemon is stopping, and it is unknown how many points it has taken: send them again");
 }
 
 static const struct hk_web_inner_kind lines_kind = { HK_PROTOCOL_LINE, came, ended };
@@ -125,7 +125,7 @@ int hk_web_feed(struct lws *wsi, struct hk_web_peer *p, int64_t unit, const stru
 {
   const int status = hk_web_inner_open(p, &lines_kind, unit);
   if (status != 0)
-    return hk_web_fault(wsi, p, 503, "there is no memory, or no descriptor, for this now", &hk_web_retry);
+    return hk_web_fault(wsi, p, 503, "no memory or no descriptor is available", &hk_web_retry);
   p->request.points.fed = kind;
   hk_web_inner_send_all(p->inner, p->request.body.data, p->request.body.size);
   lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as it takes; a peer that goes is noticed */
@@ -138,9 +138,9 @@ int hk_web_feed_decoded(struct lws *wsi, struct hk_web_peer *p, int status, stru
   if (status != 0 || lines->failed) {
     hk_buffer_free(lines);
     if (status == -EBADMSG)
-      return hk_web_fault(wsi, p, 400, "the body is not what this path takes", NULL);
+      return hk_web_fault(wsi, p, 400, "the body does not have this path's format", NULL);
     if (status == -E2BIG)
-      return hk_web_fault(wsi, p, 413, "there is too much in the body: send fewer samples at a time", NULL);
+      return hk_web_fault(wsi, p, 413, "the body has too many samples: send fewer at a time", NULL);
     return hk_web_fault(wsi, p, 503, "no memory", &hk_web_retry);
   }
   hk_buffer_free(&p->request.body);

@@ -1,4 +1,4 @@
-/* Files that the build has embedded: the page, and the description of the API. Thread: any, but for what says otherwise. */
+/* Files that the build has embedded: the page, and the description of the API. Thread: any, unless stated otherwise. */
 #ifndef HK_WEB_FILES_H
 #define HK_WEB_FILES_H
 

@@ -1,4 +1,4 @@
-/* See web_influx.h. Databases, buckets and organisations are taken as given: there is one of each here. */
+/* See web_influx.h. Names of databases, buckets and organisations are ignored. */
 #include "daemon/web/web_influx.h"
 
 #include "daemon/web/web_feed.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ns in what `precision` names; 0: nothing. */
+/* ns of a unit of `precision`; 0: unknown. */
 static int64_t unit_of(const char *precision)
 {
   static const struct {
@@ -54,7 +54,7 @@ static void decode_form(char *text)
   *out = 0;
 }
 
-/* The statement: behind ?, or in a body that is a form. False: it is longer than any that is answered. */
+/* The statement, in the query or in a form's body. False: longer than any known statement. */
 static bool statement_of(struct lws *wsi, const struct hk_web_peer *p, char *out, size_t size)
 {
   if (hk_web_argument(wsi, "q", out, size) != 0)
@@ -75,13 +75,12 @@ static bool statement_of(struct lws *wsi, const struct hk_web_peer *p, char *out
   return true;
 }
 
-/* Nothing is stored here that could be asked for. What clients of version 1 say before they write is answered as if it had been
- * done: that a database is to be there, and which there are. */
+/* The daemon stores nothing that could be queried. Two requests that clients of version 1 make before they write are answered as
+ * if they had been done: create a database, and list databases. */
 int hk_web_influx_query(struct lws *wsi, struct hk_web_peer *p)
 {
   static const char create[] = "create database", show[] = "show databases";
-  static const char unknown[] = "this is hankeld: of InfluxQL it answers CREATE DATABASE and SHOW DATABASES alone; "
-                                "what it knows is at /api/v1/";
+  static const char unknown[] = "hankeld answers only CREATE DATABASE and SHOW DATABASES of InfluxQL; its own API is at /api/v1/";
   char statement[256];
   const bool read = statement_of(wsi, p, statement, sizeof statement);
   const char *word = statement + strspn(statement, " \t\r\n");
@@ -93,7 +92,7 @@ int hk_web_influx_query(struct lws *wsi, struct hk_web_peer *p)
                     "\"values\":[[\"hankeld\"]]}]}]}\n");
   } else {
     hk_web_problem(&p->answer.body, 400, unknown);
-    p->answer.body.size -= sizeof "}\n" - 1; /* `error` is where its clients look */
+    p->answer.body.size -= sizeof "}\n" - 1; /* its clients read `error` */
     hk_buffer_print(&p->answer.body, ",\"error\":\"%s\"}\n", unknown);
     return hk_web_reply(wsi, p, 400, "application/problem+json", NULL);
   }
@@ -112,6 +111,6 @@ int hk_web_influx_health(struct lws *wsi, struct hk_web_peer *p)
   hk_buffer_print(&p->answer.body,
                   "{\"name\":\"hankeld\",\"message\":\"%s\",\"checks\":[],\"status\":\"%s\",\"version\":\"" HANKELD_VERSION
                   "\",\"commit\":\"\"}\n",
-                  serves ? "ready for writes" : "it is starting, or ending", serves ? "pass" : "fail");
+                  serves ? "ready for writes" : "the daemon is starting or stopping", serves ? "pass" : "fail");
   return hk_web_reply(wsi, p, serves ? 200 : 503, "application/json", NULL);
 }

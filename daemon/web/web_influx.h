@@ -1,5 +1,5 @@
-/* What clients of InfluxDB 1 and 2 ask for: POST /write and /api/v2/write, /query as far as those of version 1 need it before
- * they write, /ping, /health. As in web_api.h. */
+/* Requests of clients of InfluxDB 1 and 2: POST /write and /api/v2/write, /ping, /health, and the part of /query that clients of
+ * version 1 need before they write. As in web_api.h. */
 #ifndef HK_WEB_INFLUX_H
 #define HK_WEB_INFLUX_H
 

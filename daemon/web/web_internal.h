@@ -1,4 +1,4 @@
-/* What the files of this room share. Thread: the web's, but for what says otherwise. */
+/* What the files of this room share. Thread: the web's, unless stated otherwise. */
 #ifndef HK_WEB_INTERNAL_H
 #define HK_WEB_INTERNAL_H
 

@@ -1,4 +1,5 @@
-/* See web_look.h. Shards answer within a moment, or when their devices do; the web's thread is woken and looks who waited. */
+/* See web_look.h. Shards answer at once, or when their devices do; they wake the web's thread, which answers the waiting peers.
+ */
 #include "daemon/web/web_look.h"
 
 #include "daemon/web/web_reply.h"
@@ -16,16 +17,16 @@ static void wake(void *arg)
 
 static int fail(struct lws *wsi, struct hk_web_peer *p, int status)
 {
-  return status == -ENOENT   ? hk_web_fault(wsi, p, 404, "there is no sensor of this name", NULL)
+  return status == -ENOENT   ? hk_web_fault(wsi, p, 404, "no sensor has this name", NULL)
          : status == -ENOMEM ? hk_web_fault(wsi, p, 503, "no memory", NULL)
-                             : hk_web_fault(wsi, p, 503, "nothing computes scores at the moment", NULL);
+                             : hk_web_fault(wsi, p, 503, "no backend is computing at the moment", NULL);
 }
 
 static int wait_for(struct lws *wsi, struct hk_web_peer *p)
 {
   p->looking = p->web->looking;
   p->web->looking = p;
-  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* it takes as long as devices take */
+  lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0); /* no time limit but the devices' */
   return 0;
 }
 
@@ -44,7 +45,7 @@ int hk_web_look(struct lws *wsi, struct hk_web_peer *p)
   return status != 0 ? fail(wsi, p, status == -E2BIG ? -ENOENT : status) : wait_for(wsi, p);
 }
 
-/* The code of the answer, which is in the body; 0: it is not there yet. */
+/* The status of the answer, which is in the body; 0: not yet. */
 static unsigned answered(struct hk_web_peer *p)
 {
   const struct hk_web_answers *a = &p->web->answers;
@@ -61,7 +62,7 @@ static unsigned answered(struct hk_web_peer *p)
   const unsigned code = status == 0 ? 200 : status == -ENOENT ? 404 : 503;
   if (status != 0)
     hk_web_problem(&p->answer.body, code,
-                   status == -ENOENT ? "there is no sensor of this name" : "nothing computes scores at the moment");
+                   status == -ENOENT ? "no sensor has this name" : "no backend is computing at the moment");
   return code;
 }
 
@@ -95,7 +96,7 @@ static int list(struct lws *wsi, struct hk_web_peer *p, bool groups)
     return hk_web_fault(wsi, p, 400, wrong, NULL);
   if (!p->list)
     return hk_web_fault(wsi, p, 503, "no memory", NULL);
-  const unsigned code = answered(p); /* at once where no sensor is meant: then no shard was asked, and wakes nobody */
+  const unsigned code = answered(p); /* answers at once if no sensor matches: then no shard was asked */
   return code != 0 ? hk_web_reply(wsi, p, code, "application/json", NULL) : wait_for(wsi, p);
 }
 

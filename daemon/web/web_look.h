@@ -4,14 +4,14 @@
 
 #include "daemon/web/web_internal.h"
 
-/* What stands before the name of a sensor; with no name behind it, the argument `name` is it. */
+/* The path before a sensor's name; without a name in the path, the argument `name` has it. */
 #define HK_WEB_LOOK_PATH "/api/v1/sensors/"
 
 /* Not 0: the connection is to be closed. Thread: the web's. */
 int hk_web_look(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_sensors(struct lws *wsi, struct hk_web_peer *p);
 int hk_web_groups(struct lws *wsi, struct hk_web_peer *p);
-/* Goes on with those that shards have answered. Thread: the web's. */
+/* Answers the peers whose shards have answered. Thread: the web's. */
 void hk_web_look_go_on(struct hk_web *web);
 /* The peer is gone, or its request is over. Thread: the web's. */
 void hk_web_look_end(struct hk_web_peer *p);

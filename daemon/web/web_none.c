@@ -1,4 +1,5 @@
-/* A hankeld that is built without libwebsockets: a configuration with protocol = http is refused, so nothing of this is used. */
+/* A hankeld that is built without libwebsockets: a configuration with protocol = http is refused, so these functions are not
+ * called. */
 #include "daemon/web/web.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ bool hk_web_take(struct hk_web *web, const struct hk_listener *listener, int fd,
   (void)listener;
   (void)fd;
   (void)place;
-  *why = "there is no HTTP here";
+  *why = "this hankeld is built without HTTP";
   return false;
 }
 

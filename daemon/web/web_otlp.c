@@ -1,4 +1,5 @@
-/* See web_otlp.h. What is not taken is told as OTLP has it: with 200 and a partial success, so that it is not sent again. */
+/* See web_otlp.h. Rejected points are answered as OTLP requires, with 200 and a partial success, so that they are not sent again.
+ */
 #include "daemon/web/web_otlp.h"
 
 #include "daemon/web/decode_otlp.h"
@@ -23,7 +24,7 @@ static unsigned answer_protobuf(struct hk_web_peer *p, const struct hk_web_fed *
   char why[SENTENCE_MAX];
   *type = protobuf;
   hk_web_feed_sentence(fed, p->request.points.fed->line, why, sizeof why);
-  if (!complete(fed)) /* else there is nothing to be said: an empty message */
+  if (!complete(fed)) /* otherwise an empty message */
     hk_otlp_partial((int64_t)(fed->refused + fed->dropped + fed->rejected), why, &p->answer.body);
   return 200;
 }
@@ -47,7 +48,8 @@ int hk_web_otlp(struct lws *wsi, struct hk_web_peer *p)
   (void)lws_hdr_copy(wsi, type, sizeof type, WSI_TOKEN_HTTP_CONTENT_TYPE); /* one that is too long: it stays empty */
   const bool binary = strncasecmp(type, protobuf, sizeof protobuf - 1) == 0;
   if (!binary && strncasecmp(type, json, sizeof json - 1) != 0)
-    return hk_web_fault(wsi, p, 415, "this is for OTLP/HTTP (Content-Type: application/x-protobuf or application/json)", NULL);
+    return hk_web_fault(wsi, p, 415, "this path takes OTLP/HTTP (Content-Type: application/x-protobuf or application/json)",
+                        NULL);
   struct hk_buffer lines = { 0 };
   p->request.points.faults = (struct hk_sample_faults){ 0 };
   const int status = binary ? hk_decode_otlp(p->request.body.data, p->request.body.size, &lines, &p->request.points.faults)

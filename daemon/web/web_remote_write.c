@@ -18,7 +18,7 @@ int hk_web_remote_write(struct lws *wsi, struct hk_web_peer *p)
   char type[96] = "";
   (void)lws_hdr_copy(wsi, type, sizeof type, WSI_TOKEN_HTTP_CONTENT_TYPE); /* one that is too long: it stays empty */
   if (strncasecmp(type, protobuf, sizeof protobuf - 1) != 0 || strstr(type, "write.v2"))
-    return hk_web_fault(wsi, p, 415, "this is for remote write 1.0 (Content-Type: application/x-protobuf)", NULL);
+    return hk_web_fault(wsi, p, 415, "this path takes remote write 1.0 (Content-Type: application/x-protobuf)", NULL);
   struct hk_buffer lines = { 0 };
   p->request.points.faults = (struct hk_sample_faults){ 0 };
   const int status = hk_decode_remote_write(p->request.body.data, p->request.body.size, &lines, &p->request.points.faults);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART 16384u  /* bytes that are handed over at a time */
+#define PART 16384u  /* bytes that are given to libwebsockets at a time */
 #define HEADERS 2048 /* bytes of an answer's headers */
-/* For the page alone; on other answers it sees to it that none of them is taken for one. */
+/* For the page; on other answers it prevents that a browser takes them for one. */
 #define POLICY                                                                                                                   \
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "         \
   "form-action 'none'; frame-ancestors 'none'"
@@ -42,7 +42,7 @@ static int add(struct lws *wsi, const char *name, const char *value, unsigned ch
 static int begin_headers(struct lws *wsi, const struct hk_web_peer *p, unsigned code, const char *type, unsigned char **at,
                          unsigned char *end)
 {
-  if (code == 204) /* has no content, not even one of length 0 */
+  if (code == 204) /* has no content, not even of length 0 */
     return lws_add_http_header_status(wsi, code, at, end);
   return lws_add_http_common_headers(wsi, code, type, p->stream.open ? LWS_ILLEGAL_HTTP_CONTENT_LEN : p->answer.body.size, at,
                                      end);
@@ -90,7 +90,7 @@ int hk_web_argument(struct lws *wsi, const char *name, char *out, size_t size)
   const size_t length = strlen(name);
   out[0] = 0;
   for (int i = 0, n; (n = lws_hdr_copy_fragment(wsi, part, sizeof part, WSI_TOKEN_HTTP_URI_ARGS, i)) != -1; i++) {
-    if (n < 0) /* longer than any that there is */
+    if (n < 0) /* longer than any argument */
       return -E2BIG;
     if ((size_t)n > length && part[length] == '=' && memcmp(part, name, length) == 0)
       return (size_t)snprintf(out, size, "%s", part + length + 1) < size ? 0 : -E2BIG;
@@ -120,7 +120,7 @@ int hk_web_fault(struct lws *wsi, struct hk_web_peer *p, unsigned code, const ch
   return hk_web_reply(wsi, p, code, "application/problem+json", extra);
 }
 
-/* More of a stream was sent: what was sent goes, and more may come. */
+/* Part of a stream was sent: drops it, and allows more. */
 static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
 {
   const size_t left = p->answer.body.size - p->answer.sent;
@@ -139,7 +139,7 @@ static int go_on_streaming(struct lws *wsi, struct hk_web_peer *p)
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
 }
 
-/* An answer that came from elsewhere in the daemon. */
+/* An answer from another part of the daemon. */
 static int begin_ready(struct lws *wsi, struct hk_web_peer *p)
 {
   const unsigned code = p->answer.ready;
@@ -157,7 +157,7 @@ int hk_web_go_on(struct lws *wsi, struct hk_web_peer *p)
   const size_t left = p->answer.body.size - p->answer.sent, n = left < PART ? left : PART;
   if (p->answer.ready)
     return begin_ready(wsi, p);
-  if (n == 0) /* nothing is being sent; or a stream has ended that had nothing left */
+  if (n == 0) /* nothing is being sent, or an empty stream has ended */
     return p->answer.last && p->answer.begun && !p->stream.open ? -1 : 0;
   memcpy(room + LWS_PRE, p->answer.body.data + p->answer.sent, n);
   if (lws_write(wsi, room + LWS_PRE, n, n == left && !p->stream.open ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)n)

@@ -1,4 +1,4 @@
-/* Requests: who may ask, what there is to ask for, and what is answered. */
+/* Requests: access control, the table of paths, and answers. */
 #include "daemon/web/web_request.h"
 
 #include "daemon/web/web_access.h"
@@ -22,7 +22,7 @@
 #define TYPE_PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
 
 static const char not_restored[] = "the state is being restored";
-static const char not_ours[] = "this listener is on loopback, and the Host of the request is not";
+static const char not_ours[] = "the listener is on loopback, but the request's Host is not";
 static const char socket_path[] = "/api/v1/ws";
 
 static unsigned phase_of(const struct hk_web_peer *p)
@@ -37,7 +37,7 @@ static int health(struct lws *wsi, struct hk_web_peer *p)
   return hk_web_reply(wsi, p, 200, "text/plain", NULL);
 }
 
-/* Whether points that come now are scored and kept as they should be. */
+/* Whether new points are scored and kept as configured. */
 static int readiness(struct lws *wsi, struct hk_web_peer *p)
 {
   const unsigned phase = phase_of(p);
@@ -109,7 +109,7 @@ static const struct hk_web_route routes[] = {
   { "/api/v1/logout", ASKS, false, 0, hk_web_api_logout },
 };
 
-/* The route of a path, by this kind of method where there is one of that. */
+/* The route of a path; if a path has several, that of the method. */
 static const struct hk_web_route *route_of(const char *path, bool posts)
 {
   const struct hk_web_route *other = NULL;
@@ -124,7 +124,7 @@ static const struct hk_web_route *route_of(const char *path, bool posts)
   return other;
 }
 
-/* Whether a request that brings something can be taken; *status: what came of it when not. */
+/* Whether a request with a body is accepted; *status: the result if not. */
 static bool may_ask(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
   static const char json[] = "application/json";
@@ -132,23 +132,23 @@ static bool may_ask(struct lws *wsi, struct hk_web_peer *p, int *status)
   const long long length = hk_web_body_length(wsi);
   (void)lws_hdr_copy(wsi, type, sizeof type, WSI_TOKEN_HTTP_CONTENT_TYPE); /* one that is too long: it stays empty */
   if (length < 0)
-    *status = hk_web_fault(wsi, p, 411, "the request does not say how long its body is (Content-Length)", NULL);
+    *status = hk_web_fault(wsi, p, 411, "the request has no Content-Length", NULL);
   else if (length > BODY_MOST)
     *status = hk_web_fault(wsi, p, 413, "the body has over 64 KiB", NULL);
   else if (length > 0 && strncasecmp(type, json, sizeof json - 1) != 0)
-    *status = hk_web_fault(wsi, p, 415, "the body has to be JSON (Content-Type: application/json)", NULL);
+    *status = hk_web_fault(wsi, p, 415, "the body must be JSON (Content-Type: application/json)", NULL);
   else
     return true;
   return false;
 }
 
-/* Answers a request that has come whole. */
+/* Answers a complete request. */
 static int answer(struct lws *wsi, struct hk_web_peer *p)
 {
   const struct hk_web_route *route = p->request.route;
   int status = 0;
   p->request.route = NULL;
-  p->answer.last = p->request.in_chunks; /* where its body ends libwebsockets does not know */
+  p->answer.last = p->request.in_chunks; /* libwebsockets does not know the end of its body */
   if (route->kind == FEEDS && !hk_web_body_unpack(wsi, p, &status))
     return status;
   return route->answer(wsi, p);
@@ -158,7 +158,7 @@ static void begin(struct lws *wsi, struct hk_web_peer *p, int method)
 {
   p->wsi = wsi;
   p->answer.head = method == LWSHUMETH_HEAD;
-  p->answer.last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body, which nobody reads */
+  p->answer.last = method != LWSHUMETH_GET && method != LWSHUMETH_HEAD; /* it may have a body that is not read */
   p->request.route = NULL;
   p->answer.ready = 0;
   p->request.points.told[0] = 0;
@@ -181,15 +181,15 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   if (!hk_web_host_is_ours(wsi, p))
     return hk_web_fault(wsi, p, 421, not_ours, NULL);
   if (!route && !file)
-    return hk_web_fault(wsi, p, 404, "there is nothing of this path; hankeld(8) lists what there is", NULL);
+    return hk_web_fault(wsi, p, 404, "no such path; hankeld(8) lists all paths", NULL);
   if (file ? !gets : !(route->kind != READS ? posts : gets))
     return hk_web_fault(wsi, p, 405,
-                        route && route->kind != READS ? "this path knows POST only" : "this path knows GET and HEAD only",
+                        route && route->kind != READS ? "this path takes POST only" : "this path takes GET and HEAD only",
                         route && route->kind != READS ? &posted : &read);
   if (file)
     return hk_web_file_reply(wsi, p, file);
   if (route->kind != READS && !hk_web_origin_is_ours(wsi))
-    return hk_web_fault(wsi, p, 403, "nothing is changed for a page of another origin", NULL);
+    return hk_web_fault(wsi, p, 403, "a page of another origin may not change anything", NULL);
   if (route->kind == ASKS && !may_ask(wsi, p, &status))
     return status;
   const char *why = route->scopes ? hk_web_know(wsi, p, (route->scopes & HK_SCOPE_FEED) != 0) : NULL;
@@ -205,7 +205,7 @@ int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri)
   return route->kind != READS && (hk_web_body_length(wsi) > 0 || p->request.in_chunks) ? 0 : answer(wsi, p);
 }
 
-/* Whether a page, or a program, gets a WebSocket; *status: what came of the answer when not. */
+/* Whether a request for a WebSocket is accepted; *status: the result of the answer if not. */
 static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
 {
   static const struct hk_web_header version = { "sec-websocket-version:", "13" };
@@ -215,9 +215,9 @@ static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
   if (!hk_web_host_is_ours(wsi, p))
     *status = hk_web_fault(wsi, p, 421, not_ours, NULL);
   else if (lws_hdr_copy(wsi, spoken, sizeof spoken, WSI_TOKEN_VERSION) <= 0 || strcmp(spoken, version.value) != 0)
-    *status = hk_web_fault(wsi, p, 426, "this speaks version 13 of WebSocket, that of RFC 6455", &version);
-  else if (!hk_web_origin_is_ours(wsi)) /* browsers let any page ask for one, cookies and all */
-    *status = hk_web_fault(wsi, p, 403, "a page of another origin gets no WebSocket", NULL);
+    *status = hk_web_fault(wsi, p, 426, "only version 13 of WebSocket is supported (RFC 6455)", &version);
+  else if (!hk_web_origin_is_ours(wsi)) /* browsers let any page open one, with cookies */
+    *status = hk_web_fault(wsi, p, 403, "a page of another origin may not open a WebSocket", NULL);
   else if ((why = hk_web_know(wsi, p, false)))
     *status = hk_web_unauthorized(wsi, p, why);
   else if (!(p->request.scopes & HK_SCOPE_SUBSCRIBE))
@@ -233,7 +233,7 @@ static bool may_upgrade(struct lws *wsi, struct hk_web_peer *p, int *status)
 
 int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *protocol)
 {
-  char path[sizeof socket_path + 1]; /* one more, so that a longer one is not taken for it */
+  char path[sizeof socket_path + 1]; /* one byte more, so that a longer path does not match */
   int status = 0;
   if (strcasecmp(protocol, "websocket") != 0 || lws_hdr_copy(wsi, path, sizeof path, WSI_TOKEN_GET_URI) <= 0 ||
       strcmp(path, socket_path) != 0)

@@ -4,11 +4,12 @@
 
 #include "daemon/web/web_internal.h"
 
-/* A request is there: answers it. Not 0: the connection is to be closed. uri: the path, without what stands behind ?. */
+/* Answers a request. Not 0: the connection is to be closed. uri: the path, without the query. */
 int hk_web_request(struct lws *wsi, struct hk_web_peer *p, const char *uri);
-/* It asks for another protocol. 0: libwebsockets goes on with that; else it was refused, and the connection is to be closed. */
+/* A request for another protocol. 0: libwebsockets continues with it; otherwise it was refused, and the connection is to be
+ * closed. */
 int hk_web_request_upgrade(struct lws *wsi, struct hk_web_peer *p, const char *protocol);
-/* Part of its body has come; all of it has. */
+/* A part of its body was received; the last part was. */
 int hk_web_request_body(struct lws *wsi, struct hk_web_peer *p, const char *data, size_t size);
 int hk_web_request_whole(struct lws *wsi, struct hk_web_peer *p);
 

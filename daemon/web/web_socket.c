@@ -1,4 +1,4 @@
-/* See web_socket.h. Handshake, frames, masks, pings and closing are libwebsockets'. */
+/* See web_socket.h. libwebsockets does the handshake, frames, masks, pings and closing. */
 #include "daemon/web/web_socket.h"
 
 #include "daemon/web/web_inner.h"
@@ -12,7 +12,7 @@
 int hk_web_socket_plainly(struct lws *wsi, struct hk_web_peer *p)
 {
   static const struct hk_web_header upgrade = { "upgrade:", "websocket" };
-  return hk_web_fault(wsi, p, 426, "this path is for WebSockets; /api/v1/stream has the same for others", &upgrade);
+  return hk_web_fault(wsi, p, 426, "this path is for WebSockets; /api/v1/stream has the same as Server-Sent Events", &upgrade);
 }
 
 unsigned hk_web_socket_begin(struct lws *wsi, struct hk_web_peer *p, const char **why)
@@ -22,7 +22,7 @@ unsigned hk_web_socket_begin(struct lws *wsi, struct hk_web_peer *p, const char 
   return code;
 }
 
-/* Says why, and closes: the peer has a moment to do the same. */
+/* Closes with a reason: the peer has a moment to close, too. */
 static int end(struct lws *wsi, struct hk_web_peer *p, enum lws_close_status code, const char *why)
 {
   char text[123]; /* more does not fit into a frame that closes */
@@ -57,7 +57,7 @@ static int ping(struct lws *wsi, struct hk_web_peer *p)
   return lws_write(wsi, room + LWS_PRE, 0, LWS_WRITE_PING) < 0 ? -1 : 0;
 }
 
-/* Drops what was sent; more may come. */
+/* Drops what was sent, and allows more. */
 static int go_on(struct lws *wsi, struct hk_web_peer *p)
 {
   const size_t left = p->answer.body.size - p->answer.sent;
@@ -68,8 +68,9 @@ static int go_on(struct lws *wsi, struct hk_web_peer *p)
   hk_web_stream_room(p);
   if (left == 0) {
     lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
-    return p->stream.open ? 0
-                          : end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY, "the daemon ends, or what was shown is not good any more");
+    return p->stream.open
+               ? 0
+               : end(wsi, p, LWS_CLOSE_STATUS_GOINGAWAY, "the daemon is stopping, or credentials were revoked or expired");
   }
   lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, p->stuck);
   return lws_callback_on_writable(wsi) < 0 ? -1 : 0;
@@ -87,17 +88,17 @@ static int send_some(struct lws *wsi, struct hk_web_peer *p)
   return go_on(wsi, p);
 }
 
-/* A message of the peer's is whole. */
+/* A message of the peer is complete. */
 static int take(struct lws *wsi, struct hk_web_peer *p)
 {
   struct hk_buffer *said = &p->stream.said;
   if (said->size > 0 && memchr(said->data, '\n', said->size))
-    return end(wsi, p, LWS_CLOSE_STATUS_PROTOCOL_ERR, "a message is one line");
+    return end(wsi, p, LWS_CLOSE_STATUS_PROTOCOL_ERR, "a message must be one line");
   hk_buffer_put(said, "\n", 1);
   if (said->failed)
     return end(wsi, p, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, "no memory");
   if (p->inner && hk_web_inner_send(p->inner, said->data, said->size) != 0)
-    return end(wsi, p, LWS_CLOSE_STATUS_POLICY_VIOLATION, "messages come faster than they are read");
+    return end(wsi, p, LWS_CLOSE_STATUS_POLICY_VIOLATION, "messages arrive faster than they are processed");
   said->size = 0;
   return 0;
 }
@@ -106,7 +107,7 @@ static int receive(struct lws *wsi, struct hk_web_peer *p, const char *in, size_
 {
   struct hk_buffer *said = &p->stream.said;
   if (lws_frame_is_binary(wsi))
-    return end(wsi, p, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "a message is text");
+    return end(wsi, p, LWS_CLOSE_STATUS_UNACCEPTABLE_OPCODE, "a message must be text");
   if (said->size + size > HK_WEB_SAID)
     return end(wsi, p, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE, "a message has at most 1,024 bytes");
   if (size > 0)

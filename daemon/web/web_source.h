@@ -1,4 +1,4 @@
-/* What the web asks of the server. */
+/* The web's requests to the server. */
 #ifndef HK_WEB_SOURCE_H
 #define HK_WEB_SOURCE_H
 
@@ -13,30 +13,30 @@ enum hk_web_phase { HK_WEB_RESTORING, HK_WEB_SERVING, HK_WEB_ENDING };
 struct hk_look;
 struct hk_sensor_list;
 
-/* Part of a list: those behind `after`, at most `limit`, whose sensors' names match. */
+/* Part of a list: at most `limit` entries after `after` whose sensors' names match. */
 struct hk_web_part {
   const char *glob; /* "": all */
   uint64_t after;
   uint32_t limit; /* at least 1 */
 };
 
-/* A list of sensors, as it is asked for; "": nothing is said. */
+/* A requested list of sensors; "": no condition. */
 struct hk_web_sensors {
-  bool groups; /* machines of groups and fields, by their series, with the sensors of each; else sensors */
+  bool groups; /* machines of groups and fields, by their series, with the sensors of each; otherwise sensors */
   const char *glob;
   uint32_t limit; /* at least 1 */
   char channel[16], state[16], alert[8], sort[8], after[40];
 };
 
-/* What the server answers. Thread: the web's, while the daemon serves. */
+/* The server's answers. Thread: the web's, while the daemon serves. */
 struct hk_web_answers {
   void *arg;
   /* All metrics, as OpenMetrics or (open = false) in Prometheus' older text format. */
   void (*metrics)(void *arg, bool open, struct hk_buffer *out);
-  /* Appends what stands in the way of scoring, one JSON string after another with commas between them; nothing: all is well. */
+  /* Appends the reasons why the daemon is not ready, as JSON strings separated by commas; nothing: it is ready. */
   void (*obstacles)(void *arg, struct hk_buffer *out);
   /* Append one JSON object each. 0, -ENOMEM, or -ENOTSUP: events, and the daemon keeps no event log. */
-  int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* that stand; `after` is not looked at */
+  int (*alerts)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* standing ones; `after` is ignored */
   int (*events)(void *arg, const struct hk_web_part *part, struct hk_buffer *out); /* after: a position; */
   int (*told)(void *arg, const struct hk_web_part *part, struct hk_buffer *out);   /* the same */
   void (*incidents)(void *arg, struct hk_buffer *out);                             /* these append an object of JSON */

@@ -1,9 +1,9 @@
 /* Of Server-Sent Events a line is an event of the stream: results are unnamed, alerts `alert`, incidents `incident`, notices
- * `notice`, gaps `gap`, faults of the daemon `fault`; the position of an alert or incident is its id, so that whoever connects
- * again goes on from there (Last-Event-ID).
+ * `notice`, gaps `gap`, faults of the daemon `fault`; the position of an alert or incident is its id, so that a client that
+ * reconnects continues from there (Last-Event-ID).
  *
- * A peer that does not read is not read for: what it should have had waits in the daemon, in the queue of a slow subscriber, and
- * then is left out and told by a gap. */
+ * While a peer does not read, its inner connection is not read either: its results wait in the daemon, in the queue of a slow
+ * subscriber, and are then dropped and reported as a gap. */
 #include "daemon/web/web_stream.h"
 
 #include "daemon/net/protocol_text.h"
@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define LOOK 1000000      /* us between two looks whether the peer is still there: libwebsockets does not read while it answers */
-#define BEAT 15           /* looks between two comments, by which it knows that we are, and we that it is not */
-#define WAITS_MOST 32768u /* bytes that may wait for the peer here */
+#define LOOK 1000000 /* us between two checks whether the peer is still there: libwebsockets does not read while it answers */
+#define BEAT 15      /* checks between two comments, which keep the connection alive and reveal a dead peer */
+#define WAITS_MOST 32768u  /* bytes that may wait for the peer here */
 #define LINE_MOST 1048576u /* bytes of a line of the daemon's: none is nearly as long */
 #define ASKED_MAX 160      /* bytes of `what`, with the 0 */
 
@@ -97,7 +97,7 @@ static void came(struct hk_web_inner *inner, const char *data, size_t size)
 static void ended(struct hk_web_inner *inner)
 {
   struct hk_web_peer *p = inner->peer;
-  p->stream.open = false; /* it ends with what is there; so the page connects again */
+  p->stream.open = false; /* the stream ends after its last bytes, so that the page reconnects */
   p->answer.last = true;
   (void)lws_callback_on_writable(p->wsi);
 }
@@ -134,7 +134,7 @@ static bool is_plain(const char *text)
   return true;
 }
 
-/* The line that asks for it. NULL, or what is wrong. */
+/* The text protocol's line for a request. NULL, or the error. */
 static const char *line_of(struct lws *wsi, char *line, size_t size)
 {
   char what[ASKED_MAX] = "", glob[HK_GLOB_MAX + 1] = "", since[24] = "", channel[16];

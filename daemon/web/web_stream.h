@@ -1,4 +1,4 @@
-/* Streams: a connection of the text protocol, line by line, as Server-Sent Events or as messages of a WebSocket. Thread: the
+/* Streams: the lines of a connection of the text protocol, as Server-Sent Events or as messages of a WebSocket. Thread: the
  * web's.
  */
 #ifndef HK_WEB_STREAM_H
@@ -6,14 +6,14 @@
 
 #include "daemon/web/web_internal.h"
 
-/* Begins the answer, of Server-Sent Events. Not 0: the connection is to be closed. */
+/* Begins an answer of Server-Sent Events. Not 0: the connection is to be closed. */
 int hk_web_stream(struct lws *wsi, struct hk_web_peer *p);
-/* Subscribes to what the arguments behind ? say: from now on what comes is put into p->body. 0; or the code of an answer, and
- * what it says. */
+/* Subscribes to what the arguments behind ? say: from now on what comes is put into p->body. 0; or the status of an answer, and
+ * its text. */
 unsigned hk_web_stream_begin(struct lws *wsi, struct hk_web_peer *p, const char **why);
-/* A moment has passed. Not 0: the connection is to be closed. */
+/* The timer has fired: checks the peer. Not 0: the connection is to be closed. */
 int hk_web_stream_beat(struct lws *wsi, struct hk_web_peer *p);
-/* What was read is sent: more is wanted. */
+/* All was sent: reads more. */
 void hk_web_stream_room(struct hk_web_peer *p);
 
 #endif

@@ -9,10 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define WAITS_MOST 65536u /* bytes that may wait for a side, before the other is read no more */
+#define WAITS_MOST 65536u /* bytes that may wait for one side before the other is no longer read */
 #define LINGER 2          /* s for the last records to be taken */
 #define CHUNK 4096u
-#define REVOKED 256 /* bytes of why a certificate is not good any more */
+#define REVOKED 256 /* bytes of the reason why a certificate is no longer valid */
 
 /* One of its sockets. */
 struct side {
@@ -30,7 +30,7 @@ struct hk_web_tls {
   struct hk_web_peer *peer;        /* NULL: it is gone */
   struct hk_tls *tls;
   struct side outer, inner; /* the peer's socket; our end of the pair */
-  bool ending;              /* the peer gets what is left of its records, and no more */
+  bool ending;              /* the peer gets the rest of its records, and no more */
 };
 
 static size_t waits(const struct side *s)
@@ -69,7 +69,7 @@ static bool flush(struct side *s)
   return !s->out.failed;
 }
 
-/* Takes what TLS itself has to say. */
+/* Takes TLS's own messages to the peer. */
 static void take_output(struct hk_web_tls *t)
 {
   struct hk_buffer *said = hk_tls_output(t->tls);
@@ -78,7 +78,7 @@ static void take_output(struct hk_web_tls *t)
   said->size = 0;
 }
 
-/* Sends both ways, and reads where there is room. False: the peer's socket is broken, or it has had its last record. */
+/* Sends both ways, and reads if there is room. False: the peer's socket is broken, or its last record was sent. */
 static bool go_on(struct hk_web_tls *t)
 {
   take_output(t);
@@ -104,7 +104,7 @@ static void refuse(const struct hk_web_tls *t, const char *why)
   }
 }
 
-/* Whether the peer's certificate is revoked by now, which is then told. */
+/* Whether the peer's certificate is revoked by now; logs it. */
 static bool revoked(const struct hk_web_tls *t)
 {
   char why[REVOKED];
@@ -116,8 +116,8 @@ static bool revoked(const struct hk_web_tls *t)
   return is;
 }
 
-/* The handshake is through: who the peer is by its certificate; one that needs no token is admitted. False: its certificate was
- * revoked since the handshake began. */
+/* The handshake is complete: identifies the peer by its certificate, and admits it if it needs no token. False: its certificate
+ * was revoked since the handshake began. */
 static bool know(struct hk_web_tls *t)
 {
   if (revoked(t))
@@ -165,8 +165,8 @@ static void from_us(struct hk_web_tls *t, const void *data, size_t size)
     close_side(&t->outer);
 }
 
-/* Our end of the pair is being closed. What HTTP has written and nobody has read yet is the end of an answer: where it has left
- * something of a request unread, libwebsockets does not give us that. */
+/* Our end of the pair is being closed. Bytes that HTTP has written and that are still unread are the end of an answer, which must
+ * be read here: if HTTP has left part of a request unread, libwebsockets does not deliver them. */
 static void drain(struct side *s)
 {
   char text[CHUNK];

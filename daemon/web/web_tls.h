@@ -1,9 +1,9 @@
-/* TLS of connections of HTTP: between a peer's socket and one end of a socket pair, whose other end is served as if there were no
- * TLS. So it is the TLS of the other protocols (net/tls.h): the same files, the same reload, the same client certificates.
+/* TLS of connections of HTTP: between a peer's socket and one end of a socket pair, whose other end is served without TLS. It
+ * uses the TLS of the other protocols (net/tls.h): the same files, the same reload, the same client certificates.
  *
  *   peer  --records-->  hk_web_tls  --socket pair-->  libwebsockets, HTTP
  *
- * Either side is read no more while so much waits for the other. The handshake has to be through within `handshake`.
+ * While too many bytes wait for one side, the other is not read. The handshake must be complete within `handshake`.
  *
  * Thread: the web's. */
 #ifndef HK_WEB_TLS_H
@@ -14,9 +14,9 @@
 /* The peer's listener has TLS: takes over p->fd, and gives p the end of a pair in its place. 0; or a negative errno: p->fd was
  * closed. */
 int hk_web_tls_begin(struct hk_web_peer *p);
-/* The peer is gone, or never was served. NULL is fine. */
+/* The peer is gone, or was never served. NULL is allowed. */
 void hk_web_tls_leave(struct hk_web_tls *tls);
-/* Lists of revoked certificates were read again: whoever has shown one that is revoked now is closed. */
+/* Revocation lists were read again: closes connections whose client certificate is revoked now. */
 void hk_web_tls_again(struct hk_web *web);
 /* Events of both sockets. */
 int hk_web_tls_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t size);

@@ -22,7 +22,7 @@ uint64_t hk_residual_gpu_bytes(const struct hk_residual_rule *rule, uint32_t roo
 /* A copy of `host` on GPU number `device`. 0 and *out, or a negative errno with a message: -ENODEV no usable GPU (compute
  * capability 8.0) or a build without nvcc, -ENOMEM with the figure, -EIO. */
 int hk_residual_gpu_open(struct hk_residual_gpu **out, const struct hk_residual *host, uint32_t device, char *error, size_t size);
-void hk_residual_gpu_close(struct hk_residual_gpu *g); /* NULL is fine */
+void hk_residual_gpu_close(struct hk_residual_gpu *g); /* NULL is allowed */
 
 /* hk_residual_row of n rows, one after the other: x and r have n times room values, a row after a row. 0, -ENOMEM or -EIO; then
  * nothing is said of what the device holds. */

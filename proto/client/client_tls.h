@@ -16,7 +16,7 @@ struct hk_client_tls;
  * *out, or a negative errno with a message. The socket stays the caller's. */
 int hk_client_tls_new(struct hk_client_tls **out, const struct hankel_security *security, const char *host, int fd, char *error,
                       size_t size);
-void hk_client_tls_free(struct hk_client_tls *tls); /* NULL is fine */
+void hk_client_tls_free(struct hk_client_tls *tls); /* NULL is allowed */
 
 /* 1: the handshake is through; 0: the socket has to be waited for; or a negative errno. */
 int hk_client_tls_shake(struct hk_client_tls *tls);

@@ -14,7 +14,7 @@ struct hk_mac;
 
 /* NULL: no memory, or no OpenSSL. */
 struct hk_mac *hk_mac_new(const uint8_t key[HK_MAC_KEY]);
-void hk_mac_free(struct hk_mac *mac); /* NULL is fine */
+void hk_mac_free(struct hk_mac *mac); /* NULL is allowed */
 /* The checksum of `size` bytes. 0 or -EIO. */
 int hk_mac_make(struct hk_mac *mac, const void *data, size_t size, uint8_t out[HK_MAC_BYTES]);
 /* Whether a checksum is that of the bytes; takes as long whatever it is. */

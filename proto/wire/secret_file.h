@@ -19,7 +19,7 @@ enum {
  * *size; or a negative errno and why, in words: -EINVAL: it is something else than a file; -EFBIG; -EAGAIN: it was changed
  * while it was read, several times; -ETIMEDOUT; or what open and read say. */
 int hk_secret_read(const char *path, size_t most, int patience, char **data, size_t *size, char why[HK_SECRET_WHY]);
-/* Overwrites it, and frees it. data: NULL is fine. */
+/* Overwrites it, and frees it. data: NULL is allowed. */
 void hk_secret_free(char *data, size_t size);
 
 #endif

@@ -205,7 +205,7 @@ class Talking(harness.Case):
         again = self.hankel('feed', d, '-', data='time,a,b\n' + ''.join(rows))
         self.assertEqual(again.returncode, 1)
         self.assertIn('800 points were late', again.stdout)
-        self.assertIn('most of the points changed nothing', again.stderr)
+        self.assertIn('most of the points were late or rejected', again.stderr)
         self.assertNotIn('rejected', again.stdout)
         run = self.hankel('feed', d, '-', data='time,x,y\n' + ''.join(f'{START // SECOND + i},nan,{"inf" if i < 6 else 1}\n' for i in range(9)))
         self.assertEqual(run.returncode, 1)

@@ -202,7 +202,7 @@ class People(unittest.TestCase):
         self.write('c/readme.md', 'no recording')
         self.assertEqual(self.replay(self.path('c'))[0], [('x', -START, 1), ('y', -START, 5), ('x', 1 - START, 2), ('y', 1 - START, 6)])
         self.assertIn('no recording in this folder', self.replay(os.path.dirname(self.write('d/e.png', '')), code=1)[1])
-        self.assertIn('standard input is read alone', self.replay(one, '-', code=1)[1])
+        self.assertIn('standard input cannot be combined with files', self.replay(one, '-', code=1)[1])
 
     def test_packed_files(self):
         text = 'time,a\n2024-01-02 03:04,1.5\n2024-01-02 03:05,2.5\n'

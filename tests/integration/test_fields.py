@@ -453,7 +453,7 @@ class Replay(unittest.TestCase):
         bad = self.path('bad', 'a b\na\n')
         self.assertIn('line 2', self.replay(table, f'neighbours={bad}', code=1)[1])
         self.assertIn('No such file', self.replay(table, 'neighbours=/nowhere', code=1)[1])
-        self.assertIn('the field says nothing', self.replay(table, 'q=5,blame=32')[1])
+        self.assertIn('no sensor of the field has a residual', self.replay(table, 'q=5,blame=32')[1])
 
 
 if __name__ == '__main__':

@@ -21,7 +21,7 @@ KEYS = 'algorithm=limit,limit=100,lower=-100,window=2m,horizon=5m,interval=1s'
 NUMBER = r'-?[\d.e+-]+'
 DATE = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d'
 SENTENCE = rf'((reaches|falls to) {NUMBER} in (\d+ to )?\d+ (min|h)( or later)?, about {DATE}|has reached its limit {NUMBER}): now {NUMBER}, (grows|falls) by {NUMBER} an hour'
-OVER = rf'the limit {NUMBER} is not near any more'
+OVER = rf'the limit {NUMBER} is no longer near'
 
 
 def at(t):

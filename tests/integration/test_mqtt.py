@@ -205,7 +205,7 @@ class TestConnection(Mqtt):
         d.configure(DETECTOR + section + 'topics = a\nca = /nowhere\n')
         with d.client() as c:
             self.assertTrue(c.reload()[0])
-        until(lambda: any('no connection can be made' in line for line in d.log), 'the file to be missed')
+        until(lambda: any('cannot connect' in line for line in d.log), 'the file to be missed')
 
     def test_password_and_version(self):
         with tempfile.NamedTemporaryFile('w') as users, tempfile.NamedTemporaryFile('w') as password:

@@ -140,7 +140,7 @@ class Webhooks(Notify):
         self.assertGreaterEqual(r.seen[2][0] - r.seen[1][0], 2.9)  # as it was asked to
         self.assertEqual(len({h['Idempotency-Key'] for _, h in r.seen[:4]}), 1)
         self.assertGreaterEqual(self.look(d)['tries_failed'], 3)
-        self.assertTrue(any('cannot be delivered now' in line for line in d.log))
+        self.assertTrue(any('cannot be delivered at the moment' in line for line in d.log))
         until(lambda: self.look(d, 'dead')['state'] == 'failing', 'the dead one to be told')
 
     def test_never_and_give_up_are_set_aside(self):
@@ -256,7 +256,7 @@ class Webhooks(Notify):
             d = self.start(self.webhook(r, f'secret_file = {path}\n'))
             self.feed(d, 100)
             until(lambda: self.look(d)['waiting'] == 0, 'all')
-            self.assertEqual(any(f'secret_file {path} is open to everybody' in line for line in d.log), told, oct(mode))
+            self.assertEqual(any(f'every user of this machine can access secret_file {path}' in line for line in d.log), told, oct(mode))
             d.stop()
         self.assertEqual({h['Authorization'] for h, _ in r.got}, {'Bearer token-1'})
 
@@ -288,9 +288,9 @@ class Tries(Notify):
             f.write('token-1\n')
         sections = self.webhook(r, f'secret_file = {path}\n')
         r.plan = [(200, {}), (503, {}), (404, {})]
-        self.assertEqual(self.try_it('hook', sections), (0, 'hook has taken it: 200\n'))
-        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook has not taken it (the daemon would try again): 503\n'))
-        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook has not taken it (the daemon would set it aside): 404\n'))
+        self.assertEqual(self.try_it('hook', sections), (0, 'hook took the message: 200\n'))
+        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook did not take the message (the daemon would try again): 503\n'))
+        self.assertEqual(self.try_it('hook', sections), (1, 'hankel notify: hook did not take the message (the daemon would set it aside): 404\n'))
         (headers, body), = r.got
         self.assertEqual((headers['Authorization'], len(body['alerts'])), ('Bearer token-1', 1))
         a = body['alerts'][0]

@@ -139,7 +139,7 @@ class Quiet(Case):
         self.assertEqual(sorted(e[0] for e in standing), ['s0', 's2'])
         until(lambda: self.told(held) == standing, 'what stands and nobody has seen')
         self.assertFalse(self.look(d, 'held')['quiet'])
-        self.assertTrue(any('the quiet hours are over: 2 alerts' in line for line in d.log))
+        self.assertTrue(any('the quiet hours are over: sending 2 alerts' in line for line in d.log))
         self.feed(d, 30)
         until(lambda: ('s0', number['s0'], 'cleared') in self.told(held), 'its end')
         self.settled(d)
@@ -232,7 +232,7 @@ class PagerDuty(Case):
     def test_tried_and_refused(self):
         r = self.receiver()
         r.plan = [(202, {}), (202, {})]
-        self.assertEqual(self.try_it('pager', self.section(r)), (0, 'pager has taken it: 202\npager has taken it that this is over: 202\n'))
+        self.assertEqual(self.try_it('pager', self.section(r)), (0, 'pager took the message: 202\npager took its end: 202\n'))
         self.assertIn('group_by = all', self.try_it('pager', self.section(r, 'group_by = sensor\n'))[1])
         self.assertIn('needs secret_file', self.try_it('pager', '[notify pager]\ntype = pagerduty\n')[1])
 
@@ -291,9 +291,9 @@ class Mqtt(Case):
 
     def test_what_a_broker_refuses_is_said(self):
         self.broker()
-        self.assertEqual(self.try_it('broker', self.section()), (0, 'broker has taken it: acknowledged: 1\n'))
-        self.assertEqual(self.try_it('broker', self.section('mqtt_version = 3.1.1\n')), (0, 'broker has taken it: acknowledged: 1\n'))
-        self.assertEqual(self.try_it('broker', self.section(port=self.open, scheme='mqtt')), (0, 'broker has taken it: acknowledged: 1\n'))
+        self.assertEqual(self.try_it('broker', self.section()), (0, 'broker took the message: acknowledged: 1\n'))
+        self.assertEqual(self.try_it('broker', self.section('mqtt_version = 3.1.1\n')), (0, 'broker took the message: acknowledged: 1\n'))
+        self.assertEqual(self.try_it('broker', self.section(port=self.open, scheme='mqtt')), (0, 'broker took the message: acknowledged: 1\n'))
         self.assertEqual(self.retained(), {})
         code, said = self.try_it('broker', self.section().replace('plant/alerts', 'forbidden'))
         self.assertEqual((code, 'Not authorized' in said), (1, True), said)
@@ -307,7 +307,7 @@ class Mqtt(Case):
         for keys, why in (('user = x\n', 'user needs secret_file'), ('topic = a/#\n', 'needs topic'), ('mqtt_version = 4\n', 'not 5 or 3.1.1')):
             section = self.section(scheme='mqtt').replace('topic = plant/alerts\n', '') + ('' if 'topic' in keys else 'topic = t\n') + keys
             self.assertIn(why, self.try_it('broker', section)[1])
-        self.assertIn('does not travel in clear', self.try_it('broker', f'[notify broker]\ntype = mqtt\nserver = mqtt://broker.example:1883\ntopic = t\nuser = x\nsecret_file = {self.password}\n')[1])
+        self.assertIn('is not sent unencrypted', self.try_it('broker', f'[notify broker]\ntype = mqtt\nserver = mqtt://broker.example:1883\ntopic = t\nuser = x\nsecret_file = {self.password}\n')[1])
 
     def test_a_broker_that_hangs_holds_up_nothing(self):
         broker = self.broker()

@@ -75,7 +75,7 @@ class TestOlderDaemons(harness.Case):
                 self.assertEqual(run.returncode, 0, run.stderr)
                 self.assertEqual(older.hellos, [2, 0])
                 self.assertEqual(d.status()['points']['in'], 5)
-                self.assertIn('of a version that does not say how many points were late or rejected', run.stderr)
+                self.assertIn('this version of the daemon does not report late and rejected points', run.stderr)
                 self.assertNotIn('points were late (', run.stdout)
 
     def test_a_hello_that_is_bad_in_another_way_is_told(self):

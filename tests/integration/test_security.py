@@ -284,7 +284,7 @@ class TestTokens(Secured):
             raw = socket.create_connection(('127.0.0.1', d.port['binary tcp']), harness.WAIT, source_address=('127.0.0.9', 0))
             with self.client(d, token_of('viewer'), sock=raw) as other:
                 other.ping()
-        until(lambda: any('turned away for the rest of it' in line for line in d.log), 'the audit')
+        until(lambda: any('blocked for the rest of it' in line for line in d.log), 'the audit')
 
 
 if __name__ == '__main__':

@@ -101,7 +101,7 @@ class TestSensors(Listing):
 
     def test_no_sensors_yet(self):
         run = self.hankel(self.daemon(DETECTOR))
-        self.assertEqual((run.returncode, run.stderr), (1, 'hankel sensors: there are no sensors yet: no points have come\n'))
+        self.assertEqual((run.returncode, run.stderr), (1, 'hankel sensors: there are no sensors yet: no points have arrived\n'))
 
     def test_more_than_one_answer_holds(self):
         """By number, and by bytes: names of 512 bytes, each of which takes six in JSON."""
@@ -193,7 +193,7 @@ class TestSensors(Listing):
                                  timeout=harness.WAIT)
             thread.join(harness.WAIT)
         self.assertEqual((run.returncode, run.stdout), (1, ''))
-        self.assertIn('it is of a version before this request', run.stderr)
+        self.assertIn('its version is older than this request', run.stderr)
 
     def test_the_python_client_lists_them(self):
         d = self.daemon(DETECTOR, keys='threads = 1\n')

@@ -85,24 +85,24 @@ static void test_wrong(void **state)
     { "", "", "", "!it is empty" },
     { "21.5 C", "", "", "!it is not a number" },
     { "NaN", "", "", "!it is not a number" },
-    { "{\"v\":1", "", "", "!it is not whole and valid JSON" },
-    { "{\"v\":1}}", "", "", "!it is not whole and valid JSON" },
-    { "{\"v\":\"1\"}", "", "", "!there is no number in it" },
-    { "{\"w\":1}", "v", "", "!none of the keys that `values` names" },
-    { "{\"v\":1}", "v", "t", "!it has not the key that `time` names" },
-    { "{\"v\":1,\"t\":\"noon\"}", "v", "t", "!the key that `time` names has no time" },
-    { "{\"v\":1,\"t\":-5}", "v", "t", "!the key that `time` names has no time" },
+    { "{\"v\":1", "", "", "!it is not complete and valid JSON" },
+    { "{\"v\":1}}", "", "", "!it is not complete and valid JSON" },
+    { "{\"v\":\"1\"}", "", "", "!it contains no number" },
+    { "{\"w\":1}", "v", "", "!none of the keys in `values` has a number" },
+    { "{\"v\":1}", "v", "t", "!it does not have the key that `time` names" },
+    { "{\"v\":1,\"t\":\"noon\"}", "v", "t", "!the value of the key `time` is not a time" },
+    { "{\"v\":1,\"t\":-5}", "v", "t", "!the value of the key `time` is not a time" },
     { "{\"v\":1,\"t\":9300000000}", "v", "t",
-      "!the key that `time` names has no time" }, /* beyond what int64_t holds: of seconds, */
-    { "{\"v\":1,\"t\":9300000000000}", "v", "t", "!the key that `time` names has no time" },       /* of ms, */
-    { "{\"v\":1,\"t\":9300000000000000}", "v", "t", "!the key that `time` names has no time" },    /* of us, */
-    { "{\"v\":1,\"t\":9300000000000000000}", "v", "t", "!the key that `time` names has no time" }, /* and of ns */
+      "!the value of the key `time` is not a time" }, /* beyond what int64_t holds: of seconds, */
+    { "{\"v\":1,\"t\":9300000000000}", "v", "t", "!the value of the key `time` is not a time" },       /* of ms, */
+    { "{\"v\":1,\"t\":9300000000000000}", "v", "t", "!the value of the key `time` is not a time" },    /* of us, */
+    { "{\"v\":1,\"t\":9300000000000000000}", "v", "t", "!the value of the key `time` is not a time" }, /* and of ns */
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     const char *got = of(wrong[i].payload, wrong[i].values, wrong[i].time, false, &at);
     assert_memory_equal(got, wrong[i].told, strlen(wrong[i].told));
   }
-  assert_memory_equal(of(deep, "", "", false, &at), "!there are too many", 19);
+  assert_memory_equal(of(deep, "", "", false, &at), "!it has too many", 16);
 }
 
 static const char *name(const char *topics, const char *template, const char *topic)
