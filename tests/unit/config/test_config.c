@@ -1,8 +1,7 @@
 /* The configuration: values, defaults, and every fault told by file and line. */
 #include "daemon/base/address.h"
-#include "daemon/config/config_diff.h"
-#include "daemon/config/config_reader.h"
 #include "daemon/sensors/detector_rules.h"
+#include "tests/unit/support/config_text.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,40 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-struct faults {
-  char text[4096];
-  unsigned n;
-};
-
-static void note(void *arg, const char *message)
-{
-  struct faults *f = arg;
-  f->n++;
-  strncat(f->text, message, sizeof f->text - strlen(f->text) - 2);
-  strcat(f->text, "\n");
-}
-
-static int read_text(struct hk_config *config, const char *text, struct faults *faults)
-{
-  *faults = (struct faults){ 0 };
-  FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-  assert_non_null(file);
-  const int status = hk_config_read(config, file, "x.conf", note, faults);
-  fclose(file);
-  return status;
-}
-
-static void expect_fault(const char *text, const char *expected)
-{
-  struct hk_config config;
-  struct faults faults;
-  assert_int_not_equal(read_text(&config, text, &faults), 0);
-  if (!strstr(faults.text, expected))
-    fail_msg("`%s` is not told of\n%s\nbut:\n%s", expected, text, faults.text);
-}
-
-#define DETECTOR "[detector all]\nmatch = *\n"
 
 static void test_values(void **state)
 {
@@ -118,42 +83,17 @@ static void test_several_algorithms(void **state)
   expect_fault(many, "over 1024 detectors");
 }
 
-/* Whether a reload keeps the numbers of what is as it was, and says what is new and gone. */
-static void test_change_of_algorithms(void **state)
-{
-  (void)state;
-  struct hk_config before, after;
-  struct faults faults;
-  bool in_use[HK_DETECTORS_MAX] = { true, true, true };
-  struct hk_buffer told = { 0 };
-  assert_int_equal(read_text(&before, DETECTOR "algorithm = ika, graph, shift\nwindow = 20\n", &faults), 0);
-  assert_int_equal(read_text(&after, DETECTOR "algorithm = ika, svd, shift\nwindow = 20\nshift.stride = 2\n", &faults), 0);
-  assert_true(hk_change_make(&before, &after, in_use, &told));
-  assert_int_equal(after.detectors[0].number, 0); /* the sensors' own windows stay */
-  assert_int_equal(after.detectors[1].number, 3);
-  assert_int_equal(after.detectors[2].number, 4);
-  hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "[detector all#svd] is new\n[detector all#shift] is changed (stride): its sensors start over\n"
-                                 "[detector all#graph] is gone\n");
-  hk_buffer_free(&told);
-  after.listeners = NULL; /* the other's */
-  hk_config_free(&before);
-  hk_config_free(&after);
-}
-
 static void test_device_failure(void **state)
 {
   static const struct {
     const char *text;
     uint32_t expected;
-  } cases[] = {
-    { "", HK_DEVICE_FAILURE_CPU },
-    { "backend = auto\n", HK_DEVICE_FAILURE_CPU },
-    { "backend = cuda\n", HK_DEVICE_FAILURE_STOP },
-    { "on_device_failure = auto\nbackend = cuda\n", HK_DEVICE_FAILURE_STOP },
-    { "backend = cuda\non_device_failure = cpu\n", HK_DEVICE_FAILURE_CPU },
-    { "on_device_failure = stop\n", HK_DEVICE_FAILURE_STOP },
-  };
+  } cases[] = { { "", HK_DEVICE_FAILURE_CPU },
+                { "backend = auto\n", HK_DEVICE_FAILURE_CPU },
+                { "backend = cuda\n", HK_DEVICE_FAILURE_STOP },
+                { "on_device_failure = auto\nbackend = cuda\n", HK_DEVICE_FAILURE_STOP },
+                { "backend = cuda\non_device_failure = cpu\n", HK_DEVICE_FAILURE_CPU },
+                { "on_device_failure = stop\n", HK_DEVICE_FAILURE_STOP } };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hk_config c;
@@ -194,34 +134,33 @@ static void test_mqtt(void **state)
   hk_config_free(&config);
   static const struct {
     const char *keys, *told;
-  } wrong[] = {
-    { "", "needs topics" },
-    { "topics = a/b#\n", "+ and # stand for whole levels" },
-    { "topics = #/b\n", "# stands for the last levels" },
-    { "topics = a/x{b}\n", "{WORD} stands for a whole level" },
-    { "topics = {a}/{a}\n", "two of its levels have the same name" },
-    { "topics = {1}/b\n", "not of digits alone" },
-    { "topics = a,,b\n", "it is empty" },
-    { "topics = $share/g\n", "$share/GROUP/TOPIC" },
-    { "topics = a/{x}, b\nsensor = {x}\n", "every one of `topics` has" },
-    { "topics = a\nsensor = {1} b c\n", "at most one blank" },
-    { "topics = a\nsensor = {1\n", "not closed or not opened" },
-    { "publish = incidents\n", "not one or both of events, scores" },
-    { "publish = events\nprefix = a/#\n", "without + and #" },
-    { "publish = events\nmin_score = 0.5\n", "min_score is for publish = scores" },
-    { "publish = scores\ndiscovery = homeassistant\n", "needs publish = events" },
-    { "topics = a\nqos = 2\n", "not 0 or 1" },
-    { "topics = a\nversion = 4\n", "not 5 or 3.1.1" },
-    { "topics = a\nsession = 0s\n", "not a duration" },
-    { "topics = a\nca = /x\n", "for url = mqtts://" },
-    { "topics = a\npassword_file = /x\n", "password_file needs user" },
-    { "topics = a\nuser = x\npassword_file = /x\n", "would be sent unencrypted" },
-    { "topics = a\ncolour = red\n", "[mqtt] has no key `colour`" },
-    { "topics = a\n[mqtt other]\nurl = mqtt://broker\ntopics = a\nclient_id = hankeld-plant\n", "cut each other off" },
-    { "topics = a\n[mqtt b/c]\n", "part of names of files" },
-    { "topics = a\n[mqtt u]\nurl = http://broker\ntopics = a\n", "needs url = mqtt://HOST" },
-    { "topics = a\n[mqtt u]\nurl = mqtt://broker:70000\ntopics = a\n", "from 1 to 65535" },
-  };
+  } wrong[] = { { "", "needs topics" },
+                { "topics = a/b#\n", "+ and # stand for whole levels" },
+                { "topics = #/b\n", "# stands for the last levels" },
+                { "topics = a/x{b}\n", "{WORD} stands for a whole level" },
+                { "topics = {a}/{a}\n", "two of its levels have the same name" },
+                { "topics = {1}/b\n", "not of digits alone" },
+                { "topics = a,,b\n", "it is empty" },
+                { "topics = $share/g\n", "$share/GROUP/TOPIC" },
+                { "topics = a/{x}, b\nsensor = {x}\n", "every one of `topics` has" },
+                { "topics = a\nsensor = {1} b c\n", "at most one blank" },
+                { "topics = a\nsensor = {1\n", "not closed or not opened" },
+                { "publish = incidents\n", "not one or both of events, scores" },
+                { "publish = events\nprefix = a/#\n", "without + and #" },
+                { "publish = events\nmin_score = 0.5\n", "min_score is for publish = scores" },
+                { "publish = scores\ndiscovery = homeassistant\n", "needs publish = events" },
+                { "topics = a\nqos = 2\n", "not 0 or 1" },
+                { "topics = a\nversion = 4\n", "not 5 or 3.1.1" },
+                { "topics = a\nsession = 0s\n", "not a duration" },
+                { "topics = a\nca = /x\n", "for url = mqtts://" },
+                { "topics = a\npassword_file = /x\n", "password_file needs user" },
+                { "topics = a\nuser = x\npassword_file = /x\n", "would be sent unencrypted" },
+                { "topics = a\ncolour = red\n", "[mqtt] has no key `colour`" },
+                { "topics = a\n[mqtt other]\nurl = mqtt://broker\ntopics = a\nclient_id = hankeld-plant\n",
+                  "cut each other off" },
+                { "topics = a\n[mqtt b/c]\n", "part of names of files" },
+                { "topics = a\n[mqtt u]\nurl = http://broker\ntopics = a\n", "needs url = mqtt://HOST" },
+                { "topics = a\n[mqtt u]\nurl = mqtt://broker:70000\ntopics = a\n", "from 1 to 65535" } };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     char text[512];
     snprintf(text, sizeof text, "%s%s", BROKER, wrong[i].keys);
@@ -325,12 +264,10 @@ static void test_nul_bytes(void **state)
   static const struct {
     size_t at, length;
     const char *fault;
-  } cases[] = {
-    { sizeof rules - 1, 18, "x.conf:4: a NUL byte" },
-    { sizeof rules - 1, 17, "x.conf:4: a NUL byte" },
-    { sizeof rules - 1 + 16, 1, "x.conf:4: a NUL byte" },
-    { 0, 4, "x.conf:1: a NUL byte" },
-  };
+  } cases[] = { { sizeof rules - 1, 18, "x.conf:4: a NUL byte" },
+                { sizeof rules - 1, 17, "x.conf:4: a NUL byte" },
+                { sizeof rules - 1 + 16, 1, "x.conf:4: a NUL byte" },
+                { 0, 4, "x.conf:1: a NUL byte" } };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[256];
     struct hk_config config;
@@ -396,72 +333,6 @@ static void test_example(void **state)
   hk_config_free(&all);
 }
 
-/* Which sensors are of a machine, and what it is called. */
-static void test_groups(void **state)
-{
-  (void)state;
-  static const struct {
-    const char *name, *series;
-  } sensors[] = { { "plant/a/x", "press#a" },
-                  { "plant/a/b/x", "press#a" },
-                  { "plant/a/", "press#a" },
-                  { "plant/a", NULL },
-                  { "plant//x", NULL },
-                  { "plant//x/y", "press#/x" },
-                  { "a.pump1", "pumps#a" },
-                  { ".pump1", NULL },
-                  { "a.b.pump1", "pumps#a.b" },
-                  { "a.pump12", NULL },
-                  { "", NULL },
-                  { "plant/\xc3\xa4/x", "press#\xc3\xa4" },
-                  { "7: disk", "racks#7: disk" },
-                  { "77: disk", "racks#77: disk" } };
-  struct hk_config c;
-  struct faults faults;
-  struct hk_sections *sections;
-  assert_int_equal(read_text(&c,
-                             "[detector all]\nmatch = *\n[group press]\nmatch = plant/(*)/*\nwait = 9\n"
-                             "[detector more]\nmatch = *\nalgorithm = ika, graph\n[group pumps]\nmatch = (*).pump?\n"
-                             "[group racks]\nmatch = (*): disk\n[group last]\nmatch = 7(*)\n",
-                             &faults),
-                   0);
-  assert_int_equal(c.n_groups, 4);
-  assert_int_equal(c.groups[0].rule.wait, 9);
-  assert_int_equal(c.n_detectors, 3 + 4);
-  for (uint32_t i = 0; i < 4; i++) {
-    const struct hk_config_detector *d = &c.detectors[3 + i];
-    assert_true(d->group && d->derived && d->number == 3 + i && d->name[0] == '#' && strcmp(d->name + 1, c.groups[i].name) == 0);
-  }
-  assert_int_equal(hk_sections_new(&sections, &c), 0);
-  for (size_t i = 0; i < sizeof sensors / sizeof *sensors; i++) {
-    struct hk_machine_name machine;
-    char series[HK_NAME_MAX];
-    const bool any = hk_sections_group(sections, sensors[i].name, strlen(sensors[i].name), &machine);
-    const bool racks = sensors[i].series && strncmp(sensors[i].series, "racks", 5) == 0;
-    assert_int_equal(any, sensors[i].series != NULL);
-    if (!any)
-      continue;
-    const size_t n = hk_sections_series(&machine, series), wanted = strcspn(sensors[i].series, racks ? ":" : "");
-    assert_int_equal(n, wanted);
-    assert_memory_equal(series, sensors[i].series, n);
-  }
-  char long_name[HK_NAME_MAX], series[HK_NAME_MAX];
-  struct hk_machine_name machine;
-  memset(long_name, 'x', sizeof long_name);
-  memcpy(long_name + sizeof long_name - 6, ".pump1", 6);
-  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
-  memcpy(long_name + sizeof long_name - 6, ": disk", 6);
-  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(&machine, series), sizeof long_name);
-  memcpy(long_name, "7", 1);
-  memcpy(long_name + sizeof long_name - 6, "yyyyyy", 6);
-  assert_true(hk_sections_group(sections, long_name, sizeof long_name, &machine));
-  assert_int_equal(hk_sections_series(&machine, series), 0);
-  hk_sections_release(sections);
-  hk_config_free(&c);
-}
-
 static void test_unreached(void **state)
 {
   (void)state;
@@ -479,199 +350,9 @@ static void test_unreached(void **state)
   hk_config_free(&c);
 }
 
-/* What a file means for a daemon that runs with another one. */
-static void test_change(void **state)
-{
-  (void)state;
-  struct hk_config running, read;
-  struct faults faults = { 0 };
-  struct hk_buffer told = { 0 };
-  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true }; /* 3 is another one's, that goes */
-  assert_int_equal(read_text(&running,
-                             "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1 MiB\n"
-                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
-                             "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
-                             &faults),
-                   0);
-  assert_int_equal(read_text(&read,
-                             "[daemon]\nmax_sensors = 11\nstuck = 90s\nqueue = 1536 KiB\n"
-                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:2\n"
-                             "[detector d]\nmatch = d*\n[detector b]\nmatch = x*\n[detector a]\nmatch = a*\nwindow = 9\n",
-                             &faults),
-                   0);
-  assert_true(hk_change_make(&running, &read, taken, &told));
-  hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "max_sensors: 10 -> 11 needs a restart; it stays 10\n"
-                                 "queue: 1MiB -> 1536KiB\n"
-                                 "stuck: off -> 90s\n"
-                                 "[listen in] is changed: needs a restart; it stays as it was\n"
-                                 "[detector d] is new\n"
-                                 "[detector b]: match = b* -> x*\n"
-                                 "[detector a] is changed (window, gap, krylov, cooldown): its sensors start over\n"
-                                 "[detector c] is gone\n"
-                                 "detectors or groups stand in another order\n");
-  assert_int_equal(read.detectors[0].number, 4);
-  assert_int_equal(read.detectors[1].number, 1);
-  assert_int_equal(read.detectors[2].number, 5);
-  assert_int_equal(read.max_sensors, 10);
-  assert_ptr_equal(read.listeners, running.listeners);
-  read.listeners = NULL;
-  hk_config_free(&read);
-  told.size = 0;
-  assert_int_equal(read_text(&read,
-                             "[daemon]\nmax_sensors = 10\nstuck = off\nqueue = 1024 KiB\n"
-                             "[listen in]\nprotocol = line\naddress = 127.0.0.1:1\n"
-                             "[detector a]\nmatch = a*\n[detector b]\nmatch = b*\n[detector c]\nmatch = c*\n",
-                             &faults),
-                   0);
-  assert_false(hk_change_make(&running, &read, taken, &told));
-  read.listeners = NULL;
-  hk_config_free(&read);
-  hk_config_free(&running);
-  hk_buffer_free(&told);
-}
-
-/* What follows from keys that need a restart stays with them, unless it is said. */
-static void test_change_of_defaults(void **state)
-{
-  (void)state;
-  struct hk_config running, read;
-  struct faults faults = { 0 };
-  struct hk_buffer told = { 0 };
-  bool taken[HK_DETECTORS_MAX] = { true };
-  assert_int_equal(read_text(&running, "[daemon]\nmax_connections = 10\nbackend = cpu\n" DETECTOR, &faults), 0);
-  assert_int_equal(read_text(&read, "[daemon]\nmax_connections = 20\nbackend = cuda\n" DETECTOR, &faults), 0);
-  assert_int_equal(read.max_connections_per_address, 10);
-  assert_true(hk_change_make(&running, &read, taken, &told));
-  assert_int_equal(read.max_connections_per_address, 5);
-  assert_int_equal(read.on_device_failure, HK_DEVICE_FAILURE_CPU);
-  read.listeners = NULL;
-  hk_config_free(&read);
-  assert_int_equal(
-      read_text(&read, "[daemon]\nmax_connections = 10\nmax_connections_per_address = 7\nbackend = cpu\n" DETECTOR, &faults), 0);
-  assert_true(hk_change_make(&running, &read, taken, &told));
-  hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data, "backend: cpu -> cuda needs a restart; it stays cpu\n"
-                                 "max_connections: 10 -> 20 needs a restart; it stays 10\n"
-                                 "max_connections_per_address: 5 -> 7\n");
-  read.listeners = NULL;
-  hk_config_free(&read);
-  hk_config_free(&running);
-  hk_buffer_free(&told);
-}
-
-/* The series of a group go on where its keys are what they were, whatever it matches and wherever it stands. */
-/* Which sensors are of a field, what its series are called, and what each member has. */
-static void test_fields(void **state)
-{
-  (void)state;
-  struct hk_config c;
-  struct faults faults = { 0 };
-  struct hk_sections *sections;
-  struct hk_machine_name found;
-  char series[HK_NAME_MAX];
-  assert_int_equal(
-      read_text(&c,
-                "[detector all]\nmatch = *\nrate = yes\n[detector f]\nmatch = none\nalgorithm = shift, graph\nrate = yes\n"
-                "[group g]\nmatch = (*)/a\n[field roofs]\nmatch = roof/*\noperator = residual\ndetector = f\nq = 4\n"
-                "[field halls]\nmatch = (*)/power\noperator = residual\ndetector = all\n",
-                &faults),
-      0);
-  assert_int_equal(c.n_fields, 2);
-  assert_int_equal(c.n_detectors, 3 + 1 + 3 + 2);
-  static const char *const names[] = {
-    "all", "f", "f#graph", "#g", "roofs#residual", "roofs#residual.graph", "#roofs", "halls#residual", "#halls"
-  };
-  for (uint32_t i = 0; i < c.n_detectors; i++) {
-    const struct hk_config_detector *d = &c.detectors[i];
-    assert_string_equal(d->name, names[i]);
-    assert_true(d->field == (i > 3) && d->group == (i > 2) && d->residual == (i == 4 || i == 5 || i == 7) &&
-                d->derived == (i > 1));
-    assert_true(d->detector.rate == (i < 3)); /* a residual is no counter */
-  }
-  assert_int_equal(c.detectors[5].detector.algorithm, c.detectors[2].detector.algorithm);
-  assert_int_equal(hk_sections_new(&sections, &c), 0);
-  assert_true(hk_sections_field(sections, "roof/1", 6, &found) && found.field->q == 4 && found.series->n == 2);
-  assert_string_equal(found.series->suffix[0], "#residual");
-  assert_string_equal(found.series->suffix[1], "#residual.graph");
-  assert_int_equal(hk_sections_series(&found, series), strlen("roofs#field"));
-  assert_memory_equal(series, "roofs#field", strlen("roofs#field"));
-  assert_true(hk_sections_field(sections, "hall 1/power", 12, &found));
-  assert_int_equal(hk_sections_series(&found, series), strlen("halls#hall 1"));
-  assert_true(hk_sections_field(sections, "roof/power", 10, &found) && strcmp(found.group, "roofs") == 0); /* the first one */
-  assert_false(hk_sections_field(sections, "x", 1, &found));
-  for (uint32_t number = 0; number < 9; number++)
-    assert_true(hk_sections_group_by(sections, number, &found) == (number > 2) && (number < 4 || found.field));
-  hk_sections_release(sections);
-  hk_config_free(&c);
-  static const char *const bad[] = { "[field a#b]\n",
-                                     "[field x]\nmatch = *\n",
-                                     "[field x]\nmatch = *\noperator = residual\n",
-                                     "[field x]\nmatch = *\noperator = residual\ndetector = none\n",
-                                     "[field x]\nmatch = (*)(*)\noperator = residual\ndetector = all\n",
-                                     "[field x]\nmatch = *\noperator = residual\ndetector = all\nneighbours = nearest\n",
-                                     "[group x]\nmatch = (*)\n[field x]\nmatch = *\noperator = residual\ndetector = all\n" };
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    char text[512];
-    snprintf(text, sizeof text, "[detector all]\nmatch = *\n%s", bad[i]);
-    assert_true(read_text(&c, text, &faults) != 0);
-  }
-}
-
-static void test_change_of_groups(void **state)
-{
-  (void)state;
-  static const char before[] =
-      "[detector a]\nmatch = *\n[group g]\nmatch = (*).x\n[group h]\nmatch = (*).y\nhop = 2\n[group i]\nmatch = (*).z\n";
-  struct hk_config running, read;
-  struct faults faults = { 0 };
-  struct hk_buffer told = { 0 };
-  bool taken[HK_DETECTORS_MAX] = { [0] = true, [1] = true, [2] = true, [3] = true };
-  struct hk_sections *sections;
-  struct hk_machine_name found;
-  assert_int_equal(read_text(&running, before, &faults), 0);
-  assert_int_equal(read_text(&read,
-                             "[detector a]\nmatch = *\n[group j]\nmatch = (*).j\n[group h]\nmatch = (*).y\nhop = 3\n"
-                             "[group g]\nmatch = (*).xx\n",
-                             &faults),
-                   0);
-  assert_true(hk_change_of_groups(&running, &read));
-  assert_true(hk_change_make(&running, &read, taken, &told));
-  hk_buffer_put(&told, "", 1);
-  assert_string_equal(told.data,
-                      "[group j] is new\n[group h] is changed: its machines start over\n[group g]: match = (*).x -> (*).xx\n"
-                      "[group i] is gone\ndetectors or groups stand in another order\n");
-  assert_int_equal(read.n_detectors, 4);
-  assert_int_equal(read.detectors[0].number, 0);
-  assert_int_equal(read.detectors[1].number, 4); /* j */
-  assert_int_equal(read.detectors[2].number, 5); /* h */
-  assert_int_equal(read.detectors[3].number, 1); /* g */
-  assert_int_equal(hk_sections_new(&sections, &read), 0);
-  assert_true(hk_sections_grouped(sections));
-  assert_true(hk_sections_group(sections, "m.y", 3, &found));
-  assert_int_equal(found.number, 5);
-  assert_int_equal(found.rule->hop, 3);
-  assert_true(hk_sections_group_by(sections, 1, &found));
-  assert_string_equal(found.group, "g");
-  assert_false(hk_sections_group_by(sections, 2, &found));
-  hk_sections_release(sections);
-  read.listeners = NULL;
-  hk_config_free(&read);
-  told.size = 0;
-  assert_int_equal(read_text(&read, before, &faults), 0);
-  assert_false(hk_change_of_groups(&running, &read));
-  assert_false(hk_change_make(&running, &read, taken, &told));
-  read.listeners = NULL;
-  hk_config_free(&read);
-  hk_config_free(&running);
-  hk_buffer_free(&told);
-}
-
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_change),
-                                      cmocka_unit_test(test_change_of_defaults),
-                                      cmocka_unit_test(test_values),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_values),
 #ifdef HK_HAVE_MQTT
                                       cmocka_unit_test(test_mqtt),
 #endif
@@ -683,10 +364,6 @@ int main(void)
                                       cmocka_unit_test(test_example),
                                       cmocka_unit_test(test_device_failure),
                                       cmocka_unit_test(test_several_algorithms),
-                                      cmocka_unit_test(test_change_of_algorithms),
-                                      cmocka_unit_test(test_unreached),
-                                      cmocka_unit_test(test_groups),
-                                      cmocka_unit_test(test_fields),
-                                      cmocka_unit_test(test_change_of_groups) };
+                                      cmocka_unit_test(test_unreached) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
