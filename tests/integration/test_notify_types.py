@@ -349,6 +349,9 @@ class SyslogOverTls(Case):
         self.assertEqual((code, 'certificate' in said), (1, True), said)
 
 
+setUpModule = test_incidents.setUpModule  # which makes the fleet
+
+
 class Incidents(test_incidents.InDaemon):
     """One fleet's incidents, to each type at once."""
     for name in dir(test_incidents.InDaemon):

@@ -222,6 +222,25 @@ class Clients(Case):
         self.assertEqual(self.ask(d, '/health')[0], 200)
         self.assertEqual(json.loads(self.ask(d, '/health')[2])['status'], 'pass')
 
+    def test_what_telegraf_sends(self):
+        """As its outputs.influxdb_v2 composes it, by reading: without token, organization or bucket, packed, in chunks; it looks for `code` and `message` in a refusal."""
+        d = self.web()
+
+        def send(lines):
+            packed = gzip.compress(lines.encode())
+            half = len(packed) // 2
+            return self.sent(d, b'POST /api/v2/write?bucket=&org= HTTP/1.1\r\nHost: 127.0.0.1:7413\r\nUser-Agent: Telegraf/1.29.4 Go/1.21.6\r\nTransfer-Encoding: chunked\r\nAuthorization: Token \r\n'
+                             b'Content-Encoding: gzip\r\nContent-Type: text/plain; charset=utf-8\r\nAccept-Encoding: gzip\r\n\r\n' +
+                             b''.join(b'%x\r\n%s\r\n' % (len(part), part) for part in (packed[:half], packed[half:])) + b'0\r\n\r\n')
+        line = 'cpu,cpu=cpu0,host=a\\ b usage_idle=98.5,usage_user=1i,busy=true {}\n'
+        self.assertIn(b' 204 ', send(''.join(line.format(START + k * 10**9) for k in range(10))).partition(b'\r\n')[0])
+        self.assertEqual(d.status()['points']['in'], 30)
+        head, _, body = send(line.format('x') + line.format(START + 10 * 10**9)).partition(b'\r\n\r\n')
+        self.assertIn(b' 400 ', head.partition(b'\r\n')[0])
+        said = json.loads(body)
+        self.assertEqual((said['code'], 'line 1' in said['message']), ('invalid', True))
+        self.assertEqual(d.status()['points']['in'], 33)
+
     def test_tokens_as_clients_show_them(self):
         token = 'hkt_feeder_' + 'x' * 20
         with tempfile.NamedTemporaryFile('w', suffix='.tokens') as f:
