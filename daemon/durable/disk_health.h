@@ -1,4 +1,4 @@
-/* Whether the disk works, and what becomes of durability when it does not. */
+/* The condition of the disk, and of durability when it fails. */
 #ifndef HK_DISK_HEALTH_H
 #define HK_DISK_HEALTH_H
 
@@ -6,20 +6,20 @@
 
 /* Every second: a commit that takes too long is noticed. */
 void hk_durable_watch(struct hk_durable *durable);
-/* The journals can go on no longer, for a reason other than the disk. */
+/* The journals cannot continue, for a reason other than the disk. */
 void hk_durable_give_up(struct hk_durable *durable, const char *why);
 struct hk_durable_condition hk_durable_condition(struct hk_durable *durable);
 /* A snapshot of a shard is wanted at once, whenever the next one would be due. True once for each time that it is. */
 bool hk_durable_wants_snapshot(struct hk_durable *durable, uint32_t shard);
 /* Whether every shard has one of this run. */
 bool hk_durable_saved(struct hk_durable *durable);
-/* Whether one that is begun now counts only together with one of every shard; see snapshot.h. */
+/* Whether a snapshot that begins now counts only together with those of all shards; see snapshot.h. */
 bool hk_durable_together(struct hk_durable *durable);
-/* A snapshot of a shard is on the disk, in its folder, that has all up to `position`, where the shard began to take it, and of
- * each feed what the shard had taken then. Ends RECOVERING when this is what that waits for. begun: ns, hk_now, when it
- * was. before: where the oldest snapshot that is kept began: the journal is needed from there on only, and what is before goes;
- * events: position of the last event then, likewise for the event log. True: every shard has one of this run, so older ones may
- * go; until then only those of the run before are whole. Thread: any. */
+/* A snapshot of a shard is on the disk, in its folder. It has all points up to `position`, where the shard began to take it, and
+ * the positions of feeds at that moment. Ends RECOVERING if this is the last snapshot needed for that. begun: ns, hk_now. before:
+ * where the oldest kept snapshot began: the journal is needed from there on, and its older files are deleted; events: position of
+ * the last event then, likewise for the event log. True: every shard has a snapshot of this run, so older ones may be deleted;
+ * until then only those of the previous run are complete. Thread: any. */
 bool hk_durable_snapshot_done(struct hk_durable *durable, uint32_t shard, uint64_t position, int64_t begun, uint64_t before,
                               uint64_t events);
 /* What a commit came to (0 or a negative errno); whether the disk is to be left alone, and whether it works again. */
@@ -28,7 +28,7 @@ bool hk_condition_degraded(struct hk_durable *durable);
 /* What was written is gone: durability is lost at once, as no waiting brings it back. */
 void hk_condition_lost(struct hk_durable *durable, const char *why, const char *remedy);
 void hk_condition_works(struct hk_durable *durable);
-/* Whether what is committed may be acknowledged. */
+/* Whether committed points may be acknowledged. */
 bool hk_condition_acknowledges(struct hk_durable *durable);
 /* Whether all that shards have taken is to be counted as committed by the next commit. */
 bool hk_condition_settles(struct hk_durable *durable);

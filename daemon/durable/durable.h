@@ -1,10 +1,10 @@
-/* Durable: what outlives the daemon: the state folder with the journals of the shards, and the thread that commits them.
+/* Durable: the state that survives restarts: the state folder with the journals of the shards, and the thread that commits them.
  *
  *     shard, loop:     append to a journal, hk_durable_nudge
- *     commit thread:   takes what all have appended, writes and syncs it, tells feeds how far they are, wakes shards, and begins
- * again shard:           hands results over once hk_durable_covers says so
+ *     commit thread:   takes all appended records, writes and syncs them, advances feeds, wakes shards, and repeats shard: hands
+ * results over once hk_durable_covers says so
  *
- * So the commits of a moment are one, and what comes meanwhile is the next: the slower the disk, the larger they get. There is no
+ * So all records of a moment make one commit, and later ones the next: the slower the disk, the larger the commits. There is no
  * timer.
  *
  * The disk:
@@ -50,26 +50,26 @@ struct hk_commit_thread {
   pthread_cond_t woken;
   atomic_bool asleep, work, quit;
   int64_t noted;             /* ns: when marks were last synced, */
-  bool unsure;               /* and whether positions were told then that no mark has */
+  bool unsure;               /* and whether positions beyond the mark were published then */
   int64_t probed;            /* ns: when it last looked whether the disk works again */
   hk_counter commits, bytes; /* so far */
   struct hk_histogram took;  /* commits that wrote something */
   _Atomic int64_t beat;      /* ns: when it was last seen running, */
-  int64_t begun; /* and when it began: what was appended before, by a replay, has not waited for the disk until then */
+  int64_t begun; /* and when it began: records that a replay appended before have not waited for the disk until then */
 };
 
-/* How the disk does, and what a return to it still lacks, of disk_health.c. */
+/* The condition of the disk, and what is still missing for a recovery, of disk_health.c. */
 struct hk_disk_health {
   pthread_mutex_t lock; /* of these: */
   struct hk_durable_condition condition;
-  int64_t failing_since;               /* ns (hk_now); 0: it does not fail */
-  uint64_t needed[HK_SHARDS_MAX];      /* RECOVERING: the position that a snapshot must have got to */
-  bool missing[HK_SHARDS_MAX];         /* RECOVERING: and has not yet */
-  int64_t resumed;                     /* ns, hk_now: when the journals last went on; what registered before is in no journal */
-  bool saved[HK_SHARDS_MAX];           /* a snapshot of the shard was made in this run */
-  bool renews;                         /* written at the start: this run's snapshots begin an epoch beside what was restored */
-  uint64_t logged[HK_SHARDS_MAX];      /* events up to this position are in all snapshots of the shard that are kept */
-  bool settling;                       /* what shards have taken counts as committed after the next commit */
+  int64_t failing_since;          /* ns (hk_now); 0: it does not fail */
+  uint64_t needed[HK_SHARDS_MAX]; /* RECOVERING: the position that a snapshot must have got to */
+  bool missing[HK_SHARDS_MAX];    /* RECOVERING: and has not yet */
+  int64_t resumed;                /* ns, hk_now: when the journals last resumed; sensors registered before are in no journal */
+  bool saved[HK_SHARDS_MAX];      /* a snapshot of the shard was made in this run */
+  bool renews;                    /* written at the start: this run's snapshots begin a new epoch beside the restored one */
+  uint64_t logged[HK_SHARDS_MAX]; /* events up to this position are in all snapshots of the shard that are kept */
+  bool settling;                  /* points that shards have taken count as committed after the next commit */
   atomic_uint_fast64_t wants_snapshot; /* a bit for each shard */
 };
 
@@ -107,7 +107,7 @@ int hk_durable_open(struct hk_durable *durable, const struct hk_config *config, 
  * with a message. */
 int hk_durable_begin(struct hk_durable *durable, const uint64_t position[], struct hk_registry *registry, char *error,
                      size_t size);
-/* Commits what there is, as far as the disk does, and ends the thread. False: it hangs. */
+/* Commits the remaining records, if the disk works, and stops the thread. False: it hangs. */
 bool hk_durable_stop(struct hk_durable *durable);
 void hk_durable_close(struct hk_durable *durable);
 
@@ -116,17 +116,17 @@ void hk_durable_adopt(struct hk_durable *durable, const struct hk_config *config
 
 /* --- for any thread -------------------------------------------------------------------------------------------------- */
 
-/* Whether what a shard had taken up to a position may be shown. */
+/* Whether the results of a shard's points up to a position may be published. */
 static inline bool hk_durable_covers(const struct hk_durable *d, uint32_t shard, uint64_t position)
 {
   return !d->journal[shard] || hk_journal_committed(d->journal[shard]) >= position;
 }
-/* The order of the last change of a sensor that is done: in the registry, for a snapshot that is begun now to have it. */
+/* The order of the last complete change of a sensor, which a snapshot that begins now contains. */
 uint64_t hk_durable_order(struct hk_durable *durable, struct hk_registry *registry);
 
 /* --- between the files ----------------------------------------------------------------------------------------------- */
 
-/* All shards have snapshots: removes what runs with other keys, or with more shards, have left. */
+/* All shards have snapshots: removes files of runs with other keys, or with more shards. */
 void hk_durable_forget_past(struct hk_durable *durable);
 
 #endif

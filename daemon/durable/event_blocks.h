@@ -6,7 +6,7 @@
 #include "daemon/durable/event_records.h"
 
 struct hk_event_entry {
-  uint64_t position; /* UINT64_MAX: there is none */
+  uint64_t position; /* UINT64_MAX: none */
   uint64_t incident; /* of an event: that it belongs to; 0: none */
   uint32_t bytes;    /* of all, a multiple of 8 */
   uint32_t type;     /* enum hk_log_record */
@@ -19,7 +19,7 @@ struct hk_event_block {
   uint8_t data[];
 };
 
-/* All zero but for `most`: empty. */
+/* All zero except `most`: empty. */
 struct hk_event_blocks {
   struct hk_event_block *oldest, *newest;
   uint64_t bytes; /* capacity of all */
@@ -27,17 +27,17 @@ struct hk_event_blocks {
   bool held;      /* no block goes */
 };
 
-/* A reader's place. All zero but for `next`. */
+/* A reader's place. All zero except `next`. */
 struct hk_eventlog_cursor {
-  uint64_t next;          /* position of the next event it wants */
-  uint64_t missed;        /* positions that it wanted and that are gone; the caller sets it to 0 when it has told */
+  uint64_t next;   /* position of the next event to read */
+  uint64_t missed; /* positions that were deleted before they were read; the caller sets it to 0 when it has reported them */
   uint64_t block, offset; /* where that was last found */
 };
 
 /* Keeps a copy of a payload; without memory it is left out. Positions ascend. */
 void hk_blocks_keep(struct hk_event_blocks *blocks, uint64_t position, enum hk_log_record type, const void *payload, size_t size);
 
-/* The block of the cursor's next entry, or the first one after it; the cursor's place is in it. NULL: there is none. */
+/* The block of the cursor's next entry, or the first one after it; the cursor's place is in it. NULL: none. */
 struct hk_event_block *hk_blocks_seek(const struct hk_event_blocks *blocks, struct hk_eventlog_cursor *cursor);
 
 /* The entry at the cursor's place; of a block that is over, that of the next. Its payload follows it in the block. */

@@ -4,8 +4,8 @@
  * 1, 2, 3 and so on, which no other event of this state folder has, and goes to subscribers from here and in this order, whether
  * it has just come or is asked for days later: so there is no seam between what was and what is. Readers never touch the disk.
  *
- * What is made of events stands among them, in positions of its own: changes of incidents, and which events belong to which. So
- * do operations.
+ * Records derived from events are among them, with positions of their own: changes of incidents, and the incidents of events. So
+ * are operations.
  *
  * An event is `shown` to readers when it is on the disk, or at once while the journal is paused.
  *
@@ -31,58 +31,56 @@
 
 struct hk_eventlog;
 
-/* Opens the log in a state folder and takes into memory what is there. most: bytes in memory, and on the disk; at least
- * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: how far it
- * was: where its end is gone, positions go on behind all that were told; NULL: nobody knows. log: is told what was damaged.
- * -EPROTONOSUPPORT: a file is of another version. A message is given with every error. */
+/* Opens the log in a state folder and reads its events into memory. most: bytes in memory, and on the disk; at least
+ * HK_EVENTLOG_LEAST. disk and folder stay the caller's. marks: its former end: if that is gone, positions continue after all
+ * published ones; NULL: unknown. log: for messages about damage. -EPROTONOSUPPORT: a file is of another version. Every error has
+ * a message. */
 #define HK_EVENTLOG_LEAST (1u << 20)
 int hk_eventlog_open(struct hk_eventlog **out, const struct hk_disk *disk, int folder, uint64_t most, struct hk_marks *marks,
                      struct hk_log *log, char *error, size_t size);
-/* How many events that were told are known to be gone since the run before. */
+/* Number of published events that are known to be lost since the previous run. */
 uint64_t hk_eventlog_lost(const struct hk_eventlog *log);
 /* What was not committed is lost. NULL is allowed. */
 void hk_eventlog_free(struct hk_eventlog *log);
 
-/* Appends; returns the event's position; 0: it is in the log already (during replay). Where there is no memory it is left out,
- * also 0: the sensor's sequences have a hole. The event is no notice; index and slot are not looked at. by: at most HK_WHO_MAX
- * bytes. */
+/* Appends; returns the event's position; 0: it is in the log already (during replay). Without memory it is dropped, also 0: the
+ * sensor's sequences have a gap. The event is not a notice; index and slot are ignored. by: at most HK_WHO_MAX bytes. */
 uint64_t hk_eventlog_append(struct hk_eventlog *log, uint32_t handle, struct hk_string name, uint64_t sequence,
                             const struct hk_event *event, struct hk_string by);
 
-/* What became of an incident (position and unsure are not looked at). As above; 0: there is no memory, or it is too long. */
+/* Appends a change of an incident (position and unsure are ignored). As above; 0: no memory, or it is too long. */
 uint64_t hk_eventlog_append_incident(struct hk_eventlog *log, const struct hk_logged_incident *incident);
 /* What was settled: from now on the events have their incidents. At most HK_SETTLED_MOST of them. The rest as above. */
 #define HK_SETTLED_MOST 16384u
 uint64_t hk_eventlog_append_settled(struct hk_eventlog *log, const struct hk_logged_settled *settled);
-/* What an operator had the daemon do (position and unsure are not looked at; the strings have at most HK_OPERATION_TEXT bytes).
- * As above. */
+/* Appends an operator's action (position and unsure are ignored; the strings have at most HK_OPERATION_TEXT bytes). As above. */
 uint64_t hk_eventlog_append_operation(struct hk_eventlog *log, const struct hk_logged_operation *operation);
-/* Somebody settles, from the events behind this position on: for readers that wait for that. */
+/* Declares that events after this position will be settled: for readers that wait for that. */
 void hk_eventlog_settle(struct hk_eventlog *log, uint64_t position);
 
 /* Its journal, to take, pause and resume it and to see how it does. */
 struct hk_journal *hk_eventlog_journal(struct hk_eventlog *log);
-/* Commits what was taken, and lets old files go. Thread: the one that commits. */
+/* Commits the taken records, and deletes old files. Thread: the commit thread. */
 int hk_eventlog_commit(struct hk_eventlog *log);
-/* Events behind this position stay on the disk, however many bytes they are: a replay may bring them again, and knows them by the
- * log. 0, as at first: all that are there. */
+/* Events after this position stay on the disk, however many bytes they are: a replay may repeat them, and identifies them by the
+ * log. 0, as at first: all. */
 void hk_eventlog_keep(struct hk_eventlog *log, uint64_t position);
 
 /* Position of the last event that was appended, and of the last that is shown; 0: there was none. */
 uint64_t hk_eventlog_last(struct hk_eventlog *log);
 uint64_t hk_eventlog_shown(struct hk_eventlog *log);
 
-/* What is visited, each in its order; what is NULL is passed over. An incident ends the visit: behind it nothing is visited. */
+/* Functions for the visited records, in order; kinds with NULL are skipped. An incident ends the visit. */
 struct hk_eventlog_visit {
   void (*event)(void *arg, const struct hk_logged *logged);
   void (*incident)(void *arg, const struct hk_logged_incident *incident);
   void (*settled)(void *arg, const struct hk_logged_settled *settled, uint64_t position);
-  bool waits; /* for the incidents of the events: none is visited before it is settled, where somebody settles */
+  bool waits; /* for the incidents of the events: with settling, no event is visited before it is settled */
   void (*operation)(void *arg, const struct hk_logged_operation *operation);
 };
-/* Visits up to `most` records that are shown and whose position is at most `last`, from the cursor on, in order, and moves it
- * behind them. Returns how many. Functions must be brief, and must not call the log but for hk_eventlog_past; what they are given
- * is valid until they return. */
+/* Visits up to `most` published records whose position is at most `last`, from the cursor on, in order, and advances it. Returns
+ * how many. Functions must be brief, and must not call the log except hk_eventlog_past; their arguments are valid until they
+ * return. */
 uint32_t hk_eventlog_visit(struct hk_eventlog *log, struct hk_eventlog_cursor *cursor, uint64_t last, uint32_t most,
                            const struct hk_eventlog_visit *visit, void *arg);
 /* Events alone. */
@@ -93,23 +91,23 @@ static inline uint32_t hk_eventlog_read(struct hk_eventlog *log, struct hk_event
   return hk_eventlog_visit(log, cursor, last, most, &events, arg);
 }
 
-/* What the log has of a sensor: what it had when it was opened, and what the replay has appended since; all zero: nothing. Valid
- * until hk_eventlog_replayed. Nobody appends meanwhile. */
+/* The log's knowledge of a sensor, from its opening and from records that the replay has appended since; all zero: none. Valid
+ * until hk_eventlog_replayed. No thread may append meanwhile. */
 struct hk_eventlog_past {
   uint64_t sequence; /* of its last event */
   uint64_t open;     /* position of the last event of the alert that was raised and not cleared; 0: none was */
   uint32_t number;   /* of its last alert */
 };
 struct hk_eventlog_past hk_eventlog_past(const struct hk_eventlog *log, uint32_t handle, struct hk_string name);
-/* Who acknowledged the sensor's last alert that anybody did, as far as the log had it when it was opened: `by`, the event's
- * number and time. False: nobody. Valid until hk_eventlog_replayed. */
+/* The last acknowledgement of the sensor's alerts in the log at its opening: `by`, the event's number and time. False: none.
+ * Valid until hk_eventlog_replayed. */
 bool hk_eventlog_noted(const struct hk_eventlog *log, uint32_t handle, struct hk_string name, struct hk_logged *out);
 /* Until hk_eventlog_replayed memory keeps all events, whatever is appended: at most an end for each alert that is open. */
 void hk_eventlog_hold(struct hk_eventlog *log);
-/* The replay is over: from now on every event is appended. Nobody appends or asks what was reached meanwhile. */
+/* The replay is over: from now on every event is appended. No thread may append, or query the log's knowledge, meanwhile. */
 void hk_eventlog_replayed(struct hk_eventlog *log);
 
-/* Position of the oldest event that is there (one behind the last when there is none), and bytes of all. */
+/* Position of the oldest event (one after the last if there is none), and bytes of all. */
 uint64_t hk_eventlog_first(struct hk_eventlog *log);
 uint64_t hk_eventlog_bytes(struct hk_eventlog *log);
 

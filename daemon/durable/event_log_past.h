@@ -1,4 +1,4 @@
-/* What the event log had of each sensor when it was opened, and what the replay has appended since. */
+/* The event log's knowledge of each sensor, from its opening and from records that the replay has appended since. */
 #ifndef HK_EVENT_LOG_PAST_H
 #define HK_EVENT_LOG_PAST_H
 
@@ -11,7 +11,7 @@ struct hk_past_reached {
   uint64_t key, sequence;
   uint64_t open;   /* position of the last event of the alert that stood; 0: none did */
   uint32_t number; /* of the last alert */
-  uint32_t noted;  /* number of the last alert that somebody has acknowledged; 0: there was none */
+  uint32_t noted;  /* number of the last acknowledged alert; 0: none */
   int64_t when;
   char by[HK_WHO_MAX + 1];
 };

@@ -1,9 +1,9 @@
-/* Records of the event log: what is logged, and how its payloads are written and read. FORMAT.md has them byte by byte.
+/* Records of the event log: their contents, and writing and reading of payloads. FORMAT.md describes the bytes.
  *
- * Four types. An event of a sensor; a change of an incident; what was settled: to which incidents the events up to a position
- * belong, and what is needed to decide the same again from the log alone; and an operation: maintenance and reloads.
+ * Four types. An event of a sensor; a change of an incident; a settled record: the incidents of the events up to a position, and
+ * what is needed to repeat the decisions from the log alone; and an operation: maintenance and reloads.
  *
- * Pure functions. What a reader gives points into the payload. Thread: any. */
+ * Pure functions. A reader's results point into the payload. Thread: any. */
 #ifndef HK_EVENT_RECORDS_H
 #define HK_EVENT_RECORDS_H
 
@@ -16,11 +16,11 @@ enum hk_log_record { HK_RECORD_EVENT = 1, HK_RECORD_INCIDENT = 2, HK_RECORD_SETT
 /* An event as it was logged. */
 struct hk_logged {
   uint64_t position;
-  bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): no peer is told it */
+  bool unsure;           /* the position may be another event's after a crash (hk_journal_sure): it is not sent to peers */
   uint64_t sequence;     /* of the sensor: counts its events */
   uint32_t handle;       /* that the sensor had: the same name may be another sensor later, which begins with 1 again */
   struct hk_string name; /* of the sensor */
-  struct hk_string by;   /* acknowledged: who did; else "" */
+  struct hk_string by;   /* acknowledged: by whom; otherwise "" */
   struct hk_event event; /* index and slot mean nothing */
   uint64_t incident;     /* that it belongs to; 0: to none, or it is not known yet. Not of the record: a later one says it */
 };
@@ -29,17 +29,17 @@ struct hk_logged {
 struct hk_logged_incident {
   uint64_t position;
   bool unsure;     /* as of an event */
-  uint64_t number; /* counts what is logged of incidents, since ever */
+  uint64_t number; /* number of the change among all logged changes */
   uint64_t id;
-  uint64_t into;            /* merged: the one that it is part of; else 0 */
+  uint64_t into;            /* merged: the other incident; otherwise 0 */
   int64_t time, since;      /* ns, of the data: when this was decided, and its first event */
-  double rank, severity;    /* as it is judged; the greatest of its events */
+  double rank, severity;    /* as judged; the greatest of its events */
   uint32_t count;           /* sensors */
   uint8_t kind;             /* enum hankel_incident_kind */
   bool told;                /* it fitted into the budget */
   struct hk_string text;    /* for people */
   struct hk_string about;   /* an object of JSON, for programs */
-  struct hk_string sensors; /* names of those that are listed, each ends with 0 */
+  struct hk_string sensors; /* names of the listed sensors, each ends with 0 */
 };
 
 struct hk_settled_event {
@@ -62,7 +62,7 @@ static inline struct hk_settled_event hk_settled_at(const struct hk_logged_settl
   return event;
 }
 
-/* What an operator had the daemon do, beside what is of an event (acknowledged) or an incident (expected, false, undone). */
+/* An operator's action, other than those on an event (acknowledged) or an incident (expected, false, undone). */
 enum hk_operation_kind {
   HK_LOGGED_MAINTENANCE = 1,
   HK_LOGGED_MAINTENANCE_END = 2,
@@ -77,12 +77,12 @@ struct hk_logged_operation {
   int64_t until;            /* maintenance: when it ends by itself; INT64_MAX: never. Else 0 */
   uint32_t kind;            /* enum hk_operation_kind */
   struct hk_string subject; /* maintenance: the glob; else "" */
-  struct hk_string by;      /* who; "": it is not known */
-  struct hk_string text;    /* reload: what was said of it */
+  struct hk_string by;      /* by whom; "": unknown */
+  struct hk_string text;    /* reload: its report */
 };
 
-/* What of an event is in the log, and how long the payload is: of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes),
- * of a change, of what was settled. Writers write so many bytes. */
+/* Length of a payload: of an event (name, by: at most HK_NAME_MAX and HK_WHO_MAX bytes), of a change, of a settled record.
+ * Writers write that many bytes. */
 size_t hk_logged_size(const struct hk_logged *logged);
 void hk_logged_write(const struct hk_logged *logged, uint8_t *payload);
 size_t hk_logged_incident_size(const struct hk_logged_incident *incident);
@@ -96,7 +96,7 @@ void hk_logged_operation_write(const struct hk_logged_operation *operation, uint
 void hk_logged_view(const uint8_t *payload, struct hk_logged *out);
 void hk_logged_incident_view(const uint8_t *payload, struct hk_logged_incident *out);
 void hk_logged_operation_view(const uint8_t *payload, struct hk_logged_operation *out);
-/* Read a payload; positions are the caller's. False: it is none. */
+/* Read a payload; the caller sets positions. False: invalid. */
 bool hk_logged_read(const uint8_t *payload, size_t size, struct hk_logged *out);
 bool hk_logged_incident_read(const uint8_t *payload, size_t size, struct hk_logged_incident *out);
 bool hk_logged_settled_read(const uint8_t *payload, size_t size, struct hk_logged_settled *out);
@@ -109,7 +109,7 @@ bool hk_log_record_valid(uint32_t type, const uint8_t *payload, size_t size);
 #define HK_LOGGED_LEAST 104u
 #define HK_LOGGED_MOST (HK_LOGGED_LEAST + HK_NAME_MAX + HK_WHO_MAX + sizeof(struct hk_novelty_note))
 #define HK_SETTLED_LEAST 56u
-/* Most bytes of what is said of an incident together. */
+/* Most bytes of an incident's texts together. */
 #define HK_LOGGED_INCIDENT_MOST (1u << 18)
 
 /* Whether events of a kind are logged. */

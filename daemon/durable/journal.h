@@ -22,7 +22,7 @@
 
 #include <stdatomic.h>
 
-#define HK_JOURNAL_ROOM (64u << 20) /* bytes that wait in memory before whoever can wait should */
+#define HK_JOURNAL_ROOM (64u << 20) /* bytes in memory after which callers that can wait should */
 
 /* What is in a journal; in the head of each segment. */
 enum hk_journal_kind { HK_JOURNAL_POINTS = 1, HK_JOURNAL_EVENTS = 2 };
@@ -33,12 +33,12 @@ struct hk_journal_place {
   const char *stem, *suffix;
   uint32_t kind;          /* enum hk_journal_kind */
   uint32_t shard, shards; /* whose it is, and of how many; 0 of 1 where that means nothing */
-  uint64_t segment;       /* writing: bytes after which a new one is begun */
+  uint64_t segment;       /* writing: size after which a new one is begun */
   struct hk_marks *marks; /* writing: where to put how far it is; NULL: nowhere */
   uint32_t mark;          /* its index there */
 };
 
-/* A record as it is read back. */
+/* A record, as read. */
 struct hk_record {
   uint32_t type;
   uint32_t count;         /* by how much it moves the position */
@@ -49,8 +49,8 @@ struct hk_record {
 
 struct hk_journal;
 
-/* Goes on at a position, in a new segment, the next after those that are there; nothing is written before the first commit. place
- * is copied. */
+/* Continues at a position, in a new segment after the existing ones; nothing is written before the first commit. place is copied.
+ */
 int hk_journal_new(struct hk_journal **out, const struct hk_journal_place *place, uint64_t position);
 /* What was not committed is lost. NULL is allowed. */
 void hk_journal_free(struct hk_journal *journal);
@@ -60,36 +60,36 @@ void hk_journal_free(struct hk_journal *journal);
 void *hk_journal_begin(struct hk_journal *journal, uint32_t type, size_t size);
 /* Ends it; it moves the position on by count. Returns the position after it. */
 uint64_t hk_journal_end(struct hk_journal *journal, uint32_t count);
-/* Whether there is room for more before HK_JOURNAL_ROOM. Who can wait does so until a commit, others may append all the same.
+/* Whether there is room before HK_JOURNAL_ROOM. Callers that can wait do so until a commit; others may append all the same.
  * Thread: any. */
 bool hk_journal_room(const struct hk_journal *journal);
-/* Position behind what was appended; up to which all is on the disk. Thread: any. */
+/* Position after the last appended record; position up to which all is on the disk. Thread: any. */
 uint64_t hk_journal_position(const struct hk_journal *journal);
 uint64_t hk_journal_committed(const struct hk_journal *journal);
 /* ns (hk_now) since when something has been waiting to be committed; 0: nothing is. Thread: any. */
 int64_t hk_journal_waiting_since(struct hk_journal *journal);
 
-/* Takes what was appended, to be committed next. False: there is nothing to commit. Thread: the one that commits, here and below.
+/* Takes the appended records, to be committed next. False: nothing to commit. Thread: the commit thread, here and below.
  */
 bool hk_journal_take(struct hk_journal *journal);
-/* Whether what was taken the last time is still to be committed: the next take brings that and nothing newer. */
+/* Whether the records of the last take are still to be committed: the next take returns these and nothing newer. */
 bool hk_journal_behind(const struct hk_journal *journal);
-/* Writes and syncs what was taken. After an error it is still to be committed: call again. -ESTALE: what was written is in no
- * file that a start would read, and hk_journal_look tells. each: called with every record once all are on the disk; may be NULL.
+/* Writes and syncs the taken records. After an error they are still to be committed: call again. -ESTALE: they were written to a
+ * file that a start would not read; see hk_journal_look. each: called with every record once all are on the disk; may be NULL.
  */
 int hk_journal_commit(struct hk_journal *journal, void (*each)(void *arg, const struct hk_record *record), void *arg);
 /* Puts the mark of the journal as it is: of events up to what is shown, of points up to where the mark was, or records since were
  * committed. 0 or a negative errno, here and below. */
 int hk_journal_note(struct hk_journal *journal);
-/* The journal is paused: up to its position events were told that are not on the disk, and more will be; synced. */
+/* Marks the journal as paused: events up to its position were published without being on the disk, and more will be; synced. */
 int hk_journal_note_apart(struct hk_journal *journal);
-/* Up to where no position is used again after a crash: the marks on the disk say so. UINT64_MAX: none at all is. What is behind
- * that, while the disk takes no mark, may be another event's in the next run. Thread: any. */
+/* The position up to which none is used again after a crash, by the marks on the disk. UINT64_MAX: no limit. A position after
+ * that, while no mark can be written, may be another event's in the next run. Thread: any. */
 uint64_t hk_journal_sure(const struct hk_journal *journal);
-/* Nothing is told any more. Of events: none was behind what is shown. */
+/* Nothing is published any more. For events: none was after the published ones. */
 int hk_journal_note_end(struct hk_journal *journal);
-/* Without the disk, from now on: what is not committed is forgotten, and so is what is appended; the position moves on as ever,
- * and all of it counts as committed. Thread: any. */
+/* Continues without the disk: uncommitted and later records are dropped; the position advances as usual, and all of it counts as
+ * committed. Thread: any. */
 void hk_journal_pause(struct hk_journal *journal);
 /* With the disk again, in a new segment. Returns the position from which on the journal has everything. Thread: any. */
 uint64_t hk_journal_resume(struct hk_journal *journal);
@@ -97,18 +97,18 @@ uint64_t hk_journal_resume(struct hk_journal *journal);
 
 struct hk_journal_reader;
 
-/* A part of a segment that is no record, and is left out; or a segment that what was before it is missing of. */
+/* A part of a segment that is not a record, and is skipped; or a segment whose predecessor is missing. */
 struct hk_journal_damaged {
   const char *file;
   uint64_t number;    /* of the segment, as in its name */
   uint64_t at, bytes; /* up to the next whole record, or the end of the segment */
-  bool tail;          /* it is the end of the last segment, and no whole record is behind it: what a crash leaves */
-  bool missing;       /* nothing of this segment is damaged (bytes is 0), but what was committed before it is not all there */
+  bool tail;          /* it is the end of the last segment, and no complete record follows: the trace of a crash */
+  bool missing;       /* this segment is not damaged (bytes is 0), but committed records before it are missing */
   const char *why;
 };
 typedef void hk_journal_damage(void *arg, const struct hk_journal_damaged *damaged);
 
-/* Opens what is there, from the segment on that has the position `from`. Records before it are read too. damage may be NULL. A
+/* Opens the segments from the one with position `from` on. Records before that position are read too. damage may be NULL. A
  * segment of another version or another kind: -EPROTONOSUPPORT, and `why` says which. */
 int hk_journal_read(struct hk_journal_reader **out, const struct hk_journal_place *place, uint64_t from,
                     hk_journal_damage *damage, void *arg, char *why, size_t size);
@@ -119,13 +119,13 @@ uint32_t hk_journal_shards(const struct hk_journal_reader *reader);
 uint64_t hk_journal_number(const struct hk_journal_reader *reader);
 /* Bytes that are left to be read. */
 uint64_t hk_journal_left(const struct hk_journal_reader *reader);
-/* Cuts off what a crash has left at the end of the last segment. All was read. */
+/* Cuts off the torn end of the last segment. All was read. */
 int hk_journal_mend(struct hk_journal_reader *reader);
 void hk_journal_read_close(struct hk_journal_reader *reader); /* NULL is allowed */
 
-/* Ends a journal at a damaged place, and loses nothing: the segments behind that are renamed STEM-NUMBER.damaged, so is a copy of
- * the damaged one, and then that is cut at `at`. Nobody reads or removes such files. After a failure, or a crash, it is to be
- * called again. */
+/* Ends a journal at a damaged place without losing bytes: later segments are renamed STEM-NUMBER.damaged, the damaged one is
+ * copied to such a file, and then cut at `at`. These files are neither read nor removed. After a failure, or a crash, call it
+ * again. */
 #define HK_JOURNAL_ASIDE "damaged"
 int hk_journal_set_aside(const struct hk_journal_place *place, uint64_t number, uint64_t at);
 

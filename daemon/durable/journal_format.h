@@ -1,5 +1,5 @@
-/* The bytes of a journal's segments, for the one who writes and the one who reads them; FORMAT.md says it in words. All numbers
- * are little-endian, as the machine's are. */
+/* The bytes of a journal's segments, for writer and reader; described in FORMAT.md. All numbers are little-endian, like the
+ * machine's. */
 #ifndef HK_JOURNAL_FORMAT_H
 #define HK_JOURNAL_FORMAT_H
 
@@ -22,7 +22,7 @@ struct hk_segment_head {
   uint32_t shard, shards;
   uint64_t number; /* as in its name */
   uint64_t begin;  /* position of its first record */
-  uint64_t salt;   /* seed of its records' checksums: what an older file has left on the disk is no record of this one */
+  uint64_t salt;   /* seed of its records' checksums: remains of an older file on the disk are not records of this one */
   int64_t made;    /* ns since the epoch */
   /* The segment before it: its number (0: there was none), how much of it was committed, and its salt. */
   uint64_t before, before_bytes, before_salt;

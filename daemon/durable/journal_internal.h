@@ -9,14 +9,14 @@
 struct hk_journal_buffer {
   uint8_t *data;
   size_t size, capacity;
-  int64_t since;  /* ns: when the first record was put in; 0: there is none */
+  int64_t since;  /* ns: when the first record was put in; 0: none */
   uint64_t begin; /* position before the first record */
   uint64_t end;   /* and behind the last one */
 };
 
 struct hk_segment {
   uint64_t number, begin, bytes, salt; /* bytes: that were committed */
-  struct hk_disk_file file;            /* what it was when it was found or made; its size means nothing */
+  struct hk_disk_file file;            /* its state when it was found or made; the size is unused */
   bool stale;                          /* it is not as it was written */
 };
 

@@ -4,8 +4,8 @@
 
 #include "daemon/durable/journal.h"
 
-/* Whether so much of a segment, by its number and salt, was there when the reader was opened; where its head is damaged its salt
- * is not looked at. */
+/* Whether that much of a segment, by its number and salt, existed when the reader was opened; the salt is ignored if its head is
+ * damaged. */
 bool hk_journal_holds(const struct hk_journal_reader *reader, uint64_t number, uint64_t bytes, uint64_t salt);
 
 #endif

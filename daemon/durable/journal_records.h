@@ -1,6 +1,6 @@
-/* Records of a shard's journal: what their payloads hold; FORMAT.md has the bytes.
+/* Records of a shard's journal: the contents of their payloads; FORMAT.md describes the bytes.
  *
- * The position of such a journal counts points that the shard has taken from chunks, since ever. */
+ * The position of such a journal counts all points that the shard has ever taken from chunks. */
 #ifndef HK_DURABLE_RECORDS_H
 #define HK_DURABLE_RECORDS_H
 
@@ -38,17 +38,17 @@ struct hk_record_sensor {
   uint32_t slot; /* the registry's */
   uint8_t generation;
   struct hk_string name, detector;
-  uint64_t owner; /* whom the sensor counts for (sensors/owners.h); 0: nobody, or of a version that did not know */
+  uint64_t owner; /* the sensor's owner (sensors/owners.h); 0: none, or written by an older version */
 };
 
 struct hk_record_feed {
   uint32_t number;
   struct hk_string name;
-  uint64_t owner; /* of named_feeds.h; 0: nobody's, or of a version that did not know */
+  uint64_t owner; /* of named_feeds.h; 0: none, or written by an older version */
   int64_t used;   /* ns, wall clock; 0: not known */
 };
 
-/* Appends points, HK_CHUNK_POINTS and HK_CHUNK_MARKS at most. 0 and the position behind them, or -ENOMEM. */
+/* Appends points, at most HK_CHUNK_POINTS and HK_CHUNK_MARKS. 0 and the position after them, or -ENOMEM. */
 int hk_record_points(struct hk_journal *journal, const struct hk_record_points *points, uint64_t *position);
 /* type: REGISTER, RETIRE or RELEASE. 0 or -ENOMEM. */
 int hk_record_sensor(struct hk_journal *journal, uint32_t type, const struct hk_record_sensor *sensor);

@@ -4,8 +4,8 @@
 
 #include "daemon/durable/journal.h"
 
-/* Looks what segments there are, and which number and position the next one begins with. One whose head cannot be read begins
- * where the one before it does. For journal.c, before there is another thread. */
+/* Finds the segments, and the number and position of the next one. A segment with an unreadable head begins where its predecessor
+ * does. For journal.c, before there is another thread. */
 int hk_journal_find_segments(struct hk_journal *journal);
 
 /* Segments that are not as they were written: removed, renamed, replaced, cut or written to by another program. */
@@ -15,20 +15,20 @@ struct hk_journal_gone {
   char name[HK_DISK_NAME_MAX]; /* of the first one, */
   const char *how;             /* and how it is gone */
 };
-/* Looks at all segments. forget: those that are gone are the journal's no longer. True: there is one. Thread: the one that
- * commits; appending waits for it. */
+/* Checks all segments. forget: missing ones no longer belong to the journal. True: one is missing. Thread: the commit thread;
+ * appending waits for it. */
 bool hk_journal_look(struct hk_journal *journal, bool forget, struct hk_journal_gone *out);
 
 /* Removes the segments all of whose records are below a position. Thread: any. */
 int hk_journal_trim(struct hk_journal *journal, uint64_t position);
-/* Removes the oldest segments until the others have at most so many bytes, but none that has records from position `keep` on.
+/* Removes the oldest segments until the others have at most so many bytes, except segments with records from position `keep` on.
  * Thread: any. */
 int hk_journal_bound(struct hk_journal *journal, uint64_t bytes, uint64_t keep);
 /* Position at which the oldest segment begins, and bytes of all of them. Thread: any. */
 uint64_t hk_journal_begins(struct hk_journal *journal);
 uint64_t hk_journal_bytes(struct hk_journal *journal);
 
-/* The version of the newest segment there is with a good head; 0: there is none. 0 or a negative errno. */
+/* The version of the newest segment with a good head; 0: none. 0 or a negative errno. */
 int hk_journal_version(const struct hk_journal_place *place, uint32_t *version);
 
 #endif

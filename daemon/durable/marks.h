@@ -1,5 +1,5 @@
-/* Marks: how far each journal was when anybody was last told of what is in it, in the file `marks` of the state folder. A journal
- * whose end is cut or gone looks like one that was never longer; by its mark a start knows better, and can say what is gone.
+/* Marks: the position of each journal when its records were last acknowledged or published, in the file `marks` of the state
+ * folder. A journal whose end is cut or gone looks like one that was never longer; the mark shows how much is missing.
  *
  *     commit thread:   a journal is synced -> hk_marks_put -> acknowledgements, results and events go out
  *
@@ -37,17 +37,16 @@ struct hk_marks;
 int hk_marks_open(struct hk_marks **out, const struct hk_disk *disk, int folder);
 void hk_marks_free(struct hk_marks *marks); /* NULL is allowed */
 
-/* The mark of a journal as it was put last, in this run or one before. False: there is none; *out is all zero. Thread: any. */
+/* The last mark of a journal, of this run or an earlier one. False: none; *out is all zero. Thread: any. */
 bool hk_marks_get(struct hk_marks *marks, uint32_t index, struct hk_journal_mark *out);
 /* Puts one. Of `reserved` nothing is taken back; 0: as much as there is, and more, on the disk for good, where `position` is
  * beyond it. -EOVERFLOW: the file says that it was put 2^62 times, which nobody but a forger can have done. Thread: any. */
 int hk_marks_put(struct hk_marks *marks, uint32_t index, const struct hk_journal_mark *mark);
-/* The same; and `reserved` is what it says: nobody uses those positions any more. */
+/* The same, and sets `reserved`: positions after it are no longer used. */
 int hk_marks_end(struct hk_marks *marks, uint32_t index, const struct hk_journal_mark *mark);
-/* Syncs what was put, where anything was. Thread: the one that commits. */
+/* Syncs changed marks. Thread: the commit thread. */
 int hk_marks_sync(struct hk_marks *marks);
-/* Makes the file again, with all that is in it, where its name is gone or another file's: 1; 0: it is there. Thread: the one that
- * commits. */
+/* Writes the file again, with all marks, if its name is gone or another file's: 1; 0: it is there. Thread: the commit thread. */
 int hk_marks_mend(struct hk_marks *marks);
 
 #endif

@@ -1,8 +1,8 @@
 /* Feeds: senders that outlive their connections.
  *
  * A client gives its feed a name, and numbers its points from the feed's beginning by sending them in order. The daemon remembers
- * how far it has got: when the client comes back it is told how many of its points are committed, and goes on from there; what it
- * sends again but the daemon has is left out. So each point counts once.
+ * the feed's position: a returning client gets the number of its committed points, and continues from there; repeated points are
+ * skipped. So each point counts once.
  *
  *     loop:    hk_feeds_take -> (hk_feed_enter, points into chunks, hk_feed_leave)... and hk_feed_committed for acknowledgements
  *     shard:   hk_feed_taken for each mark of a chunk that it takes
@@ -39,7 +39,7 @@
 /* What a shard has of a feed: points from its beginning on. */
 struct hk_feed_part {
   atomic_uint_fast64_t taken, committed; /* taken: written by the shard alone, */
-  uint64_t noted;                        /* and what it was when hk_feeds_note looked */
+  uint64_t noted;                        /* and its value at hk_feeds_note */
   uint64_t had;                          /* when the daemon was started, the shard with this number that there was then */
 };
 
@@ -47,15 +47,15 @@ struct hk_feed {
   uint32_t number; /* 1.. */
   uint32_t shards;
   pthread_mutex_t lock;         /* held while points of a frame are put into chunks */
-  uint64_t turn;                /* under lock: counts who had it; only the last one may go on */
+  uint64_t turn;                /* under lock: counts its connections; only the last one may continue */
   uint64_t received;            /* under lock: points that are in chunks, or were left out for a reason */
   uint64_t horizon;             /* beyond which no shard has any points of before a restart, */
   uint32_t before;              /* when there were so many shards */
-  struct hk_wake *_Atomic loop; /* of the connection that has it: woken when more is committed; NULL: nobody */
+  struct hk_wake *_Atomic loop; /* of its connection: woken when more is committed; NULL: none */
   atomic_bool awaited;          /* the connection waits for hk_feed_settled: woken when more is taken */
   atomic_uint holds;            /* connections, marks in chunks, snapshots under way: while there are any it is not forgotten */
   _Atomic int64_t used;         /* ns, wall clock: when a connection last took it or gave it up */
-  uint64_t owner;               /* under the lock of all feeds; 0: nobody's, until it is taken by somebody */
+  uint64_t owner;               /* under the lock of all feeds; 0: none, until a connection takes it */
   struct hk_feed *next_of_name, *next_of_number; /* under that lock, too */
   struct hk_string name;
   struct hk_feed_part part[HK_SHARDS_MAX];
@@ -73,7 +73,7 @@ struct hk_feeds_survey {
 
 int hk_feeds_new(struct hk_feeds **out, uint32_t shards);
 void hk_feeds_free(struct hk_feeds *feeds); /* NULL is allowed */
-/* New feeds are told to the journals of all shards from now on (NULL: to none any more). */
+/* From now on new feeds are written to the journals of all shards (NULL: to none any more). */
 void hk_feeds_journal(struct hk_feeds *feeds, struct hk_journal *const *journals);
 
 /* most: feeds of one owner, 0: any number; expiry: ns, 0: none expires. At first there are no limits. */
@@ -82,10 +82,9 @@ void hk_feeds_limit(struct hk_feeds *feeds, uint32_t most, int64_t expiry);
  */
 uint32_t hk_feeds_expire(struct hk_feeds *feeds, int64_t now);
 
-/* The feed of a valid name, a new one of this owner (not 0; 0: of nobody, who has no limit) where there is none; it belongs to
- * the caller's connection, and whoever had it before is out. loop: of the connection, woken with HK_WAKE_WORK. 0, *out, which
- * stays until hk_feed_give_up, and *turn for hk_feed_enter; -ENOSPC: there are HK_FEEDS_MAX; -EDQUOT: the owner has as many as it
- * may; -ENOMEM. */
+/* The feed of a valid name, or a new one of this owner (0: none, without a limit); it belongs to the caller's connection from now
+ * on, no longer to a former one. loop: of the connection, woken with HK_WAKE_WORK. 0, *out, valid until hk_feed_give_up, and
+ * *turn for hk_feed_enter; -ENOSPC: there are HK_FEEDS_MAX; -EDQUOT: the owner's limit is reached; -ENOMEM. */
 int hk_feeds_take(struct hk_feeds *feeds, struct hk_string name, uint64_t owner, struct hk_wake *loop, struct hk_feed **out,
                   uint64_t *turn);
 /* Its connection ends. Once for each that was taken. */
@@ -148,7 +147,7 @@ int hk_feeds_restore(struct hk_feeds *feeds, const struct hk_record_feed *record
 void hk_feeds_restore_gone(struct hk_feeds *feeds, uint32_t number);
 /* Points of it came, at some time up to now. */
 void hk_feeds_restore_used(struct hk_feeds *feeds, uint32_t number, int64_t now);
-/* A shard of those that there were then had these points of it. */
+/* A former shard had taken these points of it. */
 void hk_feeds_restore_part(struct hk_feeds *feeds, uint32_t number, uint32_t shard, uint64_t upto);
 /* All is restored. of: how many shards there were; where they were others the least that any of them has counts as taken and
  * committed by all. */

@@ -1,12 +1,12 @@
-/* Place: how far a receiver of alerts or a bridge has got in the event log, in the file `KIND-NAME.place` of the state folder.
+/* Place: the position of a receiver of alerts or a bridge in the event log, in the file `KIND-NAME.place` of the state folder.
  *
- * Events up to `position` are dealt with. Those behind it up to `until` were chosen for messages that may have gone out: after a
- * crash the same ones are sent again, so that their keys are the same.
+ * Events up to `position` are dealt with. Those after it up to `until` were chosen for messages that may have been sent: after a
+ * crash the same messages are sent again, so that their keys are the same.
  *
- * Alerts from `held` on that nobody was told of in quiet hours are told when these are over.
+ * Alerts from `held` on that were held back in quiet hours are sent when these are over.
  *
- * A file is written beside and takes the name of the one before, synced: whenever it ends, one of them is whole.
- * Errors: 0 or a negative errno. Thread: that of whoever follows the log. */
+ * A new file is written, synced and renamed over the old one, so that one of them is always complete. Errors: 0 or a negative
+ * errno. Thread: the receiver's or bridge's. */
 #ifndef HK_PLACE_H
 #define HK_PLACE_H
 
@@ -19,7 +19,7 @@ struct hk_place {
 };
 
 #define HK_PLACE_BYTES 64
-/* Reads what a file holds. False: it is damaged, or something else. */
+/* Reads the contents of a file. False: damaged, or another kind of file. */
 bool hk_place_decode(const void *bytes, size_t size, struct hk_place *out);
 /* -ENOENT: there is no file; -EBADMSG: it is damaged. */
 int hk_place_read(const struct hk_disk *disk, int folder, const char *kind, const char *name, struct hk_place *out);

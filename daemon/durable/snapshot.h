@@ -1,5 +1,4 @@
-/* Snapshot: the sensors of one shard in a file: names, states, what is remembered of alerts; its machines; and how far its feeds
- * were.
+/* Snapshot: the sensors of one shard in a file: names, states, memory of alerts; its machines; and the positions of its feeds.
  *
  *   hk_snapshot_create -> (detector, feed, sensors, ...)... -> hk_snapshot_finish      a file under another name, synced and
  * renamed last hk_snapshot_open -> hk_snapshot_next... until 0                                  the whole file is good only then
@@ -35,7 +34,7 @@ struct hk_snapshot_about {
   uint64_t number; /* as in its name */
   uint64_t epoch;
   uint64_t begin; /* position */
-  uint64_t order; /* of the last change of a sensor when it was begun; see journal_records.h */
+  uint64_t order; /* of the last change of a sensor at its start; see journal_records.h */
   int64_t made;   /* ns since the epoch */
   bool together;  /* counts only where every shard of its epoch has a good one */
 };
@@ -57,9 +56,9 @@ struct hk_snapshot_writer;
 /* folder: stays open. */
 int hk_snapshot_create(struct hk_snapshot_writer **out, const struct hk_disk *disk, int folder,
                        const struct hk_snapshot_about *about);
-/* The file's number of a detector's name, which is told when it is new. */
+/* The file's number of a detector's name, which is written when it is new. */
 int hk_snapshot_detector(struct hk_snapshot_writer *writer, struct hk_string name, uint16_t *number);
-/* So many of a feed's points, from its beginning, were taken by the shard when the snapshot was begun. */
+/* The number of a feed's points, from its beginning, that the shard had taken at the start of the snapshot. */
 int hk_snapshot_feed(struct hk_snapshot_writer *writer, const struct hk_record_feed *feed, uint64_t upto);
 /* Sections: begun, filled with what is of its type (enum hk_snapshot_part_type), and written by hk_snapshot_end, unless nothing
  * was added. SENSORS were copied at a position, and at this time of the arrival clock; MACHINES are as they were at that of the
@@ -114,7 +113,7 @@ struct hk_snapshot_part {
 
 struct hk_snapshot_reader;
 
-/* why: what is wrong, in words, of this call and of hk_snapshot_next; at least 128 bytes that stay until close. */
+/* why: the error of this call and of hk_snapshot_next; at least 128 bytes, valid until close. */
 int hk_snapshot_open(struct hk_snapshot_reader **out, const struct hk_disk *disk, int folder, const char *name, char *why,
                      size_t size);
 const struct hk_snapshot_about *hk_snapshot_of(const struct hk_snapshot_reader *reader);

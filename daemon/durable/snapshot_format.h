@@ -1,5 +1,4 @@
-/* The bytes of a snapshot, for the one who writes and the one who reads them; FORMAT.md says it in words. All numbers are
- * little-endian, as the machine's are. */
+/* The bytes of a snapshot, for writer and reader; described in FORMAT.md. All numbers are little-endian, like the machine's. */
 #ifndef HK_SNAPSHOT_FORMAT_H
 #define HK_SNAPSHOT_FORMAT_H
 
@@ -20,7 +19,7 @@ struct hk_snapshot_head {
   uint32_t shard, shards;
   uint64_t number; /* as in its name */
   uint64_t epoch;  /* see snapshot.h */
-  uint64_t begin;  /* the shard's position when it was begun */
+  uint64_t begin;  /* the shard's position at its start */
   uint64_t order;  /* of the last change of a sensor then */
   uint64_t salt;   /* seed of its sections' checksums */
   int64_t made;    /* ns since the epoch */
@@ -47,7 +46,7 @@ struct hk_file_sensor {
   uint32_t state_size;          /* 0: it has none */
   uint64_t points, events;      /* sequences */
   uint32_t number;              /* of its last alert */
-  uint32_t raised; /* times that are kept for the flap limit: behind the alert, with the number of those held back before */
+  uint32_t raised;              /* times for the flap limit: after the alert, with the number of alerts held back before */
 };
 _Static_assert(sizeof(struct hk_file_sensor) == 40, "no padding");
 
@@ -58,7 +57,7 @@ struct hk_file_alert {
   float spread_before, spread_after;
   uint32_t number, held;
   uint8_t kind, channel, marks;
-  uint8_t by_size; /* bytes of the name of who acknowledged; 0: nobody has */
+  uint8_t by_size; /* bytes of the name of who acknowledged; 0: not acknowledged */
   uint32_t similar;
   int64_t similar_from;
   float likeness;

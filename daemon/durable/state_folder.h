@@ -1,4 +1,4 @@
-/* Folder: whether what the daemon has written is still where a start would look for it.
+/* Folder: whether the daemon's files are still where a start would look for them.
  *
  * A file that was deleted, or a folder that was renamed, can be written on through its descriptor, and all of that is lost. So
  * before each commit, and every second, the commit thread asks whether the path of the state folder is still the folder that is
@@ -26,7 +26,7 @@ struct hk_maintenance;
 /* A folder as it was seen last. */
 struct hk_folder_seen {
   struct hk_disk_file file;
-  bool quiet; /* all names in it were looked at, longer after its last change than times are apart */
+  bool quiet; /* all names in it were checked, longer after its last change than the resolution of times */
 };
 struct hk_folder_snapshot {
   uint64_t number;
@@ -46,22 +46,22 @@ struct hk_state_folder {
   struct hk_marks *marks;             /* likewise made again */
   struct hk_maintenance *maintenance; /* its file is made again where it is gone; NULL: none */
 
-  atomic_uint_fast64_t newest[HK_SHARDS_MAX]; /* number of the newest snapshot of each shard; 0: there is none */
+  atomic_uint_fast64_t newest[HK_SHARDS_MAX]; /* number of the newest snapshot of each shard; 0: none */
   atomic_uint_fast64_t newest_inode[HK_SHARDS_MAX]
                                    [2]; /* its file when it was finished, by whether the number is odd; 0: it was gone */
   struct hk_folder_seen home, home_of[HK_SHARDS_MAX];
   struct hk_folder_snapshot known[HK_SHARDS_MAX]; /* as they were seen first */
 };
 
-/* The folder and the shards' were opened: they are what is looked for from now on. 0 or a negative errno. Thread: main. */
+/* The folder and the shards' folders were opened: they are checked from now on. 0 or a negative errno. Thread: main. */
 int hk_folder_begin(struct hk_state_folder *folder);
-/* Whether all is there. False: `why` says what is not and what was in it, `remedy` what to do. */
+/* Whether all files are there. False: `why` names the missing file and its contents, `remedy` what to do. */
 bool hk_folder_holds(struct hk_state_folder *folder, char *why, size_t why_size, const char **remedy);
 /* The next look is at all files, whether or not folders have changed. */
 void hk_folder_doubt(struct hk_state_folder *folder);
-/* After that: whether it can go on, in what is there now. What is gone is not looked for any more. */
+/* After that: whether the daemon can continue in the present folder. Missing files are no longer checked. */
 bool hk_folder_resume(struct hk_state_folder *folder);
-/* A snapshot is the newest of its shard; 0: there is none. Thread: the saver's of the shard, or main. */
+/* Sets the newest snapshot of a shard; 0: none. Thread: the saver's of the shard, or main. */
 void hk_folder_saved(struct hk_state_folder *folder, uint32_t shard, uint64_t number);
 
 #endif

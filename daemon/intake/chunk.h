@@ -1,5 +1,5 @@
-/* Chunks: points on their way from the loop that read them to the shard that scores them, as columns in the order in which they
- * came; and sources, that is whoever sends points.
+/* Chunks: points on their way from the loop that read them to the shard that scores them, as columns in the order of arrival; and
+ * sources, which send points.
  *
  * A chunk has one owner at a time: the loop that fills it, then the shard that empties it. It is handed over whole, through a
  * ring, so nothing in it needs a lock; the numbers of points by source (the runs) travel with it. Memory is taken when it is
@@ -18,15 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One connection or UDP listener. A cache line of its own: its loop counts up while a shard counts down. */
+/* One connection or UDP listener. It has a separate cache line: its loop counts up while a shard counts down. */
 struct hk_source {
   _Alignas(64) atomic_uint_fast64_t held; /* points that are not done, + 1 while it is open */
-  atomic_uint_fast64_t late, rejected;    /* of those that are done; what was derived of them is not counted */
+  atomic_uint_fast64_t late, rejected;    /* of finished points; derived points are not counted */
 };
 
 /* NULL: no memory. Thread: any. */
 struct hk_source *hk_source_new(void);
-/* No more points of it will come; the caller does not look at it again. It is freed here, or with its last point. NULL is
+/* No more points of it will come, and the caller no longer uses it. It is freed here, or with its last point. NULL is
  * allowed.
  */
 void hk_source_close(struct hk_source *source);
@@ -40,18 +40,18 @@ static inline void hk_source_note(struct hk_source *source, uint64_t late, uint6
   atomic_fetch_add_explicit(&source->rejected, rejected, memory_order_relaxed);
 }
 
-/* n points of it are about to be put into a chunk. Thread: that of whoever opened it. */
+/* n points of it are about to be put into a chunk. Thread: that which opened it. */
 static inline void hk_source_add(struct hk_source *source, uint64_t n)
 {
   atomic_fetch_add_explicit(&source->held, n, memory_order_relaxed);
 }
-/* Points of it that are not done. What was done before is seen by the caller. Thread: that of whoever opened it. */
+/* Points of it that are not finished. The effects of finished ones are visible to the caller. Thread: that which opened it. */
 static inline uint64_t hk_source_pending(const struct hk_source *source)
 {
   return atomic_load_explicit(&source->held, memory_order_acquire) - 1;
 }
 
-/* Points of one source that stand one behind the other. */
+/* Consecutive points of one source. */
 struct hk_run {
   struct hk_source *source;
   uint32_t n;
@@ -75,7 +75,7 @@ struct hk_chunk {
   struct hk_feed_mark *marks;
   int64_t opened; /* ns, hk_now: when the first point was put in; meaningless while it is empty */
   int64_t sealed; /* and when it was handed to its shard */
-  uint32_t loop;  /* whose it is, and to whom it goes back */
+  uint32_t loop;  /* its owner, to which it returns */
 };
 
 /* An empty one of loop number `loop`. NULL: no memory. */
@@ -100,7 +100,7 @@ static inline void hk_chunk_put(struct hk_chunk *c, struct hk_source *source, ui
   hk_chunk_add(c, source, 1);
 }
 
-/* Notes how far a feed has got. False: there is no room for another mark. */
+/* Notes the position of a feed. False: no room for another mark. */
 bool hk_chunk_mark(struct hk_chunk *chunk, struct hk_feed *feed, uint64_t upto);
 
 static inline bool hk_chunk_empty(const struct hk_chunk *c)

@@ -1,8 +1,8 @@
-/* Pool: where the points of a loop leave for the shards: the chunks that are being filled, and those that are empty.
+/* Pool: a loop's chunks for the shards: open ones, which are being filled, and empty ones.
  *
  * A chunk is sealed, that is handed to its shard, when it is full, or at the end of the loop's turn when the shard has hardly
- * anything else of this loop waiting: so chunks grow under load, and a lone point waits for nothing. All chunks are made at the
- * start; when none is empty there is no room, and whoever has points waits. Thread: the loop's. */
+ * anything else of this loop waiting: so chunks grow under load, and a lone point does not wait. All chunks are made at the
+ * start; when none is empty there is no room, and sources wait. Thread: the loop's. */
 #ifndef HK_CHUNK_POOL_H
 #define HK_CHUNK_POOL_H
 
@@ -21,18 +21,18 @@ struct hk_chunk_pool {
  * however they are spread over the shards. 0 or -ENOMEM. */
 int hk_chunk_pool_open(struct hk_chunk_pool *pool, struct hk_lane *lanes, uint32_t n_shards, uint32_t stride, uint32_t loop,
                        uint32_t points);
-/* Frees chunks, also those that lie in the lanes; points in them are done with that. Shards have ended. */
+/* Frees chunks, also those in the lanes; points in them count as finished. Shards have stopped. */
 void hk_chunk_pool_close(struct hk_chunk_pool *pool);
 /* Chunks that a pool with so much room has. */
 uint32_t hk_chunk_pool_chunks(uint32_t points, uint32_t n_shards);
 
 /* Points that can be put in, whatever shards they are for, and then a mark of a feed. */
 uint32_t hk_chunk_pool_room(struct hk_chunk_pool *pool);
-/* At the end of a turn: seals what is to be sealed. True when nothing is left in open chunks. */
+/* At the end of a turn: seals chunks that are due. True when no open chunk has points. */
 bool hk_chunk_pool_seal(struct hk_chunk_pool *pool);
 /* Whether a chunk has come back empty. */
 bool hk_chunk_pool_returned(const struct hk_chunk_pool *pool);
-/* Sends a token to a shard, behind all points that were put in before. */
+/* Sends a token to a shard, after all points that were put in before. */
 void hk_chunk_pool_token(struct hk_chunk_pool *pool, uint32_t shard);
 
 #endif

@@ -1,5 +1,5 @@
-/* Points out of lines of the line protocol, over TCP or UDP: lines are parsed, their points gathered, and some 128 at a time
- * looked up and handed to the intake, so that what is to be fetched from memory for one is fetched while others are parsed.
+/* Decodes lines of the line protocol, from TCP or UDP: lines are parsed, their points gathered, and some 128 at a time are looked
+ * up and handed to the intake, so that memory for some is fetched while others are parsed.
  *
  *   hk_lines_read until all bytes are used up, then hk_lines_flush, before the bytes are gone.
  *
@@ -14,9 +14,9 @@
 
 struct hk_lines;
 
-#define HK_LINES_FAULTS 8u /* that are told, of those that are counted */
+#define HK_LINES_FAULTS 8u /* that are reported, of those that are counted */
 
-/* What became of lines, for whoever sends them and waits for an answer. */
+/* Results of lines, for a sender that waits for an answer. */
 struct hk_lines_told {
   uint64_t points;   /* that were handed to the intake */
   uint64_t ahead;    /* of these, rejected for a time too far in the future */
@@ -33,25 +33,25 @@ struct hk_lines_told {
 /* Where lines come from. */
 struct hk_lines_from {
   const char *peer;
-  const struct sockaddr *address; /* when not NULL it says who the peer is; made text of only when there is something to say */
-  uint64_t owner;                 /* whom new names count for */
+  const struct sockaddr *address; /* if not NULL, the peer's address; formatted only when it is needed */
+  uint64_t owner;                 /* owner of new names */
   struct hk_log_quota *quota;
   int64_t unit; /* ns of its times */
   struct hk_source *source;
-  struct hk_lines_told *told; /* adds what became of them; a first line of HTTP is like any other then. NULL: nobody asks */
+  struct hk_lines_told *told; /* collects the results; a first line of HTTP is like any other then. NULL: not needed */
 };
 
 /* 0 and *out, or a negative errno. intake must outlive it. evict: ns of silence after which a sensor may be forgotten; 0 = never.
  */
 int hk_lines_new(struct hk_lines **out, struct hk_intake *intake, int64_t evict);
-/* evict has changed, and sensors are about to be let go whatever it was: all handles that are remembered are looked up anew. */
+/* Sensors are about to be evicted: all remembered handles are looked up again. */
 void hk_lines_adopt(struct hk_lines *lines, int64_t evict);
 void hk_lines_free(struct hk_lines *lines); /* NULL is allowed */
 
 enum hk_lines_turn {
   HK_LINES_USED, /* all is used up */
   HK_LINES_MORE, /* it has to be called again, if there still is room */
-  HK_LINES_HTTP, /* the first line is that of an HTTP request, and counted as bad: no line behind it may be read */
+  HK_LINES_HTTP, /* the first line is that of an HTTP request, and counted as bad: no later line may be read */
 };
 
 /* Reads lines of data[*used..size-1] and moves *used on; 128 points or one line's, whichever is more, for which there must be

@@ -1,5 +1,4 @@
-/* Decoding: points of a POINTS payload into the columns of a chunk. No look at anything that belongs to a sensor but its handle.
- * Thread: any. */
+/* Decoding: points of a POINTS payload into the columns of a chunk. Of a sensor only the handle is used. Thread: any. */
 #ifndef HK_DECODE_H
 #define HK_DECODE_H
 
@@ -27,7 +26,7 @@ struct hk_decoded {
   int64_t time;
 };
 
-/* Decodes points first..first+n-1. The columns have room for n, and may be written to beyond what is returned. */
+/* Decodes points first..first+n-1. The columns have room for n, and may be written beyond the returned number. */
 struct hk_decoded hk_decode(const struct hk_decoder *decoder, const struct hk_points *points, uint32_t first, uint32_t n,
                             struct hk_columns to);
 

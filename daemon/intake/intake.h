@@ -15,13 +15,13 @@ struct hk_intake {
   struct hk_log *log;
   int64_t max_ahead;    /* ns; 0 = any time is taken */
   uint32_t max_pending; /* points of one source */
-  int64_t wall;         /* ns, hk_intake_clock: set by whoever reads a socket, before it hands points over */
-  int64_t offset;       /* ns: the most that the wall clock was ahead of the one that nobody can set */
+  int64_t wall;         /* ns, hk_intake_clock: set by the reader of a socket, before it hands points over */
+  int64_t offset;       /* ns: the most that the wall clock was ahead of the monotonic clock */
   struct hk_log_quota full, no_detector, reserved, over_quota, ahead; /* log lines of each kind */
 };
 
-/* The time of arrival, ns: the wall clock, but that it never runs backwards. Where it is set back, this goes on from where it
- * was, so that points which get their time here are not late until the clock has caught up. */
+/* The time of arrival, ns: the wall clock, but never backwards. If it is set back, this continues from the later time, so that
+ * points which get their time here are not late until the clock has caught up. */
 int64_t hk_intake_clock(struct hk_intake *intake);
 
 /* True when a source may hand over up to n points now. */
@@ -31,13 +31,13 @@ bool hk_intake_open(struct hk_intake *intake, struct hk_source *source, uint32_t
  * counted. */
 uint32_t hk_intake_points(struct hk_intake *intake, struct hk_source *source, const struct hk_points *points);
 
-/* The same for points of a feed that outlives its connection: those that are there already are left out and counted. Moves
- * feeding->at on by all of them. *unknown: as above. False: another connection has the feed now, and nothing was taken. */
+/* The same for points of a named feed: points that the daemon already has are skipped and counted. Advances feeding->at by all of
+ * them. *unknown: as above. False: another connection has the feed now, and nothing was taken. */
 bool hk_intake_feed(struct hk_intake *intake, struct hk_source *source, struct hk_feeding *feeding,
                     const struct hk_points *points, uint32_t *unknown);
 
-/* The slot of a valid name, which becomes a sensor of this owner (sensors/owners.h) when it is none yet: 0 and *slot, or an enum
- * hankel_refusal; then a point of it was counted as dropped. */
+/* The slot of a valid name; a new name becomes a sensor of this owner (sensors/owners.h): 0 and *slot, or an enum hankel_refusal;
+ * then a point of it was counted as dropped. */
 int hk_intake_find(struct hk_intake *intake, uint64_t owner, const char *name, size_t length, uint32_t *slot);
 
 /* Takes n points that have their slots, for which there is room; the caller has counted that they came in. May write into their

@@ -1,6 +1,6 @@
-/* Lane: what lies between one loop and one shard. Points go one way, in chunks; results and emptied chunks come back.
+/* Lane: the rings between one loop and one shard. Points go one way, in chunks; results and emptied chunks come back.
  *
- * A lane carries a token like a chunk: it tells the shard that no chunk behind it holds what the loop was asked to forget. */
+ * A lane carries a token like a chunk: no chunk after it names the sensors that the loop was asked to forget. */
 #ifndef HK_LANE_H
 #define HK_LANE_H
 
@@ -15,7 +15,7 @@ struct hk_lane {
   struct hk_ring emptied;    /* struct hk_chunk: shard to loop */
   struct hk_ring deliveries; /* struct hk_delivery: shard to loop; holds as many as there ever are at a time */
   struct hk_wake *loop, *shard;
-  const atomic_uint *subscriptions; /* of the loop: with none it wants no results */
+  const atomic_uint *subscriptions; /* of the loop: without any it gets no results */
   struct hk_chunk token;            /* no points; only its address counts */
   uint64_t tokens;                  /* the shard's: that have come through */
 };

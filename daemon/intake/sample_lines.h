@@ -1,7 +1,7 @@
-/* Lines of the line protocol made of samples in other formats, so that their sensors are named as if lines had brought them: the
- * metric's name is the measurement and each label a tag, in the order in which they come.
+/* Lines of the line protocol made of samples in other formats, so that their sensors are named as those of lines: the metric's
+ * name is the measurement and each label a tag, in order of arrival.
  *
- * There is a line for each sample, so that line n of what the daemon says is sample n: one that has no number in it is an empty
+ * There is a line for each sample, so that line n of the daemon's answer is sample n: a sample without a number is an empty
  * comment. */
 #ifndef HK_SAMPLE_LINES_H
 #define HK_SAMPLE_LINES_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define HK_SAMPLE_LINES (64u << 20) /* bytes of the lines of a request, at most */
-#define HK_SAMPLE_FAULTS 8u         /* that are told, of those that are counted */
+#define HK_SAMPLE_FAULTS 8u         /* that are reported, of those that are counted */
 
 /* Samples that become no line. Zero-initialise. */
 struct hk_sample_faults {
