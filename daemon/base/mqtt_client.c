@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 
+/* The library demands a file or a folder, also where it is to take what OpenSSL trusts by itself. */
+#define FOLDER "/etc/ssl/certs"
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int begun; /* what the library said, once */
 
@@ -29,7 +32,8 @@ int hk_mqtt_client_new(struct mosquitto **out, const struct hk_mqtt_client *want
   if (rc == MOSQ_ERR_SUCCESS && wanted->tls && !wanted->ca[0])
     rc = mosquitto_int_option(m, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   if (rc == MOSQ_ERR_SUCCESS && wanted->tls)
-    rc = mosquitto_tls_set(m, path(wanted->ca), NULL, path(wanted->certificate), path(wanted->key), NULL);
+    rc =
+        mosquitto_tls_set(m, path(wanted->ca), wanted->ca[0] ? NULL : FOLDER, path(wanted->certificate), path(wanted->key), NULL);
   if (rc == MOSQ_ERR_SUCCESS)
     *out = m;
   else

@@ -202,6 +202,9 @@ class TestConnection(Mqtt):
         e = self.daemon(DETECTOR + section + keys + f'client_id = e\nca = {other.certificate}\n')
         until(lambda: self.of(e)['state'] == 'failing', 'the certificate to be refused')
         self.assertTrue(any('cannot be reached' in line for line in e.log), e.log)
+        for client, authority, state in (('f', ca, 'connected'), ('g', other, 'failing')):  # those of the system, which OpenSSL is told by the environment
+            f = self.daemon(DETECTOR + section + keys + f'client_id = {client}\n', environment={'SSL_CERT_FILE': authority.certificate, 'SSL_CERT_DIR': folder.name + '/none'})
+            until(lambda: self.of(f)['state'] == state, f'it to be {state}')  # pylint: disable=cell-var-from-loop
         d.configure(DETECTOR + section + 'topics = a\nca = /nowhere\n')
         with d.client() as c:
             self.assertTrue(c.reload()[0])
