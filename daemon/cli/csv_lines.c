@@ -1,6 +1,7 @@
 /* Lines of a recording. Unread bytes stand at begin..end of one buffer. */
 #include "daemon/cli/csv_lines.h"
 #include "daemon/cli/csv_bytes.h"
+#include "daemon/cli/csv_magic.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -163,6 +164,9 @@ static int finish(struct hk_csv_lines *lines, char *start, char *stop, char **li
 {
   if (lines->number == 1 && stop - start >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
     start += 3;
+  const char *other = lines->number == 1 ? hk_magic_other(start, (size_t)(stop - start)) : NULL;
+  if (other)
+    return hk_csv_wrong(lines, lines->number, error, size, "%s", other);
   if (memchr(start, 0, (size_t)(stop - start)))
     return hk_csv_wrong(lines, lines->number, error, size, "a NUL byte: this is not text");
   while (stop > start && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))

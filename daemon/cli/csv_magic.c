@@ -1,4 +1,4 @@
-/* How packed files begin. */
+/* See csv_magic.h. */
 #include "daemon/cli/csv_magic.h"
 
 #include <string.h>
@@ -19,4 +19,13 @@ bool hk_magic_packed(const unsigned char *head, size_t n, bool *more)
     *more = true;
   }
   return false;
+}
+
+const char *hk_magic_other(const char *head, size_t n)
+{
+  if (n > 4 && memcmp(head, "PAR1", 4) == 0 && (unsigned char)head[4] < ' ') /* no header of a column has such a byte */
+    return "this is Parquet, which is not read: convert it to CSV, as with duckdb -c \"copy (from 'x.parquet') to 'x.csv'\"";
+  if (n >= 4 && (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "\xd0\xcf\x11\xe0", 4) == 0))
+    return "this is a workbook of Excel or LibreOffice, or a zip, which is not read: save the sheet as CSV, or unpack it";
+  return NULL;
 }

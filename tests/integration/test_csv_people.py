@@ -4,12 +4,14 @@ gives the points of the plain one, and what had to be guessed is told."""
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import os
 import shutil
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 import harness
 
@@ -95,6 +97,19 @@ class People(unittest.TestCase):
             for form, days in ((day, 1), (month, 31)):
                 at = (0 if ':' in cell else -184) + (720 if 'PM' in cell else 0)
                 self.reads(text, [('a', (days - 1) * 86400 + 60 * at, 1.5)], '--time-format', form)
+
+    def test_files_that_are_no_text(self):
+        """Each is named, with what to do; what only looks like one is read."""
+        book = io.BytesIO()
+        with zipfile.ZipFile(book, 'w') as packed:
+            packed.writestr('[Content_Types].xml', '<Types/>')
+        self.refuses(b'PAR1\x15\x04\x15' + bytes(100) + b'\n\x02PAR1', 'f.csv:1: this is Parquet', 'duckdb')
+        self.refuses(b'PAR1\x15\x04\x15\n2\n', 'f.csv:1: this is Parquet')
+        self.refuses(book.getvalue(), 'f.csv:1: this is a workbook', 'save the sheet as CSV')
+        self.refuses(b'\xd0\xcf\x11\xe0\xa1\xb1' + bytes(100), 'f.csv:1: this is a workbook')
+        self.refuses(bytes(100), 'f.csv:1: a NUL byte')
+        self.reads('time,PAR1\n2024-01-02 03:04,1.5\n', [('PAR1', 0, 1.5)])
+        self.reads('PAR1,time\n1.5,2024-01-02 03:04\n', [('PAR1', 0, 1.5)])
 
     def test_am_and_pm(self):
         self.reads('time,a\n13/2/2024 12:00 AM,1\n13/2/2024 11:59:59 AM,2\n13/2/2024 12:00:00 PM,3\n13/2/2024 11:00 p.m.,4\n',
