@@ -42,6 +42,7 @@ void hk_field_free(struct hk_field *f)
     free(f->open[i].time);
   }
   hk_residual_close(&f->residual);
+  hk_field_model_close(&f->model);
   free(f->open);
   free(f->member);
   free(f->value);
@@ -50,11 +51,24 @@ void hk_field_free(struct hk_field *f)
   free(f);
 }
 
+int hk_field_attach(struct hk_field *f, const struct hk_model_plan *plan)
+{
+  const struct hk_model_rule rule = hk_field_model_rule(&f->rule);
+  return f->rule.kind != HK_FIELD_MODEL || f->model.is ? 0 : hk_field_model_attach(&f->model, plan, &rule);
+}
+
+const struct hk_model *hk_field_model_of(const struct hk_field *f)
+{
+  return f->model.is;
+}
+
 uint64_t hk_field_need(const struct hk_field_rule *r, uint32_t members)
 {
   const struct hk_residual_rule residual = hk_field_residual_rule(r);
   const uint64_t rows = (r->wait + 2) * (sizeof(double) + sizeof(int64_t)), own = sizeof(struct hk_field_member);
   const uint64_t ring = r->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT * sizeof(float) : 0;
+  if (r->kind == HK_FIELD_MODEL)
+    return members * (rows + own);
   return hk_residual_need(&residual, members) + members * (rows + own + ring);
 }
 
@@ -100,7 +114,7 @@ static int grow_ring(struct hk_field *f, uint32_t before)
 /* Room for so many nodes in every column. The residual's grows last: so a field without memory is as it was. */
 static int grow(struct hk_field *f, uint32_t nodes)
 {
-  const size_t before = f->residual.room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
+  const size_t before = f->room, room = (nodes + HK_RESIDUAL_LANES - 1) / HK_RESIDUAL_LANES * HK_RESIDUAL_LANES;
   struct hk_field_member *member = longer(f->member, before, room, sizeof *member);
   f->member = member ? member : f->member;
   bool fine = member && longer_reals(&f->value, before, room) && longer_times(&f->time, before, room);
@@ -109,14 +123,15 @@ static int grow(struct hk_field *f, uint32_t nodes)
     for (size_t k = before; k < room && fine; k++)
       f->open[i].value[k] = NAN;
   }
-  if (!fine || hk_residual_grow(&f->residual, (uint32_t)room) != 0)
+  if (!fine || (f->rule.kind == HK_FIELD_RESIDUAL && hk_residual_grow(&f->residual, (uint32_t)room) != 0))
     return -ENOMEM;
-  return f->rule.neighbours == HK_FIELD_AUTO ? grow_ring(f, (uint32_t)before) : 0;
+  f->room = (uint32_t)room;
+  return f->rule.kind == HK_FIELD_RESIDUAL && f->rule.neighbours == HK_FIELD_AUTO ? grow_ring(f, (uint32_t)before) : 0;
 }
 
 int hk_field_add(struct hk_field *f, uint32_t number)
 {
-  const uint32_t room = f->residual.room;
+  const uint32_t room = f->room;
   const uint32_t wanted = 2 * room > number ? 2 * room : number + 1;
   if (number >= room && grow(f, wanted < f->rule.members ? wanted : f->rule.members) != 0)
     return -ENOMEM;
@@ -133,7 +148,7 @@ static void sweep(struct hk_field *f)
 {
   if (f->n_left == 0)
     return;
-  for (uint32_t k = 0; k < f->rule.q; k++)
+  for (uint32_t k = 0; k < f->rule.q && f->rule.kind == HK_FIELD_RESIDUAL; k++)
     for (uint32_t i = 0; i < f->top; i++) {
       const uint32_t j = hk_field_neighbour(f, i, k);
       if (j != HK_RESIDUAL_NONE && f->member[j].status == HK_FIELD_LEFT)
@@ -169,7 +184,8 @@ void hk_field_leave(struct hk_field *f, uint32_t number)
   }
   for (size_t row = 0; f->ring && row < HK_FIELD_RESIDENT; row++)
     f->ring[row * f->residual.room + number] = NAN;
-  hk_residual_forget(&f->residual, number);
+  if (f->rule.kind == HK_FIELD_RESIDUAL)
+    hk_residual_forget(&f->residual, number);
   f->member[number].status = HK_FIELD_LEFT;
   f->n_members--;
   f->n_left++;
@@ -194,7 +210,7 @@ void hk_field_bind(struct hk_field *f, uint32_t i, uint32_t k, uint32_t j)
 
 uint32_t hk_field_neighbour(const struct hk_field *f, uint32_t i, uint32_t k)
 {
-  return f->residual.neighbour[hk_residual_at(f->rule.q, k, i)];
+  return f->rule.kind == HK_FIELD_RESIDUAL ? f->residual.neighbour[hk_residual_at(f->rule.q, k, i)] : HK_RESIDUAL_NONE;
 }
 
 uint32_t hk_field_node(const struct hk_field *f, uint32_t member)
@@ -212,9 +228,30 @@ uint32_t hk_field_top(const struct hk_field *f)
   return f->top;
 }
 
+/* The sensor of the plan that a member is; HK_MODEL_NONE: none. */
+static uint32_t sensor_of(const struct hk_field *f, uint32_t member)
+{
+  const uint32_t node = hk_field_node(f, member);
+  return f->model.is && node < hk_model_plan_of(f->model.is)->sensors ? node : HK_MODEL_NONE;
+}
+
+static struct hk_field_count count_checks(const struct hk_field *f)
+{
+  struct hk_field_count count = { 0 };
+  for (uint32_t i = 0; i < f->top; i++) {
+    const uint32_t sensor = sensor_of(f, i);
+    const uint64_t values = sensor == HK_MODEL_NONE ? 0 : hk_model_check_of(f->model.is, sensor)->values;
+    count.settled += values >= HK_MODEL_SETTLE;
+    count.explained += values > 0;
+  }
+  return count;
+}
+
 struct hk_field_count hk_field_count(const struct hk_field *f)
 {
   struct hk_field_count count = { 0 };
+  if (f->rule.kind == HK_FIELD_MODEL)
+    return count_checks(f);
   for (uint32_t i = 0; i < f->top; i++) {
     count.settled += f->residual.settled[i] == HK_RESIDUAL_SETTLE;
     count.explained += f->residual.made[i];
@@ -288,6 +325,44 @@ static void keep(struct hk_field *f)
   f->kept += f->kept < HK_FIELD_RESIDENT;
 }
 
+/* Residuals of a row. */
+static void compute_residuals(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  hk_residual_row(&f->residual, open->value, f->value);
+  if (f->ring) {
+    keep(f);
+    hk_field_choose(f);
+  }
+  for (uint32_t i = 0; i < f->top; i++) {
+    const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
+    out->said += !isnan(f->value[i]);
+    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.now.off[i]) > f->residual.rule.clip * c;
+  }
+}
+
+/* What the model says of a row, which is the one before `next`. */
+static void compute_model(struct hk_field *f, const struct hk_field_open *open, struct hk_field_row *out)
+{
+  const uint32_t sensors = f->model.is ? hk_model_plan_of(f->model.is)->sensors : 0;
+  const double *nu = NULL;
+  for (uint32_t k = 0; k < sensors; k++)
+    f->model.value[k] = NAN;
+  for (uint32_t i = 0; i < f->top; i++)
+    if (sensor_of(f, i) != HK_MODEL_NONE)
+      f->model.value[sensor_of(f, i)] = open->value[i];
+  if (f->model.is)
+    out->turn = hk_model_row(f->model.is, f->next - 1, f->model.value, &nu);
+  for (uint32_t i = 0; i < f->top; i++) {
+    const uint32_t k = sensor_of(f, i);
+    f->value[i] = k != HK_MODEL_NONE && nu && !isnan(nu[k]) ? hk_residual_tag(nu[k], 0) : NAN; /* nobody else is to blame */
+    if (isnan(f->value[i]))
+      continue;
+    const struct hk_model_check *check = hk_model_check_of(f->model.is, k);
+    out->said++;
+    out->out += check->values > HK_MODEL_SETTLE && fabs(nu[k] - check->mean) > f->rule.clip * check->error;
+  }
+}
+
 /* Closes the next row. False: nobody has a sample, and it is none. */
 static bool close_row(struct hk_field *f, struct hk_field_row *out)
 {
@@ -305,20 +380,14 @@ static bool close_row(struct hk_field *f, struct hk_field_row *out)
     return false;
   f->waiting -= n;
   sweep(f);
-  hk_residual_row(&f->residual, open->value, f->value);
   memcpy(f->time, open->time, f->top * sizeof *f->time);
+  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest };
+  if (f->rule.kind == HK_FIELD_MODEL)
+    compute_model(f, open, out);
+  else
+    compute_residuals(f, open, out);
   for (uint32_t i = 0; i < f->top; i++)
     open->value[i] = NAN;
-  if (f->ring) {
-    keep(f);
-    hk_field_choose(f);
-  }
-  *out = (struct hk_field_row){ .n = f->top, .time = f->time, .value = f->value, .latest = latest };
-  for (uint32_t i = 0; i < f->top; i++) {
-    const float c = f->residual.errors[i] > HK_RESIDUAL_SETTLE ? f->residual.error[i] : 0;
-    out->said += !isnan(f->value[i]);
-    out->out += !isnan(f->value[i]) && c > 0 && fabsf(f->residual.now.off[i]) > f->residual.rule.clip * c;
-  }
   return true;
 }
 

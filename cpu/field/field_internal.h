@@ -3,6 +3,7 @@
 #ifndef HK_FIELD_INTERNAL_H
 #define HK_FIELD_INTERNAL_H
 
+#include "cpu/field/attached_model.h"
 #include "cpu/field/field.h"
 
 #define HK_FIELD_NEVER INT64_MIN
@@ -28,7 +29,9 @@ struct hk_field_open {
 
 struct hk_field {
   struct hk_field_rule rule;
-  struct hk_residual residual; /* residual.room: nodes that all columns here have room for */
+  uint32_t room;               /* nodes that all columns here have room for */
+  struct hk_residual residual; /* of that operator; with the same room */
+  struct hk_field_model model; /* of that operator */
   struct hk_field_member *member;
   uint32_t n_members, top;    /* top: numbers are below */
   uint32_t n_left;            /* members that are LEFT */

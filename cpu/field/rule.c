@@ -16,7 +16,9 @@ struct hk_field_rule hk_field_default(void)
                                  .members = 1024,
                                  .interval = 1000000000,
                                  .forget = 0.999,
-                                 .clip = 3.75 };
+                                 .clip = 3.75,
+                                 .adapt = 0.002,
+                                 .hold = 10 };
 }
 
 static int set_whole(uint32_t *out, uint32_t least, uint32_t most, const char *key, const char *value, char *error, size_t size)
@@ -54,6 +56,30 @@ static int set_file(struct hk_field_rule *r, const char *key, const char *value,
   return 0;
 }
 
+static int set_operator(struct hk_field_rule *r, const char *value, char *error, size_t size)
+{
+  if (strcmp(value, "residual") != 0 && strcmp(value, "model") != 0) {
+    snprintf(error, size, "operator = %s: neither residual nor model", value);
+    return -EINVAL;
+  }
+  r->kind = strcmp(value, "model") == 0 ? HK_FIELD_MODEL : HK_FIELD_RESIDUAL;
+  return 0;
+}
+
+/* Notes that a key was given which only one operator has. */
+static void note_operator(struct hk_field_rule *r, const char *key)
+{
+  static const struct {
+    const char *name;
+    enum hk_field_operator of;
+  } keys[] = { { "neighbours", HK_FIELD_RESIDUAL }, { "positions", HK_FIELD_RESIDUAL }, { "q", HK_FIELD_RESIDUAL },
+               { "refit", HK_FIELD_RESIDUAL },      { "blame", HK_FIELD_RESIDUAL },     { "forget", HK_FIELD_RESIDUAL },
+               { "file", HK_FIELD_MODEL },          { "adapt", HK_FIELD_MODEL },        { "hold", HK_FIELD_MODEL } };
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(key, keys[i].name) == 0)
+      r->given |= 1u << keys[i].of;
+}
+
 static int set_neighbours(struct hk_field_rule *r, const char *value, char *error, size_t size)
 {
   r->neighbours = strcmp(value, "auto") == 0 ? HK_FIELD_AUTO : strcmp(value, "nearest") == 0 ? HK_FIELD_NEAREST : HK_FIELD_GRAPH;
@@ -69,7 +95,11 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
                  { "refit", &r->refit, 1, 4096 },
                  { "blame", &r->blame, 4, 4096 },
                  { "wait", &r->wait, 1, HK_FIELD_WAIT_MAX },
-                 { "members", &r->members, 3, HK_FIELD_MEMBERS_MAX } };
+                 { "members", &r->members, 3, HK_FIELD_MEMBERS_MAX },
+                 { "hold", &r->hold, 0, HK_MODEL_HOLD_MAX } };
+  note_operator(r, key);
+  if (strcmp(key, "operator") == 0)
+    return set_operator(r, value, error, size);
   for (size_t i = 0; i < sizeof wholes / sizeof *wholes; i++)
     if (strcmp(key, wholes[i].name) == 0)
       return set_whole(wholes[i].out, wholes[i].least, wholes[i].most, key, value, error, size);
@@ -77,6 +107,8 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
     return set_real(&r->forget, 0.9, 0.99999, key, value, error, size);
   if (strcmp(key, "clip") == 0)
     return set_real(&r->clip, 1, 1000, key, value, error, size);
+  if (strcmp(key, "adapt") == 0)
+    return set_real(&r->adapt, 0, 0.1, key, value, error, size);
   if (strcmp(key, "interval") == 0) {
     int64_t interval;
     if (hk_duration_parse(value, &interval) == 0 && interval >= HK_FIELD_INTERVAL_MIN) {
@@ -88,6 +120,10 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
   }
   if (strcmp(key, "neighbours") == 0)
     return set_neighbours(r, value, error, size);
+  if (strcmp(key, "file") == 0) {
+    r->modelled = true;
+    return set_file(r, key, value, error, size);
+  }
   if (strcmp(key, "positions") == 0) {
     r->placed = true;
     return set_file(r, key, value, error, size);
@@ -96,13 +132,34 @@ int hk_field_set(struct hk_field_rule *r, const char *key, const char *value, ch
   return -EINVAL;
 }
 
+/* The keys of the operator fit together, and there is none of another. */
+static int check_operator(const struct hk_field_rule *r, char *error, size_t size)
+{
+  const bool model = r->kind == HK_FIELD_MODEL;
+  if (r->given & ~(1u << r->kind)) {
+    snprintf(error, size, "operator = %s has no %s", model ? "model" : "residual",
+             model ? "neighbours, positions, q, refit, blame and forget" : "file, adapt and hold, which operator = model has");
+    return -EINVAL;
+  }
+  if (model && !r->modelled) {
+    snprintf(error, size, "operator = model needs file = FILE, which says what the line of pipes is (hankeld-model(7))");
+    return -EINVAL;
+  }
+  return 0;
+}
+
 int hk_field_check(const struct hk_field_rule *r, char *error, size_t size)
 {
-  const bool limits = r->neighbours <= HK_FIELD_NEAREST && r->q >= 2 && r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 &&
+  const bool limits = r->kind <= HK_FIELD_MODEL && r->adapt >= 0 && r->adapt <= 0.1 && r->hold <= HK_MODEL_HOLD_MAX &&
+                      r->neighbours <= HK_FIELD_NEAREST && r->q >= 2 && r->q <= HK_RESIDUAL_NEIGHBOURS_MAX && r->refit >= 1 &&
                       r->refit <= 4096 && r->blame >= 4 && r->blame <= 4096 && r->wait >= 1 && r->wait <= HK_FIELD_WAIT_MAX &&
                       r->members >= 3 && r->members <= HK_FIELD_MEMBERS_MAX && r->interval >= HK_FIELD_INTERVAL_MIN &&
                       r->forget >= 0.9 && r->forget <= 0.99999 && r->clip >= 1 && r->clip <= 1000;
   const bool filed = (r->neighbours == HK_FIELD_NEAREST) == r->placed && (r->neighbours == HK_FIELD_AUTO) == !r->file[0];
+  if (limits && check_operator(r, error, size) != 0)
+    return -EINVAL;
+  if (limits && r->kind == HK_FIELD_MODEL)
+    return 0;
   if (limits && filed && (r->neighbours != HK_FIELD_AUTO || r->members <= HK_FIELD_AUTO_MAX))
     return 0;
   if (limits && !filed)
@@ -155,4 +212,9 @@ struct hk_residual_rule hk_field_residual_rule(const struct hk_field_rule *r)
                                     .clip = (float)r->clip,
                                     .fast = 3 / (float)r->blame,
                                     .slow = 1 / (8 * (float)r->blame) };
+}
+
+struct hk_model_rule hk_field_model_rule(const struct hk_field_rule *r)
+{
+  return (struct hk_model_rule){ .interval = (double)r->interval / 1e9, .adapt = r->adapt, .clip = r->clip, .hold = r->hold };
 }

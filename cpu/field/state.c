@@ -16,8 +16,13 @@ struct head {
 };
 _Static_assert(sizeof(struct head) == 80, "no padding");
 
-/* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number, the residual's columns
- * (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number. */
+/* A model has MODEL for `neighbours`, and `kept` is how many times 8 bytes its state is; q, refit, blame, forget and clip are as
+ * in any rule, and of no use. */
+#define MODEL 3u
+
+/* Behind it: the members of all numbers, the points of the rows from `next` to `newest` by row and number; and the residual's
+ * columns (residual.h), and z of the rows that are kept, from the oldest to the newest, by row and number; or the model's state
+ * (cpu/model/model.h). */
 struct point {
   int64_t time;
   double value; /* NaN: there is none */
@@ -38,14 +43,15 @@ static size_t ring_size(const struct head *h)
 static size_t size_of(const struct head *h)
 {
   const struct hk_residual_rule rule = { .neighbours = h->q };
-  return sizeof *h + h->top * sizeof(struct hk_field_member) +
-         (size_t)open_rows(h->next, h->newest) * h->top * sizeof(struct point) + hk_residual_state_size(&rule, h->top) +
-         ring_size(h);
+  const size_t rows =
+      sizeof *h + h->top * sizeof(struct hk_field_member) + (size_t)open_rows(h->next, h->newest) * h->top * sizeof(struct point);
+  return h->neighbours == MODEL ? rows + 8 * (size_t)h->kept : rows + hk_residual_state_size(&rule, h->top) + ring_size(h);
 }
 
 static struct head head_of(const struct hk_field *f)
 {
-  return (struct head){ .neighbours = f->rule.neighbours,
+  const bool model = f->rule.kind == HK_FIELD_MODEL;
+  return (struct head){ .neighbours = model ? MODEL : f->rule.neighbours,
                         .q = f->rule.q,
                         .refit = f->rule.refit,
                         .blame = f->rule.blame,
@@ -58,7 +64,7 @@ static struct head head_of(const struct hk_field *f)
                         .clip = f->rule.clip,
                         .next = f->next,
                         .newest = f->newest,
-                        .kept = f->kept,
+                        .kept = model ? (uint32_t)(f->model.size / 8) : f->kept,
                         .mark = f->rule.mark };
 }
 
@@ -96,6 +102,10 @@ void hk_field_write(const struct hk_field *f, void *state)
       at = put(at, &point, sizeof point);
     }
   }
+  if (f->rule.kind == HK_FIELD_MODEL) {
+    hk_field_model_write(&f->model, at);
+    return;
+  }
   hk_residual_write(&f->residual, f->top, at);
   at += hk_residual_state_size(&f->residual.rule, f->top);
   for (uint32_t back = f->kept; back > 0; back--)
@@ -117,7 +127,10 @@ static bool is_row(int64_t interval, int64_t row)
 
 static struct hk_field_rule rule_of(const struct head *h)
 {
-  return (struct hk_field_rule){ .neighbours = h->neighbours,
+  const bool model = h->neighbours == MODEL;
+  return (struct hk_field_rule){ .kind = model ? HK_FIELD_MODEL : HK_FIELD_RESIDUAL,
+                                 .neighbours = model ? HK_FIELD_AUTO : h->neighbours,
+                                 .modelled = model,
                                  .placed = h->neighbours == HK_FIELD_NEAREST,
                                  .mark = h->mark,
                                  .file = { h->neighbours == HK_FIELD_AUTO ? 0 : '-' }, /* that there is one is enough */
@@ -137,10 +150,12 @@ static bool is_good(const struct head *h, size_t size)
   const struct hk_field_rule rule = rule_of(h);
   char error[128];
   if (hk_field_check(&rule, error, sizeof error) != 0 || h->top > h->members || h->n_members > h->top ||
-      h->kept > (h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT : 0))
+      h->kept > (h->neighbours == MODEL           ? UINT32_MAX
+                 : h->neighbours == HK_FIELD_AUTO ? HK_FIELD_RESIDENT
+                                                  : 0))
     return false;
   if (h->next == HK_FIELD_NEVER)
-    return h->newest == HK_FIELD_NEVER && h->kept == 0 && size == size_of(h);
+    return h->newest == HK_FIELD_NEVER && (h->kept == 0 || h->neighbours == MODEL) && size == size_of(h);
   return is_row(h->interval, h->newest) && is_row(h->interval, h->next - 1) && h->newest - h->next >= -1 &&
          h->newest - h->next < h->wait && size == size_of(h);
 }
@@ -196,6 +211,8 @@ static int read_all(struct hk_field *f, const struct head *h, const uint8_t *at)
   int status = read_members(f, h, &at);
   if (status == 0)
     status = read_open(f, &at);
+  if (status == 0 && h->neighbours == MODEL)
+    return hk_field_model_keep(&f->model, at, 8 * (size_t)h->kept); /* until its plan is known */
   if (status == 0 && !hk_residual_read(&f->residual, f->top, at))
     status = -EBADMSG;
   if (status != 0)
@@ -219,8 +236,8 @@ int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const
   const struct hk_field_rule own = rule_of(&h);
   if (!rule)
     rule = &own;
-  if (rule->neighbours != own.neighbours || rule->q != own.q || rule->mark != own.mark || rule->wait != own.wait ||
-      rule->interval != own.interval || h.top > rule->members)
+  if (rule->kind != own.kind || rule->neighbours != own.neighbours || rule->q != own.q || rule->mark != own.mark ||
+      rule->wait != own.wait || rule->interval != own.interval || h.top > rule->members)
     return -EINVAL;
   struct hk_field *f;
   int status = hk_field_new(&f, rule);

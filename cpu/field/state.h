@@ -11,7 +11,7 @@ size_t hk_field_state_size(const struct hk_field *field);
 void hk_field_write(const struct hk_field *field, void *state);
 /* Makes a field of a state, with the same numbers of members. rule: it is to go on with; refit, blame, members, forget and clip
  * may differ from those that it was written with. 0 and *out, -EBADMSG: it is none; -EINVAL: it is of other rows, neighbours or
- * another graph than the rule has, or of more members; or -ENOMEM. */
+ * another file than the rule has, or of more members; or -ENOMEM. The state of a model is looked at by hk_field_attach. */
 int hk_field_read(struct hk_field **out, const struct hk_field_rule *rule, const void *state, size_t size);
 
 #endif

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUFFIX "#residual"
-
 struct hk_fielded {
   struct hk_field *field;
   struct hk_field_binding binding;
   uint32_t n;
-  char **name; /* of the derived sensors */
+  const char *suffix; /* of names of derived sensors */
+  char **name;        /* of these */
   struct hk_field_row row;
   uint32_t at; /* in it; row.n: it is through */
   uint64_t points;
@@ -25,12 +24,12 @@ static bool join_all(struct hk_fielded *f, const struct hk_recordings *csv)
     const char *sensor = hk_recording_sensor(csv, i);
     const size_t length = strlen(sensor);
     uint32_t member;
-    f->name[i] = malloc(length + sizeof SUFFIX);
+    f->name[i] = malloc(length + strlen(f->suffix) + 1);
     if (!f->name[i] || hk_field_join(f->field, &member) != 0 || member != i)
       return false;
     hk_field_binding_join(&f->binding, f->field, member, sensor, length);
     memcpy(f->name[i], sensor, length);
-    memcpy(f->name[i] + length, SUFFIX, sizeof SUFFIX);
+    memcpy(f->name[i] + length, f->suffix, strlen(f->suffix) + 1);
   }
   return true;
 }
@@ -51,8 +50,10 @@ int hk_fielded_open(struct hk_fielded **out, char **argv, const char *keys, cons
   if (hk_field_binding_open(&f->binding, &rule, error, sizeof error) != 0)
     return hk_failed(argv, "--field: %s", error);
   f->n = n;
+  f->suffix = rule.kind == HK_FIELD_MODEL ? "#model" : "#residual";
   f->name = calloc(n + 1, sizeof *f->name);
-  const bool fine = f->name && hk_field_new(&f->field, &rule) == 0 && join_all(f, csv);
+  const bool fine = f->name && hk_field_new(&f->field, &rule) == 0 &&
+                    (!f->binding.file.plan || hk_field_attach(f->field, f->binding.file.plan) == 0) && join_all(f, csv);
   return fine ? 0
               : hk_failed(argv, "no memory for a field of %u sensors: it needs %" PRIu64 " bytes", n, hk_field_need(&rule, n));
 }
@@ -103,8 +104,33 @@ const char *hk_fielded_blamed(const struct hk_fielded *f, uint32_t sensor, doubl
   return neighbour < f->n ? f->name[neighbour] : NULL;
 }
 
+/* What a model explains, or why it says nothing. */
+static void explain_model(const struct hk_fielded *f)
+{
+  const struct hk_model *model = hk_field_model_of(f->field);
+  const struct hk_model_plan *plan = hk_model_plan_of(model);
+  for (uint32_t i = 0; i < plan->sensors; i++) {
+    const struct hk_model_sensor *s = &plan->sensor[i];
+    if (f->binding.member[i] == HK_RESIDUAL_NONE)
+      fprintf(stderr, "hankel replay: the recording has no sensor %.*s of the model\n", (int)s->name.length, s->name.text);
+    else if (!s->boundary && !isnan(hk_model_explains(model, i)))
+      fprintf(stderr, "hankel replay: %.*s: the model explains %.1f %% of its movement\n", (int)s->name.length, s->name.text,
+              100 * hk_model_explains(model, i));
+  }
+  if (f->points == 0)
+    fprintf(stderr,
+            "hankel replay: the model says nothing: it begins when both boundaries have values, and is silent for %.0f s then\n",
+            3 * plan->transit);
+  else
+    fprintf(stderr, "hankel replay: friction, as a multiple of what the model file says: %.4f\n", hk_model_friction(model));
+}
+
 void hk_fielded_explain(const struct hk_fielded *f)
 {
+  if (f->binding.file.plan) {
+    explain_model(f);
+    return;
+  }
   const struct hk_field_count count = hk_field_count(f->field);
   if (f->points == 0)
     fprintf(stderr,

@@ -1,5 +1,5 @@
-/* A recording whose sensors are a field: what comes of their points are the points of the derived sensors, SENSOR#residual, with
- * the same numbers. Thread: the caller's. */
+/* A recording whose sensors are a field: what comes of their points are the points of the derived sensors, SENSOR#residual or
+ * SENSOR#model, with the same numbers. Thread: the caller's. */
 #ifndef HK_FIELDED_H
 #define HK_FIELDED_H
 

@@ -40,7 +40,8 @@ static const char help_text[] =
     "  --budget N/day     print incidents instead, about N a day at most, as text or with --format jsonl;\n"
     "                     without --detector by novelty\n"
     "  --field KEYS       treat the sensors as a field: score SENSOR#residual, its reading less what its\n"
-    "                     neighbours predict (man hankeld.conf lists the keys)\n"
+    "                     neighbours predict; or, with operator=model,file=FILE.model, SENSOR#model, less\n"
+    "                     what the equations of a line of pipes say (man hankeld.conf lists the keys)\n"
     "  --interval SECONDS with --budget: time between points of a sensor; otherwise taken from the first lines\n" HK_INPUT_HELP
     "\n"
     "FILE has a header, a time column and value columns, or one number a line; it may be packed (.gz, .zst).\n"

@@ -38,7 +38,7 @@ void hk_config_free(struct hk_config *config)
   free(config->notify);
   free(config->mqtt.rule);
   for (uint32_t i = 0; i < config->n_fields; i++)
-    hk_field_graph_release(config->fields[i].graph);
+    hk_field_file_release(&config->fields[i].file);
   free(config->fields);
   config->fields = NULL;
   config->n_fields = 0;

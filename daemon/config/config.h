@@ -4,7 +4,7 @@
 #define HK_CONFIG_H
 
 #include "cpu/detectors.h"
-#include "cpu/field/graph.h"
+#include "cpu/field/file.h"
 #include "cpu/group/group.h"
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/listener_rules.h"
@@ -60,7 +60,7 @@ struct hk_config_detector {
   struct hk_detector detector;
   uint32_t number; /* with backends and registry: its place in the file that the daemon began with, else what a reload gave */
   bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
-  bool group;      /* or the series of a group or field, or SENSOR#residual of a field: nobody's companion; */
+  bool group;      /* or the series of a group or field, or SENSOR#residual or #model of a field: nobody's companion; */
   bool field;      /* the latter two, */
   bool residual;   /* and the last */
 };
@@ -77,8 +77,9 @@ struct hk_config_group {
 #define HK_CONFIG_NO_CAPTURE UINT32_MAX
 
 /* Sensors that are like each other: those whose names differ in nothing but what the capture does not stand for, or all that
- * match, are a field. Each member has series, SENSOR#residual and SENSOR#residual.ALGORITHM, and each field has one of its own,
- * NAME#CAPTURE or NAME#field. The detectors of these, NAME#residual and #NAME, stand behind all others. */
+ * match, are a field. Each member has series, SENSOR#residual and SENSOR#residual.ALGORITHM (of a model SENSOR#model and so on),
+ * and each field has one of its own, NAME#CAPTURE or NAME#field. The detectors of these, NAME#residual or NAME#model and #NAME,
+ * stand behind all others. */
 struct hk_config_field {
   char name[HK_CONFIG_NAME_MAX];
   char match[513];                          /* glob with a capture or none, ends with 0 */
@@ -86,7 +87,8 @@ struct hk_config_field {
   uint32_t capture;                         /* place of the bracket in match; HK_CONFIG_NO_CAPTURE */
   uint32_t n_series, series[HK_ALGORITHMS]; /* places of their detectors */
   struct hk_field_rule rule;
-  struct hk_field_graph *graph; /* NULL: none, or it was not read */
+  struct hk_field_file file; /* all zero: there is none, or it was not read */
+  double row;                /* s that a row of its model took here when it was read; 0: it has none */
 };
 
 struct hk_config {

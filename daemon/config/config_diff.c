@@ -86,9 +86,9 @@ static const struct hk_config_field *field_of(const struct hk_config *c, const c
 static bool same_field_rule(const struct hk_config_field *a, const struct hk_config_field *b)
 {
   const struct hk_field_rule *x = &a->rule, *y = &b->rule;
-  return x->neighbours == y->neighbours && x->q == y->q && x->refit == y->refit && x->blame == y->blame && x->wait == y->wait &&
-         x->members == y->members && x->interval == y->interval && x->forget == y->forget && x->clip == y->clip &&
-         x->mark == y->mark;
+  return x->kind == y->kind && x->adapt == y->adapt && x->hold == y->hold && x->neighbours == y->neighbours && x->q == y->q &&
+         x->refit == y->refit && x->blame == y->blame && x->wait == y->wait && x->members == y->members &&
+         x->interval == y->interval && x->forget == y->forget && x->clip == y->clip && x->mark == y->mark;
 }
 
 static void compare_fields(const struct hk_config *running, const struct hk_config *read, struct hk_buffer *told)

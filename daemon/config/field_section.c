@@ -60,9 +60,6 @@ void hk_config_field_key(struct hk_config_reading *r, const char *name, const ch
       hk_config_complain(r, r->line, "detector: the name of a [detector NAME] section is needed");
     else
       memcpy(f->detector, value, strlen(value) + 1);
-  } else if (strcmp(name, "operator") == 0) {
-    if (strcmp(value, "residual") != 0)
-      hk_config_complain(r, r->line, "operator = %.64s: not residual", value);
   } else if (hk_field_set(&f->rule, name, value, error, sizeof error) != 0) {
     hk_config_complain(r, r->line, "%s", error);
   }
@@ -70,17 +67,18 @@ void hk_config_field_key(struct hk_config_reading *r, const char *name, const ch
 
 void hk_config_field_end(struct hk_config_reading *r)
 {
-  const struct hk_config_field *f = last_of(r);
+  struct hk_config_field *f = last_of(r);
   char error[256];
   if (!hk_config_seen(r, "match"))
-    hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, the sensors that are like each other", f->name);
+    hk_config_complain(r, r->section_line, "[field %s] needs match = GLOB, its sensors", f->name);
   if (!hk_config_seen(r, "operator"))
-    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual", f->name);
+    hk_config_complain(r, r->section_line, "[field %s] needs operator = residual or model", f->name);
   if (!hk_config_seen(r, "detector"))
     hk_config_complain(r, r->section_line,
                        "[field %s] needs detector = NAME, the [detector NAME] whose keys the derived series take", f->name);
   if (r->faults == r->faults_before && hk_field_check(&f->rule, error, sizeof error) != 0)
     hk_config_complain(r, r->section_line, "[field %s]: %s", f->name, error);
+  f->rule.given = 0;
 }
 
 /* One more detector. NULL: there are as many as may be. */
@@ -113,7 +111,8 @@ static bool add_residuals(struct hk_config_reading *r, struct hk_config_field *f
     if (!d)
       return false;
     const char *algorithm = i == from ? "" : strchr(c->detectors[i].name, HK_DERIVED_MARK) + 1;
-    snprintf(d->name, sizeof d->name, "%.40s%cresidual%s%.16s", f->name, HK_DERIVED_MARK, i == from ? "" : ".", algorithm);
+    snprintf(d->name, sizeof d->name, "%.40s%c%s%s%.16s", f->name, HK_DERIVED_MARK,
+             f->rule.kind == HK_FIELD_MODEL ? "model" : "residual", i == from ? "" : ".", algorithm);
     d->detector = c->detectors[i].detector;
     d->detector.rate = false; /* the values that a field takes are rates by then, or none */
     d->residual = true;
@@ -141,20 +140,42 @@ void hk_config_add_fields(struct hk_config_reading *r)
   }
 }
 
+/* Whether a field's rows are computed in good time: a row of a model takes at most half of its interval. 0, or a negative errno
+ * with a message. */
+static int measure_row(struct hk_config_field *f, char *error, size_t size)
+{
+  const double interval = (double)f->rule.interval / 1e9;
+  if (!f->file.plan)
+    return 0;
+  const int status = hk_model_measure(f->file.plan, interval, &f->row);
+  if (status != 0) {
+    snprintf(error, size, "%s: %s", f->rule.file,
+             status == -ENOMEM ? "out of memory" : "its equations cannot be solved in double precision: are its numbers right?");
+    return status;
+  }
+  if (f->row <= interval / 2)
+    return 0;
+  snprintf(
+      error, size,
+      "%s: a row of its %u cells takes %.3g s here, over half of interval = %.3g s: fewer cells or a longer interval are needed",
+      f->rule.file, f->file.plan->cells, f->row, interval);
+  return -E2BIG;
+}
+
 int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg)
 {
   char error[HK_FIELD_FILE_MAX + 256], line[sizeof error + 128];
   int status = 0;
   for (uint32_t i = 0; i < config->n_fields; i++) {
     struct hk_config_field *f = &config->fields[i];
-    if (f->rule.neighbours == HK_FIELD_AUTO)
-      continue;
-    const int each = hk_field_graph_read(&f->graph, f->rule.neighbours, f->rule.q, f->rule.file, error, sizeof error);
+    int each = hk_field_file_read(&f->file, &f->rule, error, sizeof error);
+    if (each == 0)
+      each = measure_row(f, error, sizeof error);
     if (each == 0) {
-      f->rule.mark = hk_field_graph_mark(f->graph);
+      f->rule.mark = hk_field_file_mark(&f->file);
       continue;
     }
-    snprintf(line, sizeof line, "[field %s]: neighbours: %s", f->name, error);
+    snprintf(line, sizeof line, "[field %s]: %s: %s", f->name, f->rule.kind == HK_FIELD_MODEL ? "file" : "neighbours", error);
     fault(arg, line);
     status = each;
   }

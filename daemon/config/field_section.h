@@ -13,8 +13,8 @@ void hk_config_field_end(struct hk_config_reading *r);
  */
 void hk_config_add_fields(struct hk_config_reading *r);
 
-/* Reads the files of neighbours that fields name; what a file says is part of the field's rule. Negative errno of the last fault,
- * of which each is told; 0: there is none. */
+/* Reads the files of neighbours and of models that fields name; what a file says is part of the field's rule. Negative errno of
+ * the last fault, of which each is told; 0: there is none. */
 int hk_config_read_graphs(struct hk_config *config, hk_config_fault *fault, void *arg);
 
 #endif

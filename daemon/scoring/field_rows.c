@@ -180,13 +180,43 @@ static bool make_row(struct hk_groups *g, struct hk_machine *m, const struct hk_
   return true;
 }
 
+/* What became of a model with the row that was closed; not where a journal is replayed, for that was logged before. */
+static void tell_model(const struct hk_groups *g, const struct hk_machine *m)
+{
+  const struct hk_model *model = hk_field_model_of(m->field.model);
+  const enum hk_model_turn turn = m->field.row.turn;
+  struct hk_registry *registry = g->shard->all->registry;
+  struct hk_log *log = g->shard->all->log;
+  if (g->shard->replaying || !model || m->gone ||
+      (turn != HK_MODEL_BEGINS && turn != HK_MODEL_MISSED && turn != HK_MODEL_UNSOLVED))
+    return;
+  const struct hk_model_plan *plan = hk_model_plan_of(model);
+  const struct hk_model_word sensor = plan->sensor[plan->boundary[hk_model_missing(model)]].name;
+  const struct hk_model_pipe *pipe = hk_model_fault(model);
+  hk_registry_read(registry);
+  const struct hk_string name = hk_registry_name(registry, hk_slot_outside(m->owner->shard, m->slot));
+  if (turn == HK_MODEL_BEGINS)
+    hk_log(log, HK_LOG_INFO, "%.*s: the model begins steady; it is silent for %.0f s, three times as long as a wave travels",
+           (int)name.length, name.data, 3 * plan->transit);
+  else if (turn == HK_MODEL_MISSED)
+    hk_log(log, HK_LOG_WARNING,
+           "%.*s: model lost: its boundary %.*s has had no value for more than hold rows; it begins again when both have",
+           (int)name.length, name.data, (int)sensor.length, sensor.text);
+  else
+    hk_log(log, HK_LOG_WARNING, "%.*s: model lost: its equations have no solution, at or before pipe %.*s %.*s; it begins again",
+           (int)name.length, name.data, (int)pipe->from.length, pipe->from.text, (int)pipe->to.length, pipe->to.text);
+  hk_registry_read_end(registry);
+}
+
 bool hk_fields_make(struct hk_groups *g, const struct hk_columns *to, uint32_t *at, uint32_t room)
 {
   const bool locked = hk_groups_lock(g);
   struct hk_machine *m = g->emitting;
   bool whole = true;
-  while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field.model, &m->field.row))
+  while (m && (whole = make_row(g, m, to, at, room)) && hk_field_next(m->field.model, &m->field.row)) {
     m->field.at = 0;
+    tell_model(g, m);
+  }
   if (whole)
     g->emitting = NULL;
   hk_groups_unlock(g, locked);

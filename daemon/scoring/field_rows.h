@@ -5,9 +5,9 @@
  * room for
  *
  * Fields are kept as groups are (groups.h: members, journal, snapshots, reload), in an hk_groups of their own, so a sensor may be
- * of both. Of each member there is SENSOR#residual, and SENSOR#residual.ALGORITHM for each further algorithm of the field's
- * detector, which are like other sensors, except for the origin of their points. The field's own series, NAME#field or
- * NAME#CAPTURE, has for each row the share of its sensors that behave unusually. Thread: as groups.h. */
+ * of both. Of each member there is SENSOR#residual (of a model SENSOR#model), and SENSOR#residual.ALGORITHM for each
+ * further algorithm of the field's detector, which are like other sensors, except for the origin of their points. The field's own
+ * series, NAME#field or NAME#CAPTURE, has for each row the share of its sensors that behave unusually. Thread: as groups.h. */
 #ifndef HK_FIELD_ROWS_H
 #define HK_FIELD_ROWS_H
 

@@ -9,10 +9,11 @@
 
 static int open_field(struct hk_machine *m, const struct hk_machine_name *name, const void *state, size_t size)
 {
-  const int status =
-      state ? hk_field_read(&m->field.model, name->field, state, size) : hk_field_new(&m->field.model, name->field);
+  int status = state ? hk_field_read(&m->field.model, name->field, state, size) : hk_field_new(&m->field.model, name->field);
   m->field.kinds = *name->series;
-  return status == 0 ? hk_field_binding_of(&m->field.binding, name->field, name->graph, m->field.model) : status;
+  if (status == 0 && name->file->plan)
+    status = hk_field_attach(m->field.model, name->file->plan);
+  return status == 0 ? hk_field_binding_of(&m->field.binding, name->field, name->file, m->field.model) : status;
 }
 
 int hk_machine_new(struct hk_machine **out, const struct hk_machine_name *name, const void *state, size_t size)

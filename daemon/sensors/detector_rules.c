@@ -20,7 +20,7 @@ struct cut {
   bool shares;
   struct hk_group_rule rule; /* of a group, else */
   struct hk_field_rule field_rule;
-  struct hk_field_graph *graph;
+  struct hk_field_file file;
   struct hk_field_series series;
 };
 
@@ -90,7 +90,7 @@ static int cut_fields(struct hk_sections *s, const struct hk_config *config)
     cut->number = own_number(config, f->name);
     cut->field = true;
     cut->field_rule = f->rule;
-    cut->graph = f->graph ? hk_field_graph_hold(f->graph) : NULL;
+    cut->file = hk_field_file_hold(&f->file);
     cut->whole = f->capture == HK_CONFIG_NO_CAPTURE;
     take_series(cut, config, f);
     status = part_of(&cut->front, f->match, cut->whole ? strlen(f->match) : f->capture);
@@ -191,7 +191,7 @@ void hk_sections_release(struct hk_sections *s)
   for (uint32_t i = 0; i < s->n_fields; i++) {
     hk_glob_free(s->fields[i].front);
     hk_glob_free(s->fields[i].back);
-    hk_field_graph_release(s->fields[i].graph);
+    hk_field_file_release(&s->fields[i].file);
   }
   free(s->fields);
   free(s->groups);
@@ -223,7 +223,7 @@ static struct hk_machine_name name_of(const struct cut *g, const char *capture, 
                                    .number = g->number,
                                    .rule = g->field ? NULL : &g->rule,
                                    .field = g->field ? &g->field_rule : NULL,
-                                   .graph = g->graph,
+                                   .file = &g->file,
                                    .series = &g->series,
                                    .beside = g->shares ? first->name : NULL };
 }

@@ -42,7 +42,7 @@ struct hk_machine_name {
   /* These live as long as the sections. */
   const struct hk_group_rule *rule;
   const struct hk_field_rule *field; /* of a field; NULL: it is a group's */
-  struct hk_field_graph *graph;      /* of a field; NULL: it has none */
+  const struct hk_field_file *file;  /* of a field: what its file says */
   const struct hk_field_series *series;
   const char
       *beside; /* of groups and fields that may share sensors: the name by which all of these find their shard; else NULL */

@@ -60,6 +60,18 @@ static void print_listeners(const struct hk_config *config)
     puts("these are all: with a [listen NAME] section there are no default listeners");
 }
 
+/* Says how large a model is, and what it costs. */
+static void print_model(const struct hk_config_field *f)
+{
+  const struct hk_model_plan *p = f->file.plan;
+  printf("field %s: %s: %u pipes, %u sensors, %u of them checks; %u unknowns, a matrix of 2 + 1 + 2 diagonals, %.1f KiB\n",
+         f->name, f->rule.file, p->pipes, p->sensors, p->sensors - 2, 2 * (p->cells + 1), (double)hk_model_need(p) / 1024);
+  printf(
+      "field %s: a row takes %.3g ms on this machine's processor, of interval = %.6g s; a wave takes %.3g s from end to end, and "
+      "%.3g s through the shortest cell\n",
+      f->name, 1e3 * f->row, (double)f->rule.interval / 1e9, p->transit, p->shortest);
+}
+
 /* Says what each field needs, and whom its file leaves without neighbours. */
 static void print_fields(const struct hk_config *config)
 {
@@ -67,9 +79,11 @@ static void print_fields(const struct hk_config *config)
     const struct hk_config_field *f = &config->fields[i];
     printf("field %s: %u series a member beside its own, of detector %s; %llu bytes a member beside these, in the daemon\n",
            f->name, f->n_series, f->detector, (unsigned long long)(hk_field_need(&f->rule, 4096) / 4096));
-    if (f->graph)
+    if (f->file.graph)
       printf("field %s: %s names %u sensors; %u of them have fewer than 2 neighbours, and get no residual\n", f->name,
-             f->rule.file, hk_field_graph_nodes(f->graph), hk_field_graph_lonely(f->graph));
+             f->rule.file, hk_field_graph_nodes(f->file.graph), hk_field_graph_lonely(f->file.graph));
+    if (f->file.plan)
+      print_model(f);
   }
 }
 

@@ -49,6 +49,18 @@ static uint8_t *write_state(const struct hk_field *f, size_t *size)
   return state;
 }
 
+/* A model's state gets a plan, which it may be of or not. */
+static void attach(struct hk_field *f)
+{
+  static const char text[] = "edge a b 2000 0.5 0.02 1000 2\nsensor x p a boundary\nsensor y p b boundary\nsensor z q a check\n";
+  const struct hk_model_plan *plan;
+  char error[256];
+  check(hk_model_plan_parse(&plan, text, strlen(text), error, sizeof error) == 0);
+  const int status = hk_field_attach(f, plan);
+  check(status == 0 || status == -EBADMSG);
+  hk_model_plan_release(plan);
+}
+
 static void try_state(const uint8_t *data, size_t size)
 {
   struct hk_field *f, *again;
@@ -70,6 +82,7 @@ static void try_state(const uint8_t *data, size_t size)
   uint8_t *second = write_state(again, &twice);
   check(twice == same && memcmp(first, second, same) == 0);
   uint32_t member;
+  attach(f);
   if (hk_field_members(f) < 512 && hk_field_join(f, &member) == 0)
     feed(f, 1000000000, 5);
   feed(f, 1000, 1000000000000);
@@ -118,7 +131,7 @@ static void look_at_binding(const struct hk_field_binding *b, const struct hk_fi
 {
   for (uint32_t i = 0; i < hk_field_top(f); i++)
     for (uint32_t k = 0; hk_field_has(f, i) && hk_field_node(f, i) != HK_RESIDUAL_NONE && k < q; k++) {
-      const uint32_t to = hk_field_graph_neighbour(b->graph, hk_field_node(f, i), k);
+      const uint32_t to = hk_field_graph_neighbour(b->file.graph, hk_field_node(f, i), k);
       const uint32_t member = to == HK_RESIDUAL_NONE ? to : b->member[to];
       const uint32_t bound = hk_field_neighbour(f, i, k); /* one that has left goes with the next row, or the next that joins */
       check(bound == member || (member == HK_RESIDUAL_NONE && !hk_field_has(f, bound)));
@@ -130,6 +143,7 @@ static void try_binding(struct hk_field_graph *g, uint32_t kind, uint32_t q, con
 {
   struct hk_field_rule rule = hk_field_default();
   struct hk_field_binding b, later;
+  const struct hk_field_file file = { .graph = g };
   struct hk_field *f;
   uint32_t member, n = 0;
   rule.neighbours = kind;
@@ -137,7 +151,7 @@ static void try_binding(struct hk_field_graph *g, uint32_t kind, uint32_t q, con
   rule.q = q;
   snprintf(rule.file, sizeof rule.file, "-");
   rule.mark = hk_field_graph_mark(g);
-  if (hk_field_new(&f, &rule) != 0 || hk_field_binding_of(&b, &rule, g, NULL) != 0)
+  if (hk_field_new(&f, &rule) != 0 || hk_field_binding_of(&b, &rule, &file, NULL) != 0)
     abort();
   for (size_t at = 0; at < length && n < 64; n++) {
     const size_t apart = strspn(text + at, " \t,\r\n"), word = strcspn(text + at + apart, " \t,\r\n");
@@ -155,7 +169,7 @@ static void try_binding(struct hk_field_graph *g, uint32_t kind, uint32_t q, con
     feed(f, 1000000000, 10 * (int64_t)n);
     look_at_binding(&b, f, q);
   }
-  if (hk_field_binding_of(&later, &rule, g, f) != 0)
+  if (hk_field_binding_of(&later, &rule, &file, f) != 0)
     abort();
   check(hk_field_graph_nodes(g) == 0 || memcmp(later.member, b.member, hk_field_graph_nodes(g) * sizeof *b.member) == 0);
   hk_field_binding_close(&later);

@@ -1,12 +1,16 @@
-"""Models of lines of pipes: recordings that are simulated."""
+"""Models of lines of pipes: recordings that are simulated, and what checks differ by, in a daemon and in a replay."""
 import csv
 import io
+import json
 import os
+import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
 
 import harness
+from harness import ALERTS, SCORED, SECOND, START, UNSCORED
 
 LINE = '''fluid 850
 units bar m3/h
@@ -107,6 +111,109 @@ class Simulate(Case):
             self.assertEqual((done.returncode, done.stdout), (code, ''), arguments)
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stderr.count('\n'), 1)
+
+
+ROWS, LEAK = 1500, 1000
+CHECKS = ['t/a/q#model', 't/b/p#model', 't/c/q#model']
+
+
+class Field(Case):
+    """[field] with operator = model."""
+
+    def setUp(self):
+        super().setUp()
+        values, _ = self.columns(self.simulated('--hours', str(ROWS / 3600), '--seed', '5', '--moves', '5m', '--leak', f'{LEAK}s,0.04,7000'))
+        self.names = list(values)
+        self.rows = [[values[n][t] for n in self.names] for t in range(ROWS)]
+        self.state = os.path.join(self.path, 'state')
+
+    def configured(self, more=''):
+        return ('[detector raw]\nmatch = t/*\nwindow = 8\ninterval = 1s\nalert = off\n[detector faults]\nmatch = none\nalgorithm = shift\nwindow = 32\n'
+                f'[field t]\nmatch = t/*\noperator = model\nfile = {self.model}\ndetector = faults\n{more}')
+
+    def part(self, rows, first, behind, keys, kill=False, more=''):
+        """A life of a daemon that gets these rows: what its derived sensors said, and its log of events."""
+        d = self.daemon(self.configured(more), keys='threads = 1\nmax_ahead = off\n' + keys, ends=-signal.SIGKILL if kill else 0)
+        with d.client() as c, d.client() as subscriber:
+            subscriber.subscribe(SCORED | UNSCORED | ALERTS | 16, '*#model')
+            handles = c.register(*self.names)
+            for t in range(first, behind):
+                there = [k for k, v in enumerate(rows[t]) if v is not None]
+                c.send(harness.points([handles[k] for k in there], [START + t * SECOND] * len(there), [rows[t][k] for k in there]))
+            c.ping()
+            harness.until(lambda: d.status()['points']['pending'] == 0, 'all points')
+            subscriber.drain(0.3)
+            self.balanced(d.status())
+            log, events = ''.join(str(line) for line in d.log), d.events() if 'state' in keys else []
+            if kill:
+                d.process.send_signal(signal.SIGKILL)
+                d.process.wait()
+        if not kill:
+            self.assertEqual(d.stop(), 0)
+        return sorted((n, t, v, repr(z), s) for n, t, v, z, s in subscriber.results), events, log
+
+    def replay(self, rows, *more):
+        table = self.file('t.csv', 'time,' + ','.join(self.names) + '\n' + ''.join(
+            f'{START // SECOND + t},' + ','.join('' if v is None else repr(v) for v in row) + '\n' for t, row in enumerate(rows)))
+        done = hankel('replay', '--field', f'operator=model,file={self.model}', '--detector', 'algorithm=shift,window=32', '--format', 'jsonl', *more, table)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+    def test_a_daemon_says_what_a_replay_says(self):
+        results, _, log = self.part(self.rows, 0, ROWS, '')
+        items, said = self.replay(self.rows)
+        self.assertEqual([(n, t, v) for n, t, v, _, _ in results], sorted((i['sensor'], i['time'], i['value']) for i in items if 'value' in i))
+        self.assertEqual(sorted({n for n, *_ in results}), CHECKS)
+        self.assertIn('t#field: the model begins steady; it is silent for 30 s', log)
+        for check in CHECKS:
+            self.assertIn(f'{check[:-6]}: the model explains ', said)
+        # the leak is a step in both flows, and nothing is before it
+        raised = [i for i in items if i.get('event') == 'raised']
+        self.assertEqual({e['sensor'] for e in raised} & {'t/a/q#model', 't/c/q#model'}, {'t/a/q#model', 't/c/q#model'})
+        for e in raised:
+            self.assertLess(abs(e['instant'] - START - LEAK * SECOND), 30 * SECOND, e)
+
+    def test_goes_on(self):
+        """Where it ends or is killed, it says bit for bit what one life says; also with gaps."""
+        rows = [[None if (k == 1 and 300 <= t < 306) or (k == 2 and t % 17 == 3) else v for k, v in enumerate(row)] for t, row in enumerate(self.rows)]
+        keys = f'state = {self.state}\nsnapshot = 1h\ndurability = '
+        expected, events, _ = self.part(rows, 0, ROWS, keys + 'journal\n')
+        self.assertTrue(any(e[2] == 'raised' for e in events))
+        shutil.rmtree(self.state)
+        for durability, kill, cuts in (('journal', True, [0, 9, 303, ROWS]), ('snapshot', False, [0, 20, 1030, ROWS])):
+            with self.subTest(durability=durability):
+                results = []
+                for first, behind in zip(cuts, cuts[1:]):
+                    more, told, _ = self.part(rows, first, behind, f'{keys}{durability}\n', kill and behind < ROWS)
+                    results += more
+                self.assertEqual(sorted(results), expected)
+                self.assertEqual(sorted(told), sorted(events))
+            verify = hankel('state', 'verify', self.state)
+            self.assertEqual(verify.returncode, 0, verify.stdout + verify.stderr)
+            shutil.rmtree(self.state)
+
+    def test_a_boundary_is_lost(self):
+        rows = [[None if k == 0 and 400 <= t < 460 else v for k, v in enumerate(row)] for t, row in enumerate(self.rows)]
+        results, _, log = self.part(rows, 0, 700, '', more='hold = 5\n')
+        self.assertIn('t#field: model lost: its boundary t/a/p has had no value for more than hold rows; it begins again when both have', log)
+        times = {(t - START) // SECOND for _, t, *_ in results}
+        self.assertTrue({399, 404, 495} <= times, 'held for 5 rows, and back 30 s after the boundary')
+        self.assertFalse(times & set(range(406, 489)))
+
+    def test_check_says_so(self):
+        for keys, said in (('', 'a matrix of 2 + 1 + 2 diagonals'), ('interval = 2us\n', 'over half of interval = 2e-06 s'), ('q = 5\n', 'operator = model has no neighbours, positions, q'),
+                           ('adapt = 1\n', 'adapt = 1: not a number from 0 to 0.1'), ('hold = -1\n', 'hold = -1: not a whole number from 0')):
+            path = self.file('c.conf', '[daemon]\nbackend = cpu\n' + self.configured(keys))
+            done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual((done.returncode, said in done.stdout + done.stderr), (0 if keys == '' else 1, True), done.stdout + done.stderr)
+        for change, said in ((('operator = model', 'operator = residual'), 'operator = residual has no file, adapt and hold'), (('operator = model', 'operator = pipe'), 'operator = pipe: neither residual nor model'),
+                             ((f'file = {self.model}\n', ''), 'operator = model needs file = FILE'), (('t.model', 'u.model'), 'u.model: No such file or directory')):
+            path = self.file('c.conf', self.configured().replace(*change))
+            done = subprocess.run([harness.HANKELD, '-c', path, '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+            self.assertEqual((done.returncode, said in done.stderr), (1, True), done.stderr)
+        self.file('t.model', LINE + 'sensor t/x q d check\n')
+        done = subprocess.run([harness.HANKELD, '-c', self.file('c.conf', self.configured()), '--check'], capture_output=True, text=True, timeout=harness.WAIT)
+        self.assertIn('[field t]: file: ' + self.model + ': line 11, column 14: d: no pipe begins or ends at this node', done.stderr)
 
 
 if __name__ == '__main__':

@@ -280,7 +280,7 @@ static void members_come_and_go(void **state)
   snprintf(b.rule.file, sizeof b.rule.file, "graph");
   assert_int_equal(hk_field_check(&b.rule, error, sizeof error), 0);
   assert_int_equal(hk_field_new(&b.field, &b.rule), 0);
-  assert_int_equal(hk_field_binding_of(&b.binding, &b.rule, b.graph, NULL), 0);
+  assert_int_equal(hk_field_binding_of(&b.binding, &b.rule, &(struct hk_field_file){ .graph = b.graph }, NULL), 0);
   for (uint32_t i = 0; i < NODES; i++)
     b.member[i] = NONE;
   assert_int_equal(hk_field_join(b.field, &stranger), 0); /* its name is not in the file */
@@ -303,10 +303,10 @@ static void members_come_and_go(void **state)
   }
   /* Whoever has the field alone, after a restart, comes to the same. */
   struct hk_field_binding again;
-  assert_int_equal(hk_field_binding_of(&again, &b.rule, b.graph, b.field), 0);
+  assert_int_equal(hk_field_binding_of(&again, &b.rule, &(struct hk_field_file){ .graph = b.graph }, b.field), 0);
   assert_memory_equal(again.member, b.binding.member, hk_field_graph_nodes(b.graph) * sizeof *again.member);
   hk_field_binding_close(&again);
-  assert_null(again.graph);
+  assert_null(again.file.graph);
   hk_field_binding_close(&b.binding);
   hk_field_free(b.field);
   hk_field_graph_release(b.graph);
@@ -322,7 +322,7 @@ static void no_graph(void **state)
   char error[128];
   uint32_t member;
   assert_int_equal(hk_field_binding_open(&b, &rule, error, sizeof error), 0);
-  assert_null(b.graph);
+  assert_null(b.file.graph);
   assert_int_equal(hk_field_new(&f, &rule), 0);
   assert_int_equal(hk_field_join(f, &member), 0);
   hk_field_binding_join(&b, f, member, "a", 1);

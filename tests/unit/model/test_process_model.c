@@ -1,0 +1,250 @@
+/* The process model: what checks differ by, without and with a leak; how it begins, holds, is lost and begins again; friction
+ * that adapts; and a state that goes on to the same bits. */
+#include "cpu/model/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define assert_near(is, wanted, by) assert_true(fabs((is) - (wanted)) <= (by))
+
+#define ROW 1.0 /* s */
+#define CELLS 10u
+#define TRANSITS 30u /* rows: three times 10 km at 1000 m/s */
+
+enum { P_A, P_B, Q_A, Q_B, SENSORS };
+
+static const char LINE[] = "edge a b 10000 0.5 0.02 1000 10\nsensor p.a p a boundary\nsensor p.b p b boundary\n"
+                           "sensor q.a q a check\nsensor q.b q b check\n";
+
+struct bench {
+  const struct hk_model_plan *plan;
+  struct hk_model *model;
+  struct hk_pipeline line; /* what there is */
+  double friction, leak;   /* of it; leak: m^3/s in the middle */
+  int64_t row;
+  double y[SENSORS];
+  const double *nu;
+};
+
+static struct bench start(double friction, double adapt)
+{
+  struct bench b = { .friction = friction };
+  const struct hk_model_rule rule = { ROW, adapt, 3.75, 4 };
+  const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 }, { 1, 0, 0, 2.5e6 } };
+  char error[256];
+  assert_int_equal(hk_model_plan_parse(&b.plan, LINE, strlen(LINE), error, sizeof error), 0);
+  assert_int_equal(hk_model_new(&b.model, b.plan, &rule), 0);
+  assert_int_equal(hk_pipeline_open(&b.line, b.plan->cell, CELLS, b.plan->impedance), 0);
+  assert_int_equal(hk_pipeline_steady(&b.line, end, friction), 0);
+  return b;
+}
+
+static void stop(struct bench *b)
+{
+  hk_model_free(b->model);
+  hk_pipeline_close(&b->line);
+  hk_model_plan_release(b->plan);
+}
+
+/* What the sensors read one row later. Pressures swing. */
+static void measure(struct bench *b)
+{
+  const struct hk_pipeline_end end[2] = { { 1, 0, 0, 3e6 + 1e5 * sin((double)b->row / 40) },
+                                          { 1, 0, 0, 2.5e6 + 5e4 * sin((double)b->row / 7) } };
+  double sink[CELLS] = { 0 };
+  sink[CELLS / 2] = b->leak;
+  b->row++;
+  assert_int_equal(hk_pipeline_step(&b->line, end, sink, ROW, b->friction), 0);
+  b->y[P_A] = end[0].is;
+  b->y[P_B] = end[1].is;
+  b->y[Q_A] = hk_pipeline_flow(&b->line, 0);
+  b->y[Q_B] = hk_pipeline_flow(&b->line, CELLS);
+}
+
+static enum hk_model_turn turn(struct bench *b)
+{
+  measure(b);
+  return hk_model_row(b->model, b->row, b->y, &b->nu);
+}
+
+static void run(struct bench *b, uint32_t rows)
+{
+  while (rows-- > 0)
+    (void)turn(b);
+}
+
+/* It begins, is silent for three transits, and then says nothing but what leaks: half of it at either end. */
+static void leak(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0);
+  assert_int_equal(turn(&b), HK_MODEL_BEGINS);
+  for (uint32_t k = 0; k < TRANSITS; k++) {
+    assert_int_equal(turn(&b), HK_MODEL_SILENT);
+    assert_true(isnan(b.nu[Q_A]));
+  }
+  run(&b, 400);
+  assert_int_equal(turn(&b), HK_MODEL_SAYS);
+  assert_true(isnan(b.nu[P_A]) && isnan(b.nu[P_B])); /* these drive it */
+  const double flow = b.y[Q_A];
+  assert_near(b.nu[Q_A], 0, 2e-4 * flow);
+  assert_near(b.nu[Q_B], 0, 2e-4 * flow);
+  b.leak = 0.01 * flow;
+  run(&b, 400);
+  assert_near(b.nu[Q_A] - b.nu[Q_B], b.leak, 0.02 * b.leak);
+  assert_true(b.nu[Q_A] > 0.3 * b.leak && b.nu[Q_B] < -0.3 * b.leak);
+  assert_true(hk_model_explains(b.model, Q_A) > 0.9);
+  assert_near(hk_model_friction(b.model), 1, 0);
+  stop(&b);
+}
+
+/* A check that is silent is missing, and no more. A boundary is held for four rows; then the line is lost, and begins again. */
+static void missing(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0);
+  run(&b, 200);
+  measure(&b);
+  b.y[Q_A] = NAN;
+  assert_int_equal(hk_model_row(b.model, b.row, b.y, &b.nu), HK_MODEL_SAYS);
+  assert_true(isnan(b.nu[Q_A]) && !isnan(b.nu[Q_B]));
+  for (uint32_t k = 0; k < 5; k++) {
+    measure(&b);
+    b.y[P_B] = NAN;
+    assert_int_equal(hk_model_row(b.model, b.row, b.y, &b.nu), k < 4 ? HK_MODEL_SAYS : HK_MODEL_MISSED);
+  }
+  assert_int_equal(hk_model_missing(b.model), 1);
+  measure(&b);
+  b.y[P_B] = NAN;
+  assert_int_equal(hk_model_row(b.model, b.row, b.y, &b.nu), HK_MODEL_WAITS);
+  assert_int_equal(turn(&b), HK_MODEL_BEGINS);
+  assert_int_equal(turn(&b), HK_MODEL_SILENT);
+  stop(&b);
+}
+
+/* Rows that do not come are computed with what was last there: four are, five are too many. */
+static void holes(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0), whole = start(1, 0);
+  run(&b, 200);
+  run(&whole, 200);
+  for (uint32_t k = 0; k < 4; k++)
+    measure(&b);
+  run(&whole, 4);
+  assert_int_equal(turn(&b), HK_MODEL_SAYS);
+  run(&whole, 1);
+  assert_near(b.nu[Q_A], whole.nu[Q_A], 0.03 * b.y[Q_A]);
+  run(&b, 300);
+  run(&whole, 300);
+  assert_near(b.nu[Q_A], whole.nu[Q_A], 1e-3 * b.y[Q_A]);
+  for (uint32_t k = 0; k < 5; k++)
+    measure(&b);
+  assert_int_equal(turn(&b), HK_MODEL_MISSED);
+  stop(&b);
+  stop(&whole);
+}
+
+/* Boundaries that no pipe has are rows without output, and the third loses the line, but not what was learned. */
+static void unsolved(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0);
+  run(&b, 200);
+  for (uint32_t k = 0; k < 3; k++) {
+    measure(&b);
+    b.y[P_A] = 1e300;
+    assert_int_equal(hk_model_row(b.model, b.row, b.y, &b.nu), k < 2 ? HK_MODEL_GAP : HK_MODEL_UNSOLVED);
+    assert_true(isnan(b.nu[Q_A]) && isnan(b.nu[Q_B]));
+  }
+  assert_non_null(hk_model_fault(b.model));
+  assert_int_equal(turn(&b), HK_MODEL_BEGINS);
+  run(&b, TRANSITS + 200);
+  assert_near(b.nu[Q_A], 0, 1e-3 * b.y[Q_A]);
+  stop(&b);
+}
+
+/* Friction comes to what it is; a leak does not move it far. */
+static void friction(void **state)
+{
+  (void)state;
+  struct bench b = start(1.1, 0.002);
+  run(&b, 4000);
+  assert_near(hk_model_friction(b.model), 1.1, 0.002);
+  assert_near(b.nu[Q_A], 0, 1e-3 * b.y[Q_A]);
+  b.leak = 0.02 * b.y[Q_A];
+  run(&b, 1000);
+  assert_near(hk_model_friction(b.model), 1.1, 0.02);
+  stop(&b);
+}
+
+static uint8_t *written(const struct bench *b, size_t *size)
+{
+  *size = hk_model_state_size(b->plan);
+  uint8_t *bytes = malloc(*size);
+  assert_non_null(bytes);
+  hk_model_write(b->model, bytes);
+  return bytes;
+}
+
+/* A model that is read goes on as the one that was written, in every phase; what no model has written is refused. */
+static void states(void **state)
+{
+  (void)state;
+  static const uint32_t rows[] = { 0, 5, 300 };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    struct bench b = start(1.05, 0.002), other = start(1.05, 0.002);
+    size_t size;
+    run(&b, rows[i]);
+    while (other.row < b.row)
+      measure(&other);
+    uint8_t *bytes = written(&b, &size);
+    assert_true(hk_model_read(other.model, bytes, size));
+    for (uint32_t k = 0; k < 300; k++) {
+      assert_int_equal(turn(&b), turn(&other));
+      assert_memory_equal(b.nu, other.nu, SENSORS * sizeof *b.nu);
+    }
+    assert_false(hk_model_read(other.model, bytes, size - 8));
+    for (size_t at = 0; at < 72; at += 4) {
+      uint8_t *spoilt = written(&b, &size);
+      memset(spoilt + at, 0xff, 4);
+      struct bench victim = start(1, 0);
+      (void)hk_model_read(victim.model, spoilt, size); /* what it makes of it is its own matter, but it must live with it */
+      run(&victim, 3);
+      stop(&victim);
+      free(spoilt);
+    }
+    memset(bytes + size - 8, 0xff, 8); /* NaN */
+    assert_false(hk_model_read(other.model, bytes, size));
+    free(bytes);
+    stop(&b);
+    stop(&other);
+  }
+}
+
+static void measured(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0);
+  double seconds = -1;
+  assert_int_equal(hk_model_measure(b.plan, ROW, &seconds), 0);
+  assert_true(seconds >= 0 && seconds < 10);
+  assert_true(hk_model_need(b.plan) > hk_pipeline_need(CELLS));
+  stop(&b);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test(leak),     cmocka_unit_test(missing),  cmocka_unit_test(holes),
+                                      cmocka_unit_test(unsolved), cmocka_unit_test(friction), cmocka_unit_test(states),
+                                      cmocka_unit_test(measured) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
