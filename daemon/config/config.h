@@ -24,7 +24,7 @@
 #define HK_CONFIG_DETECTORS_MAX 1024
 #define HK_CONFIG_GROUPS_MAX 64
 #define HK_CONFIG_FIELDS_MAX 16
-/* Numbers: those of a configuration, and of one that it takes the place of. */
+/* Numbers: those of a configuration, and of the one that it replaces. */
 #define HK_DETECTORS_MAX (2 * HK_CONFIG_DETECTORS_MAX)
 #define HK_CONFIG_PATH_MAX 512 /* bytes of a path, with the 0 */
 
@@ -33,7 +33,7 @@ enum hk_transport { HK_TRANSPORT_TCP, HK_TRANSPORT_UDP };
 enum hk_backend_choice { HK_BACKEND_AUTO, HK_BACKEND_CPU, HK_BACKEND_CUDA, HK_BACKEND_REFERENCE };
 /* What to do when the GPU is lost while the daemon runs. */
 enum hk_device_failure { HK_DEVICE_FAILURE_AUTO, HK_DEVICE_FAILURE_CPU, HK_DEVICE_FAILURE_STOP };
-/* What outlives the daemon: nothing; what the last snapshot has; every point that was acknowledged. */
+/* What survives the daemon: nothing; the last snapshot; every acknowledged point. */
 enum hk_durability { HK_DURABILITY_NONE, HK_DURABILITY_SNAPSHOT, HK_DURABILITY_JOURNAL };
 
 /* In words, by their number; the tables end with NULL. */
@@ -58,7 +58,7 @@ struct hk_config_detector {
   char name[HK_CONFIG_NAME_MAX];
   char match[513]; /* glob on names of sensors, ends with 0 */
   struct hk_detector detector;
-  uint32_t number; /* with backends and registry: its place in the file that the daemon began with, else what a reload gave */
+  uint32_t number; /* in backends and registry: its place in the file at the start, or the number given by a reload */
   bool derived;    /* its sensors get points that the daemon makes, and none from peers: a companion of the section before it, */
   bool group;      /* or the series of a group or field, or SENSOR#residual or #model of a field: nobody's companion; */
   bool field;      /* the latter two, */
@@ -102,8 +102,8 @@ struct hk_config {
   uint32_t max_sensors_per_peer; /* that one owner has made (sensors/owners.h); 0 = any */
   uint32_t max_connections;      /* over TCP, all listeners together */
   uint32_t max_connections_per_address;
-  uint32_t max_newcomers;      /* of one address, that have not shown who they are; 0 = any */
-  uint32_t max_failures;       /* of one address to show who it is, in a minute; 0 = any */
+  uint32_t max_newcomers;      /* of one address, not authenticated yet; 0 = any */
+  uint32_t max_failures;       /* of one address to authenticate, in a minute; 0 = any */
   uint32_t max_subscriptions;  /* different ones at one time */
   uint32_t max_feeds_per_peer; /* named feeds of one owner (durable/named_feeds.h); 0 = any */
   int64_t feed_expiry;    /* ns after which a feed that no connection has, and that is all committed, is forgotten; 0 = never */
@@ -121,17 +121,17 @@ struct hk_config {
   int64_t handshake;      /* ns for a HELLO */
   int64_t idle;           /* ns without a byte after which a connection that feeds is closed; 0 = never */
   int64_t stuck;          /* ns without progress after which a subscriber that does not read is closed; 0 = never */
-  int64_t keepalive;      /* ns of silence after which a peer is asked whether it still is there; 0 = never */
+  int64_t keepalive;      /* ns of silence after which a peer is probed; 0 = never */
   int64_t drain;          /* ns that the end may take */
   uint32_t durability;    /* enum hk_durability */
-  char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": there is none, which only durability = none allows */
+  char state[HK_CONFIG_PATH_MAX]; /* folder of the state; "": none, which only durability = none allows */
   int64_t snapshot;               /* ns from the end of one snapshot to the begin of the next */
   int64_t journal_wait;           /* ns that results wait for a disk that fails or is slow, before durability is given up */
-  uint64_t journal_segment;       /* bytes after which a new file of the journal is begun */
+  uint64_t journal_segment;       /* size of a file of the journal */
   uint64_t event_log;             /* bytes that the log of events may take */
   struct hk_config_listener *listeners;
   uint32_t n_listeners;
-  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions stand behind theirs */
+  struct hk_config_detector *detectors; /* the first that matches a sensor is its detector; companions follow theirs */
   uint32_t n_detectors;
   struct hk_config_group *groups; /* the first that matches a sensor is its group */
   uint32_t n_groups;
@@ -143,9 +143,9 @@ struct hk_config {
   struct hk_notify_rule *notify;
   uint32_t n_notify;
   struct hk_mqtt_rules mqtt;
-  uint32_t flap_limit; /* alerts of a sensor within flap_within, behind which it flaps; 0 = any */
+  uint32_t flap_limit; /* alerts of a sensor within flap_within, after which it flaps; 0 = any */
   int64_t flap_within; /* ns */
-  /* Not said, or `auto`: they follow from keys that need a restart; listeners: those that stand where none is named. */
+  /* Keys that are not given, or `auto`: they follow from keys that need a restart; listeners: the default ones. */
   struct {
     bool max_connections_per_address, on_device_failure, listeners;
   } follows;
@@ -154,8 +154,8 @@ struct hk_config {
 /* Called with each fault, one line without its end. */
 typedef void hk_config_fault(void *arg, const char *message);
 
-/* Sets the keys that `follows` names to what follows from `from`: the same configuration, or the one that runs, whose keys that
- * need a restart stay. Thread: any. */
+/* Sets the keys named in `follows` by those of `from`: the same configuration, or the running one, whose keys that need a restart
+ * stay. Thread: any. */
 void hk_config_follow(struct hk_config *config, const struct hk_config *from);
 void hk_config_free(struct hk_config *config); /* may be called twice */
 

@@ -11,9 +11,9 @@ enum {
   HK_CONFIG_PIPE = 10000, /* or a FIFO, as of a shell's <(command): ms until it must have ended */
 };
 
-/* Reads a whole configuration, and tells every fault in it, not only the first, as `FILE:LINE: what is wrong`. Returns 0 and *out
- * (freed with hk_config_free), or -EINVAL after `fault` was told what is wrong, or another negative errno (also told). With no
- * [listen] section the four default listeners stand. */
+/* Reads a whole configuration, and reports every error in it, not only the first, as `FILE:LINE: ERROR`. Returns 0 and *out
+ * (freed with hk_config_free), or -EINVAL after calling `fault`, or another negative errno (also reported). Without a [listen]
+ * section there are the four default listeners. */
 int hk_config_read(struct hk_config *out, FILE *file, const char *name, hk_config_fault *fault, void *arg);
 /* The same for the file at a path, of at most 16 MiB, which is read whole first; whatever the path leads to, it waits no longer
  * than patience. patience: HK_CONFIG_FILE or HK_CONFIG_PIPE. Thread: any. */

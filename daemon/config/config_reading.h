@@ -1,4 +1,4 @@
-/* A configuration that is being read: what the reader (config_reader.h) and the kinds of sections (config_section_kinds.h) share.
+/* A configuration that is being read, shared by the reader (config_reader.h) and the kinds of sections (config_section_kinds.h).
  * Thread: one. */
 #ifndef HK_CONFIG_READING_H
 #define HK_CONFIG_READING_H
@@ -29,12 +29,12 @@ struct hk_config_reading {
   struct hk_detectors_draft draft;
 };
 
-/* A kind of section. Whatever is wrong is complained of, and reading goes on. */
+/* A kind of section. Every error is reported, and reading continues. */
 struct hk_config_kind {
   const char *word;                                                              /* [WORD NAME] */
-  bool (*begin)(struct hk_config_reading *r, const char *name);                  /* false: its keys are not to be looked at */
+  bool (*begin)(struct hk_config_reading *r, const char *name);                  /* false: its keys are ignored */
   void (*key)(struct hk_config_reading *r, const char *name, const char *value); /* each once */
-  void (*end)(struct hk_config_reading *r);                                      /* what only the whole shows; may be NULL */
+  void (*end)(struct hk_config_reading *r); /* errors of the whole configuration; may be NULL */
 };
 
 /* Tells of a fault; line 0: of the file as a whole. */

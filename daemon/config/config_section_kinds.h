@@ -6,7 +6,7 @@
 
 extern const struct hk_config_kind hk_config_kinds[]; /* first that of [daemon], which has no name; at the end one with no word */
 
-/* Adds the detectors of the groups' series, which are there and compute nothing, behind all others. */
+/* Adds the detectors of the groups' series, which compute nothing, after all others. */
 void hk_config_add_groups(struct hk_config_reading *r);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Sets all keys to their defaults. */
 void hk_keys_default(struct hk_config *config);
-/* Sets a key. 0, or -EINVAL with a message: there is no such key, or the value is not one of it. */
+/* Sets a key. 0, or -EINVAL with a message: no such key, or an invalid value. */
 int hk_key_set(struct hk_config *config, const char *name, const char *value, char *error, size_t size);
 
 /* A key that has another value than before. */
@@ -20,8 +20,8 @@ struct hk_key_change {
   bool live; /* a running daemon takes it over; else it needs a restart */
   char before[HK_KEY_TEXT], after[HK_KEY_TEXT];
 };
-/* Tells every key whose value differs, in the order in which they are documented; those that need a restart are set to what they
- * are in `before`. */
+/* Reports every key whose value differs, in the order of the manual; keys that need a restart are set to their values in
+ * `before`. */
 void hk_keys_compare(const struct hk_config *before, struct hk_config *after,
                      void (*differs)(void *arg, const struct hk_key_change *change), void *arg);
 

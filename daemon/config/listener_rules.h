@@ -1,5 +1,5 @@
-/* Rules: what a [listen] section says of security: its keys, and which combinations of them are allowed. hankeld.conf(5)
- * documents them. Thread: any. */
+/* Rules: the security keys of a [listen] section, and which combinations of them are allowed. hankeld.conf(5) documents them.
+ * Thread: any. */
 #ifndef HK_RULES_H
 #define HK_RULES_H
 
@@ -25,9 +25,9 @@ void hk_scopes_format(uint32_t scopes, char out[HK_SCOPES_TEXT]);
 
 /* Part of a listener's configuration; all empty: no TLS, and nothing has to be shown. */
 struct hk_rules {
-  char certificate[HK_PATH_MAX]; /* PEM: the server's, and those that it was signed with */
+  char certificate[HK_PATH_MAX]; /* PEM: the server's, and those of its issuers */
   char key[HK_PATH_MAX];         /* PEM */
-  char client_ca[HK_PATH_MAX];   /* PEM: who signs certificates of clients; given, they are required */
+  char client_ca[HK_PATH_MAX];   /* PEM: authorities of client certificates; with it they are required */
   char crl[HK_PATH_MAX];         /* PEM: lists of certificates that these have revoked */
   char tokens[HK_PATH_MAX];      /* the token file; given, a token is required (or a certificate that it names) */
   uint32_t scopes;               /* enum hk_scope: of a peer that no token file names; 0 = by the other keys */
@@ -35,10 +35,11 @@ struct hk_rules {
   bool mac;                      /* datagrams carry a keyed checksum */
 };
 
-/* Sets a key of the section. 1: it is none of these; 0; or -EINVAL with a message. */
+/* Sets a key of the section. 1: not one of these; 0; or -EINVAL with a message. */
 int hk_rules_set(struct hk_rules *rules, const char *name, const char *value, char *error, unsigned size);
 
-/* What is wrong with a whole section, one message each; sets what follows from the other keys. udp, binary: the listener is. */
+/* Reports errors of a whole section, one message each; sets values that follow from other keys. udp, binary: the listener's kind.
+ */
 void hk_rules_finish(struct hk_rules *rules, const struct sockaddr_storage *address, bool udp, bool binary,
                      void (*fault)(void *arg, const char *message), void *arg);
 

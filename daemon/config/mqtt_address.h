@@ -10,9 +10,9 @@ struct hk_mqtt_address {
   bool tls;
 };
 
-/* Reads one of less than HK_SECTION_TEXT bytes. False: it is none; *out is zeroed. */
+/* Reads an address of less than HK_SECTION_TEXT bytes. False: invalid; *out is zeroed. */
 bool hk_mqtt_address_parse(const char *url, struct hk_mqtt_address *out);
-/* Whether what goes there does not leave this machine. */
+/* Whether the address is on this machine. */
 bool hk_mqtt_address_is_here(const struct hk_mqtt_address *address);
 
 #endif

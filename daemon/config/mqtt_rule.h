@@ -1,5 +1,5 @@
-/* [mqtt NAME] of the configuration: a broker, what is subscribed to there and how its sensors are called, and what is published
- * there. Thread: any. */
+/* [mqtt NAME] of the configuration: a broker, its subscriptions and the names of their sensors, and what is published there.
+ * Thread: any. */
 #ifndef HK_MQTT_RULE_H
 #define HK_MQTT_RULE_H
 
@@ -27,7 +27,7 @@ struct hk_mqtt_rule {
   char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT]; /* paths; "": none */
   bool insecure;                                                                /* the password may go unencrypted */
   uint32_t version;                                                             /* enum hk_mqtt_version */
-  uint32_t qos;                                                                 /* of what is subscribed to: 0 or 1 */
+  uint32_t qos;                                                                 /* of subscriptions: 0 or 1 */
   int64_t session;                                                              /* ns that the broker keeps what waits for us */
   char topics[HK_SECTION_TEXT];                                                 /* "": nothing is subscribed to */
   char sensor[HK_SECTION_TEXT];                                                 /* template of the names */

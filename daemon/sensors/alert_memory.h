@@ -1,5 +1,5 @@
-/* Alerts: what subscribers have been told of each sensor's alerts: those that stand, who has acknowledged them, and how many
- * there were; how many results and events of the sensor there were, which are their sequence numbers; and the flap limit.
+/* Alerts: the published state of each sensor's alerts: the standing one, who has acknowledged it, and the number of alerts; the
+ * numbers of the sensor's results and events, which are their sequence numbers; and the flap limit.
  *
  * The alerts themselves are decided in the backend. When its device is lost, or a sensor is evicted, the alerts that stood there
  * would stay open with subscribers for ever, and the numbers of later ones start over: this remembers what is needed to clear
@@ -28,7 +28,7 @@ struct hk_alerts;
 /* An alert that stands. */
 struct hk_standing {
   struct hk_event event;   /* the latest */
-  int64_t acknowledged;    /* ns, wall clock: when; 0: nobody has */
+  int64_t acknowledged;    /* ns, wall clock: when; 0: not acknowledged */
   char by[HK_WHO_MAX + 1]; /* who */
   int64_t silent;          /* ns, hk_now: when its sensor was found silent; 0: it is not */
 };
@@ -37,13 +37,13 @@ struct hk_standing {
 int hk_alerts_new(struct hk_alerts **out, uint32_t max_sensors);
 void hk_alerts_free(struct hk_alerts *alerts); /* NULL is allowed */
 
-/* An event of a backend: what is to be told of it, after the flap limit (0: there is none) and with what is known of its alert
- * and of earlier segments. False: nothing, it is held back, or of an alert whose end was told without the backend. */
+/* Passes an event of a backend through the flap limit (0: none), and completes it with the memory of its alert and of earlier
+ * segments. False: it is not to be published: held back, or of an alert whose end was published without the backend. */
 bool hk_alerts_pass(struct hk_alerts *alerts, struct hk_event *event, uint32_t limit, int64_t within);
 /* An event or a notice is about to be published. 0, or -ENOMEM: an alert that was raised is not remembered. */
 int hk_alerts_note(struct hk_alerts *alerts, const struct hk_event *event);
-/* Ends an alert that stands. True and *cleared, the event that says so: the alert as it was last told, at the time of that; it
- * is to be noted like any other. */
+/* Ends a standing alert. True and *cleared, its event: the alert as last published, at that time; it is to be noted like any
+ * other. */
 bool hk_alerts_clear(struct hk_alerts *alerts, uint32_t slot, struct hk_event *cleared);
 /* A sensor was found silent at `now`, hk_now, or, with 0, is back: its alert remembers it. */
 void hk_alerts_silent(struct hk_alerts *alerts, uint32_t slot, int64_t now);
@@ -52,8 +52,8 @@ uint32_t hk_alerts_long_silent(const struct hk_alerts *alerts, int64_t since, ui
 /* The slot is about to be another sensor's. */
 void hk_alerts_forget(struct hk_alerts *alerts, uint32_t slot);
 
-/* Somebody has taken note of an alert that stands (number 0: of whichever does). 0 and *told, the event that says so; -ENOENT: it
- * does not stand; -EALREADY: somebody has before: who, into `before`, and when, as the time of *told. by: 1 to HK_WHO_MAX bytes.
+/* Acknowledges a standing alert (number 0: any number). 0 and *told, its event; -ENOENT: it does not stand; -EALREADY: it is
+ * acknowledged already: by whom, into `before`, and when, as the time of *told. by: 1 to HK_WHO_MAX bytes.
  */
 int hk_alerts_acknowledge(struct hk_alerts *alerts, uint32_t slot, uint32_t number, struct hk_string by, int64_t when,
                           struct hk_event *told, char before[HK_WHO_MAX + 1]);
@@ -65,7 +65,7 @@ const struct hk_standing *hk_alerts_standing(const struct hk_alerts *alerts, uin
 #define HK_CHANNELS (HANKEL_NEARS_LIMIT + 1)
 struct hk_alerts_sum {
   uint32_t standing, acknowledged;
-  uint32_t of_channel[HK_CHANNELS]; /* of those that stand, by enum hankel_channel */
+  uint32_t of_channel[HK_CHANNELS]; /* standing ones, by enum hankel_channel */
 };
 /* What it takes to choose among them. */
 struct hk_standing_key {
@@ -78,8 +78,7 @@ static inline struct hk_standing_key hk_standing_key(const struct hk_standing *s
 {
   return (struct hk_standing_key){ s->event.slot, s->acknowledged != 0, s->event.severity, s->event.time };
 }
-/* The order in which people look at them, for qsort: those that nobody has acknowledged first, of these the gravest, of these
- * the latest. */
+/* The order for people, for qsort: unacknowledged ones first, then by falling severity, then the latest. */
 int hk_standing_order(const void *a, const void *b);
 /* Copies `most` of the alerts that stand, the first by that order, in it; returns how many. Thread: any. */
 uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint32_t most, struct hk_alerts_sum *sum);
@@ -87,12 +86,11 @@ uint32_t hk_alerts_show(struct hk_alerts *alerts, struct hk_standing *out, uint3
 uint32_t hk_alerts_keys(struct hk_alerts *alerts, struct hk_standing_key *out, uint32_t most);
 /* Copies the alert that stands at a sensor. False: none does. Thread: any. */
 bool hk_alerts_copy(struct hk_alerts *alerts, uint32_t slot, struct hk_standing *out);
-/* Time of the point that raised the sensor's last alert, ns: since the start, or of one that stood then; 0: there was none.
- * Thread: any. */
+/* Time of the point that raised the sensor's last alert, ns: since the start, or of one that stood then; 0: none. Thread: any. */
 int64_t hk_alerts_changed(const struct hk_alerts *alerts, uint32_t slot);
 /* Number of the sensor's last alert; 0: there was none. */
 uint32_t hk_alerts_number(const struct hk_alerts *alerts, uint32_t slot);
-/* Sequence of the sensor's last event: it counts those that were noted. 0: there was none. */
+/* Sequence of the sensor's last event: it counts noted events. 0: none. */
 uint64_t hk_alerts_sequence(const struct hk_alerts *alerts, uint32_t slot);
 /* The sequence of the sensor's last event, and the number of its last alert, are at least these. */
 void hk_alerts_reach(struct hk_alerts *alerts, uint32_t slot, uint64_t sequence, uint32_t number);
@@ -107,7 +105,7 @@ struct hk_alerts_memory {
   struct hk_standing standing; /* if one does; its slot is within the shard */
   /* of the flap limit */
   uint32_t raised; /* times that are kept */
-  uint32_t held;   /* alerts held back since the last that was told; 0: the sensor does not flap */
+  uint32_t held;   /* alerts held back since the last published one; 0: the sensor does not flap */
   int64_t time[HK_FLAP_MAX];
   struct hk_segments segments;
 };

@@ -1,7 +1,6 @@
-/* Sections: the detectors of a configuration in the order in which they are asked whether a sensor is theirs, each with the
- * number that it has with backends and registry.
+/* Sections: the detectors of a configuration in the order of matching, each with its number in backends and registry.
  *
- * They never change once made: another configuration has other ones, and these go with the last reference. Thread: any. */
+ * They never change once made: another configuration has other ones, and these are freed with the last reference. Thread: any. */
 #ifndef HK_SECTIONS_H
 #define HK_SECTIONS_H
 
@@ -27,9 +26,9 @@ struct hk_section {
   uint32_t companion[HK_COMPANIONS];
 };
 
-/* The first whose glob matches a name; NULL: there is none. It lives as long as its sections. */
+/* The first whose glob matches a name; NULL: none. Valid as long as its sections. */
 const struct hk_section *hk_sections_find(const struct hk_sections *sections, const char *name, size_t length);
-/* The one whose number that is; NULL: there is none. */
+/* The detector of a number; NULL: none. */
 const struct hk_section *hk_sections_of(const struct hk_sections *sections, uint32_t number);
 /* The group, or the field, that a sensor is of, and what the capture stands for in its name: the shortest, first thing that it
  * can; not empty.
@@ -47,7 +46,7 @@ struct hk_machine_name {
   const char
       *beside; /* of groups and fields that may share sensors: the name by which all of these find their shard; else NULL */
 };
-/* The derived sensors that each member of a field has: with which detectors, and what stands behind the member's name in theirs.
+/* The derived sensors of each member of a field: their detectors, and the suffixes of their names.
  */
 struct hk_field_series {
   uint32_t n, number[HK_ALGORITHMS];
@@ -66,8 +65,8 @@ bool hk_sections_group_by(const struct hk_sections *sections, uint32_t number, s
 /* Whether any has companions. */
 bool hk_sections_accompanied(const struct hk_sections *sections);
 
-/* The next of the pairs of a group and a field of a configuration that may have sensors in common, with a line that says what
- * that means where there are several devices. False: there is none. *at: 0 for the first. */
+/* The next pair of a group and a field that may have sensors in common, with a line that explains the effect with several
+ * devices. False: none. *at: 0 for the first. */
 bool hk_sections_share(const struct hk_config *config, uint32_t *at, char *line, size_t size);
 
 /* Whether detector i of a configuration gets no sensor, for one before it is known to take all that it matches: then with a line

@@ -1,5 +1,5 @@
-/* What is remembered of a machine (groups.h), for a snapshot: what its members have said, which are rows of points
- * (cpu/group/group.h), and what of that was told: the alert that stands, and changes that are yet to be told. */
+/* The memory of a machine (groups.h), for a snapshot: its rows of points (cpu/group/group.h), its standing alert, and changes
+ * that are not published yet. */
 #ifndef HK_MACHINE_H
 #define HK_MACHINE_H
 
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A change that is yet to be told: with the first point of its series that is not before it. */
+/* A change that is not published yet: it is published with the first point of its series that is not before it. */
 struct hk_machine_change {
   int64_t time, from, instant;
   double before, after, statistic;
-  double unit; /* what the statistic was held against, over 0; 0: what stands ends, and all but `time` says nothing */
+  double unit; /* the threshold of the statistic, over 0; 0: the standing alert ends, and all members but `time` are unused */
   float spread_before, spread_after;
 };
 _Static_assert(sizeof(struct hk_machine_change) == 64, "no padding: it is written as it is");

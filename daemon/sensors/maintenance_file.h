@@ -1,5 +1,5 @@
-/* Reading the file `maintenance` of a state folder: the windows that clients asked for. For the daemon, which takes them in, and
- * for `hankel state`, which looks whether they are good. The file's layout: durable/FORMAT.md. */
+/* Reads the file `maintenance` of a state folder: the windows that clients requested. For the daemon, and for `hankel state`,
+ * which checks them. The file's layout: durable/FORMAT.md. */
 #ifndef HK_MAINTENANCE_SAVED_H
 #define HK_MAINTENANCE_SAVED_H
 
@@ -7,7 +7,7 @@
 #include "proto/wire/message.h"
 
 #define HK_MAINTENANCE_FILE "maintenance"
-#define HK_MAINTENANCE_ASKED 256u /* windows that clients may ask for */
+#define HK_MAINTENANCE_ASKED 256u /* most windows of clients */
 
 /* A file that is being read. Null initialiser: all zero. Thread: one at a time. */
 struct hk_maintenance_saved {
@@ -21,10 +21,10 @@ struct hk_maintenance_line {
   struct hk_string by, glob;
 };
 
-/* Reads the file whole. 0, and it is closed with hk_maintenance_saved_close; -ENOENT: there is none; -EFBIG: it is longer than
- * what the daemon writes; -ENOMEM; what the disk says. */
+/* Reads the whole file. 0, and it is closed with hk_maintenance_saved_close; -ENOENT: none; -EFBIG: longer than the daemon's
+ * files; -ENOMEM; or the disk's error. */
 int hk_maintenance_saved_open(struct hk_maintenance_saved *out, const struct hk_disk *disk, int folder);
-/* The next line. 1 and *out; 0: there is none; -EINVAL: it is damaged, and the one behind it comes next. */
+/* The next line. 1 and *out; 0: none; -EINVAL: it is damaged, and the following one comes next. */
 int hk_maintenance_saved_next(struct hk_maintenance_saved *saved, struct hk_maintenance_line *out);
 void hk_maintenance_saved_close(struct hk_maintenance_saved *saved);
 

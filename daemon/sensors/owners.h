@@ -1,7 +1,7 @@
-/* Owners: how many sensors each peer has made, for the quota of one.
+/* Owners: the number of sensors that each peer has created, for its quota.
  *
- * An owner is a number, not 0 and the same after a restart, of whom a name came from first (net/admission.h). A table with a
- * keyed hash, so that no peer can prepare owners that meet; it has a place for each owner that has a sensor, and none for others.
+ * An owner is a number, not 0 and the same after a restart, of the peer that sent a name first (net/admission.h). The table has a
+ * keyed hash, so that no peer can prepare colliding owners, and a place for each owner with sensors.
  *
  * Thread: one at a time, but for hk_owners_count, which goes beside itself. */
 #ifndef HK_OWNERS_H
@@ -14,7 +14,7 @@ struct hk_owners_place {
   uint32_t count;
 };
 
-/* Zeroed but for the key, which is random. */
+/* Zeroed except the key, which is random. */
 struct hk_owners {
   uint64_t key;
   struct hk_owners_place *place;
@@ -23,7 +23,7 @@ struct hk_owners {
 
 /* One sensor more of an owner. 0, or -ENOMEM: it was not counted. */
 int hk_owners_add(struct hk_owners *owners, uint64_t owner);
-/* One less, of those that were counted. */
+/* Removes one counted sensor. */
 void hk_owners_remove(struct hk_owners *owners, uint64_t owner);
 uint32_t hk_owners_count(const struct hk_owners *owners, uint64_t owner);
 void hk_owners_free(struct hk_owners *owners);

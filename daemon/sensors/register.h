@@ -4,9 +4,9 @@
 
 #include "daemon/sensors/registry.h"
 
-/* The slot of a name, which becomes a sensor when it is none yet. 0 and *slot, or an enum hankel_refusal: not a valid name, no
- * room, no detector matches, its owner has as many sensors as one may have. A new sensor counts for its owner; of 0, which is
- * nobody, there is any number, and hk_registry_take makes them his. */
+/* The slot of a name; a new name becomes a sensor. 0 and *slot, or an enum hankel_refusal: invalid name, no room, no matching
+ * detector, or the owner's limit is reached. A new sensor counts for its owner; owner 0 has no limit, and hk_registry_take gives
+ * its sensors to the next owner. */
 int hk_registry_take(struct hk_registry *registry, const char *name, size_t length, uint32_t *slot);
 /* As above for a name that is known to be valid. */
 int hk_registry_take_valid(struct hk_registry *registry, uint64_t owner, const char *name, size_t length, uint32_t *slot);

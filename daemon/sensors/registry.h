@@ -29,15 +29,15 @@
 
 struct hk_registry;
 
-/* What decoding looks at: the handle that each slot's sensor has, HK_NO_HANDLE or 0 where there is none (0 is a handle of slot 0
- * alone). Written by the registry, read without a lock by any thread, which then sees all that was written of the sensor before
- * (a load with acquire). Has one more place, behind all slots, which stays 0. */
+/* For decoding: the handle of each slot's sensor, HK_NO_HANDLE or 0 without one (0 is a handle of slot 0 alone). Written by the
+ * registry, read without a lock by any thread, which then sees everything written of the sensor before (a load with acquire).
+ * There is one more place, after all slots, which stays 0. */
 struct hk_handles {
   const atomic_uint *of_slot;
   uint32_t max_sensors;
 };
 
-/* The slot that a handle names, were it good; max_sensors when there is no such slot. */
+/* The slot that a handle names, valid or not; max_sensors if there is no such slot. */
 static inline uint32_t hk_handle_slot(uint32_t handle, uint32_t max_sensors)
 {
   const uint32_t slot = handle & 0xffffff;
@@ -54,12 +54,12 @@ static inline bool hk_handle_good(const struct hk_handles *h, uint32_t handle)
 int hk_registry_new(struct hk_registry **out, const struct hk_config *config, uint32_t n_shards);
 void hk_registry_free(struct hk_registry *registry); /* NULL is allowed */
 
-/* Whom to call, with no lock held, when a shard's device fails while a sensor is added to it, or there is none (NULL). It returns
- * when the shard has got over that; the sensor is tried once more then. */
+/* The function to call, without a lock, when a shard's device fails while a sensor is added to it; NULL: none. It returns when
+ * the shard has recovered; then the sensor is added again. */
 void hk_registry_on_failure(struct hk_registry *registry,
                             void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why),
                             void *arg);
-/* What happens to a sensor; a journal tells it again at the next start. */
+/* Changes of a sensor, which the journal replays at the next start. */
 enum hk_registry_change {
   HK_REGISTRY_ADDED,    /* before anybody can name it */
   HK_REGISTRY_RETIRED,  /* see hk_registry_retire */
@@ -85,7 +85,7 @@ void hk_registry_on_change(struct hk_registry *registry, hk_registry_hook *hook,
 int hk_registry_restore(struct hk_registry *registry, uint32_t slot, uint8_t generation, struct hk_string name,
                         struct hk_string detector);
 void hk_registry_restored(struct hk_registry *registry);
-/* Before that: a sensor that was restored counts for this owner (0: nobody), where it counts for nobody. There may be none. */
+/* Before that: a restored sensor without an owner gets this owner (0: none). The sensor may be missing. */
 void hk_registry_restore_owner(struct hk_registry *registry, uint32_t slot, uint8_t generation, uint64_t owner);
 /* Before that: retires companions that have no business any more: their sensor is not there, is on another shard, or its section
  * has no such algorithm. */
@@ -130,7 +130,7 @@ bool hk_registry_holds(const struct hk_registry *registry, uint32_t slot); /* wh
 uint32_t hk_registry_handle(const struct hk_registry *registry, uint32_t slot);
 struct hk_string hk_registry_name(const struct hk_registry *registry, uint32_t slot);
 uint32_t hk_registry_detector(const struct hk_registry *registry, uint32_t slot);
-/* Whose name it was first, of a sensor that holds its slot; 0: nobody's. Thread: the slot's shard's. */
+/* The owner of a sensor that holds its slot; 0: none. Thread: the slot's shard's. */
 uint64_t hk_registry_owner(const struct hk_registry *registry, uint32_t slot);
 /* What the number of a detector means, by its name and parameters; NULL: nothing. Valid as long as a sensor of it is not
  * released.
@@ -157,7 +157,7 @@ int hk_registry_find(struct hk_registry *registry, const char *name, size_t leng
 void hk_registry_read(struct hk_registry *registry);
 void hk_registry_read_end(struct hk_registry *registry);
 
-/* Why there was no room for the last name that was refused for that reason, and what helps; "" when none was. Returns `out`. */
+/* The reason of the last refusal for lack of room, and the remedy; "" if there was none. Returns `out`. */
 #define HK_REGISTRY_FULL_MAX 384
 const char *hk_registry_full(struct hk_registry *registry, char out[HK_REGISTRY_FULL_MAX]);
 

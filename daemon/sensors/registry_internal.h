@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #define HK_REGISTRY_KEY UINT32_MAX /* the slot of a key */
-/* What the lookup has of a sensor whose points the daemon makes: it is there, and no handle that a peer may send names it. */
+/* The lookup's value for a derived sensor: it exists, and no peer's handle names it. */
 #define HK_REGISTRY_DERIVED 0xfeffffffu
 
 /* What the table holds are sensors; what is looked for is a key. Both begin with this. */
@@ -23,7 +23,7 @@ struct hk_registry_entry {
 
 struct hk_registry_sensor {
   struct hk_registry_entry entry;
-  uint64_t owner; /* whom it counts for; 0: nobody */
+  uint64_t owner; /* its owner; 0: none */
   char text[];    /* the name, with a 0 */
 };
 
@@ -51,7 +51,7 @@ struct hk_registry_slots {
   uint32_t *free_slot;           /* their stacks */
 };
 
-/* Who is told of what. */
+/* Functions to call on changes. */
 struct hk_registry_hooks {
   void (*failed)(void *arg, uint32_t shard, const struct hk_slot_binding *device, const char *why); /* may be NULL */
   void *failed_arg;
@@ -62,10 +62,10 @@ struct hk_registry_hooks {
 struct hk_registry {
   pthread_rwlock_t lock; /* of all below that is not atomic; held for writing while a sensor comes or goes */
   const struct hk_config *config;
-  struct hk_slot_binding **device; /* of each shard; NULL: there is none (any more) */
+  struct hk_slot_binding **device; /* of each shard; NULL: none (any more) */
   uint32_t n_shards, max_sensors;
   struct hk_sections *sections;                                   /* of new names */
-  struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* what numbers mean; NULL: nothing */
+  struct hk_config_detector *_Atomic by_number[HK_DETECTORS_MAX]; /* detectors by number; NULL: unused */
   atomic_uint of_detector[HK_DETECTORS_MAX];                      /* sensors of each */
   struct hk_owners owners;                                        /* sensors of each that peers have made */
   ck_hs_t table;
@@ -89,7 +89,7 @@ struct hk_registry {
 struct hk_registry_failure {
   bool any;
   uint32_t shard;
-  const struct hk_slot_binding *device; /* that failed; NULL: there is none at the time */
+  const struct hk_slot_binding *device; /* that failed; NULL: none */
   char why[256];
 };
 
@@ -114,7 +114,7 @@ struct hk_registry_wanted {
   struct hk_registry_key key;
   unsigned long hashed;
   const struct hk_section *section;
-  uint64_t owner; /* 0: nobody, who has no quota */
+  uint64_t owner; /* 0: none, without a quota */
 };
 
 static inline bool hk_registry_is_derived(const struct hk_registry *r, const struct hk_registry_sensor *s)
@@ -122,7 +122,7 @@ static inline bool hk_registry_is_derived(const struct hk_registry *r, const str
   return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->derived;
 }
 
-/* Whether it is a machine's series: derived, and nobody's companion. */
+/* Whether it is a machine's series: derived, and not a companion. */
 static inline bool hk_registry_is_series(const struct hk_registry *r, const struct hk_registry_sensor *s)
 {
   return atomic_load_explicit(&r->by_number[s->entry.detector], memory_order_acquire)->group;

@@ -11,7 +11,7 @@
 struct hk_slot_binding {
   struct hk_backend *backend;
   pthread_mutex_t *calls; /* held while the backend is called */
-  bool may_fail;          /* a device of its own, that may be lost while the rest of the machine goes on */
+  bool may_fail;          /* a separate device, which may be lost while the rest of the machine works */
   /* What the backend last failed of, in words; "" when of nothing. */
   const char *(*words)(const struct hk_slot_binding *binding);
 };
