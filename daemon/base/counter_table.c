@@ -7,6 +7,7 @@ const struct hk_counter_row hk_counter_table[] = {
   { "points", "in", AT(in), "Points that came in a readable frame, datagram or line, or were made by the daemon." },
   { "points", "scored", AT(scored), "Points that were given a score." },
   { "points", "unscored", AT(unscored), "Points without a score: warming up, or between strides." },
+  { "points", "relayed", AT(relayed), "Points of a gateway that the broker has." },
   { "points", "late", AT(late), "Points not after the last one of their sensor." },
   { "points", "rejected", AT(rejected), "Points that no score can be made of." },
   { "dropped", "unknown_handle", AT(unknown_handle), "Points of a handle that names no sensor." },

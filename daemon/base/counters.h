@@ -1,9 +1,9 @@
 /* What the daemon counts, since its start.
  *
  * Every thread has counters of its own, which it alone writes and anybody may read; what is reported is their sum. Always:
- * in = scored + unscored + late + rejected + dropped + pending, pending being the points that were accepted and have no result
- * yet: it is what is left, so it is not counted. For it to be never too small a point is counted as `in` before it is counted as
- * anything else, and hk_counters_sum looks at `in` last. */
+ * in = scored + unscored + relayed + late + rejected + dropped + pending, pending being the points that were accepted and have no
+ * result yet: it is what is left, so it is not counted. For it to be never too small a point is counted as `in` before it is
+ * counted as anything else, and hk_counters_sum looks at `in` last. */
 #ifndef HK_COUNTERS_H
 #define HK_COUNTERS_H
 
@@ -20,6 +20,7 @@ struct hk_counters {
   hk_counter derived; /* of these, that the daemon made of others for sensors of its own */
   hk_counter scored;  /* a score was given */
   hk_counter unscored; /* warming up, or between strides */
+  hk_counter relayed;  /* published to the logs of a cluster, and confirmed there */
   hk_counter late;
   hk_counter rejected;
   /* dropped, by reason */
@@ -89,7 +90,7 @@ static inline uint64_t hk_counters_waiting(const struct hk_counters *c)
 /* Of a sum. */
 static inline uint64_t hk_counters_pending(const struct hk_counters *c)
 {
-  return c->in - c->scored - c->unscored - c->late - c->rejected - hk_counters_dropped(c);
+  return c->in - c->scored - c->unscored - c->relayed - c->late - c->rejected - hk_counters_dropped(c);
 }
 
 #endif

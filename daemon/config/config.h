@@ -6,6 +6,7 @@
 #include "cpu/detectors.h"
 #include "cpu/field/file.h"
 #include "cpu/group/group.h"
+#include "daemon/config/cluster_rule.h"
 #include "daemon/config/incidents_rule.h"
 #include "daemon/config/listener_rules.h"
 #include "daemon/config/maintenance_rule.h"
@@ -143,6 +144,7 @@ struct hk_config {
   struct hk_notify_rule *notify;
   uint32_t n_notify;
   struct hk_mqtt_rules mqtt;
+  struct hk_cluster_rule cluster;
   uint32_t flap_limit; /* alerts of a sensor within flap_within, after which it flaps; 0 = any */
   int64_t flap_within; /* ns */
   /* Keys that are not given, or `auto`: they follow from keys that need a restart; listeners: the default ones. */

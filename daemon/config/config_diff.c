@@ -284,6 +284,17 @@ static void compare_mqtt(const struct hk_config *running, const struct hk_config
       hk_buffer_print(told, "[mqtt %s] is gone\n", running->mqtt.rule[i].name);
 }
 
+/* What goes to which log, and who reads it, is settled at the start only. */
+static void compare_cluster(const struct hk_config *running, struct hk_config *read, struct hk_buffer *told)
+{
+  if (memcmp(&running->cluster, &read->cluster, sizeof read->cluster) != 0)
+    hk_buffer_print(told, "[cluster] is %s: needs a restart; it stays as it was\n",
+                    running->cluster.role == HK_CLUSTER_NONE ? "new"
+                    : read->cluster.role == HK_CLUSTER_NONE  ? "gone"
+                                                             : "changed");
+  read->cluster = running->cluster;
+}
+
 bool hk_change_make(const struct hk_config *running, struct hk_config *read, const bool taken[HK_DETECTORS_MAX],
                     struct hk_buffer *told)
 {
@@ -298,5 +309,6 @@ bool hk_change_make(const struct hk_config *running, struct hk_config *read, con
   compare_incidents(running, read, told);
   compare_notify(running, read, told);
   compare_mqtt(running, read, told);
+  compare_cluster(running, read, told);
   return told->size > before || told->failed;
 }

@@ -51,7 +51,7 @@ static void section_end(struct hk_config_reading *r)
   r->bad = false;
 }
 
-/* text: what stands between the brackets. [daemon] and [incidents] have no name, all others have one. */
+/* text: what stands between the brackets. [daemon], [incidents] and [cluster] have no name, all others have one. */
 static void section_begin(struct hk_config_reading *r, char *text)
 {
   section_end(r);
@@ -69,7 +69,7 @@ static void section_begin(struct hk_config_reading *r, char *text)
     hk_config_complain(
         r, r->line,
         "no such section; there are [daemon], [listen NAME], [detector NAME], [group NAME], [field NAME], [maintenance NAME], "
-        "[notify NAME], [mqtt NAME] and [incidents]");
+        "[notify NAME], [mqtt NAME], [incidents] and [cluster]");
   else if (kind->begin(r, name))
     r->section = kind;
   r->bad = !r->section;
@@ -140,6 +140,8 @@ static void find_state(struct hk_config_reading *r)
   if (c->durability != HK_DURABILITY_NONE && c->state[0] == 0)
     hk_config_complain(r, 0, "durability = %s needs state = FOLDER (or StateDirectory= of the service)",
                        hk_durability_name(c->durability));
+  if (c->durability != HK_DURABILITY_NONE && c->cluster.role == HK_CLUSTER_GATEWAY)
+    hk_config_complain(r, 0, "[cluster] role = gateway keeps nothing on a disk, the broker does: it needs durability = none");
   if (c->durability == HK_DURABILITY_NONE && c->incidents.wanted)
     hk_config_complain(r, 0, "[incidents] needs the event log: durability = snapshot or journal");
   for (uint32_t i = 0; i < c->n_notify && c->n_groups == 0; i++)

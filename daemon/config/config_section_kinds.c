@@ -445,6 +445,38 @@ static void mqtt_end(struct hk_config_reading *r)
                          rule->name, r->config->mqtt.rule[i].name);
 }
 
+/* --- [cluster] ----------------------------------------------------------------------------------------------------------- */
+
+static bool cluster_begin(struct hk_config_reading *r, const char *name)
+{
+  if (name[0])
+    hk_config_complain(r, r->line, "[cluster] has no name");
+  if (r->config->cluster.partitions > 0)
+    hk_config_complain(r, r->line, "there is a [cluster] section already");
+#ifndef HK_HAVE_RABBITMQ
+  hk_config_complain(r, r->line,
+                     "[cluster] needs a hankeld that is built with librabbitmq; this one is not (meson option rabbitmq)");
+#endif
+  hk_cluster_rule_begin(&r->config->cluster);
+  return true;
+}
+
+static void cluster_key(struct hk_config_reading *r, const char *name, const char *value)
+{
+  char error[512];
+  if (hk_cluster_rule_key(&r->config->cluster, name, value, error, sizeof error) != 0)
+    hk_config_complain(r, r->line, "%s", error);
+}
+
+static void cluster_end(struct hk_config_reading *r)
+{
+  char error[512];
+  if (r->faults > r->faults_before) /* a key that was not taken would be missed */
+    return;
+  if (hk_cluster_rule_finish(&r->config->cluster, error, sizeof error) != 0)
+    hk_config_complain(r, r->section_line, "[cluster] %s", error);
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------------- */
 
 const struct hk_config_kind hk_config_kinds[] = {
@@ -457,5 +489,6 @@ const struct hk_config_kind hk_config_kinds[] = {
   { "incidents", incidents_begin, incidents_key, incidents_end },
   { "notify", notify_begin, notify_key, notify_end },
   { "mqtt", mqtt_begin, mqtt_key, mqtt_end },
+  { "cluster", cluster_begin, cluster_key, cluster_end },
   { NULL, NULL, NULL, NULL },
 };

@@ -78,7 +78,7 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
 {
   const char *why = NULL;
   const bool files = r->ca[0] || r->certificate[0] || r->key[0];
-  if (!hk_mqtt_address_parse(r->url, &r->address))
+  if (!hk_broker_address_parse(&hk_scheme_mqtt, r->url, &r->address))
     why = "needs url = mqtt://HOST, or mqtts://HOST for TLS; a port from 1 to 65535 may follow, as in mqtt://HOST:1883";
   if (!why && r->topics[0] == 0 && r->publish == 0)
     why = "needs topics = TOPIC, ... to subscribe to, or publish = events, scores, or both";
@@ -88,7 +88,7 @@ int hk_mqtt_rule_finish(struct hk_mqtt_rule *r, char *error, size_t size)
     why = "certificate and key are needed together";
   if (!why && r->password[0] && !r->user[0])
     why = "password_file needs user";
-  if (!why && r->password[0] && !r->address.tls && !r->insecure && !hk_mqtt_address_is_here(&r->address))
+  if (!why && r->password[0] && !r->address.tls && !r->insecure && !hk_broker_address_is_here(&r->address))
     why = "the password would be sent unencrypted: use url = mqtts://, or insecure = yes";
   if (!why && strlen(r->client_id) > 100)
     why = "client_id has at most 100 bytes";

@@ -4,7 +4,7 @@
 #define HK_MQTT_RULE_H
 
 #include "daemon/base/limits.h"
-#include "daemon/config/mqtt_address.h"
+#include "daemon/config/broker_address.h"
 #include "daemon/config/mqtt_topics.h"
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum hk_mqtt_publish { HK_MQTT_EVENTS = 1, HK_MQTT_SCORES = 2 };
 struct hk_mqtt_rule {
   char name[HK_CONFIG_NAME_MAX]; /* letters, digits, - and _: it is part of names of files and of client ids */
   char url[HK_SECTION_TEXT];     /* as written */
-  struct hk_mqtt_address address;
+  struct hk_broker_address address;
   char client_id[HK_SECTION_TEXT];
   char user[HK_SECTION_TEXT], password[HK_SECTION_TEXT];                        /* password: path of a file; "": none */
   char ca[HK_SECTION_TEXT], certificate[HK_SECTION_TEXT], key[HK_SECTION_TEXT]; /* paths; "": none */

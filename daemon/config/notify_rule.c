@@ -147,7 +147,7 @@ static const char *look_at_syslog(const struct hk_notify_rule *r)
 
 static const char *look_at_mqtt(struct hk_notify_rule *r)
 {
-  if (!hk_mqtt_address_parse(r->server, &r->mqtt.address))
+  if (!hk_broker_address_parse(&hk_scheme_mqtt, r->server, &r->mqtt.address))
     return "type = mqtt needs server = mqtt://HOST:PORT, or mqtts://";
   if (!r->mqtt.topic[0] || strpbrk(r->mqtt.topic, "+#") || r->mqtt.topic[0] == '$')
     return "type = mqtt needs topic = TOPIC, the first levels of all topics, without + and #";
@@ -155,7 +155,7 @@ static const char *look_at_mqtt(struct hk_notify_rule *r)
     return "user needs secret_file, with the password";
   if (r->secret[0] && !r->user[0])
     return "secret_file of type = mqtt is the password of user = NAME";
-  if (r->user[0] && !r->mqtt.address.tls && !hk_mqtt_address_is_here(&r->mqtt.address))
+  if (r->user[0] && !r->mqtt.address.tls && !hk_broker_address_is_here(&r->mqtt.address))
     return "user needs mqtts://: a password is not sent unencrypted";
 #ifndef HK_HAVE_MQTT
   return "type = mqtt needs a hankeld that is built with libmosquitto; this one is not (meson option mqtt)";

@@ -33,7 +33,7 @@ struct hk_notify_mqtt {
   char topic[HK_SECTION_TEXT];  /* what those of alerts begin with */
   char client[HK_SECTION_TEXT]; /* client id; "": hankeld-NAME-, and what nobody else has */
   uint32_t version;             /* enum hk_mqtt_version */
-  struct hk_mqtt_address address;
+  struct hk_broker_address address;
 };
 
 /* Zeroed, then hk_notify_rule_begin: so that equal rules are equal bytes. */

@@ -103,13 +103,18 @@ void hk_admission_forbidden(struct hk_connection *c, const char *what)
 
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name)
 {
-  if (c->identity.shown.scopes == 0) /* no token file names it */
+  const bool ours = name.length >= sizeof HK_OUR_FEEDS - 1 && memcmp(name.data, HK_OUR_FEEDS, sizeof HK_OUR_FEEDS - 1) == 0;
+  if (ours && c->inner)
     return true;
-  struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
-  const bool may = feed_is_its(c, credentials->tokens, name);
-  hk_credentials_release(credentials);
-  if (may)
+  if (!ours && c->identity.shown.scopes == 0) /* no token file names it */
     return true;
+  if (!ours) {
+    struct hk_credentials *credentials = hk_gate_credentials(c->identity.gate);
+    const bool may = feed_is_its(c, credentials->tokens, name);
+    hk_credentials_release(credentials);
+    if (may)
+      return true;
+  }
   hk_count(&c->loop->counters.forbidden, 1);
   hk_audit_refused(&c->net->audit, &c->identity.audit, c->peer, c->identity.gate->name, "feed %.*s is not one of %s",
                    (int)name.length, name.data, c->identity.shown.name);

@@ -48,6 +48,8 @@ bool hk_admission_late(struct hk_connection *c, int64_t now);
 /* A peer requests something that its scopes do not allow: counts that, and logs it in the audit. */
 void hk_admission_forbidden(struct hk_connection *c, const char *what);
 
+/* Feeds whose names begin so belong to the daemon's own parts, over inner connections. */
+#define HK_OUR_FEEDS "[cluster] "
 /* Whether a peer may use the feed of this name: it is reserved for the peer, or for none; otherwise counts that and logs it in
  * the audit. */
 bool hk_admission_feed(struct hk_connection *c, struct hk_string name);

@@ -36,6 +36,19 @@ void hk_gate_take(struct hk_commit_gate *g, const struct hk_chunk *c)
     hk_durable_nudge(g->durable);
 }
 
+void hk_gate_pass(struct hk_commit_gate *g, const struct hk_chunk *c)
+{
+  g->position += c->n;
+  for (uint32_t i = 0; i < c->n_marks; i++)
+    hk_feed_taken(c->marks[i].feed, g->shard, c->marks[i].upto);
+}
+
+void hk_gate_passed(struct hk_commit_gate *g, const struct hk_chunk *c)
+{
+  for (uint32_t i = 0; i < c->n_marks; i++)
+    hk_feed_commit(c->marks[i].feed, g->shard, c->marks[i].upto);
+}
+
 bool hk_gate_has_room(const struct hk_commit_gate *g)
 {
   const struct hk_journal *journal = atomic_load_explicit(&g->journal, memory_order_acquire);

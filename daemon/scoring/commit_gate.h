@@ -28,6 +28,10 @@ struct hk_commit_gate {
 void hk_gate_begin(struct hk_commit_gate *gate, uint64_t position, struct hk_journal *journal);
 /* Takes a chunk: writes it to the journal, counts its points, and advances feeds. */
 void hk_gate_take(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
+/* Of a gateway, which has no journal (relay.h): a chunk is taken, and its points count; the broker has all of them, and feeds are
+ * told. */
+void hk_gate_pass(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
+void hk_gate_passed(struct hk_commit_gate *gate, const struct hk_chunk *chunk);
 /* Whether the journal has room for another chunk. */
 bool hk_gate_has_room(const struct hk_commit_gate *gate);
 /* Whether a batch that has come back is not to be shown yet: then it is held, and hk_gate_next has it in its turn. */

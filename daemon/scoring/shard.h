@@ -34,6 +34,7 @@ struct hk_groups;
 struct hk_maintenance;
 struct hk_durable;
 struct hk_saver;
+struct hk_relay;
 
 /* What shards have in common; set before they start. */
 struct hk_shards {
@@ -44,6 +45,7 @@ struct hk_shards {
   struct hk_durable *durable;
   struct hk_eventlog *events; /* NULL: none, and events are published with their batches */
   struct hk_maintenance *maintenance;
+  struct hk_relay *relay; /* of a gateway, whose one shard scores nothing; NULL: it is none */
   struct hk_shard *shard; /* all n of them */
   uint32_t n, n_loops;
   pthread_mutex_t replay;       /* of the groups of all shards while journals are replayed */

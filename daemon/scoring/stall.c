@@ -1,6 +1,7 @@
 #include "daemon/scoring/stall.h"
 
 #include "daemon/scoring/evict.h"
+#include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
@@ -88,7 +89,7 @@ bool hk_stall_why(const struct hk_shard *s, char why[HK_STALL_WHY])
 static bool excused(const struct hk_shard *s)
 {
   return hk_queue_in_flight(&s->queue) > 0 || hk_gate_held(&s->gate) > 0 || s->replaying || !s->device ||
-         !hk_gate_has_room(&s->gate);
+         !hk_gate_has_room(&s->gate) || (s->all->relay && hk_relay_waits(s->all->relay));
 }
 
 static void put(struct hk_shard *s, const char *why)

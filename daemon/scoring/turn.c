@@ -10,6 +10,7 @@
 #include "daemon/scoring/groups.h"
 #include "daemon/scoring/hand_over.h"
 #include "daemon/scoring/look.h"
+#include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard.h"
 #include "daemon/scoring/shard_reload.h"
 #include "daemon/scoring/snapshot_slices.h"
@@ -432,6 +433,8 @@ static bool launch(struct hk_shard *s)
   bool any = false;
   if (hk_reload_holds(&s->reload))
     return false;
+  if (s->all->relay)
+    return hk_relay_turn(s);
   if (s->device && s->queue.sweeps.due && s->queue.sweeps.delivery && hk_queue_in_flight(&s->queue) < HK_IN_FLIGHT &&
       !hk_shard_forgets(s))
     launch_sweep(s);

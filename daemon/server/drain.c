@@ -62,7 +62,8 @@ static bool saved(struct hk_server *s)
 static void step(struct hk_server *s)
 {
   const bool late = hk_now() >= s->drain.deadline;
-  if (!s->drain.ordered && (late || hk_bridges_ended(s->bridges) || hk_now() >= s->drain.begun + BRIDGES)) {
+  if (!s->drain.ordered &&
+      (late || (hk_bridges_ended(s->bridges) && hk_cluster_ended(s->cluster)) || hk_now() >= s->drain.begun + BRIDGES)) {
     s->drain.ordered = true;
     order(s, HK_ORDER_DRAIN);
   }
@@ -97,6 +98,7 @@ void hk_server_end(struct hk_server *s)
     hk_listener_close(&s->net.sockets.listeners[i]);
   hk_web_tell(s->web, HK_WEB_ENDING);
   hk_bridges_end(s->bridges);
+  hk_cluster_end(s->cluster);
   step(s);
   uv_timer_start(&s->handles.draining, on_draining, LOOK, LOOK);
 }

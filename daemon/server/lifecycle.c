@@ -6,7 +6,9 @@
 #include "daemon/durable/disk_health.h"
 #include "daemon/net/admission.h"
 #include "daemon/net/loop_thread.h"
+#include "daemon/scoring/backend_none.h"
 #include "daemon/scoring/failover.h"
+#include "daemon/scoring/relay.h"
 #include "daemon/scoring/shard_thread.h"
 #include "daemon/scoring/stall.h"
 #include "daemon/sensors/maintenance.h"
@@ -29,12 +31,12 @@
 #define LOOP_DESCRIPTORS 8   /* for one loop */
 /* Ns without progress after which a shard counts as stalled, where the watchdog is not less patient. */
 #define STALL 10000000000
-#define LOOPS_AUTO 16 /* most that are taken without being asked for */
-#define EXPIRE 5      /* s between two looks for feeds that can be forgotten */
+#define EXPIRE 5 /* s between two looks for feeds that can be forgotten */
 
 static uint32_t spare_descriptors(const struct hk_server *s)
 {
-  return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config);
+  const uint32_t feeds = s->config->cluster.role == HK_CLUSTER_SCORER ? 2 * s->config->cluster.partitions : 0;
+  return SPARE_DESCRIPTORS + LOOP_DESCRIPTORS * s->net.n_loops + hk_web_descriptors(s->config) + feeds;
 }
 
 static bool read_datagrams(struct hk_loop *loop, int64_t until)
@@ -177,26 +179,6 @@ static void on_watchdog(uv_timer_t *timer)
 
 /* --- open, run, close ------------------------------------------------------------------------------------------------ */
 
-static uint32_t choose_loops(const struct hk_config *config)
-{
-  const unsigned half = uv_available_parallelism() / 2;
-  if (config->loops > 0)
-    return config->loops;
-  return half < 1 ? 1 : half < LOOPS_AUTO ? half : LOOPS_AUTO;
-}
-
-/* One for each GPU that the configuration allows; one where there is none. A GPU too many is told when it is opened. */
-static uint32_t choose_shards(const struct hk_config *config, const struct hk_backend_kind *kinds)
-{
-  const struct hk_backend_kind *cuda = &kinds[HK_BACKEND_CUDA];
-  if (config->backend == HK_BACKEND_CPU || config->backend == HK_BACKEND_REFERENCE)
-    return 1;
-  const uint32_t there = cuda->devices ? cuda->devices() : 1, most = there < HK_SHARDS_MAX ? there : HK_SHARDS_MAX;
-  if (config->backend == HK_BACKEND_CUDA && config->devices > 0)
-    return config->devices;
-  return most == 0 ? 1 : config->devices > 0 && config->devices < most ? config->devices : most;
-}
-
 /* What lies between loops and shards. */
 static int make_lanes(struct hk_server *s)
 {
@@ -248,6 +230,10 @@ static int open_shards(struct hk_server *s, char *error, size_t size)
     s->durable.wake[i] = &s->shard[i].life.wake;
     s->shard[i].replaying = true;
   }
+  if (s->config->cluster.role == HK_CLUSTER_GATEWAY) {
+    snprintf(error, size, "no memory for a gateway");
+    return hk_relay_new(&s->shards.relay, s->config, s->shards.registry, &s->shard[0].life.wake);
+  }
   if (hk_shard_excuse(&s->shard[0])[0])
     hk_log(&s->log, HK_LOG_INFO, "backend = auto: scoring on the CPU, not on the GPU: %s", hk_shard_excuse(&s->shard[0]));
   return 0;
@@ -273,7 +259,7 @@ static void prepare_net(struct hk_server *s)
                                         .status = hk_status_json,
                                         .read_datagrams = read_datagrams };
   net->config = s->config;
-  net->n_loops = choose_loops(s->config);
+  net->n_loops = hk_rlimit_loops(s->config);
   net->sockets.reserve = hk_listener_reserve();
   net->capacity.connections = hk_rlimit_connections(s->config, spare_descriptors(s), &s->log);
   net->capacity.descriptors = net->capacity.connections + spare_descriptors(s);
@@ -312,10 +298,10 @@ int hk_server_open(struct hk_server *s, const struct hk_config *config, const st
   hk_log_init(&s->log, (enum hk_level)config->log_level);
   prepare_net(s);
   s->shards = (struct hk_shards){ .config = config,
-                                  .kinds = kinds,
+                                  .kinds = config->cluster.role == HK_CLUSTER_GATEWAY ? hk_backend_kinds_none : kinds,
                                   .log = &s->log,
                                   .durable = &s->durable,
-                                  .n = choose_shards(config, kinds),
+                                  .n = hk_rlimit_shards(config, kinds),
                                   .n_loops = s->net.n_loops,
                                   .ended = ended,
                                   .arg = s };
@@ -406,6 +392,8 @@ static int start(struct hk_server *s, char *error, size_t size)
     status = hk_loop_start(&s->net.loops[i], beat);
   if (status == 0)
     status = hk_bridges_adopt(s->bridges, s->config);
+  if (status == 0)
+    status = hk_cluster_start(&s->cluster, &s->net);
   return status;
 }
 
@@ -453,6 +441,7 @@ bool hk_server_close(struct hk_server *s)
 {
   bool stopped = hk_web_stop(s->web), buried = true;
   stopped &= hk_bridges_stop(s->bridges);
+  stopped &= hk_cluster_stop(s->cluster);
   stopped &= hk_receivers_stop(s->receivers);
   for (uint32_t i = 0; s->net.loops && i < s->net.n_loops; i++)
     stopped &= hk_loop_stop(&s->net.loops[i]);
@@ -475,6 +464,8 @@ bool hk_server_close(struct hk_server *s)
     hk_lane_close(&s->net.lanes[i]);
   hk_reload_close(s);
   hk_bridges_free(s->bridges);
+  hk_cluster_free(s->cluster);
+  hk_relay_free(s->shards.relay);
   hk_receivers_free(s->receivers);
   hk_durable_close(&s->durable);
   hk_maintenance_free(s->shards.maintenance);

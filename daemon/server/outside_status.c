@@ -79,8 +79,34 @@ static void bridges_status(struct hk_buffer *out, struct hk_bridges *bridges)
   free(look);
 }
 
-void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges)
+static void cluster_status(struct hk_buffer *out, struct hk_cluster *cluster)
 {
+  static const char *const states[] = { "connecting", "connected", "failing" };
+  struct hk_cluster_look l;
+  char since[HK_TIME_TEXT_MAX];
+  hk_cluster_look(cluster, &l);
+  if (l.role == HK_CLUSTER_NONE)
+    return;
+  hk_time_text(l.since / 1000000000, since);
+  hk_buffer_print(out, ",\"cluster\":{\"role\":\"%s\",\"state\":\"%s\",\"since\":\"%s\",\"connected\":%" PRIu64 ",\"broker\":",
+                  l.role == HK_CLUSTER_GATEWAY ? "gateway" : "scorer", l.blocked ? "blocked" : states[l.state], since,
+                  l.connected);
+  hk_json_string(out, l.broker, strlen(l.broker));
+  hk_buffer_print(out, ",\"why\":");
+  hk_json_string(out, l.why, strlen(l.why));
+  hk_buffer_print(out, ",\"partitions\":%" PRIu32 ",\"messages\":%" PRIu64 ",\"points\":%" PRIu64, l.partitions, l.messages,
+                  l.points);
+  if (l.role == HK_CLUSTER_GATEWAY)
+    hk_buffer_print(out, ",\"waiting\":%" PRIu32, l.waiting);
+  else
+    hk_buffer_print(out, ",\"bad\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"lost\":%" PRIu64, l.bad, l.refused, l.lost);
+  hk_buffer_put(out, "}", 1);
+}
+
+void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
+                       struct hk_cluster *cluster)
+{
+  cluster_status(out, cluster);
   receivers_status(out, receivers);
   bridges_status(out, bridges);
 }

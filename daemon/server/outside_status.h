@@ -4,9 +4,12 @@
 
 #include "daemon/base/buffer.h"
 #include "daemon/bridge/bridge.h"
+#include "daemon/bridge/cluster.h"
 #include "daemon/notify/notify.h"
 
-/* Appends the members `notify` and `mqtt`, arrays with an object for each. receivers, bridges: may be NULL. */
-void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges);
+/* Appends the members `notify` and `mqtt`, arrays with an object for each, and `cluster`, if there is one. receivers, bridges,
+ * cluster: may be NULL. */
+void hk_outside_status(struct hk_buffer *out, struct hk_receivers *receivers, struct hk_bridges *bridges,
+                       struct hk_cluster *cluster);
 
 #endif

@@ -5,6 +5,7 @@
 #include "daemon/base/address.h"
 #include "daemon/base/uv_reserve.h"
 #include "daemon/config/config_reader.h"
+#include "daemon/scoring/backend_none.h"
 #include "daemon/sensors/detector_rules.h"
 #include "daemon/server/lifecycle.h"
 #include "daemon/server/server.h"
@@ -87,6 +88,18 @@ static void print_fields(const struct hk_config *config)
   }
 }
 
+/* Says what it is among others. */
+static void print_cluster(const struct hk_cluster_rule *r)
+{
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < r->partitions; i++)
+    n += hk_cluster_reads(r, i);
+  if (r->role == HK_CLUSTER_GATEWAY)
+    printf("cluster %s: a gateway to %u partitions; it scores nothing, and sensors take no memory of a device\n", r->name, n);
+  else if (r->role == HK_CLUSTER_SCORER)
+    printf("cluster %s: a scorer of %u of %u partitions\n", r->name, n, r->partitions);
+}
+
 /* Says what each detector's sensors need. The backend is asked, so that the figure is the true one. */
 static int check(const struct hk_config *config, const struct hk_backend_kind *kinds, const char *path)
 {
@@ -95,6 +108,8 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   struct hk_config small = *config;
   small.max_sensors = 1; /* to be asked only */
   small.threads = 1;
+  if (small.cluster.role == HK_CLUSTER_GATEWAY)
+    kinds = hk_backend_kinds_none;
   if (hk_device_choose(&device, kinds, &small, &(struct hk_device_place){ .of = 1 }, excuse, sizeof excuse, error,
                        sizeof error) != 0) {
     fprintf(stderr, "%s: %s\n", path, error);
@@ -112,6 +127,11 @@ static int check(const struct hk_config *config, const struct hk_backend_kind *k
   uint64_t with = 0; /* bytes of a sensor and its companions so far */
   printf("%s: ok\n", path);
   print_listeners(config);
+  print_cluster(&config->cluster);
+  if (config->cluster.role == HK_CLUSTER_GATEWAY) {
+    hk_device_close(device);
+    return DONE;
+  }
   if (excuse[0])
     printf("backend = auto: scoring on the CPU, not on the GPU: %s\n", excuse);
   for (uint32_t i = 0; i < config->n_detectors && !config->detectors[i].group; i++) {

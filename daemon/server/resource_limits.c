@@ -12,6 +12,7 @@
 
 #define A_POINT 24u   /* bytes of a point that waits: slot, time, value, source */
 #define A_SENSOR 100u /* bytes of a sensor's name and slot on the host, about */
+#define LOOPS_AUTO 16 /* most event loops that are taken without being asked for */
 
 uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, struct hk_log *log)
 {
@@ -84,4 +85,23 @@ void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool hos
          "%.1f), and there are %.1f GiB (MemoryMax=, or the machine's): lower these keys, or the kernel may kill the daemon",
          (double)sum * 0x1p-30, (double)sensors * 0x1p-30, host ? "" : ", which are on the GPU", (double)names * 0x1p-30,
          (double)points * 0x1p-30, (double)queues * 0x1p-30, (double)most * 0x1p-30);
+}
+
+uint32_t hk_rlimit_loops(const struct hk_config *config)
+{
+  const unsigned half = uv_available_parallelism() / 2;
+  if (config->loops > 0)
+    return config->loops;
+  return half < 1 ? 1 : half < LOOPS_AUTO ? half : LOOPS_AUTO;
+}
+
+uint32_t hk_rlimit_shards(const struct hk_config *config, const struct hk_backend_kind *kinds)
+{
+  const struct hk_backend_kind *cuda = &kinds[HK_BACKEND_CUDA];
+  if (config->backend == HK_BACKEND_CPU || config->backend == HK_BACKEND_REFERENCE || config->cluster.role == HK_CLUSTER_GATEWAY)
+    return 1;
+  const uint32_t there = cuda->devices ? cuda->devices() : 1, most = there < HK_SHARDS_MAX ? there : HK_SHARDS_MAX;
+  if (config->backend == HK_BACKEND_CUDA && config->devices > 0)
+    return config->devices;
+  return most == 0 ? 1 : config->devices > 0 && config->devices < most ? config->devices : most;
 }

@@ -9,6 +9,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/config/config.h"
+#include "daemon/scoring/backends.h"
 
 /* The number of connections that the configuration and the limit of descriptors allow, with `spare` descriptors for other uses;
  * logs if it is fewer than configured. */
@@ -16,5 +17,10 @@ uint32_t hk_rlimit_connections(const struct hk_config *config, uint32_t spare, s
 
 /* Compares the memory that the configuration allows (host: sensors are in the host's memory) with the available memory. */
 void hk_rlimit_memory(const struct hk_config *config, uint32_t n_loops, bool host, struct hk_log *log);
+
+/* Event loops, and shards, that there are to be: of these one for each GPU that the configuration allows, and one where there is
+ * none or nothing is scored; a GPU too many is told when it is opened. */
+uint32_t hk_rlimit_loops(const struct hk_config *config);
+uint32_t hk_rlimit_shards(const struct hk_config *config, const struct hk_backend_kind *kinds);
 
 #endif

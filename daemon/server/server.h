@@ -9,6 +9,7 @@
 #include "daemon/base/buffer.h"
 #include "daemon/base/log.h"
 #include "daemon/bridge/bridge.h"
+#include "daemon/bridge/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/durable/durable.h"
 #include "daemon/net/address_limits.h"
@@ -50,6 +51,7 @@ struct hk_server {
   struct hk_net net;
   struct hk_receivers *receivers; /* NULL: none, or before the start */
   struct hk_bridges *bridges;     /* NULL: before the start */
+  struct hk_cluster *cluster;     /* NULL: the configuration has none, or before the start */
   struct hk_web *web;             /* NULL: no listener speaks HTTP */
   struct hk_log log;
   struct hk_reload reload; /* its path is set before the server is opened */

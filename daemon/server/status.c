@@ -493,7 +493,7 @@ void hk_status_json(struct hk_loop *loop, struct hk_buffer *out)
   output(out, s, loop->config, &sum);
   alerts(out, s);
   incidents(out, s);
-  hk_outside_status(out, s->receivers, s->bridges);
+  hk_outside_status(out, s->receivers, s->bridges, s->cluster);
   latency(out, s);
   loops(out, s);
   end(out);

@@ -1,5 +1,5 @@
 /* Keys of sections by their table: what each kind takes, what it refuses and how that is said; addresses of brokers. */
-#include "daemon/config/mqtt_address.h"
+#include "daemon/config/broker_address.h"
 #include "daemon/config/section_keys.h"
 
 #include <errno.h>
@@ -166,16 +166,16 @@ static void test_addresses(void **state)
                                      "mqtt://[::1]x",
                                      "mqtt://::1" };
   for (size_t i = 0; i < COUNT(good); i++) {
-    struct hk_mqtt_address a;
-    assert_true(hk_mqtt_address_parse(good[i].url, &a));
+    struct hk_broker_address a;
+    assert_true(hk_broker_address_parse(&hk_scheme_mqtt, good[i].url, &a));
     assert_string_equal(a.host, good[i].host);
     assert_int_equal(a.port, good[i].port);
     assert_int_equal(a.tls, good[i].tls);
-    assert_int_equal(hk_mqtt_address_is_here(&a), good[i].here);
+    assert_int_equal(hk_broker_address_is_here(&a), good[i].here);
   }
   for (size_t i = 0; i < COUNT(bad); i++) {
-    struct hk_mqtt_address a;
-    assert_false(hk_mqtt_address_parse(bad[i], &a));
+    struct hk_broker_address a;
+    assert_false(hk_broker_address_parse(&hk_scheme_mqtt, bad[i], &a));
   }
 }
 

@@ -1,22 +1,25 @@
-#include "daemon/config/mqtt_address.h"
+#include "daemon/config/broker_address.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool hk_mqtt_address_parse(const char *url, struct hk_mqtt_address *out)
+const struct hk_broker_scheme hk_scheme_mqtt = { "mqtt", "1883", "8883" }, hk_scheme_amqp = { "amqp", "5672", "5671" };
+
+bool hk_broker_address_parse(const struct hk_broker_scheme *scheme, const char *url, struct hk_broker_address *out)
 {
-  const bool tls = strncmp(url, "mqtts://", 8) == 0;
+  const size_t length = strlen(scheme->name);
+  const bool named = strncmp(url, scheme->name, length) == 0, tls = named && url[length] == 's';
   memset(out, 0, sizeof *out);
-  if (!tls && strncmp(url, "mqtt://", 7) != 0)
+  if (!named || strncmp(url + length + tls, "://", 3) != 0)
     return false;
-  const char *host = url + (tls ? 8 : 7), *end = host[0] == '[' ? strchr(host, ']') : host + strcspn(host, ":");
+  const char *host = url + length + tls + 3, *end = host[0] == '[' ? strchr(host, ']') : host + strcspn(host, ":");
   if (!end || strpbrk(host, "/@?# "))
     return false;
   const char *port = end + (host[0] == '[');
   host += host[0] == '[';
   if (end == host || (size_t)(end - host) >= sizeof out->host || (*port && *port != ':'))
     return false;
-  const char *digits = *port ? port + 1 : tls ? "8883" : "1883";
+  const char *digits = *port ? port + 1 : tls ? scheme->tls_port : scheme->port;
   const unsigned long number = strtoul(digits, NULL, 10);
   if (strspn(digits, "0123456789") != strlen(digits) || number == 0 || number > UINT16_MAX)
     return false;
@@ -26,7 +29,7 @@ bool hk_mqtt_address_parse(const char *url, struct hk_mqtt_address *out)
   return true;
 }
 
-bool hk_mqtt_address_is_here(const struct hk_mqtt_address *a)
+bool hk_broker_address_is_here(const struct hk_broker_address *a)
 {
   return strcmp(a->host, "localhost") == 0 || strcmp(a->host, "::1") == 0 ||
          (strncmp(a->host, "127.", 4) == 0 && a->host[strspn(a->host, "0123456789.")] == 0);

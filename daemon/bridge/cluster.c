@@ -1,0 +1,240 @@
+#include "daemon/bridge/cluster_internal.h"
+
+#include "daemon/base/thread.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define PAUSE (SECOND / 5) /* before connecting again, at first; doubled up to */
+#define PAUSE_MOST (5 * SECOND)
+#define STEADY (10 * SECOND)          /* a connection that stood for so long was a good one */
+#define TURN 1000                     /* ms that a turn waits at most */
+#define PATIENCE (3 * HK_ENGINE_WAIT) /* s for the end of the thread */
+
+/* --- its state ------------------------------------------------------------------------------------------------------------- */
+
+static void note(struct hk_cluster *c, enum hk_bridge_state state, const char *why)
+{
+  pthread_mutex_lock(&c->lock);
+  if (c->look.state != state || c->look.since == 0)
+    c->look.since = hk_wall();
+  c->look.connected += state == HK_BRIDGE_CONNECTED && c->look.state != state;
+  c->look.state = state;
+  c->look.blocked = false;
+  if (why)
+    snprintf(c->look.why, sizeof c->look.why, "%s", why);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void set_fd(struct hk_cluster *c, int fd)
+{
+  pthread_mutex_lock(&c->lock);
+  c->fd = fd;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void failed(struct hk_cluster *c, const char *why)
+{
+  const bool was = c->engine != NULL;
+  char before[sizeof c->look.why];
+  snprintf(before, sizeof before, "%s", c->look.why); /* this thread alone writes it */
+  if (was && hk_now() - c->opened > STEADY)
+    c->pause = PAUSE;
+  c->retry = hk_now() + c->pause / 2 + random() % (c->pause / 2);
+  c->pause = 2 * c->pause < PAUSE_MOST ? 2 * c->pause : PAUSE_MOST;
+  if (!c->told || strcmp(why, before) != 0)
+    hk_log(c->net->log, HK_LOG_WARNING, "[cluster] broker %s %s: %s; it is tried again", c->look.broker,
+           was ? "is lost" : "cannot be reached", why);
+  c->told = true;
+  note(c, HK_BRIDGE_FAILING, why);
+}
+
+/* --- the connection -------------------------------------------------------------------------------------------------------- */
+
+static void drop(struct hk_cluster *c, const char *why)
+{
+  char copy[HK_ENGINE_WHY];
+  snprintf(copy, sizeof copy, "%s", why);
+  set_fd(c, -1);
+  c->work->lost(c);
+  failed(c, copy);
+  c->kind->close(c->engine);
+  c->engine = NULL;
+}
+
+static void connect_to(struct hk_cluster *c)
+{
+  const struct hk_broker_address *b = &c->rule.broker[c->broker];
+  char why[HK_ENGINE_WHY];
+  pthread_mutex_lock(&c->lock);
+  snprintf(c->look.broker, sizeof c->look.broker, "%.200s:%u", b->host, b->port);
+  pthread_mutex_unlock(&c->lock);
+  const int status = c->kind->open(&c->engine, &c->rule, c->broker, why);
+  c->broker = (c->broker + 1) % c->rule.n_brokers;
+  if (status != 0) {
+    c->engine = NULL;
+    failed(c, why);
+    return;
+  }
+  c->opened = hk_now();
+  set_fd(c, c->kind->fd(c->engine));
+  if (c->work->greeted(c) != 0) {
+    drop(c, c->engine->why);
+    return;
+  }
+  c->told = false;
+  hk_log(c->net->log, HK_LOG_NOTICE, "[cluster] connected to broker %s as %s", c->look.broker,
+         c->rule.role == HK_CLUSTER_GATEWAY ? "a gateway" : "a scorer");
+  note(c, HK_BRIDGE_CONNECTED, NULL);
+}
+
+static void blocked(struct hk_cluster *c, bool is)
+{
+  hk_log(c->net->log, is ? HK_LOG_WARNING : HK_LOG_NOTICE, "[cluster] broker %s %s", c->look.broker,
+         is ? c->engine->why : "takes messages again");
+  pthread_mutex_lock(&c->lock);
+  c->look.blocked = is;
+  if (is)
+    snprintf(c->look.why, sizeof c->look.why, "%s", c->engine->why);
+  pthread_mutex_unlock(&c->lock);
+}
+
+int hk_cluster_pump(struct hk_cluster *c)
+{
+  struct hk_engine_event e;
+  int status = 0;
+  while (status == 0 && (status = c->kind->next(c->engine, &e)) == 0 && e.what != HK_ENGINE_NOTHING) {
+    if (e.what == HK_ENGINE_BLOCKED || e.what == HK_ENGINE_UNBLOCKED)
+      blocked(c, e.what == HK_ENGINE_BLOCKED);
+    else
+      status = c->work->came(c, &e);
+  }
+  return status;
+}
+
+/* --- turns ----------------------------------------------------------------------------------------------------------------- */
+
+static void rest(struct hk_cluster *c)
+{
+  struct pollfd p[3] = { { .fd = c->wake, .events = POLLIN },
+                         { .fd = c->engine ? c->kind->fd(c->engine) : -1, .events = POLLIN },
+                         { .fd = c->engine ? c->work->fd(c) : -1, .events = POLLIN } };
+  int timeout = TURN;
+  if (!c->engine) {
+    const int64_t left = (c->retry - hk_now()) / 1000000;
+    timeout = left < 0 ? 0 : left < timeout ? (int)left + 1 : timeout;
+  }
+  (void)poll(p, 3, timeout);
+}
+
+static void *turns(void *arg)
+{
+  struct hk_cluster *c = arg;
+  hk_thread_name(c->work->thread, 0);
+  while (!hk_cluster_stops(c)) {
+    if (!c->engine && hk_now() >= c->retry)
+      connect_to(c);
+    if (c->engine && (hk_cluster_pump(c) != 0 || c->work->turn(c) != 0))
+      drop(c, c->engine->why);
+    if (!hk_cluster_stops(c))
+      rest(c);
+  }
+  if (c->engine) {
+    set_fd(c, -1);
+    c->work->lost(c);
+    c->kind->close(c->engine);
+    c->engine = NULL;
+  }
+  atomic_store(&c->over, true);
+  return NULL;
+}
+
+/* --- its life -------------------------------------------------------------------------------------------------------------- */
+
+int hk_cluster_start(struct hk_cluster **out, struct hk_net *net)
+{
+  const struct hk_cluster_rule *rule = &net->config->cluster;
+  *out = NULL;
+  if (rule->role == HK_CLUSTER_NONE)
+    return 0;
+  struct hk_cluster *c = calloc(1, sizeof *c);
+  if (!c)
+    return -ENOMEM;
+  c->net = net;
+  c->rule = *rule;
+  c->kind = &hk_engine_rabbitmq;
+  c->work = rule->role == HK_CLUSTER_GATEWAY ? &hk_cluster_gateway : &hk_cluster_scorer;
+  c->pause = PAUSE;
+  c->fd = -1;
+  c->look.role = rule->role;
+  c->peers.listener.precision = 1;
+  snprintf(c->peers.gate.name, sizeof c->peers.gate.name, "cluster");
+  pthread_mutex_init(&c->lock, NULL);
+  c->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  int status = c->wake < 0 ? -errno : c->work->begin(c);
+  if (status == 0)
+    status = -pthread_create(&c->thread, NULL, turns, c);
+  c->running = status == 0;
+  *out = c; /* the caller frees it, whatever became of it */
+  return status;
+}
+
+static void order_end(struct hk_cluster *c)
+{
+  const uint64_t one = 1;
+  atomic_store(&c->stop, true);
+  const ssize_t n = write(c->wake, &one, sizeof one);
+  (void)n;
+  pthread_mutex_lock(&c->lock);
+  if (c->fd >= 0)
+    (void)shutdown(c->fd, SHUT_RDWR); /* it may be waiting for a broker that takes nothing */
+  pthread_mutex_unlock(&c->lock);
+}
+
+void hk_cluster_end(struct hk_cluster *c)
+{
+  if (c && c->running && c->rule.role == HK_CLUSTER_SCORER)
+    order_end(c);
+}
+
+bool hk_cluster_ended(const struct hk_cluster *c)
+{
+  return !c || !c->running || c->rule.role != HK_CLUSTER_SCORER || atomic_load(&c->over);
+}
+
+bool hk_cluster_stop(struct hk_cluster *c)
+{
+  if (!c || !c->running)
+    return true;
+  order_end(c);
+  c->running = !hk_thread_join(c->thread, PATIENCE);
+  return !c->running;
+}
+
+void hk_cluster_free(struct hk_cluster *c)
+{
+  if (!c)
+    return;
+  c->work->finish(c);
+  if (c->wake >= 0)
+    close(c->wake);
+  pthread_mutex_destroy(&c->lock);
+  free(c);
+}
+
+void hk_cluster_look(struct hk_cluster *c, struct hk_cluster_look *out)
+{
+  *out = (struct hk_cluster_look){ .role = HK_CLUSTER_NONE };
+  if (!c)
+    return;
+  pthread_mutex_lock(&c->lock);
+  *out = c->look;
+  pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,161 @@
+/* Gateway: rounds of messages (scoring/relay.h) to the logs, and back once the broker has confirmed all messages of one and of
+ * those before it. A round stays here until then: over a lost connection, all that are here are published again, in their order.
+ * So a message may stand in its log twice; its points are late the second time, and change nothing. */
+#include "daemon/bridge/cluster_internal.h"
+
+#include "daemon/scoring/relay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OUT 16384u /* messages that can be on their way: more than all rounds have */
+#define CONFIRM                                                                                                                  \
+  10000000000        /* ns without any confirmation of what was published, after which it is published again: RabbitMQ may       \
+                        forget what came while a stream was starting */
+#define TOGETHER 16u /* messages between two looks at what has come */
+_Static_assert(HK_RELAY_ROUNDS *(HK_PARTITIONS_MAX + HK_RELAY_CHUNKS * 64) < OUT,
+               "all rounds fit, with what is cut in more than one");
+
+struct out {
+  struct hk_round *round;
+  uint64_t first; /* number of its first message; 0: it was not published on this connection */
+  uint32_t sent;  /* of its messages */
+  uint32_t left;  /* of them, that are not confirmed */
+};
+
+struct gateway {
+  struct out out[HK_RELAY_ROUNDS]; /* n of them, from the oldest on */
+  uint32_t n;
+  uint64_t sent;       /* messages on this connection */
+  uint64_t low;        /* all before this one are confirmed */
+  int64_t progress;    /* ns: when a message was last confirmed, or nothing was on its way */
+  bool confirmed[OUT]; /* of those from there on, by number modulo OUT */
+};
+
+static int begin(struct hk_cluster *c)
+{
+  c->state = calloc(1, sizeof(struct gateway));
+  c->look.partitions = c->rule.partitions;
+  return c->state ? 0 : -ENOMEM;
+}
+
+static void finish(struct hk_cluster *c)
+{
+  free(c->state);
+}
+
+static void lost(struct hk_cluster *c)
+{
+  (void)c; /* what is on its way stays */
+}
+
+static int greeted(struct hk_cluster *c)
+{
+  struct gateway *g = c->state;
+  int status = 0;
+  for (uint32_t i = 0; i < c->rule.partitions && status == 0 && !hk_cluster_stops(c); i++)
+    status = c->kind->log(c->engine, i);
+  for (uint32_t i = 0; i < g->n; i++)
+    g->out[i] = (struct out){ .round = g->out[i].round, .left = g->out[i].round->packed.n };
+  g->sent = 0;
+  g->low = 1;
+  g->progress = hk_now();
+  memset(g->confirmed, 0, sizeof g->confirmed);
+  return status;
+}
+
+static void confirm(struct gateway *g, uint64_t number)
+{
+  bool *confirmed = &g->confirmed[number % OUT];
+  if (*confirmed)
+    return;
+  *confirmed = true;
+  for (uint32_t i = 0; i < g->n; i++)
+    if (g->out[i].first > 0 && number >= g->out[i].first && number < g->out[i].first + g->out[i].round->packed.n)
+      g->out[i].left--;
+}
+
+static void give_back(struct hk_cluster *c)
+{
+  struct gateway *g = c->state;
+  uint64_t messages = 0, points = 0;
+  while (g->n > 0 && g->out[0].left == 0) {
+    struct hk_round *round = g->out[0].round;
+    messages += round->packed.n;
+    for (uint32_t i = 0; i < round->packed.n; i++)
+      points += round->packed.message[i].points;
+    memmove(g->out, g->out + 1, --g->n * sizeof *g->out);
+    hk_relay_give(c->net->shards->relay, round);
+  }
+  pthread_mutex_lock(&c->lock);
+  c->look.messages += messages;
+  c->look.points += points;
+  c->look.waiting = (uint32_t)(g->sent + 1 - g->low);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static int came(struct hk_cluster *c, const struct hk_engine_event *e)
+{
+  struct gateway *g = c->state;
+  g->progress = hk_now();
+  if (e->what != HK_ENGINE_CONFIRMED || e->number < g->low || e->number > g->sent)
+    return 0; /* said before, or nothing that was asked for */
+  for (uint64_t i = e->all ? g->low : e->number; i <= e->number; i++)
+    confirm(g, i);
+  for (; g->low <= g->sent && g->confirmed[g->low % OUT]; g->low++)
+    g->confirmed[g->low % OUT] = false;
+  return 0;
+}
+
+/* Publishes what is left of a round, as far as the broker takes it. */
+static int publish(struct hk_cluster *c, struct out *out)
+{
+  struct gateway *g = c->state;
+  const struct hk_packed *p = &out->round->packed;
+  int status = 0;
+  if (out->first == 0)
+    out->first = g->sent + 1;
+  while (out->sent < p->n && status == 0 && !c->look.blocked && !hk_cluster_stops(c)) {
+    const struct hk_packed_message *m = &p->message[out->sent];
+    status = c->kind->publish(c->engine, m->partition, p->bytes + m->at, m->size);
+    out->sent++;
+    g->sent++;
+    if (status == 0 && out->sent % TOGETHER == 0)
+      status = hk_cluster_pump(c);
+  }
+  return status;
+}
+
+static int turn(struct hk_cluster *c)
+{
+  struct gateway *g = c->state;
+  struct hk_relay *relay = c->net->shards->relay;
+  struct hk_round *round;
+  int status = 0;
+  hk_relay_woken(relay);
+  while (g->n < HK_RELAY_ROUNDS && (round = hk_relay_take(relay)) != NULL)
+    g->out[g->n++] = (struct out){ .round = round, .left = round->packed.n };
+  for (uint32_t i = 0; i < g->n && status == 0; i++)
+    status = publish(c, &g->out[i]);
+  if (status == 0)
+    status = hk_cluster_pump(c);
+  give_back(c);
+  if (g->low > g->sent || c->look.blocked)
+    g->progress = hk_now();
+  if (status == 0 && hk_now() - g->progress > CONFIRM) {
+    snprintf(c->engine->why, sizeof c->engine->why, "it has confirmed nothing for 10 s of what was published");
+    status = -ETIMEDOUT;
+  }
+  return status;
+}
+
+static int fd(const struct hk_cluster *c)
+{
+  return hk_relay_fd(c->net->shards->relay);
+}
+
+const struct hk_cluster_work hk_cluster_gateway = {
+  .thread = "gateway", .begin = begin, .finish = finish, .greeted = greeted, .lost = lost, .came = came, .turn = turn, .fd = fd
+};

@@ -1,0 +1,408 @@
+/* RabbitMQ by AMQP 0.9.1 (librabbitmq): a log is a stream, that is a queue with x-queue-type = stream, named
+ * CLUSTER.points.PARTITION; what is published to the default exchange under that name goes to it.
+ *
+ * What was found by trying, with RabbitMQ 3.10:
+ *  - A message for a queue that is not there is confirmed. So it is published as mandatory: then it comes back before that, and
+ *    the connection counts as lost: the next one makes the queue again.
+ *  - A stream whose arguments differ from those that are asked for is refused (406), and the answer says which.
+ *  - Consumers of a stream need a limit of messages that are not acknowledged; acknowledging moves no position.
+ *  - A broker without memory or disk stops reading. It says so to who can hear it (connection.blocked), once something was sent.
+ */
+#include "daemon/bridge/engine.h"
+
+#include "proto/wire/secret_file.h"
+
+#include <amqp.h>
+#include <amqp_framing.h>
+#include <amqp_ssl_socket.h>
+#include <amqp_tcp_socket.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#define CHANNEL 1
+#define HEARTBEAT ((int)HK_ENGINE_SILENCE / 2) /* s: a broker that was silent for two of them is lost */
+#define FRAME 131072                           /* bytes, which is what the broker gives unless told otherwise */
+#define AHEAD 16                               /* messages of a partition that come before the first of them is taken */
+#define SEGMENT (64ll << 20)                   /* bytes of a stream that go at once, when they are older than the retention */
+#define PASSWORD_MOST 4096
+#define SYSTEM_CA "/etc/ssl/certs/ca-certificates.crt"
+
+struct rabbitmq {
+  struct hk_engine engine;
+  const struct hk_cluster_rule *rule;
+  amqp_connection_state_t amqp;
+  uint64_t tag;       /* of the message that came last */
+  uint32_t partition; /* its */
+  uint64_t offset;
+  uint64_t expected; /* bytes of it, */
+  size_t size;       /* and those that have come */
+  size_t capacity;
+  char *body;
+  bool delivers; /* a message has begun and not ended */
+};
+
+static struct rabbitmq *of(struct hk_engine *e)
+{
+  return (struct rabbitmq *)e;
+}
+
+/* --- what went wrong ------------------------------------------------------------------------------------------------------- */
+
+static int lost(struct rabbitmq *r, const char *what, const char *why, size_t length)
+{
+  snprintf(r->engine.why, sizeof r->engine.why, "%s%s%.*s", what, what[0] ? ": " : "", (int)(length < 200 ? length : 200), why);
+  for (char *p = r->engine.why; *p; p++)
+    if ((unsigned char)*p < ' ' || *p == 0x7f)
+      *p = '?'; /* it is the broker's */
+  return -EPIPE;
+}
+
+static int status_of(struct rabbitmq *r, const char *what, int status)
+{
+  const char *words = status == AMQP_STATUS_SOCKET_ERROR || status == AMQP_STATUS_CONNECTION_CLOSED ? "the connection was closed"
+                      : status == AMQP_STATUS_TIMEOUT                                               ? "it does not answer"
+                      : status == AMQP_STATUS_HEARTBEAT_TIMEOUT ? "it has been silent for too long"
+                                                                : amqp_error_string2(status);
+  return status == AMQP_STATUS_OK ? 0 : lost(r, what, words, strlen(words));
+}
+
+static int closed(struct rabbitmq *r, const char *what, const amqp_method_t *method)
+{
+  if (method->id == AMQP_CONNECTION_CLOSE_METHOD) {
+    const amqp_connection_close_t *m = method->decoded;
+    return lost(r, what, m->reply_text.bytes, m->reply_text.len);
+  }
+  if (method->id == AMQP_CHANNEL_CLOSE_METHOD) {
+    const amqp_channel_close_t *m = method->decoded;
+    return lost(r, what, m->reply_text.bytes, m->reply_text.len);
+  }
+  return lost(r, what, "an answer of another kind", 25);
+}
+
+static int reply_of(struct rabbitmq *r, const char *what, amqp_rpc_reply_t reply)
+{
+  switch (reply.reply_type) {
+  case AMQP_RESPONSE_NORMAL:
+    return 0;
+  case AMQP_RESPONSE_LIBRARY_EXCEPTION:
+    return status_of(r, what, reply.library_error);
+  case AMQP_RESPONSE_SERVER_EXCEPTION:
+    return closed(r, what, &reply.reply);
+  default:
+    return lost(r, what, "no answer", 9);
+  }
+}
+
+/* --- connecting ------------------------------------------------------------------------------------------------------------ */
+
+/* Whose certificate is good: the library would compare names only, and no address. */
+static bool expect(amqp_socket_t *s, const char *host)
+{
+  X509_VERIFY_PARAM *p = SSL_CTX_get0_param(amqp_ssl_socket_get_context(s));
+  X509_VERIFY_PARAM_set_hostflags(p, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  amqp_ssl_socket_set_verify_hostname(s, 0);
+  return X509_VERIFY_PARAM_set1_ip_asc(p, host) == 1 || X509_VERIFY_PARAM_set1_host(p, host, 0) == 1;
+}
+
+/* A socket that is not connected yet. NULL, with why. */
+static amqp_socket_t *prepare(struct rabbitmq *r, const struct hk_broker_address *broker)
+{
+  const struct hk_cluster_rule *rule = r->rule;
+  if (!broker->tls)
+    return amqp_tcp_socket_new(r->amqp);
+  amqp_socket_t *s = amqp_ssl_socket_new(r->amqp);
+  if (!s)
+    return NULL;
+  amqp_ssl_socket_set_verify_peer(s, 1);
+  if (!expect(s, broker->host)) {
+    (void)lost(r, "", "no memory", 9);
+    return NULL;
+  }
+  const char *ca = rule->ca[0] ? rule->ca : SYSTEM_CA;
+  if (amqp_ssl_socket_set_ssl_versions(s, AMQP_TLSv1_2, AMQP_TLSvLATEST) != AMQP_STATUS_OK ||
+      amqp_ssl_socket_set_cacert(s, ca) != AMQP_STATUS_OK) {
+    (void)lost(r, "ca", ca, strlen(ca));
+    return NULL;
+  }
+  if (rule->certificate[0] && amqp_ssl_socket_set_key(s, rule->certificate, rule->key) != AMQP_STATUS_OK) {
+    (void)lost(r, "certificate or key cannot be read", rule->certificate, strlen(rule->certificate));
+    return NULL;
+  }
+  return s;
+}
+
+static int log_in(struct rabbitmq *r)
+{
+  const struct hk_cluster_rule *rule = r->rule;
+  char *password = NULL, wrong[HK_SECRET_WHY];
+  size_t size = 0;
+  amqp_table_entry_t can[] = { { amqp_cstring_bytes("connection.blocked"),
+                                 { .kind = AMQP_FIELD_KIND_BOOLEAN, .value.boolean = 1 } } };
+  amqp_table_entry_t entries[] = {
+    { amqp_cstring_bytes("capabilities"), { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 1, can } } },
+    { amqp_cstring_bytes("connection_name"), { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes("hankeld") } }
+  };
+  const amqp_table_t properties = { 2, entries };
+  if (rule->password[0] && hk_secret_read(rule->password, PASSWORD_MOST, HK_SECRET_FILE, &password, &size, wrong) != 0)
+    return lost(r, "password_file", wrong, strlen(wrong));
+  if (password)
+    password[strcspn(password, "\r\n")] = 0;
+  const amqp_rpc_reply_t reply =
+      amqp_login_with_properties(r->amqp, rule->vhost, CHANNEL, FRAME, HEARTBEAT, &properties, AMQP_SASL_METHOD_PLAIN,
+                                 password ? rule->user : "guest", password ? password : "guest");
+  hk_secret_free(password, size);
+  return reply_of(r, "login", reply);
+}
+
+static void rabbitmq_close(struct hk_engine *e)
+{
+  struct rabbitmq *r = of(e);
+  if (r->amqp)
+    (void)amqp_destroy_connection(r->amqp); /* closes the socket, and waits for no goodbye */
+  free(r->body);
+  free(r);
+}
+
+static int rabbitmq_open(struct hk_engine **out, const struct hk_cluster_rule *rule, uint32_t broker, char why[HK_ENGINE_WHY])
+{
+  const struct timeval wait = { HK_ENGINE_WAIT, 0 };
+  const struct hk_broker_address *b = &rule->broker[broker];
+  struct rabbitmq *r = calloc(1, sizeof *r);
+  int status = -ENOMEM;
+  snprintf(why, HK_ENGINE_WHY, "no memory");
+  if (!r)
+    return status;
+  r->engine.kind = &hk_engine_rabbitmq;
+  r->rule = rule;
+  r->amqp = amqp_new_connection();
+  amqp_socket_t *s = r->amqp ? prepare(r, b) : NULL;
+  if (s && amqp_set_handshake_timeout(r->amqp, &wait) == AMQP_STATUS_OK && amqp_set_rpc_timeout(r->amqp, &wait) == AMQP_STATUS_OK)
+    status = status_of(r, "", amqp_socket_open_noblock(s, b->host, b->port, &wait));
+  if (status == 0)
+    status = log_in(r);
+  if (status == 0 && amqp_channel_open(r->amqp, CHANNEL) == NULL)
+    status = reply_of(r, "channel", amqp_get_rpc_reply(r->amqp));
+  if (status == 0 && amqp_confirm_select(r->amqp, CHANNEL) == NULL)
+    status = reply_of(r, "confirms", amqp_get_rpc_reply(r->amqp));
+  if (status == 0 && amqp_basic_qos(r->amqp, CHANNEL, 0, AHEAD, 0) == NULL)
+    status = reply_of(r, "qos", amqp_get_rpc_reply(r->amqp));
+  if (status == 0) {
+    *out = &r->engine;
+    return 0;
+  }
+  if (r->engine.why[0])
+    snprintf(why, HK_ENGINE_WHY, "%s", r->engine.why);
+  rabbitmq_close(&r->engine);
+  return status;
+}
+
+static int rabbitmq_fd(const struct hk_engine *e)
+{
+  return amqp_get_sockfd(((const struct rabbitmq *)e)->amqp);
+}
+
+/* --- logs ------------------------------------------------------------------------------------------------------------------ */
+
+#define NAME_MOST (HK_SECTION_TEXT + 32)
+
+static amqp_bytes_t name_of(const struct rabbitmq *r, uint32_t partition, char name[NAME_MOST])
+{
+  snprintf(name, NAME_MOST, "%s.points.%" PRIu32, r->rule->name, partition);
+  return amqp_cstring_bytes(name);
+}
+
+static amqp_table_entry_t word(const char *key, const char *value)
+{
+  return (amqp_table_entry_t){ amqp_cstring_bytes(key),
+                               { .kind = AMQP_FIELD_KIND_UTF8, .value.bytes = amqp_cstring_bytes(value) } };
+}
+
+static amqp_table_entry_t number(const char *key, int64_t value)
+{
+  return (amqp_table_entry_t){ amqp_cstring_bytes(key), { .kind = AMQP_FIELD_KIND_I64, .value.i64 = value } };
+}
+
+static int rabbitmq_log(struct hk_engine *e, uint32_t partition)
+{
+  struct rabbitmq *r = of(e);
+  char name[NAME_MOST], age[32], what[NAME_MOST + 8];
+  snprintf(age, sizeof age, "%" PRId64 "s", r->rule->retention / 1000000000);
+  amqp_table_entry_t entries[] = { word("x-queue-type", "stream"), word("x-max-age", age),
+                                   number("x-stream-max-segment-size-bytes", SEGMENT) };
+  const amqp_table_t arguments = { 3, entries };
+  const amqp_bytes_t queue = name_of(r, partition, name);
+  amqp_maybe_release_buffers(r->amqp);
+  if (amqp_queue_declare(r->amqp, CHANNEL, queue, 0, 1, 0, 0, arguments) != NULL)
+    return 0;
+  snprintf(what, sizeof what, "stream %s", name);
+  return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
+}
+
+static int rabbitmq_publish(struct hk_engine *e, uint32_t partition, const void *data, size_t size)
+{
+  struct rabbitmq *r = of(e);
+  char name[NAME_MOST];
+  const amqp_basic_properties_t properties = { ._flags = AMQP_BASIC_DELIVERY_MODE_FLAG,
+                                               .delivery_mode = AMQP_DELIVERY_PERSISTENT };
+  const amqp_bytes_t body = { size, (void *)(uintptr_t)data };
+  return status_of(r, "",
+                   amqp_basic_publish(r->amqp, CHANNEL, amqp_empty_bytes, name_of(r, partition, name), 1, 0, &properties, body));
+}
+
+static int rabbitmq_follow(struct hk_engine *e, uint32_t partition, uint64_t offset)
+{
+  struct rabbitmq *r = of(e);
+  char name[NAME_MOST], tag[16], what[NAME_MOST + 8];
+  amqp_table_entry_t from =
+      offset == HK_ENGINE_FIRST ? word("x-stream-offset", "first") : number("x-stream-offset", (int64_t)offset);
+  const amqp_table_t arguments = { 1, &from };
+  const amqp_bytes_t queue = name_of(r, partition, name);
+  snprintf(tag, sizeof tag, "%" PRIu32, partition);
+  if (amqp_basic_consume(r->amqp, CHANNEL, queue, amqp_cstring_bytes(tag), 0, 0, 0, arguments) != NULL)
+    return 0;
+  snprintf(what, sizeof what, "stream %s", name);
+  return reply_of(r, what, amqp_get_rpc_reply(r->amqp));
+}
+
+/* --- what comes ------------------------------------------------------------------------------------------------------------ */
+
+static int begin_message(struct rabbitmq *r, const amqp_basic_deliver_t *m)
+{
+  uint64_t partition = 0;
+  for (size_t i = 0; i < m->consumer_tag.len && partition < HK_PARTITIONS_MAX; i++)
+    partition = 10 * partition + (uint64_t)(((const char *)m->consumer_tag.bytes)[i] - '0');
+  if (m->consumer_tag.len == 0 || partition >= r->rule->partitions)
+    return lost(r, "", "it sends messages of a log that was not asked for", 49);
+  r->partition = (uint32_t)partition;
+  r->tag = m->delivery_tag;
+  r->delivers = true;
+  r->expected = UINT64_MAX;
+  r->size = 0;
+  return 0;
+}
+
+/* Its place in the stream, which stands in its headers. */
+static int begin_body(struct rabbitmq *r, const amqp_frame_t *f)
+{
+  const amqp_basic_properties_t *p = f->payload.properties.decoded;
+  r->offset = UINT64_MAX;
+  for (int i = 0; p->_flags & AMQP_BASIC_HEADERS_FLAG && i < p->headers.num_entries; i++) {
+    const amqp_table_entry_t *h = &p->headers.entries[i];
+    if (h->key.len == 15 && memcmp(h->key.bytes, "x-stream-offset", 15) == 0 && h->value.kind == AMQP_FIELD_KIND_I64)
+      r->offset = (uint64_t)h->value.value.i64;
+  }
+  r->expected = f->payload.properties.body_size;
+  if (r->offset > HK_ENGINE_OFFSET_MOST)
+    return lost(r, "", "a queue with the name of a log is no stream: delete it, and it is made anew", 75);
+  if (r->expected > HK_ENGINE_MESSAGE_MAX)
+    return lost(r, "", "a message is longer than any of ours", 36);
+  if (r->expected <= r->capacity)
+    return 0;
+  char *body = realloc(r->body, r->expected);
+  if (!body)
+    return lost(r, "", "no memory for a message", 23);
+  r->body = body;
+  r->capacity = r->expected;
+  return 0;
+}
+
+static int take_body(struct rabbitmq *r, const amqp_bytes_t *part)
+{
+  if (!r->delivers || r->expected == UINT64_MAX || part->len > r->expected - r->size)
+    return lost(r, "", "it sends more of a message than it said", 39);
+  memcpy(r->body + r->size, part->bytes, part->len);
+  r->size += part->len;
+  return 0;
+}
+
+/* Whether the message is whole. */
+static bool end_message(struct rabbitmq *r, struct hk_engine_event *out)
+{
+  if (!r->delivers || r->size != r->expected)
+    return false;
+  r->delivers = false;
+  out->what = HK_ENGINE_MESSAGE;
+  out->partition = r->partition;
+  out->offset = r->offset;
+  out->data = r->body;
+  out->size = r->size;
+  return true;
+}
+
+static int method_came(struct rabbitmq *r, const amqp_method_t *method, struct hk_engine_event *out)
+{
+  switch (method->id) {
+  case AMQP_BASIC_ACK_METHOD: {
+    const amqp_basic_ack_t *m = method->decoded;
+    out->what = HK_ENGINE_CONFIRMED;
+    out->number = m->delivery_tag;
+    out->all = m->multiple;
+    return 0;
+  }
+  case AMQP_BASIC_DELIVER_METHOD:
+    return begin_message(r, method->decoded);
+  case AMQP_CONNECTION_BLOCKED_METHOD: {
+    const amqp_connection_blocked_t *m = method->decoded;
+    (void)lost(r, "it takes nothing for now", m->reason.bytes, m->reason.len);
+    out->what = HK_ENGINE_BLOCKED;
+    return 0;
+  }
+  case AMQP_CONNECTION_UNBLOCKED_METHOD:
+    out->what = HK_ENGINE_UNBLOCKED;
+    return 0;
+  case AMQP_BASIC_NACK_METHOD:
+    return lost(r, "", "it has refused a message", 24);
+  case AMQP_BASIC_RETURN_METHOD:
+    return lost(r, "", "a stream is gone, and is made anew", 34);
+  case AMQP_BASIC_CANCEL_METHOD:
+    return lost(r, "", "a stream that is read is gone, or moves to another broker", 57);
+  default:
+    return closed(r, "", method);
+  }
+}
+
+static int rabbitmq_next(struct hk_engine *e, struct hk_engine_event *out)
+{
+  struct rabbitmq *r = of(e);
+  const struct timeval now = { 0, 0 };
+  *out = (struct hk_engine_event){ .what = HK_ENGINE_NOTHING };
+  for (;;) {
+    amqp_frame_t f;
+    amqp_maybe_release_buffers(r->amqp);
+    int status = amqp_simple_wait_frame_noblock(r->amqp, &f, &now);
+    if (status == AMQP_STATUS_TIMEOUT)
+      return 0;
+    if (status != AMQP_STATUS_OK)
+      return status_of(r, "", status);
+    if (f.frame_type == AMQP_FRAME_METHOD)
+      status = method_came(r, &f.payload.method, out);
+    else if (f.frame_type == AMQP_FRAME_HEADER && r->delivers)
+      status = begin_body(r, &f);
+    else if (f.frame_type == AMQP_FRAME_BODY)
+      status = take_body(r, &f.payload.body_fragment);
+    if (status != 0 || out->what != HK_ENGINE_NOTHING || end_message(r, out))
+      return status;
+  }
+}
+
+static int rabbitmq_took(struct hk_engine *e)
+{
+  struct rabbitmq *r = of(e);
+  return status_of(r, "", amqp_basic_ack(r->amqp, CHANNEL, r->tag, 0));
+}
+
+const struct hk_engine_kind hk_engine_rabbitmq = { .name = "rabbitmq",
+                                                   .open = rabbitmq_open,
+                                                   .fd = rabbitmq_fd,
+                                                   .log = rabbitmq_log,
+                                                   .publish = rabbitmq_publish,
+                                                   .follow = rabbitmq_follow,
+                                                   .next = rabbitmq_next,
+                                                   .took = rabbitmq_took,
+                                                   .close = rabbitmq_close };

@@ -1,0 +1,157 @@
+#include "daemon/config/cluster_rule.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND 1000000000ll
+#define HOUR (3600 * SECOND)
+
+void hk_cluster_rule_begin(struct hk_cluster_rule *r)
+{
+  r->partitions = 64;
+  r->retention = 7 * 24 * HOUR;
+  memcpy(r->vhost, "/", 2);
+  memcpy(r->name, "hankeld", 8);
+}
+
+/* A number up to `most`; *end: behind it. False: there is none. */
+static bool take_number(const char *text, char **end, uint32_t most, uint32_t *out)
+{
+  if (!isdigit((unsigned char)text[0]))
+    return false;
+  const unsigned long number = strtoul(text, end, 10);
+  *out = (uint32_t)number;
+  return number <= most;
+}
+
+/* Numbers and ranges with commas: 0-15, 40. */
+static const char *take_read(void *field, const char *value)
+{
+  struct hk_cluster_read *r = field;
+  static const char why[] = "partitions are numbers and ranges with commas, such as 0-31, 40";
+  memset(r, 0, sizeof *r);
+  r->some = strcmp(value, "all") != 0;
+  for (const char *at = value; r->some;) {
+    uint32_t first, last;
+    char *end;
+    if (!take_number(at, &end, HK_PARTITIONS_MAX - 1, &first))
+      return why;
+    last = first;
+    if (*end == '-' && !take_number(end + 1, &end, HK_PARTITIONS_MAX - 1, &last))
+      return why;
+    for (uint32_t i = first; i <= last; i++)
+      r->bits[i / 8] |= (uint8_t)(1u << i % 8);
+    end += strspn(end, " ");
+    if (last < first || (*end && *end != ','))
+      return why;
+    if (*end == 0)
+      break;
+    at = end + 1 + strspn(end + 1, " ");
+  }
+  return NULL;
+}
+
+static const char *take_engine(void *field, const char *value)
+{
+  (void)field; /* there is one */
+  return strcmp(value, "rabbitmq") != 0 ? "not rabbitmq" : NULL;
+}
+
+static const char *const roles[] = { "", "gateway", "scorer", NULL }; /* enum hk_cluster_role */
+
+#define TAKES(what, field) HK_TAKES(what, struct hk_cluster_rule, field)
+static const struct hk_section_key keys[] = {
+  { "role", TAKES(WORD, role), .words = roles, .wrong = "not gateway or scorer" },
+  { "engine", TAKES(OTHER, role), .take = take_engine },
+  { "url", TAKES(TEXT, url) },
+  { "vhost", TAKES(TEXT, vhost) },
+  { "user", TAKES(TEXT, user) },
+  { "password_file", TAKES(TEXT, password) },
+  { "ca", TAKES(TEXT, ca) },
+  { "certificate", TAKES(TEXT, certificate) },
+  { "key", TAKES(TEXT, key) },
+  { "insecure", TAKES(FLAG, insecure), .words = hk_yes_words, .wrong = "not yes or no" },
+  { "name", TAKES(TEXT, name) },
+  { "partitions", TAKES(WHOLE, partitions), .min = 1, .max = HK_PARTITIONS_MAX, .wrong = "not a number from 1 to 1024" },
+  { "retention", TAKES(DURATION, retention), .min = HOUR, .max = 10000.0 * 24 * HOUR,
+    .wrong = "not a duration from 1h to 10000d" },
+  { "read", TAKES(OTHER, read), .take = take_read },
+};
+
+int hk_cluster_rule_key(struct hk_cluster_rule *r, const char *name, const char *value, char *error, size_t size)
+{
+  const int status = hk_section_key_set(keys, sizeof keys / sizeof *keys, r, name, value, error, size);
+  if (status == -ENOENT)
+    snprintf(error, size, "[cluster] has no key `%.64s`; hankeld.conf(5) lists them", name);
+  return status != 0 ? -EINVAL : 0;
+}
+
+static const char *take_urls(struct hk_cluster_rule *r)
+{
+  memset(r->broker, 0, sizeof r->broker);
+  r->n_brokers = 0;
+  for (const char *at = r->url + strspn(r->url, ", "); *at;) {
+    const size_t length = strcspn(at, ", ");
+    if (r->n_brokers == HK_CLUSTER_URLS)
+      return "url: at most 8 brokers can be named";
+    char one[HK_SECTION_TEXT];
+    snprintf(one, sizeof one, "%.*s", (int)length, at);
+    if (!hk_broker_address_parse(&hk_scheme_amqp, one, &r->broker[r->n_brokers++]))
+      break;
+    if (r->broker[r->n_brokers - 1].tls != r->broker[0].tls)
+      return "url: amqp:// and amqps:// do not go together";
+    at += length + strspn(at + length, ", ");
+    if (!*at)
+      return NULL;
+  }
+  return "needs url = amqp://HOST, amqps://HOST for TLS, or with a port, amqp://HOST:5672; several with commas are tried in turn";
+}
+
+static bool all_near(const struct hk_cluster_rule *r)
+{
+  bool near = true;
+  for (uint32_t i = 0; i < r->n_brokers; i++)
+    near &= hk_broker_address_is_here(&r->broker[i]);
+  return near;
+}
+
+static const char *look_at_partitions(const struct hk_cluster_rule *r)
+{
+  bool any = !r->read.some;
+  if (r->role == HK_CLUSTER_GATEWAY && r->read.some)
+    return "read is for role = scorer";
+  for (uint32_t i = 0; r->read.some && i < HK_PARTITIONS_MAX; i++) {
+    if (!(r->read.bits[i / 8] >> i % 8 & 1))
+      continue;
+    if (i >= r->partitions)
+      return "read names a partition that there is none of: they are counted from 0 on, and there are `partitions`";
+    any = true;
+  }
+  return any ? NULL : "read names no partition";
+}
+
+int hk_cluster_rule_finish(struct hk_cluster_rule *r, char *error, size_t size)
+{
+  const char *why = take_urls(r);
+  const bool tls = r->broker[0].tls, files = r->ca[0] || r->certificate[0] || r->key[0];
+  if (!why && r->role == HK_CLUSTER_NONE)
+    why = "needs role = gateway, which takes points from peers, or role = scorer, which scores them";
+  if (!why && !tls && files)
+    why = "ca, certificate and key are for url = amqps://";
+  if (!why && !r->certificate[0] != !r->key[0])
+    why = "certificate and key are needed together";
+  if (!why && !r->user[0] != !r->password[0])
+    why = "user and password_file are needed together";
+  if (!why && r->password[0] && !tls && !r->insecure && !all_near(r))
+    why = "the password would go unencrypted, where everybody on the way can read it: take url = amqps://, or insecure = yes";
+  if (!why && (strlen(r->name) > 100 || strncmp(r->name, "amq.", 4) == 0))
+    why = "name has at most 100 bytes, and does not begin with `amq.`, which is the broker's";
+  if (!why)
+    why = look_at_partitions(r);
+  if (why)
+    snprintf(error, size, "%s", why);
+  return why ? -EINVAL : 0;
+}

@@ -1,0 +1,88 @@
+"""A broker with streams, RabbitMQ, that keeps what it has over a restart, on loopback and in a folder of its own; and the rule by which sensors
+have partitions, written from PROTOCOL.md alone."""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import harness
+from harness import WAIT, until
+
+SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'  # the script around it would run it as another user
+THERE = os.path.exists(SERVER) and all(shutil.which(program) for program in ('epmd', 'amqp-declare-queue', 'amqp-publish', 'amqp-delete-queue'))
+WHY = 'there is no rabbitmq-server, or no amqp-tools'
+START = 4 * WAIT  # s: it takes some seconds on an idle machine
+
+
+def partition(key, partitions):
+    most, x = 2**64 - 1, 0xcbf29ce484222325
+    for byte in key.encode():
+        x = (x ^ byte) * 0x100000001b3 & most
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 & most
+    x = (x ^ x >> 27) * 0x94d049bb133111eb & most
+    return (x ^ x >> 31) % partitions
+
+
+class Broker:
+    """`port` and, with tls = (ca, certificate, key), `tls_port` are its own from start to start."""
+
+    def __init__(self, tls=None):
+        self.folder = tempfile.mkdtemp(prefix='hankeld-rabbit-')
+        self.port, self.tls_port, distribution, epmd = (harness.free_port() for _ in range(4))
+        lines = [f'listeners.tcp.1 = 127.0.0.1:{self.port}', 'log.file = false', 'log.console = true']
+        if tls:
+            lines += [f'listeners.ssl.1 = 127.0.0.1:{self.tls_port}'] + [f'ssl_options.{k} = {v}' for k, v in zip(('cacertfile', 'certfile', 'keyfile'), tls)]
+        for name, content in (('rabbitmq.conf', '\n'.join(lines) + '\n'), ('plugins', '[].\n'), ('env', '')):
+            with open(self.path(name), 'w', encoding='utf-8') as f:
+                f.write(content)
+        # One scheduler that does not spin: it shares the machine with all that is tested. Nothing of it listens beyond loopback.
+        self.environment = {**os.environ, 'HOME': self.folder, 'ERL_EPMD_PORT': str(epmd), 'ERL_EPMD_ADDRESS': '127.0.0.1', 'RABBITMQ_NODENAME': f'hankeld{self.port}@localhost',
+                            'RABBITMQ_DIST_PORT': str(distribution), 'RABBITMQ_MNESIA_BASE': self.path('mnesia'), 'RABBITMQ_LOG_BASE': self.path('log'), 'RABBITMQ_CONFIG_FILE': self.path('rabbitmq.conf'),
+                            'RABBITMQ_CONF_ENV_FILE': self.path('env'), 'RABBITMQ_ENABLED_PLUGINS_FILE': self.path('plugins'),
+                            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS': '+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}'}
+        # What the nodes of Erlang find each other by; the broker would start one that stays.
+        self.epmd = subprocess.Popen(['epmd', '-port', str(epmd), '-address', '127.0.0.1'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = None
+        until(lambda: subprocess.run(['epmd', '-port', str(epmd), '-names'], capture_output=True, timeout=WAIT, check=False).returncode == 0, 'epmd to answer')
+        self.start()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    @property
+    def url(self):
+        return f'amqp://127.0.0.1:{self.port}'
+
+    def start(self):
+        with open(self.path('output'), 'ab') as output:
+            self.process = subprocess.Popen([SERVER], env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+
+        def answers():
+            assert self.process.poll() is None, self.log
+            return self.tool('amqp-declare-queue', '-q', 'ready', check=False).returncode == 0
+        until(answers, 'the broker to answer', START)
+
+    @property
+    def log(self):
+        with open(self.path('output'), encoding='utf-8', errors='replace') as f:
+            return f.read()
+
+    def tool(self, program, *arguments, check=True, data=None):
+        return subprocess.run([program, '-u', f'amqp://guest:guest@127.0.0.1:{self.port}', *arguments], input=data, capture_output=True, timeout=WAIT, check=check)
+
+    def send(self, number):
+        """To all of it: a shell, the virtual machine, and what that has started."""
+        os.killpg(self.process.pid, number)
+
+    def stop(self, number=signal.SIGKILL):
+        self.send(number)
+        self.process.wait(START)
+
+    def clean(self):
+        if self.process.poll() is None:
+            self.send(signal.SIGCONT)
+            self.stop()
+        self.epmd.kill()
+        self.epmd.wait(WAIT)
+        shutil.rmtree(self.folder)

@@ -1,0 +1,337 @@
+"""Many machines over a broker, [cluster]: gateways, scorers, and RabbitMQ between them."""
+import contextlib
+import functools
+import json
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+import certificates
+import harness
+import rabbit
+from harness import SECOND, START, until
+
+FEED, FEED_AT, ACK = 0x09, 0x89, 0x95
+SENSORS, POINTS, PARTITIONS = 12, 240, 4
+DETECTOR = 'window=16,rank=2,interval=1s,alert=0.5,cooldown=30'
+
+
+class Feeder:
+    """A client with a feed that outlives its connections. It keeps what is not acknowledged, as PROTOCOL.md wants it."""
+
+    def __init__(self, name, values):
+        self.name, self.sent, self.acknowledged = name, 0, 0
+        self.points = [(s, START + k * SECOND, values[s][k]) for k in range(POINTS) for s in values]
+        self.sensors = list(values)
+
+    def connect(self, daemon):
+        self.client = daemon.client()
+        self.client.keep = self.keep
+        self.sent = self.client.request(FEED, harness.text(self.name), FEED_AT).one('Q')
+        self.sent = max(self.sent, self.acknowledged)  # what was acknowledged counts, whatever the daemon knows of it
+        self.handle = dict(zip(self.sensors, self.client.register(*self.sensors)))
+
+    def keep(self, kind, payload):
+        if kind == ACK:
+            self.acknowledged = max(self.acknowledged, struct.unpack('<Q', payload)[0])
+
+    def send(self, behind, together=60):
+        """Points up to number `behind`."""
+        while self.sent < behind:
+            some = self.points[self.sent:min(self.sent + together, behind)]
+            self.client.send(harness.points([self.handle[s] for s, _, _ in some], [t for _, t, _ in some], [v for _, _, v in some], before=self.sent))
+            self.sent += len(some)
+
+    def wait(self, upto):
+        while self.acknowledged < upto:
+            kind, _, payload = self.client.receive()
+            self.keep(kind, payload)
+
+
+@functools.lru_cache
+def authority():
+    folder = tempfile.mkdtemp(prefix='hankeld-authority-')
+    unittest.addModuleCleanup(shutil.rmtree, folder)
+    return certificates.Authority(folder, 'ca')
+
+
+@functools.lru_cache
+def the_broker():
+    """One for all tests: it takes seconds to start."""
+    broker = rabbit.Broker((authority().certificate, *authority().sign('broker', names='IP:127.0.0.1,DNS:localhost')))
+    unittest.addModuleCleanup(broker.clean)
+    return broker
+
+
+@unittest.skipUnless(rabbit.THERE, rabbit.WHY)
+class Cluster(harness.Case):
+    names = 0
+
+    @classmethod
+    def setUpClass(cls):
+        cls.broker = the_broker()
+        cls.values = harness.waves(5, SENSORS, POINTS, (100, 160))
+        cls.rows, cls.events = harness.uninterrupted(cls.values, DETECTOR)
+        assert len(cls.events) >= SENSORS
+
+    def setUp(self):
+        Cluster.names += 1
+        self.name = f'test-{Cluster.names}'  # streams of its own
+        self.folder = tempfile.mkdtemp(prefix='hankeld-state-')
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def start(self, role, keys='', daemon_keys='', ends=0, url=None, detector=None):
+        d = self.daemon((detector or harness.section('all', '*', DETECTOR)) + f'[cluster]\nurl = {url or self.broker.url}\nname = {self.name}\npartitions = {PARTITIONS}\nrole = {role}\n{keys}',
+                        keys=f'threads = 1\nloops = 2\nmax_ahead = off\n{daemon_keys}', ends=ends)
+        return d
+
+    def scorer(self, place, keys='', durability='journal', daemon_keys='', **how):
+        return self.start('scorer', keys, f'durability = {durability}\nstate = {self.folder}/{place}\n{daemon_keys}', **how)
+
+    def of(self, d):
+        return d.status()['cluster']
+
+    def connected(self, *daemons):
+        for d in daemons:
+            until(lambda: self.of(d)['state'] == 'connected', 'the broker to be connected', rabbit.START)
+
+    def scored(self, d, n):
+        """So many points are dealt with there, each once."""
+        def dealt_with():
+            p = d.status()['points']
+            return p['scored'] + p['unscored'] >= n and p['pending'] == 0
+        until(dealt_with, f'{n} points to be scored', rabbit.START)
+        p = self.balanced(d.status())
+        self.assertEqual((p['scored'] + p['unscored'], p['late'], p['rejected']), (n, 0, 0), p)
+
+    def alerts(self, d):
+        """The events that it has logged, none of them twice."""
+        out = {}
+        for name, number, kind, at, _, instant, score, _, _ in d.events():
+            self.assertNotIn((f'{name}:{number}', kind), out)
+            out[f'{name}:{number}', kind] = (at, instant, score)
+        return out
+
+
+class TestRoad(Cluster):
+    def test_shared_by_two_scorers(self):
+        """Every point comes to the scorer of its sensor's partition, and gets the score that it gets from one daemon alone."""
+        gateway, scorers = self.start('gateway'), [self.scorer('a', 'read = 0-1\n'), self.scorer('b', 'read = 2, 3\n')]
+        self.connected(gateway, *scorers)
+        with contextlib.ExitStack() as stack:
+            seen = [stack.enter_context(d.client()) for d in scorers]
+            for c in seen:
+                c.subscribe()
+            f = Feeder('f', self.values)
+            f.connect(gateway)
+            f.send(len(f.points))
+            f.wait(len(f.points))
+            for i, c in enumerate(seen):
+                mine = [s for s in self.values if rabbit.partition(s, PARTITIONS) // 2 == i]
+                self.assertTrue(mine)
+                c.wait_results(len(mine) * POINTS)
+                self.assertEqual({(s, t): (score, state) for s, t, _, score, state in c.results}, {k: v for k, v in self.rows.items() if k[0] in mine})
+                self.scored(scorers[i], len(mine) * POINTS)
+                self.assertEqual(self.alerts(scorers[i]), {k: v for k, v in self.events.items() if k[0].rsplit(':', 1)[0] in mine})
+            f.client.close()
+        p = self.balanced(gateway.status())
+        self.assertEqual((p['relayed'], self.of(gateway)['points']), (len(f.points), len(f.points)))
+
+    def test_the_rule_of_partitions(self):
+        with open(os.path.join(harness.ROOT, 'proto', 'vectors', 'partitions.json'), encoding='utf-8') as file:
+            for row in json.load(file)['partitions']:
+                self.assertEqual(rabbit.partition(row['key'], row['partitions']), row['partition'], row)
+
+    def test_sensors_of_a_machine_stay_together(self):
+        """Lines, over any listener; and a group: its machine's name says where its sensors go."""
+        group = '[group machine]\nmatch = (*)/*\ninterval = 1s\n'
+        d = [self.start('gateway', detector=harness.section('all', '*', DETECTOR) + group), self.scorer('a', f"read = {rabbit.partition('machine#m7', PARTITIONS)}\n", detector=harness.section('all', '*', DETECTOR) + group)]
+        self.connected(*d)
+        with d[0].connect('line tcp') as s:
+            s.sendall(b''.join(f'm7/s{i} value={i} {START}\n'.encode() for i in range(20)))
+        until(lambda: self.of(d[1])['points'] == 20, 'all sensors of the machine')
+
+    def test_no_peer_has_the_feed_of_a_partition(self):
+        """It could say how far the partition was read."""
+        scorer = self.scorer('a')
+        self.connected(scorer)
+        with scorer.client() as c:
+            c.send(harness.frame(FEED, harness.text(f'[cluster] {self.name} 0/{PARTITIONS}'), 7))
+            kind, tag, payload = c.receive()
+            self.assertEqual((kind, tag, struct.unpack_from('<H', payload)[0]), (harness.ERROR, 7, 16))
+            c.ping()
+
+    def test_messages_that_cannot_be_read(self):
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        self.broker.tool('amqp-publish', '-r', f'{self.name}.points.1', '-p', data=b'no message of ours')
+        until(lambda: self.of(d[1])['bad'] == 1, 'it to be counted')
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        f.send(100)
+        self.scored(d[1], 100)
+        self.assertTrue(any('partition 1: message 0 is left out: it is not a REGISTER frame and a POINTS frame' in line for line in d[1].log), d[1].log)
+        f.client.close()
+
+
+class TestFaults(Cluster):
+    def test_a_scorer_is_killed(self):
+        """It goes on where its journal ends: every point is scored once, every event told once, bit for bit."""
+        scorer = self.killed('journal')
+        until(lambda: self.alerts(scorer) == self.events, 'the events')
+        self.assertEqual(scorer.status()['points']['late'], 0)
+
+    def test_a_scorer_with_snapshots_is_killed(self):
+        """It goes on where its snapshot was, and reads again from there: the same scores."""
+        self.killed('snapshot', 'snapshot = 1s\n')
+
+    def killed(self, durability, keys=''):
+        """A scorer that was killed three times on the way, and then got the scores that it had to."""
+        keys = {'durability': durability, 'daemon_keys': keys}
+        gateway, scorer = self.start('gateway'), self.scorer('a', ends=-signal.SIGKILL, **keys)
+        f = Feeder('f', self.values)
+        f.connect(gateway)
+        for part in range(1, 5):
+            behind = len(f.points) * part // 4
+            f.send(behind)
+            if part < 4:
+                until(lambda: self.of(scorer)['points'] >= len(f.points) // 8, 'points')
+                scorer.process.kill()
+                scorer.process.wait()
+                scorer = self.scorer('a', ends=-signal.SIGKILL if part < 3 else 0, **keys)
+        f.wait(len(f.points))
+        last = {s: self.rows[s, START + (POINTS - 1) * SECOND][0] for s in self.values}
+        until(lambda: self.last_scores(scorer) == last, 'the last scores', rabbit.START)
+        f.client.close()
+        return scorer
+
+    def last_scores(self, d):
+        out = subprocess.run([harness.HANKEL, 'sensors', '--from', f"127.0.0.1:{d.port['binary tcp']}", '--json'], check=False, capture_output=True, text=True, timeout=harness.WAIT).stdout
+        rows = [json.loads(line) for line in out.splitlines()]
+        return {r['name']: harness.single(r['score']) if r['score'] is not None else None for r in rows if r.get('time') == START + (POINTS - 1) * SECOND}
+
+    def test_a_gateway_is_killed(self):
+        """What it has acknowledged is in the logs; what it has not is sent again by whoever has it, and is late at most."""
+        scorer = self.scorer('a')
+        f = Feeder('f', self.values)
+        for part in range(1, 5):
+            gateway = self.start('gateway', ends=-signal.SIGKILL if part < 4 else 0)
+            f.connect(gateway)
+            f.send(len(f.points) * part // 4)
+            f.wait(len(f.points) * part // 4 - (300 if part < 4 else 0))
+            if part < 4:
+                gateway.process.kill()
+                gateway.process.wait()
+            f.client.close()
+        until(lambda: sum(scorer.status()['points'][k] for k in ('scored', 'unscored')) == len(f.points), 'all points', rabbit.START)
+        until(lambda: self.alerts(scorer) == self.events, 'the events')
+        self.balanced(scorer.status())
+
+    def test_the_broker_is_killed(self):
+        """Nothing is acknowledged that it has not; nothing is lost that is."""
+        d = [self.start('gateway'), self.scorer('a')]
+        self.connected(*d)
+        f = Feeder('f', self.values)
+        f.connect(d[0])
+        f.send(600)
+        f.wait(600)
+        time.sleep(3)  # RabbitMQ 3.10 saves every 0.5 s that there are streams; the first of a broker killed before does not come up again
+        self.broker.stop()
+        until(lambda: all(self.of(each)['state'] == 'failing' for each in d), 'the loss to be noticed')
+        f.send(1200)
+        f.client.ping()
+        self.assertEqual((f.acknowledged, d[0].status()['points']['pending']), (600, 600))
+        self.broker.start()
+        self.connected(*d)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        self.scored(d[1], len(f.points))
+        self.assertEqual(self.alerts(d[1]), self.events)
+        f.client.close()
+
+    def test_the_broker_is_silent(self):
+        """Stopped, not dead: nothing is acknowledged, peers are pushed back, and all goes on when it does."""
+        d = [self.start('gateway', daemon_keys='backlog = 300000\n'), self.scorer('a')]
+        self.connected(*d)
+        self.broker.send(signal.SIGSTOP)
+        try:
+            f = Feeder('f', self.values)
+            f.connect(d[0])
+            f.send(600)
+            f.client.ping()
+            self.assertEqual((f.acknowledged, d[0].status()['points']['relayed']), (0, 0))
+        finally:
+            self.broker.send(signal.SIGCONT)
+        f.send(len(f.points))
+        f.wait(len(f.points))
+        self.scored(d[1], len(f.points))
+        f.client.close()
+
+    def test_a_stream_is_deleted(self):
+        """The gateway makes it anew, and publishes what was not confirmed."""
+        gateway = self.start('gateway')
+        f = Feeder('f', self.values)
+        f.connect(gateway)
+        f.send(600)
+        f.wait(600)
+        for i in range(PARTITIONS):
+            self.broker.tool('amqp-delete-queue', '-q', f'{self.name}.points.{i}')
+        f.send(1200)
+        f.wait(1200)
+        until(lambda: any('a stream is gone' in line for line in gateway.log), 'the log to say it')
+        scorer = self.scorer('a')
+        self.scored(scorer, 600)
+        f.client.close()
+
+    def test_peers_are_pushed_back(self):
+        """A sender that nothing is acknowledged to comes to a standstill; what it has sent by then is there in the end."""
+        self.broker.send(signal.SIGSTOP)
+        try:
+            gateway = self.start('gateway', daemon_keys='backlog = 300000\nmax_frame = 131072\n')
+            with gateway.client() as c:
+                handles = c.register(*(f'p{i}' for i in range(1000)))
+                c.socket.settimeout(3)
+                sent = 0
+                with self.assertRaises(TimeoutError):
+                    while sent < 3000:
+                        c.send(harness.points(handles, [START + sent * SECOND] * 1000, [0.5] * 1000))
+                        sent += 1
+            self.assertLess(gateway.status()['points']['in'], 1_000_000)
+        finally:
+            self.broker.send(signal.SIGCONT)
+        until(lambda: gateway.status()['points']['relayed'] == gateway.status()['points']['in'] > 0, 'all of it to be published', rabbit.START)
+
+
+class TestLogin(Cluster):
+    def test_tls(self):
+        d = self.start('gateway', f'ca = {authority().certificate}\n', url=f'amqps://127.0.0.1:{self.broker.tls_port}')
+        self.connected(d)
+        other = certificates.Authority(self.folder, 'other')
+        d = self.start('gateway', f'ca = {other.certificate}\n', url=f'amqps://127.0.0.1:{self.broker.tls_port}')
+        until(lambda: self.of(d)['state'] == 'failing', 'the certificate to be refused')
+        self.assertIn('verif', self.of(d)['why'])
+
+    def test_user_and_password(self):
+        password = os.path.join(self.folder, 'password')
+        with open(password, 'w', encoding='utf-8') as f:
+            f.write('wrong\n')
+        d = self.start('gateway', f'user = guest\npassword_file = {password}\n')
+        until(lambda: self.of(d)['state'] == 'failing', 'the password to be refused')
+        self.assertIn('ACCESS_REFUSED', self.of(d)['why'])
+        with open(password, 'w', encoding='utf-8') as f:
+            f.write('guest\n')
+        self.connected(d)
+
+    def test_another_broker_in_turn(self):
+        d = self.start('gateway', url=f'amqp://127.0.0.1:{harness.free_port()}, {self.broker.url}')
+        self.connected(d)
+        self.assertEqual(self.of(d)['broker'], f'127.0.0.1:{self.broker.port}')
+
+
+if __name__ == '__main__':
+    harness.main()
