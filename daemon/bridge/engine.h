@@ -19,8 +19,8 @@
  *     open -> log... -> follow... -> next: MESSAGE -> took              a scorer
  *
  * Thread: that of whoever has opened it, but for `hk_engine_kind.fd`'s socket, which any may shut down to end a wait. */
-#ifndef HK_ENGINE_H
-#define HK_ENGINE_H
+#ifndef HK_BRIDGE_ENGINE_H
+#define HK_BRIDGE_ENGINE_H
 
 #include "daemon/config/cluster_rule.h"
 
