@@ -153,6 +153,26 @@ static void holes(void **state)
   stop(&whole);
 }
 
+/* Rows that do not come are as rows that read what was last there: the same bits. */
+static void held(void **state)
+{
+  (void)state;
+  struct bench b = start(1, 0), told = start(1, 0);
+  run(&b, 200);
+  run(&told, 200);
+  for (uint32_t k = 1; k <= 4; k++)
+    assert_int_equal(hk_model_row(told.model, told.row + k, told.y, &told.nu), HK_MODEL_SAYS);
+  for (uint32_t k = 0; k < 4; k++)
+    measure(&b);
+  for (uint32_t k = 0; k < 20; k++) {
+    assert_int_equal(turn(&b), HK_MODEL_SAYS);
+    assert_int_equal(hk_model_row(told.model, b.row, b.y, &told.nu), HK_MODEL_SAYS);
+    assert_memory_equal(b.nu, told.nu, SENSORS * sizeof *b.nu);
+  }
+  stop(&b);
+  stop(&told);
+}
+
 /* Boundaries that no pipe has are rows without output, and the third loses the line, but not what was learned. */
 static void unsolved(void **state)
 {
@@ -243,8 +263,8 @@ static void measured(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(leak),     cmocka_unit_test(missing),  cmocka_unit_test(holes),
-                                      cmocka_unit_test(unsolved), cmocka_unit_test(friction), cmocka_unit_test(states),
-                                      cmocka_unit_test(measured) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(leak),   cmocka_unit_test(missing),  cmocka_unit_test(holes),
+                                      cmocka_unit_test(held),   cmocka_unit_test(unsolved), cmocka_unit_test(friction),
+                                      cmocka_unit_test(states), cmocka_unit_test(measured) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
