@@ -229,7 +229,7 @@ class DeviceLost(Faulty):
             self.tick(c, handles, 1, FAULT)
             until(lambda: c.status()['backend'] == 'cpu', 'the CPU')
             self.tick(c, handles, 2)
-            self.assertEqual(self.settle(c)['points'], {'in': 3, 'scored': 0, 'unscored': 2, 'late': 0, 'rejected': 0, 'dropped': 1,
+            self.assertEqual(self.settle(c)['points'], {'in': 3, 'scored': 0, 'unscored': 2, 'relayed': 0, 'late': 0, 'rejected': 0, 'dropped': 1,
                                                         'pending': 0})
 
     def test_error_at_a_new_sensor(self):
