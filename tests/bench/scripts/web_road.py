@@ -3,7 +3,10 @@
 with one that has nobody, pages, scrapes, or a stream of all results, beside a text socket that has them. Nothing is scored (the window is longer than what is fed), since that
 would hide all else. The modes take turns, so that each meets the same machine; medians and ranges.
 
-    tests/bench/scripts/web_road.py --build build [--sensors 2000] [--points 3000] [--rounds 9] [--pages 50]"""
+    tests/bench/scripts/web_road.py --build build [--sensors 2000] [--points 3000] [--rounds 9] [--pages 50] [--instructions]
+
+--instructions: on a machine with much else running, instructions of the road's functions a point (with what they call), counted by callgrind, one round of all modes but
+the last two."""
 import argparse
 import collections
 import contextlib
@@ -11,10 +14,12 @@ import functools
 import http.client
 import os
 import platform
+import re
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -23,6 +28,7 @@ sys.path.insert(0, os.path.join(ROOT, 'tests', 'integration'))
 
 MODES = ['no listener', 'nobody', 'pages', 'pages and scrapes', 'all results over HTTP', 'all results over a text socket']
 ROAD = ('loop', 'hankeld', 'shard', 'cpu', 'backend')
+FUNCTIONS = ('hk_decode', 'hk_stage_take', 'hk_shard_turn')
 DETECTORS = '[detector all]\nmatch = *\nwindow = 1024\ninterval = 1s\n'
 
 
@@ -91,10 +97,10 @@ def frames_of(harness, handles, n):
     return [harness.points(handles, [harness.START + k * 10**9] * len(handles), [float((k * 7 + 3) % 11)] * len(handles)) for k in range(n)]
 
 
-def measure(harness, mode, a):
+def measure(harness, mode, a, **how):
     """CPU ns a point of the road's threads and of the web's, and points a second."""
     web = '' if mode in (MODES[0], MODES[5]) else '[listen web]\nprotocol = http\naddress = 127.0.0.1:0\n'
-    d = harness.Daemon(DETECTORS, keys='threads = 1\nmax_connections_per_address = 1000\n', listeners=harness.LISTENERS + web)
+    d = harness.Daemon(DETECTORS, keys='threads = 1\nmax_connections_per_address = 1000\n', listeners=harness.LISTENERS + web, **how)
     looks = None
     try:
         with d.client() as c:
@@ -120,18 +126,37 @@ def measure(harness, mode, a):
     return sum(t for name, t in spent.items() if name.startswith(ROAD)) / n, spent['web'] / n, n / took, dict(spent)
 
 
+def instructions(harness, mode, a):
+    """What callgrind counts of each of the road's functions, with what they call."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, program = os.environ['HANKELD'], os.path.join(folder, 'hankeld')
+        with open(program, 'w') as file:
+            file.write(f'#!/bin/sh\nexec valgrind -q --tool=callgrind --callgrind-out-file={folder}/out {plain} "$@"\n')
+        os.chmod(program, 0o755)
+        measure(harness, mode, a, program=program)
+        told = subprocess.run(['callgrind_annotate', '--inclusive=yes', '--threshold=100', f'{folder}/out'], capture_output=True, text=True, check=True).stdout
+    return [sum(int(m[1].replace(',', '')) for m in re.finditer(rf'^ *([0-9,]+) .*:{name}(?: |$)', told, re.MULTILINE)) for name in FUNCTIONS]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--build', default=os.path.join(ROOT, 'build'))
     for name, value in ('sensors', 2000), ('points', 3000), ('rounds', 9), ('pages', 50):
         p.add_argument('--' + name, type=int, default=value)
+    p.add_argument('--instructions', action='store_true')
     a = p.parse_args()
     os.environ.setdefault('HANKELD', os.path.join(os.path.abspath(a.build), 'hankeld'))
     os.environ.setdefault('HANKEL', os.path.join(os.path.abspath(a.build), 'hankel'))
     import harness  # pylint: disable=import-outside-toplevel
     commit = subprocess.run(['git', '-C', ROOT, 'rev-parse', '--short', 'HEAD'], capture_output=True, text=True, check=False).stdout.strip()
     print(f'commit {commit}; {platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}; {a.sensors} sensors x {a.points} points, '
-          f'{a.pages} pages, {a.rounds} rounds in turns\nCPU ns a point: of the road, of the web\'s thread; the ratio to the same round without a listener', flush=True)
+          f'{a.pages} pages' + ('' if a.instructions else f', {a.rounds} rounds in turns\nCPU ns a point: of the road, of the web\'s thread; the ratio to the same round without a listener'),
+          flush=True)
+    if a.instructions:
+        print('instructions a point: ' + ', '.join(FUNCTIONS))
+        for mode in MODES[:4]:
+            print(f'{mode:30} ' + '  '.join(f'{n / (a.sensors * a.points):7.3f}' for n in instructions(harness, mode, a)), flush=True)
+        return
     got = {mode: [] for mode in MODES}
     for number in range(a.rounds):
         for i in range(len(MODES)):  # another one begins each time
