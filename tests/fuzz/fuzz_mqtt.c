@@ -6,6 +6,7 @@
 #include "daemon/intake/sample_lines.h"
 #include "proto/line/line.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data = end + 1;
   }
   const struct hk_mqtt_topic *of = NULL;
-  if (n == 5 && hk_mqtt_topics_parse(text[0], &topics, error, sizeof error) == 0 &&
+  bool odd = false; /* no key of a configuration holds a control character */
+  for (size_t i = 0; i < n && i < 4; i++)
+    for (const char *c = text[i]; *c; c++)
+      odd |= iscntrl((unsigned char)*c);
+  if (n == 5 && !odd && hk_mqtt_topics_parse(text[0], &topics, error, sizeof error) == 0 &&
       hk_mqtt_template_check(text[1], &topics, error, sizeof error) == 0)
     of = hk_mqtt_topics_find(&topics, text[4]);
   if (of && !hk_mqtt_template_expand(text[1], of, text[4], text[4], &key, &field)) {

@@ -144,6 +144,7 @@ static void test_mqtt(void **state)
                 { "topics = $share/g\n", "$share/GROUP/TOPIC" },
                 { "topics = a/{x}, b\nsensor = {x}\n", "every one of `topics` has" },
                 { "topics = a\nsensor = {1} b c\n", "at most one blank" },
+                { "topics = a\nsensor = {1}\x01\n", "control character" },
                 { "topics = a\nsensor = {1\n", "not closed or not opened" },
                 { "publish = incidents\n", "not one or both of events, scores" },
                 { "publish = events\nprefix = a/#\n", "without + and #" },
