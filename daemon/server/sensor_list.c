@@ -112,14 +112,20 @@ static void alert(struct hk_buffer *out, const struct hk_server *server, uint32_
     hk_buffer_print(out, ",\"changed\":%" PRId64, changed);
 }
 
+/* Begins an object with the name of what is in a slot; its section. NULL: it has none any more. */
+static const struct hk_config_detector *begin_named(struct hk_buffer *out, const struct hk_registry *registry, uint32_t slot)
+{
+  const struct hk_string name = hk_registry_name(registry, slot);
+  hk_buffer_print(out, "{\"name\":");
+  hk_json_string(out, name.data, name.length);
+  return hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
+}
+
 static void sensor(struct hk_buffer *out, const struct hk_server *server, const struct hk_surveyed *one)
 {
   const struct hk_registry *registry = server->shards.registry;
   const uint32_t slot = one->handle & 0xffffff;
-  const struct hk_string name = hk_registry_name(registry, slot);
-  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
-  hk_buffer_print(out, "{\"name\":");
-  hk_json_string(out, name.data, name.length);
+  const struct hk_config_detector *d = begin_named(out, registry, slot);
   if (d) {
     hk_buffer_print(out, ",\"detector\":");
     hk_json_string(out, d->name, strlen(d->name));
@@ -162,10 +168,7 @@ static void group(struct hk_buffer *out, const struct hk_server *server, const s
 {
   const struct hk_registry *registry = server->shards.registry;
   const uint32_t slot = one->handle & 0xffffff;
-  const struct hk_string name = hk_registry_name(registry, slot);
-  const struct hk_config_detector *d = hk_registry_detector_of(registry, hk_registry_detector(registry, slot));
-  hk_buffer_print(out, "{\"name\":");
-  hk_json_string(out, name.data, name.length);
+  const struct hk_config_detector *d = begin_named(out, registry, slot);
   if (d) {
     hk_buffer_print(out, ",\"section\":");
     hk_json_string(out, d->name + 1, strlen(d->name + 1)); /* behind the # */
