@@ -6,11 +6,15 @@ Standard output is the protocol's alone; what tests and their programs print goe
 import os
 import sys
 import time
+import traceback
 import unittest
+
+LONGEST_REASON = 300  # characters
 
 
 class Result(unittest.TestResult):
-    """Prints each test once it is over. `# flaky: NAME: WHY` goes before the line of one that was run again and passed."""
+    """Prints each test once it is over. `# flaky: NAME: WHY` goes before the line of one that was run again and passed, `# because: WHY` before the
+    line of one that failed."""
 
     def __init__(self, stream):
         super().__init__()
@@ -43,6 +47,7 @@ class Result(unittest.TestResult):
     def fault(self, test, err):
         self.bad = True
         print(f'\n{test}\n{self._exc_info_to_string(err, test)}', file=sys.stderr)
+        print('# because:', ' '.join(''.join(traceback.format_exception_only(err[0], err[1])).split())[:LONGEST_REASON], file=self.stream, flush=True)
         if self.running is None:  # of a class or a module
             self.say(False, test)
 
